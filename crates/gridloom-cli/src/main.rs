@@ -1,0 +1,2 @@
+//! The `gridloom` command.
+fn main() {}

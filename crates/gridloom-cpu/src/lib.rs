@@ -1,0 +1,1 @@
+//! The CPU device of Gridloom: memory, streams, a PTX interpreter and a replay plan for graphs.

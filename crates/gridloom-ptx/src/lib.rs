@@ -1,0 +1,1 @@
+//! PTX: reading, checking and printing NVIDIA's parallel thread code.

@@ -1,0 +1,1 @@
+//! Graphs of device work, described once and launched many times, on NVIDIA GPUs and on any CPU.
