@@ -75,28 +75,38 @@ pub struct Condition {
 }
 
 /// What a copy of a graph made of each node.
-#[derive(Clone, Default)]
-pub struct NodeMap(HashMap<Node, Node>);
+#[derive(Clone)]
+pub struct NodeMap {
+    original: Arc<Hierarchy>,
+    copy: Arc<Hierarchy>,
+    keys: HashMap<NodeKey, NodeKey>,
+}
 
 impl NodeMap {
     /// The copy of a node, or `None` where the node was not in the graph that was copied.
-    pub fn get(&self, original: &Node) -> Option<&Node> {
-        self.0.get(original)
+    pub fn get(&self, original: &Node) -> Option<Node> {
+        if !Arc::ptr_eq(&original.hierarchy, &self.original) {
+            return None;
+        }
+        self.keys.get(&original.key).map(|&key| Node { hierarchy: self.copy.clone(), key })
     }
 
     /// How many nodes were copied.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.keys.len()
     }
 
     /// Whether nothing was copied.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.keys.is_empty()
     }
 
-    /// All pairs of original and copy.
-    pub fn iter(&self) -> impl Iterator<Item = (&Node, &Node)> {
-        self.0.iter()
+    /// All pairs of original and copy, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (Node, Node)> + '_ {
+        self.keys.iter().map(|(&from, &to)| {
+            let original = Node { hierarchy: self.original.clone(), key: from };
+            (original, Node { hierarchy: self.copy.clone(), key: to })
+        })
     }
 }
 
@@ -309,9 +319,9 @@ impl Graph {
             }),
             key: root,
         };
-        let nodes =
-            mapping.nodes.iter().map(|(&from, &to)| (self.node_handle(from), copy.node_handle(to))).collect();
-        Ok((copy, NodeMap(nodes)))
+        let map =
+            NodeMap { original: self.hierarchy.clone(), copy: copy.hierarchy.clone(), keys: mapping.nodes };
+        Ok((copy, map))
     }
 
     /// Adds an edge: `to` depends on `from`. An edge that is there already takes the new kind.
