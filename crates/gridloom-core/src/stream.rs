@@ -63,6 +63,7 @@ impl Stream {
 
     /// Whether everything enqueued so far has run.
     pub fn is_idle(&self) -> Result<bool> {
+        op::refuse_in_callback("query of a stream")?;
         self.backend.is_idle()
     }
 }
