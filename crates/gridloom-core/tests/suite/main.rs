@@ -1,0 +1,4 @@
+//! What the core promises, tested with the device that runs nothing. One module a subject, one test a behaviour.
+
+mod common;
+mod pictures;
