@@ -1,4 +1,10 @@
 //! What the core promises, tested with the device that runs nothing. One module a subject, one test a behaviour.
 
 mod common;
+mod edges;
+mod handles;
+mod listing;
+mod naming;
+mod node_parameters;
+mod order;
 mod pictures;
