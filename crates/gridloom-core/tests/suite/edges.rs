@@ -82,17 +82,20 @@ fn after_adds_several_edges() {
 #[test]
 fn after_adds_all_edges_or_none() {
     let (device, _, graph) = setup();
-    let [a, b, c, d] = std::array::from_fn(|_| empty(&graph, &[]));
-    graph.add_edge(&d, &c, EdgeKind::Full).unwrap();
+    let [a, b] = std::array::from_fn(|_| empty(&graph, &[]));
+    let node = empty(&graph, &[]);
+    let later = empty(&graph, &[&node]);
     let foreign = empty(&Graph::new(&device), &[]);
-    let failing: [(&Node, ErrorKind); 3] =
-        [(&d, ErrorKind::Cycle), (&c, ErrorKind::Cycle), (&foreign, ErrorKind::WrongGraph)];
-    for (last, kind) in failing {
-        let before = graph.edges();
-        let target = if last == &c { &c } else { &d };
-        // `d` leads to `c`; for the cycle through it, `c` leads back.
-        let others = if last == &d { vec![&a, &b, &c] } else { vec![&a, &b, last] };
-        assert_error(target.after(others), kind, &[]);
+    let deleted = empty(&graph, &[]);
+    deleted.delete().unwrap();
+    let before = graph.edges();
+    for (culprit, kind) in [
+        (&later, ErrorKind::Cycle),
+        (&node, ErrorKind::Cycle),
+        (&foreign, ErrorKind::WrongGraph),
+        (&deleted, ErrorKind::InvalidHandle),
+    ] {
+        assert_error(node.after([&a, &b, culprit]), kind, &[]);
         assert_eq!(graph.edges(), before);
     }
 }

@@ -1,7 +1,9 @@
 //! What the core promises, tested with the device that runs nothing. One module a subject, one test a behaviour.
 
+mod allocations;
 mod common;
 mod edges;
+mod fills_and_copies;
 mod handles;
 mod listing;
 mod naming;
