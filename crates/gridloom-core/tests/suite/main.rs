@@ -2,9 +2,12 @@
 
 mod allocations;
 mod common;
+mod conditions;
+mod copies;
 mod edges;
 mod fills_and_copies;
 mod handles;
+mod launches;
 mod listing;
 mod naming;
 mod node_parameters;
