@@ -1,15 +1,22 @@
 //! What the core promises, tested with the device that runs nothing. One module a subject, one test a behaviour.
 
 mod allocations;
+mod callbacks;
 mod common;
 mod conditions;
 mod copies;
 mod edges;
+mod errors;
+mod executables;
 mod fills_and_copies;
 mod handles;
 mod launches;
 mod listing;
 mod naming;
 mod node_parameters;
+mod null_device;
 mod order;
 mod pictures;
+mod release;
+mod streams;
+mod threads;
