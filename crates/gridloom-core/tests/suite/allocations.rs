@@ -93,14 +93,26 @@ fn a_use_that_is_not_ordered_after_its_alloc_is_an_error_that_names_both() {
     let uses: Vec<(&str, Box<dyn Fn(&Graph) -> Result<gridloom_core::Node>>)> = vec![
         ("kernel", Box::new(|graph| kernel_on(&device, graph, &[], [region.clone()]))),
         ("memset", Box::new(|graph| memset(graph, &[], region.clone()))),
-        ("copy to", Box::new(|graph| graph.add(&[], memcpy_op(region.clone(), Region::whole(other.clone()), 8)))),
-        ("copy from", Box::new(|graph| graph.add(&[], memcpy_op(Region::whole(other.clone()), region.clone(), 8)))),
-        ("test", Box::new(|graph| graph.add_conditional(&[], spec(ConditionalForm::If, Test::Value(region.clone()))))),
+        (
+            "copy to",
+            Box::new(|graph| graph.add(&[], memcpy_op(region.clone(), Region::whole(other.clone()), 8))),
+        ),
+        (
+            "copy from",
+            Box::new(|graph| graph.add(&[], memcpy_op(Region::whole(other.clone()), region.clone(), 8))),
+        ),
+        (
+            "test",
+            Box::new(|graph| {
+                graph.add_conditional(&[], spec(ConditionalForm::If, Test::Value(region.clone())))
+            }),
+        ),
         ("free", Box::new(|graph| free(graph, &[], &memory))),
     ];
     for (name, add) in uses {
         let user = add(&graph).unwrap().named("user").unwrap();
-        let error = assert_error(instantiate(&graph), ErrorKind::Unordered, &["user", "scratch", "add an edge"]);
+        let error =
+            assert_error(instantiate(&graph), ErrorKind::Unordered, &["user", "scratch", "add an edge"]);
         assert_eq!(error.node(), Some("user"), "{name}");
         user.after([&memory]).unwrap();
         instantiate(&graph).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -158,12 +170,18 @@ fn a_use_in_a_body_counts_as_the_conditionals_use() {
 
 #[test]
 fn memory_allocated_in_a_body_must_be_freed_there() {
-    for form in [ConditionalForm::If, ConditionalForm::IfElse, ConditionalForm::While, ConditionalForm::Switch] {
+    for form in
+        [ConditionalForm::If, ConditionalForm::IfElse, ConditionalForm::While, ConditionalForm::Switch]
+    {
         let (_, _, graph) = setup();
         let outer = conditional(&graph, &[], form).named("outer").unwrap();
         let body = body(&outer);
         let memory = alloc(&body, &[]).named("scratch").unwrap();
-        assert_error(instantiate(&graph), ErrorKind::InvalidState, &["scratch", "outer", "free it in the same body"]);
+        assert_error(
+            instantiate(&graph),
+            ErrorKind::InvalidState,
+            &["scratch", "outer", "free it in the same body"],
+        );
         free(&body, &[&memory], &memory).unwrap();
         instantiate(&graph).unwrap();
     }

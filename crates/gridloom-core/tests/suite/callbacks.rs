@@ -109,17 +109,62 @@ fn work_is_refused_inside_a_callback_only() {
     let (exec, event) = (Arc::new(exec), event(&device));
     type Attempt = Box<dyn Fn() -> gridloom_core::Result<()> + Send>;
     let attempts: Vec<(&str, Attempt)> = vec![
-        ("launch", Box::new({ let (exec, stream) = (exec.clone(), stream.clone()); move || exec.launch(&stream) })),
-        ("upload", Box::new({ let (exec, stream) = (exec.clone(), stream.clone()); move || exec.upload(&stream) })),
-        ("synchronize", Box::new({ let stream = stream.clone(); move || stream.synchronize() })),
-        ("is_idle", Box::new({ let stream = stream.clone(); move || stream.is_idle().map(drop) })),
-        ("event", Box::new({ let event = event.clone(); move || event.synchronize() })),
-        ("is_reached", Box::new({ let event = event.clone(); move || event.is_reached().map(drop) })),
-        ("instantiate", Box::new({ let graph = graph.clone(); move || graph.instantiate().map(drop) })),
-        ("enqueue", Box::new({
-            let operation = launch_op(&plain_kernel(&device), []);
-            move || stream.enqueue(&operation)
-        })),
+        (
+            "launch",
+            Box::new({
+                let (exec, stream) = (exec.clone(), stream.clone());
+                move || exec.launch(&stream)
+            }),
+        ),
+        (
+            "upload",
+            Box::new({
+                let (exec, stream) = (exec.clone(), stream.clone());
+                move || exec.upload(&stream)
+            }),
+        ),
+        (
+            "synchronize",
+            Box::new({
+                let stream = stream.clone();
+                move || stream.synchronize()
+            }),
+        ),
+        (
+            "is_idle",
+            Box::new({
+                let stream = stream.clone();
+                move || stream.is_idle().map(drop)
+            }),
+        ),
+        (
+            "event",
+            Box::new({
+                let event = event.clone();
+                move || event.synchronize()
+            }),
+        ),
+        (
+            "is_reached",
+            Box::new({
+                let event = event.clone();
+                move || event.is_reached().map(drop)
+            }),
+        ),
+        (
+            "instantiate",
+            Box::new({
+                let graph = graph.clone();
+                move || graph.instantiate().map(drop)
+            }),
+        ),
+        (
+            "enqueue",
+            Box::new({
+                let operation = launch_op(&plain_kernel(&device), []);
+                move || stream.enqueue(&operation)
+            }),
+        ),
     ];
     for (name, attempt) in attempts {
         attempt().unwrap_or_else(|error| panic!("{name} outside of a callback: {error}"));

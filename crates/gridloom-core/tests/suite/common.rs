@@ -152,7 +152,11 @@ impl Drop for Token {
 
 /// Asserts the kind of a failure, and that its message speaks of all these.
 #[track_caller]
-pub(crate) fn assert_error<T: std::fmt::Debug>(result: Result<T>, kind: ErrorKind, mentions: &[&str]) -> Error {
+pub(crate) fn assert_error<T: std::fmt::Debug>(
+    result: Result<T>,
+    kind: ErrorKind,
+    mentions: &[&str],
+) -> Error {
     let error = result.expect_err("an error was expected");
     assert_eq!(error.kind(), kind, "{error}");
     let text = error.to_string();

@@ -31,7 +31,8 @@ fn a_condition_that_no_node_uses_is_harmless() {
 fn a_condition_knows_the_node_that_tests_it() {
     let (_, _, graph) = setup();
     let condition = graph.condition(None);
-    let node = graph.add_conditional(&[], spec(ConditionalForm::If, Test::Condition(condition.key()))).unwrap();
+    let node =
+        graph.add_conditional(&[], spec(ConditionalForm::If, Test::Condition(condition.key()))).unwrap();
     assert_eq!(condition.used_by(), Some(node));
 }
 
@@ -139,7 +140,8 @@ fn a_switch_has_one_to_many_bodies() {
     let (_, _, graph) = setup();
     let switch = |bodies| {
         let test = Test::Condition(graph.condition(None).key());
-        let spec = ConditionalSpec { form: ConditionalForm::Switch, test, test_first: true, limit: None, bodies };
+        let spec =
+            ConditionalSpec { form: ConditionalForm::Switch, test, test_first: true, limit: None, bodies };
         graph.add_conditional(&[], spec)
     };
     assert_error(switch(0), ErrorKind::InvalidArgument, &["at least one"]);
@@ -222,7 +224,11 @@ fn a_refused_conditional_leaves_nothing_behind() {
     let condition = graph.condition(None);
     let foreign = empty(&Graph::new(&device), &[]);
     let test = Test::Condition(condition.key());
-    assert_error(graph.add_conditional(&[&foreign], spec(ConditionalForm::If, test)), ErrorKind::WrongGraph, &[]);
+    assert_error(
+        graph.add_conditional(&[&foreign], spec(ConditionalForm::If, test)),
+        ErrorKind::WrongGraph,
+        &[],
+    );
     assert_eq!(condition.used_by(), None);
     assert!(graph.is_empty());
 }

@@ -92,15 +92,14 @@ fn a_graph_embedded_twice_is_two_copies() {
     let sample = sample(&device);
     let one = graph.embed(&[], &sample.graph).unwrap();
     let two = graph.embed(&[&one], &sample.graph).unwrap();
-    let nodes: HashSet<Node> =
-        all_nodes(&body(&one)).into_iter().chain(all_nodes(&body(&two))).collect();
+    let nodes: HashSet<Node> = all_nodes(&body(&one)).into_iter().chain(all_nodes(&body(&two))).collect();
     assert_eq!(nodes.len(), 2 * all_nodes(&sample.graph).len());
     graph.instantiate().unwrap();
 }
 
 #[test]
 fn a_graph_cannot_be_embedded_into_itself_or_its_own_hierarchy() {
-    let (device, _, graph) = setup();
+    let (_, _, graph) = setup();
     let outer = conditional(&graph, &[], ConditionalForm::While);
     let inside = body(&outer);
     for (into, what) in [(&graph, &graph), (&inside, &graph), (&graph, &inside), (&inside, &inside)] {
@@ -239,9 +238,8 @@ fn a_copy_of_a_body_is_a_root_with_the_outer_conditions_it_sets() {
     let (device, stream, graph) = setup();
     let again = graph.condition(Some(1));
     let other = graph.condition(Some(2));
-    let repeat = graph
-        .add_conditional(&[], spec(ConditionalForm::While, Test::Condition(again.key())))
-        .unwrap();
+    let repeat =
+        graph.add_conditional(&[], spec(ConditionalForm::While, Test::Condition(again.key()))).unwrap();
     let kernel = FakeKernel::new("set").params([8]).on(&device);
     let set = body(&repeat).add(&[], launch_op(&kernel, [condition_arg(&again)])).unwrap();
     let (copy, map) = body(&repeat).deep_clone().unwrap();

@@ -46,7 +46,8 @@ fn shapes_have_the_nodes_edges_and_neighbours_they_should() {
         assert_eq!(read, edges, "{name}");
         for (position, node) in nodes.iter().enumerate() {
             let to: Vec<usize> = edges.iter().filter(|edge| edge.0 == position).map(|edge| edge.1).collect();
-            let from: Vec<usize> = edges.iter().filter(|edge| edge.1 == position).map(|edge| edge.0).collect();
+            let from: Vec<usize> =
+                edges.iter().filter(|edge| edge.1 == position).map(|edge| edge.0).collect();
             assert_eq!(node.successors().unwrap().iter().map(index).collect::<Vec<_>>(), to, "{name}");
             assert_eq!(node.predecessors().unwrap().iter().map(index).collect::<Vec<_>>(), from, "{name}");
         }

@@ -87,8 +87,11 @@ fn a_launch_names_executable_and_stream_to_the_device() {
     exec.upload(&two).unwrap();
     exec.launch(&one).unwrap();
     exec.launch(&two).unwrap();
-    let [Call::Upload { stream: a, .. }, Call::Launch { stream: b, executable: first }, Call::Launch { stream: c, executable: second }] =
-        device.take_calls()[..]
+    let [
+        Call::Upload { stream: a, .. },
+        Call::Launch { stream: b, executable: first },
+        Call::Launch { stream: c, executable: second },
+    ] = device.take_calls()[..]
     else {
         panic!();
     };

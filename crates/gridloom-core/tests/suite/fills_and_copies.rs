@@ -40,7 +40,9 @@ fn memsets_that_fit_are_accepted() {
         (0, 4, 4, 1, 1, u64::MAX),
     ] {
         let op = MemsetOp { dst: memory.part(offset, bytes), value: 9, element_size, width, height, pitch };
-        graph.add(&[], Operation::Memset(Arc::new(op.clone()))).unwrap_or_else(|error| panic!("{op:?}: {error}"));
+        graph
+            .add(&[], Operation::Memset(Arc::new(op.clone())))
+            .unwrap_or_else(|error| panic!("{op:?}: {error}"));
     }
 }
 
@@ -48,10 +50,13 @@ fn memsets_that_fit_are_accepted() {
 fn memsets_that_do_not_fit_are_refused_with_the_reason() {
     let (device, _, graph) = setup();
     let memory = Memory::new(&device);
-    let address = format!("{:#x}", match &memory.0.base {
-        Base::Allocation(allocation) => allocation.address(),
-        other => panic!("{other:?}"),
-    });
+    let address = format!(
+        "{:#x}",
+        match &memory.0.base {
+            Base::Allocation(allocation) => allocation.address(),
+            other => panic!("{other:?}"),
+        }
+    );
     // Offset and bytes of the destination, element size, width, height, pitch, and what the message mentions.
     let cases: &[(u64, u64, u32, u64, u64, u64, &[&str])] = &[
         (0, 1024, 0, 1, 1, 0, &["0 bytes", "1, 2 or 4"]),
@@ -116,14 +121,40 @@ fn copies_that_fit_are_accepted() {
         // Parts of one buffer side by side.
         MemcpyOp::linear(to.part(0, 512), to.part(512, 512), 512),
         // The last row and the last plane need no padding behind them.
-        MemcpyOp { dst: side(to.part(0, 136), 128, 2), src: side(from.part(0, 16), 8, 2), width: 8, height: 2, depth: 1 },
-        MemcpyOp { dst: side(to.part(0, 1024), 16, 8), src: side(from.part(0, 200), 8, 6), width: 8, height: 5, depth: 4 },
+        MemcpyOp {
+            dst: side(to.part(0, 136), 128, 2),
+            src: side(from.part(0, 16), 8, 2),
+            width: 8,
+            height: 2,
+            depth: 1,
+        },
+        MemcpyOp {
+            dst: side(to.part(0, 1024), 16, 8),
+            src: side(from.part(0, 200), 8, 6),
+            width: 8,
+            height: 5,
+            depth: 4,
+        },
         // Columns of one pitched buffer.
-        MemcpyOp { dst: side(to.part(8, 1016), 32, 1), src: side(to.part(0, 1016), 32, 1), width: 8, height: 31, depth: 1 },
-        MemcpyOp { dst: side(to.part(0, 1000), 32, 1), src: side(to.part(24, 1000), 32, 1), width: 8, height: 31, depth: 1 },
+        MemcpyOp {
+            dst: side(to.part(8, 1016), 32, 1),
+            src: side(to.part(0, 1016), 32, 1),
+            width: 8,
+            height: 31,
+            depth: 1,
+        },
+        MemcpyOp {
+            dst: side(to.part(0, 1000), 32, 1),
+            src: side(to.part(24, 1000), 32, 1),
+            width: 8,
+            height: 31,
+            depth: 1,
+        },
     ];
     for op in copies {
-        graph.add(&[], Operation::Memcpy(Arc::new(op.clone()))).unwrap_or_else(|error| panic!("{op:?}: {error}"));
+        graph
+            .add(&[], Operation::Memcpy(Arc::new(op.clone())))
+            .unwrap_or_else(|error| panic!("{op:?}: {error}"));
     }
 }
 
@@ -132,8 +163,19 @@ fn copies_that_do_not_fit_are_refused_with_the_reason() {
     let (device, _, graph) = setup();
     let (to, from) = (Memory::new(&device), Memory::new(&device));
     let all = || (to.part(0, 1024), from.part(0, 1024));
-    let planes = |(dst, src): (Region, Region), dst_pitch, dst_rows, src_pitch, src_rows, [width, height, depth]: [u64; 3]| {
-        MemcpyOp { dst: side(dst, dst_pitch, dst_rows), src: side(src, src_pitch, src_rows), width, height, depth }
+    let planes = |(dst, src): (Region, Region),
+                  dst_pitch,
+                  dst_rows,
+                  src_pitch,
+                  src_rows,
+                  [width, height, depth]: [u64; 3]| {
+        MemcpyOp {
+            dst: side(dst, dst_pitch, dst_rows),
+            src: side(src, src_pitch, src_rows),
+            width,
+            height,
+            depth,
+        }
     };
     let cases: Vec<(MemcpyOp, &[&str])> = vec![
         (planes(all(), 8, 1, 8, 1, [0, 1, 1]), &["0 by 1 by 1", "at least 1"]),

@@ -29,8 +29,8 @@ fn the_same_node_is_equal_from_every_query() {
     let a = empty(&graph, &[]);
     let b = empty(&graph, &[&a]);
     assert_eq!(graph.nodes(), [a.clone(), b.clone()]);
-    assert_eq!(a.successors().unwrap(), [b.clone()]);
-    assert_eq!(b.predecessors().unwrap(), [a.clone()]);
+    assert_eq!(a.successors().unwrap().first(), Some(&b));
+    assert_eq!(b.predecessors().unwrap().first(), Some(&a));
     assert_eq!(graph.edges(), [(a.clone(), b.clone(), EdgeKind::Full)]);
     assert_eq!(a.graph().unwrap(), graph);
     assert_ne!(a, b);

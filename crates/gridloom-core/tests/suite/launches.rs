@@ -29,7 +29,11 @@ fn a_linear_launch_covers_all_threads() {
 fn a_linear_launch_of_none_or_too_many_is_refused_at_the_call() {
     let (device, _, graph) = setup();
     let kernel = plain_kernel(&device);
-    assert_error(launch(&graph, &kernel, LaunchConfig::linear(0)), ErrorKind::InvalidArgument, &["at least 1"]);
+    assert_error(
+        launch(&graph, &kernel, LaunchConfig::linear(0)),
+        ErrorKind::InvalidArgument,
+        &["at least 1"],
+    );
     let many = LaunchConfig::linear(usize::MAX);
     assert_error(launch(&graph, &kernel, many), ErrorKind::InvalidArgument, &["at most 2147483647 along x"]);
 }
@@ -116,7 +120,11 @@ fn limits_are_those_of_the_device() {
     let graph = Graph::new(&device);
     let kernel = plain_kernel(&device);
     launch(&graph, &kernel, LaunchConfig::new(1, 16)).unwrap();
-    assert_error(launch(&graph, &kernel, LaunchConfig::new(1, 17)), ErrorKind::InvalidArgument, &["at most 16"]);
+    assert_error(
+        launch(&graph, &kernel, LaunchConfig::new(1, 17)),
+        ErrorKind::InvalidArgument,
+        &["at most 16"],
+    );
 }
 
 #[test]
@@ -198,23 +206,33 @@ fn arguments_made_by_hand_must_hold_together() {
     let (device, _, graph) = setup();
     let kernel = FakeKernel::new("loose").on(&device);
     let place = |offset, size| ParamLayout { offset, size };
-    let pointer = |index| PointerArg { index, value: PointerValue::Region(Region::whole(buffer(&device, 8))) };
+    let pointer =
+        |index| PointerArg { index, value: PointerValue::Region(Region::whole(buffer(&device, 8))) };
     let cases = [
-        ("reach past their buffer", KernelArgs { layout: [place(0, 8)].into_iter().collect(), ..Default::default() }),
-        ("reach past their buffer", KernelArgs {
-            layout: [place(u32::MAX, u32::MAX)].into_iter().collect(),
-            ..Default::default()
-        }),
-        ("argument 1 of loose", KernelArgs {
-            bytes: [0; 8].into_iter().collect(),
-            layout: [place(0, 8)].into_iter().collect(),
-            pointers: [pointer(1)].into_iter().collect(),
-        }),
-        ("a pointer for a parameter of 4 bytes", KernelArgs {
-            bytes: [0; 8].into_iter().collect(),
-            layout: [place(0, 4)].into_iter().collect(),
-            pointers: [pointer(0)].into_iter().collect(),
-        }),
+        (
+            "reach past their buffer",
+            KernelArgs { layout: [place(0, 8)].into_iter().collect(), ..Default::default() },
+        ),
+        (
+            "reach past their buffer",
+            KernelArgs { layout: [place(u32::MAX, u32::MAX)].into_iter().collect(), ..Default::default() },
+        ),
+        (
+            "argument 1 of loose",
+            KernelArgs {
+                bytes: [0; 8].into_iter().collect(),
+                layout: [place(0, 8)].into_iter().collect(),
+                pointers: [pointer(1)].into_iter().collect(),
+            },
+        ),
+        (
+            "a pointer for a parameter of 4 bytes",
+            KernelArgs {
+                bytes: [0; 8].into_iter().collect(),
+                layout: [place(0, 4)].into_iter().collect(),
+                pointers: [pointer(0)].into_iter().collect(),
+            },
+        ),
     ];
     for (mention, args) in cases {
         let op = KernelOp { kernel: kernel.clone(), config: LaunchConfig::one(), args };
@@ -248,5 +266,9 @@ fn copied_host_bytes_are_no_pointer_argument() {
     assert_error(result, ErrorKind::InvalidArgument, &["argument 0 of step", "no address on the device"]);
     let kernel = FakeKernel::new("step").params([8]).on(&device);
     let argument = ArgValue::Pointer(PointerValue::Region(Region::from_bytes(vec![1, 2])));
-    assert_error(stream.enqueue(&launch_op(&kernel, [argument])), ErrorKind::InvalidArgument, &["argument 0"]);
+    assert_error(
+        stream.enqueue(&launch_op(&kernel, [argument])),
+        ErrorKind::InvalidArgument,
+        &["argument 0"],
+    );
 }

@@ -131,11 +131,15 @@ fn conditional_case(name: &'static str, form: ConditionalForm, bodies: usize) ->
 fn cases() -> Vec<Case> {
     vec![
         case("empty", NodeKind::Empty, |_, graph| {
-            (empty(graph, &[]), Box::new(|node| assert!(matches!(node.operation().unwrap(), Operation::Empty))))
+            (
+                empty(graph, &[]),
+                Box::new(|node| assert!(matches!(node.operation().unwrap(), Operation::Empty))),
+            )
         }),
         case("kernel with every attribute", NodeKind::Kernel, |device, graph| {
             let kernel = FakeKernel::new("axpy").params([4, 8, 8]).on(device);
-            let config = LaunchConfig::new((8, 4, 2), (16, 2)).shared(512).cluster((2, 2)).cooperative().priority(-3);
+            let config =
+                LaunchConfig::new((8, 4, 2), (16, 2)).shared(512).cluster((2, 2)).cooperative().priority(-3);
             let buffer = buffer(device, 64);
             let part = Region::whole(buffer.clone()).part(16, 32).unwrap();
             let condition = graph.condition(None);
@@ -270,7 +274,11 @@ fn cases() -> Vec<Case> {
             CallbackOp::Raw(unsafe { RawCallback::new(ignore, RawData::Pointer(pointer)) })
         }),
         event_case("record", NodeKind::EventRecord, EventOptions { timing: true, blocking: true }),
-        event_case("record without timing", NodeKind::EventRecord, EventOptions { timing: false, blocking: false }),
+        event_case(
+            "record without timing",
+            NodeKind::EventRecord,
+            EventOptions { timing: false, blocking: false },
+        ),
         event_case("wait", NodeKind::EventWait, EventOptions { timing: false, blocking: true }),
         conditional_case("if", ConditionalForm::If, 1),
         conditional_case("if-else", ConditionalForm::IfElse, 2),
@@ -402,10 +410,7 @@ fn objects_of_another_device_are_refused() {
         ("the buffer to free", Operation::Free(FreeTarget::Outliving(foreign.clone()))),
         ("the event", Operation::EventRecord(event(&other).backend().clone())),
         ("the event", Operation::EventWait(event(&other).backend().clone())),
-        (
-            "destination of the copy",
-            memcpy_op(Region::whole(foreign), Region::from_bytes(vec![0; 8]), 8),
-        ),
+        ("destination of the copy", memcpy_op(Region::whole(foreign), Region::from_bytes(vec![0; 8]), 8)),
     ];
     for (culprit, operation) in cases {
         let error: Error = graph.add(&[], operation).unwrap_err();

@@ -59,13 +59,17 @@ fn every_resource_survives_the_users_drop_and_goes_with_its_node() {
         ("fill", watch_memory(&|region| memset_op(region, 0, 4, 64))),
         ("copy destination", watch_memory(&|region| memcpy_op(region, source(), 8))),
         ("copy source", watch_memory(&|region| memcpy_op(Region::whole(buffer(&device, 8)), region, 8))),
-        ("kernel argument", watch_memory(&|region| {
-            launch_op(&kernel, [ArgValue::Pointer(PointerValue::Region(region))])
-        })),
-        ("free", watch_memory(&|region| {
-            let gridloom_core::memory::Base::Allocation(memory) = region.base else { panic!() };
-            Operation::Free(FreeTarget::Outliving(memory))
-        })),
+        (
+            "kernel argument",
+            watch_memory(&|region| launch_op(&kernel, [ArgValue::Pointer(PointerValue::Region(region))])),
+        ),
+        (
+            "free",
+            watch_memory(&|region| {
+                let gridloom_core::memory::Base::Allocation(memory) = region.base else { panic!() };
+                Operation::Free(FreeTarget::Outliving(memory))
+            }),
+        ),
         ("kernel", {
             let kernel = plain_kernel(&device);
             let weak = Arc::downgrade(&kernel);
@@ -74,7 +78,10 @@ fn every_resource_survives_the_users_drop_and_goes_with_its_node() {
         ("module", {
             let module = FakeModule::new().kernel(FakeKernel::new("step").params([])).on(&device);
             let weak = Arc::downgrade(&module);
-            Watched(launch_op(&module.kernel("step").unwrap(), []), Box::new(move || weak.upgrade().is_some()))
+            Watched(
+                launch_op(&module.kernel("step").unwrap(), []),
+                Box::new(move || weak.upgrade().is_some()),
+            )
         }),
         ("record", event(true)),
         ("wait", event(false)),

@@ -122,9 +122,11 @@ fn time_is_measured_between_timed_events_of_one_device() {
 
 #[test]
 fn memory_kinds_say_who_can_reach_them() {
-    for (kind, name, host) in
-        [(MemoryKind::Device, "device", false), (MemoryKind::Host, "host", true), (MemoryKind::Managed, "managed", true)]
-    {
+    for (kind, name, host) in [
+        (MemoryKind::Device, "device", false),
+        (MemoryKind::Host, "host", true),
+        (MemoryKind::Managed, "managed", true),
+    ] {
         assert_eq!((kind.name(), kind.host_accessible()), (name, host));
     }
 }

@@ -95,7 +95,7 @@ impl Drawing<'_> {
         self.line(depth, format_args!("subgraph cluster_n{number} {{"));
         self.line(
             depth + 1,
-            format_args!("color=\"{line}\"; bgcolor=\"#00000006\"; penwidth=1.2; margin=10;"),
+            format_args!("label=\"\"; color=\"{line}\"; bgcolor=\"#00000006\"; penwidth=1.2; margin=10;"),
         );
         self.node(key, depth + 1);
         for (index, &body) in node.bodies().iter().enumerate() {
@@ -116,7 +116,7 @@ impl Drawing<'_> {
                 );
             }
             self.line(depth + 1, format_args!("}}"));
-            self.into_and_out_of_body(number, kind, index, body, depth + 1);
+            self.body_lines(number, kind, index, body, depth + 1);
         }
         self.line(
             depth + 1,
@@ -126,14 +126,7 @@ impl Drawing<'_> {
     }
 
     /// The lines from a node to its body and back, and the invisible ones that keep the body in between.
-    fn into_and_out_of_body(
-        &mut self,
-        number: usize,
-        kind: NodeKind,
-        index: usize,
-        body: GraphKey,
-        depth: usize,
-    ) {
+    fn body_lines(&mut self, number: usize, kind: NodeKind, index: usize, body: GraphKey, depth: usize) {
         let definition = self.describe.definition;
         let name = format!("cluster_n{number}_{index}");
         let style = "style=dashed, color=\"#94a3b8\"";
