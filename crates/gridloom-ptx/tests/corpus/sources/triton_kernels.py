@@ -1,4 +1,4 @@
-"""Kernels for Triton, compiled to PTX without a GPU: `python triton_kernels.py FOLDER` writes NAME.ptx for each.
+"""Kernels for Triton, compiled to PTX without a GPU: `python triton_kernels.py FOLDER CASE` writes FOLDER/CASE.ptx.
 
 They exercise what other compilers do not write: vector accesses under predicates, tensor-core instructions, asynchronous
 copies, barriers in shared memory, and inline blocks with registers of their own.
@@ -73,10 +73,12 @@ VECTORS = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}
 ROWS = {"out": "*fp32", "x": "*fp32", "stride": "i32", "columns": "i32"}
 NORM = {"out": "*bf16", "x": "*bf16", "weight": "*bf16", "bias": "*bf16", "columns": "i32", "epsilon": "fp32"}
 PRODUCT = {"a": "*fp16", "b": "*fp16", "c": "*fp16", "m": "i32", "n": "i32", "k": "i32"}
-# file name, kernel, signature, constants, arguments known to be multiples of 16, compute capability
+# file name, kernel, signature, constants, arguments known to be multiples of 16, compute capability;
+# a name with `lineinfo` in it asks for line tables and debug data
 CASES = [
     ("add.sm80", add, VECTORS, {"BLOCK": 1024}, ["x", "y", "out", "n"], 80),
     ("add.unaligned.sm90", add, VECTORS, {"BLOCK": 256}, [], 90),
+    ("add.lineinfo.sm80", add, VECTORS, {"BLOCK": 256}, ["x", "y", "out"], 80),
     ("softmax.sm75", softmax, ROWS, {"BLOCK": 512}, ["out", "x"], 75),
     ("softmax.sm90", softmax, ROWS, {"BLOCK": 512}, ["out", "x"], 90),
     ("layer_norm.sm90", layer_norm, NORM, {"BLOCK": 512}, ["out", "x", "weight", "bias"], 90),
@@ -84,11 +86,17 @@ CASES = [
     ("matmul.sm90", matmul, PRODUCT, {"BLOCK": 64, "DEPTH": 32}, ["a", "b", "c", "n", "k"], 90),
     ("count.sm80", count, {"bins": "*i32", "x": "*i32", "n": "i32"}, {"BLOCK": 128}, ["x"], 80),
     ("running_sum.sm80", running_sum, {"out": "*fp32", "x": "*fp32"}, {"BLOCK": 256}, ["out", "x"], 80),
+    ("matmul.lineinfo.sm80", matmul, PRODUCT, {"BLOCK": 32, "DEPTH": 32}, ["a", "b", "c", "n", "k"], 80),
 ]
 
 
-def main(folder):
+def main(folder, wanted):
     for name, kernel, signature, constants, aligned, capability in CASES:
+        if name != wanted:
+            continue
+        triton.knobs.compilation.disable_line_info = "lineinfo" not in name
+        # Debug data names the source by its whole path, which says nothing to anyone else.
+        kernel.fn.__code__ = kernel.fn.__code__.replace(co_filename=pathlib.Path(__file__).name)
         places = list(signature)
         source = ASTSource(
             kernel,
@@ -101,4 +109,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]))
+    main(pathlib.Path(sys.argv[1]), sys.argv[2])
