@@ -6,8 +6,10 @@
 //     ends[0] = low; ends[1] = high; *left = passes.
 // evaluate(handle, ends, target)
 //     With m the middle of the bracket, the condition becomes 1 where m * m < target (the root is to the right), else 0.
-// raise_low(ends), lower_high(ends)
-//     Moves the low or the high end to the middle.
+// raise_low(ends)
+//     Moves the low end to the middle.
+// lower_high(ends)
+//     Moves the high end to the middle.
 // countdown(handle, left)
 //     *left -= 1, and the condition becomes 1 while passes are left, else 0.
 // check(handle, root, ends, target, tolerance)

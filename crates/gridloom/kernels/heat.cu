@@ -1,11 +1,11 @@
 // Heat in a rod: explicit steps of the one-dimensional heat equation, repeated while a counter on the device lasts.
 //
-// heat_step(next, now, n, alpha)   n threads or more
+// heat_step(next, now, n, alpha)   n threads or more:
 //     next[i] = now[i] + alpha * (now[i-1] - 2 * now[i] + now[i+1]) for 0 < i < n-1; the two ends are copied.
 //     Each operation is rounded on its own, in the order written: a host reference gives the same bits.
-// set_ends(rod, n, left, right)    one thread
+// set_ends(rod, n, left, right)    one thread:
 //     rod[0] = left; rod[n-1] = right.
-// countdown(handle, left)          one thread
+// countdown(handle, left)          one thread:
 //     *left -= 1, and the condition behind `handle` becomes 1 while passes are left, else 0.
 
 extern "C" __device__ __cudart_builtin__ void cudaGraphSetConditional(unsigned long long handle, unsigned int value);

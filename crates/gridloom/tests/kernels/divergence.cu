@@ -3,7 +3,7 @@
 // collatz(out, in, n)              out[i] = the number of steps of in[i] (unsigned, >= 1) to 1 under x -> x/2 or 3x + 1, in 64 bits
 // mandelbrot(out, width, height, limit)  2-D launch; out[y * width + x] (unsigned) = the passes of z = z^2 + c before |z|^2 > 4, at most limit;
 //     c = (-2 + 3 x / width, -1.5 + 3 y / height) in float, each operation rounded on its own, in the order written below
-// nested_exits(out, n)             out[i] by loops with break, continue and return inside; see the code
+// nested_exits(out, n)             out[i] by two nested loops with break, continue and return inside; the code is the definition
 // gcd(out, a, b, n)                out[i] = the greatest common divisor (unsigned), by subtraction-free Euclid; gcd(x, 0) = x
 // binary_search(out, sorted, count, keys, n)  out[i] = how many of sorted[0..count] (int, ascending) are less than keys[i] (unsigned result)
 

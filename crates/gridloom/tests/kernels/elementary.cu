@@ -4,7 +4,7 @@
 //
 // elementary_f32(out, x, n)    out[12i..12i+12] = sqrt|x|, 1/x, 1/sqrt|x|, exp(x), log|x|, sin, cos, tan, tanh, pow(|x|, 1.5), exp2(x), log2|x|
 //     Without `fast`, sqrt and 1/x are correctly rounded and the rest within 4 units in the last place (for |x| <= 10); with it,
-//     within 1e-5 absolute + 1e-5 relative for 0.1 <= |x| <= 3.
+//     within 1e-5 absolute + 1e-5 relative for 0.1 <= |x| <= 3, tan away from its poles, and subnormal floats count as 0 throughout.
 // elementary_f64(out, x, n)    out[8i..8i+8] = sqrt|x|, 1/x, exp(x), log|x|, sin, cos, cbrt(x), pow(|x|, 1.5): within 2 units in the last place,
 //     sqrt and 1/x correctly rounded
 // roundings(out, x, n)         float: out[6i..6i+6] = floor, ceil, trunc, to nearest even (rintf), half away from zero (roundf), x - trunc(x)

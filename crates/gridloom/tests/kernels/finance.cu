@@ -2,11 +2,11 @@
 //
 // Option prices after Black and Scholes; the `fast` variant uses the approximate instructions throughout.
 //
-// black_scholes(call, put, price, strike, years, n, rate, volatility)   all float, n threads or more
+// black_scholes(call, put, price, strike, years, n, rate, volatility)   all float, n threads or more:
 //     sigma = volatility * sqrt(years); d1 = (ln(price / strike) + (rate + volatility^2 / 2) * years) / sigma; d2 = d1 - sigma;
 //     discounted = strike * exp(-rate * years);
 //     call = price * N(d1) - discounted * N(d2); put = discounted * (1 - N(d2)) - price * (1 - N(d1)),
-//     with N the polynomial of Abramowitz and Stegun 26.2.17 (as below). Compare with a host reference within 1e-3 of a price
+//     with N the polynomial of Abramowitz and Stegun 26.2.17 (in the code). Compare with a host reference within 1e-3 of a price
 //     near 100 for both variants (a few 1e-4 are usual).
 
 __device__ float normal(float d) {

@@ -5,7 +5,7 @@
 // take_address(slot, which)           one thread: *slot = the address of function which % 4, as 8 bytes
 // apply_address(out, in, slot, n)     out[i] = f(in[i]) with f the address in *slot, from take_address of the same module
 // compose(out, in, n)                 out[i] = square(double_it(in[i]) + 1), through functions that are not inlined
-// many_arguments(out, a, b, n)        out[i] = a[i] + 2 b[i] + 3 * 4 + 5 * 6 in double, through a call with arguments of many types
+// many_arguments(out, a, b, n)        out[i] = ((a[i] + 2 b[i]) + 12) + 30 in double, through a call with arguments of many types
 // returns_struct(out, a, b, n)        out[2i] = a[i] / b[i], out[2i+1] = a[i] % b[i] (int, truncating), returned as a struct; b[i] != 0
 
 typedef int (*Unary)(int);

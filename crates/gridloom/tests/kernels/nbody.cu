@@ -1,6 +1,6 @@
 // Gravity between n bodies, double precision, tiles of 128 in shared memory.
 //
-// nbody_step(position, velocity, next, n, dt, softening)   block 128, grid ceil(n / 128)
+// nbody_step(position, velocity, next, n, dt, softening)   block 128, grid ceil(n / 128);
 //     position, next: n double4 (x, y, z, mass); velocity: n double4 (x, y, z, unused), updated in place.
 //     For each body i, over j = 0 .. n-1 in order (j = i adds exact zeros):
 //         d = p[j] - p[i]; r2 = fma(d.x, d.x, fma(d.y, d.y, fma(d.z, d.z, softening)));

@@ -1,11 +1,11 @@
 // What a kernel prints.
 //
 // hello()                      each thread prints "hello from block %d, thread %d\n"
-// print_formats(i, u, l, d)    one thread prints, one line each (i int, u unsigned, l long long, d double):
-//     "int %d, unsigned %u, hex %08x, char %c\n" with i, u, u, 'A' + (i & 15)
-//     "long %lld, unsigned long %llu, hex %llx\n" with l three times
-//     "float %.3f, scientific %e, general %g, right [%10.2f], left [%-10.2f]\n" with d five times
-//     "string %s, percent %%, pointer %s\n" with "text" and "end"
+// print_formats(i, u, l, d)    one thread prints, one line each:
+//     "int %d, unsigned %u, hex %08x, char %c\n" with i, u, u, 'A' + (i & 15);
+//     "long %lld, unsigned long %llu, hex %llx\n" with l three times;
+//     "float %.3f, scientific %e, general %g, right [%10.2f], left [%-10.2f]\n" with d five times;
+//     "string %s, percent %%, pointer %s\n" with "text" and "end";
 //     "nothing to convert\n"
 // print_count(out, value)      one thread: *out = what printf returned for "%d %d\n", 2 on a GPU (the number of arguments)
 

@@ -1,10 +1,10 @@
 // Stencils on a row-major grid of floats.
 //
-// stencil_5point(out, in, width, height, c)   block and grid of any 2-D shape that covers width x height
+// stencil_5point(out, in, width, height, c)   block and grid of any 2-D shape that covers width x height.
 //     Inside: out = in + c * ((left + right) + (up + down) - 4 * in), each operation rounded on its own, in this order:
 //     s = left + right; t = up + down; u = s + t; v = 4 * in; w = u - v; out = in + c * w. On the border: out = in.
-// stencil_shared(out, in, n)                  block 128, grid ceil(n / 128): 7-point moving sum with a halo of 3 in shared memory
-//     out[i] = in[i-3] + ... + in[i+3], added from the left to right, elements outside counting as 0.
+// stencil_shared(out, in, n)                  block 128, grid ceil(n / 128): 7-point moving sum with a halo of 3 in shared memory:
+//     out[i] = in[i-3] + ... + in[i+3], added from left to right, elements outside counting as 0.
 
 extern "C" __global__ void stencil_5point(float* out, const float* in, int width, int height, float c) {
     int x = blockIdx.x * blockDim.x + threadIdx.x;

@@ -8,7 +8,8 @@
 //     + in.x of int3 in (12 bytes, aligned to 4) + in.z
 // large(out, table, n)            table: 128 ints by value (512 bytes): out[i] = table[i % 128], n threads or more
 // small_scalars(out, b, s, c, u)  one thread; bool, short, signed char, unsigned char: out (4 ints) = each as int
-// map_square(out, in, n), map_cube(out, in, n)   float; a template over a functor: out[i] = in[i]^2, or (in[i] * in[i]) * in[i]
+// map_square(out, in, n)          float, by a template over a functor: out[i] = in[i] * in[i]
+// map_cube(out, in, n)            the same template with another: out[i] = (in[i] * in[i]) * in[i]
 
 #define INDEX unsigned i = blockIdx.x * blockDim.x + threadIdx.x
 
