@@ -40,8 +40,13 @@ impl Strip {
 
 /// Dark blue through purple, red and orange to pale yellow: ordered by lightness, so that it also reads without colour vision.
 fn colour(heat: f32) -> [u8; 3] {
-    const STOPS: [[f32; 3]; 5] =
-        [[13.0, 22.0, 58.0], [84.0, 24.0, 110.0], [187.0, 55.0, 84.0], [249.0, 142.0, 9.0], [252.0, 255.0, 190.0]];
+    const STOPS: [[f32; 3]; 5] = [
+        [13.0, 22.0, 58.0],
+        [84.0, 24.0, 110.0],
+        [187.0, 55.0, 84.0],
+        [249.0, 142.0, 9.0],
+        [252.0, 255.0, 190.0],
+    ];
     let place = heat * (STOPS.len() - 1) as f32;
     let low = (place as usize).min(STOPS.len() - 2);
     let mix = place - low as f32;

@@ -133,7 +133,13 @@ impl Executable {
     }
 
     /// Launches the graph on a stream: it runs after what was enqueued there before, and before what comes later.
+    ///
+    /// On a stream that is capturing, a copy of the graph is recorded as a child node instead.
     pub fn launch(&self, stream: &Stream) -> Result<()> {
+        if let Some(lane) = stream.lane() {
+            lane.record(|here, after| here.embed_definition(after, self.device(), &self.definition))?;
+            return Ok(());
+        }
         self.check_stream(stream)?;
         let mut state = self.state.lock();
         state.outstanding.retain(|(_, allocation)| !allocation.is_released());
@@ -164,6 +170,9 @@ impl Executable {
 
     /// Does ahead, on this stream, what the first launch would otherwise do.
     pub fn upload(&self, stream: &Stream) -> Result<()> {
+        if stream.is_capturing() {
+            return Err(crate::capture::refuse("upload on"));
+        }
         self.check_stream(stream)?;
         let _one_at_a_time = self.state.lock();
         self.backend.upload(stream.backend())

@@ -19,7 +19,9 @@ pub(super) fn run(device: &Device, demo: &Demo) -> Checked<()> {
     stream.synchronize()?;
     let found = root.to_vec()?[0];
     let difference = (found - TARGET.sqrt()).abs();
-    println!("after {passes} passes on [0, 2] and a Newton step where needed: {found}, {difference:e} from the host's root of {TARGET}");
+    println!(
+        "after {passes} passes on [0, 2] and a Newton step where needed: {found}, {difference:e} from the host's root of {TARGET}"
+    );
     // The bracket halves with each pass, and a Newton step squares what is left.
     let bound = (2.0f64.powi(-(passes.min(1000) as i32)).powi(2)).max(1e-6);
     expect(difference <= bound, &format!("more than {bound:e} off"))
@@ -56,8 +58,10 @@ fn build(device: &Device, passes: u32, host: &Buffer<f64>) -> Result<Graph> {
     side.else_body().launch(&lower_high, one, (&ends,))?;
     side.launch(&countdown, one, (&again, &left))?;
 
-    let polish =
-        repeat.launch(&check, one, (&refine, &root, &ends, TARGET, 1e-12))?.if_then(&refine)?.named("not there yet?")?;
+    let polish = repeat
+        .launch(&check, one, (&refine, &root, &ends, TARGET, 1e-12))?
+        .if_then(&refine)?
+        .named("not there yet?")?;
     polish.body().launch(&newton, one, (&root, TARGET))?;
     polish.memcpy(host, &root)?.free(&ends)?.free(&left)?.free(&root)?;
     Ok(graph)

@@ -100,7 +100,8 @@ pub(super) fn run(device: &Device, demo: &Demo) -> Checked<()> {
     let advance = graph.instantiate()?;
 
     let bar = ProgressBar::new(u64::from(passes)).with_style(
-        ProgressStyle::with_template("{bar:30} {pos}/{len} passes").unwrap_or_else(|_| ProgressStyle::default_bar()),
+        ProgressStyle::with_template("{bar:30} {pos}/{len} passes")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
     );
     let strip = Strip::new(HOT, COLUMNS);
     let frames = FRAMES.min(passes);
@@ -139,7 +140,10 @@ fn reference(len: usize, passes: u32) -> Vec<f32> {
 
 /// A NaN anywhere counts as infinitely far.
 fn greatest_difference(a: &[f32], b: &[f32]) -> f32 {
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, |worst, d| if d.is_nan() { f32::INFINITY } else { worst.max(d) })
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, |worst, d| if d.is_nan() { f32::INFINITY } else { worst.max(d) })
 }
 
 #[cfg(test)]

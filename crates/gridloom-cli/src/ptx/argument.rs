@@ -28,9 +28,9 @@ impl std::str::FromStr for Argument {
         if text == "null" {
             return Ok(Argument::Null);
         }
-        let (kind, rest) = text
-            .split_once(':')
-            .ok_or_else(|| format!("'{text}' is no argument: write TYPE:VALUE, in:FILE, inout:FILE, out:FILE:BYTES or null"))?;
+        let (kind, rest) = text.split_once(':').ok_or_else(|| {
+            format!("'{text}' is no argument: write TYPE:VALUE, in:FILE, inout:FILE, out:FILE:BYTES or null")
+        })?;
         match kind {
             "in" => Ok(Argument::File { path: rest.into(), back: false }),
             "inout" => Ok(Argument::File { path: rest.into(), back: true }),
@@ -148,7 +148,18 @@ mod tests {
 
     #[test]
     fn what_is_no_argument_is_named() {
-        for text in ["", "f32", "f32:x", "u8:256", "u8:-1", "b8:-129", "out:file", "out:file:0", "q:1", "s64:0x8000000000000000"] {
+        for text in [
+            "",
+            "f32",
+            "f32:x",
+            "u8:256",
+            "u8:-1",
+            "b8:-129",
+            "out:file",
+            "out:file:0",
+            "q:1",
+            "s64:0x8000000000000000",
+        ] {
             let error = text.parse::<Argument>().expect_err(text);
             assert!(error.contains(text), "{error}");
         }

@@ -16,11 +16,17 @@ pub(super) fn run(options: &PtxRun) -> Result<(), Failure> {
         (Some(name), _) => name,
         (None, [only]) => only,
         (None, names) => {
-            return Err(format!("name one with --kernel; the file has {}: {}", names.len(), names.join(", ")).into());
+            return Err(format!(
+                "name one with --kernel; the file has {}: {}",
+                names.len(),
+                names.join(", ")
+            )
+            .into());
         }
     };
     let kernel = module.untyped_kernel(name)?;
-    let prepared = arguments.iter().map(|argument| argument.prepare(&device)).collect::<Result<Vec<_>, Failure>>()?;
+    let prepared =
+        arguments.iter().map(|argument| argument.prepare(&device)).collect::<Result<Vec<_>, Failure>>()?;
 
     let stream = device.stream()?;
     let config = LaunchConfig::new(options.grid, options.block).shared(options.shared);

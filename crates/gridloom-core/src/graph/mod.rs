@@ -285,16 +285,33 @@ impl Graph {
                 graph.hierarchy.device.name()
             );
         }
-        let after = self.own_keys(after)?;
         let source = graph.hierarchy.snapshot();
         if source.graphs.get(graph.key).is_none() {
             bail!(InvalidHandle, "the graph to embed was deleted with the node around it");
         }
+        self.embed_checked(after, &source, graph.key)
+    }
+
+    /// Adds a child node that runs a copy of a definition of a device.
+    pub(crate) fn embed_definition(
+        &self,
+        after: &[&Node],
+        device: &Arc<dyn backend::Device>,
+        source: &Definition,
+    ) -> Result<Node> {
+        if self.hierarchy.device.id() != device.id() {
+            bail!(WrongDevice, "the graph to embed is for another device ({})", device.name());
+        }
+        self.embed_checked(after, source, source.root())
+    }
+
+    fn embed_checked(&self, after: &[&Node], source: &Definition, from: GraphKey) -> Result<Node> {
+        let after = self.own_keys(after)?;
         let key = self.hierarchy.edit(|definition| {
             definition.check_alive(self.key, &after)?;
-            definition.check_depth(self.key, 1 + source.depth_inside(graph.key))?;
+            definition.check_depth(self.key, 1 + source.depth_inside(from))?;
             let child = definition.graphs.insert(GraphData::default());
-            if let Err(error) = definition.copy_from(&source, graph.key, child) {
+            if let Err(error) = definition.copy_from(source, from, child) {
                 definition.graphs.remove(child);
                 return Err(error);
             }
