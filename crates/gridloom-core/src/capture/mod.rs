@@ -101,7 +101,7 @@ impl Capture {
     /// Records a copy of the graph that an executable was made from, as a child node.
     pub fn embed_executable(&self, executable: &Executable) -> Result<Node> {
         self.lane
-            .record(|here, after| here.embed_definition(after, executable.device(), executable.definition()))
+            .record(|here, after| here.embed_definition(after, executable.device(), &executable.definition()))
     }
 
     /// Records an event. Streams that wait for it become forks of this capture.
