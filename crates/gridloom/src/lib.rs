@@ -5,6 +5,7 @@ pub mod buffer;
 pub mod conditional;
 pub mod demo_kernels;
 pub mod device;
+pub mod edit;
 pub mod kernel;
 pub mod module;
 pub mod ops;

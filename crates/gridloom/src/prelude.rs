@@ -3,6 +3,7 @@
 pub use crate::buffer::{Buffer, BufferSlice, Element, Memory};
 pub use crate::conditional::{If, IfElse, Switch, While};
 pub use crate::device::{CpuOptions, Device, Engine};
+pub use crate::edit::Edit;
 pub use crate::kernel::{ConditionHandle, Kernel, Null, Ptr, PtrMut};
 pub use crate::module::Module;
 pub use crate::ops::{AllocNode, ExecutableOps, GraphOps, Ops};
