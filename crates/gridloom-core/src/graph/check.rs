@@ -109,6 +109,9 @@ impl Place<'_> {
                 "memory of an alloc node exists only inside its graph, not for work on a stream"
             );
         };
+        if !definition.nodes.owns(alloc) {
+            bail!(WrongGraph, "the memory belongs to an alloc node of another graph");
+        }
         let Some(node) = definition.get_node(alloc) else {
             bail!(InvalidHandle, "the alloc node of this buffer was deleted");
         };
@@ -272,6 +275,12 @@ impl Place<'_> {
                 "a condition can be set only by kernels inside its graph, not by work on a stream"
             );
         };
+        if !definition.conditions.owns(condition) {
+            bail!(
+                WrongGraph,
+                "the condition belongs to another graph; make one with condition() of this graph"
+            );
+        }
         let Some(data) = definition.conditions.get(condition) else {
             bail!(InvalidHandle, "the condition was deleted with the graph it belonged to");
         };
