@@ -1,1 +1,4 @@
 //! The CPU device of Gridloom: memory, streams, a PTX interpreter and a replay plan for graphs.
+
+#[doc(hidden)]
+pub mod numeric;
