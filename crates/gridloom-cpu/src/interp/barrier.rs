@@ -9,7 +9,7 @@ use super::code::{BarrierAction, Op};
 use super::fault::FaultKind;
 use super::lanes::lanes_of;
 use super::warp::{Context, Warp};
-use gridloom_ptx::RedOp;
+use gridloom_ptx::op::RedOp;
 
 const BARRIERS: u32 = 16;
 
@@ -53,7 +53,9 @@ impl Barriers {
         }
         match threads {
             Some(count) if count == 0 || !count.is_multiple_of(32) => {
-                return illegal(format!("barrier {id} for {count} threads; the count must be a multiple of 32"));
+                return illegal(format!(
+                    "barrier {id} for {count} threads; the count must be a multiple of 32"
+                ));
             }
             None if !waits => return illegal(format!("arrival at barrier {id} without a thread count")),
             _ => {}

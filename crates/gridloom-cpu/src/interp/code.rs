@@ -2,7 +2,8 @@
 
 use super::fault::{SourceLine, Space};
 use super::lanes::{Lanes, Lanewise, Slot, Source};
-use gridloom_ptx::{ReduxOp, ScalarType, ShuffleMode, SpecialReg, VoteMode};
+use gridloom_ptx::op::{RedOp, ReduxOp, ShuffleMode, VoteMode};
+use gridloom_ptx::{ScalarType, SpecialReg};
 
 /// An index into the instructions of a kernel.
 pub(crate) type Pc = u32;
@@ -27,13 +28,15 @@ pub(crate) struct Position {
 }
 
 /// A function: where it starts, and what a call of it needs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Function {
     pub(crate) entry: Pc,
     /// Registers it uses.
     pub(crate) slots: u32,
     /// Bytes of local memory its variables and parameters take.
     pub(crate) frame: u32,
+    /// What its frame must start at a multiple of.
+    pub(crate) align: u32,
     pub(crate) params: Vec<Passed>,
     pub(crate) returns: Vec<Passed>,
 }
@@ -68,17 +71,29 @@ pub(crate) enum Op {
     /// A function of registers.
     Map(Box<dyn Lanewise>),
     /// Reads a special register.
-    Special { destination: Slot, register: SpecialReg },
+    Special {
+        destination: Slot,
+        register: SpecialReg,
+    },
     /// The address of a variable of this frame, in local space.
-    FrameAddress { destination: Slot, offset: u32 },
+    FrameAddress {
+        destination: Slot,
+        offset: u32,
+    },
     Load(Box<Load>),
     Store(Box<Store>),
     Atomic(Box<Atomic>),
     CopyAsync(Box<CopyAsync>),
     Alloca(Box<Alloca>),
-    StackSave { destination: Slot },
-    StackRestore { source: Source },
-    Branch { target: Pc },
+    StackSave {
+        destination: Slot,
+    },
+    StackRestore {
+        source: Source,
+    },
+    Branch {
+        target: Pc,
+    },
     BranchTable(Box<BranchTable>),
     Call(Box<Call>),
     Return,
@@ -90,7 +105,9 @@ pub(crate) enum Op {
     Fence,
     /// An instruction whose effect is none here: cache hints and the like.
     Nothing,
-    ActiveMask { destination: Slot },
+    ActiveMask {
+        destination: Slot,
+    },
     Collective(Box<Collective>),
     Barrier(Box<Barrier>),
     Mbarrier(Box<Mbarrier>),
@@ -102,6 +119,8 @@ pub(crate) struct Place {
     pub(crate) space: Space,
     pub(crate) base: Base,
     pub(crate) offset: i64,
+    /// Whether the address is one of 32 bits, where sums wrap.
+    pub(crate) narrow: bool,
 }
 
 /// What the address of a memory operand starts from.
@@ -256,7 +275,7 @@ pub(crate) struct Barrier {
 pub(crate) enum BarrierAction {
     Sync,
     Arrive,
-    Reduce { op: gridloom_ptx::RedOp, predicate: Source, destination: Slot },
+    Reduce { op: RedOp, predicate: Source, destination: Slot },
 }
 
 /// A barrier object in shared memory.
@@ -267,10 +286,25 @@ pub(crate) struct Mbarrier {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MbarrierAction {
-    Init { count: Source },
+    Init {
+        count: Source,
+    },
     Invalidate,
     /// `drop` also lowers the count that later phases expect.
-    Arrive { count: Source, drop: bool, state: Option<Slot>, expect_tx: bool },
-    Transactions { count: Source, complete: bool },
-    Wait { state: Source, parity: bool, suspend: bool, destination: Slot },
+    Arrive {
+        count: Source,
+        drop: bool,
+        state: Option<Slot>,
+        expect_tx: bool,
+    },
+    Transactions {
+        count: Source,
+        complete: bool,
+    },
+    Wait {
+        state: Source,
+        parity: bool,
+        suspend: bool,
+        destination: Slot,
+    },
 }

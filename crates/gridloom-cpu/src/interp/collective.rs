@@ -4,12 +4,14 @@
 //! A lane that comes to one waits until every live lane named in its mask has come to one of the same kind with the same
 //! mask, at whichever place of the program.
 
-use super::code::{Collective, CollectiveKind, Op};
+use super::code::{Code, Collective, CollectiveKind, Op};
 use super::fault::{FaultKind, Raised};
 use super::lanes::{LANES, Lanes, lanes_of};
 use super::warp::{Context, Flow, Group, Warp};
-use crate::numeric::{Mode, compare};
-use gridloom_ptx::{ReduxOp, ScalarType, ShuffleMode, VoteMode};
+use crate::numeric::F32;
+use crate::numeric::compare::{self, Extremum};
+use gridloom_ptx::ScalarType;
+use gridloom_ptx::op::{ReduxOp, ShuffleMode, VoteMode};
 
 /// What the lanes bring, and what they take away.
 struct Exchange {
@@ -43,7 +45,10 @@ impl Warp {
             let own = masks[lane as usize] as u32;
             uniform &= own == members;
             if own & (1 << lane) == 0 {
-                let reason = format!("lane {lane} executes {} with mask {own:#x}, which leaves it out", collective.kind);
+                let reason = format!(
+                    "lane {lane} executes {} with mask {own:#x}, which leaves it out",
+                    collective.kind
+                );
                 return Err(FaultKind::IllegalInstruction { reason }.in_lane(lane));
             }
         }
@@ -61,8 +66,8 @@ impl Warp {
         let mut unseen = self.at_collective;
         while unseen != 0 {
             let lane = unseen.trailing_zeros();
-            let key = self.collective_of(cx, lane);
-            let met = lanes_of(unseen).filter(|&other| self.collective_of(cx, other) == key);
+            let key = self.collective_of(cx.code, lane);
+            let met = lanes_of(unseen).filter(|&other| self.collective_of(cx.code, other) == key);
             let met = met.fold(0, |mask, lane| mask | 1 << lane);
             unseen &= !met;
             let Some((_, members)) = key else { continue };
@@ -78,12 +83,12 @@ impl Warp {
     }
 
     /// What a waiting lane waits for: the kind of instruction, and the lanes it names.
-    pub(crate) fn collective_of(&mut self, cx: &Context<'_>, lane: u32) -> Option<(CollectiveKind, u32)> {
-        let Op::Collective(collective) = &cx.code.instructions[self.pc[lane as usize] as usize].op else {
+    pub(crate) fn collective_of(&mut self, code: &Code, lane: u32) -> Option<(CollectiveKind, u32)> {
+        let Op::Collective(collective) = &code.instructions[self.pc[lane as usize] as usize].op else {
             return None;
         };
         let base = self.base[lane as usize];
-        let members = self.registers(base, cx.code).get(collective.mask?, lane);
+        let members = self.registers(base, code).get(collective.mask?, lane);
         Some((collective.kind, members as u32))
     }
 
@@ -141,7 +146,8 @@ impl Exchange {
             }
             CollectiveKind::MatchAny => {
                 for lane in lanes_of(lanes) {
-                    let same = lanes_of(lanes).filter(|&o| self.value[o as usize] == self.value[lane as usize]);
+                    let same =
+                        lanes_of(lanes).filter(|&o| self.value[o as usize] == self.value[lane as usize]);
                     self.result[lane as usize] = same.fold(0u32, |mask, lane| mask | 1 << lane).into();
                 }
             }
@@ -195,8 +201,8 @@ fn reduce(op: ReduxOp, ty: ScalarType, nan: bool, a: u64, b: u64) -> u64 {
         (ReduxOp::Add, _) => a.wrapping_add(b),
         (ReduxOp::Min, ScalarType::S32) => (a as i32).min(b as i32) as u32,
         (ReduxOp::Max, ScalarType::S32) => (a as i32).max(b as i32) as u32,
-        (ReduxOp::Min, ScalarType::F32) => compare::min::<crate::numeric::F32>(a, b, nan, Mode::RN),
-        (ReduxOp::Max, ScalarType::F32) => compare::max::<crate::numeric::F32>(a, b, nan, Mode::RN),
+        (ReduxOp::Min, ScalarType::F32) => compare::min::<F32>(a, b, Extremum { nan, ..Extremum::default() }),
+        (ReduxOp::Max, ScalarType::F32) => compare::max::<F32>(a, b, Extremum { nan, ..Extremum::default() }),
         (ReduxOp::Min, _) => a.min(b),
         (ReduxOp::Max, _) => a.max(b),
     };

@@ -145,7 +145,10 @@ impl fmt::Display for FaultKind {
                 write!(f, "assertion `{message}` failed at {file}:{line} in {function}")
             }
             FaultKind::IllegalAddress { address, space, size } => {
-                write!(f, "access of {size} bytes at {space} address {address:#x}, outside every live allocation")
+                write!(
+                    f,
+                    "access of {size} bytes at {space} address {address:#x}, outside every live allocation"
+                )
             }
             FaultKind::Misaligned { address, space, size } => {
                 write!(f, "access at {space} address {address:#x}, which is not a multiple of {size}")
@@ -153,7 +156,8 @@ impl fmt::Display for FaultKind {
             FaultKind::Deadlock { waiting } => {
                 f.write_str("deadlock: every live thread of the block waits:")?;
                 for (i, w) in waiting.iter().enumerate() {
-                    let (separator, plural) = (if i == 0 { "" } else { "," }, if w.threads == 1 { "" } else { "s" });
+                    let (separator, plural) =
+                        (if i == 0 { "" } else { "," }, if w.threads == 1 { "" } else { "s" });
                     write!(f, "{separator} {} thread{plural} at {} (line {}", w.threads, w.at, w.line)?;
                     if let Some(source) = &w.source {
                         write!(f, ", {source}")?;
@@ -163,7 +167,10 @@ impl fmt::Display for FaultKind {
                 Ok(())
             }
             FaultKind::StepLimit { limit } => {
-                write!(f, "ran past the limit of {limit} instructions per warp; raise the limit if it should run this long")
+                write!(
+                    f,
+                    "ran past the limit of {limit} instructions per warp; raise the limit if it should run this long"
+                )
             }
             FaultKind::Cancelled => f.write_str("the launch was cancelled"),
             FaultKind::IllegalInstruction { reason } => write!(f, "illegal instruction: {reason}"),
@@ -171,10 +178,16 @@ impl fmt::Display for FaultKind {
                 write!(f, "indirect call of {target:#x}, which is no function of the signature called")
             }
             FaultKind::StackOverflow { limit } => {
-                write!(f, "stack overflow: the calls need more than the {limit} bytes of stack that a thread has")
+                write!(
+                    f,
+                    "stack overflow: the calls need more than the {limit} bytes of stack that a thread has"
+                )
             }
             FaultKind::BadCondition { handle } => {
-                write!(f, "cudaGraphSetConditional with {handle:#x}, which is the handle of no condition of this launch")
+                write!(
+                    f,
+                    "cudaGraphSetConditional with {handle:#x}, which is the handle of no condition of this launch"
+                )
             }
             FaultKind::InvalidFree { address } => {
                 write!(f, "free of {address:#x}, which is not an allocation of the device heap")

@@ -24,7 +24,10 @@ struct State {
 /// Sixteen bytes, aligned so.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(16))]
-struct Cell(#[allow(dead_code, reason = "only its size and alignment matter; kernels access it by address")] [u8; ALIGN]);
+struct Cell(
+    #[allow(dead_code, reason = "only its size and alignment matter; kernels access it by address")]
+    [u8; ALIGN],
+);
 
 impl Heap {
     /// A heap of at most `limit` bytes in live allocations. CUDA's default is 8 MiB.
@@ -34,7 +37,9 @@ impl Heap {
 
     /// Allocates `size` bytes and returns their address, or 0 where the heap has no room or nothing is asked for.
     pub fn allocate(&self, size: u64) -> u64 {
-        let Some(cells) = size.checked_add(ALIGN as u64 - 1).map(|padded| padded / ALIGN as u64) else { return 0 };
+        let Some(cells) = size.checked_add(ALIGN as u64 - 1).map(|padded| padded / ALIGN as u64) else {
+            return 0;
+        };
         let bytes = cells * ALIGN as u64;
         let mut state = self.state.lock();
         if size == 0 || state.used.checked_add(bytes).is_none_or(|used| used > self.limit) {

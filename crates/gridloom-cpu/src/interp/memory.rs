@@ -108,7 +108,10 @@ impl Memory<'_> {
         }
         let illegal = || FaultKind::IllegalAddress { address, space, size }.in_lane(lane);
         let window = |length: usize| -> Result<Range<usize>, Raised> {
-            let end = offset.checked_add(u64::from(size)).filter(|&end| end <= length as u64).ok_or_else(illegal)?;
+            let end = offset
+                .checked_add(u64::from(size))
+                .filter(|&end| end <= length as u64)
+                .ok_or_else(illegal)?;
             Ok(offset as usize..end as usize)
         };
         match space {

@@ -257,11 +257,8 @@ fn shortest(value: f64, precision: usize, alternate: bool) -> String {
         return text;
     }
     let (mantissa, exponent) = text.split_at(text.find('e').unwrap_or(text.len()));
-    let mantissa = if mantissa.contains('.') {
-        mantissa.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        mantissa
-    };
+    let mantissa =
+        if mantissa.contains('.') { mantissa.trim_end_matches('0').trim_end_matches('.') } else { mantissa };
     format!("{mantissa}{exponent}")
 }
 

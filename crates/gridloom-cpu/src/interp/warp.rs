@@ -231,7 +231,9 @@ impl Warp {
         let first = active.trailing_zeros();
         match op {
             Op::Map(_) | Op::Nothing => {}
-            Op::Special { destination, register } => self.read_special(cx, group, active, *destination, *register),
+            Op::Special { destination, register } => {
+                self.read_special(cx, group, active, *destination, *register)
+            }
             Op::FrameAddress { destination, offset } => {
                 for lane in lanes_of(active) {
                     let address = self.frame[lane as usize] + offset;
@@ -278,7 +280,7 @@ impl Warp {
             Op::Call(call) => return self.call(cx, call, group, active),
             Op::Return => {
                 self.set_pc(rest, group.pc + 1);
-                self.return_from(cx, active);
+                self.return_from(cx, group.pc, active);
                 return Ok(Flow::Apart);
             }
             Op::Exit => {
@@ -295,13 +297,18 @@ impl Warp {
             }
             Op::Collective(collective) => return self.meet(cx, collective, group, active),
             Op::Barrier(barrier) => {
-                let frame = Frame { slots: &mut self.registers[group.base as usize..], constants: &cx.code.constants };
+                let frame = Frame {
+                    slots: &mut self.registers[group.base as usize..],
+                    constants: &cx.code.constants,
+                };
                 let waits = !matches!(barrier.action, BarrierAction::Arrive);
                 for lane in lanes_of(active) {
                     let id = frame.get(barrier.id, lane) as u32;
                     let threads = barrier.threads.map(|threads| frame.get(threads, lane) as u32);
-                    self.barrier[lane as usize] =
-                        cx.barriers.arrive(id, threads, waits, self.index, lane).map_err(|k| k.in_lane(lane))?;
+                    self.barrier[lane as usize] = cx
+                        .barriers
+                        .arrive(id, threads, waits, self.index, lane)
+                        .map_err(|k| k.in_lane(lane))?;
                 }
                 if waits {
                     self.at_barrier |= active;
