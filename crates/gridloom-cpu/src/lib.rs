@@ -25,8 +25,11 @@
 pub mod device;
 pub mod event;
 pub mod graph;
+pub mod interp;
 mod kernel;
 pub mod memory;
+#[doc(hidden)]
+pub mod numeric;
 mod operation;
 mod pool;
 mod reaper;
