@@ -3,6 +3,7 @@
 
 pub mod buffer;
 pub mod conditional;
+pub mod demo_kernels;
 pub mod device;
 pub mod kernel;
 pub mod module;
@@ -21,6 +22,7 @@ pub use gridloom_core::launch::{Dim3, LaunchConfig, Limits};
 pub use gridloom_core::memory::MemoryKind;
 pub use gridloom_core::op::NodeKind;
 pub use gridloom_core::{Condition, Error, ErrorKind, Event, Executable, Graph, Node, Result, Stream, op};
+pub use gridloom_ptx as ptx;
 pub use kernel::{ConditionHandle, Kernel, Null, Ptr, PtrMut};
 pub use module::Module;
 pub use ops::{AllocNode, ExecutableOps, GraphOps, Ops};
