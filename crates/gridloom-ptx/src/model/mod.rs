@@ -18,6 +18,7 @@ pub use function::{
     Prototype,
 };
 pub use module::{Item, Module, Symbol, Target, Version};
+pub(crate) use names::Word;
 pub use names::{
     BranchTableId, CallTableId, LabelId, LocalVarId, LocationId, ParamId, PrototypeId, RegId, SymbolId,
 };

@@ -5,6 +5,7 @@ use super::function::{Function, FunctionKind};
 use super::names::SymbolId;
 use super::span::Span;
 use super::variable::Variable;
+use crate::source::Source;
 
 /// `.version major.minor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -99,6 +100,8 @@ pub struct Module {
     pub files: Vec<SourceFile>,
     /// `.section` directives.
     pub sections: Vec<Section>,
+    /// The text the spans point into; empty for a module built in memory.
+    pub source: Source,
 }
 
 impl Module {

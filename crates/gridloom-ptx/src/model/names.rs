@@ -1,5 +1,10 @@
 //! Enums that mirror a word of the PTX language, and the typed indices of the model.
 
+/// A modifier the parser can recognise.
+pub(crate) trait Word: Sized {
+    fn parse_word(word: &str) -> Option<Self>;
+}
+
 /// Declares an enum whose every variant is spelled one way in PTX text.
 ///
 /// The spelling lives beside the variant, so that parser and printer cannot disagree about it.
@@ -26,6 +31,12 @@ macro_rules! words {
             #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 match word { $($text => Some($name::$variant),)+ _ => None }
+            }
+        }
+
+        impl $crate::model::Word for $name {
+            fn parse_word(word: &str) -> Option<Self> {
+                Self::from_word(word)
             }
         }
 
