@@ -18,14 +18,16 @@
 //! | `tanh.approx.f16`, `.bf16` | absolute 2^−10.987, 2^−8 |
 
 use super::float::{self, flush_bits};
-use super::format::narrow;
+use super::format::{Word, narrow};
 use super::{F32, F64, Float, Mode};
 
 /// A function of one operand, computed in `f64`.
 #[inline]
 fn unary<F: Float>(a: F::Bits, ftz: bool, f: impl Fn(f64) -> f64) -> F::Bits {
-    let result = narrow::<F>(f(F::to_f64(flush_bits::<F>(a.into(), ftz))));
-    <F::Bits as super::format::Word>::truncate(flush_bits::<F>(result, ftz))
+    let a = flush_bits::<F>(a.into(), ftz);
+    let result = narrow::<F>(f(F::to_f64(a)));
+    let result = if F::is_nan(result) { F::nan_from(&[a]) } else { flush_bits::<F>(result, ftz) };
+    F::Bits::truncate(result)
 }
 
 /// `rcp.approx.f32`. The reciprocal of zero is infinity of its sign.
@@ -97,17 +99,22 @@ pub fn tanh<F: Float>(a: F::Bits) -> F::Bits {
 /// The upper half of an `.f64`, the lower one zero.
 const UPPER: u64 = 0xffff_ffff_0000_0000;
 
+/// The upper half of a result, which for NaN is all ones without the sign.
+#[inline]
+fn upper(result: u64) -> u64 {
+    if F64::is_nan(result) { F64::MAGNITUDE & UPPER } else { result & UPPER }
+}
+
 /// `rcp.approx.ftz.f64`: from the operand's upper half, and with only the upper half of the result.
 #[inline]
 pub fn rcp_ftz_f64(a: u64) -> u64 {
-    let result = float::rcp::<F64>(a & UPPER, Mode::RN.ftz(true));
-    if float::is_nan::<F64>(result) { result } else { result & UPPER }
+    upper(float::rcp::<F64>(a & UPPER, Mode::RN.ftz(true)))
 }
 
 /// `rsqrt.approx.ftz.f64`: from the operand's upper half, and with only the upper half of the result.
 #[inline]
 pub fn rsqrt_ftz_f64(a: u64) -> u64 {
-    unary::<F64>(a & UPPER, true, |a| 1.0 / a.sqrt()) & UPPER
+    upper(unary::<F64>(a & UPPER, true, |a| 1.0 / a.sqrt()))
 }
 
 /// `rsqrt.approx.f64`.

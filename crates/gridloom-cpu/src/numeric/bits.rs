@@ -57,13 +57,22 @@ fn low_mask(len: u32) -> u64 {
     if len >= 64 { u64::MAX } else { (1 << len) - 1 }
 }
 
-/// `bfe`: the field of `len` bits at `pos`, extended. Only the low bytes of `pos` and `len` count.
+/// A field's position or length as the hardware reads it.
+///
+/// PTX asks for 0 to 255. Past that, the 32-bit instructions take the low byte and the 64-bit ones the whole value; here it is
+/// brought below 256, where every value past the width means the same.
+#[inline]
+fn field_operand<T: Integer>(operand: u32) -> u32 {
+    if T::BITS == 64 { operand.min(0xff) } else { operand & 0xff }
+}
+
+/// `bfe`: the field of `len` bits at `pos`, extended.
 ///
 /// A signed type extends with the field's last bit that lies inside `a`, or with the sign of `a` where the field ends
 /// past it. An empty field is zero.
 #[inline]
 pub fn bfe<T: Integer>(a: T, pos: u32, len: u32) -> T {
-    let (pos, len) = (pos & 0xff, len & 0xff);
+    let (pos, len) = (field_operand::<T>(pos), field_operand::<T>(len));
     let fill = if T::SIGNED && len > 0 {
         let sign = (pos + len - 1).min(T::BITS - 1);
         (a.to_bits() >> sign) & 1 == 1
@@ -75,12 +84,10 @@ pub fn bfe<T: Integer>(a: T, pos: u32, len: u32) -> T {
     T::from_bits(if fill { field | !low_mask(inside) } else { field })
 }
 
-/// `bfi`: `b` with its field of `len` bits at `pos` replaced by the low bits of `a`.
-///
-/// Only the low bytes of `pos` and `len` count; what lies past the width is dropped.
+/// `bfi`: `b` with its field of `len` bits at `pos` replaced by the low bits of `a`. What lies past the width is dropped.
 #[inline]
 pub fn bfi<T: Integer>(a: T, b: T, pos: u32, len: u32) -> T {
-    let (pos, len) = (pos & 0xff, len & 0xff);
+    let (pos, len) = (field_operand::<T>(pos), field_operand::<T>(len));
     if pos >= T::BITS {
         return b;
     }

@@ -1,7 +1,10 @@
 //! Extended-precision arithmetic: chains of instructions that hand a carry bit on.
 //!
 //! Each function returns the result and the carry it leaves. An instruction without `.cc` keeps the previous carry: its
-//! caller drops the second value. After a subtraction the bit says that a borrow is due.
+//! caller drops the second value.
+//!
+//! A subtraction is the addition of the complement, and leaves the carry of that: the bit is *clear* where a borrow is due.
+//! Within a chain of subtractions nothing shows this; a chain that mixes both kinds sees what an NVIDIA GPU shows.
 
 use super::integer::Integer;
 
@@ -25,13 +28,13 @@ pub fn addc<T: Integer>(a: T, b: T, carry: bool) -> (T, bool) {
 /// `sub.cc`.
 #[inline]
 pub fn sub_cc<T: Integer>(a: T, b: T) -> (T, bool) {
-    subc(a, b, false)
+    subc(a, b, true)
 }
 
-/// `subc` and `subc.cc`: `a − (b + borrow)`.
+/// `subc` and `subc.cc`: `a − b`, and one less where the carry is clear.
 #[inline]
-pub fn subc<T: Integer>(a: T, b: T, borrow: bool) -> (T, bool) {
-    split(u128::from(a.to_bits()).wrapping_sub(u128::from(b.to_bits())).wrapping_sub(u128::from(borrow)))
+pub fn subc<T: Integer>(a: T, b: T, carry: bool) -> (T, bool) {
+    addc(a, T::from_bits(!b.to_bits()), carry)
 }
 
 /// `mad.lo.cc`: the low half of the product, plus `c`.
