@@ -132,3 +132,6 @@ fn extremum<F: Float>(a: F::Bits, b: F::Bits, how: Extremum, largest: bool) -> F
     };
     F::Bits::truncate(if how.xorsign_abs { picked | sign } else { picked })
 }
+
+#[cfg(test)]
+mod tests;

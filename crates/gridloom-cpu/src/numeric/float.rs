@@ -219,3 +219,6 @@ pub fn testp<F: Float>(property: Property, a: F::Bits) -> bool {
         Property::Subnormal => subnormal,
     }
 }
+
+#[cfg(test)]
+mod tests;
