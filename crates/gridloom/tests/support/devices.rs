@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use gridloom::{ConditionalMode, CpuOptions, Device, DeviceKind, Engine, Error, Result};
 
 /// The engines of the CPU device, with the names under which failures are reported.
-const ENGINES: &[(&str, Engine)] = &[("the CPU", Engine::I)];
+const ENGINES: &[(&str, Engine)] = &[("the CPU (interpreter)", Engine::Interpreter)];
 
 /// Runs a test on the CPU with each engine and on each CUDA GPU. It fails after the last device, with the names of those it failed on.
 ///
@@ -15,7 +15,7 @@ const ENGINES: &[(&str, Engine)] = &[("the CPU", Engine::I)];
 pub fn for_each_device(test: impl Fn(&Device) -> Result<()>) {
     let mut failures = Vec::new();
     for (name, engine) in ENGINES {
-        run(&mut failures, name, || test(&Device::cpu_with(engine_options(engine))?));
+        run(&mut failures, name, || test(&Device::cpu_with(engine_options(*engine))?));
     }
     match cuda_devices() {
         Ok(count) => {
@@ -36,7 +36,7 @@ pub fn for_each_device(test: impl Fn(&Device) -> Result<()>) {
 pub fn for_each_engine(test: impl Fn(CpuOptions) -> Result<()>) {
     let mut failures = Vec::new();
     for (name, engine) in ENGINES {
-        run(&mut failures, name, || test(engine_options(engine)));
+        run(&mut failures, name, || test(engine_options(*engine)));
     }
     report(&failures);
 }
@@ -54,8 +54,8 @@ pub fn is_cpu(device: &Device) -> bool {
     device.kind() == DeviceKind::Cpu
 }
 
-fn engine_options(_engine: &Engine) -> CpuOptions {
-    CpuOptions::default()
+fn engine_options(engine: Engine) -> CpuOptions {
+    CpuOptions { engine, ..CpuOptions::default() }
 }
 
 fn run(failures: &mut Vec<String>, name: &str, test: impl FnOnce() -> Result<()>) {
