@@ -166,7 +166,9 @@ pub trait Ops {
         bytes: &[u8],
     ) -> Result<Self::Added> {
         let data = RawData::Bytes(bytes.into());
-        self.submit(Operation::Callback(CallbackOp::Raw(RawCallback { function, data })))
+        // SAFETY: the caller promised what the callback asks for.
+        let callback = unsafe { RawCallback::new(function, data) };
+        self.submit(Operation::Callback(CallbackOp::Raw(callback)))
     }
 
     /// Calls a C function on the host with this very pointer.
@@ -181,7 +183,9 @@ pub trait Ops {
     ) -> Result<Self::Added> {
         // SAFETY: the caller promised what the wrapper asks for.
         let data = RawData::Pointer(unsafe { SendPointer::new(pointer) });
-        self.submit(Operation::Callback(CallbackOp::Raw(RawCallback { function, data })))
+        // SAFETY: the caller promised what the callback asks for.
+        let callback = unsafe { RawCallback::new(function, data) };
+        self.submit(Operation::Callback(CallbackOp::Raw(callback)))
     }
 
     /// Records an event.
