@@ -75,7 +75,8 @@ fn a_builtin_declared_otherwise_is_refused() {
 
 #[test]
 fn a_module_of_32_bit_addresses_is_refused() {
-    let error = Module::try_new(".version 8.3\n.target sm_90\n.address_size 32\n.visible .entry test() { ret; }");
+    let error =
+        Module::try_new(".version 8.3\n.target sm_90\n.address_size 32\n.visible .entry test() { ret; }");
     assert_eq!(error.err(), Some(Error::AddressSize { bits: 32 }));
 }
 
