@@ -12,25 +12,19 @@ use std::sync::Arc;
 /// A module whose variables have addresses. It decodes a kernel when it is first looked up.
 pub struct Program {
     pub(crate) module: Arc<Module>,
-    pub(crate) source: Arc<str>,
-    /// Where each line of the source starts.
-    line_starts: Vec<u32>,
     pub(crate) layout: Layout,
     pub(crate) addresses: Vec<u64>,
     kernels: Mutex<HashMap<String, Arc<KernelCode>>>,
 }
 
 impl Program {
-    /// A program from a module, its text, and the addresses of its variables in the order of [`Layout::variables`]. The text
-    /// gives lines to errors and faults; an empty one gives none.
+    /// A program from a module and the addresses of its variables, in the order of [`Layout::variables`].
     ///
     /// # Panics
     /// If there are not as many addresses as variables.
-    pub fn new(module: Arc<Module>, source: Arc<str>, layout: Layout, addresses: Vec<u64>) -> Self {
+    pub fn new(module: Arc<Module>, layout: Layout, addresses: Vec<u64>) -> Self {
         assert_eq!(layout.variables().len(), addresses.len(), "one address per variable");
-        let newlines = source.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
-        let line_starts = std::iter::once(0).chain(newlines.map(|(at, _)| at as u32 + 1)).collect();
-        Self { module, source, line_starts, layout, addresses, kernels: Mutex::default() }
+        Self { module, layout, addresses, kernels: Mutex::default() }
     }
 
     /// The module.
@@ -63,11 +57,6 @@ impl Program {
         };
         let kernel = Arc::new(decode::kernel(self, id)?);
         Ok(self.kernels.lock().entry(name.to_owned()).or_insert(kernel).clone())
-    }
-
-    /// The line of the source, from 1, that a byte of it is on.
-    pub(crate) fn line(&self, offset: usize) -> u32 {
-        self.line_starts.partition_point(|&start| start as usize <= offset) as u32
     }
 }
 

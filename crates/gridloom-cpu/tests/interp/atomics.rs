@@ -32,9 +32,18 @@ fn integer_atomics_return_the_old_value_and_store_the_new_one() {
         }
         assert_eq!(atomic(space, "u32", 9, "atom.SPACE.min.TYPE %r0, [word], %r1;", 40).1, 0);
         assert_eq!(atomic(space, "u32", 9, "atom.SPACE.max.TYPE %r0, [word], %r1;", 40).1, 39);
-        assert_eq!(atomic(space, "s32", 9, "sub.u32 %r2, 3, %r1; atom.SPACE.max.TYPE %r0, [word], %r2;", 40).1, 9);
-        assert_eq!(atomic(space, "s32", 9, "sub.u32 %r2, 3, %r1; atom.SPACE.min.TYPE %r0, [word], %r2;", 4).1, 0);
-        assert_eq!(atomic(space, "b32", 0xff, "atom.SPACE.and.TYPE %r0, [word], 0x3c;", 1), (vec![0xff], 0x3c));
+        assert_eq!(
+            atomic(space, "s32", 9, "sub.u32 %r2, 3, %r1; atom.SPACE.max.TYPE %r0, [word], %r2;", 40).1,
+            9
+        );
+        assert_eq!(
+            atomic(space, "s32", 9, "sub.u32 %r2, 3, %r1; atom.SPACE.min.TYPE %r0, [word], %r2;", 4).1,
+            0
+        );
+        assert_eq!(
+            atomic(space, "b32", 0xff, "atom.SPACE.and.TYPE %r0, [word], 0x3c;", 1),
+            (vec![0xff], 0x3c)
+        );
         assert_eq!(atomic(space, "b32", 0x1, "atom.SPACE.or.TYPE %r0, [word], 0x30;", 1), (vec![1], 0x31));
         assert_eq!(atomic(space, "b32", 0xf, "atom.SPACE.xor.TYPE %r0, [word], 0x5;", 1), (vec![15], 10));
         assert_eq!(atomic(space, "b32", 7, "atom.SPACE.exch.TYPE %r0, [word], 8;", 1), (vec![7], 8));
@@ -53,15 +62,21 @@ fn inc_and_dec_wrap_at_their_limit() {
 
 #[test]
 fn compare_and_swap_succeeds_once() {
-    let (old, last) = atomic("global", "b32", 7, "add.u32 %r2, %r1, 100; atom.SPACE.cas.TYPE %r0, [word], 7, %r2;", 32);
+    let (old, last) =
+        atomic("global", "b32", 7, "add.u32 %r2, %r1, 100; atom.SPACE.cas.TYPE %r0, [word], 7, %r2;", 32);
     assert_eq!(old.iter().filter(|&&value| value == 7).count(), 1);
     assert_eq!(last, 100, "lanes take turns in their order");
 }
 
 #[test]
 fn sixteen_bit_compare_and_swap_leaves_its_neighbour() {
-    let (old, last) =
-        atomic("global", "b16", 0x0102_0304, "mov.u16 %h1, 0x0304; mov.u16 %h2, 0x0009; atom.SPACE.cas.TYPE %h0, [word], %h1, %h2; cvt.u32.u16 %r0, %h0;", 1);
+    let (old, last) = atomic(
+        "global",
+        "b16",
+        0x0102_0304,
+        "mov.u16 %h1, 0x0304; mov.u16 %h2, 0x0009; atom.SPACE.cas.TYPE %h0, [word], %h1, %h2; cvt.u32.u16 %r0, %h0;",
+        1,
+    );
     assert_eq!((old, last), (vec![0x0304], 0x0009));
 }
 
@@ -70,9 +85,21 @@ fn sixty_four_bit_atomics_carry_into_the_upper_half() {
     let operation = "atom.SPACE.add.TYPE %rd1, [word], 1; cvt.u32.u64 %r0, %rd1; bar.sync 0; ld.SPACE.u64 %rd2, [word]; shr.u64 %rd2, %rd2, 32; cvt.u32.u64 %r0, %rd2;";
     let (upper, last) = atomic("shared", "u64", 0xffff_ffff, operation, 1);
     assert_eq!((upper, last), (vec![1], 0));
-    let (old, last) = atomic("global", "b64", 3, "mov.u64 %rd2, 3; mov.u64 %rd3, 44; atom.SPACE.cas.TYPE %rd1, [word], %rd2, %rd3; cvt.u32.u64 %r0, %rd1;", 1);
+    let (old, last) = atomic(
+        "global",
+        "b64",
+        3,
+        "mov.u64 %rd2, 3; mov.u64 %rd3, 44; atom.SPACE.cas.TYPE %rd1, [word], %rd2, %rd3; cvt.u32.u64 %r0, %rd1;",
+        1,
+    );
     assert_eq!((old, last), (vec![3], 44));
-    let (old, last) = atomic("global", "s64", 3, "mov.u64 %rd2, -3; atom.SPACE.max.TYPE %rd1, [word], %rd2; cvt.u32.u64 %r0, %rd1;", 1);
+    let (old, last) = atomic(
+        "global",
+        "s64",
+        3,
+        "mov.u64 %rd2, -3; atom.SPACE.max.TYPE %rd1, [word], %rd2; cvt.u32.u64 %r0, %rd1;",
+        1,
+    );
     assert_eq!((old, last), (vec![3], 3));
 }
 
@@ -92,14 +119,34 @@ fn floating_point_additions_sum() {
         .unwrap_or_else(|fault| panic!("{fault}"))[0]
     };
     for space in ["global", "shared"] {
-        let f32_sum = sum(space, "f32", "mov.f32 %f0, 0f3f000000; red.SPACE.add.TYPE [word], %f0;", "ld.SPACE.u32 %r0, [word];");
+        let f32_sum = sum(
+            space,
+            "f32",
+            "mov.f32 %f0, 0f3f000000; red.SPACE.add.TYPE [word], %f0;",
+            "ld.SPACE.u32 %r0, [word];",
+        );
         assert_eq!(f32::from_bits(f32_sum), 16.0);
-        let f64_sum = sum(space, "f64", "mov.u64 %rd1, 0x3fe0000000000000; atom.SPACE.add.TYPE %rd2, [word], %rd1;", "ld.SPACE.u32 %r0, [word+4];");
+        let f64_sum = sum(
+            space,
+            "f64",
+            "mov.u64 %rd1, 0x3fe0000000000000; atom.SPACE.add.TYPE %rd2, [word], %rd1;",
+            "ld.SPACE.u32 %r0, [word+4];",
+        );
         assert_eq!(f64::from_bits(u64::from(f64_sum) << 32), 16.0);
         // 0.5 and 1.0 in halves.
-        let halves = sum(space, "f16x2", "mov.b32 %r2, 0x3c003800; red.SPACE.add.noftz.TYPE [word], %r2;", "ld.SPACE.u32 %r0, [word];");
+        let halves = sum(
+            space,
+            "f16x2",
+            "mov.b32 %r2, 0x3c003800; red.SPACE.add.noftz.TYPE [word], %r2;",
+            "ld.SPACE.u32 %r0, [word];",
+        );
         assert_eq!(halves, 0x5000_4c00);
-        let halves = sum(space, "bf16x2", "mov.b32 %r2, 0x3f803f00; red.SPACE.add.noftz.TYPE [word], %r2;", "ld.SPACE.u32 %r0, [word];");
+        let halves = sum(
+            space,
+            "bf16x2",
+            "mov.b32 %r2, 0x3f803f00; red.SPACE.add.noftz.TYPE [word], %r2;",
+            "ld.SPACE.u32 %r0, [word];",
+        );
         assert_eq!(halves, 0x4200_4180);
     }
 }
@@ -143,7 +190,12 @@ fn blocks_on_several_workers_add_up() {
     let kernel = module.kernel("test");
     let mut out = vec![0u32; 64 * 64];
     let params = Params::default().buffer(&mut out);
-    let launch = Launch { grid: [64, 1, 1], block: [64, 1, 1], params: &params.0, ..Launch::new(&kernel, &module.heap) };
+    let launch = Launch {
+        grid: [64, 1, 1],
+        block: [64, 1, 1],
+        params: &params.0,
+        ..Launch::new(&kernel, &module.heap)
+    };
     std::thread::scope(|scope| {
         for worker in 0..4 {
             let launch = &launch;

@@ -109,7 +109,10 @@ fn barrier_deadlock_is_reported_with_the_lines_waited_at() {
     let text = format!("\n{}", kernel_text(body));
     let FaultKind::Deadlock { waiting } = &fault.kind else { panic!("{fault}") };
     let found: Vec<_> = waiting.iter().map(|w| (w.at.as_str(), w.line, w.threads)).collect();
-    assert_eq!(found, [("barrier 2", line_of(&text, "// there"), 32), ("barrier 1", line_of(&text, "// here"), 32)]);
+    assert_eq!(
+        found,
+        [("barrier 2", line_of(&text, "// there"), 32), ("barrier 1", line_of(&text, "// here"), 32)]
+    );
     assert!(HEADER.ends_with('\n'));
 }
 

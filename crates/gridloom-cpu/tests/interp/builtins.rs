@@ -125,7 +125,8 @@ fn a_kernel_sets_the_condition_of_its_handle() {
     let kernel = module.kernel("test");
     let conditions = [AtomicU32::new(1), AtomicU32::new(2)];
     let params = Params::default().u64(CONDITION_TAG | 1);
-    run(&Launch { params: &params.0, conditions: &conditions, ..Launch::new(&kernel, &module.heap) }).unwrap();
+    run(&Launch { params: &params.0, conditions: &conditions, ..Launch::new(&kernel, &module.heap) })
+        .unwrap();
     assert_eq!(conditions.map(|c| c.load(Ordering::Relaxed)), [1, 6]);
 }
 
@@ -136,7 +137,8 @@ fn a_handle_of_no_condition_faults() {
     for handle in [0, 1, CONDITION_TAG | 1, u64::MAX] {
         let conditions = [AtomicU32::new(1)];
         let params = Params::default().u64(handle);
-        let launch = Launch { params: &params.0, conditions: &conditions, ..Launch::new(&kernel, &module.heap) };
+        let launch =
+            Launch { params: &params.0, conditions: &conditions, ..Launch::new(&kernel, &module.heap) };
         assert_eq!(run(&launch).unwrap_err().kind, FaultKind::BadCondition { handle });
     }
 }

@@ -53,7 +53,10 @@ fn loops_with_a_different_count_in_every_lane_end() {
 
 #[test]
 fn a_predicated_instruction_runs_only_where_its_predicate_holds() {
-    let out = threads("setp.gt.u32 %p0, %r1, 1; mov.u32 %r0, 1; @%p0 mov.u32 %r0, 2; @!%p0 add.u32 %r0, %r0, 10;", 4);
+    let out = threads(
+        "setp.gt.u32 %p0, %r1, 1; mov.u32 %r0, 1; @%p0 mov.u32 %r0, 2; @!%p0 add.u32 %r0, %r0, 10;",
+        4,
+    );
     assert_eq!(out, [11, 11, 2, 2]);
 }
 

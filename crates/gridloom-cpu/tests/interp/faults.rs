@@ -52,7 +52,10 @@ fn shared_and_local_accesses_past_the_end_fault_even_when_unchecked() {
     let before = ".shared .align 4 .b8 mem[16];";
     let fault = try_threads(before, "st.shared.u32 [mem+16], %r1;", 1, 1).unwrap_err();
     assert_eq!(fault.kind, FaultKind::IllegalAddress { address: 16, space: Space::Shared, size: 4 });
-    let fault = crate::support::fault(".local .align 4 .b8 own[8]; mov.u64 %rd1, own; ld.local.u32 %r0, [%rd1+8];", 1);
+    let fault = crate::support::fault(
+        ".local .align 4 .b8 own[8]; mov.u64 %rd1, own; ld.local.u32 %r0, [%rd1+8];",
+        1,
+    );
     assert_eq!(fault.kind, FaultKind::IllegalAddress { address: 8, space: Space::Local, size: 4 });
 }
 
@@ -84,8 +87,12 @@ fn a_checked_launch_runs_within_its_allocations() {
     let mut out = vec![0u32; 8];
     let params = Params::default().buffer(&mut out);
     let map = Map::default().with(&out);
-    let launch =
-        Launch { block: [8, 1, 1], params: &params.0, memory_map: Some(&map), ..Launch::new(&kernel, &module.heap) };
+    let launch = Launch {
+        block: [8, 1, 1],
+        params: &params.0,
+        memory_map: Some(&map),
+        ..Launch::new(&kernel, &module.heap)
+    };
     run(&launch).unwrap();
     assert_eq!(out, [5; 8]);
 }
@@ -126,7 +133,8 @@ fn the_device_stays_usable_after_a_fault() {
     let params = Params::default().buffer(&mut out);
     let mut scratch = gridloom_cpu::interp::Scratch::new();
     for (threads, fails) in [(64, true), (40, false), (64, true), (8, false)] {
-        let launch = Launch { block: [threads, 1, 1], params: &params.0, ..Launch::new(&kernel, &module.heap) };
+        let launch =
+            Launch { block: [threads, 1, 1], params: &params.0, ..Launch::new(&kernel, &module.heap) };
         // SAFETY: the kernel writes `out`, which only this launch uses.
         assert_eq!(unsafe { launch.run_blocks(0..1, &mut scratch) }.is_err(), fails);
     }

@@ -18,7 +18,12 @@ fn blocks_of_a_cooperative_launch_wait_for_each_other() {
     let kernel = module.kernel("test");
     let mut out = vec![0u32; 9 * 40];
     let params = Params::default().buffer(&mut out);
-    let launch = Launch { grid: [9, 1, 1], block: [40, 1, 1], params: &params.0, ..Launch::new(&kernel, &module.heap) };
+    let launch = Launch {
+        grid: [9, 1, 1],
+        block: [40, 1, 1],
+        params: &params.0,
+        ..Launch::new(&kernel, &module.heap)
+    };
     run_cooperative(&launch).unwrap();
     assert_eq!(out, vec![9; 9 * 40]);
 }
@@ -29,7 +34,12 @@ fn a_cooperative_launch_may_be_shared_by_workers() {
     let kernel = module.kernel("test");
     let mut out = vec![0u32; 6 * 32];
     let params = Params::default().buffer(&mut out);
-    let launch = Launch { grid: [6, 1, 1], block: [32, 1, 1], params: &params.0, ..Launch::new(&kernel, &module.heap) };
+    let launch = Launch {
+        grid: [6, 1, 1],
+        block: [32, 1, 1],
+        params: &params.0,
+        ..Launch::new(&kernel, &module.heap)
+    };
     std::thread::scope(|scope| {
         for worker in 0..2 {
             let launch = &launch;

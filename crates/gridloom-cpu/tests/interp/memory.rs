@@ -15,27 +15,45 @@ fn narrow_loads_extend_to_the_register() {
     assert_eq!(one(bytes, "ld.global.s16 %r0, [bytes];"), 0xffff_ff80);
     assert_eq!(one(bytes, "ld.global.u16 %r0, [bytes];"), 0xff80);
     assert_eq!(one(bytes, "ld.global.s32 %rd1, [bytes]; shr.u64 %rd1, %rd1, 32; cvt.u32.u64 %r0, %rd1;"), 0);
-    assert_eq!(one(bytes, "ld.global.s8 %rd1, [bytes]; shr.u64 %rd1, %rd1, 32; cvt.u32.u64 %r0, %rd1;"), u32::MAX);
+    assert_eq!(
+        one(bytes, "ld.global.s8 %rd1, [bytes]; shr.u64 %rd1, %rd1, 32; cvt.u32.u64 %r0, %rd1;"),
+        u32::MAX
+    );
 }
 
 #[test]
 fn a_narrow_store_leaves_its_neighbours() {
     let word = ".global .align 4 .b32 word = 0x11223344;";
-    assert_eq!(one(word, "mov.u32 %r2, 0xabcd; st.global.u8 [word+1], %r2; ld.global.u32 %r0, [word];"), 0x1122_cd44);
-    assert_eq!(one(word, "mov.u32 %r2, 0xabcd; st.global.u16 [word+2], %r2; ld.global.u32 %r0, [word];"), 0xabcd_3344);
+    assert_eq!(
+        one(word, "mov.u32 %r2, 0xabcd; st.global.u8 [word+1], %r2; ld.global.u32 %r0, [word];"),
+        0x1122_cd44
+    );
+    assert_eq!(
+        one(word, "mov.u32 %r2, 0xabcd; st.global.u16 [word+2], %r2; ld.global.u32 %r0, [word];"),
+        0xabcd_3344
+    );
 }
 
 #[test]
 fn vectors_are_loaded_and_stored_element_by_element() {
     let array = ".global .align 32 .u32 array[8] = {1, 2, 3, 4, 5, 6, 7, 8}; .global .align 16 .u32 copy[4];";
     assert_eq!(
-        one(array, "ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [array+16]; st.global.v4.u32 [copy], {%r5, %r4, %r3, %r2}; ld.global.u32 %r2, [copy]; ld.global.u32 %r3, [copy+12]; mad.lo.u32 %r0, %r2, 10, %r3;"),
+        one(
+            array,
+            "ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [array+16]; st.global.v4.u32 [copy], {%r5, %r4, %r3, %r2}; ld.global.u32 %r2, [copy]; ld.global.u32 %r3, [copy+12]; mad.lo.u32 %r0, %r2, 10, %r3;"
+        ),
         85
     );
-    assert_eq!(one(array, "ld.global.v2.u64 {%rd1, %rd2}, [array]; shr.u64 %rd2, %rd2, 32; cvt.u32.u64 %r0, %rd2;"), 4);
+    assert_eq!(
+        one(array, "ld.global.v2.u64 {%rd1, %rd2}, [array]; shr.u64 %rd2, %rd2, 32; cvt.u32.u64 %r0, %rd2;"),
+        4
+    );
     assert_eq!(one(array, "ld.global.v2.u32 {_, %r0}, [array+8];"), 4);
     assert_eq!(
-        one(array, "ld.global.v8.b32 {%r2, %r3, %r4, %r5, %r6, %r7, %r8, %r9}, [array]; mad.lo.u32 %r0, %r9, 10, %r2;"),
+        one(
+            array,
+            "ld.global.v8.b32 {%r2, %r3, %r4, %r5, %r6, %r7, %r8, %r9}, [array]; mad.lo.u32 %r0, %r9, 10, %r2;"
+        ),
         81
     );
 }
@@ -80,8 +98,12 @@ fn dynamic_shared_memory_starts_behind_the_static() {
     assert_eq!(kernel.shared_bytes(), 32);
     let mut out = [0u32; 4];
     let params = Params::default().buffer(&mut out);
-    let launch =
-        Launch { block: [4, 1, 1], dynamic_shared: 16, params: &params.0, ..Launch::new(&kernel, &module.heap) };
+    let launch = Launch {
+        block: [4, 1, 1],
+        dynamic_shared: 16,
+        params: &params.0,
+        ..Launch::new(&kernel, &module.heap)
+    };
     run(&launch).unwrap();
     assert_eq!(out, [3_016_032; 4]);
 }
@@ -157,13 +179,15 @@ fn kernel_parameters_can_be_addressed() {
     }
     run(&Launch { params: &params.0, ..Launch::new(&kernel, &module.heap) }).unwrap();
     assert_eq!(out, [20, 30, 40]);
-    let described: Vec<_> = kernel.params().iter().map(|p| (p.name.as_str(), p.offset, p.size, p.align)).collect();
+    let described: Vec<_> =
+        kernel.params().iter().map(|p| (p.name.as_str(), p.offset, p.size, p.align)).collect();
     assert_eq!(described, [("out", 0, 8, 8), ("data", 8, 16, 4)]);
 }
 
 #[test]
 fn variables_start_with_their_initial_values_and_addresses() {
-    let before = ".global .align 8 .u32 values[3] = {7, 8}; .global .align 8 .u64 pointer = generic(values)+4;";
+    let before =
+        ".global .align 8 .u32 values[3] = {7, 8}; .global .align 8 .u64 pointer = generic(values)+4;";
     assert_eq!(one(before, "ld.global.u64 %rd1, [pointer]; ld.u32 %r0, [%rd1];"), 8);
     assert_eq!(one(before, "ld.global.u32 %r0, [values+8];"), 0);
 }
@@ -223,7 +247,9 @@ fn registers_pack_and_unpack() {
         0x0002_0004
     );
     assert_eq!(
-        thread("mov.u16 %h0, 1; mov.b64 %rd1, {%h0, %h0, %h0, %h0}; shr.u64 %rd1, %rd1, 32; cvt.u32.u64 %r0, %rd1;"),
+        thread(
+            "mov.u16 %h0, 1; mov.b64 %rd1, {%h0, %h0, %h0, %h0}; shr.u64 %rd1, %rd1, 32; cvt.u32.u64 %r0, %rd1;"
+        ),
         0x0001_0001
     );
 }

@@ -96,15 +96,17 @@ fn match_finds_lanes_with_the_same_value() {
     assert_eq!(out, lanes(|_| u32::MAX));
     let out = threads("match.all.sync.b32 %r2|%p0, %r1, 0xffffffff; selp.u32 %r0, 1, %r2, %p0;", 32);
     assert_eq!(out, lanes(|_| 0));
-    let out = threads("cvt.u64.u32 %rd1, %r1; shl.b64 %rd1, %rd1, 40; match.any.sync.b64 %r0, %rd1, 0xffffffff;", 32);
+    let out = threads(
+        "cvt.u64.u32 %rd1, %r1; shl.b64 %rd1, %rd1, 40; match.any.sync.b64 %r0, %rd1, 0xffffffff;",
+        32,
+    );
     assert_eq!(out, lanes(|i| 1 << i));
 }
 
 #[test]
 fn redux_reduces_over_the_mask() {
-    let redux = |what: &str, value: &str| {
-        threads(&format!("{value} redux.sync.{what} %r0, %r2, 0xffffffff;"), 32)
-    };
+    let redux =
+        |what: &str, value: &str| threads(&format!("{value} redux.sync.{what} %r0, %r2, 0xffffffff;"), 32);
     let minus = "sub.u32 %r2, %r1, 10;";
     assert_eq!(redux("add.u32", "mov.u32 %r2, %r1;"), lanes(|_| 496));
     assert_eq!(redux("min.s32", minus), lanes(|_| -10i32 as u32));

@@ -122,10 +122,6 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         self.decoder.code.instructions.len()
     }
 
-    pub(super) fn line(&self, offset: usize) -> u32 {
-        self.decoder.program.line(offset)
-    }
-
     pub(super) fn begin_instruction(&mut self) {
         self.starts.push(self.decoder.code.instructions.len() as u32);
     }
