@@ -6,6 +6,7 @@ mod atomics;
 mod barriers;
 mod builtins;
 mod calls;
+mod compiled;
 mod control;
 mod faults;
 mod launches;

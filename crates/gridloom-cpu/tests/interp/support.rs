@@ -78,14 +78,14 @@ impl Params {
 }
 
 /// Runs every block of a launch, one after the other.
-pub(crate) fn run(launch: &Launch<'_>) -> Result<(), Fault> {
+pub(crate) fn run(launch: &Launch<'_>) -> Result<(), Box<Fault>> {
     // SAFETY: the kernels of these tests access the buffers they are given, which outlive the call and which nobody
     // else uses, or memory that the interpreter refuses.
     unsafe { launch.run_blocks(0..launch.blocks(), &mut Scratch::new()) }
 }
 
 /// Runs every block of a launch in turns.
-pub(crate) fn run_cooperative(launch: &Launch<'_>) -> Result<(), Fault> {
+pub(crate) fn run_cooperative(launch: &Launch<'_>) -> Result<(), Box<Fault>> {
     // SAFETY: as in `run`.
     unsafe { launch.run_cooperative(0..launch.blocks(), &mut Scratch::new()) }
 }
@@ -130,7 +130,12 @@ pub(crate) fn kernel_text(body: &str) -> String {
 }
 
 /// Runs such a kernel behind the declarations `before` it.
-pub(crate) fn try_threads(before: &str, body: &str, blocks: u32, threads: u32) -> Result<Vec<u32>, Fault> {
+pub(crate) fn try_threads(
+    before: &str,
+    body: &str,
+    blocks: u32,
+    threads: u32,
+) -> Result<Vec<u32>, Box<Fault>> {
     let module = Module::of(&format!("{before}\n{}", kernel_text(body)));
     let kernel = module.kernel("test");
     let mut out = vec![u32::MAX; (blocks * threads) as usize];
@@ -156,7 +161,7 @@ pub(crate) fn thread(body: &str) -> u32 {
 }
 
 /// The fault of `threads` threads that run `body`.
-pub(crate) fn fault(body: &str, threads: u32) -> Fault {
+pub(crate) fn fault(body: &str, threads: u32) -> Box<Fault> {
     try_threads("", body, 1, threads).expect_err("a fault")
 }
 
