@@ -374,7 +374,7 @@ impl Type {
     }
 
     /// The bits of a number that the type holds exactly (`f32` and `f64`: or the nearest to it).
-    fn from_f64(self, value: f64) -> Option<u64> {
+    fn bits_of(self, value: f64) -> Option<u64> {
         let bits = match self {
             Self::Unsigned(_) | Self::Signed(_) => return None,
             Self::F16 => half::f16::from_f64(value).to_bits().into(),
@@ -420,7 +420,7 @@ impl Type {
                     // Straight from decimal: a detour through `f64` would round twice.
                     text.parse::<f32>().ok().map(|value| value.to_bits().into())
                 } else {
-                    self.from_f64(value)
+                    self.bits_of(value)
                 };
                 bits.map(Wanted::Bits).ok_or_else(|| {
                     format!("`{text}` cannot be held exactly: write the bits, or another number")
