@@ -19,6 +19,17 @@ fn main() {
                 println!("{}", error.render(&path));
             }
             Ok(module) => {
+                match gridloom_ptx::parse(&module.to_string()) {
+                    Err(error) => {
+                        bad += 1;
+                        println!("{}", error.render(&format!("{path} printed")));
+                    }
+                    Ok(again) if again != module => {
+                        bad += 1;
+                        println!("{path}: prints as another module");
+                    }
+                    Ok(_) => {}
+                }
                 for (_, function) in module.functions() {
                     for instruction in function.body.iter().flat_map(|body| &body.instructions) {
                         if let Op::Unsupported(unsupported) = &instruction.op {

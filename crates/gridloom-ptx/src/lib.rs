@@ -16,9 +16,11 @@ mod lexer;
 mod limits;
 pub mod model;
 mod parse;
+mod print;
 mod source;
 
 pub use error::{Diagnostic, Error};
 pub use model::*;
 pub use parse::{parse, parse_bytes};
+pub use print::instruction_text;
 pub use source::Source;
