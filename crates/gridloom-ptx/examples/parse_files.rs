@@ -30,6 +30,11 @@ fn main() {
                     }
                     Ok(_) => {}
                 }
+                let wrong = gridloom_ptx::check(&module);
+                bad += usize::from(!wrong.is_empty());
+                for diagnostic in wrong {
+                    println!("{}", diagnostic.render(&path));
+                }
                 for (_, function) in module.functions() {
                     for instruction in function.body.iter().flat_map(|body| &body.instructions) {
                         if let Op::Unsupported(unsupported) = &instruction.op {

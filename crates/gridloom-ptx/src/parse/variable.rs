@@ -5,8 +5,8 @@ use super::{Parse, Parser, shorten};
 use crate::lexer::Kind;
 use crate::limits;
 use crate::model::{
-    Attribute, Image, Imm, Initializer, Linkage, LocalVarId, PointerAttr, RegId, Relocation, ScalarType, Span, Symbol,
-    VarRef, VarSpace, Variable,
+    Attribute, Image, Imm, Initializer, Linkage, LocalVarId, PointerAttr, RegId, Relocation, ScalarType,
+    Span, Symbol, VarRef, VarSpace, Variable,
 };
 
 /// What stands before the name in a declaration.
@@ -77,7 +77,9 @@ impl<'a> Parser<'a> {
         let mut pointer = PointerAttr { space: None, align: None };
         while let Some(word) = self.peek_dot() {
             match word {
-                "global" | "const" | "shared" | "local" | "param" => pointer.space = VarSpace::from_word(word),
+                "global" | "const" | "shared" | "local" | "param" => {
+                    pointer.space = VarSpace::from_word(word)
+                }
                 "align" => {
                     self.advance();
                     pointer.align = Some(self.alignment()?);
@@ -162,9 +164,12 @@ impl<'a> Parser<'a> {
             span,
         };
         if element_count(&variable).is_none_or(|count| {
-            count.checked_mul(u64::from(variable.ty.size())).is_none_or(|bytes| bytes > limits::VARIABLE_BYTES)
+            count
+                .checked_mul(u64::from(variable.ty.size()))
+                .is_none_or(|bytes| bytes > limits::VARIABLE_BYTES)
         }) {
-            return self.error(span, format!("`{}` is larger than {} bytes", shorten(name), limits::VARIABLE_BYTES));
+            return self
+                .error(span, format!("`{}` is larger than {} bytes", shorten(name), limits::VARIABLE_BYTES));
         }
         Ok(variable)
     }
@@ -267,7 +272,13 @@ impl<'a> Parser<'a> {
     }
 
     /// Declares one register, or the elements of one vector register.
-    pub(super) fn register(&mut self, name: &'a str, span: Span, ty: ScalarType, vector: u32) -> Parse<RegId> {
+    pub(super) fn register(
+        &mut self,
+        name: &'a str,
+        span: Span,
+        ty: ScalarType,
+        vector: u32,
+    ) -> Parse<RegId> {
         if self.fun.names.declared_here(name) {
             return self.error(span, format!("`{}` is declared twice in this scope", shorten(name)));
         }
@@ -507,7 +518,10 @@ struct Fill {
 
 /// Elements of a variable, vectors' elements counted; `None` if they overflow.
 fn element_count(variable: &Variable) -> Option<u64> {
-    variable.dims.iter().try_fold(u64::from(variable.vector), |count, dim| count.checked_mul(dim.unwrap_or(1)))
+    variable
+        .dims
+        .iter()
+        .try_fold(u64::from(variable.vector), |count, dim| count.checked_mul(dim.unwrap_or(1)))
 }
 
 /// The bytes of a constant as an element of type `ty`.

@@ -56,7 +56,8 @@ fn write_location(f: &mut dyn Write, location: &SourceLocation) -> fmt::Result {
 
 fn declarations(f: &mut dyn Write, module: &Module, function: &Function, body: &Body) -> fmt::Result {
     // Register parameters are declared by the signature; they come first.
-    let declared = function.returns.iter().chain(&function.params).filter(|param| param.register.is_some()).count();
+    let declared =
+        function.returns.iter().chain(&function.params).filter(|param| param.register.is_some()).count();
     for group in body.registers.groups().iter().skip(declared) {
         match group.range {
             Some(count) => writeln!(f, "\t.reg .{} {}<{count}>;", group.ty, group.name)?,
@@ -74,7 +75,7 @@ fn declarations(f: &mut dyn Write, module: &Module, function: &Function, body: &
         writeln!(f, "{}: .branchtargets {};", table.name, targets.join(", "))?;
     }
     for table in &body.call_tables {
-        let targets: Vec<&str> = table.targets.iter().map(|id| module.symbol(*id).name()).collect();
+        let targets: Vec<&str> = table.targets.iter().map(|id| names.symbol(*id)).collect();
         writeln!(f, "{}: .calltargets {};", table.name, targets.join(", "))?;
     }
     for prototype in &body.prototypes {

@@ -4,8 +4,8 @@ use std::fmt::{self, Write};
 
 use super::{operand, quoted};
 use crate::model::{
-    Attribute, Directives, Function, FunctionKind, Image, Initializer, Linkage, Module, Param, Relocation, ScalarType,
-    VarSpace, Variable,
+    Attribute, Directives, Function, FunctionKind, Image, Initializer, Linkage, Module, Param, Relocation,
+    ScalarType, VarSpace, Variable,
 };
 
 fn attributes(attributes: &[Attribute]) -> String {
@@ -28,7 +28,8 @@ fn linkage(linkage: Linkage) -> String {
 
 /// Everything of a variable but its initial value.
 pub(super) fn declarator(variable: &Variable) -> String {
-    let mut text = format!("{}.{} {}", linkage(variable.linkage), variable.space, attributes(&variable.attributes));
+    let mut text =
+        format!("{}.{} {}", linkage(variable.linkage), variable.space, attributes(&variable.attributes));
     if let Some(align) = variable.align {
         let _ = write!(text, ".align {align} ");
     }
@@ -64,7 +65,8 @@ pub(super) fn initializer(f: &mut dyn Write, module: &Module, variable: &Variabl
     match &variable.init {
         None => Ok(()),
         Some(Initializer::Opaque(fields)) => {
-            let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+            let fields: Vec<String> =
+                fields.iter().map(|(name, value)| format!("{name} = {value}")).collect();
             write!(f, " = {{{}}}", fields.join(", "))
         }
         Some(Initializer::Data(image)) => {
@@ -144,7 +146,9 @@ impl Values<'_> {
             let _ = write!(text, "+{}", operand::int(relocation.addend));
         }
         match relocation.byte {
-            Some(byte) => format!("{:#X}({text})", 0xffu64 << (8 * u32::from(byte.min(7)))).replace("0X", "0x"),
+            Some(byte) => {
+                format!("{:#X}({text})", 0xffu64 << (8 * u32::from(byte.min(7)))).replace("0X", "0x")
+            }
             None => text,
         }
     }

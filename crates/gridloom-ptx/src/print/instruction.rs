@@ -2,9 +2,10 @@
 
 use super::operand::{Names, flag, modifier, space};
 use super::{memory, sync};
+use crate::model::ScalarType;
 use crate::model::op::{
-    BfindMode, BitsOp, CallTarget, CompareOp, ControlOp, ConvertOp, Cvt, FloatOp, FloatPrecision, IntOp, Op, PrmtMode,
-    Unsupported,
+    BfindMode, BitsOp, CallTarget, CompareOp, ControlOp, ConvertOp, Cvt, FloatOp, FloatPrecision, IntOp, Op,
+    PrmtMode, Unsupported,
 };
 
 pub(super) fn op(n: &Names<'_>, op: &Op) -> String {
@@ -26,10 +27,18 @@ pub(super) fn op(n: &Names<'_>, op: &Op) -> String {
 fn int(n: &Names<'_>, op: &IntOp) -> String {
     match op {
         IntOp::Arith { op, ty, sat, relu, dst, a, b } => {
-            format!("{op}{}{}.{ty} {}{}", flag(*sat, ".sat"), flag(*relu, ".relu"), n.reg(*dst), n.more([a, b]))
+            format!(
+                "{op}{}{}.{ty} {}{}",
+                flag(*sat, ".sat"),
+                flag(*relu, ".relu"),
+                n.reg(*dst),
+                n.more([a, b])
+            )
         }
         IntOp::MulWide { ty, dst, a, b } => format!("mul.wide.{ty} {}{}", n.reg(*dst), n.more([a, b])),
-        IntOp::Mul24 { half, ty, dst, a, b } => format!("mul24.{half}.{ty} {}{}", n.reg(*dst), n.more([a, b])),
+        IntOp::Mul24 { half, ty, dst, a, b } => {
+            format!("mul24.{half}.{ty} {}{}", n.reg(*dst), n.more([a, b]))
+        }
         IntOp::Mad { mode, ty, sat, dst, a, b, c } => {
             format!("mad.{mode}{}.{ty} {}{}", flag(*sat, ".sat"), n.reg(*dst), n.more([a, b, c]))
         }
@@ -76,17 +85,26 @@ fn bits(n: &Names<'_>, op: &BitsOp) -> String {
         BitsOp::Bfe { ty, dst, a, b, c } => format!("bfe.{ty} {}{}", n.reg(*dst), n.more([a, b, c])),
         BitsOp::Bfi { ty, dst, a, b, c, d } => format!("bfi.{ty} {}{}", n.reg(*dst), n.more([a, b, c, d])),
         BitsOp::Bfind { ty, mode, dst, a } => {
-            format!("bfind{}.{ty} {}{}", flag(*mode == BfindMode::ShiftAmount, ".shiftamt"), n.reg(*dst), n.more([a]))
+            format!(
+                "bfind{}.{ty} {}{}",
+                flag(*mode == BfindMode::ShiftAmount, ".shiftamt"),
+                n.reg(*dst),
+                n.more([a])
+            )
         }
         BitsOp::Brev { ty, dst, a } => format!("brev.{ty} {}{}", n.reg(*dst), n.more([a])),
         BitsOp::Clz { ty, dst, a } => format!("clz.{ty} {}{}", n.reg(*dst), n.more([a])),
         BitsOp::Popc { ty, dst, a } => format!("popc.{ty} {}{}", n.reg(*dst), n.more([a])),
-        BitsOp::Fns { dst, mask, base, offset } => format!("fns.b32 {}{}", n.reg(*dst), n.more([mask, base, offset])),
+        BitsOp::Fns { dst, mask, base, offset } => {
+            format!("fns.b32 {}{}", n.reg(*dst), n.more([mask, base, offset]))
+        }
         BitsOp::Prmt { mode, dst, a, b, c } => {
             let mode = modifier((*mode != PrmtMode::Generic).then_some(mode));
             format!("prmt.b32{mode} {}{}", n.reg(*dst), n.more([a, b, c]))
         }
-        BitsOp::Szext { mode, ty, dst, a, b } => format!("szext.{mode}.{ty} {}{}", n.reg(*dst), n.more([a, b])),
+        BitsOp::Szext { mode, ty, dst, a, b } => {
+            format!("szext.{mode}.{ty} {}{}", n.reg(*dst), n.more([a, b]))
+        }
         BitsOp::Bmsk { mode, dst, a, b } => format!("bmsk.{mode}.b32 {}{}", n.reg(*dst), n.more([a, b])),
     }
 }
@@ -106,7 +124,8 @@ fn float(n: &Names<'_>, op: &FloatOp) -> String {
             format!("{op}{mods}.{ty} {}{}", n.reg(*dst), n.more([a, b]))
         }
         FloatOp::Fma { ty, rounding, ftz, sat, relu, oob, dst, a, b, c } => {
-            let mods = [flag(*ftz, ".ftz"), flag(*sat, ".sat"), flag(*oob, ".oob"), flag(*relu, ".relu")].concat();
+            let mods =
+                [flag(*ftz, ".ftz"), flag(*sat, ".sat"), flag(*oob, ".oob"), flag(*relu, ".relu")].concat();
             format!("fma.{rounding}{mods}.{ty} {}{}", n.reg(*dst), n.more([a, b, c]))
         }
         FloatOp::Mad { ty, rounding, ftz, sat, dst, a, b, c } => {
@@ -125,8 +144,12 @@ fn float(n: &Names<'_>, op: &FloatOp) -> String {
         FloatOp::Approx { op, ty, ftz, dst, a } => {
             format!("{op}.approx{}.{ty} {}{}", flag(*ftz, ".ftz"), n.reg(*dst), n.more([a]))
         }
-        FloatOp::Abs { ty, ftz, dst, a } => format!("abs{}.{ty} {}{}", flag(*ftz, ".ftz"), n.reg(*dst), n.more([a])),
-        FloatOp::Neg { ty, ftz, dst, a } => format!("neg{}.{ty} {}{}", flag(*ftz, ".ftz"), n.reg(*dst), n.more([a])),
+        FloatOp::Abs { ty, ftz, dst, a } => {
+            format!("abs{}.{ty} {}{}", flag(*ftz, ".ftz"), n.reg(*dst), n.more([a]))
+        }
+        FloatOp::Neg { ty, ftz, dst, a } => {
+            format!("neg{}.{ty} {}{}", flag(*ftz, ".ftz"), n.reg(*dst), n.more([a]))
+        }
         FloatOp::MinMax { op, ty, ftz, nan, xorsign_abs, abs, dst, a, b, c } => {
             let sign = if *xorsign_abs { ".xorsign.abs" } else { flag(*abs, ".abs") };
             let mods = [flag(*ftz, ".ftz"), flag(*nan, ".NaN"), sign].concat();
@@ -159,14 +182,14 @@ fn compare(n: &Names<'_>, op: &CompareOp) -> String {
 }
 
 fn cvt(n: &Names<'_>, cvt: &Cvt) -> String {
-    let mods = [
-        flag(cvt.ftz, ".ftz"),
-        flag(cvt.satfinite, ".satfinite"),
-        flag(cvt.relu, ".relu"),
-        flag(cvt.sat, ".sat"),
-        flag(cvt.scaled, ".scaled::n2::ue8m0"),
-    ]
-    .concat();
+    let (mut first, mut second) = (flag(cvt.satfinite, ".satfinite"), flag(cvt.relu, ".relu"));
+    // The manual has these two the other way round for the 16-bit formats.
+    if matches!(cvt.dst_ty, ScalarType::F16 | ScalarType::F16x2 | ScalarType::Bf16 | ScalarType::Bf16x2) {
+        std::mem::swap(&mut first, &mut second);
+    }
+    let mods =
+        [flag(cvt.ftz, ".ftz"), first, second, flag(cvt.sat, ".sat"), flag(cvt.scaled, ".scaled::n2::ue8m0")]
+            .concat();
     // Two sources are two operands; four are a vector.
     let srcs = match cvt.srcs.len() {
         0..=2 => n.more(&cvt.srcs),
@@ -213,14 +236,16 @@ fn control(n: &Names<'_>, op: &ControlOp) -> String {
     match op {
         ControlOp::Bra { uni, target } => format!("bra{} {}", flag(*uni, ".uni"), n.label(*target)),
         ControlOp::BrxIdx { uni, index, table } => {
-            let table = body.and_then(|body| body.branch_tables.get(table.index())).map_or("", |table| &table.name);
+            let table =
+                body.and_then(|body| body.branch_tables.get(table.index())).map_or("", |table| &table.name);
             format!("brx.idx{} {}, {table}", flag(*uni, ".uni"), n.src(index))
         }
         ControlOp::Call { uni, target, returns, args } => {
-            let returned = if returns.is_empty() { String::new() } else { format!("{}, ", n.call_args(returns)) };
+            let returned =
+                if returns.is_empty() { String::new() } else { format!("{}, ", n.call_args(returns)) };
             let passed = if args.is_empty() { String::new() } else { format!(", {}", n.call_args(args)) };
             let (callee, table) = match target {
-                CallTarget::Direct(id) => (n.module.symbol(*id).name().to_owned(), None),
+                CallTarget::Direct(id) => (n.symbol(*id).to_owned(), None),
                 CallTarget::Prototype(reg, id) => {
                     (n.reg(*reg), body.and_then(|body| body.prototypes.get(id.index())).map(|p| &p.name))
                 }

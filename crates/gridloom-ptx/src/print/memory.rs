@@ -30,7 +30,12 @@ pub(super) fn memory(n: &Names<'_>, op: &MemoryOp) -> String {
         MemoryOp::Ld { ty, dsts, access } => {
             let unified = flag(access.unified, ".unified");
             let mods = access_mods(access, dsts.len());
-            format!("ld{mods}.{ty} {}, {}{unified}{}", n.dsts(dsts), n.addr(&access.addr), n.more(&access.policy))
+            format!(
+                "ld{mods}.{ty} {}, {}{unified}{}",
+                n.dsts(dsts),
+                n.addr(&access.addr),
+                n.more(&access.policy)
+            )
         }
         MemoryOp::Ldu { space: from, ty, dsts, addr } => {
             format!("ldu{}{}.{ty} {}, {}", space(*from), vector(dsts.len()), n.dsts(dsts), n.addr(addr))
@@ -39,9 +44,13 @@ pub(super) fn memory(n: &Names<'_>, op: &MemoryOp) -> String {
             let mods = access_mods(access, srcs.len());
             format!("st{mods}.{ty} {}, {}{}", n.addr(&access.addr), n.srcs(srcs), n.more(&access.policy))
         }
-        MemoryOp::Prefetch { space: of, level, addr } => format!("prefetch{}.{level} {}", space(*of), n.addr(addr)),
+        MemoryOp::Prefetch { space: of, level, addr } => {
+            format!("prefetch{}.{level} {}", space(*of), n.addr(addr))
+        }
         MemoryOp::PrefetchUniform { addr } => format!("prefetchu.L1 {}", n.addr(addr)),
-        MemoryOp::Discard { space: of, addr, size } => format!("discard{}.L2 {}, {size}", space(*of), n.addr(addr)),
+        MemoryOp::Discard { space: of, addr, size } => {
+            format!("discard{}.L2 {}, {size}", space(*of), n.addr(addr))
+        }
         MemoryOp::ApplyPriority { space: of, addr, size } => {
             format!("applypriority{}.L2::evict_normal {}, {size}", space(*of), n.addr(addr))
         }
@@ -49,12 +58,22 @@ pub(super) fn memory(n: &Names<'_>, op: &MemoryOp) -> String {
             let second = modifier(*secondary);
             format!("createpolicy.fractional.{primary}{second}.b64 {}{}", n.reg(*dst), n.more(fraction))
         }
-        MemoryOp::CreatePolicyRange { space: of, primary, secondary, dst, addr, primary_size, total_size } => {
+        MemoryOp::CreatePolicyRange {
+            space: of,
+            primary,
+            secondary,
+            dst,
+            addr,
+            primary_size,
+            total_size,
+        } => {
             let mods = format!("{}.{primary}{}", space(*of), modifier(*secondary));
             let sizes = n.more([primary_size, total_size]);
             format!("createpolicy.range{mods}.b64 {}, {}{sizes}", n.reg(*dst), n.addr(addr))
         }
-        MemoryOp::CreatePolicyCvt { dst, src } => format!("createpolicy.cvt.L2.b64 {}{}", n.reg(*dst), n.more([src])),
+        MemoryOp::CreatePolicyCvt { dst, src } => {
+            format!("createpolicy.cvt.L2.b64 {}{}", n.reg(*dst), n.more([src]))
+        }
         MemoryOp::CpAsync(copy) => {
             let mods = format!(
                 ".{}{}.global{}{}",
@@ -109,6 +128,7 @@ pub(super) fn atomic(n: &Names<'_>, op: &AtomicOp) -> String {
         AtomicOp::Atom { dsts, rmw } => ("atom", rmw, format!("{}, ", n.dsts(dsts))),
         AtomicOp::Red { rmw } => ("red", rmw, String::new()),
     };
-    let operands = format!("{}, {}{}{}", n.addr(&rmw.addr), n.srcs(&rmw.b), n.more(&rmw.c), n.more(&rmw.policy));
+    let operands =
+        format!("{}, {}{}{}", n.addr(&rmw.addr), n.srcs(&rmw.b), n.more(&rmw.c), n.more(&rmw.policy));
     format!("{name}{} {dsts}{operands}", rmw_mods(rmw))
 }

@@ -9,7 +9,7 @@ mod sync;
 
 use std::fmt::{self, Write};
 
-use crate::model::op::Instruction;
+use crate::model::op::{Instruction, Op};
 use crate::model::{Function, Item, Module, Section, SectionItem, SectionValue, Symbol};
 use operand::Names;
 
@@ -65,6 +65,12 @@ pub fn instruction_text(module: &Module, function: &Function, instruction: &Inst
     }
     text.push_str(&instruction::op(&names, &instruction.op));
     text
+}
+
+/// The name of an operation with its modifiers.
+pub(crate) fn op_name(module: &Module, function: &Function, op: &Op) -> String {
+    let text = instruction::op(&Names { module, function }, op);
+    text.split(' ').next().unwrap_or("").to_owned()
 }
 
 fn quoted(texts: &[String]) -> String {

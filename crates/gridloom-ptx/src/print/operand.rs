@@ -2,7 +2,8 @@
 
 use crate::model::op::{CallArg, RawToken};
 use crate::model::{
-    Address, AddressBase, Function, Imm, LabelId, Module, Operand, PredOperand, RegId, ScalarType, Space, VarRef,
+    Address, AddressBase, Function, Imm, LabelId, Module, Operand, PredOperand, RegId, Space, SymbolId,
+    VarRef,
 };
 
 /// The tables that turn indices back into names.
@@ -51,10 +52,6 @@ impl Names<'_> {
         }
     }
 
-    pub(super) fn reg_type(&self, reg: RegId) -> Option<ScalarType> {
-        self.function.body.as_ref()?.registers.group(reg).map(|group| group.ty)
-    }
-
     /// A destination; `_` for none.
     pub(super) fn dst(&self, reg: Option<RegId>) -> String {
         reg.map_or_else(|| "_".to_owned(), |reg| self.reg(reg))
@@ -70,7 +67,7 @@ impl Names<'_> {
 
     pub(super) fn var(&self, var: VarRef) -> String {
         match var {
-            VarRef::Symbol(id) => self.module.symbol(id).name().to_owned(),
+            VarRef::Symbol(id) => self.symbol(id).to_owned(),
             VarRef::Local(id) => {
                 let local = self.function.body.as_ref().and_then(|body| body.locals.get(id.index()));
                 local.map_or_else(String::new, |local| local.name.clone())
@@ -82,6 +79,10 @@ impl Names<'_> {
                 self.function.returns.get(id.index()).map_or_else(String::new, |p| p.var.name.clone())
             }
         }
+    }
+
+    pub(super) fn symbol(&self, id: SymbolId) -> &str {
+        self.module.symbols.get(id.index()).map_or("", |symbol| symbol.name())
     }
 
     pub(super) fn label(&self, label: LabelId) -> &str {
@@ -106,7 +107,9 @@ impl Names<'_> {
 
     pub(super) fn pred(&self, pred: &PredOperand) -> String {
         match pred {
-            PredOperand::Reg { reg, negated } => format!("{}{}", if *negated { "!" } else { "" }, self.reg(*reg)),
+            PredOperand::Reg { reg, negated } => {
+                format!("{}{}", if *negated { "!" } else { "" }, self.reg(*reg))
+            }
             PredOperand::Const(value) => i64::from(*value).to_string(),
         }
     }

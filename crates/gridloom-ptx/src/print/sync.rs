@@ -94,6 +94,8 @@ pub(super) fn warp(n: &Names<'_>, op: &WarpOp) -> String {
             format!("redux.sync.{op}{mods}.{ty} {}{}", n.reg(*dst), n.more([src, mask]))
         }
         WarpOp::ActiveMask { dst } => format!("activemask.b32 {}", n.reg(*dst)),
-        WarpOp::Elect { dst, pred, mask } => format!("elect.sync {}|{}{}", n.dst(*dst), n.reg(*pred), n.more([mask])),
+        WarpOp::Elect { dst, pred, mask } => {
+            format!("elect.sync {}|{}{}", n.dst(*dst), n.reg(*pred), n.more([mask]))
+        }
     }
 }
