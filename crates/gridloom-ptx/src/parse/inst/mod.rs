@@ -137,7 +137,9 @@ impl<'a> Parser<'a> {
             Some(value) => Ok(value),
             None => {
                 // A word nobody knows may well be what is missing, in a newer PTX.
-                mods.finish()?;
+                if mods.unused().any(|(_, word)| ScalarType::from_word(word).is_none()) {
+                    mods.finish()?;
+                }
                 self.error(mods.span, format!("`{}` needs {what}", mods.mnemonic))
             }
         }
