@@ -12,5 +12,6 @@ mod faults;
 mod launches;
 mod lookup;
 mod memory;
+mod ptx_files;
 mod values;
 mod warp_operations;
