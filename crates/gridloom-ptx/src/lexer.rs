@@ -242,7 +242,7 @@ impl Lexer<'_> {
         }
         self.skip_while(|byte| byte.is_ascii_digit());
         let mut kind = Kind::Int;
-        if self.peek(0) == b'.' && !(is_word(self.peek(1)) && !self.peek(1).is_ascii_digit()) {
+        if self.peek(0) == b'.' && (self.peek(1).is_ascii_digit() || !is_word(self.peek(1))) {
             self.at += 1;
             self.skip_while(|byte| byte.is_ascii_digit());
             kind = Kind::Float;
