@@ -1,0 +1,212 @@
+//! Copying a graph, with everything inside it, into another definition: what embedding and cloning do.
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::definition::{
+    ConditionData, ConditionKey, Definition, EdgeEnd, GraphData, GraphKey, NodeData, NodeKey,
+};
+use super::lifetimes::uses_deleted_memory;
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory::{Base, Region};
+use crate::op::{FreeTarget, NodeKind, Operation, PointerValue, Test};
+
+/// Which node and condition of the source became which of the copy.
+#[derive(Default)]
+pub(crate) struct Mapping {
+    pub(crate) nodes: FxHashMap<NodeKey, NodeKey>,
+    pub(crate) conditions: FxHashMap<ConditionKey, ConditionKey>,
+    pub(crate) graphs: FxHashMap<GraphKey, GraphKey>,
+}
+
+impl Definition {
+    /// Copies the contents of `from` in `source`, and all graphs inside it, into the empty graph `into` of `self`.
+    ///
+    /// Fails, before anything is changed, when a node refers to an allocation outside of `from`.
+    pub(crate) fn copy_from(
+        &mut self,
+        source: &Definition,
+        from: GraphKey,
+        into: GraphKey,
+    ) -> Result<Mapping> {
+        let graphs = source.graphs_inside(from);
+        source.check_self_contained(&graphs)?;
+
+        let mut map = Mapping::default();
+        map.graphs.insert(from, into);
+        for &graph in &graphs[1..] {
+            map.graphs.insert(graph, self.graphs.insert(GraphData::default()));
+        }
+        for key in source.conditions_of(&graphs) {
+            let data = source.get_condition(key).expect("listed");
+            // A condition of an outer graph that is used inside becomes one of the copy.
+            let scope = map.graphs.get(&data.scope).copied().unwrap_or(into);
+            let copy = ConditionData { scope, default: data.default, used_by: None };
+            map.conditions.insert(key, self.conditions.insert(copy));
+        }
+        // Reserve all keys first, since nodes refer to each other in both directions.
+        for &graph in &graphs {
+            for key in source.nodes(graph) {
+                let node = source.node(key);
+                let copy = NodeData {
+                    graph: map.graphs[&graph],
+                    operation: Operation::Empty,
+                    name: node.name.clone(),
+                    serial: node.serial,
+                    order: node.order,
+                    predecessors: Default::default(),
+                    successors: Default::default(),
+                };
+                map.nodes.insert(key, self.nodes.insert(copy));
+            }
+        }
+        for &graph in &graphs {
+            let source_graph = source.graphs.get(graph).expect("listed");
+            let members: Vec<NodeKey> = source.nodes(graph).map(|key| map.nodes[&key]).collect();
+            let target = self.graphs.get_mut(map.graphs[&graph]).expect("inserted");
+            target.members = members;
+            target.next_order = source_graph.next_order;
+            target.first_order = source_graph.first_order;
+            target.next_serial = source_graph.next_serial;
+            if graph != from {
+                target.owner = source_graph.owner.map(|(node, index)| (map.nodes[&node], index));
+            }
+            for key in source.nodes(graph) {
+                let node = source.node(key);
+                let operation = map.operation(&node.operation);
+                if let Operation::Conditional(conditional) = &operation
+                    && let Test::Condition(condition) = conditional.test
+                {
+                    let used_by = &mut self.conditions.get_mut(condition).expect("mapped").used_by;
+                    *used_by = Some(map.nodes[&key]);
+                }
+                let ends = |edges: &[EdgeEnd]| {
+                    edges
+                        .iter()
+                        .map(|edge| EdgeEnd { node: map.nodes[&edge.node], kind: edge.kind })
+                        .collect()
+                };
+                let copy = self.nodes.get_mut(map.nodes[&key]).expect("inserted");
+                copy.operation = operation;
+                copy.predecessors = ends(&node.predecessors);
+                copy.successors = ends(&node.successors);
+            }
+        }
+        Ok(map)
+    }
+
+    /// `graph` and all graphs inside it, outermost first.
+    pub(crate) fn graphs_inside(&self, graph: GraphKey) -> Vec<GraphKey> {
+        let mut found = vec![graph];
+        let mut next = 0;
+        while next < found.len() {
+            let graph = found[next];
+            for node in self.nodes(graph) {
+                found.extend_from_slice(self.node(node).bodies());
+            }
+            next += 1;
+        }
+        found
+    }
+
+    /// The conditions made for these graphs, and those that nodes in them set or test, each once.
+    fn conditions_of(&self, graphs: &[GraphKey]) -> Vec<ConditionKey> {
+        let inside: FxHashSet<GraphKey> = graphs.iter().copied().collect();
+        let own = self.conditions().filter(|(_, data)| inside.contains(&data.scope)).map(|(key, _)| key);
+        let mut found: Vec<ConditionKey> = own.collect();
+        for &graph in graphs {
+            for node in self.nodes(graph) {
+                self.node(node).operation.for_each_condition(|condition| found.push(condition));
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Checks that nodes in these graphs use the memory of alloc nodes in these graphs only.
+    fn check_self_contained(&self, graphs: &[GraphKey]) -> Result<()> {
+        let inside: FxHashSet<GraphKey> = graphs.iter().copied().collect();
+        for &graph in graphs {
+            for key in self.nodes(graph) {
+                let mut outside = None;
+                self.node(key).operation.for_each_alloc_node(|alloc| {
+                    if self.get_node(alloc).is_none_or(|alloc| !inside.contains(&alloc.graph)) {
+                        outside = Some(alloc);
+                    }
+                });
+                let Some(alloc) = outside else { continue };
+                if self.get_node(alloc).is_none() {
+                    return Err(uses_deleted_memory(self, key));
+                }
+                let message = format!(
+                    "uses the memory of {}, which is outside the graph to copy; copy the graph that allocates it",
+                    self.label(alloc)
+                );
+                return Err(Error::new(ErrorKind::WrongGraph, message).at_node(self.label(key)));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Mapping {
+    fn region(&self, region: &Region) -> Region {
+        let mut copy = region.clone();
+        if let Base::AllocNode(alloc) = &mut copy.base {
+            *alloc = self.nodes[alloc];
+        }
+        copy
+    }
+
+    pub(crate) fn operation(&self, operation: &Operation) -> Operation {
+        let mut has_keys =
+            !matches!(operation.kind(), NodeKind::Kernel | NodeKind::Memset | NodeKind::Memcpy);
+        operation.for_each_alloc_node(|_| has_keys = true);
+        operation.for_each_condition(|_| has_keys = true);
+        if !has_keys {
+            return operation.clone();
+        }
+        match operation {
+            Operation::Kernel(kernel) => {
+                let mut kernel = (**kernel).clone();
+                for pointer in &mut kernel.args.pointers {
+                    match &mut pointer.value {
+                        PointerValue::Region(region) => *region = self.region(region),
+                        PointerValue::Condition(condition) => *condition = self.conditions[condition],
+                    }
+                }
+                Operation::Kernel(Arc::new(kernel))
+            }
+            Operation::Memset(memset) => {
+                let mut memset = (**memset).clone();
+                memset.dst = self.region(&memset.dst);
+                Operation::Memset(Arc::new(memset))
+            }
+            Operation::Memcpy(memcpy) => {
+                let mut memcpy = (**memcpy).clone();
+                memcpy.dst.region = self.region(&memcpy.dst.region);
+                memcpy.src.region = self.region(&memcpy.src.region);
+                Operation::Memcpy(Arc::new(memcpy))
+            }
+            Operation::Free(FreeTarget::AllocNode(alloc)) => {
+                Operation::Free(FreeTarget::AllocNode(self.nodes[alloc]))
+            }
+            Operation::Child(graph) => Operation::Child(self.graphs[graph]),
+            Operation::Conditional(conditional) => {
+                let mut conditional = (**conditional).clone();
+                match &mut conditional.test {
+                    Test::Condition(condition) => *condition = self.conditions[condition],
+                    Test::Value(region) => *region = self.region(region),
+                    Test::Count(_) => {}
+                }
+                for body in &mut conditional.bodies {
+                    *body = self.graphs[body];
+                }
+                Operation::Conditional(Arc::new(conditional))
+            }
+            other => other.clone(),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The handle of a node.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::definition::{EdgeEnd, EdgeKind, GraphData, NodeData, NodeKey};
+use super::{Graph, Hierarchy, Place};
+use crate::error::{Error, ErrorKind, Result, bail};
+use crate::executable::check_replaceable;
+use crate::op::{ConditionalForm, ConditionalOp, NodeKind, Operation};
+
+/// A node of a graph. The handle is cheap to clone, compares by identity and keeps the graph alive.
+///
+/// A handle to a deleted node stays usable as a key; [`is_valid`](Node::is_valid) answers `false` and every other operation is an error.
+#[derive(Clone)]
+pub struct Node {
+    pub(crate) hierarchy: Arc<Hierarchy>,
+    pub(crate) key: NodeKey,
+}
+
+impl Node {
+    /// Whether the node is still part of its graph.
+    pub fn is_valid(&self) -> bool {
+        self.hierarchy.read(|definition| definition.get_node(self.key).is_some())
+    }
+
+    /// The node's key in its definition.
+    pub fn key(&self) -> NodeKey {
+        self.key
+    }
+
+    /// The node's key, for an operation that is to be added to `graph`: an error where that is of another hierarchy.
+    pub fn key_in(&self, graph: &Graph) -> Result<NodeKey> {
+        if Arc::ptr_eq(&self.hierarchy, &graph.hierarchy) {
+            return Ok(self.key);
+        }
+        Err(Error::new(
+            ErrorKind::WrongGraph,
+            format!("{} belongs to another graph; use a node of this one", self.label()),
+        ))
+    }
+
+    /// The graph it is in.
+    pub fn graph(&self) -> Result<Graph> {
+        let key = self.read(NodeData::graph)?;
+        Ok(Graph { hierarchy: self.hierarchy.clone(), key })
+    }
+
+    /// Which of the fourteen kinds it is.
+    pub fn kind(&self) -> Result<NodeKind> {
+        self.read(|node| node.operation.kind())
+    }
+
+    /// What it does, with everything it holds.
+    pub fn operation(&self) -> Result<Operation> {
+        self.read(|node| node.operation.clone())
+    }
+
+    /// Gives the node a name, shown by errors and pictures.
+    pub fn set_name(&self, name: &str) -> Result<()> {
+        let old = self.hierarchy.edit(|definition| {
+            let node = definition.nodes.get_mut(self.key).ok_or_else(|| deleted(self.key))?;
+            Ok::<_, Error>(node.name.replace(name.into()))
+        })?;
+        drop(old);
+        Ok(())
+    }
+
+    /// The same node, named.
+    pub fn named(&self, name: &str) -> Result<Self> {
+        self.set_name(name)?;
+        Ok(self.clone())
+    }
+
+    /// The node's name: the one it was given, or one made of its kind, number and kernel.
+    pub fn label(&self) -> String {
+        self.hierarchy.read(|definition| definition.label(self.key))
+    }
+
+    /// The nodes it depends on, in the order the edges were added.
+    pub fn predecessors(&self) -> Result<Vec<Node>> {
+        let edges = self.read(|node| node.predecessors.clone())?;
+        Ok(self.handles(&edges))
+    }
+
+    /// The nodes that depend on it, in the order the edges were added.
+    pub fn successors(&self) -> Result<Vec<Node>> {
+        let edges = self.read(|node| node.successors.clone())?;
+        Ok(self.handles(&edges))
+    }
+
+    /// The graphs inside it: bodies of a conditional, the graph of a child node.
+    pub fn bodies(&self) -> Result<Vec<Graph>> {
+        let keys = self.hierarchy.read(|definition| {
+            definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
+            Ok::<_, Error>(definition.bodies(self.key))
+        })?;
+        Ok(keys.into_iter().map(|key| Graph { hierarchy: self.hierarchy.clone(), key }).collect())
+    }
+
+    /// The handle of one graph inside it, for callers that know there is one. Of a deleted node, or past the end, it is a handle to
+    /// nothing: [`Graph::is_valid`] answers `false`.
+    pub fn body_handle(&self, index: usize) -> Graph {
+        let key = self.hierarchy.read(|definition| {
+            let key = definition.bodies(self.key).get(index).copied();
+            key.unwrap_or_else(|| definition.graphs.nowhere())
+        });
+        Graph { hierarchy: self.hierarchy.clone(), key }
+    }
+
+    /// Bounds the passes of a loop, or lifts the bound.
+    pub fn set_loop_limit(&self, limit: Option<u64>) -> Result<()> {
+        let old = self.hierarchy.edit(|definition| {
+            let node = definition.nodes.get_mut(self.key).ok_or_else(|| deleted(self.key))?;
+            match &node.operation {
+                Operation::Conditional(conditional) if conditional.form == ConditionalForm::While => {
+                    let conditional = ConditionalOp { limit, ..(**conditional).clone() };
+                    Ok(std::mem::replace(&mut node.operation, Operation::Conditional(Arc::new(conditional))))
+                }
+                _ => Err(Error::new(
+                    ErrorKind::InvalidArgument,
+                    format!("{} is not a loop; only loops have passes to bound", definition.label(self.key)),
+                )),
+            }
+        })?;
+        drop(old);
+        Ok(())
+    }
+
+    /// Replaces what the node does by an operation of the same kind, or changes nothing. It affects later instantiations only.
+    pub fn set_operation(&self, operation: Operation) -> Result<()> {
+        let device = &*self.hierarchy.device;
+        let old = self.hierarchy.edit(|definition| {
+            let node = definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
+            check_replaceable(&node.operation, &operation)
+                .and_then(|()| {
+                    let place = Place { device, graph: Some((definition, node.graph)) };
+                    match &operation {
+                        Operation::Conditional(conditional) => place.check_replaced_test(&conditional.test),
+                        operation => place.check(operation),
+                    }
+                })
+                .map_err(|error| error.at_node(definition.label(self.key)))?;
+            let node = definition.nodes.get_mut(self.key).expect("checked");
+            Ok::<_, Error>(std::mem::replace(&mut node.operation, operation))
+        })?;
+        drop(old);
+        Ok(())
+    }
+
+    /// Replaces the graph embedded at this child node by a copy of another one as it is now. Handles to nodes of the old copy become invalid.
+    pub fn set_child(&self, graph: &Graph) -> Result<()> {
+        if Arc::ptr_eq(&self.hierarchy, &graph.hierarchy) {
+            bail!(
+                WrongGraph,
+                "a graph cannot be embedded into a graph of its own hierarchy; embed a clone of it"
+            );
+        }
+        if self.hierarchy.device.id() != graph.hierarchy.device.id() {
+            bail!(
+                WrongDevice,
+                "the graph to embed is for another device ({})",
+                graph.hierarchy.device.name()
+            );
+        }
+        let source = graph.hierarchy.snapshot();
+        let removed = self.hierarchy.edit(|definition| {
+            let node = definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
+            if !matches!(node.operation, Operation::Child(_)) {
+                bail!(InvalidArgument, "{} is not a child node", definition.label(self.key));
+            }
+            if source.graphs.get(graph.key).is_none() {
+                bail!(InvalidHandle, "the graph to embed was deleted with the node around it");
+            }
+            definition.check_depth(node.graph, 1 + source.depth_inside(graph.key))?;
+            let child =
+                definition.graphs.insert(GraphData { owner: Some((self.key, 0)), ..GraphData::default() });
+            if let Err(error) = definition.copy_from(&source, graph.key, child) {
+                definition.graphs.remove(child);
+                return Err(error);
+            }
+            let removed = definition.remove_bodies(self.key);
+            definition.nodes.get_mut(self.key).expect("checked").operation = Operation::Child(child);
+            Ok(removed)
+        })?;
+        drop(removed);
+        Ok(())
+    }
+
+    /// Makes this node depend on others too, with full edges. Either all edges are added or none.
+    pub fn after<'a>(&self, others: impl IntoIterator<Item = &'a Node>) -> Result<()> {
+        self.after_with(others, EdgeKind::Full)
+    }
+
+    /// Makes this node depend on others too, with edges of this kind. Either all edges are added or none.
+    pub fn after_with<'a>(&self, others: impl IntoIterator<Item = &'a Node>, kind: EdgeKind) -> Result<()> {
+        let graph = self.graph()?;
+        let others: Vec<&Node> = others.into_iter().collect();
+        let keys = graph.own_keys(&others)?;
+        self.hierarchy.edit(|definition| {
+            definition.check_alive(graph.key, &[self.key])?;
+            definition.check_alive(graph.key, &keys)?;
+            definition.add_edges(&keys, self.key, kind)
+        })
+    }
+
+    /// Deletes the node with its edges, and everything inside it. What it held is released at once, unless
+    /// an executable still needs it.
+    pub fn delete(&self) -> Result<()> {
+        let removed = self.hierarchy.edit(|definition| {
+            definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
+            Ok::<_, Error>(definition.delete_node(self.key))
+        })?;
+        drop(removed);
+        Ok(())
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&NodeData) -> T) -> Result<T> {
+        self.hierarchy
+            .read(|definition| definition.get_node(self.key).map(read))
+            .ok_or_else(|| deleted(self.key))
+    }
+
+    fn handles(&self, edges: &[EdgeEnd]) -> Vec<Node> {
+        edges.iter().map(|edge| Node { hierarchy: self.hierarchy.clone(), key: edge.node }).collect()
+    }
+}
+
+fn deleted(key: NodeKey) -> Error {
+    Error::new(
+        ErrorKind::InvalidHandle,
+        format!("node {key:?} was deleted; its handle is only good as a key"),
+    )
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Node({})", self.label())
+    }
+}
