@@ -21,7 +21,7 @@ fn every_node(kernels: &GraphKernels) -> Result<(Graph, Vec<(Node, NodeKind)>)> 
     let nodes = vec![
         (graph.empty()?, NodeKind::Empty),
         (graph.join([])?, NodeKind::Empty),
-        (graph.launch(&kernels.increase, (3, 32), (&value, 1, 5))?, NodeKind::Kernel),
+        (graph.launch(&kernels.increase, LaunchConfig::new(3, 32), (&value, 1, 5))?, NodeKind::Kernel),
         ((*alloc).clone(), NodeKind::Alloc),
         ((*host_alloc).clone(), NodeKind::Alloc),
         ((*graph.alloc_in::<u8>(3, MemoryKind::Managed)?).clone(), NodeKind::Alloc),
