@@ -243,7 +243,7 @@ pub trait GraphOps: Ops<Added = Node> {
     /// Runs a copy of another graph, as that graph is now. [`Node::bodies`] gives the copy, open for reading and editing.
     fn embed(&self, graph: &Graph) -> Result<Node> {
         let (here, after) = self.place()?;
-        here.embed(&after.iter().collect::<SmallVec<[&Node; 1]>>(), graph)
+        here.add_child(&after.iter().collect::<SmallVec<[&Node; 1]>>(), graph)
     }
 
     /// A conditional in its most general form; the other methods are ways to write it.

@@ -95,7 +95,7 @@ impl Capture {
 
     /// Records a copy of a graph, as it is now, as a child node.
     pub fn embed(&self, graph: &Graph) -> Result<Node> {
-        self.lane.record(|here, after| here.embed(after, graph))
+        self.lane.record(|here, after| here.add_child(after, graph))
     }
 
     /// Records a copy of the graph that an executable was made from, as a child node.

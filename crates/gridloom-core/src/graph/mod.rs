@@ -233,7 +233,7 @@ impl Graph {
     /// Adds a node that depends on `after`, which may be empty. Conditionals and children have methods of their own.
     pub fn add(&self, after: &[&Node], operation: Operation) -> Result<Node> {
         if matches!(operation, Operation::Child(_) | Operation::Conditional(_)) {
-            bail!(InvalidArgument, "a node with graphs inside is added with add_conditional or embed");
+            bail!(InvalidArgument, "a node with graphs inside is added with add_conditional or add_child");
         }
         let after = self.own_keys(after)?;
         let device = &*self.hierarchy.device;
@@ -299,7 +299,7 @@ impl Graph {
     }
 
     /// Adds a child node that runs a copy of `graph` as it is now.
-    pub fn embed(&self, after: &[&Node], graph: &Graph) -> Result<Node> {
+    pub fn add_child(&self, after: &[&Node], graph: &Graph) -> Result<Node> {
         if Arc::ptr_eq(&self.hierarchy, &graph.hierarchy) {
             bail!(
                 WrongGraph,
