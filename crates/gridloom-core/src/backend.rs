@@ -94,8 +94,8 @@ pub trait Allocation: Send + Sync + Debug {
     fn bytes(&self) -> u64;
     /// Where it lives.
     fn kind(&self) -> MemoryKind;
-    /// Marks memory that outlived a launch as freed: a free node for it was launched. The memory itself may go when that
-    /// node has run and nothing else can reach it.
+    /// Marks memory that outlived a launch as freed: a free node for it was launched, or its graph was launched again with
+    /// `auto_free_on_launch`. The memory itself may go when that has run and nothing else can reach it.
     fn release(&self) {}
     /// Whether [`release`](Allocation::release) was called.
     fn is_released(&self) -> bool {
@@ -184,7 +184,8 @@ pub trait Executable: Send + Sync + Debug {
     fn launch(&self, stream: &Arc<dyn Stream>) -> Result<()>;
     /// Does ahead what the first launch would otherwise do.
     fn upload(&self, stream: &Arc<dyn Stream>) -> Result<()>;
-    /// The memory of an alloc node that nothing in the graph frees.
+    /// The memory that an alloc node, which nothing in the graph frees, got from the latest launch. An allocation that was
+    /// released is not handed out again.
     fn outliving(&self, alloc: NodeKey) -> Result<Arc<dyn Allocation>>;
     /// Passes that a loop made in the latest finished launch (0 or 1 for other conditionals).
     fn passes(&self, conditional: NodeKey) -> Result<u64>;

@@ -60,6 +60,7 @@ impl Event {
 
     /// Whether the latest recording has been reached. An event never recorded counts as reached.
     pub fn is_reached(&self) -> Result<bool> {
+        op::refuse_in_callback("query of an event")?;
         self.0.backend.is_reached()
     }
 

@@ -1,7 +1,7 @@
 //! Executables: graphs ready to be launched.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
@@ -79,7 +79,7 @@ pub struct MemoryUse {
 }
 
 struct LaunchState {
-    /// Memory of the latest launch that nothing freed yet, with the name of its alloc node.
+    /// Memory of the latest launch that nothing freed yet, with its alloc node.
     outstanding: Vec<(NodeKey, Arc<dyn backend::Allocation>)>,
 }
 
@@ -87,11 +87,13 @@ struct LaunchState {
 ///
 /// Launches of one executable never overlap each other, from whichever threads and streams they come.
 pub struct Executable {
-    hierarchy: Arc<Hierarchy>,
+    device: Arc<dyn backend::Device>,
+    /// Tells whose nodes it knows. Weak, since what the graph came to hold later is none of its business.
+    origin: Weak<Hierarchy>,
     definition: Arc<Definition>,
     outliving: Vec<NodeKey>,
-    /// What free nodes for memory of other executables refer to.
-    freed_elsewhere: Vec<Arc<dyn backend::Allocation>>,
+    /// Free nodes for memory of other executables, and that memory.
+    freed_elsewhere: Vec<(NodeKey, Arc<dyn backend::Allocation>)>,
     auto_free: bool,
     backend: Box<dyn backend::Executable>,
     state: Mutex<LaunchState>,
@@ -99,7 +101,7 @@ pub struct Executable {
 
 impl Executable {
     pub(crate) fn new(
-        hierarchy: Arc<Hierarchy>,
+        hierarchy: &Arc<Hierarchy>,
         definition: Arc<Definition>,
         outliving: Vec<NodeKey>,
         options: &InstantiateOptions,
@@ -112,17 +114,19 @@ impl Executable {
         let freed_elsewhere = definition
             .nodes
             .iter()
-            .filter_map(|(_, node)| match &node.operation {
-                Operation::Free(FreeTarget::Outliving(allocation)) => Some(allocation.clone()),
+            .filter_map(|(key, node)| match &node.operation {
+                Operation::Free(FreeTarget::Outliving(allocation)) => Some((key, allocation.clone())),
                 _ => None,
             })
             .collect();
-        let backend = hierarchy.device.clone().instantiate(&definition, options)?;
+        let device = hierarchy.device.clone();
+        let backend = device.clone().instantiate(&definition, options)?;
         if let Some(stream) = &options.upload {
             backend.upload(stream.backend())?;
         }
         Ok(Executable {
-            hierarchy,
+            device,
+            origin: Arc::downgrade(hierarchy),
             definition,
             outliving,
             freed_elsewhere,
@@ -152,18 +156,41 @@ impl Executable {
                 names.join(", ")
             );
         }
-        for allocation in &self.freed_elsewhere {
+        self.launch_and_release(stream)?;
+        let earlier = std::mem::take(&mut state.outstanding);
+        for &key in &self.outliving {
+            state.outstanding.push((key, self.backend.outliving(key)?));
+        }
+        // The launch freed what the one before had left; no free node may name it any more.
+        for (_, freed) in earlier {
+            if !state.outstanding.iter().any(|(_, allocation)| Arc::ptr_eq(allocation, &freed)) {
+                freed.release();
+            }
+        }
+        Ok(())
+    }
+
+    /// Launches, and marks as freed the memory of other executables that free nodes of this one name.
+    fn launch_and_release(&self, stream: &Stream) -> Result<()> {
+        /// Held from the check to the mark, so that two executables do not both free the same memory.
+        static FREEING: Mutex<()> = Mutex::new(());
+
+        if self.freed_elsewhere.is_empty() {
+            return self.backend.launch(stream.backend());
+        }
+        let _freeing = FREEING.lock();
+        for (node, allocation) in &self.freed_elsewhere {
             if allocation.is_released() {
-                bail!(InvalidState, "this graph frees memory of another executable that was freed already");
+                return Err(Error::new(
+                    ErrorKind::InvalidState,
+                    "the memory of another executable that this node frees was freed already",
+                )
+                .at_node(self.definition.label(*node)));
             }
         }
         self.backend.launch(stream.backend())?;
-        for allocation in &self.freed_elsewhere {
+        for (_, allocation) in &self.freed_elsewhere {
             allocation.release();
-        }
-        state.outstanding.clear();
-        for &key in &self.outliving {
-            state.outstanding.push((key, self.backend.outliving(key)?));
         }
         Ok(())
     }
@@ -225,7 +252,7 @@ impl Executable {
 
     /// The device it runs on.
     pub fn device(&self) -> &Arc<dyn backend::Device> {
-        &self.hierarchy.device
+        &self.device
     }
 
     /// The definition it was made from.
@@ -240,18 +267,19 @@ impl Executable {
 
     fn check_stream(&self, stream: &Stream) -> Result<()> {
         op::refuse_in_callback("launch of an executable")?;
-        if stream.backend().device() != self.hierarchy.device.id() {
+        if stream.backend().device() != self.device.id() {
             bail!(
                 WrongDevice,
                 "the stream belongs to another device than the executable ({})",
-                self.hierarchy.device.name()
+                self.device.name()
             );
         }
         Ok(())
     }
 
     fn own_key(&self, node: &Node) -> Result<NodeKey> {
-        if !Arc::ptr_eq(&node.hierarchy, &self.hierarchy) {
+        // While the weak reference exists no other hierarchy can be at its address.
+        if Arc::as_ptr(&node.hierarchy) != self.origin.as_ptr() {
             return Err(Error::new(
                 ErrorKind::WrongGraph,
                 format!(
@@ -261,7 +289,11 @@ impl Executable {
             ));
         }
         if self.definition.get_node(node.key).is_none() {
-            bail!(InvalidHandle, "node {:?} was added after this executable was made", node.key);
+            bail!(
+                InvalidHandle,
+                "{} is not in this executable: it was added after, or deleted before, it was made",
+                node.label()
+            );
         }
         Ok(node.key)
     }
@@ -273,7 +305,7 @@ impl fmt::Debug for Executable {
             f,
             "Executable({} nodes on {})",
             self.definition.node_count(self.definition.root()),
-            self.hierarchy.device.name()
+            self.device.name()
         )
     }
 }

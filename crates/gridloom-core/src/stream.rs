@@ -157,6 +157,7 @@ impl Stream {
         if self.is_capturing() {
             return Err(refuse("is_idle"));
         }
+        op::refuse_in_callback("query of a stream")?;
         self.backend.is_idle()
     }
 }

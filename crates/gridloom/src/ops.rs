@@ -165,8 +165,9 @@ pub trait Ops {
         function: unsafe extern "C" fn(*mut c_void),
         bytes: &[u8],
     ) -> Result<Self::Added> {
-        let data = RawData::Bytes(bytes.into());
-        self.submit(Operation::Callback(CallbackOp::Raw(RawCallback { function, data })))
+        // SAFETY: the caller promised that the function takes such a pointer on any thread.
+        let callback = unsafe { RawCallback::new(function, RawData::Bytes(bytes.into())) };
+        self.submit(Operation::Callback(CallbackOp::Raw(callback)))
     }
 
     /// Calls a C function on the host with this very pointer.
@@ -179,9 +180,10 @@ pub trait Ops {
         function: unsafe extern "C" fn(*mut c_void),
         pointer: *mut c_void,
     ) -> Result<Self::Added> {
-        // SAFETY: the caller promised what the wrapper asks for.
-        let data = RawData::Pointer(unsafe { SendPointer::new(pointer) });
-        self.submit(Operation::Callback(CallbackOp::Raw(RawCallback { function, data })))
+        // SAFETY: the caller promised what both ask for.
+        let callback =
+            unsafe { RawCallback::new(function, RawData::Pointer(SendPointer::new(pointer))) };
+        self.submit(Operation::Callback(CallbackOp::Raw(callback)))
     }
 
     /// Records an event.

@@ -13,12 +13,12 @@ mod lifetimes;
 mod node;
 pub mod picture;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 pub(crate) use check::Place;
@@ -31,7 +31,7 @@ pub use node::Node;
 use crate::backend::{self, AsDevice};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::executable::{Executable, InstantiateOptions};
-use crate::op::{ConditionalForm, ConditionalOp, Operation, Test};
+use crate::op::{self, ConditionalForm, ConditionalOp, Operation, Test};
 
 /// A root graph with everything inside it.
 pub(crate) struct Hierarchy {
@@ -51,6 +51,9 @@ impl Hierarchy {
     }
 
     /// Changes the definition. What `edit` returns is dropped by the caller, after the lock is released.
+    ///
+    /// `edit` borrows what it puts into the definition and takes it only once nothing can fail any more: what it owned
+    /// it would drop under the lock, and the drop of a user's closure may come back into the graph.
     pub(crate) fn edit<T>(&self, edit: impl FnOnce(&mut Definition) -> T) -> T {
         edit(Arc::make_mut(&mut self.definition.lock()))
     }
@@ -74,12 +77,13 @@ pub struct Condition {
     pub(crate) key: ConditionKey,
 }
 
-/// What a copy of a graph made of each node.
+/// What a copy of a graph made of each node. It keeps both graphs alive.
 #[derive(Clone)]
 pub struct NodeMap {
     original: Arc<Hierarchy>,
     copy: Arc<Hierarchy>,
-    keys: HashMap<NodeKey, NodeKey>,
+    nodes: FxHashMap<NodeKey, NodeKey>,
+    conditions: FxHashMap<ConditionKey, ConditionKey>,
 }
 
 impl NodeMap {
@@ -88,22 +92,30 @@ impl NodeMap {
         if !Arc::ptr_eq(&original.hierarchy, &self.original) {
             return None;
         }
-        self.keys.get(&original.key).map(|&key| Node { hierarchy: self.copy.clone(), key })
+        self.nodes.get(&original.key).map(|&key| Node { hierarchy: self.copy.clone(), key })
+    }
+
+    /// The copy of a condition, or `None` where it was neither of the graph that was copied nor used in it.
+    pub fn condition(&self, original: &Condition) -> Option<Condition> {
+        if !Arc::ptr_eq(&original.hierarchy, &self.original) {
+            return None;
+        }
+        self.conditions.get(&original.key).map(|&key| Condition { hierarchy: self.copy.clone(), key })
     }
 
     /// How many nodes were copied.
     pub fn len(&self) -> usize {
-        self.keys.len()
+        self.nodes.len()
     }
 
     /// Whether nothing was copied.
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.nodes.is_empty()
     }
 
     /// All pairs of original and copy, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (Node, Node)> + '_ {
-        self.keys.iter().map(|(&from, &to)| {
+        self.nodes.iter().map(|(&from, &to)| {
             let original = Node { hierarchy: self.original.clone(), key: from };
             (original, Node { hierarchy: self.copy.clone(), key: to })
         })
@@ -210,10 +222,12 @@ impl Graph {
         }
         let after = self.own_keys(after)?;
         let device = &*self.hierarchy.device;
+        let mut operation = Some(operation);
         let key = self.hierarchy.edit(|definition| {
             definition.check_alive(self.key, &after)?;
-            Place { device, graph: Some((definition, self.key)) }.check(&operation)?;
-            Ok(definition.insert_node(self.key, &after, operation))
+            let checked = operation.as_ref().expect("taken below");
+            Place { device, graph: Some((definition, self.key)) }.check(checked)?;
+            Ok(definition.insert_node(self.key, &after, operation.take().expect("taken once")))
         })?;
         Ok(self.node_handle(key))
     }
@@ -248,15 +262,14 @@ impl Graph {
         let key = self.hierarchy.edit(|definition| {
             definition.check_alive(self.key, &after)?;
             definition.check_depth(self.key, 1)?;
+            Place { device, graph: Some((definition, self.key)) }.check_test(&spec.test)?;
             let mut operation = ConditionalOp {
                 form: spec.form,
-                test: spec.test,
+                test: spec.test.clone(),
                 test_first: spec.test_first,
                 limit: spec.limit,
                 bodies: SmallVec::new(),
             };
-            let probe = Operation::Conditional(Arc::new(operation.clone()));
-            Place { device, graph: Some((definition, self.key)) }.check(&probe)?;
             let node = definition.nodes.next_key();
             for index in 0..bodies {
                 let body = GraphData { owner: Some((node, index as u32)), ..GraphData::default() };
@@ -341,8 +354,12 @@ impl Graph {
             }),
             key: root,
         };
-        let map =
-            NodeMap { original: self.hierarchy.clone(), copy: copy.hierarchy.clone(), keys: mapping.nodes };
+        let map = NodeMap {
+            original: self.hierarchy.clone(),
+            copy: copy.hierarchy.clone(),
+            nodes: mapping.nodes,
+            conditions: mapping.conditions,
+        };
         Ok((copy, map))
     }
 
@@ -371,6 +388,7 @@ impl Graph {
 
     /// Compiles the graph for launching.
     pub fn instantiate_with(&self, options: &InstantiateOptions) -> Result<Executable> {
+        op::refuse_in_callback("instantiate")?;
         let definition = self.hierarchy.snapshot();
         if definition.root() != self.key {
             if definition.graphs.get(self.key).is_none() {
@@ -385,7 +403,7 @@ impl Graph {
             );
         }
         let outliving = lifetimes::check(&definition)?;
-        Executable::new(self.hierarchy.clone(), definition, outliving, options)
+        Executable::new(&self.hierarchy, definition, outliving, options)
     }
 
     /// The handle of a node of this hierarchy.
@@ -394,7 +412,7 @@ impl Graph {
     }
 
     /// The keys of nodes that must be of this hierarchy.
-    fn own_keys(&self, nodes: &[&Node]) -> Result<SmallVec<[NodeKey; 4]>> {
+    pub(crate) fn own_keys(&self, nodes: &[&Node]) -> Result<SmallVec<[NodeKey; 4]>> {
         nodes
             .iter()
             .map(|node| {
@@ -416,6 +434,11 @@ pub(crate) fn deleted_graph() -> Error {
 }
 
 impl Condition {
+    /// Whether it still exists: `false` once the graph that made it was deleted.
+    pub fn is_valid(&self) -> bool {
+        self.hierarchy.read(|definition| definition.get_condition(self.key).is_some())
+    }
+
     /// The value it takes at every launch.
     pub fn default_value(&self) -> Option<u32> {
         self.hierarchy.read(|definition| definition.conditions.get(self.key)?.default)
@@ -435,6 +458,14 @@ impl Condition {
     /// Its key in the definition.
     pub fn key(&self) -> ConditionKey {
         self.key
+    }
+
+    /// Its key, for an operation that is to be added to `graph`: an error where that is of another hierarchy.
+    pub fn key_in(&self, graph: &Graph) -> Result<ConditionKey> {
+        if !self.belongs_to(graph) {
+            bail!(WrongGraph, "the condition belongs to another graph; make one with graph.condition()");
+        }
+        Ok(self.key)
     }
 }
 

@@ -28,6 +28,17 @@ impl Node {
         self.key
     }
 
+    /// The node's key, for an operation that is to be added to `graph`: an error where that is of another hierarchy.
+    pub fn key_in(&self, graph: &Graph) -> Result<NodeKey> {
+        if Arc::ptr_eq(&self.hierarchy, &graph.hierarchy) {
+            return Ok(self.key);
+        }
+        Err(Error::new(
+            ErrorKind::WrongGraph,
+            format!("{} belongs to another graph; use a node of this one", self.label()),
+        ))
+    }
+
     /// The graph it is in.
     pub fn graph(&self) -> Result<Graph> {
         let key = self.read(NodeData::graph)?;
@@ -123,20 +134,13 @@ impl Node {
     /// Makes this node depend on others too, with edges of this kind. Either all edges are added or none.
     pub fn after_with<'a>(&self, others: impl IntoIterator<Item = &'a Node>, kind: EdgeKind) -> Result<()> {
         let graph = self.graph()?;
-        let mut added: Vec<Node> = Vec::new();
-        for other in others {
-            let before = self.predecessors()?;
-            if let Err(error) = graph.add_edge(other, self, kind) {
-                for node in added {
-                    graph.remove_edge(&node, self)?;
-                }
-                return Err(error);
-            }
-            if !before.contains(other) {
-                added.push(other.clone());
-            }
-        }
-        Ok(())
+        let others: Vec<&Node> = others.into_iter().collect();
+        let keys = graph.own_keys(&others)?;
+        self.hierarchy.edit(|definition| {
+            definition.check_alive(graph.key, &[self.key])?;
+            definition.check_alive(graph.key, &keys)?;
+            definition.add_edges(&keys, self.key, kind)
+        })
     }
 
     /// Deletes the node with its edges, and everything inside it. What it held is released at once, unless
