@@ -165,8 +165,9 @@ pub trait Ops {
         function: unsafe extern "C" fn(*mut c_void),
         bytes: &[u8],
     ) -> Result<Self::Added> {
-        // SAFETY: the caller promised that the function takes such a pointer on any thread.
-        let callback = unsafe { RawCallback::new(function, RawData::Bytes(bytes.into())) };
+        let data = RawData::Bytes(bytes.into());
+        // SAFETY: the caller promised what the callback asks for.
+        let callback = unsafe { RawCallback::new(function, data) };
         self.submit(Operation::Callback(CallbackOp::Raw(callback)))
     }
 
@@ -180,9 +181,10 @@ pub trait Ops {
         function: unsafe extern "C" fn(*mut c_void),
         pointer: *mut c_void,
     ) -> Result<Self::Added> {
-        // SAFETY: the caller promised what both ask for.
-        let callback =
-            unsafe { RawCallback::new(function, RawData::Pointer(SendPointer::new(pointer))) };
+        // SAFETY: the caller promised what the wrapper asks for.
+        let data = RawData::Pointer(unsafe { SendPointer::new(pointer) });
+        // SAFETY: the caller promised what the callback asks for.
+        let callback = unsafe { RawCallback::new(function, data) };
         self.submit(Operation::Callback(CallbackOp::Raw(callback)))
     }
 

@@ -152,7 +152,7 @@ impl Lane {
     }
 
     pub(crate) fn embed_executable(&self, executable: &Executable) -> Result<Node> {
-        let source = executable.definition().clone();
+        let source = executable.definition();
         self.record(|here, tail| {
             here.check_embeddable(executable.device())?;
             here.embed_keys(tail, &source, source.root())

@@ -138,6 +138,18 @@ impl Definition {
 
     /// Removes a node and, all the way down, the graphs inside it with their nodes and conditions.
     fn remove_contents(&mut self, key: NodeKey, removed: &mut Removed) {
+        self.remove_inside(key, removed);
+        self.remove_one(key, removed);
+    }
+
+    /// Removes the graphs inside a node, which is about to get others.
+    pub(crate) fn remove_bodies(&mut self, key: NodeKey) -> Removed {
+        let mut removed = Removed::default();
+        self.remove_inside(key, &mut removed);
+        removed
+    }
+
+    fn remove_inside(&mut self, key: NodeKey, removed: &mut Removed) {
         let graphs: Vec<GraphKey> =
             self.node(key).bodies().iter().flat_map(|&body| self.graphs_inside(body)).collect();
         if !graphs.is_empty() {
@@ -157,7 +169,6 @@ impl Definition {
                 self.remove_one(member, removed);
             }
         }
-        self.remove_one(key, removed);
     }
 
     fn remove_one(&mut self, key: NodeKey, removed: &mut Removed) {

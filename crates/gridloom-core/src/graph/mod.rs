@@ -6,10 +6,11 @@
 mod check;
 mod copy;
 mod definition;
+mod diff;
 mod edges;
 mod edit;
 mod keys;
-mod lifetimes;
+pub(crate) mod lifetimes;
 mod node;
 pub mod picture;
 
@@ -25,6 +26,8 @@ pub(crate) use check::Place;
 pub use definition::{
     ConditionData, ConditionKey, Definition, EdgeEnd, EdgeKind, GraphData, GraphKey, NodeData, NodeKey,
 };
+pub(crate) use diff::compare;
+pub use diff::{Difference, DifferenceKind};
 pub use keys::Key;
 pub use node::Node;
 
@@ -372,6 +375,19 @@ impl Graph {
             conditions: mapping.conditions,
         };
         Ok((copy, map))
+    }
+
+    /// What differs between this graph and another, node by node. Nodes are paired in the order in which they were added.
+    pub fn diff(&self, other: &Graph) -> Vec<Difference> {
+        let (ours, theirs) = (self.definition(), other.definition());
+        let comparison = compare(&ours, self.key, &theirs, other.key);
+        let mut differences = comparison.topology;
+        for (node, other, _) in comparison.parameters {
+            let message = format!("{} has other parameters in the other graph", ours.label(node));
+            let (node, other) = (Some(node), Some(other));
+            differences.push(Difference { node, other, kind: DifferenceKind::Parameters, message });
+        }
+        differences
     }
 
     /// Adds an edge: `to` depends on `from`. An edge that is there already takes the new kind.

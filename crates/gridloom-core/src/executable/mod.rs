@@ -1,9 +1,14 @@
 //! Executables: graphs ready to be launched.
 
+mod update;
+
 use std::fmt;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
+pub use update::ExecutableNode;
+pub(crate) use update::check_replaceable;
 
 use crate::backend;
 use crate::capture::Capture;
@@ -79,7 +84,11 @@ pub struct MemoryUse {
     pub overhead: u64,
 }
 
-struct LaunchState {
+struct State {
+    /// What it does now: the definition it was made from, with what updates put in place of parts of it.
+    definition: Arc<Definition>,
+    /// Nodes that do nothing.
+    disabled: FxHashSet<NodeKey>,
     /// Memory of the latest launch that nothing freed yet, with its alloc node.
     outstanding: Vec<(NodeKey, Arc<dyn backend::Allocation>)>,
 }
@@ -91,13 +100,12 @@ pub struct Executable {
     device: Arc<dyn backend::Device>,
     /// Tells whose nodes it knows. Weak, since what the graph came to hold later is none of its business.
     origin: Weak<Hierarchy>,
-    definition: Arc<Definition>,
     outliving: Vec<NodeKey>,
     /// Free nodes for memory of other executables, and that memory.
     freed_elsewhere: Vec<(NodeKey, Arc<dyn backend::Allocation>)>,
     auto_free: bool,
     backend: Box<dyn backend::Executable>,
-    state: Mutex<LaunchState>,
+    state: Mutex<State>,
 }
 
 impl Executable {
@@ -129,12 +137,11 @@ impl Executable {
         Ok(Executable {
             device,
             origin: Arc::downgrade(hierarchy),
-            definition,
             outliving,
             freed_elsewhere,
             auto_free: options.auto_free_on_launch,
             backend,
-            state: Mutex::new(LaunchState { outstanding: Vec::new() }),
+            state: Mutex::new(State { definition, disabled: FxHashSet::default(), outstanding: Vec::new() }),
         })
     }
 
@@ -151,14 +158,14 @@ impl Executable {
         state.outstanding.retain(|(_, allocation)| !allocation.is_released());
         if !self.auto_free && !state.outstanding.is_empty() {
             let names: Vec<String> =
-                state.outstanding.iter().map(|(key, _)| self.definition.label(*key)).collect();
+                state.outstanding.iter().map(|(key, _)| state.definition.label(*key)).collect();
             bail!(
                 InvalidState,
                 "memory of the last launch is still allocated: {}; free it in this graph or another, or instantiate with auto_free_on_launch",
                 names.join(", ")
             );
         }
-        self.launch_and_release(stream)?;
+        self.launch_and_release(stream, &state.definition)?;
         let earlier = std::mem::take(&mut state.outstanding);
         for &key in &self.outliving {
             state.outstanding.push((key, self.backend.outliving(key)?));
@@ -173,7 +180,7 @@ impl Executable {
     }
 
     /// Launches, and marks as freed the memory of other executables that free nodes of this one name.
-    fn launch_and_release(&self, stream: &Stream) -> Result<()> {
+    fn launch_and_release(&self, stream: &Stream, definition: &Definition) -> Result<()> {
         /// Held from the check to the mark, so that two executables do not both free the same memory.
         static FREEING: Mutex<()> = Mutex::new(());
 
@@ -187,7 +194,7 @@ impl Executable {
                     ErrorKind::InvalidState,
                     "the memory of another executable that this node frees was freed already",
                 )
-                .at_node(self.definition.label(*node)));
+                .at_node(definition.label(*node)));
             }
         }
         self.backend.launch(stream.backend())?;
@@ -208,20 +215,20 @@ impl Executable {
     /// The memory of an alloc node that nothing in the graph frees: valid from a launch on until it is freed.
     pub fn outliving(&self, alloc: &Node) -> Result<Arc<dyn backend::Allocation>> {
         let key = self.own_key(alloc)?;
+        let state = self.state.lock();
         if !self.outliving.contains(&key) {
             bail!(
                 InvalidArgument,
                 "{} is freed inside the graph, or is no alloc node; only memory that outlives a launch can be read after it",
-                self.definition.label(key)
+                state.definition.label(key)
             );
         }
-        let state = self.state.lock();
         match state.outstanding.iter().find(|(outstanding, _)| *outstanding == key) {
             Some((_, allocation)) if !allocation.is_released() => Ok(allocation.clone()),
             _ => bail!(
                 InvalidState,
                 "{} has no memory now: the graph was not launched, or it was freed since",
-                self.definition.label(key)
+                state.definition.label(key)
             ),
         }
     }
@@ -229,9 +236,10 @@ impl Executable {
     /// Passes that a loop made in the latest finished launch; 1 or 0 for other conditionals, as a body ran or not.
     pub fn passes(&self, conditional: &Node) -> Result<u64> {
         let key = self.own_key(conditional)?;
-        match self.definition.node(key).operation() {
+        let definition = self.definition();
+        match definition.node(key).operation() {
             Operation::Conditional(_) => self.backend.passes(key),
-            _ => bail!(InvalidArgument, "{} is not a conditional", self.definition.label(key)),
+            _ => bail!(InvalidArgument, "{} is not a conditional", definition.label(key)),
         }
     }
 
@@ -255,9 +263,9 @@ impl Executable {
         &self.device
     }
 
-    /// The definition it was made from.
-    pub fn definition(&self) -> &Arc<Definition> {
-        &self.definition
+    /// What it does now: the definition it was made from, as updates have changed it since.
+    pub fn definition(&self) -> Arc<Definition> {
+        self.state.lock().definition.clone()
     }
 
     /// The backend's part of it.
@@ -288,7 +296,7 @@ impl Executable {
                 ),
             ));
         }
-        if self.definition.get_node(node.key).is_none() {
+        if self.state.lock().definition.get_node(node.key).is_none() {
             bail!(
                 InvalidHandle,
                 "{} is not in this executable: it was added after, or deleted before, it was made",
@@ -341,7 +349,7 @@ impl fmt::Debug for Executable {
         write!(
             f,
             "Executable({} nodes on {})",
-            self.definition.node_count(self.definition.root()),
+            self.definition().node_count(self.definition().root()),
             self.device.name()
         )
     }
