@@ -85,9 +85,14 @@ impl Capture {
         self.lane.state()
     }
 
-    /// Of a body, or a fork of one: the conditional node it is a body of, to name it or to bound a loop.
-    pub fn owner(&self) -> Option<Node> {
-        self.lane.owner()
+    /// Of a body, or a fork of one: the conditional node it is a body of, to name it, to bound its passes or to ask for them later.
+    pub fn owner(&self) -> Result<Node> {
+        self.lane.owner().ok_or_else(|| {
+            Error::new(
+                ErrorKind::InvalidState,
+                "the capture is not of the body of a conditional, or was closed",
+            )
+        })
     }
 
     /// Starts recording. Only the body of a conditional waits for this; other captures have begun when they are made.
