@@ -2,16 +2,19 @@
 //! on an NVIDIA GPU as a CUDA graph or on any CPU, with the same PTX kernels.
 
 pub mod buffer;
+pub mod callable;
 pub mod capture;
 pub mod conditional;
 pub mod demo_kernels;
 pub mod device;
+pub mod edit;
 pub mod kernel;
 pub mod module;
 pub mod ops;
 pub mod prelude;
 
 pub use buffer::{Buffer, BufferSlice, Element, Memory};
+pub use callable::{Callable, CallableOptions, CallableStats};
 pub use capture::{CaptureOps, StreamOps};
 pub use device::{CpuOptions, Device, Engine};
 pub use gridloom_core::backend::{DeviceKind, EventOptions};

@@ -64,23 +64,7 @@ pub trait Ops {
 
     /// Fills memory with a value of 1, 2 or 4 bytes, as often as it fits. The memory must hold a whole number of them.
     fn memset<T: Element, V: Pod>(&self, dst: &impl Memory<T>, value: V) -> Result<Self::Added> {
-        let (value, element_size) = fill_value(value)?;
-        let dst = dst.region()?;
-        if !dst.bytes.is_multiple_of(u64::from(element_size)) {
-            return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!("{} bytes cannot be filled with values of {element_size}", dst.bytes),
-            ));
-        }
-        let width = dst.bytes / u64::from(element_size);
-        self.submit(Operation::Memset(Arc::new(MemsetOp {
-            dst,
-            value,
-            element_size,
-            width,
-            height: 1,
-            pitch: 0,
-        })))
+        self.submit(fill_operation(dst, value)?)
     }
 
     /// Fills `height` rows of `width` values each.
@@ -108,15 +92,7 @@ pub trait Ops {
         dst: &impl Memory<T>,
         src: &(impl CopySource<T> + ?Sized),
     ) -> Result<Self::Added> {
-        let (src, len) = src.source()?;
-        if dst.len() != len {
-            return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!("a copy of {len} elements to {}; take a slice of the longer side", dst.len()),
-            ));
-        }
-        let bytes = src.bytes;
-        self.submit(Operation::Memcpy(Arc::new(MemcpyOp::linear(dst.region()?, src, bytes))))
+        self.submit(copy_operation(dst, src)?)
     }
 
     /// Copies `height` rows of `width` elements.
@@ -165,9 +141,8 @@ pub trait Ops {
         function: unsafe extern "C" fn(*mut c_void),
         bytes: &[u8],
     ) -> Result<Self::Added> {
-        let data = RawData::Bytes(bytes.into());
-        // SAFETY: the caller promised what the callback asks for.
-        let callback = unsafe { RawCallback::new(function, data) };
+        // SAFETY: the caller promised that the function may be called with a pointer to these bytes.
+        let callback = unsafe { RawCallback::new(function, RawData::Bytes(bytes.into())) };
         self.submit(Operation::Callback(CallbackOp::Raw(callback)))
     }
 
@@ -181,10 +156,8 @@ pub trait Ops {
         function: unsafe extern "C" fn(*mut c_void),
         pointer: *mut c_void,
     ) -> Result<Self::Added> {
-        // SAFETY: the caller promised what the wrapper asks for.
-        let data = RawData::Pointer(unsafe { SendPointer::new(pointer) });
-        // SAFETY: the caller promised what the callback asks for.
-        let callback = unsafe { RawCallback::new(function, data) };
+        // SAFETY: the caller promised that the function may be called with this pointer on any thread, for as long as it is held.
+        let callback = unsafe { RawCallback::new(function, RawData::Pointer(SendPointer::new(pointer))) };
         self.submit(Operation::Callback(CallbackOp::Raw(callback)))
     }
 
@@ -273,7 +246,7 @@ pub trait GraphOps: Ops<Added = Node> {
     /// Runs a copy of another graph, as that graph is now. [`Node::bodies`] gives the copy, open for reading and editing.
     fn embed(&self, graph: &Graph) -> Result<Node> {
         let (here, after) = self.place()?;
-        here.embed(&after.iter().collect::<SmallVec<[&Node; 1]>>(), graph)
+        here.add_child(&after.iter().collect::<SmallVec<[&Node; 1]>>(), graph)
     }
 
     /// A conditional in its most general form; the other methods are ways to write it.
@@ -487,6 +460,36 @@ pub(crate) fn alloc_operation<T>(len: usize, kind: MemoryKind, peers: &[u32]) ->
     Ok(Operation::Alloc(Arc::new(AllocOp { len: len as u64, element_size, kind, peers })))
 }
 
+/// A fill of all of `dst`.
+pub(crate) fn fill_operation<T: Element, V: Pod>(dst: &impl Memory<T>, value: V) -> Result<Operation> {
+    let (value, element_size) = fill_value(value)?;
+    let dst = dst.region()?;
+    if !dst.bytes.is_multiple_of(u64::from(element_size)) {
+        return Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!("{} bytes cannot be filled with values of {element_size}", dst.bytes),
+        ));
+    }
+    let width = dst.bytes / u64::from(element_size);
+    Ok(Operation::Memset(Arc::new(MemsetOp { dst, value, element_size, width, height: 1, pitch: 0 })))
+}
+
+/// A copy of all of `src` to all of `dst`.
+pub(crate) fn copy_operation<T: Element>(
+    dst: &impl Memory<T>,
+    src: &(impl CopySource<T> + ?Sized),
+) -> Result<Operation> {
+    let (src, len) = src.source()?;
+    if dst.len() != len {
+        return Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!("a copy of {len} elements to {}; take a slice of the longer side", dst.len()),
+        ));
+    }
+    let bytes = src.bytes;
+    Ok(Operation::Memcpy(Arc::new(MemcpyOp::linear(dst.region()?, src, bytes))))
+}
+
 pub(crate) fn spec(form: ConditionalForm, test: Test, bodies: usize) -> ConditionalSpec {
     ConditionalSpec { form, test, test_first: true, limit: None, bodies }
 }
@@ -503,7 +506,7 @@ pub(crate) fn one_value(value: &impl Memory<i32>) -> Result<Region> {
 }
 
 /// The bits and size of a fill value.
-fn fill_value<V: Pod>(value: V) -> Result<(u32, u32)> {
+pub(crate) fn fill_value<V: Pod>(value: V) -> Result<(u32, u32)> {
     let bytes = bytemuck::bytes_of(&value);
     let mut bits = [0; 4];
     match bytes.len() {

@@ -286,6 +286,10 @@ impl Executable {
     }
 
     fn own_key(&self, node: &Node) -> Result<NodeKey> {
+        self.own_key_in(node, &self.state.lock().definition)
+    }
+
+    fn own_key_in(&self, node: &Node, definition: &Definition) -> Result<NodeKey> {
         // While the weak reference exists no other hierarchy can be at its address.
         if Arc::as_ptr(&node.hierarchy) != self.origin.as_ptr() {
             return Err(Error::new(
@@ -296,7 +300,7 @@ impl Executable {
                 ),
             ));
         }
-        if self.state.lock().definition.get_node(node.key).is_none() {
+        if definition.get_node(node.key).is_none() {
             bail!(
                 InvalidHandle,
                 "{} is not in this executable: it was added after, or deleted before, it was made",

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::Executable;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::{Definition, Graph, GraphKey, Node, NodeKey, Place, compare, lifetimes};
-use crate::op::{NodeKind, Operation};
+use crate::op::{ConditionalOp, NodeKind, Operation, Test};
 
 /// Operations to put in place of others.
 type Changes = Vec<(NodeKey, Operation)>;
@@ -36,9 +36,55 @@ impl Executable {
         Ok(())
     }
 
+    /// Replaces what several nodes do by operations of the same kinds, all or none.
+    pub fn set_operations<'a>(&self, changes: impl IntoIterator<Item = (&'a Node, Operation)>) -> Result<()> {
+        let keyed = changes.into_iter().map(|(node, operation)| Ok((self.own_key(node)?, operation)));
+        self.set_operations_at(keyed.collect::<Result<Vec<_>>>()?)
+    }
+
+    /// Replaces what several nodes do, named by their keys in the definition, all or none.
+    pub fn set_operations_at(&self, changes: impl IntoIterator<Item = (NodeKey, Operation)>) -> Result<()> {
+        let mut state = self.state.lock();
+        let mut checked = Changes::new();
+        let mut uses_alloc_nodes = false;
+        for (key, operation) in changes {
+            if state.definition.get_node(key).is_none() {
+                bail!(InvalidHandle, "there is no node {key:?} in this executable");
+            }
+            self.check_change(&state.definition, key, &operation)?;
+            operation.for_each_alloc_node(|_| uses_alloc_nodes = true);
+            checked.push((key, operation));
+        }
+        if uses_alloc_nodes {
+            // Whether each use is ordered after the allocation and before its free takes the whole graph to tell.
+            let mut trial = (*state.definition).clone();
+            for (key, operation) in &checked {
+                trial.nodes.get_mut(*key).expect("a node of this executable").operation = operation.clone();
+            }
+            lifetimes::check(&trial)?;
+        }
+        let replaced = self.apply(&mut state.definition, checked)?;
+        drop(state);
+        drop(replaced);
+        Ok(())
+    }
+
+    fn check_change(&self, definition: &Definition, key: NodeKey, operation: &Operation) -> Result<()> {
+        let node = definition.node(key);
+        check_replaceable(node.operation(), operation)
+            .and_then(|()| {
+                let place = Place { device: &*self.device, graph: Some((definition, node.graph())) };
+                match operation {
+                    Operation::Conditional(conditional) => place.check_replaced_test(&conditional.test),
+                    operation => place.check(operation),
+                }
+            })
+            .map_err(|error| error.at_node(definition.label(key)))
+    }
+
     /// One node of the executable: what it does now, and ways to change it.
-    pub fn node(&self, node: &Node) -> Result<ExecutableNode<'_>> {
-        Ok(ExecutableNode { executable: self, key: self.own_key(node)? })
+    pub fn node<'a>(&'a self, node: &'a Node) -> Result<ExecutableNode<'a>> {
+        Ok(ExecutableNode { executable: self, node, key: self.own_key(node)? })
     }
 
     /// Puts the new operations in place and tells the backend. Returns the old ones; on failure everything is as before.
@@ -89,6 +135,7 @@ fn changes_between(
 #[derive(Clone, Copy)]
 pub struct ExecutableNode<'a> {
     executable: &'a Executable,
+    node: &'a Node,
     key: NodeKey,
 }
 
@@ -105,25 +152,7 @@ impl ExecutableNode<'_> {
 
     /// Replaces what the node does by an operation of the same kind, or changes nothing.
     pub fn set_operation(&self, operation: Operation) -> Result<()> {
-        let executable = self.executable;
-        let mut state = executable.state.lock();
-        let node = state.definition.node(self.key);
-        check_replaceable(node.operation(), &operation)
-            .map_err(|error| error.at_node(state.definition.label(self.key)))?;
-        let place = Place { device: &*executable.device, graph: Some((&state.definition, node.graph())) };
-        place.check(&operation).map_err(|error| error.at_node(state.definition.label(self.key)))?;
-        let mut uses_alloc_nodes = false;
-        operation.for_each_alloc_node(|_| uses_alloc_nodes = true);
-        if uses_alloc_nodes {
-            // Whether the use is ordered after the allocation and before its free takes the whole graph to tell.
-            let mut trial = (*state.definition).clone();
-            trial.nodes.get_mut(self.key).expect("a node of this executable").operation = operation.clone();
-            lifetimes::check(&trial)?;
-        }
-        let replaced = executable.apply(&mut state.definition, vec![(self.key, operation)])?;
-        drop(state);
-        drop(replaced);
-        Ok(())
+        self.executable.set_operations([(self.node, operation)])
     }
 
     /// Takes over the parameters of a graph with the same topology as the one embedded at this child node.
@@ -191,6 +220,26 @@ pub(crate) fn check_replaceable(old: &Operation, new: &Operation) -> Result<()> 
         | NodeKind::Callback
         | NodeKind::EventRecord
         | NodeKind::EventWait => Ok(()),
-        kind => bail!(InvalidArgument, "a {} node has no parameters that can be replaced", kind.name()),
+        kind => match (old, new) {
+            (Operation::Conditional(old), Operation::Conditional(new)) => {
+                check_replaceable_conditional(old, new)
+            }
+            _ => bail!(InvalidArgument, "a {} node has no parameters that can be replaced", kind.name()),
+        },
     }
+}
+
+/// A conditional may test other memory or make other passes; what decides it, and its bodies, stay.
+fn check_replaceable_conditional(old: &ConditionalOp, new: &ConditionalOp) -> Result<()> {
+    let same_test = match (&old.test, &new.test) {
+        (Test::Value(_), Test::Value(_)) | (Test::Count(_), Test::Count(_)) => true,
+        (old, new) => old == new,
+    };
+    if !same_test || old.test_first != new.test_first || old.bodies != new.bodies {
+        bail!(
+            InvalidArgument,
+            "the bodies of a conditional, and what kind of value decides it, cannot be replaced; delete it and add another"
+        );
+    }
+    Ok(())
 }

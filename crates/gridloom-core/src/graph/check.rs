@@ -330,6 +330,14 @@ impl Place<'_> {
         Ok(())
     }
 
+    /// The checks on the test of a conditional that is there already, and so decided by its own condition.
+    pub(crate) fn check_replaced_test(&self, test: &Test) -> Result<()> {
+        match test {
+            Test::Condition(condition) => self.check_condition_visible(*condition),
+            test => self.check_test(test),
+        }
+    }
+
     pub(crate) fn check_test(&self, test: &Test) -> Result<()> {
         match test {
             Test::Condition(condition) => {

@@ -160,6 +160,18 @@ impl Graph {
         }
     }
 
+    /// A graph with this definition, under the same keys. Editing it leaves the original as it is.
+    pub fn from_definition(device: &impl AsDevice, definition: Arc<Definition>) -> Self {
+        let key = definition.root();
+        Graph {
+            hierarchy: Arc::new(Hierarchy {
+                device: device.as_device().clone(),
+                definition: Mutex::new(definition),
+            }),
+            key,
+        }
+    }
+
     /// The device it is for.
     pub fn device(&self) -> &Arc<dyn backend::Device> {
         &self.hierarchy.device
@@ -229,7 +241,7 @@ impl Graph {
     /// drop, which may run a user's code, takes place.
     pub(crate) fn add_keys(&self, after: &[NodeKey], operation: &mut Option<Operation>) -> Result<NodeKey> {
         if matches!(operation, Some(Operation::Child(_) | Operation::Conditional(_))) {
-            bail!(InvalidArgument, "a node with graphs inside is added with add_conditional or embed");
+            bail!(InvalidArgument, "a node with graphs inside is added with add_conditional or add_child");
         }
         let device = &*self.hierarchy.device;
         self.hierarchy.edit(|definition| {
@@ -297,7 +309,7 @@ impl Graph {
     }
 
     /// Adds a child node that runs a copy of `graph` as it is now.
-    pub fn embed(&self, after: &[&Node], graph: &Graph) -> Result<Node> {
+    pub fn add_child(&self, after: &[&Node], graph: &Graph) -> Result<Node> {
         let source = self.source_to_embed(graph)?;
         let after = self.own_keys(after)?;
         let key = self.embed_keys(&after, &source, graph.key)?;

@@ -133,7 +133,13 @@ impl Node {
         let old = self.hierarchy.edit(|definition| {
             let node = definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
             check_replaceable(&node.operation, &operation)
-                .and_then(|()| Place { device, graph: Some((definition, node.graph)) }.check(&operation))
+                .and_then(|()| {
+                    let place = Place { device, graph: Some((definition, node.graph)) };
+                    match &operation {
+                        Operation::Conditional(conditional) => place.check_replaced_test(&conditional.test),
+                        operation => place.check(operation),
+                    }
+                })
                 .map_err(|error| error.at_node(definition.label(self.key)))?;
             let node = definition.nodes.get_mut(self.key).expect("checked");
             Ok::<_, Error>(std::mem::replace(&mut node.operation, operation))
