@@ -14,6 +14,7 @@ mod source;
 mod table;
 
 pub use error::{CallError, DriverError, DriverResult, MissingDriver, UnavailableFunction};
+pub(crate) use source::reason as loader_reason;
 pub use source::{DRIVER_NAMES, DriverLibrary, SymbolSource};
 
 use crate::sys::CUresult;

@@ -20,9 +20,6 @@ mod bindings;
 
 pub use bindings::*;
 
-/// A device address, as every entry point since CUDA 3.2 takes it.
-pub type CUdeviceptr = CUdeviceptr_v2;
-
 const _: () = {
     // Drivers read these structures by size and offset; the generated file asserts them all, these are the ones that
     // Gridloom fills in by hand.
