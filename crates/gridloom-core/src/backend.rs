@@ -1,0 +1,211 @@
+//! The traits that make a device.
+//!
+//! One implementation of these is a backend. Everything that arrives here was checked by the core; a backend reports
+//! only what it alone can know: that memory ran out, that a driver refused, that a kernel failed.
+//!
+//! All objects are handed out as `Arc<dyn …>` and retained by whatever uses them, so a backend frees a resource in `Drop` of the
+//! object and nowhere else. `as_any` lets a backend recognise its own objects.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::error::Result;
+use crate::executable::{InstantiateOptions, MemoryUse, Report};
+use crate::graph::{Definition, NodeKey};
+use crate::launch::{KernelLimits, Limits};
+use crate::memory::MemoryKind;
+use crate::op::{Operation, ParamLayout};
+
+/// The identity of an opened device. Two devices opened separately differ, even on the same hardware.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DeviceId(u64);
+
+impl DeviceId {
+    /// A number that no other device of this process has.
+    pub fn fresh() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        DeviceId(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// What kind of hardware a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DeviceKind {
+    /// The host's own processors.
+    Cpu,
+    /// An NVIDIA GPU.
+    Cuda,
+    /// Nothing at all: operations are recorded, not run.
+    Null,
+}
+
+/// A device: it owns memory and runs work.
+pub trait Device: Send + Sync + Debug {
+    /// Its identity.
+    fn id(&self) -> DeviceId;
+    /// Its kind.
+    fn kind(&self) -> DeviceKind;
+    /// Its name, for people.
+    fn name(&self) -> String;
+    /// Its number among the devices of its kind.
+    fn ordinal(&self) -> u32;
+    /// What it allows of a launch.
+    fn limits(&self) -> &Limits;
+    /// Further facts for people, as pairs of name and value.
+    fn properties(&self) -> Vec<(String, String)>;
+    /// Allocates memory. `bytes` is at least 1. The contents are unspecified.
+    fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<Arc<dyn Allocation>>;
+    /// Bytes allocated now, and the limit or capacity.
+    fn memory_use(&self) -> Result<(u64, Option<u64>)>;
+    /// Makes a stream.
+    fn create_stream(&self) -> Result<Arc<dyn Stream>>;
+    /// Makes an event.
+    fn create_event(&self, options: EventOptions) -> Result<Arc<dyn Event>>;
+    /// Loads kernels from PTX text.
+    fn load_ptx(&self, source: &str) -> Result<Arc<dyn Module>>;
+    /// Loads kernels from machine code of the device (cubin or fatbin).
+    fn load_binary(&self, image: &[u8]) -> Result<Arc<dyn Module>>;
+    /// Waits until everything enqueued on any stream so far has run. Failures stay with their streams.
+    fn wait_all(&self) -> Result<()>;
+    /// Copies bytes out of an allocation to host memory, after [`wait_all`](Device::wait_all).
+    fn read(&self, src: &dyn Allocation, offset: u64, dst: &mut [u8]) -> Result<()>;
+    /// Copies bytes from host memory into an allocation, after [`wait_all`](Device::wait_all).
+    fn write(&self, dst: &dyn Allocation, offset: u64, src: &[u8]) -> Result<()>;
+    /// Compiles a checked definition for replay. The definition is kept by the executable.
+    fn instantiate(
+        self: Arc<Self>,
+        definition: &Arc<Definition>,
+        options: &InstantiateOptions,
+    ) -> Result<Box<dyn Executable>>;
+    /// For recognising one's own.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A block of memory, freed when the last reference goes.
+pub trait Allocation: Send + Sync + Debug {
+    /// The device it belongs to.
+    fn device(&self) -> DeviceId;
+    /// Its address, as kernels see it.
+    fn address(&self) -> u64;
+    /// Its size.
+    fn bytes(&self) -> u64;
+    /// Where it lives.
+    fn kind(&self) -> MemoryKind;
+    /// Marks memory that outlived a launch as freed: a free node for it was launched. The memory itself may go when that
+    /// node has run and nothing else can reach it.
+    fn release(&self) {}
+    /// Whether [`release`](Allocation::release) was called.
+    fn is_released(&self) -> bool {
+        false
+    }
+    /// For recognising one's own.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A queue of work that runs in order.
+pub trait Stream: Send + Sync + Debug {
+    /// The device it belongs to.
+    fn device(&self) -> DeviceId;
+    /// Enqueues one operation: a kernel, fill, copy, callback, record or wait. Regions have concrete allocations.
+    fn enqueue(&self, operation: &Operation) -> Result<()>;
+    /// Waits until everything enqueued so far has run. Returns the first failure since the last call, once.
+    fn synchronize(&self) -> Result<()>;
+    /// Whether everything enqueued so far has run. Does not take a failure away from `synchronize`.
+    fn is_idle(&self) -> Result<bool>;
+    /// For recognising one's own.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// How an event is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EventOptions {
+    /// Whether the time of recording is kept.
+    pub timing: bool,
+    /// Whether a waiting host thread sleeps rather than spins.
+    pub blocking: bool,
+}
+
+impl Default for EventOptions {
+    fn default() -> Self {
+        EventOptions { timing: true, blocking: false }
+    }
+}
+
+/// A point in a stream that can be waited for.
+pub trait Event: Send + Sync + Debug {
+    /// The device it belongs to.
+    fn device(&self) -> DeviceId;
+    /// How it was made.
+    fn options(&self) -> EventOptions;
+    /// Waits on the host until the latest recording has been reached. An event never recorded is reached at once.
+    fn synchronize(&self) -> Result<()>;
+    /// Whether the latest recording has been reached.
+    fn is_reached(&self) -> Result<bool>;
+    /// The time from the recording of `earlier` to this one's. Both have timing and belong to the same device.
+    fn elapsed_since(&self, earlier: &dyn Event) -> Result<Duration>;
+    /// For recognising one's own.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Loaded code.
+pub trait Module: Send + Sync + Debug {
+    /// The device it belongs to.
+    fn device(&self) -> DeviceId;
+    /// The names of its kernels, where they are known.
+    fn kernel_names(&self) -> Vec<String>;
+    /// Looks a kernel up. The kernel keeps the module alive.
+    fn kernel(self: Arc<Self>, name: &str) -> Result<Arc<dyn Kernel>>;
+    /// A variable of the module as memory. It keeps the module alive.
+    fn global(self: Arc<Self>, name: &str) -> Result<Arc<dyn Allocation>>;
+}
+
+/// A kernel, ready to be launched.
+pub trait Kernel: Send + Sync + Debug {
+    /// The device it belongs to.
+    fn device(&self) -> DeviceId;
+    /// Its name.
+    fn name(&self) -> &str;
+    /// Its parameters, where they are known.
+    fn params(&self) -> Option<&[ParamLayout]>;
+    /// What it allows of a launch.
+    fn limits(&self) -> &KernelLimits;
+    /// Further facts for people, as pairs of name and value.
+    fn properties(&self) -> Vec<(String, String)>;
+    /// For recognising one's own.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A graph, ready to be launched. Calls arrive one at a time.
+pub trait Executable: Send + Sync + Debug {
+    /// Enqueues the whole graph. Launches of one executable run one after the other, whichever streams they are on.
+    fn launch(&self, stream: &Arc<dyn Stream>) -> Result<()>;
+    /// Does ahead what the first launch would otherwise do.
+    fn upload(&self, stream: &Arc<dyn Stream>) -> Result<()>;
+    /// The memory of an alloc node that nothing in the graph frees.
+    fn outliving(&self, alloc: NodeKey) -> Result<Arc<dyn Allocation>>;
+    /// Passes that a loop made in the latest finished launch (0 or 1 for other conditionals).
+    fn passes(&self, conditional: NodeKey) -> Result<u64>;
+    /// The failure of the latest failed launch, once.
+    fn take_error(&self) -> Option<crate::Error>;
+    /// How each conditional runs, and what else there is to say about the lowering.
+    fn report(&self) -> Report;
+    /// Bytes held.
+    fn memory(&self) -> MemoryUse;
+    /// For recognising one's own.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Anything that stands for a device.
+pub trait AsDevice {
+    /// The device.
+    fn as_device(&self) -> &Arc<dyn Device>;
+}
+
+impl AsDevice for Arc<dyn Device> {
+    fn as_device(&self) -> &Arc<dyn Device> {
+        self
+    }
+}

@@ -1,0 +1,79 @@
+//! Events: points in a stream or graph that can be waited for and timed.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::backend::{self, EventOptions};
+use crate::error::{Result, bail};
+use crate::op;
+
+/// An event. The handle is cheap to clone and compares by identity; graphs that use it keep it alive.
+#[derive(Clone)]
+pub struct Event(Arc<dyn backend::Event>);
+
+impl Event {
+    /// A new event of a device.
+    pub fn new(device: &impl backend::AsDevice, options: EventOptions) -> Result<Self> {
+        Ok(Event(device.as_device().create_event(options)?))
+    }
+
+    /// Wraps the event that a node holds.
+    pub fn from_backend(backend: Arc<dyn backend::Event>) -> Self {
+        Event(backend)
+    }
+
+    /// The backend's part of it.
+    pub fn backend(&self) -> &Arc<dyn backend::Event> {
+        &self.0
+    }
+
+    /// How it was made.
+    pub fn options(&self) -> EventOptions {
+        self.0.options()
+    }
+
+    /// Waits on the host until the latest recording has been reached.
+    pub fn synchronize(&self) -> Result<()> {
+        op::refuse_in_callback("synchronize of an event")?;
+        self.0.synchronize()
+    }
+
+    /// Whether the latest recording has been reached. An event never recorded counts as reached.
+    pub fn is_reached(&self) -> Result<bool> {
+        self.0.is_reached()
+    }
+
+    /// The time from the recording of `earlier` to the recording of this event.
+    pub fn elapsed_since(&self, earlier: &Event) -> Result<Duration> {
+        if self.0.device() != earlier.0.device() {
+            bail!(WrongDevice, "the two events belong to different devices");
+        }
+        if !self.options().timing || !earlier.options().timing {
+            bail!(
+                InvalidArgument,
+                "an event without timing cannot be timed; make both with EventOptions {{ timing: true, .. }}"
+            );
+        }
+        self.0.elapsed_since(&*earlier.0)
+    }
+}
+
+impl PartialEq for Event {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+impl Eq for Event {}
+impl Hash for Event {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).cast::<()>().hash(state);
+    }
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Event({:?})", self.options())
+    }
+}

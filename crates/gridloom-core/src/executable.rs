@@ -1,0 +1,265 @@
+//! Executables: graphs ready to be launched.
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::backend;
+use crate::error::{Error, ErrorKind, Result, bail};
+use crate::graph::{Definition, Hierarchy, Node, NodeKey};
+use crate::op::{self, FreeTarget, Operation};
+use crate::stream::Stream;
+
+/// How conditionals are run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ConditionalMode {
+    /// By the device itself where it can, else by the host.
+    #[default]
+    Auto,
+    /// By the device itself, or not at all: instantiation fails and names the node and the reason.
+    Native,
+    /// By the host, which reads the condition back after each pass.
+    Hosted,
+}
+
+/// How a graph is compiled.
+#[derive(Clone, Default)]
+pub struct InstantiateOptions {
+    /// Free memory that the graph leaves allocated when it is launched again, rather than refusing the launch.
+    pub auto_free_on_launch: bool,
+    /// Prepare the first launch on this stream already.
+    pub upload: Option<Stream>,
+    /// Honour the priorities of kernel nodes.
+    pub node_priority: bool,
+    /// How conditionals are run.
+    pub conditional_mode: ConditionalMode,
+}
+
+impl fmt::Debug for InstantiateOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InstantiateOptions")
+            .field("auto_free_on_launch", &self.auto_free_on_launch)
+            .field("upload", &self.upload.is_some())
+            .field("node_priority", &self.node_priority)
+            .field("conditional_mode", &self.conditional_mode)
+            .finish()
+    }
+}
+
+/// How one conditional node runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConditionalReport {
+    /// The node.
+    pub node: NodeKey,
+    /// Its name.
+    pub name: String,
+    /// Whether the device itself decides.
+    pub native: bool,
+    /// Why.
+    pub reason: String,
+}
+
+/// What there is to say about how a graph was lowered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// One entry for each conditional, outermost first.
+    pub conditionals: Vec<ConditionalReport>,
+    /// Further remarks, for people.
+    pub notes: Vec<String>,
+}
+
+/// Bytes that an executable holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// For allocations of alloc nodes.
+    pub allocations: u64,
+    /// For everything else it made for itself: plans, staging, argument buffers.
+    pub overhead: u64,
+}
+
+struct LaunchState {
+    /// Memory of the latest launch that nothing freed yet, with the name of its alloc node.
+    outstanding: Vec<(NodeKey, Arc<dyn backend::Allocation>)>,
+}
+
+/// A graph compiled for launching. It keeps all it needs; the graph may be changed or dropped.
+///
+/// Launches of one executable never overlap each other, from whichever threads and streams they come.
+pub struct Executable {
+    hierarchy: Arc<Hierarchy>,
+    definition: Arc<Definition>,
+    outliving: Vec<NodeKey>,
+    /// What free nodes for memory of other executables refer to.
+    freed_elsewhere: Vec<Arc<dyn backend::Allocation>>,
+    auto_free: bool,
+    backend: Box<dyn backend::Executable>,
+    state: Mutex<LaunchState>,
+}
+
+impl Executable {
+    pub(crate) fn new(
+        hierarchy: Arc<Hierarchy>,
+        definition: Arc<Definition>,
+        outliving: Vec<NodeKey>,
+        options: &InstantiateOptions,
+    ) -> Result<Self> {
+        if let Some(stream) = &options.upload
+            && stream.backend().device() != hierarchy.device.id()
+        {
+            bail!(WrongDevice, "the stream to upload on belongs to another device");
+        }
+        let freed_elsewhere = definition
+            .nodes
+            .iter()
+            .filter_map(|(_, node)| match &node.operation {
+                Operation::Free(FreeTarget::Outliving(allocation)) => Some(allocation.clone()),
+                _ => None,
+            })
+            .collect();
+        let backend = hierarchy.device.clone().instantiate(&definition, options)?;
+        if let Some(stream) = &options.upload {
+            backend.upload(stream.backend())?;
+        }
+        Ok(Executable {
+            hierarchy,
+            definition,
+            outliving,
+            freed_elsewhere,
+            auto_free: options.auto_free_on_launch,
+            backend,
+            state: Mutex::new(LaunchState { outstanding: Vec::new() }),
+        })
+    }
+
+    /// Launches the graph on a stream: it runs after what was enqueued there before, and before what comes later.
+    pub fn launch(&self, stream: &Stream) -> Result<()> {
+        self.check_stream(stream)?;
+        let mut state = self.state.lock();
+        state.outstanding.retain(|(_, allocation)| !allocation.is_released());
+        if !self.auto_free && !state.outstanding.is_empty() {
+            let names: Vec<String> =
+                state.outstanding.iter().map(|(key, _)| self.definition.label(*key)).collect();
+            bail!(
+                InvalidState,
+                "memory of the last launch is still allocated: {}; free it in this graph or another, or instantiate with auto_free_on_launch",
+                names.join(", ")
+            );
+        }
+        for allocation in &self.freed_elsewhere {
+            if allocation.is_released() {
+                bail!(InvalidState, "this graph frees memory of another executable that was freed already");
+            }
+        }
+        self.backend.launch(stream.backend())?;
+        for allocation in &self.freed_elsewhere {
+            allocation.release();
+        }
+        state.outstanding.clear();
+        for &key in &self.outliving {
+            state.outstanding.push((key, self.backend.outliving(key)?));
+        }
+        Ok(())
+    }
+
+    /// Does ahead, on this stream, what the first launch would otherwise do.
+    pub fn upload(&self, stream: &Stream) -> Result<()> {
+        self.check_stream(stream)?;
+        let _one_at_a_time = self.state.lock();
+        self.backend.upload(stream.backend())
+    }
+
+    /// The memory of an alloc node that nothing in the graph frees: valid from a launch on until it is freed.
+    pub fn outliving(&self, alloc: &Node) -> Result<Arc<dyn backend::Allocation>> {
+        let key = self.own_key(alloc)?;
+        if !self.outliving.contains(&key) {
+            bail!(
+                InvalidArgument,
+                "{} is freed inside the graph, or is no alloc node; only memory that outlives a launch can be read after it",
+                self.definition.label(key)
+            );
+        }
+        let state = self.state.lock();
+        match state.outstanding.iter().find(|(outstanding, _)| *outstanding == key) {
+            Some((_, allocation)) if !allocation.is_released() => Ok(allocation.clone()),
+            _ => bail!(
+                InvalidState,
+                "{} has no memory now: the graph was not launched, or it was freed since",
+                self.definition.label(key)
+            ),
+        }
+    }
+
+    /// Passes that a loop made in the latest finished launch; 1 or 0 for other conditionals, as a body ran or not.
+    pub fn passes(&self, conditional: &Node) -> Result<u64> {
+        let key = self.own_key(conditional)?;
+        match self.definition.node(key).operation() {
+            Operation::Conditional(_) => self.backend.passes(key),
+            _ => bail!(InvalidArgument, "{} is not a conditional", self.definition.label(key)),
+        }
+    }
+
+    /// The failure of the latest launch that failed, once.
+    pub fn take_error(&self) -> Option<Error> {
+        self.backend.take_error()
+    }
+
+    /// How each conditional runs, and why.
+    pub fn report(&self) -> Report {
+        self.backend.report()
+    }
+
+    /// Bytes held by the executable.
+    pub fn memory(&self) -> MemoryUse {
+        self.backend.memory()
+    }
+
+    /// The definition it was made from.
+    pub fn definition(&self) -> &Arc<Definition> {
+        &self.definition
+    }
+
+    /// The backend's part of it.
+    pub fn backend(&self) -> &dyn backend::Executable {
+        &*self.backend
+    }
+
+    fn check_stream(&self, stream: &Stream) -> Result<()> {
+        op::refuse_in_callback("launch of an executable")?;
+        if stream.backend().device() != self.hierarchy.device.id() {
+            bail!(
+                WrongDevice,
+                "the stream belongs to another device than the executable ({})",
+                self.hierarchy.device.name()
+            );
+        }
+        Ok(())
+    }
+
+    fn own_key(&self, node: &Node) -> Result<NodeKey> {
+        if !Arc::ptr_eq(&node.hierarchy, &self.hierarchy) {
+            return Err(Error::new(
+                ErrorKind::WrongGraph,
+                format!(
+                    "{} belongs to another graph than the one this executable was made from",
+                    node.label()
+                ),
+            ));
+        }
+        if self.definition.get_node(node.key).is_none() {
+            bail!(InvalidHandle, "node {:?} was added after this executable was made", node.key);
+        }
+        Ok(node.key)
+    }
+}
+
+impl fmt::Debug for Executable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Executable({} nodes on {})",
+            self.definition.node_count(self.definition.root()),
+            self.hierarchy.device.name()
+        )
+    }
+}

@@ -1,0 +1,353 @@
+//! The checks on one operation, made at the call that adds or changes a node or enqueues it on a stream.
+
+use super::definition::{ConditionKey, Definition, GraphKey, NodeKey};
+use crate::backend::{self, DeviceId};
+use crate::error::{Result, bail};
+use crate::memory::{Base, Region};
+use crate::op::{
+    AllocOp, ConditionalOp, CopySide, FreeTarget, KernelOp, MemcpyOp, MemsetOp, Operation, PointerValue, Test,
+};
+
+/// Where an operation is about to go.
+pub(crate) struct Place<'a> {
+    pub(crate) device: &'a dyn backend::Device,
+    /// The graph it is added to, or `None` for a stream.
+    pub(crate) graph: Option<(&'a Definition, GraphKey)>,
+}
+
+impl Place<'_> {
+    pub(crate) fn check(&self, operation: &Operation) -> Result<()> {
+        match operation {
+            Operation::Empty | Operation::Callback(_) => Ok(()),
+            Operation::Kernel(kernel) => self.check_kernel(kernel),
+            Operation::Alloc(alloc) => check_alloc(alloc),
+            Operation::Free(target) => self.check_free(target),
+            Operation::Memset(memset) => self.check_memset(memset),
+            Operation::Memcpy(memcpy) => self.check_memcpy(memcpy),
+            Operation::EventRecord(event) | Operation::EventWait(event) => {
+                self.check_device("the event", event.device())
+            }
+            Operation::Conditional(conditional) => self.check_test(conditional),
+            Operation::Child(_) => Ok(()),
+        }
+    }
+
+    fn check_device(&self, what: &str, device: DeviceId) -> Result<()> {
+        if device != self.device.id() {
+            bail!(
+                WrongDevice,
+                "{what} belongs to another device than this graph or stream ({})",
+                self.device.name()
+            );
+        }
+        Ok(())
+    }
+
+    fn check_kernel(&self, op: &KernelOp) -> Result<()> {
+        let kernel = &op.kernel;
+        self.check_device(&format!("kernel {}", kernel.name()), kernel.device())?;
+        op.config
+            .check(self.device.limits(), kernel.limits())
+            .map_err(|error| error.context(format_args!("launch of {}", kernel.name())))?;
+        if op.args.bytes.len() > self.device.limits().max_parameter_bytes as usize {
+            bail!(
+                ParameterMismatch,
+                "kernel {} is given {} bytes of arguments; this device passes at most {}",
+                kernel.name(),
+                op.args.bytes.len(),
+                self.device.limits().max_parameter_bytes
+            );
+        }
+        if let Some(params) = kernel.params() {
+            let given = &op.args.layout;
+            if params.len() != given.len() || params.iter().zip(given).any(|(a, b)| a != b) {
+                bail!(
+                    ParameterMismatch,
+                    "kernel {} takes parameters of {} bytes, the arguments have {}",
+                    kernel.name(),
+                    sizes(params),
+                    sizes(given)
+                );
+            }
+        }
+        for pointer in &op.args.pointers {
+            match &pointer.value {
+                PointerValue::Region(region) => self.check_region(region).map_err(|error| {
+                    error.context(format_args!("argument {} of {}", pointer.index, kernel.name()))
+                })?,
+                PointerValue::Condition(condition) => self.check_condition_visible(*condition)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn check_free(&self, target: &FreeTarget) -> Result<()> {
+        match target {
+            FreeTarget::AllocNode(alloc) => {
+                let Some((definition, graph)) = self.graph else {
+                    bail!(InvalidArgument, "an alloc node can be freed only by a node of its graph");
+                };
+                let owner = self.check_alloc_node(*alloc)?;
+                if owner != graph {
+                    bail!(
+                        WrongGraph,
+                        "{} is in another graph of this hierarchy; free it in the graph that allocates it",
+                        definition.label(*alloc)
+                    );
+                }
+                Ok(())
+            }
+            FreeTarget::Outliving(allocation) => self.check_device("the buffer to free", allocation.device()),
+        }
+    }
+
+    /// Checks that the node is an alloc node visible from here, and returns the graph it is in.
+    fn check_alloc_node(&self, alloc: NodeKey) -> Result<GraphKey> {
+        let Some((definition, graph)) = self.graph else {
+            bail!(
+                InvalidArgument,
+                "memory of an alloc node exists only inside its graph, not for work on a stream"
+            );
+        };
+        if !definition.nodes.owns(alloc) {
+            bail!(WrongGraph, "the memory belongs to an alloc node of another graph");
+        }
+        let Some(node) = definition.get_node(alloc) else {
+            bail!(InvalidHandle, "the alloc node of this buffer was deleted");
+        };
+        if !matches!(node.operation, Operation::Alloc(_)) {
+            bail!(InvalidArgument, "{} is not an alloc node", definition.label(alloc));
+        }
+        if !definition.encloses(node.graph, graph) {
+            bail!(
+                WrongGraph,
+                "the memory of {} is visible in its own graph and the graphs inside it, not here",
+                definition.label(alloc)
+            );
+        }
+        Ok(node.graph)
+    }
+
+    fn check_region(&self, region: &Region) -> Result<()> {
+        let capacity = match &region.base {
+            Base::Allocation(allocation) => {
+                self.check_device("the buffer", allocation.device())?;
+                allocation.bytes()
+            }
+            Base::AllocNode(alloc) => {
+                self.check_alloc_node(*alloc)?;
+                let definition = self.graph.expect("checked with the alloc node").0;
+                match &definition.node(*alloc).operation {
+                    Operation::Alloc(alloc) => alloc.bytes(),
+                    _ => 0,
+                }
+            }
+            Base::Bytes(bytes) => bytes.len() as u64,
+        };
+        match region.offset.checked_add(region.bytes) {
+            Some(end) if end <= capacity => Ok(()),
+            _ => bail!(
+                InvalidArgument,
+                "bytes {}..{} of a buffer of {capacity}",
+                region.offset,
+                region.offset.saturating_add(region.bytes)
+            ),
+        }
+    }
+
+    fn check_writable(&self, region: &Region) -> Result<()> {
+        if matches!(region.base, Base::Bytes(_)) {
+            bail!(
+                InvalidArgument,
+                "a copied host slice can be read, not written; use a host buffer as the destination"
+            );
+        }
+        Ok(())
+    }
+
+    fn check_memset(&self, op: &MemsetOp) -> Result<()> {
+        if !matches!(op.element_size, 1 | 2 | 4) {
+            bail!(InvalidArgument, "a memset value of {} bytes; it must have 1, 2 or 4", op.element_size);
+        }
+        self.check_region(&op.dst)?;
+        self.check_writable(&op.dst)?;
+        if op.width == 0 || op.height == 0 {
+            bail!(
+                InvalidArgument,
+                "a memset of {} by {} elements; both must be at least 1",
+                op.width,
+                op.height
+            );
+        }
+        let row = op.width.checked_mul(u64::from(op.element_size));
+        let needed = row.and_then(|row| {
+            if op.height == 1 { Some(row) } else { (op.height - 1).checked_mul(op.pitch)?.checked_add(row) }
+        });
+        let (Some(row), Some(needed)) = (row, needed) else {
+            bail!(
+                InvalidArgument,
+                "a memset of {} by {} elements has more bytes than there are addresses",
+                op.width,
+                op.height
+            );
+        };
+        if op.height > 1 && op.pitch < row {
+            bail!(InvalidArgument, "a pitch of {} bytes is shorter than a row of {row}", op.pitch);
+        }
+        if needed > op.dst.bytes {
+            bail!(InvalidArgument, "a memset of {needed} bytes into a destination of {}", op.dst.bytes);
+        }
+        let address_misaligned = match &op.dst.base {
+            Base::Allocation(allocation) => {
+                !(allocation.address() + op.dst.offset).is_multiple_of(u64::from(op.element_size))
+            }
+            _ => !op.dst.offset.is_multiple_of(u64::from(op.element_size)),
+        };
+        if address_misaligned || (op.height > 1 && !op.pitch.is_multiple_of(u64::from(op.element_size))) {
+            bail!(
+                InvalidArgument,
+                "the destination and pitch of a memset must be multiples of its {}-byte value",
+                op.element_size
+            );
+        }
+        Ok(())
+    }
+
+    fn check_memcpy(&self, op: &MemcpyOp) -> Result<()> {
+        if op.width == 0 || op.height == 0 || op.depth == 0 {
+            bail!(
+                InvalidArgument,
+                "a copy of {} by {} by {} bytes; every extent must be at least 1",
+                op.width,
+                op.height,
+                op.depth
+            );
+        }
+        self.check_writable(&op.dst.region)?;
+        let mut spans = [0; 2];
+        for (span, (side, what)) in spans.iter_mut().zip([(&op.dst, "destination"), (&op.src, "source")]) {
+            self.check_region(&side.region)
+                .map_err(|error| error.context(format_args!("{what} of the copy")))?;
+            if op.height > 1 && side.pitch < op.width {
+                bail!(
+                    InvalidArgument,
+                    "the {what}'s pitch of {} bytes is shorter than a row of {}",
+                    side.pitch,
+                    op.width
+                );
+            }
+            if op.depth > 1 && side.rows < op.height {
+                bail!(
+                    InvalidArgument,
+                    "the {what} has {} rows a plane, the copy takes {}",
+                    side.rows,
+                    op.height
+                );
+            }
+            *span = match side_span(side, op) {
+                Some(span) if span <= side.region.bytes => span,
+                span => bail!(
+                    InvalidArgument,
+                    "the copy needs {} bytes of its {what}, which has {}",
+                    span.map_or_else(|| "too many".to_owned(), |span| span.to_string()),
+                    side.region.bytes
+                ),
+            };
+        }
+        let (dst, src) = (&op.dst.region, &op.src.region);
+        if dst.base == src.base && dst.offset < src.offset + spans[1] && src.offset < dst.offset + spans[0] {
+            bail!(
+                InvalidArgument,
+                "the copy reads bytes {}..{} and writes bytes {}..{} of one buffer; ranges must not overlap",
+                src.offset,
+                src.offset + spans[1],
+                dst.offset,
+                dst.offset + spans[0]
+            );
+        }
+        Ok(())
+    }
+
+    fn check_condition_visible(&self, condition: ConditionKey) -> Result<()> {
+        let Some((definition, graph)) = self.graph else {
+            bail!(
+                InvalidArgument,
+                "a condition can be set only by kernels inside its graph, not by work on a stream"
+            );
+        };
+        if !definition.conditions.owns(condition) {
+            bail!(
+                WrongGraph,
+                "the condition belongs to another graph; make one with condition() of this graph"
+            );
+        }
+        let Some(data) = definition.conditions.get(condition) else {
+            bail!(InvalidHandle, "the condition was deleted with the graph it belonged to");
+        };
+        if !definition.encloses(data.scope, graph) {
+            bail!(WrongGraph, "the condition belongs to a graph that is not around this one");
+        }
+        Ok(())
+    }
+
+    fn check_test(&self, op: &ConditionalOp) -> Result<()> {
+        match &op.test {
+            Test::Condition(condition) => {
+                self.check_condition_visible(*condition)?;
+                let definition = self.graph.expect("checked with the condition").0;
+                let data = definition.conditions.get(*condition).expect("checked");
+                if let Some(user) = data.used_by {
+                    bail!(
+                        InvalidState,
+                        "the condition already decides {}; make another with graph.condition()",
+                        definition.label(user)
+                    );
+                }
+            }
+            Test::Value(region) => {
+                self.check_region(region)?;
+                if region.bytes < 4 || !region.offset.is_multiple_of(4) {
+                    bail!(
+                        InvalidArgument,
+                        "the value to test must be an aligned 4-byte integer, the region has {} bytes at {}",
+                        region.bytes,
+                        region.offset
+                    );
+                }
+            }
+            Test::Count(_) => {}
+        }
+        Ok(())
+    }
+}
+
+fn side_span(side: &CopySide, op: &MemcpyOp) -> Option<u64> {
+    let mut span = op.width;
+    if op.height > 1 {
+        span = span.checked_add((op.height - 1).checked_mul(side.pitch)?)?;
+    }
+    if op.depth > 1 {
+        span = span.checked_add((op.depth - 1).checked_mul(side.rows)?.checked_mul(side.pitch)?)?;
+    }
+    Some(span)
+}
+
+fn check_alloc(op: &AllocOp) -> Result<()> {
+    if op.len == 0 || op.element_size == 0 {
+        bail!(InvalidArgument, "an allocation of 0 bytes; the length must be at least 1");
+    }
+    match op.len.checked_mul(u64::from(op.element_size)) {
+        Some(bytes) if bytes <= isize::MAX as u64 => Ok(()),
+        _ => bail!(
+            InvalidArgument,
+            "{} elements of {} bytes are more than there are addresses",
+            op.len,
+            op.element_size
+        ),
+    }
+}
+
+fn sizes(params: &[crate::op::ParamLayout]) -> String {
+    let list: Vec<String> = params.iter().map(|param| param.size.to_string()).collect();
+    format!("[{}]", list.join(", "))
+}

@@ -1,0 +1,254 @@
+//! The data of a graph hierarchy: a root graph, the bodies and children inside it, their nodes, edges and conditions.
+//!
+//! Backends read it through the accessors here. In a definition that passed the checks of instantiation every key is valid; before
+//! that, the memory of a deleted alloc node may still be named by its users, which instantiation and copying refuse.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use smallvec::SmallVec;
+
+use super::keys::{Key, Table};
+use crate::op::{FreeTarget, Operation};
+
+/// The key of a node in its definition.
+pub type NodeKey = Key<NodeData>;
+/// The key of a graph in its definition.
+pub type GraphKey = Key<GraphData>;
+/// The key of a condition in its definition.
+pub type ConditionKey = Key<ConditionData>;
+
+/// How the second node of an edge depends on the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EdgeKind {
+    /// The second starts when the first has ended and its writes are visible.
+    #[default]
+    Full,
+    /// Kernel to kernel: the second may start early and waits for the first's data itself (`griddepcontrol.wait`).
+    Programmatic,
+}
+
+/// One end of an edge, seen from the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EdgeEnd {
+    /// The node at that end.
+    pub node: NodeKey,
+    /// The kind of the edge.
+    pub kind: EdgeKind,
+}
+
+pub(crate) type EdgeList = SmallVec<[EdgeEnd; 1]>;
+
+/// A node of a definition.
+#[derive(Clone)]
+pub struct NodeData {
+    pub(crate) graph: GraphKey,
+    pub(crate) operation: Operation,
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) serial: u32,
+    /// Position in a topological order of the graph: every edge leads from a smaller number to a larger one.
+    pub(crate) order: u64,
+    pub(crate) predecessors: EdgeList,
+    pub(crate) successors: EdgeList,
+}
+
+impl NodeData {
+    /// The graph it is in.
+    pub fn graph(&self) -> GraphKey {
+        self.graph
+    }
+
+    /// What it does.
+    pub fn operation(&self) -> &Operation {
+        &self.operation
+    }
+
+    /// The nodes it depends on, oldest edge first.
+    pub fn predecessors(&self) -> &[EdgeEnd] {
+        &self.predecessors
+    }
+
+    /// The nodes that depend on it, oldest edge first.
+    pub fn successors(&self) -> &[EdgeEnd] {
+        &self.successors
+    }
+
+    /// The name that the user gave it.
+    pub fn given_name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+}
+
+/// A graph of a definition: the root, a body or an embedded child.
+#[derive(Clone, Default)]
+pub struct GraphData {
+    /// The node this graph is inside of, and which of its bodies it is.
+    pub(crate) owner: Option<(NodeKey, u32)>,
+    /// Nodes in the order they were added. Deleted ones stay until they are half of the list.
+    pub(crate) members: Vec<NodeKey>,
+    pub(crate) dead: usize,
+    pub(crate) next_order: u64,
+    pub(crate) next_serial: u32,
+}
+
+/// A condition of a definition.
+#[derive(Clone)]
+pub struct ConditionData {
+    /// The graph it was made for; it can be used there and in all graphs inside.
+    pub(crate) scope: GraphKey,
+    pub(crate) default: Option<u32>,
+    /// The conditional node that tests it.
+    pub(crate) used_by: Option<NodeKey>,
+}
+
+impl ConditionData {
+    /// The value it takes at every launch.
+    pub fn default_value(&self) -> Option<u32> {
+        self.default
+    }
+
+    /// The conditional node that tests it.
+    pub fn used_by(&self) -> Option<NodeKey> {
+        self.used_by
+    }
+}
+
+/// A whole graph hierarchy at one moment.
+#[derive(Clone)]
+pub struct Definition {
+    pub(crate) nodes: Table<NodeData>,
+    pub(crate) graphs: Table<GraphData>,
+    pub(crate) conditions: Table<ConditionData>,
+    pub(crate) root: GraphKey,
+}
+
+impl Definition {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let mut graphs = Table::new(id);
+        let root = graphs.insert(GraphData::default());
+        Definition { nodes: Table::new(id), graphs, conditions: Table::new(id), root }
+    }
+
+    /// The outermost graph.
+    pub fn root(&self) -> GraphKey {
+        self.root
+    }
+
+    /// The data of a node.
+    ///
+    /// # Panics
+    /// When the key is not of this definition, which is a bug of the caller.
+    pub fn node(&self, key: NodeKey) -> &NodeData {
+        self.nodes.get(key).expect("a node key of this definition")
+    }
+
+    /// The data of a node, or `None` where it was deleted.
+    pub fn get_node(&self, key: NodeKey) -> Option<&NodeData> {
+        self.nodes.get(key)
+    }
+
+    /// The nodes of a graph in the order they were added.
+    pub fn nodes(&self, graph: GraphKey) -> impl Iterator<Item = NodeKey> + '_ {
+        self.graphs
+            .get(graph)
+            .into_iter()
+            .flat_map(|graph| graph.members.iter().copied())
+            .filter(|&key| self.nodes.get(key).is_some())
+    }
+
+    /// How many nodes a graph has, without those of graphs inside it.
+    pub fn node_count(&self, graph: GraphKey) -> usize {
+        self.graphs.get(graph).map_or(0, |graph| graph.members.len() - graph.dead)
+    }
+
+    /// The nodes of a graph so that every node comes after those it depends on.
+    pub fn topological(&self, graph: GraphKey) -> Vec<NodeKey> {
+        let mut ordered: Vec<(u64, NodeKey)> =
+            self.nodes(graph).map(|key| (self.node(key).order, key)).collect();
+        // Nodes are mostly added in order, and the sort is linear on what is sorted already.
+        ordered.sort_by_key(|&(order, _)| order);
+        ordered.into_iter().map(|(_, key)| key).collect()
+    }
+
+    /// One past the largest [`Key::index`] of a node: the size of a dense table over nodes.
+    pub fn node_bound(&self) -> usize {
+        self.nodes.bound()
+    }
+
+    /// One past the largest [`Key::index`] of a condition.
+    pub fn condition_bound(&self) -> usize {
+        self.conditions.bound()
+    }
+
+    /// All conditions.
+    pub fn conditions(&self) -> impl Iterator<Item = (ConditionKey, &ConditionData)> {
+        self.conditions.iter()
+    }
+
+    /// The node that a graph is inside of, and which of its bodies it is; `None` for the root.
+    pub fn owner(&self, graph: GraphKey) -> Option<(NodeKey, u32)> {
+        self.graphs.get(graph).and_then(|graph| graph.owner)
+    }
+
+    /// The graphs inside a node, in order.
+    pub fn bodies(&self, node: NodeKey) -> SmallVec<[GraphKey; 2]> {
+        match self.nodes.get(node).map(|node| &node.operation) {
+            Some(Operation::Child(graph)) => SmallVec::from_slice(&[*graph]),
+            Some(Operation::Conditional(conditional)) => conditional.bodies.clone(),
+            _ => SmallVec::new(),
+        }
+    }
+
+    /// Whether `outer` is `inner` or one of the graphs around it.
+    pub fn encloses(&self, outer: GraphKey, inner: GraphKey) -> bool {
+        let mut graph = inner;
+        loop {
+            if graph == outer {
+                return true;
+            }
+            match self.owner(graph) {
+                Some((node, _)) => graph = self.node(node).graph,
+                None => return false,
+            }
+        }
+    }
+
+    /// The node of `outer` in which `node` takes place: itself, or the conditional or child around it.
+    pub fn ancestor_in(&self, outer: GraphKey, node: NodeKey) -> Option<NodeKey> {
+        let mut node = node;
+        loop {
+            let graph = self.nodes.get(node)?.graph;
+            if graph == outer {
+                return Some(node);
+            }
+            node = self.owner(graph)?.0;
+        }
+    }
+
+    /// The name of a node: the one it was given, or its kind, number and what it is about.
+    pub fn label(&self, key: NodeKey) -> String {
+        let Some(node) = self.nodes.get(key) else {
+            return format!("deleted node {key:?}");
+        };
+        if let Some(name) = &node.name {
+            return name.to_string();
+        }
+        let base = format!("{}#{}", node.operation.kind().name(), node.serial);
+        let inner = match &node.operation {
+            Operation::Kernel(kernel) => format!("{base} {}", kernel.kernel.name()),
+            Operation::Free(FreeTarget::AllocNode(alloc)) if self.nodes.get(*alloc).is_some() => {
+                format!("{base} of {}", self.label(*alloc))
+            }
+            _ => base,
+        };
+        match self.owner(node.graph) {
+            Some((owner, index)) => {
+                let body = if self.bodies(owner).len() > 1 { format!("[{index}]") } else { String::new() };
+                format!("{}{body}/{inner}", self.label(owner))
+            }
+            None => inner,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Changes to a definition: inserting and deleting nodes.
+
+use smallvec::SmallVec;
+
+use super::definition::{Definition, EdgeKind, GraphData, GraphKey, NodeData, NodeKey};
+use super::{MAX_NESTING, deleted_graph};
+use crate::error::{Result, bail};
+use crate::op::{Operation, Test};
+
+/// What a deletion took out, to be dropped after the lock is released.
+#[derive(Default)]
+pub(crate) struct Removed {
+    _nodes: Vec<NodeData>,
+}
+
+impl Definition {
+    /// Checks that the graph and these nodes of it exist.
+    pub(crate) fn check_alive(&self, graph: GraphKey, nodes: &[NodeKey]) -> Result<()> {
+        if self.graphs.get(graph).is_none() {
+            return Err(deleted_graph());
+        }
+        for &key in nodes {
+            match self.get_node(key) {
+                None => bail!(InvalidHandle, "{} cannot be depended on: it was deleted", self.label(key)),
+                Some(node) if node.graph != graph => bail!(
+                    WrongGraph,
+                    "{} is in another graph of this hierarchy; edges join nodes of one graph",
+                    self.label(key)
+                ),
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that `more` levels fit inside `graph`.
+    pub(crate) fn check_depth(&self, graph: GraphKey, more: usize) -> Result<()> {
+        let mut depth = more;
+        let mut graph = graph;
+        while let Some((node, _)) = self.owner(graph) {
+            depth += 1;
+            graph = self.node(node).graph;
+        }
+        if depth > MAX_NESTING {
+            bail!(InvalidArgument, "graphs nested {depth} deep; at most {MAX_NESTING} levels are supported");
+        }
+        Ok(())
+    }
+
+    /// How many levels of graphs there are inside `graph`.
+    pub(crate) fn depth_inside(&self, graph: GraphKey) -> usize {
+        let mut deepest = 0;
+        let mut stack = vec![(graph, 0)];
+        while let Some((graph, depth)) = stack.pop() {
+            deepest = deepest.max(depth);
+            for node in self.nodes(graph) {
+                stack.extend(self.bodies(node).into_iter().map(|body| (body, depth + 1)));
+            }
+        }
+        deepest
+    }
+
+    /// Inserts a checked node after checked predecessors.
+    pub(crate) fn insert_node(
+        &mut self,
+        graph: GraphKey,
+        after: &[NodeKey],
+        operation: Operation,
+    ) -> NodeKey {
+        let place = self.graphs.get_mut(graph).expect("checked");
+        let (serial, order) = (place.next_serial, place.next_order);
+        place.next_serial = serial.wrapping_add(1);
+        place.next_order += 1;
+        let key = self.nodes.insert(NodeData {
+            graph,
+            operation,
+            name: None,
+            serial,
+            order,
+            predecessors: Default::default(),
+            successors: Default::default(),
+        });
+        self.graphs.get_mut(graph).expect("checked").members.push(key);
+        match after {
+            [] => {}
+            [one] => self.link(*one, key, EdgeKind::Full),
+            many => {
+                let mut unique: SmallVec<[NodeKey; 8]> = SmallVec::from_slice(many);
+                unique.sort_unstable();
+                unique.dedup();
+                if unique.len() == many.len() {
+                    many.iter().for_each(|&from| self.link(from, key, EdgeKind::Full));
+                } else {
+                    unique.into_iter().for_each(|from| self.link(from, key, EdgeKind::Full));
+                }
+            }
+        }
+        key
+    }
+
+    /// Removes a node, its edges, and every graph inside it.
+    pub(crate) fn delete_node(&mut self, key: NodeKey) -> Removed {
+        let mut removed = Removed::default();
+        let Some(node) = self.nodes.get(key) else {
+            return removed;
+        };
+        let graph = node.graph;
+        let (before, after) = (node.predecessors.clone(), node.successors.clone());
+        for edge in before {
+            self.nodes.get_mut(edge.node).expect("linked").successors.retain(|edge| edge.node != key);
+        }
+        for edge in after {
+            self.nodes.get_mut(edge.node).expect("linked").predecessors.retain(|edge| edge.node != key);
+        }
+        self.remove_contents(key, &mut removed);
+        let place = self.graphs.get_mut(graph).expect("a node's graph exists");
+        place.dead += 1;
+        if place.dead * 2 > place.members.len() {
+            self.compact(graph);
+        }
+        removed
+    }
+
+    fn compact(&mut self, graph: GraphKey) {
+        let alive: Vec<NodeKey> = self.nodes(graph).collect();
+        let place = self.graphs.get_mut(graph).expect("a node's graph exists");
+        place.members = alive;
+        place.dead = 0;
+    }
+
+    /// Removes a node and, all the way down, the graphs inside it with their nodes and conditions.
+    fn remove_contents(&mut self, key: NodeKey, removed: &mut Removed) {
+        let graphs: Vec<GraphKey> =
+            self.bodies(key).into_iter().flat_map(|body| self.graphs_inside(body)).collect();
+        if !graphs.is_empty() {
+            let scopes: std::collections::HashSet<GraphKey> = graphs.iter().copied().collect();
+            let inside: Vec<_> = self
+                .conditions()
+                .filter(|(_, condition)| scopes.contains(&condition.scope))
+                .map(|(key, _)| key)
+                .collect();
+            for condition in inside {
+                self.conditions.remove(condition);
+            }
+        }
+        for &graph in &graphs {
+            let GraphData { members, .. } = self.graphs.remove(graph).expect("listed");
+            for member in members {
+                self.remove_one(member, removed);
+            }
+        }
+        self.remove_one(key, removed);
+    }
+
+    fn remove_one(&mut self, key: NodeKey, removed: &mut Removed) {
+        let Some(node) = self.nodes.remove(key) else {
+            return;
+        };
+        // The condition is free to decide another node again.
+        if let Operation::Conditional(conditional) = &node.operation
+            && let Test::Condition(condition) = conditional.test
+            && let Some(data) = self.conditions.get_mut(condition)
+        {
+            data.used_by = None;
+        }
+        removed._nodes.push(node);
+    }
+}

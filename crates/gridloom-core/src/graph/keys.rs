@@ -1,0 +1,186 @@
+//! Typed keys into a definition, and the table they index.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+/// The place of an entry in a table of a definition, with the generation that tells it from earlier entries at the same place
+/// and the definition it belongs to, so that a key of another graph is never mistaken for one's own.
+pub struct Key<T> {
+    index: u32,
+    generation: u32,
+    owner: u32,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T> Key<T> {
+    /// The place, for dense side tables.
+    pub fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
+impl<T> Clone for Key<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Key<T> {}
+impl<T> PartialEq for Key<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.index == other.index && self.generation == other.generation && self.owner == other.owner
+    }
+}
+impl<T> Eq for Key<T> {}
+impl<T> std::hash::Hash for Key<T> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.index.hash(state);
+        self.generation.hash(state);
+        self.owner.hash(state);
+    }
+}
+impl<T> PartialOrd for Key<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<T> Ord for Key<T> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let parts = |key: &Self| (key.owner, key.index, key.generation);
+        parts(self).cmp(&parts(other))
+    }
+}
+impl<T> fmt::Debug for Key<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.index)?;
+        if self.generation > 0 {
+            write!(f, ".{}", self.generation)?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone)]
+struct Slot<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+/// Entries under stable keys; places of removed entries are used again under a new generation.
+#[derive(Clone)]
+pub(crate) struct Table<T> {
+    owner: u32,
+    slots: Vec<Slot<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Table<T> {
+    /// An empty table of the definition with this number.
+    pub(crate) fn new(owner: u32) -> Self {
+        Table { owner, slots: Vec::new(), free: Vec::new() }
+    }
+
+    fn key(&self, index: u32, generation: u32) -> Key<T> {
+        Key { index, generation, owner: self.owner, kind: PhantomData }
+    }
+
+    /// Whether the key was made by this table, or a copy of it.
+    pub(crate) fn owns(&self, key: Key<T>) -> bool {
+        key.owner == self.owner
+    }
+
+    /// The key that the next [`insert`](Table::insert) will return.
+    pub(crate) fn next_key(&self) -> Key<T> {
+        match self.free.last() {
+            Some(&index) => self.key(index, self.slots[index as usize].generation),
+            None => self.key(self.slots.len() as u32, 0),
+        }
+    }
+
+    pub(crate) fn insert(&mut self, value: T) -> Key<T> {
+        let key = self.next_key();
+        if self.free.pop().is_some() {
+            self.slots[key.index()].value = Some(value);
+        } else {
+            self.slots.push(Slot { generation: 0, value: Some(value) });
+        }
+        key
+    }
+
+    pub(crate) fn remove(&mut self, key: Key<T>) -> Option<T> {
+        let owns = self.owns(key);
+        let slot =
+            self.slots.get_mut(key.index()).filter(|slot| owns && slot.generation == key.generation)?;
+        let value = slot.value.take()?;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(key.index);
+        Some(value)
+    }
+
+    pub(crate) fn get(&self, key: Key<T>) -> Option<&T> {
+        let slot = self.slots.get(key.index())?;
+        if slot.generation != key.generation || !self.owns(key) {
+            return None;
+        }
+        slot.value.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, key: Key<T>) -> Option<&mut T> {
+        let owns = self.owns(key);
+        let slot = self.slots.get_mut(key.index())?;
+        if slot.generation != key.generation || !owns {
+            return None;
+        }
+        slot.value.as_mut()
+    }
+
+    /// One past the largest index in use: the size of a dense side table.
+    pub(crate) fn bound(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key<T>, &T)> {
+        self.slots.iter().enumerate().filter_map(|(index, slot)| {
+            let key = self.key(index as u32, slot.generation);
+            slot.value.as_ref().map(|value| (key, value))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_a_removed_entry_does_not_find_its_successor() {
+        let mut table = Table::new(1);
+        let old = table.insert("old");
+        assert_eq!(table.remove(old), Some("old"));
+        let new = table.insert("new");
+        assert_eq!(old.index(), new.index());
+        assert_eq!(table.get(old), None);
+        assert_eq!(table.get(new), Some(&"new"));
+        assert_eq!(table.remove(old), None);
+    }
+
+    #[test]
+    fn a_key_of_another_table_finds_nothing() {
+        let (mut ours, mut theirs) = (Table::new(1), Table::new(2));
+        let (our_key, their_key) = (ours.insert("ours"), theirs.insert("theirs"));
+        assert_ne!(our_key, their_key);
+        assert_eq!(ours.get(their_key), None);
+        assert_eq!(ours.remove(their_key), None);
+        assert!(ours.owns(our_key) && !ours.owns(their_key));
+    }
+
+    #[test]
+    fn the_next_key_is_the_one_that_insert_returns() {
+        let mut table = Table::new(1);
+        let (a, b) = (table.insert(0), table.insert(1));
+        table.remove(a);
+        let next = table.next_key();
+        assert_eq!(table.insert(2), next);
+        let next = table.next_key();
+        assert_eq!(table.insert(3), next);
+        assert_eq!(table.get(b), Some(&1));
+    }
+}

@@ -1,0 +1,462 @@
+//! Graphs: the definition of work, its handles and its editing.
+//!
+//! A *hierarchy* is a root graph with all the bodies and embedded children inside it. It has one definition behind one
+//! lock; [`Graph`], [`Node`] and [`Condition`] are cheap handles that name a part of it and keep the whole alive.
+
+mod check;
+mod copy;
+mod definition;
+mod edges;
+mod edit;
+mod keys;
+mod lifetimes;
+mod node;
+pub mod picture;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+pub(crate) use check::Place;
+pub use definition::{
+    ConditionData, ConditionKey, Definition, EdgeEnd, EdgeKind, GraphData, GraphKey, NodeData, NodeKey,
+};
+pub use keys::Key;
+pub use node::Node;
+
+use crate::backend::{self, AsDevice};
+use crate::error::{Error, ErrorKind, Result, bail};
+use crate::executable::{Executable, InstantiateOptions};
+use crate::op::{ConditionalForm, ConditionalOp, Operation, Test};
+
+/// A root graph with everything inside it.
+pub(crate) struct Hierarchy {
+    pub(crate) device: Arc<dyn backend::Device>,
+    definition: Mutex<Arc<Definition>>,
+}
+
+impl Hierarchy {
+    /// The definition as it is now.
+    pub(crate) fn snapshot(&self) -> Arc<Definition> {
+        self.definition.lock().clone()
+    }
+
+    /// Reads the definition under the lock. `read` must not call back into the graph.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Definition) -> T) -> T {
+        read(&self.definition.lock())
+    }
+
+    /// Changes the definition. What `edit` returns is dropped by the caller, after the lock is released.
+    pub(crate) fn edit<T>(&self, edit: impl FnOnce(&mut Definition) -> T) -> T {
+        edit(Arc::make_mut(&mut self.definition.lock()))
+    }
+}
+
+/// A graph of device work: a definition that can be changed at any time and instantiated any number of times.
+///
+/// The handle is cheap to clone and compares by identity. A handle to a body or child keeps the whole hierarchy alive.
+#[derive(Clone)]
+pub struct Graph {
+    pub(crate) hierarchy: Arc<Hierarchy>,
+    pub(crate) key: GraphKey,
+}
+
+/// A value that kernels set and conditional nodes test.
+///
+/// It belongs to the graph that made it and can be used there and in all graphs inside; one conditional node tests it.
+#[derive(Clone)]
+pub struct Condition {
+    pub(crate) hierarchy: Arc<Hierarchy>,
+    pub(crate) key: ConditionKey,
+}
+
+/// What a copy of a graph made of each node.
+#[derive(Clone)]
+pub struct NodeMap {
+    original: Arc<Hierarchy>,
+    copy: Arc<Hierarchy>,
+    keys: HashMap<NodeKey, NodeKey>,
+}
+
+impl NodeMap {
+    /// The copy of a node, or `None` where the node was not in the graph that was copied.
+    pub fn get(&self, original: &Node) -> Option<Node> {
+        if !Arc::ptr_eq(&original.hierarchy, &self.original) {
+            return None;
+        }
+        self.keys.get(&original.key).map(|&key| Node { hierarchy: self.copy.clone(), key })
+    }
+
+    /// How many nodes were copied.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether nothing was copied.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// All pairs of original and copy, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (Node, Node)> + '_ {
+        self.keys.iter().map(|(&from, &to)| {
+            let original = Node { hierarchy: self.original.clone(), key: from };
+            (original, Node { hierarchy: self.copy.clone(), key: to })
+        })
+    }
+}
+
+/// What a conditional node is to be made of.
+#[derive(Clone, Debug)]
+pub struct ConditionalSpec {
+    /// If, if-else, while or switch.
+    pub form: ConditionalForm,
+    /// What decides.
+    pub test: Test,
+    /// For loops: whether the test comes before the first pass.
+    pub test_first: bool,
+    /// For loops: the most passes.
+    pub limit: Option<u64>,
+    /// How many bodies; fixed by the form except for a switch.
+    pub bodies: usize,
+}
+
+/// The most cases of a switch; one driver allocates bodies for each.
+pub const MAX_SWITCH_CASES: usize = 65_536;
+
+/// How deep graphs may be nested in each other.
+pub const MAX_NESTING: usize = 64;
+
+impl Graph {
+    /// An empty graph for a device.
+    pub fn new(device: &impl AsDevice) -> Self {
+        let definition = Definition::new();
+        let key = definition.root();
+        Graph {
+            hierarchy: Arc::new(Hierarchy {
+                device: device.as_device().clone(),
+                definition: Mutex::new(Arc::new(definition)),
+            }),
+            key,
+        }
+    }
+
+    /// The device it is for.
+    pub fn device(&self) -> &Arc<dyn backend::Device> {
+        &self.hierarchy.device
+    }
+
+    /// Whether the graph is still part of its hierarchy: `false` once the node around it was deleted.
+    pub fn is_valid(&self) -> bool {
+        self.hierarchy.read(|definition| definition.graphs.get(self.key).is_some())
+    }
+
+    /// The graph's key in its definition.
+    pub fn key(&self) -> GraphKey {
+        self.key
+    }
+
+    /// The whole definition that this graph is a part of, as it is now.
+    pub fn definition(&self) -> Arc<Definition> {
+        self.hierarchy.snapshot()
+    }
+
+    /// The node this graph is inside of: `None` for a root.
+    pub fn owner(&self) -> Option<Node> {
+        let owner = self.hierarchy.read(|definition| definition.owner(self.key));
+        owner.map(|(key, _)| self.node_handle(key))
+    }
+
+    /// How many nodes it has, without those of graphs inside it.
+    pub fn len(&self) -> usize {
+        self.hierarchy.read(|definition| definition.node_count(self.key))
+    }
+
+    /// Whether it has no nodes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its nodes, in the order they were added.
+    pub fn nodes(&self) -> Vec<Node> {
+        let keys: Vec<NodeKey> = self.hierarchy.read(|definition| definition.nodes(self.key).collect());
+        keys.into_iter().map(|key| self.node_handle(key)).collect()
+    }
+
+    /// Its edges, in the order their first nodes were added.
+    pub fn edges(&self) -> Vec<(Node, Node, EdgeKind)> {
+        let edges = self.hierarchy.read(|definition| definition.edges(self.key));
+        edges
+            .into_iter()
+            .map(|(from, to, kind)| (self.node_handle(from), self.node_handle(to), kind))
+            .collect()
+    }
+
+    /// Makes a condition. With a default it takes that value at every launch; without, 0.
+    pub fn condition(&self, default: Option<u32>) -> Condition {
+        let data = ConditionData { scope: self.key, default, used_by: None };
+        let key = self.hierarchy.edit(|definition| definition.conditions.insert(data));
+        Condition { hierarchy: self.hierarchy.clone(), key }
+    }
+
+    /// Adds a node that depends on `after`, which may be empty. Conditionals and children have methods of their own.
+    pub fn add(&self, after: &[&Node], operation: Operation) -> Result<Node> {
+        if matches!(operation, Operation::Child(_) | Operation::Conditional(_)) {
+            bail!(InvalidArgument, "a node with graphs inside is added with add_conditional or embed");
+        }
+        let after = self.own_keys(after)?;
+        let device = &*self.hierarchy.device;
+        let key = self.hierarchy.edit(|definition| {
+            definition.check_alive(self.key, &after)?;
+            Place { device, graph: Some((definition, self.key)) }.check(&operation)?;
+            Ok(definition.insert_node(self.key, &after, operation))
+        })?;
+        Ok(self.node_handle(key))
+    }
+
+    /// Adds a conditional node with empty bodies.
+    pub fn add_conditional(&self, after: &[&Node], spec: ConditionalSpec) -> Result<Node> {
+        let bodies = match spec.form {
+            ConditionalForm::If | ConditionalForm::While => 1,
+            ConditionalForm::IfElse => 2,
+            ConditionalForm::Switch if spec.bodies == 0 => {
+                bail!(InvalidArgument, "a switch without bodies; give it at least one")
+            }
+            ConditionalForm::Switch if spec.bodies > MAX_SWITCH_CASES => {
+                bail!(
+                    InvalidArgument,
+                    "a switch of {} bodies; there can be at most {MAX_SWITCH_CASES}",
+                    spec.bodies
+                )
+            }
+            ConditionalForm::Switch => spec.bodies,
+        };
+        if matches!(spec.test, Test::Count(_)) && spec.form != ConditionalForm::While {
+            bail!(InvalidArgument, "a counter can drive a loop only");
+        }
+        let after = self.own_keys(after)?;
+        let device = &*self.hierarchy.device;
+        let key = self.hierarchy.edit(|definition| {
+            definition.check_alive(self.key, &after)?;
+            definition.check_depth(self.key, 1)?;
+            let mut operation = ConditionalOp {
+                form: spec.form,
+                test: spec.test,
+                test_first: spec.test_first,
+                limit: spec.limit,
+                bodies: SmallVec::new(),
+            };
+            let probe = Operation::Conditional(Arc::new(operation.clone()));
+            Place { device, graph: Some((definition, self.key)) }.check(&probe)?;
+            let node = definition.nodes.next_key();
+            for index in 0..bodies {
+                let body = GraphData { owner: Some((node, index as u32)), ..GraphData::default() };
+                operation.bodies.push(definition.graphs.insert(body));
+            }
+            if let Test::Condition(condition) = operation.test {
+                definition.conditions.get_mut(condition).expect("checked").used_by = Some(node);
+            }
+            Ok(definition.insert_node(self.key, &after, Operation::Conditional(Arc::new(operation))))
+        })?;
+        Ok(self.node_handle(key))
+    }
+
+    /// Adds a child node that runs a copy of `graph` as it is now.
+    pub fn embed(&self, after: &[&Node], graph: &Graph) -> Result<Node> {
+        if Arc::ptr_eq(&self.hierarchy, &graph.hierarchy) {
+            bail!(
+                WrongGraph,
+                "a graph cannot be embedded into itself or a graph of its own hierarchy; embed a clone of it"
+            );
+        }
+        if self.hierarchy.device.id() != graph.hierarchy.device.id() {
+            bail!(
+                WrongDevice,
+                "the graph to embed is for another device ({})",
+                graph.hierarchy.device.name()
+            );
+        }
+        let after = self.own_keys(after)?;
+        let source = graph.hierarchy.snapshot();
+        if source.graphs.get(graph.key).is_none() {
+            bail!(InvalidHandle, "the graph to embed was deleted with the node around it");
+        }
+        let key = self.hierarchy.edit(|definition| {
+            definition.check_alive(self.key, &after)?;
+            definition.check_depth(self.key, 1 + source.depth_inside(graph.key))?;
+            let child = definition.graphs.insert(GraphData::default());
+            if let Err(error) = definition.copy_from(&source, graph.key, child) {
+                definition.graphs.remove(child);
+                return Err(error);
+            }
+            let key = definition.insert_node(self.key, &after, Operation::Child(child));
+            definition.graphs.get_mut(child).expect("inserted").owner = Some((key, 0));
+            Ok(key)
+        })?;
+        Ok(self.node_handle(key))
+    }
+
+    /// A copy of this graph and everything inside it, as a root of its own, with what became of each node.
+    ///
+    /// (`Clone` copies the handle.) Conditions of the graphs around a body come along; memory allocated around it does not,
+    /// and makes the copy an error.
+    pub fn deep_clone(&self) -> Result<(Graph, NodeMap)> {
+        let source = self.hierarchy.snapshot();
+        if source.graphs.get(self.key).is_none() {
+            return Err(deleted_graph());
+        }
+        let mut definition = Definition::new();
+        let root = definition.root();
+        let mapping = definition.copy_from(&source, self.key, root)?;
+        let copy = Graph {
+            hierarchy: Arc::new(Hierarchy {
+                device: self.hierarchy.device.clone(),
+                definition: Mutex::new(Arc::new(definition)),
+            }),
+            key: root,
+        };
+        let map =
+            NodeMap { original: self.hierarchy.clone(), copy: copy.hierarchy.clone(), keys: mapping.nodes };
+        Ok((copy, map))
+    }
+
+    /// Adds an edge: `to` depends on `from`. An edge that is there already takes the new kind.
+    pub fn add_edge(&self, from: &Node, to: &Node, kind: EdgeKind) -> Result<()> {
+        let keys = self.own_keys(&[from, to])?;
+        self.hierarchy.edit(|definition| {
+            definition.check_alive(self.key, &keys)?;
+            definition.add_edge(keys[0], keys[1], kind)
+        })
+    }
+
+    /// Removes an edge, and says whether there was one.
+    pub fn remove_edge(&self, from: &Node, to: &Node) -> Result<bool> {
+        let keys = self.own_keys(&[from, to])?;
+        self.hierarchy.edit(|definition| {
+            definition.check_alive(self.key, &keys)?;
+            Ok(definition.remove_edge(keys[0], keys[1]))
+        })
+    }
+
+    /// Compiles the graph for launching, with default options.
+    pub fn instantiate(&self) -> Result<Executable> {
+        self.instantiate_with(&InstantiateOptions::default())
+    }
+
+    /// Compiles the graph for launching.
+    pub fn instantiate_with(&self, options: &InstantiateOptions) -> Result<Executable> {
+        let definition = self.hierarchy.snapshot();
+        if definition.root() != self.key {
+            if definition.graphs.get(self.key).is_none() {
+                return Err(deleted_graph());
+            }
+            bail!(
+                InvalidState,
+                "this graph is inside {}; instantiate the root, or a deep_clone of this graph",
+                definition
+                    .owner(self.key)
+                    .map_or_else(|| "another".into(), |(node, _)| definition.label(node))
+            );
+        }
+        let outliving = lifetimes::check(&definition)?;
+        Executable::new(self.hierarchy.clone(), definition, outliving, options)
+    }
+
+    /// The handle of a node of this hierarchy.
+    pub(crate) fn node_handle(&self, key: NodeKey) -> Node {
+        Node { hierarchy: self.hierarchy.clone(), key }
+    }
+
+    /// The keys of nodes that must be of this hierarchy.
+    fn own_keys(&self, nodes: &[&Node]) -> Result<SmallVec<[NodeKey; 4]>> {
+        nodes
+            .iter()
+            .map(|node| {
+                if Arc::ptr_eq(&node.hierarchy, &self.hierarchy) {
+                    Ok(node.key)
+                } else {
+                    Err(Error::new(
+                        ErrorKind::WrongGraph,
+                        format!("{} belongs to another graph; edges join nodes of one graph", node.label()),
+                    ))
+                }
+            })
+            .collect()
+    }
+}
+
+pub(crate) fn deleted_graph() -> Error {
+    Error::new(ErrorKind::InvalidHandle, "this graph was deleted together with the node around it")
+}
+
+impl Condition {
+    /// The value it takes at every launch.
+    pub fn default_value(&self) -> Option<u32> {
+        self.hierarchy.read(|definition| definition.conditions.get(self.key)?.default)
+    }
+
+    /// The conditional node that tests it, where there is one.
+    pub fn used_by(&self) -> Option<Node> {
+        let key = self.hierarchy.read(|definition| definition.conditions.get(self.key)?.used_by)?;
+        Some(Node { hierarchy: self.hierarchy.clone(), key })
+    }
+
+    /// Whether it belongs to the hierarchy of `graph`; keys mean something only there.
+    pub fn belongs_to(&self, graph: &Graph) -> bool {
+        Arc::ptr_eq(&self.hierarchy, &graph.hierarchy)
+    }
+
+    /// Its key in the definition.
+    pub fn key(&self) -> ConditionKey {
+        self.key
+    }
+}
+
+macro_rules! identity {
+    ($handle:ty) => {
+        impl PartialEq for $handle {
+            fn eq(&self, other: &Self) -> bool {
+                Arc::ptr_eq(&self.hierarchy, &other.hierarchy) && self.key == other.key
+            }
+        }
+        impl Eq for $handle {}
+        impl Hash for $handle {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                Arc::as_ptr(&self.hierarchy).hash(state);
+                self.key.hash(state);
+            }
+        }
+    };
+}
+identity!(Graph);
+identity!(Node);
+identity!(Condition);
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.hierarchy.read(|definition| {
+            if definition.graphs.get(self.key).is_none() {
+                return write!(f, "Graph({:?} deleted)", self.key);
+            }
+            let edges: usize =
+                definition.nodes(self.key).map(|key| definition.node(key).successors().len()).sum();
+            write!(f, "Graph({:?}: {} nodes, {edges} edges)", self.key, definition.node_count(self.key))
+        })
+    }
+}
+
+impl fmt::Debug for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Condition({:?}, default {:?})", self.key, self.default_value())
+    }
+}
+
+impl fmt::Debug for NodeMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}

@@ -1,0 +1,146 @@
+//! The handle of a node.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::definition::{EdgeEnd, EdgeKind, NodeData, NodeKey};
+use super::{Graph, Hierarchy};
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{NodeKind, Operation};
+
+/// A node of a graph. The handle is cheap to clone, compares by identity and keeps the graph alive.
+///
+/// A handle to a deleted node stays usable as a key; [`is_valid`](Node::is_valid) answers `false` and every other operation is an error.
+#[derive(Clone)]
+pub struct Node {
+    pub(crate) hierarchy: Arc<Hierarchy>,
+    pub(crate) key: NodeKey,
+}
+
+impl Node {
+    /// Whether the node is still part of its graph.
+    pub fn is_valid(&self) -> bool {
+        self.hierarchy.read(|definition| definition.get_node(self.key).is_some())
+    }
+
+    /// The node's key in its definition.
+    pub fn key(&self) -> NodeKey {
+        self.key
+    }
+
+    /// The graph it is in.
+    pub fn graph(&self) -> Result<Graph> {
+        let key = self.read(NodeData::graph)?;
+        Ok(Graph { hierarchy: self.hierarchy.clone(), key })
+    }
+
+    /// Which of the fourteen kinds it is.
+    pub fn kind(&self) -> Result<NodeKind> {
+        self.read(|node| node.operation.kind())
+    }
+
+    /// What it does, with everything it holds.
+    pub fn operation(&self) -> Result<Operation> {
+        self.read(|node| node.operation.clone())
+    }
+
+    /// Gives the node a name, shown by errors and pictures.
+    pub fn set_name(&self, name: &str) -> Result<()> {
+        let old = self.hierarchy.edit(|definition| {
+            let node = definition.nodes.get_mut(self.key).ok_or_else(|| deleted(self.key))?;
+            Ok::<_, Error>(node.name.replace(name.into()))
+        })?;
+        drop(old);
+        Ok(())
+    }
+
+    /// The same node, named.
+    pub fn named(self, name: &str) -> Result<Self> {
+        self.set_name(name)?;
+        Ok(self)
+    }
+
+    /// The node's name: the one it was given, or one made of its kind, number and kernel.
+    pub fn label(&self) -> String {
+        self.hierarchy.read(|definition| definition.label(self.key))
+    }
+
+    /// The nodes it depends on, in the order the edges were added.
+    pub fn predecessors(&self) -> Result<Vec<Node>> {
+        let edges = self.read(|node| node.predecessors.clone())?;
+        Ok(self.handles(&edges))
+    }
+
+    /// The nodes that depend on it, in the order the edges were added.
+    pub fn successors(&self) -> Result<Vec<Node>> {
+        let edges = self.read(|node| node.successors.clone())?;
+        Ok(self.handles(&edges))
+    }
+
+    /// The graphs inside it: bodies of a conditional, the graph of a child node.
+    pub fn bodies(&self) -> Result<Vec<Graph>> {
+        let keys = self.hierarchy.read(|definition| {
+            definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
+            Ok::<_, Error>(definition.bodies(self.key))
+        })?;
+        Ok(keys.into_iter().map(|key| Graph { hierarchy: self.hierarchy.clone(), key }).collect())
+    }
+
+    /// Makes this node depend on others too, with full edges. Either all edges are added or none.
+    pub fn after<'a>(&self, others: impl IntoIterator<Item = &'a Node>) -> Result<()> {
+        self.after_with(others, EdgeKind::Full)
+    }
+
+    /// Makes this node depend on others too, with edges of this kind. Either all edges are added or none.
+    pub fn after_with<'a>(&self, others: impl IntoIterator<Item = &'a Node>, kind: EdgeKind) -> Result<()> {
+        let graph = self.graph()?;
+        let mut added: Vec<Node> = Vec::new();
+        for other in others {
+            let before = self.predecessors()?;
+            if let Err(error) = graph.add_edge(other, self, kind) {
+                for node in added {
+                    graph.remove_edge(&node, self)?;
+                }
+                return Err(error);
+            }
+            if !before.contains(other) {
+                added.push(other.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes the node with its edges, and everything inside it. What it held is released at once, unless
+    /// an executable still needs it.
+    pub fn delete(&self) -> Result<()> {
+        let removed = self.hierarchy.edit(|definition| {
+            definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
+            Ok::<_, Error>(definition.delete_node(self.key))
+        })?;
+        drop(removed);
+        Ok(())
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&NodeData) -> T) -> Result<T> {
+        self.hierarchy
+            .read(|definition| definition.get_node(self.key).map(read))
+            .ok_or_else(|| deleted(self.key))
+    }
+
+    fn handles(&self, edges: &[EdgeEnd]) -> Vec<Node> {
+        edges.iter().map(|edge| Node { hierarchy: self.hierarchy.clone(), key: edge.node }).collect()
+    }
+}
+
+fn deleted(key: NodeKey) -> Error {
+    Error::new(
+        ErrorKind::InvalidHandle,
+        format!("node {key:?} was deleted; its handle is only good as a key"),
+    )
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Node({})", self.label())
+    }
+}

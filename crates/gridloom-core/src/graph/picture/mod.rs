@@ -1,0 +1,1 @@
+//! Pictures of a graph: DOT, Mermaid and JSON.

@@ -1,0 +1,244 @@
+//! The shape of a kernel launch, and the limits a device puts on it.
+
+use std::fmt;
+
+use crate::error::{Result, bail};
+
+/// Three extents, of a grid, a block or a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dim3 {
+    /// Extent along x, the fastest-changing index.
+    pub x: u32,
+    /// Extent along y.
+    pub y: u32,
+    /// Extent along z.
+    pub z: u32,
+}
+
+impl Dim3 {
+    /// `1 × 1 × 1`.
+    pub const ONE: Dim3 = Dim3 { x: 1, y: 1, z: 1 };
+
+    /// `x × y × z`.
+    pub const fn new(x: u32, y: u32, z: u32) -> Self {
+        Dim3 { x, y, z }
+    }
+
+    /// The number of elements, without overflow.
+    pub const fn volume(self) -> u128 {
+        self.x as u128 * self.y as u128 * self.z as u128
+    }
+
+    /// The extents in order.
+    pub const fn to_array(self) -> [u32; 3] {
+        [self.x, self.y, self.z]
+    }
+}
+
+impl From<u32> for Dim3 {
+    fn from(x: u32) -> Self {
+        Dim3::new(x, 1, 1)
+    }
+}
+
+impl From<(u32, u32)> for Dim3 {
+    fn from((x, y): (u32, u32)) -> Self {
+        Dim3::new(x, y, 1)
+    }
+}
+
+impl From<(u32, u32, u32)> for Dim3 {
+    fn from((x, y, z): (u32, u32, u32)) -> Self {
+        Dim3::new(x, y, z)
+    }
+}
+
+impl From<[u32; 3]> for Dim3 {
+    fn from([x, y, z]: [u32; 3]) -> Self {
+        Dim3::new(x, y, z)
+    }
+}
+
+impl fmt::Display for Dim3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}x{}", self.x, self.y, self.z)
+    }
+}
+
+/// How many blocks of how many threads a kernel is launched with, and with which attributes.
+///
+/// ```
+/// use gridloom_core::launch::LaunchConfig;
+///
+/// let config = LaunchConfig::linear(1000);
+/// assert_eq!((config.grid.x, config.block.x), (4, 256));
+/// let tiled = LaunchConfig::new((8, 8), (16, 16)).shared(2048);
+/// assert_eq!(tiled.block.volume(), 256);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LaunchConfig {
+    /// Blocks.
+    pub grid: Dim3,
+    /// Threads in each block.
+    pub block: Dim3,
+    /// Bytes of dynamic shared memory for each block.
+    pub shared: u32,
+    /// Blocks in each cluster, where the kernel wants clusters.
+    pub cluster: Option<Dim3>,
+    /// Whether all blocks must be resident at once, so that they may wait for each other.
+    pub cooperative: bool,
+    /// Priority of this node among the nodes of its graph; lower numbers come first.
+    pub priority: Option<i32>,
+}
+
+impl LaunchConfig {
+    /// Threads in a block of [`LaunchConfig::linear`].
+    pub const LINEAR_BLOCK: u32 = 256;
+
+    /// `grid` blocks of `block` threads.
+    pub fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> Self {
+        LaunchConfig {
+            grid: grid.into(),
+            block: block.into(),
+            shared: 0,
+            cluster: None,
+            cooperative: false,
+            priority: None,
+        }
+    }
+
+    /// One block of one thread.
+    pub fn one() -> Self {
+        LaunchConfig::new(1, 1)
+    }
+
+    /// At least `threads` threads along x, in blocks of [`LaunchConfig::LINEAR_BLOCK`]. The kernel skips those past the end.
+    /// More than a grid can hold, or none, is refused where the launch is added.
+    pub fn linear(threads: usize) -> Self {
+        let blocks = threads.div_ceil(Self::LINEAR_BLOCK as usize);
+        LaunchConfig::new(u32::try_from(blocks).unwrap_or(u32::MAX), Self::LINEAR_BLOCK)
+    }
+
+    /// The same launch with this much dynamic shared memory for each block.
+    #[must_use]
+    pub fn shared(mut self, bytes: u32) -> Self {
+        self.shared = bytes;
+        self
+    }
+
+    /// The same launch with blocks grouped in clusters.
+    #[must_use]
+    pub fn cluster(mut self, cluster: impl Into<Dim3>) -> Self {
+        self.cluster = Some(cluster.into());
+        self
+    }
+
+    /// The same launch with all blocks resident at once.
+    #[must_use]
+    pub fn cooperative(mut self) -> Self {
+        self.cooperative = true;
+        self
+    }
+
+    /// The same launch with a priority among the nodes of its graph.
+    #[must_use]
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+}
+
+/// What a device allows of a launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest grid.
+    pub max_grid: Dim3,
+    /// Largest block along each axis.
+    pub max_block: Dim3,
+    /// Most threads in a block.
+    pub max_threads_per_block: u32,
+    /// Most shared memory of a block, static and dynamic together, that a kernel can opt in to.
+    pub max_shared_per_block: u32,
+    /// Threads in a warp.
+    pub warp_size: u32,
+    /// Bytes of parameters a kernel may take.
+    pub max_parameter_bytes: u32,
+}
+
+/// What a kernel itself allows of a launch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelLimits {
+    /// Most threads in a block, from the kernel's resources or its `.maxntid`.
+    pub max_threads: Option<u32>,
+    /// The exact block that `.reqntid` demands.
+    pub required_block: Option<Dim3>,
+    /// Bytes of shared memory that the kernel declares itself.
+    pub static_shared: u32,
+}
+
+impl LaunchConfig {
+    /// Checks the launch against the limits of device and kernel.
+    pub fn check(&self, device: &Limits, kernel: &KernelLimits) -> Result<()> {
+        check_extents("grid", self.grid, device.max_grid)?;
+        check_extents("block", self.block, device.max_block)?;
+        let threads = self.block.volume();
+        if threads > u128::from(device.max_threads_per_block) {
+            bail!(
+                InvalidArgument,
+                "a block of {} has {threads} threads; this device runs at most {}",
+                self.block,
+                device.max_threads_per_block
+            );
+        }
+        if let Some(max) = kernel.max_threads
+            && threads > u128::from(max)
+        {
+            bail!(
+                InvalidArgument,
+                "a block of {} has {threads} threads; this kernel runs with at most {max}",
+                self.block
+            );
+        }
+        if let Some(required) = kernel.required_block
+            && required != self.block
+        {
+            bail!(InvalidArgument, "the block is {}; this kernel requires {required} (.reqntid)", self.block);
+        }
+        let shared = u64::from(self.shared) + u64::from(kernel.static_shared);
+        if shared > u64::from(device.max_shared_per_block) {
+            bail!(
+                InvalidArgument,
+                "{shared} bytes of shared memory a block ({} dynamic, {} declared by the kernel); this device has {}",
+                self.shared,
+                kernel.static_shared,
+                device.max_shared_per_block
+            );
+        }
+        if let Some(cluster) = self.cluster {
+            let (grid, cluster) = (self.grid.to_array(), cluster.to_array());
+            if cluster.contains(&0) || grid.iter().zip(cluster).any(|(&grid, cluster)| grid % cluster != 0) {
+                bail!(
+                    InvalidArgument,
+                    "clusters of {} do not divide a grid of {}; every extent of the grid must be a multiple",
+                    Dim3::from(cluster),
+                    self.grid
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_extents(what: &str, extents: Dim3, max: Dim3) -> Result<()> {
+    for (axis, (extent, max)) in
+        ["x", "y", "z"].iter().zip(extents.to_array().into_iter().zip(max.to_array()))
+    {
+        if extent == 0 {
+            bail!(InvalidArgument, "the {what} is {extents}; every extent must be at least 1");
+        }
+        if extent > max {
+            bail!(InvalidArgument, "the {what} is {extents}; this device allows at most {max} along {axis}");
+        }
+    }
+    Ok(())
+}

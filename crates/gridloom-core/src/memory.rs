@@ -1,0 +1,99 @@
+//! Kinds of memory, and regions of it that operations name.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::backend;
+use crate::graph::NodeKey;
+
+/// Where an allocation lives and who can reach it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MemoryKind {
+    /// Memory of the device, not reachable by the host except through copies.
+    Device,
+    /// Host memory that the device can reach (pinned).
+    Host,
+    /// Memory that host and device share under one address.
+    Managed,
+}
+
+impl MemoryKind {
+    /// The kind's name, as errors and pictures show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            MemoryKind::Device => "device",
+            MemoryKind::Host => "host",
+            MemoryKind::Managed => "managed",
+        }
+    }
+
+    /// Whether the host may touch it directly.
+    pub fn host_accessible(self) -> bool {
+        self != MemoryKind::Device
+    }
+}
+
+/// What a region is a part of.
+#[derive(Clone)]
+pub enum Base {
+    /// An allocation that exists independently of graphs.
+    Allocation(Arc<dyn backend::Allocation>),
+    /// The memory that an alloc node of the same graph hierarchy provides at each launch.
+    AllocNode(NodeKey),
+    /// Read-only bytes that were copied from the caller.
+    Bytes(Arc<[u8]>),
+}
+
+impl fmt::Debug for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Base::Allocation(allocation) => {
+                write!(f, "{}@{:#x}", allocation.kind().name(), allocation.address())
+            }
+            Base::AllocNode(key) => write!(f, "{key:?}"),
+            Base::Bytes(bytes) => write!(f, "bytes[{}]", bytes.len()),
+        }
+    }
+}
+
+impl PartialEq for Base {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Base::Allocation(a), Base::Allocation(b)) => Arc::ptr_eq(a, b),
+            (Base::AllocNode(a), Base::AllocNode(b)) => a == b,
+            (Base::Bytes(a), Base::Bytes(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+/// A contiguous part of an allocation. It retains the allocation, not the user's handle to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Region {
+    /// What it is a part of.
+    pub base: Base,
+    /// Where it starts, in bytes from the start of the base.
+    pub offset: u64,
+    /// How many bytes it has.
+    pub bytes: u64,
+}
+
+impl Region {
+    /// The whole of an allocation.
+    pub fn whole(allocation: Arc<dyn backend::Allocation>) -> Self {
+        let bytes = allocation.bytes();
+        Region { base: Base::Allocation(allocation), offset: 0, bytes }
+    }
+
+    /// Bytes copied from the caller, to be read by a copy.
+    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
+        let bytes = bytes.into();
+        Region { offset: 0, bytes: bytes.len() as u64, base: Base::Bytes(bytes) }
+    }
+
+    /// The part that starts `offset` bytes in and has `bytes` bytes, or `None` where it would leave this region.
+    pub fn part(&self, offset: u64, bytes: u64) -> Option<Self> {
+        let end = offset.checked_add(bytes)?;
+        (end <= self.bytes).then(|| Region { base: self.base.clone(), offset: self.offset + offset, bytes })
+    }
+}

@@ -1,0 +1,1 @@
+//! A device that runs nothing, for testing the core.

@@ -1,0 +1,578 @@
+//! What each kind of node does, and what it holds while it waits to do it.
+//!
+//! Payloads are shared (`Arc`) because definitions are copied on write: a copy of a graph of 100,000 nodes copies
+//! reference counts, not arguments.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use crate::backend;
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::{ConditionKey, GraphKey, NodeKey};
+use crate::launch::LaunchConfig;
+use crate::memory::{MemoryKind, Region};
+
+/// The work of one node.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Nothing; a point for edges to meet.
+    Empty,
+    /// Runs a kernel.
+    Kernel(Arc<KernelOp>),
+    /// Provides memory to the nodes ordered after it.
+    Alloc(Arc<AllocOp>),
+    /// Ends the life of memory.
+    Free(FreeTarget),
+    /// Fills memory with a repeated value.
+    Memset(Arc<MemsetOp>),
+    /// Copies memory.
+    Memcpy(Arc<MemcpyOp>),
+    /// Runs an embedded graph.
+    Child(GraphKey),
+    /// Calls host code.
+    Callback(CallbackOp),
+    /// Records an event.
+    EventRecord(Arc<dyn backend::Event>),
+    /// Waits for an event.
+    EventWait(Arc<dyn backend::Event>),
+    /// Runs bodies as a condition says.
+    Conditional(Arc<ConditionalOp>),
+}
+
+/// The fourteen kinds of node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NodeKind {
+    /// Does nothing.
+    Empty,
+    /// Runs a kernel.
+    Kernel,
+    /// Provides memory.
+    Alloc,
+    /// Ends the life of memory.
+    Free,
+    /// Fills memory.
+    Memset,
+    /// Copies memory.
+    Memcpy,
+    /// Runs an embedded graph.
+    Child,
+    /// Calls host code.
+    Callback,
+    /// Records an event.
+    EventRecord,
+    /// Waits for an event.
+    EventWait,
+    /// Runs its body when the condition is not 0.
+    If,
+    /// Runs one of two bodies.
+    IfElse,
+    /// Runs its body while the condition is not 0.
+    While,
+    /// Runs the body whose index is the condition.
+    Switch,
+}
+
+impl NodeKind {
+    /// All kinds, for tables and tests.
+    pub const ALL: [NodeKind; 14] = [
+        NodeKind::Empty,
+        NodeKind::Kernel,
+        NodeKind::Alloc,
+        NodeKind::Free,
+        NodeKind::Memset,
+        NodeKind::Memcpy,
+        NodeKind::Child,
+        NodeKind::Callback,
+        NodeKind::EventRecord,
+        NodeKind::EventWait,
+        NodeKind::If,
+        NodeKind::IfElse,
+        NodeKind::While,
+        NodeKind::Switch,
+    ];
+
+    /// The kind's name, as errors and pictures show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            NodeKind::Empty => "empty",
+            NodeKind::Kernel => "kernel",
+            NodeKind::Alloc => "alloc",
+            NodeKind::Free => "free",
+            NodeKind::Memset => "memset",
+            NodeKind::Memcpy => "memcpy",
+            NodeKind::Child => "child",
+            NodeKind::Callback => "callback",
+            NodeKind::EventRecord => "record",
+            NodeKind::EventWait => "wait",
+            NodeKind::If => "if",
+            NodeKind::IfElse => "if-else",
+            NodeKind::While => "while",
+            NodeKind::Switch => "switch",
+        }
+    }
+}
+
+impl Operation {
+    /// Which of the fourteen kinds it is.
+    pub fn kind(&self) -> NodeKind {
+        match self {
+            Operation::Empty => NodeKind::Empty,
+            Operation::Kernel(_) => NodeKind::Kernel,
+            Operation::Alloc(_) => NodeKind::Alloc,
+            Operation::Free(_) => NodeKind::Free,
+            Operation::Memset(_) => NodeKind::Memset,
+            Operation::Memcpy(_) => NodeKind::Memcpy,
+            Operation::Child(_) => NodeKind::Child,
+            Operation::Callback(_) => NodeKind::Callback,
+            Operation::EventRecord(_) => NodeKind::EventRecord,
+            Operation::EventWait(_) => NodeKind::EventWait,
+            Operation::Conditional(conditional) => conditional.form.kind(),
+        }
+    }
+
+    /// Calls `visit` with every region of memory that the operation reads or writes.
+    pub fn for_each_region<'a>(&'a self, mut visit: impl FnMut(&'a Region)) {
+        match self {
+            Operation::Kernel(kernel) => {
+                for pointer in &kernel.args.pointers {
+                    if let PointerValue::Region(region) = &pointer.value {
+                        visit(region);
+                    }
+                }
+            }
+            Operation::Memset(memset) => visit(&memset.dst),
+            Operation::Memcpy(memcpy) => {
+                visit(&memcpy.dst.region);
+                visit(&memcpy.src.region);
+            }
+            Operation::Conditional(conditional) => {
+                if let Test::Value(region) = &conditional.test {
+                    visit(region);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A kernel launch.
+#[derive(Clone, Debug)]
+pub struct KernelOp {
+    /// The kernel.
+    pub kernel: Arc<dyn backend::Kernel>,
+    /// Its launch shape and attributes.
+    pub config: LaunchConfig,
+    /// Its arguments.
+    pub args: KernelArgs,
+}
+
+/// Where one parameter of a kernel lies in its parameter buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParamLayout {
+    /// Byte offset in the parameter buffer.
+    pub offset: u32,
+    /// Bytes.
+    pub size: u32,
+}
+
+/// The arguments of a launch: one packed parameter buffer, and what its pointers and handles stand for.
+///
+/// Addresses of existing allocations are in `bytes` already; an address of an alloc node and the handle of a condition are
+/// written there by the backend when it lowers the graph, since only then are they known.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KernelArgs {
+    /// The parameter buffer, laid out as the kernel declares it.
+    pub bytes: SmallVec<[u8; 48]>,
+    /// Where each argument lies in it.
+    pub layout: SmallVec<[ParamLayout; 6]>,
+    /// The arguments that refer to memory or conditions.
+    pub pointers: SmallVec<[PointerArg; 3]>,
+}
+
+/// An argument that refers to something.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PointerArg {
+    /// Which parameter it is.
+    pub index: u32,
+    /// What it refers to.
+    pub value: PointerValue,
+}
+
+/// What an 8-byte argument refers to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PointerValue {
+    /// The address of a region.
+    Region(Region),
+    /// The handle of a condition, for `cudaGraphSetConditional`.
+    Condition(ConditionKey),
+}
+
+/// One argument as a caller gives it, before it is packed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ArgValue {
+    /// A plain value.
+    Bytes(SmallVec<[u8; 16]>),
+    /// Something referred to.
+    Pointer(PointerValue),
+}
+
+impl KernelArgs {
+    /// Packs arguments as `params` lays them out, or one after the other at their natural alignment where the
+    /// kernel's parameters are unknown. Count and sizes must match.
+    pub fn pack(
+        kernel: &str,
+        params: Option<&[ParamLayout]>,
+        values: impl IntoIterator<Item = ArgValue>,
+    ) -> Result<Self> {
+        let mut args = KernelArgs::default();
+        let mismatch = |message: String| Error::new(ErrorKind::ParameterMismatch, message);
+        for value in values {
+            let index = args.layout.len();
+            let size = match &value {
+                ArgValue::Bytes(bytes) => bytes.len() as u32,
+                ArgValue::Pointer(_) => 8,
+            };
+            let place = match params {
+                Some(params) => match params.get(index) {
+                    Some(param) if param.size == size => *param,
+                    Some(param) => {
+                        return Err(mismatch(format!(
+                            "parameter {index} of kernel {kernel} has {} bytes, the argument has {size}",
+                            param.size
+                        )));
+                    }
+                    None => {
+                        return Err(mismatch(format!(
+                            "kernel {kernel} takes {} parameters, more arguments were given",
+                            params.len()
+                        )));
+                    }
+                },
+                None => {
+                    let align = size.next_power_of_two().clamp(1, 16) as usize;
+                    ParamLayout { offset: args.bytes.len().next_multiple_of(align) as u32, size }
+                }
+            };
+            let end = (place.offset + place.size) as usize;
+            if args.bytes.len() < end {
+                args.bytes.resize(end, 0);
+            }
+            let slot = &mut args.bytes[place.offset as usize..end];
+            match value {
+                ArgValue::Bytes(bytes) => slot.copy_from_slice(&bytes),
+                ArgValue::Pointer(pointer) => {
+                    if let PointerValue::Region(region) = &pointer
+                        && let crate::memory::Base::Allocation(allocation) = &region.base
+                    {
+                        slot.copy_from_slice(&(allocation.address() + region.offset).to_ne_bytes());
+                    }
+                    args.pointers.push(PointerArg { index: index as u32, value: pointer });
+                }
+            }
+            args.layout.push(place);
+        }
+        if let Some(params) = params
+            && params.len() != args.layout.len()
+        {
+            return Err(mismatch(format!(
+                "kernel {kernel} takes {} parameters, {} arguments were given",
+                params.len(),
+                args.layout.len()
+            )));
+        }
+        Ok(args)
+    }
+
+    /// The bytes of argument `index`.
+    pub fn value(&self, index: usize) -> Option<&[u8]> {
+        let place = self.layout.get(index)?;
+        self.bytes.get(place.offset as usize..(place.offset + place.size) as usize)
+    }
+}
+
+/// Memory provided at each launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllocOp {
+    /// Elements.
+    pub len: u64,
+    /// Bytes of each.
+    pub element_size: u32,
+    /// Where it lives.
+    pub kind: MemoryKind,
+    /// Other devices that can reach it, by ordinal.
+    pub peers: SmallVec<[u32; 2]>,
+}
+
+impl AllocOp {
+    /// Bytes in all. The product was checked when the node was added.
+    pub fn bytes(&self) -> u64 {
+        self.len.saturating_mul(u64::from(self.element_size))
+    }
+}
+
+/// What a free node frees.
+#[derive(Clone, Debug)]
+pub enum FreeTarget {
+    /// The memory of an alloc node of the same graph.
+    AllocNode(NodeKey),
+    /// Memory that outlived the launch of an executable.
+    Outliving(Arc<dyn backend::Allocation>),
+}
+
+/// A fill: `height` rows of `width` elements, `pitch` bytes apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemsetOp {
+    /// Where to; holds the last byte of the last row.
+    pub dst: Region,
+    /// The value, in the low `element_size` bytes.
+    pub value: u32,
+    /// 1, 2 or 4 bytes.
+    pub element_size: u32,
+    /// Elements in a row.
+    pub width: u64,
+    /// Rows.
+    pub height: u64,
+    /// Bytes from one row to the next; ignored when there is one row.
+    pub pitch: u64,
+}
+
+/// One side of a copy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CopySide {
+    /// The memory.
+    pub region: Region,
+    /// Bytes from one row to the next.
+    pub pitch: u64,
+    /// Rows from one plane to the next.
+    pub rows: u64,
+}
+
+/// A copy of `depth` planes of `height` rows of `width` bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemcpyOp {
+    /// Where to.
+    pub dst: CopySide,
+    /// Where from.
+    pub src: CopySide,
+    /// Bytes in a row.
+    pub width: u64,
+    /// Rows in a plane.
+    pub height: u64,
+    /// Planes.
+    pub depth: u64,
+}
+
+impl MemcpyOp {
+    /// A copy of one row.
+    pub fn linear(dst: Region, src: Region, bytes: u64) -> Self {
+        let side = |region| CopySide { region, pitch: bytes, rows: 1 };
+        MemcpyOp { dst: side(dst), src: side(src), width: bytes, height: 1, depth: 1 }
+    }
+}
+
+/// Host code to call.
+#[derive(Clone)]
+pub enum CallbackOp {
+    /// A closure.
+    Closure(Arc<Closure>),
+    /// A C function with bytes that were copied from the caller.
+    Raw(RawCallback),
+}
+
+/// A host closure, called once for each time its node runs.
+pub struct Closure(Mutex<Box<dyn FnMut() + Send>>);
+
+/// A C function and what it is called with.
+#[derive(Clone)]
+pub struct RawCallback {
+    /// The function.
+    pub function: unsafe extern "C" fn(*mut c_void),
+    /// What it is given.
+    pub data: RawData,
+}
+
+/// The argument of a raw callback.
+#[derive(Clone)]
+pub enum RawData {
+    /// A copy of the caller's bytes, owned by the node; the function gets a pointer to them.
+    Bytes(Arc<[u8]>),
+    /// A pointer that the caller keeps valid.
+    Pointer(SendPointer),
+}
+
+/// A pointer whose owner promised that it may be used from any thread.
+#[derive(Clone, Copy)]
+pub struct SendPointer(*mut c_void);
+
+// SAFETY: `SendPointer::new` is unsafe and asks for exactly this promise.
+unsafe impl Send for SendPointer {}
+// SAFETY: as above; the pointer itself is only read.
+unsafe impl Sync for SendPointer {}
+
+impl SendPointer {
+    /// Wraps a pointer for use from any thread.
+    ///
+    /// # Safety
+    /// What is behind the pointer may be used from any thread for as long as a callback can run with it.
+    pub unsafe fn new(pointer: *mut c_void) -> Self {
+        SendPointer(pointer)
+    }
+
+    /// The pointer.
+    pub fn get(self) -> *mut c_void {
+        self.0
+    }
+}
+
+impl CallbackOp {
+    /// A closure as a callback.
+    pub fn closure(closure: impl FnMut() + Send + 'static) -> Self {
+        CallbackOp::Closure(Arc::new(Closure(Mutex::new(Box::new(closure)))))
+    }
+
+    /// Calls it; a panic becomes an error. While it runs, [`in_callback`] answers `true` on this thread.
+    pub fn call(&self) -> Result<()> {
+        let _scope = CallbackScope::enter();
+        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| match self {
+            CallbackOp::Closure(closure) => (closure.0.lock())(),
+            CallbackOp::Raw(raw) => {
+                let argument = match &raw.data {
+                    RawData::Bytes(bytes) => bytes.as_ptr().cast_mut().cast(),
+                    RawData::Pointer(pointer) => pointer.get(),
+                };
+                // SAFETY: whoever made the raw callback promised that the function accepts this argument on any thread.
+                unsafe { (raw.function)(argument) }
+            }
+        }));
+        outcome.map_err(|panic| {
+            let said = panic
+                .downcast_ref::<&str>()
+                .map(|text| (*text).to_owned())
+                .or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "something that is not text".to_owned());
+            Error::new(ErrorKind::CallbackPanicked, format!("the callback panicked: {said}"))
+        })
+    }
+
+    /// Whether both are the very same closure, or the same function with equal data.
+    pub fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (CallbackOp::Closure(a), CallbackOp::Closure(b)) => Arc::ptr_eq(a, b),
+            (CallbackOp::Raw(a), CallbackOp::Raw(b)) => {
+                std::ptr::fn_addr_eq(a.function, b.function)
+                    && match (&a.data, &b.data) {
+                        (RawData::Bytes(a), RawData::Bytes(b)) => a == b,
+                        (RawData::Pointer(a), RawData::Pointer(b)) => a.0 == b.0,
+                        _ => false,
+                    }
+            }
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Debug for CallbackOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CallbackOp::Closure(_) => f.write_str("closure"),
+            CallbackOp::Raw(raw) => match &raw.data {
+                RawData::Bytes(bytes) => write!(f, "{:p}({} bytes)", raw.function as *const (), bytes.len()),
+                RawData::Pointer(pointer) => write!(f, "{:p}({:p})", raw.function as *const (), pointer.0),
+            },
+        }
+    }
+}
+
+thread_local! {
+    static CALLBACK_DEPTH: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
+struct CallbackScope;
+
+impl CallbackScope {
+    fn enter() -> Self {
+        CALLBACK_DEPTH.with(|depth| depth.set(depth.get() + 1));
+        CallbackScope
+    }
+}
+
+impl Drop for CallbackScope {
+    fn drop(&mut self) {
+        CALLBACK_DEPTH.with(|depth| depth.set(depth.get() - 1));
+    }
+}
+
+/// Whether this thread is inside a host callback, where waiting for the device would wait for itself.
+pub fn in_callback() -> bool {
+    CALLBACK_DEPTH.with(|depth| depth.get() > 0)
+}
+
+/// The error for an operation that must not be called from a callback.
+pub fn refuse_in_callback(operation: &str) -> Result<()> {
+    if in_callback() {
+        return Err(Error::new(
+            ErrorKind::InvalidState,
+            format!(
+                "{operation} was called inside a host callback, which must not use the device: it would wait for itself"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// A node that decides which of its bodies run, and how often.
+#[derive(Clone, Debug)]
+pub struct ConditionalOp {
+    /// If, if-else, while or switch.
+    pub form: ConditionalForm,
+    /// What decides.
+    pub test: Test,
+    /// For loops: whether the test comes before the first pass (`while`) or only after each (`do while`).
+    pub test_first: bool,
+    /// For loops: the most passes of one execution of the node.
+    pub limit: Option<u64>,
+    /// The bodies, in order. An if-else has the *then* body first.
+    pub bodies: SmallVec<[GraphKey; 2]>,
+}
+
+/// The four forms of conditional.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ConditionalForm {
+    /// One body, run when the value is not 0.
+    If,
+    /// Two bodies: the first runs when the value is not 0, else the second.
+    IfElse,
+    /// One body, run while the value is not 0.
+    While,
+    /// As many bodies as there are cases.
+    Switch,
+}
+
+impl ConditionalForm {
+    /// The node kind of this form.
+    pub fn kind(self) -> NodeKind {
+        match self {
+            ConditionalForm::If => NodeKind::If,
+            ConditionalForm::IfElse => NodeKind::IfElse,
+            ConditionalForm::While => NodeKind::While,
+            ConditionalForm::Switch => NodeKind::Switch,
+        }
+    }
+}
+
+/// What a conditional node tests.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Test {
+    /// A condition, set by kernels.
+    Condition(ConditionKey),
+    /// A 32-bit integer in device memory, read each time.
+    Value(Region),
+    /// A counter owned by the graph, set to this at each execution of the node and counted down by one a pass.
+    Count(u64),
+}
