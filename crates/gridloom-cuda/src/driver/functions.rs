@@ -113,9 +113,9 @@ driver_functions! {
             src_context: CUcontext, byte_count: usize, h_stream: CUstream
         )
             as PFN_cuMemcpyPeerAsync_v4000 = ["cuMemcpyPeerAsync" since 4000];
-        fn cu_memcpy2_d_async(p_copy: *const CUDA_MEMCPY2D_v2, h_stream: CUstream)
+        fn cu_memcpy_2d_async(p_copy: *const CUDA_MEMCPY2D_v2, h_stream: CUstream)
             as PFN_cuMemcpy2DAsync_v3020 = ["cuMemcpy2DAsync_v2" since 3020];
-        fn cu_memcpy3_d_async(p_copy: *const CUDA_MEMCPY3D_v2, h_stream: CUstream)
+        fn cu_memcpy_3d_async(p_copy: *const CUDA_MEMCPY3D_v2, h_stream: CUstream)
             as PFN_cuMemcpy3DAsync_v3020 = ["cuMemcpy3DAsync_v2" since 3020];
         fn cu_memset_d8_async(dst_device: CUdeviceptr, uc: c_uchar, n: usize, h_stream: CUstream)
             as PFN_cuMemsetD8Async_v3020 = ["cuMemsetD8Async" since 3020];
@@ -123,17 +123,17 @@ driver_functions! {
             as PFN_cuMemsetD16Async_v3020 = ["cuMemsetD16Async" since 3020];
         fn cu_memset_d32_async(dst_device: CUdeviceptr, ui: c_uint, n: usize, h_stream: CUstream)
             as PFN_cuMemsetD32Async_v3020 = ["cuMemsetD32Async" since 3020];
-        fn cu_memset_d2_d8_async(
+        fn cu_memset_d2d8_async(
             dst_device: CUdeviceptr, dst_pitch: usize, uc: c_uchar, width: usize, height: usize,
             h_stream: CUstream
         )
             as PFN_cuMemsetD2D8Async_v3020 = ["cuMemsetD2D8Async" since 3020];
-        fn cu_memset_d2_d16_async(
+        fn cu_memset_d2d16_async(
             dst_device: CUdeviceptr, dst_pitch: usize, us: c_ushort, width: usize, height: usize,
             h_stream: CUstream
         )
             as PFN_cuMemsetD2D16Async_v3020 = ["cuMemsetD2D16Async" since 3020];
-        fn cu_memset_d2_d32_async(
+        fn cu_memset_d2d32_async(
             dst_device: CUdeviceptr, dst_pitch: usize, ui: c_uint, width: usize, height: usize,
             h_stream: CUstream
         )

@@ -180,6 +180,11 @@ impl Driver {
         DriverError::Call(Box::new(CallError { call, code, name, description, log }))
     }
 
+    /// Forgets what was logged on this thread, after a call whose failure was an answer.
+    pub(crate) fn discard_log(&self) {
+        drop(log::take());
+    }
+
     fn text_of(&self, ask: impl FnOnce(*mut *const c_char) -> DriverResult<CUresult>) -> String {
         let mut text: *const c_char = ptr::null();
         match ask(&mut text) {
