@@ -214,6 +214,11 @@ impl Executable {
         self.backend.memory()
     }
 
+    /// The device it runs on.
+    pub fn device(&self) -> &Arc<dyn backend::Device> {
+        &self.hierarchy.device
+    }
+
     /// The definition it was made from.
     pub fn definition(&self) -> &Arc<Definition> {
         &self.definition

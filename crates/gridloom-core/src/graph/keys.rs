@@ -83,6 +83,11 @@ impl<T> Table<T> {
         Key { index, generation, owner: self.owner, kind: PhantomData }
     }
 
+    /// A key of this table under which there never is an entry.
+    pub(crate) fn nowhere(&self) -> Key<T> {
+        self.key(u32::MAX, u32::MAX)
+    }
+
     /// Whether the key was made by this table, or a copy of it.
     pub(crate) fn owns(&self, key: Key<T>) -> bool {
         key.owner == self.owner

@@ -218,6 +218,11 @@ impl Graph {
         Ok(self.node_handle(key))
     }
 
+    /// Adds an empty node that depends on all of these, which may be none or one.
+    pub fn join<'a>(&self, nodes: impl IntoIterator<Item = &'a Node>) -> Result<Node> {
+        self.add(&nodes.into_iter().collect::<SmallVec<[&Node; 8]>>(), Operation::Empty)
+    }
+
     /// Adds a conditional node with empty bodies.
     pub fn add_conditional(&self, after: &[&Node], spec: ConditionalSpec) -> Result<Node> {
         let bodies = match spec.form {

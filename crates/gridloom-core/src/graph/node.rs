@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::definition::{EdgeEnd, EdgeKind, NodeData, NodeKey};
 use super::{Graph, Hierarchy};
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{NodeKind, Operation};
+use crate::op::{ConditionalForm, ConditionalOp, NodeKind, Operation};
 
 /// A node of a graph. The handle is cheap to clone, compares by identity and keeps the graph alive.
 ///
@@ -55,9 +55,9 @@ impl Node {
     }
 
     /// The same node, named.
-    pub fn named(self, name: &str) -> Result<Self> {
+    pub fn named(&self, name: &str) -> Result<Self> {
         self.set_name(name)?;
-        Ok(self)
+        Ok(self.clone())
     }
 
     /// The node's name: the one it was given, or one made of its kind, number and kernel.
@@ -84,6 +84,35 @@ impl Node {
             Ok::<_, Error>(definition.bodies(self.key))
         })?;
         Ok(keys.into_iter().map(|key| Graph { hierarchy: self.hierarchy.clone(), key }).collect())
+    }
+
+    /// The handle of one graph inside it, for callers that know there is one. Of a deleted node, or past the end, it is a handle to
+    /// nothing: [`Graph::is_valid`] answers `false`.
+    pub fn body_handle(&self, index: usize) -> Graph {
+        let key = self.hierarchy.read(|definition| {
+            let key = definition.bodies(self.key).get(index).copied();
+            key.unwrap_or_else(|| definition.graphs.nowhere())
+        });
+        Graph { hierarchy: self.hierarchy.clone(), key }
+    }
+
+    /// Bounds the passes of a loop, or lifts the bound.
+    pub fn set_loop_limit(&self, limit: Option<u64>) -> Result<()> {
+        let old = self.hierarchy.edit(|definition| {
+            let node = definition.nodes.get_mut(self.key).ok_or_else(|| deleted(self.key))?;
+            match &node.operation {
+                Operation::Conditional(conditional) if conditional.form == ConditionalForm::While => {
+                    let conditional = ConditionalOp { limit, ..(**conditional).clone() };
+                    Ok(std::mem::replace(&mut node.operation, Operation::Conditional(Arc::new(conditional))))
+                }
+                _ => Err(Error::new(
+                    ErrorKind::InvalidArgument,
+                    format!("{} is not a loop; only loops have passes to bound", definition.label(self.key)),
+                )),
+            }
+        })?;
+        drop(old);
+        Ok(())
     }
 
     /// Makes this node depend on others too, with full edges. Either all edges are added or none.
