@@ -6,6 +6,7 @@ use crate::event::Event;
 use crate::graph;
 use crate::memory::{Allocator, Memory};
 use crate::module::Module;
+use crate::occupancy::Occupations;
 use crate::stream::Stream;
 use crate::sys::*;
 use crate::version::CudaVersion;
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) id: DeviceId,
     pub(crate) context: Arc<Context>,
     pub(crate) allocator: Arc<Allocator>,
+    pub(crate) occupations: Arc<Occupations>,
     builtins: OnceLock<Result<Arc<Module>>>,
 }
 
@@ -96,7 +98,13 @@ impl Device {
             capability: facts.capability()?,
             limits: facts.limits()?,
             total_memory: facts.total_memory()?,
-            shared: Arc::new(Shared { id, context, allocator, builtins: OnceLock::new() }),
+            shared: Arc::new(Shared {
+                id,
+                context,
+                allocator,
+                occupations: Arc::default(),
+                builtins: OnceLock::new(),
+            }),
         })
     }
 
@@ -164,7 +172,7 @@ impl Device {
 
     /// A stream with a priority.
     pub fn stream_with_priority(&self, priority: i32) -> Result<Arc<Stream>> {
-        Ok(Arc::new(Stream::new(&self.shared.context, self.shared.id, priority)?))
+        Ok(Arc::new(Stream::new(&self.shared, priority)?))
     }
 
     /// Allocates memory, as an object of this backend.
@@ -281,6 +289,7 @@ impl backend::Device for Device {
 
     /// ([`cuCtxSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html))
     fn wait_all(&self) -> Result<()> {
+        self.shared.occupations.wait_all();
         let _entered = self.shared.context.enter()?;
         // SAFETY: the context is current.
         Ok(unsafe { self.driver().cu_ctx_synchronize() }?)

@@ -24,6 +24,7 @@ pub mod kernel;
 pub mod memory;
 pub mod module;
 pub mod nvrtc;
+mod occupancy;
 pub mod release;
 pub mod stream;
 pub mod sys;

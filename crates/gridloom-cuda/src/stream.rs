@@ -1,11 +1,13 @@
 //! Streams: queues of work that runs in order on the GPU.
 
 use crate::context::Context;
+use crate::device::Shared;
 use crate::driver::DriverResult;
 use crate::event::{Event, RawEvent};
 use crate::failure::{Failures, HostCall};
 use crate::in_flight::{InFlight, Queue};
 use crate::kernel::{Kernel, Launch};
+use crate::occupancy::{Occupancy, Occupation, Occupations};
 use crate::sys::*;
 use crate::transfer::{self, Location};
 use gridloom_core::backend::{self, DeviceId, EventOptions};
@@ -86,17 +88,22 @@ pub struct Stream {
     failures: Arc<Failures>,
     /// Failures of executables launched here since the last wait.
     launched: Mutex<Vec<Arc<Failures>>>,
+    /// The program that the host drives here, if there is one.
+    occupancy: Occupancy,
+    occupations: Arc<Occupations>,
 }
 
 impl Stream {
     /// A stream with a priority; lower numbers come first, 0 is the usual one.
-    pub(crate) fn new(context: &Arc<Context>, device: DeviceId, priority: i32) -> DriverResult<Self> {
+    pub(crate) fn new(shared: &Shared, priority: i32) -> DriverResult<Self> {
         Ok(Self {
-            device,
-            context: Arc::clone(context),
-            lane: InFlight::new(Lane::new(context, priority)?),
+            device: shared.id,
+            context: Arc::clone(&shared.context),
+            lane: InFlight::new(Lane::new(&shared.context, priority)?),
             failures: Arc::default(),
             launched: Mutex::default(),
+            occupancy: Occupancy::default(),
+            occupations: Arc::clone(&shared.occupations),
         })
     }
 
@@ -139,8 +146,18 @@ impl Stream {
         }
     }
 
-    /// Waits for the stream, without looking at failures of callbacks.
-    pub(crate) fn wait(&self) -> DriverResult<()> {
+    /// Has `work` enqueue on this stream, on a thread of its own; whoever else enqueues something comes after it.
+    pub(crate) fn occupy(&self, work: impl FnOnce() + Send + 'static) -> Result<Arc<Occupation>> {
+        self.occupancy.occupy(&self.occupations, work)
+    }
+
+    /// Waits until nobody else enqueues here.
+    pub(crate) fn settle(&self) {
+        self.occupancy.settle();
+    }
+
+    /// Waits for what is enqueued now, without looking at failures of callbacks.
+    pub(crate) fn wait_for_device(&self) -> DriverResult<()> {
         let _entered = self.context.enter()?;
         // SAFETY: the handle is alive.
         self.lane.wait(|| unsafe { self.context.driver().cu_stream_synchronize(self.raw()) })
@@ -213,6 +230,7 @@ impl backend::Stream for Stream {
     }
 
     fn enqueue(&self, operation: &Operation) -> Result<()> {
+        self.settle();
         let _entered = self.context.enter()?;
         match operation {
             Operation::Empty => return Ok(()),
@@ -243,8 +261,9 @@ impl backend::Stream for Stream {
 
     /// ([`cuStreamSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
     fn synchronize(&self) -> Result<()> {
+        self.settle();
         let launched = std::mem::take(&mut *self.launched.lock());
-        let waited = self.wait();
+        let waited = self.wait_for_device();
         let failed = launched.iter().chain([&self.failures]).map(|failures| failures.take_for_stream());
         // A driver error comes first: it explains everything after it.
         let failed: Vec<Result<()>> = failed.collect();
@@ -254,6 +273,9 @@ impl backend::Stream for Stream {
 
     /// ([`cuStreamQuery`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
     fn is_idle(&self) -> Result<bool> {
+        if self.occupancy.is_occupied() {
+            return Ok(false);
+        }
         let _entered = self.context.enter()?;
         // SAFETY: the handle is alive.
         match unsafe { self.context.driver().cu_stream_query(self.raw()) }? {

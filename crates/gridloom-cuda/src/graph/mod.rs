@@ -1,17 +1,44 @@
-//! Graphs lowered to CUDA graphs.
+//! Graphs lowered to CUDA graphs, and how they run.
+//!
+//! 1. [`modes`] decides for each conditional whether the device or the host drives it.
+//! 2. [`plan`] flattens embedded children and cuts the graph where the host drives: a program of graphs and hosted conditionals.
+//!    Neither step calls the driver.
+//! 3. [`resources`] gives addresses to what only the graph has: memory of alloc nodes, copied host bytes, pass counters, conditions.
+//! 4. [`lower`] turns each graph of the program into one `CUgraph` and one `CUgraphExec`.
+//! 5. [`executable`] launches the program; [`hosted`] drives the conditionals that the host decides.
+//!
+//! # Memory of alloc nodes
+//!
+//! The executable owns one block for each kind of memory, made when the graph is instantiated, and alloc and free nodes
+//! become edges. Launches of one executable never overlap, so a block per executable is enough, and what CUDA's own alloc nodes
+//! rule out simply works: allocations in bodies of conditionals, several executables at once, host and managed memory,
+//! relaunching with memory still allocated.
+
+mod builtin;
+mod executable;
+mod handles;
+mod hosted;
+mod lower;
+mod modes;
+mod plan;
+mod resources;
+#[cfg(test)]
+mod testing;
 
 use crate::device::Shared;
+use executable::Executable;
 use gridloom_core::executable::InstantiateOptions;
 use gridloom_core::graph::Definition;
-use gridloom_core::{Error, ErrorKind, Result, backend};
+use gridloom_core::{Result, backend};
 use std::sync::Arc;
 
-pub(crate) const BUILTIN_PTX: &str = "";
+pub(crate) use builtin::PTX as BUILTIN_PTX;
 
+/// Compiles a checked definition.
 pub(crate) fn instantiate(
-    _shared: &Arc<Shared>,
-    _definition: &Arc<Definition>,
-    _options: &InstantiateOptions,
+    shared: &Arc<Shared>,
+    definition: &Arc<Definition>,
+    options: &InstantiateOptions,
 ) -> Result<Box<dyn backend::Executable>> {
-    Err(Error::new(ErrorKind::NotSupported, "graphs are not lowered yet"))
+    Ok(Box::new(Executable::new(shared, definition, options)?))
 }
