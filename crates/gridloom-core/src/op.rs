@@ -15,7 +15,7 @@ use crate::backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{ConditionKey, GraphKey, NodeKey};
 use crate::launch::LaunchConfig;
-use crate::memory::{MemoryKind, Region};
+use crate::memory::{Base, MemoryKind, Region};
 
 /// The work of one node.
 #[derive(Clone, Debug)]
@@ -136,6 +136,36 @@ impl Operation {
         }
     }
 
+    /// Whether both do the same with the same: the same kernel object, equal arguments, the very same closure.
+    pub fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Operation::Empty, Operation::Empty) => true,
+            (Operation::Kernel(a), Operation::Kernel(b)) => {
+                Arc::ptr_eq(a, b)
+                    || Arc::ptr_eq(&a.kernel, &b.kernel) && a.config == b.config && a.args == b.args
+            }
+            (Operation::Alloc(a), Operation::Alloc(b)) => a == b,
+            (Operation::Free(FreeTarget::AllocNode(a)), Operation::Free(FreeTarget::AllocNode(b))) => a == b,
+            (Operation::Free(FreeTarget::Outliving(a)), Operation::Free(FreeTarget::Outliving(b))) => {
+                Arc::ptr_eq(a, b)
+            }
+            (Operation::Memset(a), Operation::Memset(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Operation::Memcpy(a), Operation::Memcpy(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Operation::Child(a), Operation::Child(b)) => a == b,
+            (Operation::Callback(a), Operation::Callback(b)) => a.same(b),
+            (Operation::EventRecord(a), Operation::EventRecord(b))
+            | (Operation::EventWait(a), Operation::EventWait(b)) => Arc::ptr_eq(a, b),
+            (Operation::Conditional(a), Operation::Conditional(b)) => {
+                a.form == b.form
+                    && a.test == b.test
+                    && a.test_first == b.test_first
+                    && a.limit == b.limit
+                    && a.bodies == b.bodies
+            }
+            _ => false,
+        }
+    }
+
     /// Calls `visit` with every region of memory that the operation reads or writes.
     pub fn for_each_region<'a>(&'a self, mut visit: impl FnMut(&'a Region)) {
         match self {
@@ -154,6 +184,37 @@ impl Operation {
             Operation::Conditional(conditional) => {
                 if let Test::Value(region) = &conditional.test {
                     visit(region);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Calls `visit` with every alloc node whose memory the operation reads, writes or frees.
+    pub fn for_each_alloc_node(&self, mut visit: impl FnMut(NodeKey)) {
+        self.for_each_region(|region| {
+            if let Base::AllocNode(alloc) = region.base {
+                visit(alloc);
+            }
+        });
+        if let Operation::Free(FreeTarget::AllocNode(alloc)) = self {
+            visit(*alloc);
+        }
+    }
+
+    /// Calls `visit` with every condition that the operation is given or tests.
+    pub fn for_each_condition(&self, mut visit: impl FnMut(ConditionKey)) {
+        match self {
+            Operation::Kernel(kernel) => {
+                for pointer in &kernel.args.pointers {
+                    if let PointerValue::Condition(condition) = pointer.value {
+                        visit(condition);
+                    }
+                }
+            }
+            Operation::Conditional(conditional) => {
+                if let Test::Condition(condition) = conditional.test {
+                    visit(condition);
                 }
             }
             _ => {}
@@ -255,7 +316,8 @@ impl KernelArgs {
                     }
                 },
                 None => {
-                    let align = size.next_power_of_two().clamp(1, 16) as usize;
+                    // A type's size is a multiple of its alignment, so this is the strictest it can have.
+                    let align = 1 << size.trailing_zeros().min(4);
                     ParamLayout { offset: args.bytes.len().next_multiple_of(align) as u32, size }
                 }
             };
@@ -268,7 +330,7 @@ impl KernelArgs {
                 ArgValue::Bytes(bytes) => slot.copy_from_slice(&bytes),
                 ArgValue::Pointer(pointer) => {
                     if let PointerValue::Region(region) = &pointer
-                        && let crate::memory::Base::Allocation(allocation) = &region.base
+                        && let Base::Allocation(allocation) = &region.base
                     {
                         slot.copy_from_slice(&(allocation.address() + region.offset).to_ne_bytes());
                     }
@@ -391,10 +453,29 @@ pub struct Closure(Mutex<Box<dyn FnMut() + Send>>);
 /// A C function and what it is called with.
 #[derive(Clone)]
 pub struct RawCallback {
+    function: unsafe extern "C" fn(*mut c_void),
+    data: RawData,
+}
+
+impl RawCallback {
+    /// A function to be called with `data`.
+    ///
+    /// # Safety
+    /// For as long as a graph, executable or launch can reach the callback, any thread may call `function` with the pointer that
+    /// `data` stands for. Bytes are lent for reading, and for the time of the call only.
+    pub unsafe fn new(function: unsafe extern "C" fn(*mut c_void), data: RawData) -> Self {
+        RawCallback { function, data }
+    }
+
     /// The function.
-    pub function: unsafe extern "C" fn(*mut c_void),
+    pub fn function(&self) -> unsafe extern "C" fn(*mut c_void) {
+        self.function
+    }
+
     /// What it is given.
-    pub data: RawData,
+    pub fn data(&self) -> &RawData {
+        &self.data
+    }
 }
 
 /// The argument of a raw callback.
@@ -446,7 +527,7 @@ impl CallbackOp {
                     RawData::Bytes(bytes) => bytes.as_ptr().cast_mut().cast(),
                     RawData::Pointer(pointer) => pointer.get(),
                 };
-                // SAFETY: whoever made the raw callback promised that the function accepts this argument on any thread.
+                // SAFETY: `RawCallback::new` asked for the promise that the function accepts this argument on any thread.
                 unsafe { (raw.function)(argument) }
             }
         }));
@@ -456,6 +537,10 @@ impl CallbackOp {
                 .map(|text| (*text).to_owned())
                 .or_else(|| panic.downcast_ref::<String>().cloned())
                 .unwrap_or_else(|| "something that is not text".to_owned());
+            // What was panicked with is the user's too, and its drop may panic again.
+            if let Err(again) = std::panic::catch_unwind(AssertUnwindSafe(move || drop(panic))) {
+                std::mem::forget(again);
+            }
             Error::new(ErrorKind::CallbackPanicked, format!("the callback panicked: {said}"))
         })
     }
@@ -519,7 +604,7 @@ pub fn refuse_in_callback(operation: &str) -> Result<()> {
         return Err(Error::new(
             ErrorKind::InvalidState,
             format!(
-                "{operation} was called inside a host callback, which must not use the device: it would wait for itself"
+                "{operation} was called inside a host callback, which must not use the device: it could wait for itself"
             ),
         ));
     }

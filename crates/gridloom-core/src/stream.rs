@@ -4,16 +4,37 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use crate::backend;
+use crate::capture::{Capture, CaptureKind, Lane, Session, refuse};
 use crate::error::{Result, bail};
-use crate::graph::Place;
+use crate::event::Event;
+use crate::graph::{Graph, Place};
 use crate::op::{self, NodeKind, Operation};
 
 /// A queue of device work. The handle is cheap to clone and compares by identity.
+///
+/// While it is [capturing](Stream::capture), what is enqueued is recorded in a graph and not run.
 #[derive(Clone)]
 pub struct Stream {
     device: Arc<dyn backend::Device>,
     backend: Arc<dyn backend::Stream>,
+    slot: Arc<StreamSlot>,
+}
+
+/// Where a stream records while it captures.
+#[derive(Default)]
+pub(crate) struct StreamSlot(Mutex<Option<Arc<Lane>>>);
+
+impl StreamSlot {
+    /// The stream stops recording into this lane. (It may record into another one by now.)
+    pub(crate) fn leave(&self, lane: &Lane) {
+        let mut slot = self.0.lock();
+        let left = slot.take_if(|current| std::ptr::eq(&**current, lane));
+        drop(slot);
+        drop(left);
+    }
 }
 
 impl Stream {
@@ -21,7 +42,7 @@ impl Stream {
     pub fn new(device: &impl backend::AsDevice) -> Result<Self> {
         let device = device.as_device().clone();
         let backend = device.create_stream()?;
-        Ok(Stream { device, backend })
+        Ok(Stream { device, backend, slot: Arc::default() })
     }
 
     /// The device it belongs to.
@@ -34,8 +55,43 @@ impl Stream {
         &self.backend
     }
 
-    /// Enqueues one operation: a kernel, fill, copy, callback, record or wait.
+    /// Starts recording what is done on this stream, through the capture or the stream itself, instead of running it.
+    pub fn capture(&self) -> Result<Capture> {
+        let mut slot = self.slot.0.lock();
+        if slot.is_some() {
+            bail!(InvalidState, "the stream is capturing already; end that capture first");
+        }
+        let lane =
+            Session::start(Graph::new(&self.device), CaptureKind::Primary, Some(Arc::downgrade(&self.slot)));
+        *slot = Some(lane.clone());
+        Ok(Capture::new(lane))
+    }
+
+    /// Captures what `record` does and returns the graph. However it is left, the stream is an ordinary stream afterwards.
+    pub fn capture_scope<E: From<crate::Error>>(
+        &self,
+        record: impl FnOnce(&Capture) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Graph, E> {
+        let capture = self.capture()?;
+        record(&capture)?;
+        Ok(capture.end()?)
+    }
+
+    /// Whether it is recording.
+    pub fn is_capturing(&self) -> bool {
+        self.slot.0.lock().is_some()
+    }
+
+    pub(crate) fn lane(&self) -> Option<Arc<Lane>> {
+        self.slot.0.lock().clone()
+    }
+
+    /// Enqueues one operation: a kernel, fill, copy, callback, record or wait. While capturing, records it.
     pub fn enqueue(&self, operation: &Operation) -> Result<()> {
+        if let Some(lane) = self.lane() {
+            lane.add(operation.clone())?;
+            return Ok(());
+        }
         match operation.kind() {
             NodeKind::Kernel
             | NodeKind::Memset
@@ -55,14 +111,53 @@ impl Stream {
         self.backend.enqueue(operation)
     }
 
+    /// Records an event. Where the stream is capturing, streams that wait for the event become part of the capture.
+    pub fn record(&self, event: &Event) -> Result<()> {
+        if let Some(lane) = self.lane() {
+            lane.record_event(event)?;
+            return Ok(());
+        }
+        self.enqueue(&Operation::EventRecord(event.backend().clone()))?;
+        event.set_mark(None);
+        Ok(())
+    }
+
+    /// Waits for an event. Where the event was recorded in a capture that goes on, this stream becomes a fork of that capture.
+    pub fn wait(&self, event: &Event) -> Result<()> {
+        if let Some(lane) = self.lane() {
+            lane.wait_event(event)?;
+            return Ok(());
+        }
+        if let Some(mark) = event.mark()
+            && let Some(session) = mark.session.upgrade()
+            && session.is_capturing()
+        {
+            if session.graph.device().id() != self.device.id() {
+                bail!(WrongDevice, "the event was recorded in a capture of another device");
+            }
+            let mut slot = self.slot.0.lock();
+            let lane = session.adopt(mark.node, Arc::downgrade(&self.slot));
+            *slot = Some(lane);
+            return Ok(());
+        }
+        self.enqueue(&Operation::EventWait(event.backend().clone()))
+    }
+
     /// Waits until everything enqueued so far has run. The first failure since the last call is returned, once.
     pub fn synchronize(&self) -> Result<()> {
+        if self.is_capturing() {
+            return Err(refuse("synchronize"));
+        }
         op::refuse_in_callback("synchronize")?;
         self.backend.synchronize()
     }
 
     /// Whether everything enqueued so far has run.
     pub fn is_idle(&self) -> Result<bool> {
+        if self.is_capturing() {
+            return Err(refuse("is_idle"));
+        }
+        op::refuse_in_callback("query of a stream")?;
         self.backend.is_idle()
     }
 }

@@ -20,9 +20,22 @@ use std::any::Any;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::{Arc, OnceLock};
 
+/// How many CUDA GPUs there are. An error where there is no driver to ask.
+/// ([`cuDeviceGetCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html))
+pub fn device_count() -> Result<u32> {
+    count(&*Driver::get()?)
+}
+
+fn count(driver: &Driver) -> Result<u32> {
+    let mut count = 0;
+    // SAFETY: one number is written.
+    unsafe { driver.cu_device_get_count(&mut count) }?;
+    Ok(u32::try_from(count).unwrap_or(0))
+}
+
 /// An opened GPU.
 #[derive(Debug)]
-pub struct Device {
+pub struct CudaDevice {
     shared: Arc<Shared>,
     ordinal: u32,
     name: String,
@@ -50,17 +63,7 @@ impl Shared {
     }
 }
 
-impl Device {
-    /// How many GPUs there are. An error where there is no driver to ask.
-    /// ([`cuDeviceGetCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html))
-    pub fn count() -> Result<u32> {
-        let driver = Driver::get()?;
-        let mut count = 0;
-        // SAFETY: one number is written.
-        unsafe { driver.cu_device_get_count(&mut count) }?;
-        Ok(u32::try_from(count).unwrap_or(0))
-    }
-
+impl CudaDevice {
     /// Opens a GPU by its number, with the process's driver.
     pub fn open(ordinal: u32) -> Result<Arc<Self>> {
         Self::open_with(Driver::get()?, ordinal)
@@ -68,19 +71,16 @@ impl Device {
 
     /// Opens a GPU of a driver that was opened separately.
     pub fn open_with(driver: Arc<Driver>, ordinal: u32) -> Result<Arc<Self>> {
-        let mut count = 0;
-        // SAFETY: one number is written.
-        unsafe { driver.cu_device_get_count(&mut count) }?;
-        let wanted = c_int::try_from(ordinal).ok().filter(|&wanted| wanted < count);
-        let Some(wanted) = wanted else {
+        let count = count(&driver)?;
+        if ordinal >= count {
             return Err(Error::new(
                 ErrorKind::NotFound,
                 format!("there is no CUDA GPU number {ordinal}; the driver knows {count}, counted from 0"),
             ));
-        };
+        }
         let mut device = 0;
         // SAFETY: the number is within the count; one handle is written.
-        unsafe { driver.cu_device_get(&mut device, wanted) }?;
+        unsafe { driver.cu_device_get(&mut device, ordinal as c_int) }?;
         Ok(Arc::new(Self::new(&driver, device, ordinal)?))
     }
 
@@ -183,7 +183,7 @@ impl Device {
 
     /// Lets `peer` reach this GPU's memory, where the hardware allows it.
     /// ([`cuCtxEnablePeerAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html))
-    pub fn allow_access_from(&self, peer: &Device) -> Result<()> {
+    pub fn allow_access_from(&self, peer: &CudaDevice) -> Result<()> {
         let (own, other) = (self.shared.context.device(), peer.shared.context.device());
         if own == other {
             return Ok(());
@@ -219,7 +219,7 @@ impl Device {
     }
 }
 
-impl backend::Device for Device {
+impl backend::Device for CudaDevice {
     fn id(&self) -> DeviceId {
         self.shared.id
     }

@@ -31,6 +31,6 @@ pub mod sys;
 mod transfer;
 mod version;
 
-pub use device::Device;
+pub use device::{CudaDevice, device_count};
 pub use driver::{Driver, DriverError};
 pub use version::{CudaVersion, ParseVersionError};

@@ -6,32 +6,35 @@
 mod check;
 mod copy;
 mod definition;
+mod diff;
 mod edges;
 mod edit;
 mod keys;
-mod lifetimes;
+pub(crate) mod lifetimes;
 mod node;
 pub mod picture;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 pub(crate) use check::Place;
 pub use definition::{
     ConditionData, ConditionKey, Definition, EdgeEnd, EdgeKind, GraphData, GraphKey, NodeData, NodeKey,
 };
+pub(crate) use diff::compare;
+pub use diff::{Difference, DifferenceKind};
 pub use keys::Key;
 pub use node::Node;
 
 use crate::backend::{self, AsDevice};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::executable::{Executable, InstantiateOptions};
-use crate::op::{ConditionalForm, ConditionalOp, Operation, Test};
+use crate::op::{self, ConditionalForm, ConditionalOp, Operation, Test};
 
 /// A root graph with everything inside it.
 pub(crate) struct Hierarchy {
@@ -51,6 +54,9 @@ impl Hierarchy {
     }
 
     /// Changes the definition. What `edit` returns is dropped by the caller, after the lock is released.
+    ///
+    /// `edit` borrows what it puts into the definition and takes it only once nothing can fail any more: what it owned
+    /// it would drop under the lock, and the drop of a user's closure may come back into the graph.
     pub(crate) fn edit<T>(&self, edit: impl FnOnce(&mut Definition) -> T) -> T {
         edit(Arc::make_mut(&mut self.definition.lock()))
     }
@@ -74,12 +80,13 @@ pub struct Condition {
     pub(crate) key: ConditionKey,
 }
 
-/// What a copy of a graph made of each node.
+/// What a copy of a graph made of each node. It keeps both graphs alive.
 #[derive(Clone)]
 pub struct NodeMap {
     original: Arc<Hierarchy>,
     copy: Arc<Hierarchy>,
-    keys: HashMap<NodeKey, NodeKey>,
+    nodes: FxHashMap<NodeKey, NodeKey>,
+    conditions: FxHashMap<ConditionKey, ConditionKey>,
 }
 
 impl NodeMap {
@@ -88,22 +95,30 @@ impl NodeMap {
         if !Arc::ptr_eq(&original.hierarchy, &self.original) {
             return None;
         }
-        self.keys.get(&original.key).map(|&key| Node { hierarchy: self.copy.clone(), key })
+        self.nodes.get(&original.key).map(|&key| Node { hierarchy: self.copy.clone(), key })
+    }
+
+    /// The copy of a condition, or `None` where it was neither of the graph that was copied nor used in it.
+    pub fn condition(&self, original: &Condition) -> Option<Condition> {
+        if !Arc::ptr_eq(&original.hierarchy, &self.original) {
+            return None;
+        }
+        self.conditions.get(&original.key).map(|&key| Condition { hierarchy: self.copy.clone(), key })
     }
 
     /// How many nodes were copied.
     pub fn len(&self) -> usize {
-        self.keys.len()
+        self.nodes.len()
     }
 
     /// Whether nothing was copied.
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.nodes.is_empty()
     }
 
     /// All pairs of original and copy, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (Node, Node)> + '_ {
-        self.keys.iter().map(|(&from, &to)| {
+        self.nodes.iter().map(|(&from, &to)| {
             let original = Node { hierarchy: self.original.clone(), key: from };
             (original, Node { hierarchy: self.copy.clone(), key: to })
         })
@@ -210,10 +225,12 @@ impl Graph {
         }
         let after = self.own_keys(after)?;
         let device = &*self.hierarchy.device;
+        let mut operation = Some(operation);
         let key = self.hierarchy.edit(|definition| {
             definition.check_alive(self.key, &after)?;
-            Place { device, graph: Some((definition, self.key)) }.check(&operation)?;
-            Ok(definition.insert_node(self.key, &after, operation))
+            let checked = operation.as_ref().expect("taken below");
+            Place { device, graph: Some((definition, self.key)) }.check(checked)?;
+            Ok(definition.insert_node(self.key, &after, operation.take().expect("taken once")))
         })?;
         Ok(self.node_handle(key))
     }
@@ -248,15 +265,14 @@ impl Graph {
         let key = self.hierarchy.edit(|definition| {
             definition.check_alive(self.key, &after)?;
             definition.check_depth(self.key, 1)?;
+            Place { device, graph: Some((definition, self.key)) }.check_test(&spec.test)?;
             let mut operation = ConditionalOp {
                 form: spec.form,
-                test: spec.test,
+                test: spec.test.clone(),
                 test_first: spec.test_first,
                 limit: spec.limit,
                 bodies: SmallVec::new(),
             };
-            let probe = Operation::Conditional(Arc::new(operation.clone()));
-            Place { device, graph: Some((definition, self.key)) }.check(&probe)?;
             let node = definition.nodes.next_key();
             for index in 0..bodies {
                 let body = GraphData { owner: Some((node, index as u32)), ..GraphData::default() };
@@ -285,16 +301,33 @@ impl Graph {
                 graph.hierarchy.device.name()
             );
         }
-        let after = self.own_keys(after)?;
         let source = graph.hierarchy.snapshot();
         if source.graphs.get(graph.key).is_none() {
             bail!(InvalidHandle, "the graph to embed was deleted with the node around it");
         }
+        self.embed_checked(after, &source, graph.key)
+    }
+
+    /// Adds a child node that runs a copy of a definition of a device.
+    pub(crate) fn embed_definition(
+        &self,
+        after: &[&Node],
+        device: &Arc<dyn backend::Device>,
+        source: &Definition,
+    ) -> Result<Node> {
+        if self.hierarchy.device.id() != device.id() {
+            bail!(WrongDevice, "the graph to embed is for another device ({})", device.name());
+        }
+        self.embed_checked(after, source, source.root())
+    }
+
+    fn embed_checked(&self, after: &[&Node], source: &Definition, from: GraphKey) -> Result<Node> {
+        let after = self.own_keys(after)?;
         let key = self.hierarchy.edit(|definition| {
             definition.check_alive(self.key, &after)?;
-            definition.check_depth(self.key, 1 + source.depth_inside(graph.key))?;
+            definition.check_depth(self.key, 1 + source.depth_inside(from))?;
             let child = definition.graphs.insert(GraphData::default());
-            if let Err(error) = definition.copy_from(&source, graph.key, child) {
+            if let Err(error) = definition.copy_from(source, from, child) {
                 definition.graphs.remove(child);
                 return Err(error);
             }
@@ -324,9 +357,26 @@ impl Graph {
             }),
             key: root,
         };
-        let map =
-            NodeMap { original: self.hierarchy.clone(), copy: copy.hierarchy.clone(), keys: mapping.nodes };
+        let map = NodeMap {
+            original: self.hierarchy.clone(),
+            copy: copy.hierarchy.clone(),
+            nodes: mapping.nodes,
+            conditions: mapping.conditions,
+        };
         Ok((copy, map))
+    }
+
+    /// What differs between this graph and another, node by node. Nodes are paired in the order in which they were added.
+    pub fn diff(&self, other: &Graph) -> Vec<Difference> {
+        let (ours, theirs) = (self.definition(), other.definition());
+        let comparison = compare(&ours, self.key, &theirs, other.key);
+        let mut differences = comparison.topology;
+        for (node, other, _) in comparison.parameters {
+            let message = format!("{} has other parameters in the other graph", ours.label(node));
+            let (node, other) = (Some(node), Some(other));
+            differences.push(Difference { node, other, kind: DifferenceKind::Parameters, message });
+        }
+        differences
     }
 
     /// Adds an edge: `to` depends on `from`. An edge that is there already takes the new kind.
@@ -354,6 +404,7 @@ impl Graph {
 
     /// Compiles the graph for launching.
     pub fn instantiate_with(&self, options: &InstantiateOptions) -> Result<Executable> {
+        op::refuse_in_callback("instantiate")?;
         let definition = self.hierarchy.snapshot();
         if definition.root() != self.key {
             if definition.graphs.get(self.key).is_none() {
@@ -368,7 +419,7 @@ impl Graph {
             );
         }
         let outliving = lifetimes::check(&definition)?;
-        Executable::new(self.hierarchy.clone(), definition, outliving, options)
+        Executable::new(&self.hierarchy, definition, outliving, options)
     }
 
     /// The handle of a node of this hierarchy.
@@ -377,7 +428,7 @@ impl Graph {
     }
 
     /// The keys of nodes that must be of this hierarchy.
-    fn own_keys(&self, nodes: &[&Node]) -> Result<SmallVec<[NodeKey; 4]>> {
+    pub(crate) fn own_keys(&self, nodes: &[&Node]) -> Result<SmallVec<[NodeKey; 4]>> {
         nodes
             .iter()
             .map(|node| {
@@ -399,6 +450,11 @@ pub(crate) fn deleted_graph() -> Error {
 }
 
 impl Condition {
+    /// Whether it still exists: `false` once the graph that made it was deleted.
+    pub fn is_valid(&self) -> bool {
+        self.hierarchy.read(|definition| definition.get_condition(self.key).is_some())
+    }
+
     /// The value it takes at every launch.
     pub fn default_value(&self) -> Option<u32> {
         self.hierarchy.read(|definition| definition.conditions.get(self.key)?.default)
@@ -418,6 +474,14 @@ impl Condition {
     /// Its key in the definition.
     pub fn key(&self) -> ConditionKey {
         self.key
+    }
+
+    /// Its key, for an operation that is to be added to `graph`: an error where that is of another hierarchy.
+    pub fn key_in(&self, graph: &Graph) -> Result<ConditionKey> {
+        if !self.belongs_to(graph) {
+            bail!(WrongGraph, "the condition belongs to another graph; make one with graph.condition()");
+        }
+        Ok(self.key)
     }
 }
 

@@ -83,6 +83,11 @@ impl CudaExecutable {
         }
     }
 
+    /// The driver's handle.
+    pub(super) fn raw(&self) -> CUgraphExec {
+        self.raw
+    }
+
     /// ([`cuGraphLaunch`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     ///
     /// # Safety

@@ -5,11 +5,12 @@
 //! the later parts of the program are enqueued later.
 
 use super::lower::Unit;
-use super::resources::Resources;
+use super::resources::{Held, Resources};
 use crate::stream::Stream;
 use gridloom_core::graph::{ConditionKey, NodeKey};
 use gridloom_core::op::{ConditionalForm, ConditionalOp, Test};
 use gridloom_core::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A program whose graphs are compiled.
@@ -20,7 +21,8 @@ pub(super) struct Compiled {
 
 #[derive(Debug)]
 pub(super) enum CompiledPart {
-    Graph(Unit),
+    /// A unit, by its number.
+    Graph(usize),
     Hosted(HostedConditional),
 }
 
@@ -28,18 +30,27 @@ pub(super) enum CompiledPart {
 #[derive(Debug)]
 pub(super) struct HostedConditional {
     pub(super) node: NodeKey,
-    pub(super) form: ConditionalForm,
-    pub(super) test: HostedTest,
-    pub(super) test_first: bool,
-    pub(super) limit: u64,
+    /// The node's name, for errors.
+    label: String,
+    form: ConditionalForm,
+    test_first: bool,
+    /// An update may change it.
+    test: Mutex<HostedTest>,
     pub(super) bodies: Vec<Compiled>,
     /// Passes of the latest execution.
     pub(super) passes: AtomicU64,
 }
 
+/// What decides, and how often at most.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HostedTest {
+    source: TestSource,
+    limit: u64,
+}
+
 /// What the host looks at to decide.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum HostedTest {
+enum TestSource {
     /// A condition that kernels store.
     Condition(ConditionKey),
     /// A 32-bit integer at this address.
@@ -48,28 +59,42 @@ pub(super) enum HostedTest {
     Count,
 }
 
+impl HostedTest {
+    pub(super) fn new(resources: &Resources, held: &Held, node: NodeKey, op: &ConditionalOp) -> Result<Self> {
+        let limit = op.limit.unwrap_or(u64::MAX);
+        Ok(match &op.test {
+            Test::Condition(condition) => Self { source: TestSource::Condition(*condition), limit },
+            Test::Value(region) => {
+                let address = resources.locate(held, node, region)?.address;
+                Self { source: TestSource::Value(address), limit }
+            }
+            Test::Count(count) => Self { source: TestSource::Count, limit: limit.min(*count) },
+        })
+    }
+}
+
 impl HostedConditional {
     pub(super) fn new(
-        resources: &Resources,
         node: NodeKey,
+        label: String,
         op: &ConditionalOp,
+        test: HostedTest,
         bodies: Vec<Compiled>,
-    ) -> Result<Self> {
-        let limit = op.limit.unwrap_or(u64::MAX);
-        let (test, limit) = match &op.test {
-            Test::Condition(condition) => (HostedTest::Condition(*condition), limit),
-            Test::Value(region) => (HostedTest::Value(resources.locate(region)?.address), limit),
-            Test::Count(count) => (HostedTest::Count, limit.min(*count)),
-        };
-        Ok(Self {
+    ) -> Self {
+        Self {
             node,
+            label,
             form: op.form,
-            test,
             test_first: op.test_first,
-            limit,
+            test: Mutex::new(test),
             bodies,
             passes: AtomicU64::new(0),
-        })
+        }
+    }
+
+    /// Decides by another test from now on, and returns the old one. Nothing may be running.
+    pub(super) fn set_test(&self, test: HostedTest) -> HostedTest {
+        std::mem::replace(&mut *self.test.lock(), test)
     }
 }
 
@@ -88,19 +113,6 @@ impl Compiled {
         })
     }
 
-    /// Calls `visit` with every compiled graph.
-    pub(super) fn for_each_unit(&self, visit: &mut impl FnMut(&Unit) -> Result<()>) -> Result<()> {
-        for part in &self.parts {
-            match part {
-                CompiledPart::Graph(unit) => visit(unit)?,
-                CompiledPart::Hosted(hosted) => {
-                    hosted.bodies.iter().try_for_each(|body| body.for_each_unit(visit))?;
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Sets the passes of every conditional back to 0: one that is not reached makes none.
     pub(super) fn reset_passes(&self) {
         for part in &self.parts {
@@ -115,6 +127,7 @@ impl Compiled {
 /// Drives programs on one stream.
 pub(super) struct Drive<'a> {
     pub(super) resources: &'a Resources,
+    pub(super) units: &'a [Unit],
     pub(super) stream: &'a Stream,
 }
 
@@ -124,21 +137,25 @@ impl Drive<'_> {
     pub(super) fn run(&self, program: &Compiled) -> Result<()> {
         for part in &program.parts {
             match part {
-                // SAFETY: promised by the caller.
-                CompiledPart::Graph(unit) => unsafe { unit.executable.launch(self.stream.raw()) }?,
-                CompiledPart::Hosted(hosted) => self
-                    .decide(hosted)
-                    .map_err(|error| error.at_node(self.resources.definition.label(hosted.node)))?,
+                CompiledPart::Graph(unit) => {
+                    let unit = &self.units[*unit];
+                    // SAFETY: promised by the caller.
+                    unsafe { unit.executable.launch(self.stream.raw()) }?;
+                }
+                CompiledPart::Hosted(hosted) => {
+                    self.decide(hosted).map_err(|error| error.at_node(hosted.label.clone()))?;
+                }
             }
         }
         Ok(())
     }
 
     fn decide(&self, hosted: &HostedConditional) -> Result<()> {
+        let test = *hosted.test.lock();
         if hosted.form == ConditionalForm::While {
-            return self.repeat(hosted);
+            return self.repeat(hosted, test);
         }
-        let value = self.value(hosted)?;
+        let value = self.value(test.source)?;
         let body = match hosted.form {
             ConditionalForm::If => (value != 0).then_some(0),
             ConditionalForm::IfElse => Some(usize::from(value == 0)),
@@ -156,13 +173,13 @@ impl Drive<'_> {
         }
     }
 
-    fn repeat(&self, hosted: &HostedConditional) -> Result<()> {
+    fn repeat(&self, hosted: &HostedConditional, test: HostedTest) -> Result<()> {
         let Some(body) = hosted.bodies.first() else { return Ok(()) };
         let mut passes = 0;
         hosted.passes.store(0, Ordering::Relaxed);
-        while passes < hosted.limit {
+        while passes < test.limit {
             let untested = passes == 0 && !hosted.test_first;
-            if !untested && self.value(hosted)? == 0 {
+            if !untested && self.value(test.source)? == 0 {
                 break;
             }
             self.run(body)?;
@@ -173,7 +190,7 @@ impl Drive<'_> {
     }
 
     /// What the conditional tests, after everything enqueued so far has run.
-    fn value(&self, hosted: &HostedConditional) -> Result<u32> {
+    fn value(&self, source: TestSource) -> Result<u32> {
         let cells = || {
             self.resources.cells.as_ref().ok_or_else(|| {
                 Error::new(
@@ -182,14 +199,14 @@ impl Drive<'_> {
                 )
             })
         };
-        match hosted.test {
-            HostedTest::Count => Ok(1),
-            HostedTest::Condition(condition) => {
+        match source {
+            TestSource::Count => Ok(1),
+            TestSource::Condition(condition) => {
                 let cells = cells()?;
                 self.stream.wait_for_device()?;
                 Ok(cells.value(condition))
             }
-            HostedTest::Value(address) => {
+            TestSource::Value(address) => {
                 let cells = cells()?;
                 let driver = self.resources.shared.context.driver();
                 // SAFETY: both are words that the resources or the definition keep; the context is current.

@@ -1,25 +1,24 @@
 //! One list of steps becomes one `CUgraph` and its executable.
 
-use super::builtin::{self, Decide, LoopStep, Packed};
+use super::builtin::{self, Packed};
 use super::handles::{CudaExecutable, CudaGraph, InstantiateFailure};
 use super::modes::{Capabilities, Modes};
+use super::parameters::{Decider, Parameters};
 use super::plan::{Dependencies, Step, Work};
-use super::resources::{Resources, is_counted};
+use super::resources::{Held, Resources};
 use crate::driver::{Driver, DriverResult};
-use crate::event::Event;
-use crate::failure::HostCall;
 use crate::kernel::{Kernel, Launch};
 use crate::sys::*;
-use crate::transfer;
 use crate::version::CudaVersion;
-use gridloom_core::graph::{ConditionKey, EdgeKind, NodeKey};
+use gridloom_core::graph::{ConditionKey, Definition, EdgeKind, NodeKey};
 use gridloom_core::launch::LaunchConfig;
-use gridloom_core::op::{ConditionalForm, ConditionalOp, KernelOp, Operation, PointerValue, Test};
+use gridloom_core::op::{
+    ConditionalForm, ConditionalOp, KernelOp, Operation, ParamLayout, PointerValue, Test,
+};
 use gridloom_core::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::ptr;
-use std::sync::Arc;
 
 /// The first driver whose edges carry data.
 const PROGRAMMATIC_EDGES_SINCE: CudaVersion = CudaVersion::new(12, 3);
@@ -30,27 +29,61 @@ pub(super) struct Unit {
     pub(super) executable: CudaExecutable,
     /// Kept because nodes of the executable are named by nodes of the graph.
     _graph: CudaGraph,
+    /// The handles of the conditions that kernels of this graph set.
+    pub(super) handles: HashMap<ConditionKey, CUgraphConditionalHandle>,
 }
 
-/// How a unit is compiled.
+/// Where a node of the definition is among the driver's.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LowerOptions<'a> {
+pub(super) struct NodePlace {
+    /// Which unit of the executable.
+    pub(super) unit: usize,
+    pub(super) node: CUgraphNode,
+    /// For conditionals that a kernel of Gridloom's decides.
+    pub(super) decider: Option<DeciderPlace>,
+}
+
+/// The nodes of the kernels that decide a conditional.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DeciderPlace {
+    pub(super) handle: CUgraphConditionalHandle,
+    pub(super) before: CUgraphNode,
+    /// At the end of the body of a loop.
+    pub(super) next: Option<CUgraphNode>,
+}
+
+/// Where every node is that has a place.
+pub(super) type Places = HashMap<NodeKey, NodePlace>;
+
+/// What is lowered, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Lowering<'a> {
+    pub(super) definition: &'a Definition,
+    pub(super) resources: &'a Resources,
     pub(super) modes: &'a Modes,
     pub(super) capabilities: Capabilities,
     pub(super) node_priority: bool,
 }
 
-/// Builds and compiles the graph of these steps.
-pub(super) fn lower(resources: &mut Resources, options: LowerOptions<'_>, steps: &[Step]) -> Result<Unit> {
-    let context = Arc::clone(&resources.shared.context);
+/// Builds and compiles the graph of these steps, as unit number `unit`.
+pub(super) fn lower(
+    lowering: Lowering<'_>,
+    held: &mut Held,
+    places: &mut Places,
+    unit: usize,
+    steps: &[Step],
+) -> Result<Unit> {
+    let context = &lowering.resources.shared.context;
     let _entered = context.enter()?;
-    let graph = CudaGraph::new(&context)?;
+    let graph = CudaGraph::new(context)?;
     let mut builder = Builder {
-        driver: Arc::clone(context.driver()),
+        driver: context.driver(),
         ctx: context.raw(),
         root: graph.raw(),
-        resources,
-        options,
+        lowering,
+        held,
+        places,
+        unit,
         handles: HashMap::new(),
         tested: HashSet::new(),
         origins: HashMap::new(),
@@ -58,12 +91,13 @@ pub(super) fn lower(resources: &mut Resources, options: LowerOptions<'_>, steps:
     builder.add_steps(graph.raw(), steps)?;
     builder.use_up_handles()?;
     let mut flags = CUgraphInstantiate_flags(0);
-    if options.node_priority {
+    if lowering.node_priority {
         flags.0 |= CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.0;
     }
-    let made = CudaExecutable::new(&context, &graph, flags);
+    let made = CudaExecutable::new(context, &graph, flags);
     let executable = made.map_err(|failure| builder.explain(failure))?;
-    Ok(Unit { executable, _graph: graph })
+    let handles = builder.handles;
+    Ok(Unit { executable, _graph: graph, handles })
 }
 
 /// The node of one graph at the end of which each of its steps has ended.
@@ -120,15 +154,18 @@ fn edge_data(kind: EdgeKind) -> CUgraphEdgeData {
 }
 
 struct Builder<'a> {
-    driver: Arc<Driver>,
+    driver: &'a Driver,
     ctx: CUcontext,
     /// The outermost graph; handles of conditions belong to it, also when they are tested further in.
     root: CUgraph,
-    resources: &'a mut Resources,
-    options: LowerOptions<'a>,
+    lowering: Lowering<'a>,
+    held: &'a mut Held,
+    places: &'a mut Places,
+    unit: usize,
     handles: HashMap<ConditionKey, CUgraphConditionalHandle>,
     /// The conditions that a conditional of this unit tests.
     tested: HashSet<ConditionKey>,
+    /// What each of the driver's nodes comes from, for errors.
     origins: HashMap<CUgraphNode, NodeKey>,
 }
 
@@ -141,7 +178,7 @@ impl Builder<'_> {
             let edges = Edges::of(&step.after, &nodes, programmatic);
             let node = self
                 .add_step(graph, edges, step)
-                .map_err(|error| error.at_node(self.resources.definition.label(step.origin)))?;
+                .map_err(|error| error.at_node(self.lowering.definition.label(step.origin)))?;
             self.origins.insert(node, step.origin);
             nodes.push(node);
         }
@@ -149,78 +186,47 @@ impl Builder<'_> {
     }
 
     fn add_step(&mut self, graph: CUgraph, edges: Edges, step: &Step) -> Result<CUgraphNode> {
-        let definition = Arc::clone(&self.resources.definition);
-        let operation = definition.node(step.origin).operation();
-        match (&step.work, operation) {
+        let operation = self.lowering.definition.node(step.origin).operation();
+        let node = match (&step.work, operation) {
             (Work::Native(bodies), Operation::Conditional(conditional)) => {
-                self.add_conditional(graph, edges, step.origin, conditional, bodies)
+                return self.add_conditional(graph, edges, step.origin, conditional, bodies);
             }
-            (Work::Node, Operation::Kernel(op)) => self.add_user_kernel(graph, edges, op),
-            (Work::Node, Operation::Memset(op)) => {
-                let location = self.resources.locate(&op.dst)?;
-                let parameters = transfer::fill_parameters(op, location.address);
-                // SAFETY: graph and dependencies are alive; the core has checked that the destination holds the fill.
-                Ok(make(|node| unsafe {
-                    self.driver.cu_graph_add_memset_node(
-                        node,
-                        graph,
-                        edges.as_ptr(),
-                        edges.len(),
-                        &parameters,
-                        self.ctx,
-                    )
-                })?)
+            (Work::Node, Operation::Kernel(op)) => self.add_user_kernel(graph, edges, step.origin, op)?,
+            (Work::Node, operation) => {
+                let parameters = self.lowering.parameters(self.held, step.origin, operation)?;
+                self.add_other(graph, &edges, &parameters)?
             }
-            (Work::Node, Operation::Memcpy(op)) => {
-                let dst = self.resources.locate(&op.dst.region)?;
-                let src = self.resources.locate(&op.src.region)?;
-                let parameters = transfer::copy_parameters(op, dst, src);
-                // SAFETY: as above, for both sides of the copy.
-                Ok(make(|node| unsafe {
-                    self.driver.cu_graph_add_memcpy_node(
-                        node,
-                        graph,
-                        edges.as_ptr(),
-                        edges.len(),
-                        &parameters,
-                        self.ctx,
-                    )
-                })?)
+            // Joins: alloc, free and child nodes have no step of their own.
+            _ => return self.add_empty(graph, &edges),
+        };
+        self.places.insert(step.origin, NodePlace { unit: self.unit, node, decider: None });
+        Ok(node)
+    }
+
+    fn add_other(&self, graph: CUgraph, edges: &Edges, parameters: &Parameters) -> Result<CUgraphNode> {
+        let (before, count) = (edges.as_ptr(), edges.len());
+        // SAFETY: graph and dependencies are alive; what the parameters refer to is kept by the executable.
+        let node = make(|node| unsafe {
+            match parameters {
+                Parameters::Fill(fill) => {
+                    self.driver.cu_graph_add_memset_node(node, graph, before, count, fill, self.ctx)
+                }
+                Parameters::Copy(copy) => {
+                    self.driver.cu_graph_add_memcpy_node(node, graph, before, count, copy, self.ctx)
+                }
+                Parameters::Call(call) => {
+                    self.driver.cu_graph_add_host_node(node, graph, before, count, call)
+                }
+                Parameters::Record(event) => {
+                    self.driver.cu_graph_add_event_record_node(node, graph, before, count, *event)
+                }
+                Parameters::Wait(event) => {
+                    self.driver.cu_graph_add_event_wait_node(node, graph, before, count, *event)
+                }
+                Parameters::Nothing => self.driver.cu_graph_add_empty_node(node, graph, before, count),
             }
-            (Work::Node, Operation::Callback(callback)) => {
-                let failures = Arc::clone(&self.resources.failures);
-                let label = definition.label(step.origin);
-                let call = Arc::new(HostCall::new(callback.clone(), failures, Some(label)));
-                let parameters = CUDA_HOST_NODE_PARAMS_v1 { fn_: Some(HostCall::run), userData: call.data() };
-                self.resources.host_calls.push(call);
-                // SAFETY: the function gets the data it asks for, which the resources keep.
-                Ok(make(|node| unsafe {
-                    self.driver.cu_graph_add_host_node(node, graph, edges.as_ptr(), edges.len(), &parameters)
-                })?)
-            }
-            (Work::Node, Operation::EventRecord(event)) => {
-                let event = Event::from_backend(&**event)?.raw();
-                // SAFETY: the event is alive, and the definition keeps it.
-                Ok(make(|node| unsafe {
-                    self.driver.cu_graph_add_event_record_node(
-                        node,
-                        graph,
-                        edges.as_ptr(),
-                        edges.len(),
-                        event,
-                    )
-                })?)
-            }
-            (Work::Node, Operation::EventWait(event)) => {
-                let event = Event::from_backend(&**event)?.raw();
-                // SAFETY: as above.
-                Ok(make(|node| unsafe {
-                    self.driver.cu_graph_add_event_wait_node(node, graph, edges.as_ptr(), edges.len(), event)
-                })?)
-            }
-            // Joins, and nothing else: alloc, free and child nodes have no step of their own.
-            _ => self.add_empty(graph, &edges),
-        }
+        })?;
+        Ok(node)
     }
 
     fn add_empty(&self, graph: CUgraph, edges: &Edges) -> Result<CUgraphNode> {
@@ -230,49 +236,24 @@ impl Builder<'_> {
         })?)
     }
 
-    fn add_user_kernel(&mut self, graph: CUgraph, edges: Edges, op: &KernelOp) -> Result<CUgraphNode> {
-        let kernel = Kernel::from_backend(&*op.kernel)?;
-        if op.args.pointers.is_empty() {
-            return self.add_kernel(graph, edges, kernel, &op.config, &op.args.layout, &op.args.bytes);
-        }
-        let stores = self.stores_conditions(op);
-        let mut bytes = op.args.bytes.clone();
-        for pointer in &op.args.pointers {
-            let value = match &pointer.value {
-                PointerValue::Region(region) => self.resources.locate(region)?.address,
-                PointerValue::Condition(condition) if stores => {
-                    self.resources.cell_handle(*condition).ok_or_else(|| {
-                        Error::new(
-                            ErrorKind::InvalidState,
-                            "a condition of this kernel has no place in memory",
-                        )
-                    })?
+    fn add_user_kernel(
+        &mut self,
+        graph: CUgraph,
+        edges: Edges,
+        origin: NodeKey,
+        op: &KernelOp,
+    ) -> Result<CUgraphNode> {
+        // The handles are made first: the arguments borrow from what is held.
+        let stores = self.lowering.stores_conditions(op);
+        if !stores {
+            for pointer in &op.args.pointers {
+                if let PointerValue::Condition(condition) = pointer.value {
+                    self.handle(condition)?;
                 }
-                PointerValue::Condition(condition) => self.handle(*condition)?,
-            };
-            if let Some(place) = op.args.layout.get(pointer.index as usize) {
-                let start = place.offset as usize;
-                bytes[start..start + 8].copy_from_slice(&value.to_ne_bytes());
             }
         }
-        if stores {
-            let stored = self.resources.stored_kernel(kernel)?;
-            self.add_kernel(graph, edges, &stored, &op.config, &op.args.layout, &bytes)
-        } else {
-            self.add_kernel(graph, edges, kernel, &op.config, &op.args.layout, &bytes)
-        }
-    }
-
-    /// Whether a kernel stores its conditions in memory: when the host tests one of them, or the driver knows none.
-    fn stores_conditions(&self, op: &KernelOp) -> bool {
-        let mut conditions = op.args.pointers.iter().filter_map(|pointer| match &pointer.value {
-            PointerValue::Condition(condition) => Some(*condition),
-            PointerValue::Region(_) => None,
-        });
-        conditions.any(|condition| match self.resources.condition(condition).tested_by {
-            Some(node) => self.options.modes.is_hosted(node),
-            None => !self.options.capabilities.any(),
-        })
+        let arguments = self.lowering.kernel_arguments(self.held, origin, op, &self.handles)?;
+        self.add_kernel(graph, edges, arguments.kernel()?, &op.config, &op.args.layout, &arguments.bytes)
     }
 
     /// ([`cuGraphAddKernelNode`, `cuGraphAddNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
@@ -282,7 +263,7 @@ impl Builder<'_> {
         edges: Edges,
         kernel: &Kernel,
         config: &LaunchConfig,
-        layout: &[gridloom_core::op::ParamLayout],
+        layout: &[ParamLayout],
         bytes: &[u8],
     ) -> Result<CUgraphNode> {
         let mut launch = Launch::with_bytes(kernel, config, layout, bytes)?;
@@ -340,7 +321,7 @@ impl Builder<'_> {
         if let Some(&handle) = self.handles.get(&condition) {
             return Ok(handle);
         }
-        let handle = self.new_handle(self.resources.condition(condition).start)?;
+        let handle = self.new_handle(self.lowering.resources.condition(condition).start)?;
         self.handles.insert(condition, handle);
         Ok(handle)
     }
@@ -376,65 +357,35 @@ impl Builder<'_> {
             }
             Test::Value(_) | Test::Count(_) => self.new_handle(0)?,
         };
-        let decider = self.decider(origin, op, handle)?;
-        let edges = match &decider {
-            None => edges,
-            Some(decider) => {
-                let (kernel, arguments) = match decider {
-                    Decider::Loop { first, .. } => {
-                        (self.resources.builtins.loop_begin(&self.resources.shared)?, first.pack())
-                    }
-                    Decider::Choice(arguments) => {
-                        let kernel = self.resources.builtins.choose(&self.resources.shared)?;
-                        let &(value, state, cases) = arguments;
-                        (kernel, builtin::pack_choice(handle, value, state, cases))
-                    }
-                };
-                let before = self.add_builtin(graph, edges, kernel, &arguments)?;
-                Edges::full([before])
-            }
-        };
+        let resources = self.lowering.resources;
+        let decider = self.lowering.decider(self.held, origin, op, handle)?;
+        let mut edges = edges;
+        let mut place = None;
+        if let Some(decider) = &decider {
+            let kernel = match decider {
+                Decider::Loop { .. } => resources.builtins.loop_begin(&resources.shared)?,
+                Decider::Choice(_) => resources.builtins.choose(&resources.shared)?,
+            };
+            let before = self.add_builtin(graph, edges, kernel, &decider.before())?;
+            self.origins.insert(before, origin);
+            edges = Edges::full([before]);
+            place = Some(DeciderPlace { handle, before, next: None });
+        }
         let (node, graphs) = self.add_conditional_node(graph, &edges, handle, op.form, bodies.len())?;
         for (&body, steps) in graphs.iter().zip(bodies) {
             let nodes = self.add_steps(body, steps)?;
-            if let Some(Decider::Loop { next, .. }) = &decider {
+            if let Some(next) = decider.as_ref().and_then(Decider::next) {
                 let last = Edges::full(last_nodes(steps, &nodes));
-                let kernel = self.resources.builtins.loop_next(&self.resources.shared)?;
-                self.add_builtin(body, last, kernel, &next.pack())?;
-            }
-        }
-        Ok(node)
-    }
-
-    /// What kernel of Gridloom's decides a conditional, if one does.
-    fn decider(&self, origin: NodeKey, op: &ConditionalOp, handle: u64) -> Result<Option<Decider>> {
-        if !is_counted(op) {
-            return Ok(None);
-        }
-        let state = self.resources.counter(origin).ok_or_else(|| {
-            Error::new(ErrorKind::InvalidState, "a conditional that is counted has no counter")
-        })?;
-        let limit = op.limit.unwrap_or(u64::MAX);
-        let (value, limit) = match &op.test {
-            Test::Value(region) => (self.resources.locate(region)?.address, limit),
-            Test::Count(count) => (0, limit.min(*count)),
-            Test::Condition(_) => (0, limit),
-        };
-        Ok(Some(match op.form {
-            ConditionalForm::While => {
-                let by_user = matches!(op.test, Test::Condition(_));
-                let step = |decide| LoopStep { handle, value, state, limit, decide };
-                let usual = if by_user { Decide::ByUser } else { Decide::ByValue };
-                // A counter says itself whether there is a first pass.
-                let first_free = !op.test_first && !matches!(op.test, Test::Count(_));
-                Decider::Loop {
-                    first: step(if first_free { Decide::FirstPass } else { usual }),
-                    next: step(usual),
+                let kernel = resources.builtins.loop_next(&resources.shared)?;
+                let added = self.add_builtin(body, last, kernel, &next)?;
+                self.origins.insert(added, origin);
+                if let Some(place) = &mut place {
+                    place.next = Some(added);
                 }
             }
-            ConditionalForm::If | ConditionalForm::IfElse => Decider::Choice((value, state, 0)),
-            ConditionalForm::Switch => Decider::Choice((value, state, op.bodies.len() as u32)),
-        }))
+        }
+        self.places.insert(origin, NodePlace { unit: self.unit, node, decider: place });
+        Ok(node)
     }
 
     /// Adds the conditional node itself, and returns the graphs of its bodies.
@@ -502,19 +453,10 @@ impl Builder<'_> {
         };
         let error = Error::from(failure.error).context(why);
         match failure.node.and_then(|node| self.origins.get(&node)) {
-            Some(&origin) => error.at_node(self.resources.definition.label(origin)),
+            Some(&origin) => error.at_node(self.lowering.definition.label(origin)),
             None => error,
         }
     }
-}
-
-enum Decider {
-    Loop {
-        first: LoopStep,
-        next: LoopStep,
-    },
-    /// Address of the value, address of the note whether a body ran, cases.
-    Choice((u64, u64, u32)),
 }
 
 /// The nodes of the steps that no other step waits for.

@@ -4,8 +4,9 @@
 //! 2. [`plan`] flattens embedded children and cuts the graph where the host drives: a program of graphs and hosted conditionals.
 //!    Neither step calls the driver.
 //! 3. [`resources`] gives addresses to what only the graph has: memory of alloc nodes, copied host bytes, pass counters, conditions.
-//! 4. [`lower`] turns each graph of the program into one `CUgraph` and one `CUgraphExec`.
-//! 5. [`executable`] launches the program; [`hosted`] drives the conditionals that the host decides.
+//! 4. [`lower`] turns each graph of the program into one `CUgraph` and one `CUgraphExec`, with the [`parameters`] of its nodes.
+//! 5. [`executable`] launches the program; [`hosted`] drives the conditionals that the host decides; [`update`] changes nodes in
+//!    place where the driver can, and compiles anew where it cannot.
 //!
 //! # Memory of alloc nodes
 //!
@@ -20,10 +21,12 @@ mod handles;
 mod hosted;
 mod lower;
 mod modes;
+mod parameters;
 mod plan;
 mod resources;
 #[cfg(test)]
 mod testing;
+mod update;
 
 use crate::device::Shared;
 use executable::Executable;

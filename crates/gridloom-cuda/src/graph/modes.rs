@@ -7,7 +7,7 @@ use gridloom_core::executable::{ConditionalMode, ConditionalReport};
 use gridloom_core::graph::{ConditionKey, Definition, GraphKey, NodeKey};
 use gridloom_core::op::{ConditionalForm, ConditionalOp, Operation, PointerValue, Test};
 use gridloom_core::{Error, ErrorKind, Result};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The first driver with conditional nodes that can be relied on.
 const IF_AND_WHILE_SINCE: CudaVersion = CudaVersion::new(12, 4);
@@ -62,6 +62,7 @@ impl Modes {
     /// Decides, and makes the program that follows from it.
     pub(super) fn decide(
         definition: &Definition,
+        disabled: &HashSet<NodeKey>,
         mode: ConditionalMode,
         capabilities: Capabilities,
     ) -> Result<(Self, Program)> {
@@ -70,7 +71,7 @@ impl Modes {
         loop {
             // Each round can only add; it ends when a round adds nothing.
             while decision.add_where_bodies_demand(&mut modes) {}
-            let program = Program::new(definition, &modes);
+            let program = Program::new(definition, &modes, disabled);
             if !decision.add_where_conditions_demand(&mut modes, &program) {
                 if mode == ConditionalMode::Native
                     && let Some((&node, reason)) = modes.hosted.iter().min_by_key(|(node, _)| **node)

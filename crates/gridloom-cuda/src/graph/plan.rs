@@ -4,7 +4,7 @@ use super::modes::Modes;
 use gridloom_core::graph::{Definition, EdgeKind, GraphKey, NodeKey};
 use gridloom_core::op::Operation;
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What a step waits for: earlier steps of the same list.
 pub(super) type Dependencies = SmallVec<[(usize, EdgeKind); 2]>;
@@ -45,13 +45,9 @@ pub(super) enum Part {
 }
 
 impl Program {
-    /// The program of a whole definition.
-    pub(super) fn new(definition: &Definition, modes: &Modes) -> Self {
-        Self::of(definition, modes, definition.root())
-    }
-
-    fn of(definition: &Definition, modes: &Modes, graph: GraphKey) -> Self {
-        Self { parts: split(flatten(definition, modes, graph)) }
+    /// The program of a whole definition. Disabled nodes keep their place in the order and do nothing.
+    pub(super) fn new(definition: &Definition, modes: &Modes, disabled: &HashSet<NodeKey>) -> Self {
+        Source { definition, modes, disabled }.program(definition.root())
     }
 
     /// Which `CUgraph` each step is in, by a number; conditionals that the host drives are in none.
@@ -106,16 +102,29 @@ fn for_each<'a>(steps: &'a [Step], visit: &mut impl FnMut(&'a Step)) {
     }
 }
 
-/// The steps of one graph with its children dissolved into it, in an order in which each comes after what it waits for.
-fn flatten(definition: &Definition, modes: &Modes, graph: GraphKey) -> Vec<Step> {
-    let mut flattening = Flattening { definition, modes, steps: Vec::new(), ends: HashMap::new() };
-    flattening.add_graph(graph, &Dependencies::new());
-    flattening.steps
+/// What programs are made from.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    definition: &'a Definition,
+    modes: &'a Modes,
+    disabled: &'a HashSet<NodeKey>,
+}
+
+impl Source<'_> {
+    fn program(self, graph: GraphKey) -> Program {
+        Program { parts: split(self.flatten(graph)) }
+    }
+
+    /// The steps of one graph with its children dissolved into it, each after what it waits for.
+    fn flatten(self, graph: GraphKey) -> Vec<Step> {
+        let mut flattening = Flattening { source: self, steps: Vec::new(), ends: HashMap::new() };
+        flattening.add_graph(graph, &Dependencies::new());
+        flattening.steps
+    }
 }
 
 struct Flattening<'a> {
-    definition: &'a Definition,
-    modes: &'a Modes,
+    source: Source<'a>,
     steps: Vec<Step>,
     /// The steps at whose end a node has ended. Nodes that do nothing have no step of their own.
     ends: HashMap<NodeKey, Dependencies>,
@@ -126,9 +135,9 @@ impl Flattening<'_> {
     fn add_graph(&mut self, graph: GraphKey, entry: &Dependencies) -> Dependencies {
         let mut last = Dependencies::new();
         let mut any = false;
-        for key in self.definition.topological(graph) {
+        for key in self.source.definition.topological(graph) {
             any = true;
-            let node = self.definition.node(key);
+            let node = self.source.definition.node(key);
             let after = if node.predecessors().is_empty() { entry.clone() } else { self.ends_before(key) };
             let ends = self.add_node(key, after);
             if node.successors().is_empty() {
@@ -143,9 +152,10 @@ impl Flattening<'_> {
 
     fn ends_before(&self, key: NodeKey) -> Dependencies {
         let mut after = Dependencies::new();
-        for edge in self.definition.node(key).predecessors() {
+        for edge in self.source.definition.node(key).predecessors() {
             // Only a kernel's own step can release a successor early.
-            let of_kernel = matches!(self.definition.node(edge.node).operation(), Operation::Kernel(_));
+            let of_kernel =
+                matches!(self.source.definition.node(edge.node).operation(), Operation::Kernel(_));
             let kind = if of_kernel { edge.kind } else { EdgeKind::Full };
             for &(step, _) in &self.ends[&edge.node] {
                 depend(&mut after, step, kind);
@@ -155,30 +165,31 @@ impl Flattening<'_> {
     }
 
     fn add_node(&mut self, key: NodeKey, after: Dependencies) -> Dependencies {
-        let node = self.definition.node(key);
+        let node = self.source.definition.node(key);
         let fan_out = node.successors().len();
         match node.operation() {
             Operation::Empty | Operation::Alloc(_) | Operation::Free(_) => self.meet(key, after, fan_out),
             Operation::Child(graph) => {
                 let first = self
+                    .source
                     .definition
                     .nodes(*graph)
-                    .filter(|&inner| self.definition.node(inner).predecessors().is_empty())
+                    .filter(|&inner| self.source.definition.node(inner).predecessors().is_empty())
                     .count();
                 let entry = self.meet(key, after, first);
                 let last = self.add_graph(*graph, &entry);
                 self.meet(key, last, fan_out)
             }
             Operation::Conditional(conditional) => {
-                let bodies = &conditional.bodies;
-                let (definition, modes) = (self.definition, self.modes);
-                let work = if modes.is_hosted(key) {
-                    Work::Hosted(bodies.iter().map(|&body| Program::of(definition, modes, body)).collect())
+                let (source, bodies) = (self.source, &conditional.bodies);
+                let work = if source.modes.is_hosted(key) {
+                    Work::Hosted(bodies.iter().map(|&body| source.program(body)).collect())
                 } else {
-                    Work::Native(bodies.iter().map(|&body| flatten(definition, modes, body)).collect())
+                    Work::Native(bodies.iter().map(|&body| source.flatten(body)).collect())
                 };
                 self.push(key, work, after)
             }
+            _ if self.source.disabled.contains(&key) => self.meet(key, after, fan_out),
             _ => self.push(key, Work::Node, after),
         }
     }

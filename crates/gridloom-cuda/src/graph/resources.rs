@@ -8,7 +8,7 @@ use crate::failure::{Failures, HostCall};
 use crate::kernel::Kernel;
 use crate::memory::Memory;
 use crate::transfer::Location;
-use gridloom_core::backend::Allocation;
+use gridloom_core::backend::{self, Allocation};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::memory::{Base, MemoryKind, Region};
 use gridloom_core::op::{ConditionalForm, ConditionalOp, FreeTarget, Operation, Test};
@@ -19,12 +19,8 @@ use std::sync::Arc;
 /// Everything the driver's graphs refer to, kept as long as they are.
 pub(super) struct Resources {
     pub(super) shared: Arc<Shared>,
-    pub(super) definition: Arc<Definition>,
     pub(super) failures: Arc<Failures>,
-    pub(super) host_calls: Vec<Arc<HostCall>>,
     pub(super) builtins: Builtins,
-    /// Kernels that store their conditions, by the address of the kernel they stand for.
-    pub(super) stored_kernels: HashMap<usize, Arc<Kernel>>,
     /// The blocks that the addresses below point into.
     blocks: Vec<Arc<Memory>>,
     allocations: HashMap<NodeKey, (u64, MemoryKind)>,
@@ -32,7 +28,9 @@ pub(super) struct Resources {
     pub(super) outliving: HashMap<NodeKey, Arc<Memory>>,
     /// Copies of host bytes in device memory, by the address of the original.
     staged: HashMap<usize, u64>,
+    /// Where the passes of a conditional are counted.
     counters: HashMap<NodeKey, u64>,
+    allocated_bytes: u64,
     pub(super) cells: Option<Cells>,
     conditions: HashMap<ConditionKey, ConditionFacts>,
 }
@@ -98,17 +96,16 @@ impl Cells {
 impl Resources {
     pub(super) fn new(
         shared: &Arc<Shared>,
-        definition: &Arc<Definition>,
+        definition: &Definition,
         modes: &Modes,
         program: &Program,
+        failures: Arc<Failures>,
     ) -> Result<Self> {
         let mut resources = Self {
             shared: Arc::clone(shared),
-            definition: Arc::clone(definition),
-            failures: Arc::default(),
-            host_calls: Vec::new(),
+            failures,
             builtins: Builtins::default(),
-            stored_kernels: HashMap::new(),
+            allocated_bytes: 0,
             blocks: Vec::new(),
             allocations: HashMap::new(),
             outliving: HashMap::new(),
@@ -123,30 +120,29 @@ impl Resources {
             resources.conditions.insert(key, facts);
         }
         let needs = Needs::of(definition, program);
-        resources.place_allocations(&needs)?;
+        resources.place_allocations(definition, &needs)?;
         resources.place_device_data(&needs)?;
         resources.make_cells(modes, &needs)?;
         Ok(resources)
     }
 
-    fn place_allocations(&mut self, needs: &Needs) -> Result<()> {
-        let definition = Arc::clone(&self.definition);
+    fn place_allocations(&mut self, definition: &Definition, needs: &Needs) -> Result<()> {
         let at = |node: NodeKey| move |error: Error| error.at_node(definition.label(node));
         let mut blocks: HashMap<MemoryKind, (Layout, Vec<(NodeKey, u64)>)> = HashMap::new();
         for &node in &needs.allocs {
-            let Operation::Alloc(alloc) = self.definition.node(node).operation() else { continue };
-            self.shared.allocator.check_kind(alloc.kind).map_err(at.clone()(node))?;
+            let Operation::Alloc(alloc) = definition.node(node).operation() else { continue };
+            self.allocated_bytes += alloc.bytes();
+            self.shared.allocator.check_kind(alloc.kind).map_err(at(node))?;
             for &peer in &alloc.peers {
                 let peer = i32::try_from(peer).unwrap_or(i32::MAX);
                 let allowed = self.shared.allocator.allow_peer(peer);
-                allowed.map_err(Error::from).map_err(at.clone()(node))?;
+                allowed.map_err(Error::from).map_err(at(node))?;
             }
             if needs.freed.contains(&node) {
                 let (layout, nodes) = blocks.entry(alloc.kind).or_default();
                 nodes.push((node, layout.place(alloc.bytes())));
             } else {
-                let memory =
-                    self.shared.allocator.allocate(alloc.bytes(), alloc.kind).map_err(at.clone()(node))?;
+                let memory = self.shared.allocator.allocate(alloc.bytes(), alloc.kind).map_err(at(node))?;
                 self.allocations.insert(node, (memory.address(), alloc.kind));
                 self.outliving.insert(node, memory);
             }
@@ -207,16 +203,18 @@ impl Resources {
         Ok(())
     }
 
-    /// Where a region of the definition is.
-    pub(super) fn locate(&self, region: &Region) -> Result<Location> {
+    /// Where a region is that `node` uses.
+    pub(super) fn locate(&self, held: &Held, node: NodeKey, region: &Region) -> Result<Location> {
         let lost = || Error::new(ErrorKind::InvalidHandle, "uses memory that is not part of this graph");
         match &region.base {
-            Base::AllocNode(node) => {
-                let &(address, kind) = self.allocations.get(node).ok_or_else(lost)?;
+            Base::AllocNode(alloc) => {
+                let &(address, kind) = self.allocations.get(alloc).ok_or_else(lost)?;
                 Ok(Location::new(address + region.offset, kind))
             }
             Base::Bytes(bytes) => {
-                let address = self.staged.get(&(bytes.as_ptr() as usize)).ok_or_else(lost)?;
+                let key = bytes.as_ptr() as usize;
+                let address =
+                    held.staged(node, key).or_else(|| self.staged.get(&key).copied()).ok_or_else(lost)?;
                 Ok(Location::new(address + region.offset, MemoryKind::Device))
             }
             Base::Allocation(_) => Location::of(region).ok_or_else(lost),
@@ -239,31 +237,69 @@ impl Resources {
         self.cells.as_ref()?.handle(condition)
     }
 
-    /// The variant of a kernel that stores its conditions.
-    pub(super) fn stored_kernel(&mut self, kernel: &Kernel) -> Result<Arc<Kernel>> {
-        let key = std::ptr::from_ref(kernel) as usize;
-        if let Some(known) = self.stored_kernels.get(&key) {
-            return Ok(Arc::clone(known));
-        }
-        let stored = Arc::new(kernel.module().with_stored_conditions()?.find_kernel(kernel.c_name())?);
-        self.stored_kernels.insert(key, Arc::clone(&stored));
-        Ok(stored)
-    }
-
     /// Bytes for alloc nodes, and for everything else.
     pub(super) fn bytes(&self) -> (u64, u64) {
         let total: u64 = self.blocks.iter().chain(self.outliving.values()).map(|block| block.bytes()).sum();
-        let definition = &self.definition;
-        let allocations: u64 = self
-            .allocations
-            .keys()
-            .map(|&node| match definition.node(node).operation() {
-                Operation::Alloc(alloc) => alloc.bytes(),
-                _ => 0,
-            })
-            .sum();
         let cells = self.cells.as_ref().map_or(0, |cells| cells.memory.bytes());
-        (allocations, (total + cells).saturating_sub(allocations))
+        (self.allocated_bytes, (total + cells).saturating_sub(self.allocated_bytes))
+    }
+}
+
+/// What the nodes use, replaced node by node when an executable is updated.
+#[derive(Default)]
+pub(super) struct Held {
+    /// What each node does now. This is what keeps kernels, buffers, events and closures alive.
+    pub(super) operations: HashMap<NodeKey, Operation>,
+    pub(super) host_calls: HashMap<NodeKey, Arc<HostCall>>,
+    /// Kernels that store their conditions, by the address of the kernel they stand for, which is kept so that the address
+    /// stays its own.
+    stored_kernels: HashMap<usize, (Arc<dyn backend::Kernel>, Arc<Kernel>)>,
+    /// Bytes that came with an update: the address of the original, and the copy in device memory.
+    restaged: HashMap<NodeKey, (usize, Arc<Memory>)>,
+}
+
+impl Held {
+    /// Holds every operation of a definition.
+    pub(super) fn new(definition: &Definition) -> Self {
+        let mut held = Self::default();
+        let mut graphs = vec![definition.root()];
+        while let Some(graph) = graphs.pop() {
+            for node in definition.nodes(graph) {
+                graphs.extend(definition.bodies(node));
+                held.operations.insert(node, definition.node(node).operation().clone());
+            }
+        }
+        held
+    }
+
+    /// The variant of a kernel that stores its conditions.
+    pub(super) fn stored_kernel(&mut self, kernel: &Arc<dyn backend::Kernel>) -> Result<Arc<Kernel>> {
+        let key = Arc::as_ptr(kernel).cast::<()>() as usize;
+        if let Some((_, known)) = self.stored_kernels.get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let original = Kernel::from_backend(&**kernel)?;
+        let stored = Arc::new(original.module().with_stored_conditions()?.find_kernel(original.c_name())?);
+        self.stored_kernels.insert(key, (Arc::clone(kernel), Arc::clone(&stored)));
+        Ok(stored)
+    }
+
+    /// Copies bytes that came with an update of `node` to device memory. Returns the copy they replace.
+    pub(super) fn restage(
+        &mut self,
+        shared: &Shared,
+        node: NodeKey,
+        bytes: &[u8],
+    ) -> Result<Option<Arc<Memory>>> {
+        let memory = shared.allocator.allocate(bytes.len().max(1) as u64, MemoryKind::Device)?;
+        if !bytes.is_empty() {
+            shared.allocator.copy_now(memory.address(), bytes.as_ptr() as u64, bytes.len())?;
+        }
+        Ok(self.restaged.insert(node, (bytes.as_ptr() as usize, memory)).map(|(_, replaced)| replaced))
+    }
+
+    fn staged(&self, node: NodeKey, original: usize) -> Option<u64> {
+        self.restaged.get(&node).filter(|(key, _)| *key == original).map(|(_, memory)| memory.address())
     }
 }
 
