@@ -2,6 +2,7 @@
 //! on an NVIDIA GPU as a CUDA graph or on any CPU, with the same PTX kernels.
 
 pub mod buffer;
+pub mod callable;
 pub mod conditional;
 pub mod demo_kernels;
 pub mod device;
@@ -12,6 +13,7 @@ pub mod ops;
 pub mod prelude;
 
 pub use buffer::{Buffer, BufferSlice, Element, Memory};
+pub use callable::{Callable, CallableOptions, CallableStats};
 pub use device::{CpuOptions, Device, Engine};
 pub use gridloom_core::backend::{DeviceKind, EventOptions};
 pub use gridloom_core::error::DriverFailure;

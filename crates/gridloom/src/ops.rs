@@ -489,7 +489,7 @@ fn one_value(value: &impl Memory<i32>) -> Result<Region> {
 }
 
 /// The bits and size of a fill value.
-fn fill_value<V: Pod>(value: V) -> Result<(u32, u32)> {
+pub(crate) fn fill_value<V: Pod>(value: V) -> Result<(u32, u32)> {
     let bytes = bytemuck::bytes_of(&value);
     let mut bits = [0; 4];
     match bytes.len() {

@@ -1,6 +1,7 @@
 //! Everything that a program with graphs usually names: `use gridloom::prelude::*;`.
 
 pub use crate::buffer::{Buffer, BufferSlice, Element, Memory};
+pub use crate::callable::{Callable, Param, Scalar, Sequence, Shape, per_element, shape_of};
 pub use crate::conditional::{If, IfElse, Switch, While};
 pub use crate::device::{CpuOptions, Device, Engine};
 pub use crate::edit::Edit;

@@ -38,11 +38,19 @@ impl Executable {
 
     /// Replaces what several nodes do by operations of the same kinds, all or none.
     pub fn set_operations<'a>(&self, changes: impl IntoIterator<Item = (&'a Node, Operation)>) -> Result<()> {
+        let keyed = changes.into_iter().map(|(node, operation)| Ok((self.own_key(node)?, operation)));
+        self.set_operations_at(keyed.collect::<Result<Vec<_>>>()?)
+    }
+
+    /// Replaces what several nodes do, named by their keys in the definition, all or none.
+    pub fn set_operations_at(&self, changes: impl IntoIterator<Item = (NodeKey, Operation)>) -> Result<()> {
         let mut state = self.state.lock();
         let mut checked = Changes::new();
         let mut uses_alloc_nodes = false;
-        for (node, operation) in changes {
-            let key = self.own_key_in(node, &state.definition)?;
+        for (key, operation) in changes {
+            if state.definition.get_node(key).is_none() {
+                bail!(InvalidHandle, "there is no node {key:?} in this executable");
+            }
             self.check_change(&state.definition, key, &operation)?;
             operation.for_each_alloc_node(|_| uses_alloc_nodes = true);
             checked.push((key, operation));

@@ -160,6 +160,18 @@ impl Graph {
         }
     }
 
+    /// A graph with this definition, under the same keys. Editing it leaves the original as it is.
+    pub fn from_definition(device: &impl AsDevice, definition: Arc<Definition>) -> Self {
+        let key = definition.root();
+        Graph {
+            hierarchy: Arc::new(Hierarchy {
+                device: device.as_device().clone(),
+                definition: Mutex::new(definition),
+            }),
+            key,
+        }
+    }
+
     /// The device it is for.
     pub fn device(&self) -> &Arc<dyn backend::Device> {
         &self.hierarchy.device

@@ -1,0 +1,15 @@
+//! What PTX means on the CPU device, one behaviour a test.
+
+mod support;
+
+mod atomics;
+mod barriers;
+mod builtins;
+mod calls;
+mod control;
+mod faults;
+mod launches;
+mod lookup;
+mod memory;
+mod values;
+mod warp_operations;
