@@ -195,6 +195,17 @@ pub trait Executable: Send + Sync + Debug {
     fn report(&self) -> Report;
     /// Bytes held.
     fn memory(&self) -> MemoryUse;
+    /// Takes over the operations of these nodes from the definition, all or none. Launches in flight go on with the old ones, which stay
+    /// alive until they are done. The topology is as it was.
+    fn update(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()> {
+        let _ = (definition, changed);
+        Err(crate::Error::new(crate::ErrorKind::NotSupported, "this device cannot update executables"))
+    }
+    /// Lets a kernel, copy or fill run or skips it from the next launch on.
+    fn set_enabled(&self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
+        let _ = (definition, node, enabled);
+        Err(crate::Error::new(crate::ErrorKind::NotSupported, "this device cannot disable nodes"))
+    }
     /// For recognising one's own.
     fn as_any(&self) -> &dyn Any;
 }

@@ -136,6 +136,36 @@ impl Operation {
         }
     }
 
+    /// Whether both do the same with the same: the same kernel object, equal arguments, the very same closure.
+    pub fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Operation::Empty, Operation::Empty) => true,
+            (Operation::Kernel(a), Operation::Kernel(b)) => {
+                Arc::ptr_eq(a, b)
+                    || Arc::ptr_eq(&a.kernel, &b.kernel) && a.config == b.config && a.args == b.args
+            }
+            (Operation::Alloc(a), Operation::Alloc(b)) => a == b,
+            (Operation::Free(FreeTarget::AllocNode(a)), Operation::Free(FreeTarget::AllocNode(b))) => a == b,
+            (Operation::Free(FreeTarget::Outliving(a)), Operation::Free(FreeTarget::Outliving(b))) => {
+                Arc::ptr_eq(a, b)
+            }
+            (Operation::Memset(a), Operation::Memset(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Operation::Memcpy(a), Operation::Memcpy(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Operation::Child(a), Operation::Child(b)) => a == b,
+            (Operation::Callback(a), Operation::Callback(b)) => a.same(b),
+            (Operation::EventRecord(a), Operation::EventRecord(b))
+            | (Operation::EventWait(a), Operation::EventWait(b)) => Arc::ptr_eq(a, b),
+            (Operation::Conditional(a), Operation::Conditional(b)) => {
+                a.form == b.form
+                    && a.test == b.test
+                    && a.test_first == b.test_first
+                    && a.limit == b.limit
+                    && a.bodies == b.bodies
+            }
+            _ => false,
+        }
+    }
+
     /// Calls `visit` with every region of memory that the operation reads or writes.
     pub fn for_each_region<'a>(&'a self, mut visit: impl FnMut(&'a Region)) {
         match self {

@@ -1,1 +1,42 @@
 //! The CPU device of Gridloom: memory, streams, a PTX interpreter and a replay plan for graphs.
+//!
+//! # Design choices
+//!
+//! - **The core has checked.** Ranges, shapes, order and lifetimes are right when they arrive here. What is reported from here
+//!   is what only execution can know: memory that ran out, kernels that fault, callbacks that panic.
+//! - **Device memory is foreign memory.** It is reached by address only, never by reference; see [`memory`].
+//! - **Instantiation does the thinking.** A graph becomes flat lists of prepared operations. A replay takes no lock and makes
+//!   no allocation for a node, and a node without work is not there at all.
+//! - **Threads must pay.** Work starts on the thread that has it and is shared out when it proves long enough to be worth
+//!   waking somebody. Idle threads sleep.
+//! - **A failure is local.** A fault or panic fails one launch, with the node's name; stream and device go on.
+//!
+//! # Map
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`device`] | the device, its options, and what its parts share |
+//! | [`memory`], `transfer` | allocations, and what copies and fills them |
+//! | [`stream`], [`event`] | queues of work, and points in them |
+//! | [`module`], [`kernel`] | PTX read and placed in memory, and launches of its kernels |
+//! | [`interp`] | the reference interpreter of PTX |
+//! | `operation` | one operation, ready to run |
+//! | `pool` | the workers |
+//! | [`graph`] | executables: plan, memory and replay |
+
+pub mod device;
+pub mod event;
+pub mod graph;
+pub mod interp;
+pub mod kernel;
+pub mod memory;
+pub mod module;
+#[doc(hidden)]
+pub mod numeric;
+mod operation;
+mod pool;
+mod reaper;
+pub mod stream;
+mod transfer;
+
+pub use device::{CpuDevice, CpuOptions, ENGINE_VARIABLE, Engine, PrintSink};

@@ -139,6 +139,9 @@ impl Place<'_> {
                 "memory of an alloc node exists only inside its graph, not for work on a stream"
             );
         };
+        if !definition.nodes.owns(alloc) {
+            bail!(WrongGraph, "the memory belongs to an alloc node of another graph");
+        }
         let Some(node) = definition.get_node(alloc) else {
             bail!(InvalidHandle, "the alloc node of this buffer was deleted");
         };
@@ -312,6 +315,12 @@ impl Place<'_> {
                 "a condition can be set only by kernels inside its graph, not by work on a stream"
             );
         };
+        if !definition.conditions.owns(condition) {
+            bail!(
+                WrongGraph,
+                "the condition belongs to another graph; make one with condition() of this graph"
+            );
+        }
         let Some(data) = definition.conditions.get(condition) else {
             bail!(InvalidHandle, "the condition was deleted with the graph it belonged to");
         };
@@ -319,6 +328,14 @@ impl Place<'_> {
             bail!(WrongGraph, "the condition belongs to a graph that is not around this one");
         }
         Ok(())
+    }
+
+    /// The checks on the test of a conditional that is there already, and so decided by its own condition.
+    pub(crate) fn check_replaced_test(&self, test: &Test) -> Result<()> {
+        match test {
+            Test::Condition(condition) => self.check_condition_visible(*condition),
+            test => self.check_test(test),
+        }
     }
 
     pub(crate) fn check_test(&self, test: &Test) -> Result<()> {

@@ -17,7 +17,7 @@ use crate::op::{FreeTarget, NodeKind, Operation, PointerValue, Test};
 pub(crate) struct Mapping {
     pub(crate) nodes: FxHashMap<NodeKey, NodeKey>,
     pub(crate) conditions: FxHashMap<ConditionKey, ConditionKey>,
-    graphs: FxHashMap<GraphKey, GraphKey>,
+    pub(crate) graphs: FxHashMap<GraphKey, GraphKey>,
 }
 
 impl Definition {
@@ -160,7 +160,7 @@ impl Mapping {
         copy
     }
 
-    fn operation(&self, operation: &Operation) -> Operation {
+    pub(crate) fn operation(&self, operation: &Operation) -> Operation {
         let mut has_keys =
             !matches!(operation.kind(), NodeKind::Kernel | NodeKind::Memset | NodeKind::Memcpy);
         operation.for_each_alloc_node(|_| has_keys = true);

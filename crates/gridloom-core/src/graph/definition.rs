@@ -4,6 +4,7 @@
 //! that, the memory of a deleted alloc node may still be named by its users, which instantiation and copying refuse.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use smallvec::SmallVec;
 
@@ -142,9 +143,11 @@ pub struct Definition {
 
 impl Definition {
     pub(crate) fn new() -> Self {
-        let mut graphs = Table::default();
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let mut graphs = Table::new(id);
         let root = graphs.insert(GraphData::default());
-        Definition { nodes: Table::default(), graphs, conditions: Table::default(), root }
+        Definition { nodes: Table::new(id), graphs, conditions: Table::new(id), root }
     }
 
     /// The outermost graph.

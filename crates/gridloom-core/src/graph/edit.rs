@@ -4,7 +4,7 @@ use super::definition::{Definition, EdgeKind, GraphData, GraphKey, NodeData, Nod
 use super::edges::take_out;
 use super::{MAX_NESTING, deleted_graph};
 use crate::error::{Result, bail};
-use crate::op::{Operation, Test};
+use crate::op::{NodeKind, Operation, Test};
 
 /// What a deletion took out, to be dropped after the lock is released.
 #[derive(Default)]
@@ -80,20 +80,30 @@ impl Definition {
             successors: Default::default(),
         });
         self.graphs.get_mut(graph).expect("checked").members.push(key);
+        let early = self.starts_early(key);
+        let edge = |from: &NodeData| match from.operation.kind() {
+            NodeKind::Kernel if early => EdgeKind::Programmatic,
+            _ => EdgeKind::Full,
+        };
         match after {
             [] => {}
-            [one] => self.link(*one, key, EdgeKind::Full),
+            [one] => self.link(*one, key, edge(self.node(*one))),
             many => {
                 // Among the newest edges of `from`, one to the new node can only be the last.
                 let linked = |from: &NodeData| from.successors.last().is_some_and(|edge| edge.node == key);
                 for &from in many {
                     if !linked(self.node(from)) {
-                        self.link(from, key, EdgeKind::Full);
+                        self.link(from, key, edge(self.node(from)));
                     }
                 }
             }
         }
         key
+    }
+
+    /// Whether a node is a kernel that was launched to start before the kernels it follows have ended.
+    fn starts_early(&self, key: NodeKey) -> bool {
+        matches!(&self.node(key).operation, Operation::Kernel(kernel) if kernel.config.programmatic)
     }
 
     /// Removes a node, its edges, and every graph inside it.
@@ -128,6 +138,18 @@ impl Definition {
 
     /// Removes a node and, all the way down, the graphs inside it with their nodes and conditions.
     fn remove_contents(&mut self, key: NodeKey, removed: &mut Removed) {
+        self.remove_inside(key, removed);
+        self.remove_one(key, removed);
+    }
+
+    /// Removes the graphs inside a node, which is about to get others.
+    pub(crate) fn remove_bodies(&mut self, key: NodeKey) -> Removed {
+        let mut removed = Removed::default();
+        self.remove_inside(key, &mut removed);
+        removed
+    }
+
+    fn remove_inside(&mut self, key: NodeKey, removed: &mut Removed) {
         let graphs: Vec<GraphKey> =
             self.node(key).bodies().iter().flat_map(|&body| self.graphs_inside(body)).collect();
         if !graphs.is_empty() {
@@ -147,7 +169,6 @@ impl Definition {
                 self.remove_one(member, removed);
             }
         }
-        self.remove_one(key, removed);
     }
 
     fn remove_one(&mut self, key: NodeKey, removed: &mut Removed) {

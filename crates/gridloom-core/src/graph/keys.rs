@@ -3,10 +3,12 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The place of an entry in a [`Table`], with the generation that tells it from earlier entries at the same place.
+/// The place of an entry in a table of a definition, with the generation that tells it from earlier entries at the same place
+/// and the definition it belongs to, so that a key of another graph is never mistaken for one's own.
 pub struct Key<T> {
     index: u32,
     generation: u32,
+    owner: u32,
     kind: PhantomData<fn() -> T>,
 }
 
@@ -25,7 +27,7 @@ impl<T> Clone for Key<T> {
 impl<T> Copy for Key<T> {}
 impl<T> PartialEq for Key<T> {
     fn eq(&self, other: &Self) -> bool {
-        self.index == other.index && self.generation == other.generation
+        self.index == other.index && self.generation == other.generation && self.owner == other.owner
     }
 }
 impl<T> Eq for Key<T> {}
@@ -33,6 +35,7 @@ impl<T> std::hash::Hash for Key<T> {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.index.hash(state);
         self.generation.hash(state);
+        self.owner.hash(state);
     }
 }
 impl<T> PartialOrd for Key<T> {
@@ -42,7 +45,8 @@ impl<T> PartialOrd for Key<T> {
 }
 impl<T> Ord for Key<T> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.index, self.generation).cmp(&(other.index, other.generation))
+        let parts = |key: &Self| (key.owner, key.index, key.generation);
+        parts(self).cmp(&parts(other))
     }
 }
 impl<T> fmt::Debug for Key<T> {
@@ -64,24 +68,36 @@ struct Slot<T> {
 /// Entries under stable keys; places of removed entries are used again under a new generation.
 #[derive(Clone)]
 pub(crate) struct Table<T> {
+    owner: u32,
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
 }
 
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Table { slots: Vec::new(), free: Vec::new() }
-    }
-}
-
 impl<T> Table<T> {
+    /// An empty table of the definition with this number.
+    pub(crate) fn new(owner: u32) -> Self {
+        Table { owner, slots: Vec::new(), free: Vec::new() }
+    }
+
+    fn key(&self, index: u32, generation: u32) -> Key<T> {
+        Key { index, generation, owner: self.owner, kind: PhantomData }
+    }
+
+    /// A key of this table under which there never is an entry.
+    pub(crate) fn nowhere(&self) -> Key<T> {
+        self.key(u32::MAX, u32::MAX)
+    }
+
+    /// Whether the key was made by this table, or a copy of it.
+    pub(crate) fn owns(&self, key: Key<T>) -> bool {
+        key.owner == self.owner
+    }
+
     /// The key that the next [`insert`](Table::insert) will return.
     pub(crate) fn next_key(&self) -> Key<T> {
         match self.free.last() {
-            Some(&index) => {
-                Key { index, generation: self.slots[index as usize].generation, kind: PhantomData }
-            }
-            None => Key { index: self.slots.len() as u32, generation: 0, kind: PhantomData },
+            Some(&index) => self.key(index, self.slots[index as usize].generation),
+            None => self.key(self.slots.len() as u32, 0),
         }
     }
 
@@ -96,7 +112,9 @@ impl<T> Table<T> {
     }
 
     pub(crate) fn remove(&mut self, key: Key<T>) -> Option<T> {
-        let slot = self.slots.get_mut(key.index()).filter(|slot| slot.generation == key.generation)?;
+        let owns = self.owns(key);
+        let slot =
+            self.slots.get_mut(key.index()).filter(|slot| owns && slot.generation == key.generation)?;
         let value = slot.value.take()?;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(key.index);
@@ -105,15 +123,16 @@ impl<T> Table<T> {
 
     pub(crate) fn get(&self, key: Key<T>) -> Option<&T> {
         let slot = self.slots.get(key.index())?;
-        if slot.generation != key.generation {
+        if slot.generation != key.generation || !self.owns(key) {
             return None;
         }
         slot.value.as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, key: Key<T>) -> Option<&mut T> {
+        let owns = self.owns(key);
         let slot = self.slots.get_mut(key.index())?;
-        if slot.generation != key.generation {
+        if slot.generation != key.generation || !owns {
             return None;
         }
         slot.value.as_mut()
@@ -126,7 +145,7 @@ impl<T> Table<T> {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key<T>, &T)> {
         self.slots.iter().enumerate().filter_map(|(index, slot)| {
-            let key = Key { index: index as u32, generation: slot.generation, kind: PhantomData };
+            let key = self.key(index as u32, slot.generation);
             slot.value.as_ref().map(|value| (key, value))
         })
     }
@@ -138,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_key_of_a_removed_entry_does_not_find_its_successor() {
-        let mut table = Table::default();
+        let mut table = Table::new(1);
         let old = table.insert("old");
         assert_eq!(table.remove(old), Some("old"));
         let new = table.insert("new");
@@ -149,8 +168,18 @@ mod tests {
     }
 
     #[test]
+    fn a_key_of_another_table_finds_nothing() {
+        let (mut ours, mut theirs) = (Table::new(1), Table::new(2));
+        let (our_key, their_key) = (ours.insert("ours"), theirs.insert("theirs"));
+        assert_ne!(our_key, their_key);
+        assert_eq!(ours.get(their_key), None);
+        assert_eq!(ours.remove(their_key), None);
+        assert!(ours.owns(our_key) && !ours.owns(their_key));
+    }
+
+    #[test]
     fn the_next_key_is_the_one_that_insert_returns() {
-        let mut table = Table::default();
+        let mut table = Table::new(1);
         let (a, b) = (table.insert(0), table.insert(1));
         table.remove(a);
         let next = table.next_key();

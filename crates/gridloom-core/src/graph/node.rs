@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::definition::{EdgeEnd, EdgeKind, NodeData, NodeKey};
-use super::{Graph, Hierarchy};
-use crate::error::{Error, ErrorKind, Result};
-use crate::op::{NodeKind, Operation};
+use super::definition::{EdgeEnd, EdgeKind, GraphData, NodeData, NodeKey};
+use super::{Graph, Hierarchy, Place};
+use crate::error::{Error, ErrorKind, Result, bail};
+use crate::executable::check_replaceable;
+use crate::op::{ConditionalForm, ConditionalOp, NodeKind, Operation};
 
 /// A node of a graph. The handle is cheap to clone, compares by identity and keeps the graph alive.
 ///
@@ -66,9 +67,9 @@ impl Node {
     }
 
     /// The same node, named.
-    pub fn named(self, name: &str) -> Result<Self> {
+    pub fn named(&self, name: &str) -> Result<Self> {
         self.set_name(name)?;
-        Ok(self)
+        Ok(self.clone())
     }
 
     /// The node's name: the one it was given, or one made of its kind, number and kernel.
@@ -95,6 +96,95 @@ impl Node {
             Ok::<_, Error>(definition.bodies(self.key))
         })?;
         Ok(keys.into_iter().map(|key| Graph { hierarchy: self.hierarchy.clone(), key }).collect())
+    }
+
+    /// The handle of one graph inside it, for callers that know there is one. Of a deleted node, or past the end, it is a handle to
+    /// nothing: [`Graph::is_valid`] answers `false`.
+    pub fn body_handle(&self, index: usize) -> Graph {
+        let key = self.hierarchy.read(|definition| {
+            let key = definition.bodies(self.key).get(index).copied();
+            key.unwrap_or_else(|| definition.graphs.nowhere())
+        });
+        Graph { hierarchy: self.hierarchy.clone(), key }
+    }
+
+    /// Bounds the passes of a loop, or lifts the bound.
+    pub fn set_loop_limit(&self, limit: Option<u64>) -> Result<()> {
+        let old = self.hierarchy.edit(|definition| {
+            let node = definition.nodes.get_mut(self.key).ok_or_else(|| deleted(self.key))?;
+            match &node.operation {
+                Operation::Conditional(conditional) if conditional.form == ConditionalForm::While => {
+                    let conditional = ConditionalOp { limit, ..(**conditional).clone() };
+                    Ok(std::mem::replace(&mut node.operation, Operation::Conditional(Arc::new(conditional))))
+                }
+                _ => Err(Error::new(
+                    ErrorKind::InvalidArgument,
+                    format!("{} is not a loop; only loops have passes to bound", definition.label(self.key)),
+                )),
+            }
+        })?;
+        drop(old);
+        Ok(())
+    }
+
+    /// Replaces what the node does by an operation of the same kind, or changes nothing. It affects later instantiations only.
+    pub fn set_operation(&self, operation: Operation) -> Result<()> {
+        let device = &*self.hierarchy.device;
+        let old = self.hierarchy.edit(|definition| {
+            let node = definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
+            check_replaceable(&node.operation, &operation)
+                .and_then(|()| {
+                    let place = Place { device, graph: Some((definition, node.graph)) };
+                    match &operation {
+                        Operation::Conditional(conditional) => place.check_replaced_test(&conditional.test),
+                        operation => place.check(operation),
+                    }
+                })
+                .map_err(|error| error.at_node(definition.label(self.key)))?;
+            let node = definition.nodes.get_mut(self.key).expect("checked");
+            Ok::<_, Error>(std::mem::replace(&mut node.operation, operation))
+        })?;
+        drop(old);
+        Ok(())
+    }
+
+    /// Replaces the graph embedded at this child node by a copy of another one as it is now. Handles to nodes of the old copy become invalid.
+    pub fn set_child(&self, graph: &Graph) -> Result<()> {
+        if Arc::ptr_eq(&self.hierarchy, &graph.hierarchy) {
+            bail!(
+                WrongGraph,
+                "a graph cannot be embedded into a graph of its own hierarchy; embed a clone of it"
+            );
+        }
+        if self.hierarchy.device.id() != graph.hierarchy.device.id() {
+            bail!(
+                WrongDevice,
+                "the graph to embed is for another device ({})",
+                graph.hierarchy.device.name()
+            );
+        }
+        let source = graph.hierarchy.snapshot();
+        let removed = self.hierarchy.edit(|definition| {
+            let node = definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
+            if !matches!(node.operation, Operation::Child(_)) {
+                bail!(InvalidArgument, "{} is not a child node", definition.label(self.key));
+            }
+            if source.graphs.get(graph.key).is_none() {
+                bail!(InvalidHandle, "the graph to embed was deleted with the node around it");
+            }
+            definition.check_depth(node.graph, 1 + source.depth_inside(graph.key))?;
+            let child =
+                definition.graphs.insert(GraphData { owner: Some((self.key, 0)), ..GraphData::default() });
+            if let Err(error) = definition.copy_from(&source, graph.key, child) {
+                definition.graphs.remove(child);
+                return Err(error);
+            }
+            let removed = definition.remove_bodies(self.key);
+            definition.nodes.get_mut(self.key).expect("checked").operation = Operation::Child(child);
+            Ok(removed)
+        })?;
+        drop(removed);
+        Ok(())
     }
 
     /// Makes this node depend on others too, with full edges. Either all edges are added or none.

@@ -1,0 +1,329 @@
+//! The device: what its parts share, and how they are made.
+
+use std::any::Any;
+use std::fmt;
+use std::io::Write;
+use std::str::FromStr;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Instant;
+
+use gridloom_core::backend::{self, Allocation, DeviceId, DeviceKind, EventOptions};
+use gridloom_core::executable::InstantiateOptions;
+use gridloom_core::graph::Definition;
+use gridloom_core::launch::{Dim3, Limits};
+use gridloom_core::memory::MemoryKind;
+use gridloom_core::op::{self, CallbackOp, Operation};
+use gridloom_core::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+
+use crate::event::CpuEvent;
+use crate::graph::CpuExecutable;
+use crate::interp::Heap;
+use crate::memory::{Block, CpuAllocation, Ledger};
+use crate::module::CpuModule;
+use crate::pool::Pool;
+use crate::reaper::Reaper;
+use crate::stream::{CpuStream, Line, Work};
+use crate::transfer;
+
+/// The variable of the environment that chooses the engine where the options leave it open.
+pub const ENGINE_VARIABLE: &str = "GRIDLOOM_CPU_ENGINE";
+
+/// The most threads one device works with.
+const MAX_THREADS: usize = 1024;
+
+/// What runs the kernels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Engine {
+    /// What [`ENGINE_VARIABLE`] names, else the fastest there is.
+    #[default]
+    Auto,
+    /// The reference interpreter.
+    Interpreter,
+}
+
+impl FromStr for Engine {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "" | "auto" => Ok(Engine::Auto),
+            "interpreter" => Ok(Engine::Interpreter),
+            _ => Err(Error::new(
+                ErrorKind::NotFound,
+                format!("no engine {name:?} in this build; there are auto and interpreter"),
+            )),
+        }
+    }
+}
+
+impl Engine {
+    fn resolve(self) -> Result<Self> {
+        let chosen = match (self, std::env::var(ENGINE_VARIABLE)) {
+            (Engine::Auto, Ok(name)) => {
+                name.parse().map_err(|error: Error| error.context(ENGINE_VARIABLE))?
+            }
+            (engine, _) => engine,
+        };
+        Ok(if chosen == Engine::Auto { Engine::Interpreter } else { chosen })
+    }
+}
+
+/// Takes what kernels print.
+pub type PrintSink = Arc<dyn Fn(&[u8]) + Send + Sync>;
+
+/// How a CPU device is made.
+#[derive(Clone, Default)]
+pub struct CpuOptions {
+    /// Threads that work on one stream's work at once, its own included. By default as many as the machine runs in parallel.
+    pub threads: Option<usize>,
+    /// What runs the kernels.
+    pub engine: Engine,
+    /// Whether every access of a kernel to memory must lie in a live allocation, and fails its launch if not. Each
+    /// alloc node then has memory of its own.
+    pub checked: bool,
+    /// The most bytes that may be allocated at once.
+    pub memory_limit: Option<u64>,
+    /// The most instructions that one warp of a kernel may execute.
+    pub step_limit: Option<u64>,
+    /// Takes what kernels print, one call for each `printf`, from any thread. By default it goes to standard output.
+    pub print: Option<PrintSink>,
+}
+
+impl fmt::Debug for CpuOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CpuOptions")
+            .field("threads", &self.threads)
+            .field("engine", &self.engine)
+            .field("checked", &self.checked)
+            .field("memory_limit", &self.memory_limit)
+            .field("step_limit", &self.step_limit)
+            .field("print", &self.print.is_some())
+            .finish()
+    }
+}
+
+/// What all parts of a device share. Streams, executables and kernels hold it, so it outlives the device's handle.
+pub(crate) struct Shared {
+    pub(crate) id: DeviceId,
+    pub(crate) engine: Engine,
+    pub(crate) checked: bool,
+    pub(crate) step_limit: Option<u64>,
+    pub(crate) print: PrintSink,
+    pub(crate) memory: Arc<Ledger>,
+    pub(crate) pool: Pool,
+    /// Serves `malloc` in kernels.
+    pub(crate) heap: Heap,
+    /// Numbers grids, for `%gridid`.
+    pub(crate) grids: AtomicU64,
+    limits: Limits,
+    epoch: Instant,
+    reaper: Reaper,
+    streams: Mutex<Vec<Weak<Line>>>,
+}
+
+impl Shared {
+    /// Drops finished work: what runs code of the user's, somewhere else.
+    pub(crate) fn dispose(&self, work: Work) {
+        match work {
+            Work::Operation(prepared, Operation::Callback(CallbackOp::Closure(closure))) => {
+                drop(prepared);
+                if let Some(closure) = Arc::into_inner(closure) {
+                    self.reaper.bury(closure);
+                }
+            }
+            Work::Graph(launch) => {
+                if let Some(executable) = launch.into_last() {
+                    self.reaper.bury(executable);
+                }
+            }
+            other => drop(other),
+        }
+    }
+}
+
+/// A CPU as a device: it runs the same graphs and PTX kernels as a GPU.
+pub struct CpuDevice {
+    shared: Arc<Shared>,
+}
+
+impl CpuDevice {
+    /// Opens a device. Every call opens another, with memory, workers and limits of its own.
+    pub fn new(options: CpuOptions) -> Result<Arc<Self>> {
+        let id = DeviceId::fresh();
+        let threads = match options.threads {
+            Some(0) => {
+                return Err(Error::new(
+                    ErrorKind::InvalidArgument,
+                    "a CPU device needs at least 1 thread, 0 were asked for",
+                ));
+            }
+            Some(threads) => threads.min(MAX_THREADS),
+            None => thread::available_parallelism().map_or(1, |threads| threads.get()),
+        };
+        let shared = Shared {
+            id,
+            engine: options.engine.resolve()?,
+            checked: options.checked,
+            step_limit: options.step_limit,
+            print: options.print.unwrap_or_else(|| Arc::new(print_to_stdout)),
+            memory: Ledger::new(id, options.memory_limit),
+            pool: Pool::new(threads),
+            heap: Heap::default(),
+            grids: AtomicU64::new(1),
+            limits: limits(),
+            epoch: Instant::now(),
+            reaper: Reaper::default(),
+            streams: Mutex::new(Vec::new()),
+        };
+        Ok(Arc::new(CpuDevice { shared: Arc::new(shared) }))
+    }
+
+    /// Threads that work on one stream's work at once.
+    pub fn threads(&self) -> usize {
+        self.shared.pool.threads()
+    }
+
+    /// What runs its kernels.
+    pub fn engine(&self) -> Engine {
+        self.shared.engine
+    }
+}
+
+fn print_to_stdout(bytes: &[u8]) {
+    let mut out = std::io::stdout().lock();
+    if let Err(error) = out.write_all(bytes).and_then(|()| out.flush()) {
+        tracing::warn!(%error, "what a kernel printed could not be written to standard output");
+    }
+}
+
+/// The limits of current GPUs, so that what runs here runs there.
+fn limits() -> Limits {
+    Limits {
+        max_grid: Dim3::new(i32::MAX as u32, 65_535, 65_535),
+        max_block: Dim3::new(1024, 1024, 64),
+        max_threads_per_block: 1024,
+        max_shared_per_block: 227 << 10,
+        warp_size: 32,
+        max_parameter_bytes: 32_764,
+    }
+}
+
+impl backend::Device for CpuDevice {
+    fn id(&self) -> DeviceId {
+        self.shared.id
+    }
+
+    fn kind(&self) -> DeviceKind {
+        DeviceKind::Cpu
+    }
+
+    fn name(&self) -> String {
+        format!("CPU ({} threads)", self.threads())
+    }
+
+    fn ordinal(&self) -> u32 {
+        0
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    fn properties(&self) -> Vec<(String, String)> {
+        let shared = &self.shared;
+        let limit = shared.memory.limit().map_or_else(|| "none".to_owned(), |limit| format!("{limit} bytes"));
+        let steps = shared.step_limit.map_or_else(|| "none".to_owned(), |limit| format!("{limit} a warp"));
+        [
+            ("threads", self.threads().to_string()),
+            ("engine", format!("{:?}", shared.engine).to_lowercase()),
+            ("checked memory", shared.checked.to_string()),
+            ("memory limit", limit),
+            ("step limit", steps),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+
+    fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<Arc<dyn Allocation>> {
+        let block = Block::new(&self.shared.memory, bytes)?;
+        Ok(CpuAllocation::new(block, bytes, kind))
+    }
+
+    fn memory_use(&self) -> Result<(u64, Option<u64>)> {
+        Ok((self.shared.memory.used(), self.shared.memory.limit()))
+    }
+
+    fn create_stream(&self) -> Result<Arc<dyn backend::Stream>> {
+        let stream = CpuStream::new(self.shared.clone());
+        let mut streams = self.shared.streams.lock();
+        streams.retain(|line| line.strong_count() > 0);
+        streams.push(Arc::downgrade(stream.line()));
+        Ok(Arc::new(stream))
+    }
+
+    fn create_event(&self, options: EventOptions) -> Result<Arc<dyn backend::Event>> {
+        Ok(CpuEvent::new(self.shared.id, options, self.shared.epoch))
+    }
+
+    fn load_ptx(&self, source: &str) -> Result<Arc<dyn backend::Module>> {
+        Ok(Arc::new(CpuModule::load(&self.shared, source)?))
+    }
+
+    fn load_binary(&self, _image: &[u8]) -> Result<Arc<dyn backend::Module>> {
+        Err(Error::new(
+            ErrorKind::NotSupported,
+            "the CPU device runs PTX, not machine code of GPUs; load the PTX that the binary was made from",
+        ))
+    }
+
+    fn wait_all(&self) -> Result<()> {
+        op::refuse_in_callback("waiting for the device")?;
+        let lines: Vec<Arc<Line>> = self.shared.streams.lock().iter().filter_map(Weak::upgrade).collect();
+        lines.iter().for_each(|line| line.drain());
+        Ok(())
+    }
+
+    fn read(&self, src: &dyn Allocation, offset: u64, dst: &mut [u8]) -> Result<()> {
+        self.wait_all()?;
+        // SAFETY: the core checked that the range lies in the allocation, which is borrowed and so alive, and `dst` is ours alone.
+        unsafe {
+            transfer::copy(
+                dst.as_mut_ptr().expose_provenance() as u64,
+                src.address() + offset,
+                dst.len() as u64,
+            );
+        }
+        Ok(())
+    }
+
+    fn write(&self, dst: &dyn Allocation, offset: u64, src: &[u8]) -> Result<()> {
+        self.wait_all()?;
+        // SAFETY: as for `read`, the other way round.
+        unsafe {
+            transfer::copy(dst.address() + offset, src.as_ptr().expose_provenance() as u64, src.len() as u64);
+        }
+        Ok(())
+    }
+
+    fn instantiate(
+        self: Arc<Self>,
+        definition: &Arc<Definition>,
+        options: &InstantiateOptions,
+    ) -> Result<Box<dyn backend::Executable>> {
+        Ok(Box::new(CpuExecutable::new(self.shared.clone(), definition, options)?))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl fmt::Debug for CpuDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CpuDevice({} threads, {:?})", self.threads(), self.shared.engine)
+    }
+}

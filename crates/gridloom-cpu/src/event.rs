@@ -1,0 +1,183 @@
+//! Events: points in a stream or graph that can be waited for and timed.
+//!
+//! Every record operation makes a [`Recording`] when it is *enqueued*, and a wait holds the recording that was the latest when the
+//! wait was enqueued. Recording an event again therefore does not disturb those who wait for the earlier recording.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use gridloom_core::backend::{self, DeviceId, EventOptions};
+use gridloom_core::{Error, ErrorKind, Result};
+use parking_lot::{Condvar, Mutex};
+
+/// Turns that a host thread spins for an event made without `blocking` before it sleeps after all.
+const SPINS: u32 = 4096;
+
+/// One recording of an event.
+pub(crate) struct Recording {
+    /// When it was passed last, in nanoseconds of the event's clock plus one; 0 before.
+    passed_at: AtomicU64,
+    reached: AtomicBool,
+    lock: Mutex<()>,
+    wake: Condvar,
+}
+
+impl Recording {
+    fn new() -> Arc<Self> {
+        Arc::new(Recording {
+            passed_at: AtomicU64::new(0),
+            reached: AtomicBool::new(false),
+            lock: Mutex::new(()),
+            wake: Condvar::new(),
+        })
+    }
+
+    /// Whether the record operation has run, be it that it may run again in the same launch.
+    pub(crate) fn is_passed(&self) -> bool {
+        self.passed_at.load(Ordering::Acquire) != 0
+    }
+
+    pub(crate) fn is_reached(&self) -> bool {
+        self.reached.load(Ordering::Acquire)
+    }
+
+    /// Lets all go on who wait.
+    pub(crate) fn reach(&self) {
+        let guard = self.lock.lock();
+        self.reached.store(true, Ordering::Release);
+        drop(guard);
+        self.wake.notify_all();
+    }
+
+    /// Takes over the time of the recording before, where a launch came to its end without recording.
+    pub(crate) fn inherit(&self, earlier: Option<&Recording>) {
+        if let Some(earlier) = earlier
+            && !self.is_passed()
+        {
+            self.passed_at.store(earlier.passed_at.load(Ordering::Acquire), Ordering::Release);
+        }
+    }
+
+    pub(crate) fn wait(&self) {
+        if self.is_reached() {
+            return;
+        }
+        let mut guard = self.lock.lock();
+        while !self.is_reached() {
+            self.wake.wait(&mut guard);
+        }
+    }
+}
+
+/// An event of the CPU device.
+pub struct CpuEvent {
+    device: DeviceId,
+    options: EventOptions,
+    /// What times are counted from; the same for all events of a device.
+    epoch: Instant,
+    latest: Mutex<Option<Arc<Recording>>>,
+}
+
+impl CpuEvent {
+    pub(crate) fn new(device: DeviceId, options: EventOptions, epoch: Instant) -> Arc<Self> {
+        Arc::new(CpuEvent { device, options, epoch, latest: Mutex::new(None) })
+    }
+
+    /// The recording that whoever waits from now on waits for.
+    pub(crate) fn latest(&self) -> Option<Arc<Recording>> {
+        self.latest.lock().clone()
+    }
+
+    /// A new recording, to be passed and reached by work that is about to be enqueued.
+    pub(crate) fn begin(&self) -> Arc<Recording> {
+        let recording = Recording::new();
+        *self.latest.lock() = Some(recording.clone());
+        recording
+    }
+
+    /// Notes that the record operation of `recording` runs now.
+    pub(crate) fn pass(&self, recording: &Recording) {
+        let now = if self.options.timing { self.epoch.elapsed().as_nanos() as u64 } else { 0 };
+        recording.passed_at.store(now + 1, Ordering::Release);
+    }
+
+    fn time(&self, which: &str) -> Result<u64> {
+        let latest = self.latest();
+        let state =
+            |message: &str| Error::new(ErrorKind::InvalidState, format!("the {which} event {message}"));
+        match latest {
+            None => Err(state("was never recorded")),
+            Some(recording) if !recording.is_reached() => {
+                Err(state("has not been reached yet; synchronize with it first"))
+            }
+            Some(recording) => match recording.passed_at.load(Ordering::Acquire) {
+                0 => Err(state("was not recorded by the launch that could have")),
+                time => Ok(time - 1),
+            },
+        }
+    }
+}
+
+impl backend::Event for CpuEvent {
+    fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    fn options(&self) -> EventOptions {
+        self.options
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        let Some(recording) = self.latest() else {
+            return Ok(());
+        };
+        if !self.options.blocking {
+            for _ in 0..SPINS {
+                if recording.is_reached() {
+                    return Ok(());
+                }
+                std::hint::spin_loop();
+            }
+        }
+        recording.wait();
+        Ok(())
+    }
+
+    fn is_reached(&self) -> Result<bool> {
+        Ok(self.latest().is_none_or(|recording| recording.is_reached()))
+    }
+
+    fn elapsed_since(&self, earlier: &dyn backend::Event) -> Result<Duration> {
+        let Some(earlier) = earlier.as_any().downcast_ref::<CpuEvent>() else {
+            return Err(Error::new(ErrorKind::WrongDevice, "the earlier event is not one of the CPU device"));
+        };
+        let (from, to) = (earlier.time("earlier")?, self.time("later")?);
+        Ok(Duration::from_nanos(to.saturating_sub(from)))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl fmt::Debug for CpuEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.latest() {
+            None => "never recorded",
+            Some(recording) if recording.is_reached() => "reached",
+            Some(_) => "pending",
+        };
+        write!(f, "CpuEvent({state})")
+    }
+}
+
+/// The event behind a trait object of this device.
+pub(crate) fn own(event: &Arc<dyn backend::Event>) -> Result<&CpuEvent> {
+    event
+        .as_any()
+        .downcast_ref()
+        .ok_or_else(|| Error::new(ErrorKind::WrongDevice, "the event is not one of the CPU device"))
+}

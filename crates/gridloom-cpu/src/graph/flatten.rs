@@ -1,0 +1,153 @@
+//! A graph with its embedded children as one list of nodes that have work, in an order that respects every edge.
+//!
+//! Nodes without work (empty nodes, allocations whose memory is planned ahead, frees) are left out. What is ordered through
+//! one is then ordered directly, as long as that takes no more edges than it had: where many nodes meet before many others, a *join*
+//! stays in the middle, so that 1,000 nodes before 1,000 others are 2,000 edges and not a million.
+
+use gridloom_core::graph::{Definition, GraphKey, NodeKey};
+use gridloom_core::op::Operation;
+use smallvec::SmallVec;
+
+/// How many predecessors a node without work may hand to its one successor instead of becoming a join.
+const HANDED_ON: usize = 4;
+
+/// A flattened graph. Nodes are numbered in topological order.
+#[derive(Default)]
+pub(super) struct Flat {
+    /// The node of the definition; `None` for a join.
+    pub(super) nodes: Vec<Option<NodeKey>>,
+    /// Where the predecessors of each node start, and one past the end of the last.
+    pub(super) starts: Vec<u32>,
+    pub(super) predecessors: Vec<u32>,
+}
+
+/// What to wait for in order to come after a node of the definition.
+#[derive(Clone, Copy)]
+enum Place {
+    Nothing,
+    Node(u32),
+    /// An entry of `Flattening::lists`.
+    List(u32),
+}
+
+type List = SmallVec<[u32; 8]>;
+
+struct Flattening<'a> {
+    definition: &'a Definition,
+    flat: Flat,
+    /// By index of the definition's nodes.
+    places: Vec<Place>,
+    lists: Vec<SmallVec<[u32; HANDED_ON]>>,
+}
+
+impl Flat {
+    /// Flattens one graph of a definition. Conditionals stay single nodes.
+    pub(super) fn new(definition: &Definition, graph: GraphKey, places: &mut Places) -> Self {
+        let mut flattening = Flattening {
+            definition,
+            flat: Flat::default(),
+            places: std::mem::take(&mut places.0),
+            lists: Vec::new(),
+        };
+        flattening.places.resize(definition.node_bound(), Place::Nothing);
+        flattening.flat.starts.push(0);
+        flattening.graph(graph, Place::Nothing);
+        places.0 = flattening.places;
+        flattening.flat
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(super) fn predecessors(&self, node: usize) -> &[u32] {
+        &self.predecessors[self.starts[node] as usize..self.starts[node + 1] as usize]
+    }
+}
+
+/// A table over the nodes of a definition that is used again for each of its graphs.
+#[derive(Default)]
+pub(super) struct Places(Vec<Place>);
+
+impl Flattening<'_> {
+    /// Flattens a graph whose entry nodes come after `entry`. Returns its last nodes where that is asked for.
+    fn graph(&mut self, graph: GraphKey, entry: Place) {
+        for key in self.definition.topological(graph) {
+            let node = self.definition.node(key);
+            let mut before = List::new();
+            if node.predecessors().is_empty() {
+                self.add(&mut before, entry);
+            }
+            for edge in node.predecessors() {
+                self.add(&mut before, self.places[edge.node.index()]);
+            }
+            let place = match node.operation() {
+                Operation::Empty | Operation::Alloc(_) | Operation::Free(_) => {
+                    self.meet(before, node.successors().len())
+                }
+                Operation::Child(child) => self.child(*child, before, node.successors().len()),
+                _ => Place::Node(self.push(Some(key), &before)),
+            };
+            self.places[key.index()] = place;
+        }
+    }
+
+    fn child(&mut self, child: GraphKey, before: List, successors: usize) -> Place {
+        let entries =
+            self.definition.nodes(child).filter(|&key| self.definition.node(key).predecessors().is_empty());
+        let entry = match entries.take(2).count() {
+            0 => return self.meet(before, successors),
+            entries => self.meet(before, entries),
+        };
+        self.graph(child, entry);
+        let mut last = List::new();
+        for key in self.definition.nodes(child) {
+            if self.definition.node(key).successors().is_empty() {
+                self.add(&mut last, self.places[key.index()]);
+            }
+        }
+        self.meet(last, successors)
+    }
+
+    fn add(&self, before: &mut List, place: Place) {
+        match place {
+            Place::Nothing => {}
+            Place::Node(node) => before.push(node),
+            Place::List(list) => before.extend_from_slice(&self.lists[list as usize]),
+        }
+    }
+
+    /// A point without work after `before`, with so many successors.
+    fn meet(&mut self, before: List, successors: usize) -> Place {
+        match (before.len(), successors) {
+            (0, _) | (_, 0) => self.meet_at_end(before),
+            (1, _) => Place::Node(before[0]),
+            (2..=HANDED_ON, 1) => {
+                self.lists.push(SmallVec::from_slice(&before));
+                Place::List(self.lists.len() as u32 - 1)
+            }
+            _ => Place::Node(self.push(None, &before)),
+        }
+    }
+
+    /// A point without work that has nothing before or after it in its graph. The last nodes of a child are still waited for.
+    fn meet_at_end(&mut self, before: List) -> Place {
+        match before.len() {
+            0 => Place::Nothing,
+            1 => Place::Node(before[0]),
+            _ => {
+                let list = SmallVec::from_slice(&before);
+                self.lists.push(list);
+                Place::List(self.lists.len() as u32 - 1)
+            }
+        }
+    }
+
+    fn push(&mut self, key: Option<NodeKey>, before: &[u32]) -> u32 {
+        let number = self.flat.nodes.len() as u32;
+        self.flat.nodes.push(key);
+        self.flat.predecessors.extend_from_slice(before);
+        self.flat.starts.push(self.flat.predecessors.len() as u32);
+        number
+    }
+}

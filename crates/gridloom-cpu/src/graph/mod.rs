@@ -1,0 +1,338 @@
+//! Executables: a definition compiled for replay.
+//!
+//! | module | subject |
+//! |---|---|
+//! | `flatten` | one graph as a list of nodes that have work |
+//! | `arena` | where the memory of alloc nodes lies |
+//! | `plan` | the steps of a launch, and the tasks they form |
+//! | `choice` | whether a plan runs on one thread or several |
+//! | `replay` | running a plan |
+//! | `events` | recordings that launches make and wait for |
+
+mod arena;
+mod choice;
+mod events;
+mod flatten;
+mod plan;
+mod replay;
+
+use std::any::Any;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use gridloom_core::backend::{self, Allocation, Stream};
+use gridloom_core::executable::{ConditionalReport, InstantiateOptions, MemoryUse, Report};
+use gridloom_core::graph::{Definition, NodeKey};
+use gridloom_core::memory::MemoryKind;
+use gridloom_core::op::{FreeTarget, Operation};
+use gridloom_core::{Error, ErrorKind, Result};
+use parking_lot::{Condvar, Mutex};
+
+use crate::device::Shared;
+use crate::memory::{Block, CpuAllocation};
+use crate::stream::{CpuStream, Work};
+use events::{EventUse, LaunchEvent};
+use plan::{Plan, Planner};
+use replay::Replay;
+
+/// Memory that outlives launches: one block, and a new allocation over it for every launch.
+struct Outliving {
+    block: Arc<Block>,
+    bytes: u64,
+    kind: MemoryKind,
+    current: Option<Arc<CpuAllocation>>,
+}
+
+/// What an executable and its launches in flight share.
+pub(crate) struct Inner {
+    device: Arc<Shared>,
+    /// Holds all that the plan refers to by address.
+    definition: Arc<Definition>,
+    plan: Plan,
+    /// The memory of alloc nodes: the arena, or a block for each.
+    _memory: Vec<Arc<Block>>,
+    memory_use: MemoryUse,
+    conditions: Box<[AtomicU32]>,
+    defaults: Box<[u32]>,
+    events: Vec<EventUse>,
+    conditionals: HashMap<NodeKey, u32>,
+    /// Passes of each conditional in the launch that runs, and in the latest that finished.
+    passes: Box<[AtomicU64]>,
+    finished_passes: Mutex<Box<[u64]>>,
+    failure: Mutex<Option<Error>>,
+    turns: Turns,
+    report: Report,
+}
+
+/// Lets launches run one after the other, in the order they were enqueued.
+#[derive(Default)]
+struct Turns {
+    given: AtomicU64,
+    finished: AtomicU64,
+    lock: Mutex<()>,
+    next: Condvar,
+}
+
+impl Turns {
+    fn wait_for(&self, turn: u64) {
+        if self.finished.load(Ordering::Acquire) == turn {
+            return;
+        }
+        let mut guard = self.lock.lock();
+        while self.finished.load(Ordering::Acquire) != turn {
+            self.next.wait(&mut guard);
+        }
+    }
+
+    fn finish(&self, turn: u64) {
+        let guard = self.lock.lock();
+        self.finished.store(turn + 1, Ordering::Release);
+        drop(guard);
+        self.next.notify_all();
+    }
+}
+
+/// An executable on its way through a stream.
+pub(crate) struct Launch {
+    inner: Arc<Inner>,
+    turn: u64,
+    events: Box<[LaunchEvent]>,
+}
+
+impl Launch {
+    /// Runs the launch, after those of the same executable that were enqueued before it.
+    pub(crate) fn run(&self) -> Result<()> {
+        let inner = &*self.inner;
+        inner.turns.wait_for(self.turn);
+        for (condition, &default) in inner.conditions.iter().zip(&inner.defaults) {
+            condition.store(default, Ordering::Relaxed);
+        }
+        for passes in &inner.passes {
+            passes.store(0, Ordering::Relaxed);
+        }
+        let replay = Replay {
+            device: &inner.device,
+            definition: &inner.definition,
+            conditions: &inner.conditions,
+            passes: &inner.passes,
+            uses: &inner.events,
+            events: &self.events,
+            failed: AtomicBool::new(false),
+            failure: Mutex::new(None),
+        };
+        replay.run(&inner.plan);
+        let failure = replay.failure.into_inner();
+        for event in &self.events {
+            event.end();
+        }
+        if !inner.passes.is_empty() {
+            let mut finished = inner.finished_passes.lock();
+            for (finished, passes) in finished.iter_mut().zip(&inner.passes) {
+                *finished = passes.load(Ordering::Relaxed);
+            }
+        }
+        if let Some(error) = &failure {
+            *inner.failure.lock() = Some(error.clone());
+        }
+        inner.turns.finish(self.turn);
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// What is left of the executable where this launch was the last to hold it.
+    pub(crate) fn into_last(self) -> Option<Inner> {
+        Arc::into_inner(self.inner)
+    }
+}
+
+/// A graph compiled for the CPU device.
+pub struct CpuExecutable {
+    inner: Arc<Inner>,
+    outliving: Mutex<HashMap<NodeKey, Outliving>>,
+}
+
+impl CpuExecutable {
+    pub(crate) fn new(
+        device: Arc<Shared>,
+        definition: &Arc<Definition>,
+        options: &InstantiateOptions,
+    ) -> Result<Self> {
+        let (allocs, freed) = allocations(definition);
+        let layout = arena::plan(definition, &allocs, &freed);
+        let mut memory = Vec::new();
+        let mut addresses = HashMap::with_capacity(allocs.len());
+        let bytes_of = |key: NodeKey| match definition.node(key).operation() {
+            Operation::Alloc(alloc) => (alloc.bytes(), alloc.kind),
+            _ => (0, MemoryKind::Device),
+        };
+        let mut outliving = HashMap::new();
+        let mut allocated = 0;
+        let at = |key: NodeKey| move |error: Error| error.at_node(definition.label(key));
+        for &key in &layout.outliving {
+            let (bytes, kind) = bytes_of(key);
+            let block = Block::new(&device.memory, bytes).map_err(at(key))?;
+            addresses.insert(key, block.address());
+            outliving.insert(key, Outliving { block, bytes, kind, current: None });
+            allocated += bytes;
+        }
+        if device.checked {
+            // Apart from each other, so that a kernel that leaves one is noticed.
+            for &key in layout.offsets.keys() {
+                let block = Block::new(&device.memory, bytes_of(key).0).map_err(at(key))?;
+                addresses.insert(key, block.address());
+                allocated += bytes_of(key).0;
+                memory.push(block);
+            }
+        } else if layout.bytes > 0 {
+            let arena = Block::new(&device.memory, layout.bytes).map_err(|error| {
+                error.context(format_args!("memory for {} alloc nodes", layout.offsets.len()))
+            })?;
+            addresses.extend(layout.offsets.iter().map(|(&key, &offset)| (key, arena.address() + offset)));
+            allocated += layout.bytes;
+            memory.push(arena);
+        }
+        let mut planner = Planner {
+            device: &device,
+            definition,
+            addresses: &addresses,
+            places: Default::default(),
+            events: Vec::new(),
+            event_numbers: HashMap::new(),
+            conditionals: Vec::new(),
+            depth: 0,
+        };
+        let plan = planner.plan(definition.root())?;
+        let Planner { events, conditionals, .. } = planner;
+        let mut defaults = vec![0; definition.condition_bound()];
+        for (key, condition) in definition.conditions() {
+            defaults[key.index()] = condition.default_value().unwrap_or(0);
+        }
+        let overhead = plan.bytes() + (8 * defaults.len() + 16 * conditionals.len()) as u64;
+        let inner = Inner {
+            report: report(definition, &conditionals, options),
+            memory_use: MemoryUse { allocations: allocated, overhead },
+            conditions: defaults.iter().map(|_| AtomicU32::new(0)).collect(),
+            defaults: defaults.into(),
+            passes: conditionals.iter().map(|_| AtomicU64::new(0)).collect(),
+            finished_passes: Mutex::new(conditionals.iter().map(|_| 0).collect()),
+            conditionals: conditionals.into_iter().zip(0..).collect(),
+            definition: definition.clone(),
+            _memory: memory,
+            failure: Mutex::new(None),
+            turns: Turns::default(),
+            device,
+            plan,
+            events,
+        };
+        Ok(CpuExecutable { inner: Arc::new(inner), outliving: Mutex::new(outliving) })
+    }
+}
+
+/// All alloc nodes, and those among them that a node of the graph frees.
+fn allocations(definition: &Definition) -> (Vec<NodeKey>, HashSet<NodeKey>) {
+    let mut allocs = Vec::new();
+    let mut freed = HashSet::new();
+    let mut graphs = vec![definition.root()];
+    while let Some(graph) = graphs.pop() {
+        for key in definition.nodes(graph) {
+            match definition.node(key).operation() {
+                Operation::Alloc(_) => allocs.push(key),
+                Operation::Free(FreeTarget::AllocNode(alloc)) => {
+                    freed.insert(*alloc);
+                }
+                Operation::Child(_) | Operation::Conditional(_) => graphs.extend(definition.bodies(key)),
+                _ => {}
+            }
+        }
+    }
+    (allocs, freed)
+}
+
+fn report(definition: &Definition, conditionals: &[NodeKey], options: &InstantiateOptions) -> Report {
+    let conditionals = conditionals
+        .iter()
+        .map(|&node| ConditionalReport {
+            node,
+            name: definition.label(node),
+            native: true,
+            reason: "runs on the CPU device itself".to_owned(),
+        })
+        .collect();
+    let mut notes = Vec::new();
+    if options.node_priority {
+        notes.push(
+            "the CPU device runs nodes as they become ready; priorities of kernels have no effect".to_owned(),
+        );
+    }
+    Report { conditionals, notes }
+}
+
+impl backend::Executable for CpuExecutable {
+    fn launch(&self, stream: &Arc<dyn Stream>) -> Result<()> {
+        let inner = &self.inner;
+        let Some(stream) = stream.as_any().downcast_ref::<CpuStream>() else {
+            return Err(Error::new(ErrorKind::WrongDevice, "the stream is not one of the CPU device"));
+        };
+        // All that can fail comes first: who waits for an event or a turn relies on the launch to run.
+        stream.start()?;
+        let turn = inner.turns.given.fetch_add(1, Ordering::Relaxed);
+        let events: Box<[LaunchEvent]> = inner.events.iter().map(EventUse::begin).collect();
+        stream.push(Work::Graph(Launch { inner: inner.clone(), turn, events }));
+        for outliving in self.outliving.lock().values_mut() {
+            let fresh = CpuAllocation::new(outliving.block.clone(), outliving.bytes, outliving.kind);
+            if let Some(old) = outliving.current.replace(fresh) {
+                old.release();
+            }
+        }
+        Ok(())
+    }
+
+    fn upload(&self, _: &Arc<dyn Stream>) -> Result<()> {
+        // Instantiation has done everything.
+        Ok(())
+    }
+
+    fn outliving(&self, alloc: NodeKey) -> Result<Arc<dyn Allocation>> {
+        match self.outliving.lock().get(&alloc).and_then(|outliving| outliving.current.clone()) {
+            Some(allocation) => Ok(allocation),
+            None => Err(Error::new(
+                ErrorKind::InvalidState,
+                format!("{} has no memory before the first launch", self.inner.definition.label(alloc)),
+            )),
+        }
+    }
+
+    fn passes(&self, conditional: NodeKey) -> Result<u64> {
+        match self.inner.conditionals.get(&conditional) {
+            Some(&number) => Ok(self.inner.finished_passes.lock()[number as usize]),
+            None => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("{} is not a conditional", self.inner.definition.label(conditional)),
+            )),
+        }
+    }
+
+    fn take_error(&self) -> Option<Error> {
+        self.inner.failure.lock().take()
+    }
+
+    fn report(&self) -> Report {
+        self.inner.report.clone()
+    }
+
+    fn memory(&self) -> MemoryUse {
+        self.inner.memory_use
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl fmt::Debug for CpuExecutable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let launches = self.inner.turns.given.load(Ordering::Relaxed);
+        write!(f, "CpuExecutable({} steps, {launches} launches)", self.inner.plan.steps.len())
+    }
+}

@@ -1,0 +1,276 @@
+//! What ends a launch early, and where it happened.
+
+use std::fmt;
+
+/// A state space, as far as an address can lie in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// No space named: the address itself says which window it lies in.
+    Generic,
+    /// Memory of the device, by its host address.
+    Global,
+    /// Constant memory of the module, by its host address.
+    Const,
+    /// The memory of one block, by the offset in its window.
+    Shared,
+    /// The private memory of one thread, by the offset in its window.
+    Local,
+    /// The parameters of the kernel, by the offset in their window.
+    Param,
+}
+
+impl fmt::Display for Space {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Space::Generic => "generic",
+            Space::Global => "global",
+            Space::Const => "constant",
+            Space::Shared => "shared",
+            Space::Local => "local",
+            Space::Param => "parameter",
+        })
+    }
+}
+
+/// A line of the source that the PTX was compiled from, known where the module holds `.loc` directives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceLine {
+    /// The file as the `.file` directive names it.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: u32,
+}
+
+impl fmt::Display for SourceLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// Threads of a deadlocked block that wait at one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// What they wait for: `barrier 0`, `shfl.sync with mask 0x3`.
+    pub at: String,
+    /// The line of the PTX they wait at.
+    pub line: u32,
+    /// The source line, where known.
+    pub source: Option<SourceLine>,
+    /// How many threads wait there.
+    pub threads: u32,
+}
+
+/// Why a launch failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// A `trap` instruction.
+    Trap,
+    /// A `brkpt` instruction, with no debugger to stop in.
+    Breakpoint,
+    /// A call of `__assertfail`.
+    Assert {
+        /// The expression that was false.
+        message: String,
+        /// The file the assertion stands in.
+        file: String,
+        /// Its line.
+        line: u32,
+        /// The function it stands in.
+        function: String,
+    },
+    /// An access outside every live allocation of its space.
+    IllegalAddress {
+        /// The address, as the instruction computed it.
+        address: u64,
+        /// The space it was looked for in.
+        space: Space,
+        /// How many bytes were accessed.
+        size: u32,
+    },
+    /// An access whose address is no multiple of its size.
+    Misaligned {
+        /// The address, as the instruction computed it.
+        address: u64,
+        /// The space it lies in.
+        space: Space,
+        /// The alignment that the access needs.
+        size: u32,
+    },
+    /// Every live thread of a block waits for another one.
+    Deadlock {
+        /// The places waited at.
+        waiting: Vec<Waiting>,
+    },
+    /// A warp ran more instructions than the launch allows.
+    StepLimit {
+        /// The limit, in instructions of one warp.
+        limit: u64,
+    },
+    /// The launch was cancelled from outside.
+    Cancelled,
+    /// An instruction whose operands have no meaning.
+    IllegalInstruction {
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// An indirect call of something that is no function, or a function of another signature.
+    InvalidIndirectCall {
+        /// The value called.
+        target: u64,
+    },
+    /// Calls nested too deep, or too much memory taken by `alloca`.
+    StackOverflow {
+        /// The bytes of stack that one thread may use.
+        limit: u64,
+    },
+    /// `cudaGraphSetConditional` with a handle that names no condition of this launch.
+    BadCondition {
+        /// The handle.
+        handle: u64,
+    },
+    /// `free` of an address that `malloc` did not return, or that was freed before.
+    InvalidFree {
+        /// The address.
+        address: u64,
+    },
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaultKind::Trap => f.write_str("trap instruction"),
+            FaultKind::Breakpoint => f.write_str("breakpoint instruction"),
+            FaultKind::Assert { message, file, line, function } => {
+                write!(f, "assertion `{message}` failed at {file}:{line} in {function}")
+            }
+            FaultKind::IllegalAddress { address, space, size } => {
+                write!(
+                    f,
+                    "access of {size} bytes at {space} address {address:#x}, outside every live allocation"
+                )
+            }
+            FaultKind::Misaligned { address, space, size } => {
+                write!(f, "access at {space} address {address:#x}, which is not a multiple of {size}")
+            }
+            FaultKind::Deadlock { waiting } => {
+                f.write_str("deadlock: every live thread of the block waits:")?;
+                for (i, w) in waiting.iter().enumerate() {
+                    let (separator, plural) =
+                        (if i == 0 { "" } else { "," }, if w.threads == 1 { "" } else { "s" });
+                    write!(f, "{separator} {} thread{plural} at {} (line {}", w.threads, w.at, w.line)?;
+                    if let Some(source) = &w.source {
+                        write!(f, ", {source}")?;
+                    }
+                    f.write_str(")")?;
+                }
+                Ok(())
+            }
+            FaultKind::StepLimit { limit } => {
+                write!(
+                    f,
+                    "ran past the limit of {limit} instructions per warp; raise the limit if it should run this long"
+                )
+            }
+            FaultKind::Cancelled => f.write_str("the launch was cancelled"),
+            FaultKind::IllegalInstruction { reason } => write!(f, "illegal instruction: {reason}"),
+            FaultKind::InvalidIndirectCall { target } => {
+                write!(f, "indirect call of {target:#x}, which is no function of the signature called")
+            }
+            FaultKind::StackOverflow { limit } => {
+                write!(
+                    f,
+                    "stack overflow: the calls need more than the {limit} bytes of stack that a thread has"
+                )
+            }
+            FaultKind::BadCondition { handle } => {
+                write!(
+                    f,
+                    "cudaGraphSetConditional with {handle:#x}, which is the handle of no condition of this launch"
+                )
+            }
+            FaultKind::InvalidFree { address } => {
+                write!(f, "free of {address:#x}, which is not an allocation of the device heap")
+            }
+        }
+    }
+}
+
+/// The failure of one launch: what happened, in which thread, at which line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What happened.
+    pub kind: FaultKind,
+    /// The kernel launched.
+    pub kernel: String,
+    /// The block, as `%ctaid`.
+    pub block: [u32; 3],
+    /// The thread in its block, as `%tid`. The first one concerned where it concerns several.
+    pub thread: [u32; 3],
+    /// The line of the PTX, where one instruction is to blame.
+    pub line: Option<u32>,
+    /// The source line, where `.loc` tells it.
+    pub source: Option<SourceLine>,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([bx, by, bz], [tx, ty, tz]) = (self.block, self.thread);
+        write!(f, "kernel {}, block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz})", self.kernel)?;
+        if let Some(line) = self.line {
+            write!(f, ", PTX line {line}")?;
+        }
+        if let Some(source) = &self.source {
+            write!(f, ", {source}")?;
+        }
+        write!(f, ": {}", self.kind)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// A fault as an instruction raises it: what, and in which lane. The warp adds where.
+#[derive(Debug)]
+pub(crate) struct Raised {
+    pub(crate) kind: Box<FaultKind>,
+    pub(crate) lane: u32,
+}
+
+impl FaultKind {
+    /// This fault, raised by a lane.
+    pub(crate) fn in_lane(self, lane: u32) -> Raised {
+        Raised { kind: Box::new(self), lane }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_names_kernel_block_thread_and_line() {
+        let fault = Fault {
+            kind: FaultKind::IllegalAddress { address: 0x10, space: Space::Global, size: 4 },
+            kernel: "saxpy".into(),
+            block: [1, 2, 0],
+            thread: [3, 0, 0],
+            line: Some(17),
+            source: Some(SourceLine { file: "saxpy.cu".into(), line: 5 }),
+        };
+        assert_eq!(
+            fault.to_string(),
+            "kernel saxpy, block (1, 2, 0), thread (3, 0, 0), PTX line 17, saxpy.cu:5: \
+             access of 4 bytes at global address 0x10, outside every live allocation"
+        );
+    }
+
+    #[test]
+    fn a_deadlock_lists_the_places_waited_at() {
+        let wait = |at: &str, line, threads| Waiting { at: at.into(), line, source: None, threads };
+        let kind = FaultKind::Deadlock { waiting: vec![wait("barrier 0", 9, 31), wait("barrier 1", 12, 1)] };
+        assert_eq!(
+            kind.to_string(),
+            "deadlock: every live thread of the block waits: 31 threads at barrier 0 (line 9), 1 thread at barrier 1 (line 12)"
+        );
+    }
+}

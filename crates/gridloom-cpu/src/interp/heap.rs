@@ -1,0 +1,113 @@
+//! The heap behind `malloc` and `free` in kernels.
+
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+
+/// The alignment of every allocation, as the CUDA device heap gives it.
+const ALIGN: usize = 16;
+
+/// A bounded heap that kernels allocate from. Like the CUDA device heap it outlives a launch: what one kernel allocated,
+/// a later one may free. Dropping it frees everything.
+#[derive(Debug)]
+pub struct Heap {
+    limit: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    used: u64,
+    /// Allocations by address. Each is a run of 16-byte cells, hence aligned, and zeroed, hence initialised.
+    live: BTreeMap<u64, Box<[Cell]>>,
+}
+
+/// Sixteen bytes, aligned so.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(16))]
+struct Cell(
+    #[allow(dead_code, reason = "only its size and alignment matter; kernels access it by address")]
+    [u8; ALIGN],
+);
+
+impl Heap {
+    /// A heap of at most `limit` bytes in live allocations. CUDA's default is 8 MiB.
+    pub fn new(limit: u64) -> Self {
+        Self { limit, state: Mutex::default() }
+    }
+
+    /// Allocates `size` bytes and returns their address, or 0 where the heap has no room or nothing is asked for.
+    pub fn allocate(&self, size: u64) -> u64 {
+        let Some(cells) = size.checked_add(ALIGN as u64 - 1).map(|padded| padded / ALIGN as u64) else {
+            return 0;
+        };
+        let bytes = cells * ALIGN as u64;
+        let mut state = self.state.lock();
+        if size == 0 || state.used.checked_add(bytes).is_none_or(|used| used > self.limit) {
+            return 0;
+        }
+        let memory = vec![Cell::default(); cells as usize].into_boxed_slice();
+        let address = memory.as_ptr() as u64;
+        state.used += bytes;
+        state.live.insert(address, memory);
+        address
+    }
+
+    /// Frees an allocation. False where the address is not that of a live one.
+    #[must_use]
+    pub fn free(&self, address: u64) -> bool {
+        let mut state = self.state.lock();
+        let Some(memory) = state.live.remove(&address) else { return false };
+        state.used -= (memory.len() * ALIGN) as u64;
+        true
+    }
+
+    /// Whether `[address, address + size)` lies inside one live allocation.
+    pub fn contains(&self, address: u64, size: u64) -> bool {
+        let state = self.state.lock();
+        state.live.range(..=address).next_back().is_some_and(|(start, memory)| {
+            let length = (memory.len() * ALIGN) as u64;
+            address - start < length && size <= length - (address - start)
+        })
+    }
+
+    /// Bytes in live allocations.
+    pub fn used(&self) -> u64 {
+        self.state.lock().used
+    }
+}
+
+impl Default for Heap {
+    fn default() -> Self {
+        Self::new(8 << 20)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allocation_is_aligned_and_known_until_freed() {
+        let heap = Heap::default();
+        let a = heap.allocate(100);
+        assert_eq!(a % 16, 0);
+        assert!(heap.contains(a, 100) && heap.contains(a + 96, 4));
+        assert!(!heap.contains(a, 113), "past the last cell");
+        assert!(heap.free(a));
+        assert!(!heap.contains(a, 1));
+        assert!(!heap.free(a), "freed twice");
+        assert_eq!(heap.used(), 0);
+    }
+
+    #[test]
+    fn a_full_heap_returns_null_and_recovers_after_free() {
+        let heap = Heap::new(64);
+        let a = heap.allocate(48);
+        assert_ne!(a, 0);
+        assert_eq!(heap.allocate(32), 0);
+        assert_eq!(heap.allocate(u64::MAX), 0);
+        assert_eq!(heap.allocate(0), 0);
+        assert!(heap.free(a));
+        assert_ne!(heap.allocate(64), 0);
+    }
+}

@@ -1,0 +1,365 @@
+//! The memory that a warp sees: windows of shared, local and parameter memory, and host memory for everything else.
+//!
+//! A generic address is a host address, or lies in one of the windows below. Windows sit where no host address can be: user
+//! space of every supported machine lies far below them. Inside a space, shared, local and parameter addresses are offsets
+//! from the window's start, so that 32-bit shared addresses work.
+
+use super::fault::{FaultKind, Raised, Space};
+use super::heap::Heap;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+#[cfg(target_endian = "big")]
+compile_error!("PTX is little-endian, and the interpreter reads its values from host memory as they are");
+
+/// Where shared memory starts in the generic address space.
+pub const SHARED_WINDOW: u64 = 0x0100_0000_0000_0000;
+/// Where local memory starts in the generic address space.
+pub const LOCAL_WINDOW: u64 = 0x0200_0000_0000_0000;
+/// Where kernel parameters start in the generic address space.
+pub const PARAM_WINDOW: u64 = 0x0300_0000_0000_0000;
+/// The address of a function is this, plus its index in the module.
+pub const FUNCTION_WINDOW: u64 = 0x0400_0000_0000_0000;
+/// How far a window reaches.
+const WINDOW_SIZE: u64 = 1 << 32;
+/// Addresses below this one are never memory: a null pointer plus a field or an index.
+const NULL_PAGE: u64 = 4096;
+
+/// Knows which addresses are memory. The device gives it to launches in checked mode.
+pub trait MemoryMap: Sync {
+    /// The live allocation that holds `address`, as addresses from first to one past the last.
+    fn allocation(&self, address: u64) -> Option<Range<u64>>;
+}
+
+/// The space that a generic address lies in, and the address there.
+pub(crate) fn split_generic(address: u64) -> (Space, u64) {
+    for (window, space) in
+        [(SHARED_WINDOW, Space::Shared), (LOCAL_WINDOW, Space::Local), (PARAM_WINDOW, Space::Param)]
+    {
+        if (window..window + WINDOW_SIZE).contains(&address) {
+            return (space, address - window);
+        }
+    }
+    (Space::Global, address)
+}
+
+/// The generic address of an address in a space.
+pub(crate) fn to_generic(space: Space, address: u64) -> u64 {
+    match space {
+        Space::Shared => address.wrapping_add(SHARED_WINDOW),
+        Space::Local => address.wrapping_add(LOCAL_WINDOW),
+        Space::Param => address.wrapping_add(PARAM_WINDOW),
+        Space::Generic | Space::Global | Space::Const => address,
+    }
+}
+
+/// The address in `space` of a generic address.
+pub(crate) fn from_generic(space: Space, address: u64) -> u64 {
+    match space {
+        Space::Shared => address.wrapping_sub(SHARED_WINDOW),
+        Space::Local => address.wrapping_sub(LOCAL_WINDOW),
+        Space::Param => address.wrapping_sub(PARAM_WINDOW),
+        Space::Generic | Space::Global | Space::Const => address,
+    }
+}
+
+/// One access of one lane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    pub(crate) space: Space,
+    pub(crate) address: u64,
+    /// Bytes accessed.
+    pub(crate) size: u32,
+    /// What the address must be a multiple of.
+    pub(crate) align: u32,
+    pub(crate) lane: u32,
+}
+
+/// Memory that an access was granted.
+pub(crate) enum Place<'a> {
+    /// Host memory, shared with other workers.
+    Host(*mut u8),
+    /// Part of a window. Only this worker sees it.
+    Window(&'a mut [u8]),
+    /// Part of a window that cannot be written.
+    ReadOnly(&'a [u8]),
+}
+
+/// What a warp can access.
+pub(crate) struct Memory<'a> {
+    pub(crate) shared: &'a mut [u8],
+    /// Local memory of each lane of the warp.
+    pub(crate) local: &'a mut [Vec<u8>],
+    pub(crate) params: &'a [u8],
+    pub(crate) map: Option<&'a dyn MemoryMap>,
+    pub(crate) heap: &'a Heap,
+    /// The allocation that the last checked access lay in; the next one often does too.
+    pub(crate) last: &'a mut Range<u64>,
+}
+
+impl Memory<'_> {
+    /// Grants an access, or says why not.
+    pub(crate) fn place(&mut self, access: Access) -> Result<Place<'_>, Raised> {
+        let Access { space, address, size, align, lane } = access;
+        let (space, offset) = if space == Space::Generic { split_generic(address) } else { (space, address) };
+        if !offset.is_multiple_of(u64::from(align)) {
+            return Err(FaultKind::Misaligned { address, space, size: align }.in_lane(lane));
+        }
+        let illegal = || FaultKind::IllegalAddress { address, space, size }.in_lane(lane);
+        let window = |length: usize| -> Result<Range<usize>, Raised> {
+            let end = offset
+                .checked_add(u64::from(size))
+                .filter(|&end| end <= length as u64)
+                .ok_or_else(illegal)?;
+            Ok(offset as usize..end as usize)
+        };
+        match space {
+            Space::Shared => {
+                let range = window(self.shared.len())?;
+                Ok(Place::Window(&mut self.shared[range]))
+            }
+            Space::Local => {
+                let local = &mut self.local[lane as usize];
+                let range = window(local.len())?;
+                Ok(Place::Window(&mut local[range]))
+            }
+            Space::Param => Ok(Place::ReadOnly(&self.params[window(self.params.len())?])),
+            Space::Global | Space::Const | Space::Generic => {
+                if !self.is_host_memory(address, size) {
+                    return Err(illegal());
+                }
+                Ok(Place::Host(std::ptr::with_exposed_provenance_mut(address as usize)))
+            }
+        }
+    }
+
+    /// Whether host memory may be accessed there. Without a map the launch has promised that every address it computes is
+    /// valid; only what can be no host address at all is refused.
+    fn is_host_memory(&mut self, address: u64, size: u32) -> bool {
+        if !(NULL_PAGE..SHARED_WINDOW).contains(&address) {
+            return false;
+        }
+        let Some(map) = self.map else { return true };
+        let end = address + u64::from(size);
+        if self.last.start <= address && end <= self.last.end {
+            return true;
+        }
+        match map.allocation(address) {
+            Some(allocation) if end <= allocation.end => {
+                *self.last = allocation;
+                true
+            }
+            _ => self.heap.contains(address, u64::from(size)),
+        }
+    }
+
+    /// Reads one value of 1, 2, 4 or 8 bytes.
+    pub(crate) fn load(&mut self, access: Access) -> Result<u64, Raised> {
+        let place = self.place(access)?;
+        Ok(read(&place, 0, access.size))
+    }
+
+    /// Copies bytes from one place to another, as `cp.async` does; what `from` lacks in size is filled with zeros.
+    pub(crate) fn copy(&mut self, to: Access, from: Access) -> Result<(), Raised> {
+        let mut bytes = [0; 16];
+        if from.size > 0 {
+            let place = self.place(from)?;
+            for (i, byte) in bytes.iter_mut().enumerate().take(from.size as usize) {
+                *byte = read(&place, i, 1) as u8;
+            }
+        }
+        let lane = to.lane;
+        let illegal = FaultKind::IllegalAddress { address: to.address, space: to.space, size: to.size };
+        let mut place = self.place(to)?;
+        for (i, &byte) in bytes.iter().enumerate().take(to.size as usize) {
+            if !write(&mut place, i, 1, u64::from(byte)) {
+                return Err(illegal.in_lane(lane));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a value of 1, 2, 4 or 8 bytes, `offset` bytes into a place.
+#[inline]
+pub(crate) fn read(place: &Place<'_>, offset: usize, size: u32) -> u64 {
+    let window = |bytes: &[u8]| {
+        let mut value = [0; 8];
+        value[..size as usize].copy_from_slice(&bytes[offset..][..size as usize]);
+        u64::from_le_bytes(value)
+    };
+    match place {
+        Place::Window(bytes) => window(bytes),
+        Place::ReadOnly(bytes) => window(bytes),
+        Place::Host(pointer) => {
+            // SAFETY: `Memory::place` granted the access: the memory is live (a map said so, or the caller of the launch
+            // promised it) and the address is aligned, to the whole access and so to each element. Other threads access it
+            // only atomically while the launch runs.
+            unsafe {
+                let pointer = pointer.add(offset);
+                match size {
+                    1 => u64::from(AtomicU8::from_ptr(pointer).load(Ordering::Relaxed)),
+                    2 => u64::from(AtomicU16::from_ptr(pointer.cast()).load(Ordering::Relaxed)),
+                    4 => u64::from(AtomicU32::from_ptr(pointer.cast()).load(Ordering::Relaxed)),
+                    _ => AtomicU64::from_ptr(pointer.cast()).load(Ordering::Relaxed),
+                }
+            }
+        }
+    }
+}
+
+/// Writes a value of 1, 2, 4 or 8 bytes, `offset` bytes into a place. False where the place is read-only.
+#[inline]
+#[must_use]
+pub(crate) fn write(place: &mut Place<'_>, offset: usize, size: u32, value: u64) -> bool {
+    match place {
+        Place::Window(bytes) => {
+            bytes[offset..][..size as usize].copy_from_slice(&value.to_le_bytes()[..size as usize]);
+        }
+        Place::ReadOnly(_) => return false,
+        Place::Host(pointer) => {
+            // SAFETY: as in `read`.
+            unsafe {
+                let pointer = pointer.add(offset);
+                match size {
+                    1 => AtomicU8::from_ptr(pointer).store(value as u8, Ordering::Relaxed),
+                    2 => AtomicU16::from_ptr(pointer.cast()).store(value as u16, Ordering::Relaxed),
+                    4 => AtomicU32::from_ptr(pointer.cast()).store(value as u32, Ordering::Relaxed),
+                    _ => AtomicU64::from_ptr(pointer.cast()).store(value, Ordering::Relaxed),
+                }
+            }
+        }
+    }
+    true
+}
+
+/// Replaces the value of 2, 4 or 8 bytes at a place by a function of it, in one step as every other thread sees it, and
+/// returns the value before. None where the place is read-only.
+pub(crate) fn update(place: &mut Place<'_>, size: u32, function: impl Fn(u64) -> u64) -> Option<u64> {
+    match place {
+        Place::Window(_) => {
+            let old = read(place, 0, size);
+            write(place, 0, size, function(old)).then_some(old)
+        }
+        Place::ReadOnly(_) => None,
+        Place::Host(pointer) => {
+            let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
+            // SAFETY: as in `read`.
+            Some(unsafe {
+                match size {
+                    2 => AtomicU16::from_ptr(pointer.cast())
+                        .fetch_update(success, failure, |old| Some(function(old.into()) as u16))
+                        .map_or_else(u64::from, u64::from),
+                    4 => AtomicU32::from_ptr(pointer.cast())
+                        .fetch_update(success, failure, |old| Some(function(old.into()) as u32))
+                        .map_or_else(u64::from, u64::from),
+                    _ => AtomicU64::from_ptr(pointer.cast())
+                        .fetch_update(success, failure, |old| Some(function(old)))
+                        .unwrap_or_else(|old| old),
+                }
+            })
+        }
+    }
+}
+
+/// Replaces 16 bytes likewise. Host machines have no such instruction that Rust offers, hence a lock: these accesses are
+/// atomic among each other, which is all that PTX promises for accesses of one size.
+pub(crate) fn update_wide(place: &mut Place<'_>, function: impl Fn(u128) -> u128) -> Option<u128> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    let _guard = LOCK.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let old = u128::from(read(place, 0, 8)) | u128::from(read(place, 8, 8)) << 64;
+    let new = function(old);
+    (write(place, 0, 8, new as u64) && write(place, 8, 8, (new >> 64) as u64)).then_some(old)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct OneAllocation(Range<u64>);
+
+    impl MemoryMap for OneAllocation {
+        fn allocation(&self, address: u64) -> Option<Range<u64>> {
+            self.0.contains(&address).then(|| self.0.clone())
+        }
+    }
+
+    fn access(space: Space, address: u64, size: u32) -> Access {
+        Access { space, address, size, align: size, lane: 0 }
+    }
+
+    fn with_memory(map: Option<&dyn MemoryMap>, test: impl FnOnce(&mut Memory<'_>)) {
+        let (mut shared, mut local, heap) = (vec![0; 16], vec![vec![0; 8]], Heap::default());
+        test(&mut Memory {
+            shared: &mut shared,
+            local: &mut local,
+            params: &[1, 2, 3, 4],
+            map,
+            heap: &heap,
+            last: &mut (0..0),
+        });
+    }
+
+    #[test]
+    fn a_generic_address_finds_its_window() {
+        with_memory(None, |memory| {
+            let mut place = memory.place(access(Space::Generic, SHARED_WINDOW + 4, 4)).unwrap();
+            assert!(write(&mut place, 0, 4, 0xabcd));
+            assert_eq!(memory.load(access(Space::Shared, 4, 4)).unwrap(), 0xabcd);
+            assert_eq!(memory.load(access(Space::Generic, PARAM_WINDOW, 4)).unwrap(), 0x0403_0201);
+            assert_eq!(split_generic(LOCAL_WINDOW + 7), (Space::Local, 7));
+            assert_eq!(split_generic(0x1234_5678), (Space::Global, 0x1234_5678));
+        });
+    }
+
+    #[test]
+    fn windows_are_bounded_even_when_unchecked() {
+        with_memory(None, |memory| {
+            for (space, address) in
+                [(Space::Shared, 16), (Space::Local, 8), (Space::Param, 4), (Space::Shared, u64::MAX - 3)]
+            {
+                let raised = memory.load(access(space, address, 4)).unwrap_err();
+                assert_eq!(*raised.kind, FaultKind::IllegalAddress { address, space, size: 4 });
+            }
+        });
+    }
+
+    #[test]
+    fn a_null_pointer_faults_even_when_unchecked() {
+        with_memory(None, |memory| {
+            let raised = memory.load(access(Space::Global, 0, 4)).unwrap_err();
+            assert_eq!(*raised.kind, FaultKind::IllegalAddress { address: 0, space: Space::Global, size: 4 });
+        });
+    }
+
+    #[test]
+    fn a_checked_access_lies_in_an_allocation() {
+        let values = [5u32, 6];
+        let start = values.as_ptr().expose_provenance() as u64;
+        let map = OneAllocation(start..start + 8);
+        with_memory(Some(&map), |memory| {
+            assert_eq!(memory.load(access(Space::Global, start + 4, 4)).unwrap(), 6);
+            assert!(memory.load(access(Space::Global, start + 8, 4)).is_err());
+            let straddling = Access { space: Space::Global, address: start + 4, size: 8, align: 4, lane: 0 };
+            assert!(memory.load(straddling).is_err());
+        });
+    }
+
+    #[test]
+    fn an_address_must_be_a_multiple_of_its_size() {
+        with_memory(None, |memory| {
+            let raised = memory.load(access(Space::Shared, 2, 4)).unwrap_err();
+            assert_eq!(*raised.kind, FaultKind::Misaligned { address: 2, space: Space::Shared, size: 4 });
+        });
+    }
+
+    #[test]
+    fn parameters_cannot_be_written() {
+        with_memory(None, |memory| {
+            let mut place = memory.place(access(Space::Param, 0, 4)).unwrap();
+            assert!(!write(&mut place, 0, 4, 1));
+            assert_eq!(update(&mut place, 4, |v| v + 1), None);
+        });
+    }
+}

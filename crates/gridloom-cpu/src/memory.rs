@@ -1,0 +1,234 @@
+//! Memory of the CPU device.
+//!
+//! # Foreign memory
+//!
+//! Device memory is host memory that Rust must not know: kernels, copies and fills of several streams reach it by address, at
+//! the same time if the user orders them badly. Three rules make that harmless to this process:
+//!
+//! - Nothing ever makes a reference to device memory. It is reached only through addresses whose provenance was exposed when
+//!   the memory was made, by the interpreter's single accesses and by the byte copies and fills of [`transfer`](crate::transfer).
+//! - Those accesses sit behind calls that the compiler cannot look through at the place where it would have to know about
+//!   another access; no value read from device memory decides about the memory safety of this crate.
+//! - The memory is initialised (with zeros) before its address is given out, so that every byte has a value.
+//!
+//! Work that is ordered by a stream, an event or an edge is ordered by synchronisation between our threads too, so its
+//! accesses never race. Work that races anyway reads torn or stale values, as it would on a GPU, and nothing else happens.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use gridloom_core::backend::{self, DeviceId};
+use gridloom_core::memory::MemoryKind;
+use gridloom_core::{Error, ErrorKind, Result};
+use parking_lot::RwLock;
+
+use crate::interp::MemoryMap;
+
+/// What the address of every allocation is a multiple of, as on CUDA devices.
+pub(crate) const ALIGNMENT: u64 = 256;
+
+/// The books of a device's memory: what is allocated, where, and how much there may be.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    device: DeviceId,
+    limit: Option<u64>,
+    used: AtomicU64,
+    /// Address and size of every live block.
+    blocks: RwLock<BTreeMap<u64, u64>>,
+}
+
+impl Ledger {
+    pub(crate) fn new(device: DeviceId, limit: Option<u64>) -> Arc<Self> {
+        Arc::new(Ledger { device, limit, used: AtomicU64::new(0), blocks: RwLock::default() })
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn limit(&self) -> Option<u64> {
+        self.limit
+    }
+
+    /// Takes `bytes` from the limit, or says why not.
+    fn charge(&self, bytes: u64) -> Result<()> {
+        let charged = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            used.checked_add(bytes).filter(|&used| self.limit.is_none_or(|limit| used <= limit))
+        });
+        match charged {
+            Ok(_) => Ok(()),
+            Err(used) => Err(out_of_memory(bytes, used, self.limit)),
+        }
+    }
+}
+
+impl MemoryMap for Ledger {
+    fn allocation(&self, address: u64) -> Option<Range<u64>> {
+        let blocks = self.blocks.read();
+        let (&start, &bytes) = blocks.range(..=address).next_back()?;
+        (address - start < bytes).then_some(start..start + bytes)
+    }
+}
+
+fn out_of_memory(wanted: u64, used: u64, limit: Option<u64>) -> Error {
+    let message = match limit {
+        Some(limit) => format!(
+            "out of memory: {wanted} bytes wanted, {used} of the limit of {limit} in use; free some or raise the memory limit of the device"
+        ),
+        None => {
+            format!("out of memory: the system refused {wanted} bytes, {used} bytes in use by this device")
+        }
+    };
+    Error::new(ErrorKind::OutOfMemory, message)
+}
+
+/// A run of memory, zeroed when made and returned to the system when dropped.
+#[derive(Debug)]
+pub(crate) struct Block {
+    ledger: Arc<Ledger>,
+    /// What the allocator returned; the aligned address lies inside.
+    raw: *mut u8,
+    layout: Layout,
+    address: u64,
+    bytes: u64,
+}
+
+// SAFETY: the block owns its memory and only ever gives it out as an address; the pointer is used again in `drop` alone.
+unsafe impl Send for Block {}
+// SAFETY: as above, and no method reads or writes through the pointer.
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// Allocates at least one byte, at a multiple of [`ALIGNMENT`].
+    pub(crate) fn new(ledger: &Arc<Ledger>, bytes: u64) -> Result<Arc<Self>> {
+        let refused = || out_of_memory(bytes, ledger.used(), None);
+        // The alignment is made by hand: the allocator gives zeroed pages lazily only for small alignments.
+        let padded = bytes.checked_add(ALIGNMENT).and_then(|padded| usize::try_from(padded).ok());
+        let layout =
+            padded.and_then(|padded| Layout::from_size_align(padded, 16).ok()).ok_or_else(refused)?;
+        ledger.charge(bytes)?;
+        // SAFETY: the layout has at least `ALIGNMENT` bytes.
+        let raw = unsafe { alloc_zeroed(layout) };
+        if raw.is_null() {
+            ledger.used.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(refused());
+        }
+        let address = (raw.expose_provenance() as u64).next_multiple_of(ALIGNMENT);
+        ledger.blocks.write().insert(address, bytes);
+        Ok(Arc::new(Block { ledger: ledger.clone(), raw, layout, address, bytes }))
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        self.ledger.blocks.write().remove(&self.address);
+        // SAFETY: `raw` came from `alloc_zeroed` with this layout, and is freed once: here, by the only owner. Whatever works with
+        // the address holds the block.
+        unsafe { dealloc(self.raw, self.layout) };
+        self.ledger.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// An allocation: one life of a block. Memory that outlives a launch is a new allocation for each launch over one block.
+pub struct CpuAllocation {
+    block: Arc<Block>,
+    kind: MemoryKind,
+    bytes: u64,
+    released: AtomicBool,
+}
+
+impl CpuAllocation {
+    pub(crate) fn new(block: Arc<Block>, bytes: u64, kind: MemoryKind) -> Arc<Self> {
+        Arc::new(CpuAllocation { block, kind, bytes, released: AtomicBool::new(false) })
+    }
+}
+
+impl backend::Allocation for CpuAllocation {
+    fn device(&self) -> DeviceId {
+        self.block.ledger.device
+    }
+
+    fn address(&self) -> u64 {
+        self.block.address
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn kind(&self) -> MemoryKind {
+        self.kind
+    }
+
+    fn release(&self) {
+        self.released.store(true, Ordering::Release);
+    }
+
+    fn is_released(&self) -> bool {
+        self.released.load(Ordering::Acquire)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl fmt::Debug for CpuAllocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CpuAllocation({} {} bytes at {:#x})", self.bytes, self.kind.name(), self.block.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ledger(limit: Option<u64>) -> Arc<Ledger> {
+        Ledger::new(DeviceId::fresh(), limit)
+    }
+
+    #[test]
+    fn a_block_is_aligned_and_found_by_any_address_in_it_until_it_goes() {
+        let ledger = ledger(None);
+        let block = Block::new(&ledger, 100).unwrap();
+        let start = block.address();
+        assert_eq!(start % ALIGNMENT, 0);
+        assert_eq!(ledger.allocation(start), Some(start..start + 100));
+        assert_eq!(ledger.allocation(start + 99), Some(start..start + 100));
+        assert_ne!(ledger.allocation(start + 100), Some(start..start + 100));
+        assert_eq!(ledger.used(), 100);
+        drop(block);
+        assert_eq!(ledger.allocation(start), None);
+        assert_eq!(ledger.used(), 0);
+    }
+
+    #[test]
+    fn the_limit_says_what_was_wanted_used_and_allowed() {
+        let ledger = ledger(Some(1000));
+        let _held = Block::new(&ledger, 600).unwrap();
+        let error = Block::new(&ledger, 401).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+        for number in ["401", "600", "1000"] {
+            assert!(error.message().contains(number), "{error}");
+        }
+        assert!(Block::new(&ledger, 400).is_ok());
+    }
+
+    #[test]
+    fn a_size_beyond_all_addresses_is_refused_and_not_charged() {
+        let ledger = ledger(None);
+        for bytes in [u64::MAX, i64::MAX as u64] {
+            assert_eq!(Block::new(&ledger, bytes).unwrap_err().kind(), ErrorKind::OutOfMemory);
+        }
+        assert_eq!(ledger.used(), 0);
+    }
+}

@@ -1,0 +1,176 @@
+//! One operation, prepared: addresses resolved, arguments packed, ready to run any number of times.
+//!
+//! Streams run them one by one; a replay plan is a list of them.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::AtomicU32;
+
+use gridloom_core::graph::{ConditionKey, NodeKey};
+use gridloom_core::memory::{Base, Region};
+use gridloom_core::op::{CallbackOp, CopySide, KernelOp, MemcpyOp, MemsetOp, PointerValue};
+use gridloom_core::{Error, ErrorKind, Result};
+
+use crate::device::Shared;
+use crate::kernel::KernelLaunch;
+use crate::transfer::{self, Grid, Rows, Source};
+
+/// Linear copies and fills up to this many bytes are done in place, larger ones may be shared out.
+const SMALL: u64 = 512 << 10;
+
+/// What is known of a graph when its operations are prepared. On a stream there is nothing to know.
+pub(crate) trait Names {
+    /// The address of an alloc node's memory.
+    fn address(&self, alloc: NodeKey) -> u64;
+    /// What a kernel is given for a condition.
+    fn handle(&self, condition: ConditionKey) -> u64;
+}
+
+/// The names on a stream: the core lets nothing through that would ask for one.
+pub(crate) struct NoNames;
+
+impl Names for NoNames {
+    fn address(&self, _: NodeKey) -> u64 {
+        0
+    }
+
+    fn handle(&self, _: ConditionKey) -> u64 {
+        0
+    }
+}
+
+/// What an operation may use while it runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) device: &'a Shared,
+    pub(crate) conditions: &'a [AtomicU32],
+}
+
+/// A prepared operation. It holds what it uses, except for memory of regions, which its maker keeps alive.
+pub(crate) enum Prepared {
+    Fill { dst: u64, bytes: u64, value: u32, size: u32 },
+    Copy { dst: u64, src: u64, bytes: u64 },
+    Rows(Box<Rows>),
+    Kernel(Box<KernelLaunch>),
+    Callback(Box<CallbackOp>),
+}
+
+impl Prepared {
+    pub(crate) fn memset(op: &MemsetOp, names: &dyn Names) -> Self {
+        let address = address(&op.dst, names);
+        let width = op.width * u64::from(op.element_size);
+        // Rows without gaps are one row.
+        let (width, height) =
+            if op.height > 1 && op.pitch == width { (width * op.height, 1) } else { (width, op.height) };
+        if height == 1 && width <= SMALL {
+            return Prepared::Fill { dst: address, bytes: width, value: op.value, size: op.element_size };
+        }
+        Prepared::Rows(Box::new(Rows {
+            width,
+            height,
+            depth: 1,
+            dst: Grid { address, pitch: op.pitch, plane: 0 },
+            source: Source::Fill { value: op.value, size: op.element_size },
+        }))
+    }
+
+    pub(crate) fn memcpy(op: &MemcpyOp, names: &dyn Names) -> Self {
+        let (dst, src) = (address(&op.dst.region, names), address(&op.src.region, names));
+        let dense = |side: &CopySide| {
+            (op.height * op.depth == 1 || side.pitch == op.width) && (op.depth == 1 || side.rows == op.height)
+        };
+        let (width, height, depth) = if dense(&op.dst) && dense(&op.src) {
+            (op.width * op.height * op.depth, 1, 1)
+        } else {
+            (op.width, op.height, op.depth)
+        };
+        if height * depth == 1 && width <= SMALL {
+            return Prepared::Copy { dst, src, bytes: width };
+        }
+        let grid = |address, side: &CopySide| Grid {
+            address,
+            pitch: side.pitch,
+            plane: side.pitch.wrapping_mul(side.rows),
+        };
+        Prepared::Rows(Box::new(Rows {
+            width,
+            height,
+            depth,
+            dst: grid(dst, &op.dst),
+            source: Source::Copy(grid(src, &op.src)),
+        }))
+    }
+
+    pub(crate) fn kernel(op: &KernelOp, names: &dyn Names) -> Result<Self> {
+        let mut params: Box<[u8]> = op.args.bytes.as_slice().into();
+        for pointer in &op.args.pointers {
+            let value = match &pointer.value {
+                PointerValue::Region(region) => address(region, names),
+                PointerValue::Condition(condition) => names.handle(*condition),
+            };
+            let offset = op.args.layout[pointer.index as usize].offset as usize;
+            params[offset..offset + 8].copy_from_slice(&value.to_ne_bytes());
+        }
+        Ok(Prepared::Kernel(Box::new(KernelLaunch::new(op, params)?)))
+    }
+
+    pub(crate) fn callback(op: &CallbackOp) -> Self {
+        Prepared::Callback(Box::new(op.clone()))
+    }
+
+    /// About how long it takes, in nanoseconds.
+    pub(crate) fn estimate(&self) -> u64 {
+        match self {
+            Prepared::Fill { bytes, .. } | Prepared::Copy { bytes, .. } => 5 + bytes / 8,
+            // What the pool shares out anyway need not run beside something else.
+            Prepared::Rows(rows) => 50 + (rows.bytes() / 8).min(100_000),
+            Prepared::Kernel(kernel) => kernel.estimate(),
+            Prepared::Callback(_) => 20,
+        }
+    }
+
+    /// Runs it on this thread, and on others too where that is worth it.
+    #[inline]
+    pub(crate) fn run(&self, context: Context<'_>) -> Result<()> {
+        match self {
+            // SAFETY: the core checked the range and the alignment, and whoever runs the operation holds the memory.
+            Prepared::Fill { dst, bytes, value, size } => unsafe {
+                transfer::fill(*dst, *value, *size, *bytes);
+                Ok(())
+            },
+            // SAFETY: the core checked both ranges and that they do not overlap, and whoever runs the operation holds the memory.
+            Prepared::Copy { dst, src, bytes } => unsafe {
+                transfer::copy(*dst, *src, *bytes);
+                Ok(())
+            },
+            // SAFETY: as for the two above, row by row.
+            Prepared::Rows(rows) => unsafe {
+                rows.run(&context.device.pool);
+                Ok(())
+            },
+            Prepared::Kernel(kernel) => kernel.run(context),
+            Prepared::Callback(callback) => callback.call(),
+        }
+    }
+}
+
+/// The address of a region.
+pub(crate) fn address(region: &Region, names: &dyn Names) -> u64 {
+    region.offset
+        + match &region.base {
+            Base::Allocation(allocation) => allocation.address(),
+            Base::AllocNode(alloc) => names.address(*alloc),
+            Base::Bytes(bytes) => bytes.as_ptr().expose_provenance() as u64,
+        }
+}
+
+/// Runs `work`; a panic in it, which is a defect of this crate, becomes an error.
+pub(crate) fn contain<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let said = panic
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        Err(Error::new(ErrorKind::Driver, format!("the CPU device failed inside itself: {said}")))
+    })
+}

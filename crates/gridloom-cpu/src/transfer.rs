@@ -1,0 +1,132 @@
+//! Copies and fills of device memory: the only places besides the interpreter that touch it.
+//!
+//! Addresses arrive checked by the core: inside live memory, source and destination not overlapping, fills aligned to their
+//! value. See [`memory`](crate::memory) for why racing with other work is harmless here.
+
+use std::ops::Range;
+use std::ptr;
+
+use crate::pool::Pool;
+
+/// Bytes that one worker copies or fills at a time when a large one is shared out.
+const PIECE: u64 = 256 << 10;
+
+fn pointer(address: u64) -> *mut u8 {
+    ptr::with_exposed_provenance_mut(address as usize)
+}
+
+/// Copies bytes between two places that do not overlap.
+///
+/// # Safety
+/// `src` is readable and `dst` writable for `bytes` bytes, both hold exposed memory, and they do not overlap.
+#[inline(never)]
+pub(crate) unsafe fn copy(dst: u64, src: u64, bytes: u64) {
+    // SAFETY: as promised by the caller.
+    unsafe { ptr::copy_nonoverlapping(pointer(src).cast_const(), pointer(dst), bytes as usize) }
+}
+
+/// Fills `bytes` bytes with a value of 1, 2 or 4 bytes repeated.
+///
+/// # Safety
+/// `dst` is writable exposed memory for `bytes` bytes and, like `bytes`, a multiple of the value's size.
+#[inline(never)]
+pub(crate) unsafe fn fill(dst: u64, value: u32, size: u32, bytes: u64) {
+    let bytes = bytes as usize;
+    // SAFETY: as promised by the caller; the pointers are aligned to their elements.
+    unsafe {
+        match size {
+            1 => ptr::write_bytes(pointer(dst), value as u8, bytes),
+            2 => {
+                let start = pointer(dst).cast::<u16>();
+                (0..bytes / 2).for_each(|index| start.add(index).write(value as u16));
+            }
+            _ => {
+                let start = pointer(dst).cast::<u32>();
+                (0..bytes / 4).for_each(|index| start.add(index).write(value));
+            }
+        }
+    }
+}
+
+/// Rows to copy or fill, in planes; a fill has one plane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows {
+    /// Bytes in a row.
+    pub(crate) width: u64,
+    pub(crate) height: u64,
+    pub(crate) depth: u64,
+    pub(crate) dst: Grid,
+    pub(crate) source: Source,
+}
+
+/// Where rows lie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grid {
+    pub(crate) address: u64,
+    /// Bytes from row to row.
+    pub(crate) pitch: u64,
+    /// Bytes from plane to plane.
+    pub(crate) plane: u64,
+}
+
+/// What is written to the rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source {
+    Copy(Grid),
+    Fill { value: u32, size: u32 },
+}
+
+impl Grid {
+    fn row(&self, row: u64, height: u64) -> u64 {
+        self.address + row % height * self.pitch + row / height * self.plane
+    }
+}
+
+impl Rows {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.width * self.height * self.depth
+    }
+
+    /// Copies or fills, large ones on several workers.
+    ///
+    /// # Safety
+    /// Every row is valid as [`copy`] or [`fill`] demands.
+    pub(crate) unsafe fn run(&self, pool: &Pool) {
+        let rows = self.height * self.depth;
+        if rows == 1 {
+            // SAFETY: as promised by the caller.
+            return unsafe { self.linear(pool) };
+        }
+        let rows_per_piece = (PIECE / self.width.max(1)).clamp(1, rows);
+        pool.for_each(rows.div_ceil(rows_per_piece), &|pieces: Range<u64>| {
+            for row in pieces.start * rows_per_piece..(pieces.end * rows_per_piece).min(rows) {
+                // SAFETY: as promised by the caller, for this row.
+                unsafe { self.part(row, 0, self.width) }
+            }
+        });
+    }
+
+    unsafe fn linear(&self, pool: &Pool) {
+        if self.width <= 2 * PIECE {
+            // SAFETY: as promised by the caller of `run`.
+            return unsafe { self.part(0, 0, self.width) };
+        }
+        pool.for_each(self.width.div_ceil(PIECE), &|pieces: Range<u64>| {
+            let start = pieces.start * PIECE;
+            let end = (pieces.end * PIECE).min(self.width);
+            // SAFETY: a part of the row, starting at a multiple of every element size.
+            unsafe { self.part(0, start, end - start) }
+        });
+    }
+
+    /// Copies or fills `bytes` bytes of one row, from `offset` on.
+    unsafe fn part(&self, row: u64, offset: u64, bytes: u64) {
+        let dst = self.dst.row(row, self.height) + offset;
+        match self.source {
+            // SAFETY: as promised by the caller of `run`.
+            Source::Copy(src) => unsafe { copy(dst, src.row(row, self.height) + offset, bytes) },
+            // SAFETY: as promised by the caller of `run`.
+            Source::Fill { value, size } => unsafe { fill(dst, value, size, bytes) },
+        }
+    }
+}

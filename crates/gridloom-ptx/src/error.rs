@@ -1,0 +1,164 @@
+//! Diagnostics, and how they are shown.
+
+use std::fmt;
+
+use crate::model::Span;
+use crate::source::Source;
+
+/// One thing wrong with a module, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it, if there is something to say.
+    pub help: Option<String>,
+    /// Line, from 1; 0 if the module was not read from text.
+    pub line: u32,
+    /// Column in characters, from 1; 0 if the module was not read from text.
+    pub column: u32,
+    /// The text of that line.
+    pub source_line: String,
+    /// The bytes it is about.
+    pub span: Span,
+    /// How many characters of the line it is about.
+    width: u32,
+}
+
+/// Lines longer than this are shown in part.
+const SHOWN_CHARS: usize = 120;
+
+impl Diagnostic {
+    pub(crate) fn new(source: &Source, span: Span, message: impl Into<String>) -> Self {
+        let (line, column) = source.position(span);
+        let source_line = source.line(span);
+        let width = source.slice(span).lines().next().map_or(1, |text| text.chars().count().max(1));
+        Self {
+            message: message.into(),
+            help: None,
+            line,
+            column,
+            source_line: source_line.to_owned(),
+            span,
+            width: u32::try_from(width).unwrap_or(1),
+        }
+    }
+
+    pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Shows the diagnostic as `file:line:column: message`, the line, and a caret under the place.
+    #[must_use]
+    pub fn render(&self, file: &str) -> String {
+        let mut out = format!("{file}:{}:{}: {}", self.line, self.column, self.message);
+        if self.line > 0 {
+            let (shown, column, dots) = self.excerpt();
+            // Tabs stay tabs below the line, so that the caret stands right whatever a tab's width is.
+            let indent: String =
+                shown.chars().take(column).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            let room = shown.chars().count().saturating_sub(column).max(1);
+            let underline = "~".repeat((self.width as usize).min(room).saturating_sub(1));
+            out.push_str(&format!(
+                "\n  {dots}{shown}\n  {}{indent}^{underline}",
+                " ".repeat(dots.chars().count())
+            ));
+        }
+        if let Some(help) = &self.help {
+            out.push_str("\n  help: ");
+            out.push_str(help);
+        }
+        out
+    }
+
+    /// The part of the line that is shown, the caret's column in it, and what stands before it.
+    fn excerpt(&self) -> (String, usize, &'static str) {
+        // Control characters could drive a terminal.
+        let line: Vec<char> = self
+            .source_line
+            .chars()
+            .map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c })
+            .collect();
+        let column = (self.column as usize).saturating_sub(1);
+        if line.len() <= SHOWN_CHARS {
+            return (line.into_iter().collect(), column, "");
+        }
+        let start = column.saturating_sub(SHOWN_CHARS / 2).min(line.len().saturating_sub(1));
+        let end = (start + SHOWN_CHARS).min(line.len());
+        (line[start..end].iter().collect(), column - start, if start > 0 { "..." } else { "" })
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render("<ptx>"))
+    }
+}
+
+/// Why a text is not a PTX module: everything that was found, in the order of the text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Error {
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Error {
+    pub(crate) fn new(diagnostics: Vec<Diagnostic>) -> Self {
+        Self { diagnostics }
+    }
+
+    /// What was found, in the order of the text; never empty.
+    #[must_use]
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
+    /// Shows all diagnostics, naming the text `file`.
+    #[must_use]
+    pub fn render(&self, file: &str) -> String {
+        let parts: Vec<String> = self.diagnostics.iter().map(|diagnostic| diagnostic.render(file)).collect();
+        parts.join("\n")
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render("<ptx>"))
+    }
+}
+
+/// The candidate most like `wrong`, if one is close enough to have been meant.
+pub(crate) fn closest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // Beyond these a suggestion is noise, and the search must stay cheap on hostile input.
+    const LONGEST: usize = 64;
+    const MOST: usize = 2000;
+    if wrong.len() > LONGEST {
+        return None;
+    }
+    let allowed = match wrong.chars().count() {
+        0..=2 => 1,
+        3..=8 => 2,
+        _ => 3,
+    };
+    candidates
+        .take(MOST)
+        .filter(|candidate| candidate.len() <= LONGEST && *candidate != wrong)
+        .map(|candidate| (edit_distance(wrong, candidate), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
