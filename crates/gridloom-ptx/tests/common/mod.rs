@@ -26,13 +26,13 @@ const BEFORE: &str = "
 const AFTER: &str = "\nend: ret; }";
 
 /// A module whose kernel holds `statements`.
-pub fn module(statements: &str) -> Module {
+pub(crate) fn module(statements: &str) -> Module {
     let text = format!("{BEFORE}{statements}{AFTER}");
     parse(&text).unwrap_or_else(|error| panic!("{statements}\n{error}"))
 }
 
 /// The diagnostics of parsing `statements`, as messages with their help.
-pub fn parse_errors(statements: &str) -> Vec<String> {
+pub(crate) fn parse_errors(statements: &str) -> Vec<String> {
     let text = format!("{BEFORE}{statements}{AFTER}");
     let Err(error) = parse(&text) else { panic!("no error in {statements}") };
     error
@@ -46,30 +46,30 @@ pub fn parse_errors(statements: &str) -> Vec<String> {
 }
 
 /// What the checker says of `statements`.
-pub fn check_errors(statements: &str) -> Vec<String> {
+pub(crate) fn check_errors(statements: &str) -> Vec<String> {
     check(&module(statements)).into_iter().map(|diagnostic| diagnostic.message).collect()
 }
 
 /// The first instruction of the kernel.
-pub fn first(module: &Module) -> &Instruction {
+pub(crate) fn first(module: &Module) -> &Instruction {
     let (_, kernel) = module.entry("kernel").expect("the kernel");
     &kernel.body.as_ref().expect("a body").instructions[0]
 }
 
 /// The operation that `statement` is.
-pub fn op(statement: &str) -> Op {
+pub(crate) fn op(statement: &str) -> Op {
     first(&module(statement)).op.clone()
 }
 
 /// How `statement` prints.
-pub fn printed(statement: &str) -> String {
+pub(crate) fn printed(statement: &str) -> String {
     let module = module(statement);
     let (_, kernel) = module.entry("kernel").expect("the kernel");
     instruction_text(&module, kernel, first(&module))
 }
 
 /// Each line is one instruction that is in the model, has the right types, prints as it is written, and reads back.
-pub fn assert_canonical(lines: &str) {
+pub(crate) fn assert_canonical(lines: &str) {
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let statement = format!("{line};");
         let module = module(&statement);
@@ -85,7 +85,7 @@ pub fn assert_canonical(lines: &str) {
 }
 
 /// Each pair is an instruction and the form it prints in.
-pub fn assert_prints_as(pairs: &[(&str, &str)]) {
+pub(crate) fn assert_prints_as(pairs: &[(&str, &str)]) {
     for (written, canonical) in pairs {
         assert_eq!(printed(&format!("{written};")), *canonical, "{written}");
         assert_eq!(op(&format!("{written};")), op(&format!("{canonical};")), "{written}");
@@ -93,7 +93,7 @@ pub fn assert_prints_as(pairs: &[(&str, &str)]) {
 }
 
 /// What is printed parses to the same module.
-pub fn assert_round_trip(module: &Module) {
+pub(crate) fn assert_round_trip(module: &Module) {
     let text = module.to_string();
     let again = parse(&text).unwrap_or_else(|error| panic!("{text}\n{error}"));
     assert_eq!(&again, module, "{text}");
