@@ -7,6 +7,6 @@ pub fn device_count() -> gridloom_core::Result<u32> {
 pub struct CudaDevice;
 impl CudaDevice {
     pub fn open(_: u32) -> gridloom_core::Result<Arc<dyn gridloom_core::backend::Device>> {
-        Err(gridloom_core::Error::new(gridloom_core::ErrorKind::DriverUnavailable, "stub"))
+        panic!()
     }
 }
