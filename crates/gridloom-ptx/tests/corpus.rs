@@ -50,7 +50,8 @@ fn every_file_reads_checks_and_survives_printing() {
 fn only_matrix_instructions_are_outside_the_model() {
     let outside = ["mma", "wgmma", "ldmatrix", "stmatrix", "tcgen05"];
     for (path, text) in corpus() {
-        let module = parse(&text).unwrap_or_else(|error| panic!("{}", error.render(&path.display().to_string())));
+        let module =
+            parse(&text).unwrap_or_else(|error| panic!("{}", error.render(&path.display().to_string())));
         for (_, function) in module.functions() {
             for instruction in function.body.iter().flat_map(|body| &body.instructions) {
                 if let Op::Unsupported(unsupported) = &instruction.op {
@@ -65,12 +66,18 @@ fn only_matrix_instructions_are_outside_the_model() {
 #[test]
 fn every_instruction_knows_its_text() {
     for (path, text) in corpus() {
-        let module = parse(&text).unwrap_or_else(|error| panic!("{}", error.render(&path.display().to_string())));
+        let module =
+            parse(&text).unwrap_or_else(|error| panic!("{}", error.render(&path.display().to_string())));
         for (_, function) in module.functions() {
             for instruction in function.body.iter().flat_map(|body| &body.instructions) {
                 let written = module.source.slice(instruction.span);
                 assert!(written.ends_with(';'), "{}: {written}", path.display());
-                assert_eq!(written.starts_with('@'), instruction.guard.is_some(), "{}: {written}", path.display());
+                assert_eq!(
+                    written.starts_with('@'),
+                    instruction.guard.is_some(),
+                    "{}: {written}",
+                    path.display()
+                );
             }
         }
     }

@@ -104,7 +104,8 @@ fn a_text_with_bytes_changed_is_answered() {
 fn texts_with_words_mixed_up_are_answered() {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let texts = corpus();
-    let words: Vec<&[u8]> = texts.iter().flat_map(|text| text.split_inclusive(|byte| b" \t\n,".contains(byte))).collect();
+    let words: Vec<&[u8]> =
+        texts.iter().flat_map(|text| text.split_inclusive(|byte| b" \t\n,".contains(byte))).collect();
     for text in &texts {
         for _ in 0..40 {
             let mut parts: Vec<&[u8]> = text.split_inclusive(|byte| b" \t\n,".contains(byte)).collect();
@@ -127,7 +128,9 @@ fn texts_with_words_mixed_up_are_answered() {
 #[test]
 fn depth_is_bounded() {
     let deep = |open: &str, close: &str| format!("{}{}", open.repeat(100_000), close.repeat(100_000));
-    assert!(fails(&format!("{HEADER}.entry k() {}", deep("{", "}"))).contains("scopes nested deeper than 64"));
+    assert!(
+        fails(&format!("{HEADER}.entry k() {}", deep("{", "}"))).contains("scopes nested deeper than 64")
+    );
     let expression = |text: &str| fails(&format!("{HEADER}.global .u32 x = {text};"));
     assert!(expression(&deep("(", ")")).contains("nested deeper than 64"));
     assert!(expression(&"-".repeat(100_000)).contains("nested deeper than 64"));
@@ -147,7 +150,9 @@ fn registers_are_bounded() {
     assert!(fails(&declares(".reg .b32 %r<1048577>;")).contains("at most 1048576 registers"));
     assert!(fails(&declares(".reg .b32 %r<4294967295>;")).contains("at most 1048576 registers"));
     assert!(fails(&declares(".reg .b32 %r<99999999999999999999>;")).contains("is not a number of registers"));
-    assert!(fails(&declares(".reg .b32 %a<600000>; .reg .b32 %b<600000>;")).contains("at most 1048576 registers"));
+    assert!(
+        fails(&declares(".reg .b32 %a<600000>; .reg .b32 %b<600000>;")).contains("at most 1048576 registers")
+    );
 }
 
 #[test]

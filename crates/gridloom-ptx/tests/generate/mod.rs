@@ -6,11 +6,12 @@ mod ops;
 
 use gridloom_ptx::op::{CallArg, Instruction};
 use gridloom_ptx::{
-    Address, AddressBase, Attribute, Body, BodyPragma, BranchTable, BranchTableId, CallTable, CallTableId, Dim,
-    DimSpecial, Directives, Dsts, Function, FunctionKind, Guard, Image, Imm, Initializer, InlinedAt, Item, Label,
-    LabelId, Linkage, LocalVarId, LocationId, Module, Operand, Param, ParamId, PlainSpecial, PointerAttr, PredOperand,
-    Prototype, PrototypeId, RegId, Registers, Relocation, ScalarType, Source, SourceFile, SourceLocation, Space, Span,
-    SpecialReg, Srcs, Symbol, SymbolId, Target, VarRef, VarSpace, Variable, Version,
+    Address, AddressBase, Attribute, Body, BodyPragma, BranchTable, BranchTableId, CallTable, CallTableId,
+    Dim, DimSpecial, Directives, Dsts, Function, FunctionKind, Guard, Image, Imm, Initializer, InlinedAt,
+    Item, Label, LabelId, Linkage, LocalVarId, LocationId, Module, Operand, Param, ParamId, PlainSpecial,
+    PointerAttr, PredOperand, Prototype, PrototypeId, RegId, Registers, Relocation, ScalarType, Source,
+    SourceFile, SourceLocation, Space, Span, SpecialReg, Srcs, Symbol, SymbolId, Target, VarRef, VarSpace,
+    Variable, Version,
 };
 
 /// Registers of each generated body: 4 predicates first, then values.
@@ -190,7 +191,8 @@ impl<'a> Choices<'a> {
     fn initialise(&mut self, variable: &mut Variable) {
         let size = variable.ty.size();
         let elements = (variable.size() / u64::from(size)) as u32;
-        let count = if variable.dims.is_empty() && variable.vector == 1 { 1 } else { self.below(elements + 1) };
+        let count =
+            if variable.dims.is_empty() && variable.vector == 1 { 1 } else { self.below(elements + 1) };
         let mut image = Image { bytes: Vec::new(), relocations: Vec::new() };
         for index in 0..count {
             if self.below(4) == 0 {
@@ -317,7 +319,8 @@ impl<'a> Choices<'a> {
             .map(|(index, target)| Label { name: format!("$L{index}"), target, span: Span::default() })
             .collect();
         if self.flag() {
-            body.pragmas.push(BodyPragma { at: self.below(count + 1), texts: vec!["a".to_owned(), "b".to_owned()] });
+            body.pragmas
+                .push(BodyPragma { at: self.below(count + 1), texts: vec!["a".to_owned(), "b".to_owned()] });
         }
         body
     }
@@ -363,7 +366,11 @@ impl<'a> Choices<'a> {
                 Symbol::Function(Box::new(function)),
             ],
             items,
-            files: vec![SourceFile { index: 1, name: "a.cu".to_owned(), stamp: self.maybe(|c| (c.number() >> 1, 7)) }],
+            files: vec![SourceFile {
+                index: 1,
+                name: "a.cu".to_owned(),
+                stamp: self.maybe(|c| (c.number() >> 1, 7)),
+            }],
             sections: vec![],
             source: Source::default(),
         }

@@ -149,7 +149,11 @@ impl Choices<'_> {
         let (dst_ty, src_ty, count) = match self.below(3) {
             0 => (self.pick(&[F16x2, Bf16x2, E4m3x2, E5m2x2, E2m3x2, E3m2x2, E2m1x2, Ue8m0x2]), F32, 2),
             1 => (self.pick(&[E4m3x4, E5m2x4, E2m3x4, E3m2x4, E2m1x4]), F32, 4),
-            _ => (self.pick(&[U8, S16, U32, S64, F16, F32, F64, Tf32]), self.pick(&[S8, U16, F32, F64, Bf16]), 1),
+            _ => (
+                self.pick(&[U8, S16, U32, S64, F16, F32, F64, Tf32]),
+                self.pick(&[S8, U16, F32, F64, Bf16]),
+                1,
+            ),
         };
         let rounding = self.maybe(|c| c.pick(CvtRounding::ALL));
         let scaled = self.flag();
@@ -207,7 +211,8 @@ impl Choices<'_> {
     fn memory(&mut self) -> MemoryOp {
         let (dst, src, addr) = (self.reg(), self.src(), self.addr());
         let (space, ty, length) = (self.space(), self.pick(&ScalarType::ALL[..16]), self.length());
-        let (primary, secondary) = (self.pick(PolicyPriority::ALL), self.maybe(|c| c.pick(PolicyPriority::ALL)));
+        let (primary, secondary) =
+            (self.pick(PolicyPriority::ALL), self.maybe(|c| c.pick(PolicyPriority::ALL)));
         match self.below(18) {
             0 | 1 => MemoryOp::Ld { ty, dsts: self.dsts(length), access: self.access(true) },
             2 | 3 => MemoryOp::St { ty, srcs: self.srcs(length), access: self.access(false) },
@@ -216,7 +221,9 @@ impl Choices<'_> {
             6 => MemoryOp::PrefetchUniform { addr },
             7 => MemoryOp::Discard { space, addr, size: 128 },
             8 => MemoryOp::ApplyPriority { space, addr, size: self.below(256) },
-            9 => MemoryOp::CreatePolicyFractional { primary, secondary, dst, fraction: self.maybe(Self::src) },
+            9 => {
+                MemoryOp::CreatePolicyFractional { primary, secondary, dst, fraction: self.maybe(Self::src) }
+            }
             10 => {
                 let (primary_size, total_size) = (self.src(), self.src());
                 MemoryOp::CreatePolicyRange { space, primary, secondary, dst, addr, primary_size, total_size }
@@ -304,7 +311,8 @@ impl Choices<'_> {
     }
 
     fn sync(&mut self) -> SyncOp {
-        let (sem, scope, restrict) = (self.pick(FenceSem::ALL), self.pick(Scope::ALL), self.pick(SyncRestrict::ALL));
+        let (sem, scope, restrict) =
+            (self.pick(FenceSem::ALL), self.pick(Scope::ALL), self.pick(SyncRestrict::ALL));
         match self.below(9) {
             0 => {
                 let kind = match self.below(3) {
@@ -376,7 +384,9 @@ impl Choices<'_> {
                 let mask = self.maybe(Self::src);
                 WarpOp::Vote { mode: self.pick(VoteMode::ALL), dst: self.reg(), pred: self.pred(), mask }
             }
-            2 => WarpOp::Match { mode: self.pick(MatchMode::ALL), ty: self.int_type(), dst, pred, a, mask: b },
+            2 => {
+                WarpOp::Match { mode: self.pick(MatchMode::ALL), ty: self.int_type(), dst, pred, a, mask: b }
+            }
             3 => {
                 let (op, ty) = (self.pick(ReduxOp::ALL), self.int_type());
                 WarpOp::Redux { op, ty, abs: self.flag(), nan: self.flag(), dst: self.reg(), src: a, mask: b }
@@ -394,7 +404,9 @@ impl Choices<'_> {
                 1 => RawToken::Special(self.special()),
                 2 => RawToken::Var(self.var()),
                 3 => RawToken::Label(self.label()),
-                _ => RawToken::Text(self.pick(&[",", "[", "]", "+", "16", "0f3F800000", ".b0", "_"]).to_owned()),
+                _ => RawToken::Text(
+                    self.pick(&[",", "[", "]", "+", "16", "0f3F800000", ".b0", "_"]).to_owned(),
+                ),
             })
             .collect();
         let mnemonic = self.pick(&["wgmma", "tex", "brandnew"]);
