@@ -342,10 +342,12 @@ fn the_place_of_an_inlined_call_is_kept_and_printed_before_it() {
          }",
     );
     let (_, kernel) = module.entry("k").expect("the kernel");
-    let lines: Vec<u32> = kernel.body.as_ref().expect("a body").locations.iter().map(|place| place.line).collect();
+    let lines: Vec<u32> =
+        kernel.body.as_ref().expect("a body").locations.iter().map(|place| place.line).collect();
     assert_eq!(lines, [20, 11, 5]);
     let text = module.to_string();
-    let places: Vec<&str> = text.lines().filter_map(|line| line.trim().strip_prefix(".loc ")).map(|rest| &rest[..6]).collect();
+    let places: Vec<&str> =
+        text.lines().filter_map(|line| line.trim().strip_prefix(".loc ")).map(|rest| &rest[..6]).collect();
     assert_eq!(places, ["1 20 1", "1 11 7", "2 5 1,"]);
 }
 

@@ -399,7 +399,8 @@ impl<'a> Parser<'a> {
         let mut chain = vec![location.clone()];
         while let Some(inlined) = chain.last().and_then(|location| location.inlined.as_ref()) {
             let call = inlined.position();
-            let known = fun.positions.contains(&call) || chain.iter().any(|location| location.position() == call);
+            let known =
+                fun.positions.contains(&call) || chain.iter().any(|location| location.position() == call);
             match fun.seen.get(&call) {
                 Some(place) if !known && chain.len() < limits::INLINED => chain.push(place.clone()),
                 _ => break,
