@@ -34,3 +34,12 @@ pub use gridloom_ptx as ptx;
 pub use kernel::{ConditionHandle, Kernel, Null, Ptr, PtrMut};
 pub use module::Module;
 pub use ops::{AllocNode, ExecutableOps, GraphOps, Ops};
+
+/// The examples of the README and the guide, run as tests.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/guide.md")]
+    struct Guide;
+}
