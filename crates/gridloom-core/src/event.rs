@@ -47,6 +47,17 @@ impl Event {
         drop(old);
     }
 
+    /// An error while the latest recording is one of a capture that goes on: there is nothing to wait for or to ask about.
+    fn refuse_captured(&self, operation: &str) -> Result<()> {
+        if self.mark().is_some_and(|mark| mark.capturing().is_some()) {
+            bail!(
+                InvalidState,
+                "{operation} of an event that was recorded in a capture: it has not been reached, only recorded; end the capture and launch its graph first"
+            );
+        }
+        Ok(())
+    }
+
     /// How it was made.
     pub fn options(&self) -> EventOptions {
         self.0.backend.options()
@@ -54,12 +65,14 @@ impl Event {
 
     /// Waits on the host until the latest recording has been reached.
     pub fn synchronize(&self) -> Result<()> {
+        self.refuse_captured("synchronize")?;
         op::refuse_in_callback("synchronize of an event")?;
         self.0.backend.synchronize()
     }
 
     /// Whether the latest recording has been reached. An event never recorded counts as reached.
     pub fn is_reached(&self) -> Result<bool> {
+        self.refuse_captured("query")?;
         op::refuse_in_callback("query of an event")?;
         self.0.backend.is_reached()
     }
@@ -75,6 +88,8 @@ impl Event {
                 "an event without timing cannot be timed; make both with EventOptions {{ timing: true, .. }}"
             );
         }
+        self.refuse_captured("timing")?;
+        earlier.refuse_captured("timing")?;
         self.0.backend.elapsed_since(&*earlier.0.backend)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::backend;
-use crate::capture::{Capture, CaptureKind, Lane, Session, refuse};
+use crate::capture::{Capture, Lane, WeakLane, refuse};
 use crate::error::{Result, bail};
 use crate::event::Event;
 use crate::graph::{Graph, Place};
@@ -20,20 +20,16 @@ use crate::op::{self, NodeKind, Operation};
 pub struct Stream {
     device: Arc<dyn backend::Device>,
     backend: Arc<dyn backend::Stream>,
-    slot: Arc<StreamSlot>,
+    slot: Arc<Slot>,
 }
 
-/// Where a stream records while it captures.
+/// Where a stream records, while that is going on. Nothing clears it when the capture ends: the lane itself tells.
 #[derive(Default)]
-pub(crate) struct StreamSlot(Mutex<Option<Arc<Lane>>>);
+struct Slot(Mutex<Option<WeakLane>>);
 
-impl StreamSlot {
-    /// The stream stops recording into this lane. (It may record into another one by now.)
-    pub(crate) fn leave(&self, lane: &Lane) {
-        let mut slot = self.0.lock();
-        let left = slot.take_if(|current| std::ptr::eq(&**current, lane));
-        drop(slot);
-        drop(left);
+impl Slot {
+    fn lane(&self) -> Option<Lane> {
+        self.0.lock().as_ref().and_then(WeakLane::capturing)
     }
 }
 
@@ -58,38 +54,48 @@ impl Stream {
     /// Starts recording what is done on this stream, through the capture or the stream itself, instead of running it.
     pub fn capture(&self) -> Result<Capture> {
         let mut slot = self.slot.0.lock();
-        if slot.is_some() {
+        if slot.as_ref().and_then(WeakLane::capturing).is_some() {
             bail!(InvalidState, "the stream is capturing already; end that capture first");
         }
-        let lane =
-            Session::start(Graph::new(&self.device), CaptureKind::Primary, Some(Arc::downgrade(&self.slot)));
-        *slot = Some(lane.clone());
+        let lane = Lane::primary(Graph::new(&self.device));
+        *slot = Some(lane.downgrade());
         Ok(Capture::new(lane))
     }
 
     /// Captures what `record` does and returns the graph. However it is left, the stream is an ordinary stream afterwards.
-    pub fn capture_scope<E: From<crate::Error>>(
-        &self,
-        record: impl FnOnce(&Capture) -> std::result::Result<(), E>,
-    ) -> std::result::Result<Graph, E> {
+    ///
+    /// ```
+    /// use gridloom_core::null::NullDevice;
+    /// use gridloom_core::op::Operation;
+    /// use gridloom_core::Stream;
+    ///
+    /// let stream = Stream::new(&NullDevice::new())?;
+    /// let graph = stream.capture_scope(|capture| {
+    ///     capture.add(Operation::Empty)?;
+    ///     stream.enqueue(&Operation::Empty)
+    /// })?;
+    /// assert_eq!((graph.len(), graph.edges().len()), (2, 1));
+    /// # Ok::<(), gridloom_core::Error>(())
+    /// ```
+    pub fn capture_scope(&self, record: impl FnOnce(&Capture) -> Result<()>) -> Result<Graph> {
         let capture = self.capture()?;
         record(&capture)?;
-        Ok(capture.end()?)
+        capture.end()
     }
 
     /// Whether it is recording.
     pub fn is_capturing(&self) -> bool {
-        self.slot.0.lock().is_some()
+        self.slot.lane().is_some()
     }
 
-    pub(crate) fn lane(&self) -> Option<Arc<Lane>> {
-        self.slot.0.lock().clone()
+    pub(crate) fn lane(&self) -> Option<Lane> {
+        self.slot.lane()
     }
 
     /// Enqueues one operation: a kernel, fill, copy, callback, record or wait. While capturing, records it.
     pub fn enqueue(&self, operation: &Operation) -> Result<()> {
         if let Some(lane) = self.lane() {
-            lane.add(operation.clone())?;
+            lane.add(&[], operation.clone())?;
             return Ok(());
         }
         match operation.kind() {
@@ -124,22 +130,22 @@ impl Stream {
 
     /// Waits for an event. Where the event was recorded in a capture that goes on, this stream becomes a fork of that capture.
     pub fn wait(&self, event: &Event) -> Result<()> {
-        if let Some(lane) = self.lane() {
+        let mut slot = self.slot.0.lock();
+        if let Some(lane) = slot.as_ref().and_then(WeakLane::capturing) {
+            drop(slot);
             lane.wait_event(event)?;
             return Ok(());
         }
         if let Some(mark) = event.mark()
-            && let Some(session) = mark.session.upgrade()
-            && session.is_capturing()
+            && let Some(session) = mark.capturing()
         {
-            if session.graph.device().id() != self.device.id() {
+            if session.device() != self.device.id() {
                 bail!(WrongDevice, "the event was recorded in a capture of another device");
             }
-            let mut slot = self.slot.0.lock();
-            let lane = session.adopt(mark.node, Arc::downgrade(&self.slot));
-            *slot = Some(lane);
+            *slot = Some(Lane::adopt(session, event, &mark)?.downgrade());
             return Ok(());
         }
+        drop(slot);
         self.enqueue(&Operation::EventWait(event.backend().clone()))
     }
 
@@ -155,7 +161,7 @@ impl Stream {
     /// Whether everything enqueued so far has run.
     pub fn is_idle(&self) -> Result<bool> {
         if self.is_capturing() {
-            return Err(refuse("is_idle"));
+            return Err(refuse("query"));
         }
         op::refuse_in_callback("query of a stream")?;
         self.backend.is_idle()

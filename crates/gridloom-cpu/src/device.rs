@@ -20,7 +20,9 @@ use parking_lot::Mutex;
 
 use crate::event::CpuEvent;
 use crate::graph::CpuExecutable;
+use crate::interp::Heap;
 use crate::memory::{Block, CpuAllocation, Ledger};
+use crate::module::CpuModule;
 use crate::pool::Pool;
 use crate::reaper::Reaper;
 use crate::stream::{CpuStream, Line, Work};
@@ -113,6 +115,8 @@ pub(crate) struct Shared {
     pub(crate) print: PrintSink,
     pub(crate) memory: Arc<Ledger>,
     pub(crate) pool: Pool,
+    /// Serves `malloc` in kernels.
+    pub(crate) heap: Heap,
     /// Numbers grids, for `%gridid`.
     pub(crate) grids: AtomicU64,
     limits: Limits,
@@ -168,6 +172,7 @@ impl CpuDevice {
             print: options.print.unwrap_or_else(|| Arc::new(print_to_stdout)),
             memory: Ledger::new(id, options.memory_limit),
             pool: Pool::new(threads),
+            heap: Heap::default(),
             grids: AtomicU64::new(1),
             limits: limits(),
             epoch: Instant::now(),
@@ -264,8 +269,8 @@ impl backend::Device for CpuDevice {
         Ok(CpuEvent::new(self.shared.id, options, self.shared.epoch))
     }
 
-    fn load_ptx(&self, _source: &str) -> Result<Arc<dyn backend::Module>> {
-        Err(Error::new(ErrorKind::NotSupported, "PTX"))
+    fn load_ptx(&self, source: &str) -> Result<Arc<dyn backend::Module>> {
+        Ok(Arc::new(CpuModule::load(&self.shared, source)?))
     }
 
     fn load_binary(&self, _image: &[u8]) -> Result<Arc<dyn backend::Module>> {

@@ -1,28 +1,207 @@
 //! Kernels and their launches.
 
-use gridloom_core::op::KernelOp;
-use gridloom_core::{Error, ErrorKind, Result};
+use std::any::Any;
+use std::cell::RefCell;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use gridloom_core::backend::{self, DeviceId};
+use gridloom_core::launch::{Dim3, KernelLimits};
+use gridloom_core::op::{KernelOp, ParamLayout};
+use gridloom_core::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+
+use crate::interp::{CONDITION_TAG, Fault, FaultKind, KernelCode, Launch, MemoryMap, Scratch};
+use crate::module::Loaded;
 use crate::operation::Context;
 
-/// A launch of a kernel with its arguments packed.
-pub(crate) struct KernelLaunch {}
-
-impl KernelLaunch {
-    pub(crate) fn new(op: &KernelOp, _params: Box<[u8]>) -> Result<Self> {
-        Err(Error::new(ErrorKind::NotSupported, format!("kernel {}", op.kernel.name())))
-    }
-
-    pub(crate) fn estimate(&self) -> u64 {
-        1000
-    }
-
-    pub(crate) fn run(&self, _context: Context<'_>) -> Result<()> {
-        Ok(())
-    }
-}
+/// The most blocks of a cooperative launch, which are all in memory at once.
+const MAX_RESIDENT: u128 = 16_384;
+/// About how long a warp takes for an instruction.
+const INSTRUCTION_NS: u64 = 40;
 
 /// What a kernel is given for the condition of this number.
 pub(crate) fn condition_handle(number: u32) -> u64 {
-    u64::from(number)
+    CONDITION_TAG | u64::from(number)
+}
+
+/// A kernel of the CPU device.
+pub struct CpuKernel {
+    code: Arc<KernelCode>,
+    /// Keeps the module's variables, whose addresses are in the code.
+    module: Arc<Loaded>,
+    params: Vec<ParamLayout>,
+    limits: KernelLimits,
+}
+
+impl CpuKernel {
+    pub(crate) fn new(code: Arc<KernelCode>, module: Arc<Loaded>) -> Self {
+        let params = code
+            .params()
+            .iter()
+            .map(|param| ParamLayout { offset: param.offset as u32, size: param.size as u32 })
+            .collect();
+        let limits = KernelLimits {
+            max_threads: code
+                .max_threads()
+                .map(|extents| u32::try_from(Dim3::from(extents).volume()).unwrap_or(u32::MAX)),
+            required_block: code.required_threads().map(Dim3::from),
+            static_shared: code.shared_bytes(),
+        };
+        CpuKernel { code, module, params, limits }
+    }
+}
+
+impl backend::Kernel for CpuKernel {
+    fn device(&self) -> DeviceId {
+        self.module.device
+    }
+
+    fn name(&self) -> &str {
+        self.code.name()
+    }
+
+    fn params(&self) -> Option<&[ParamLayout]> {
+        Some(&self.params)
+    }
+
+    fn limits(&self) -> &KernelLimits {
+        &self.limits
+    }
+
+    fn properties(&self) -> Vec<(String, String)> {
+        [
+            ("instructions", self.code.instruction_count().to_string()),
+            ("parameter bytes", self.code.param_bytes().to_string()),
+            ("static shared bytes", self.code.shared_bytes().to_string()),
+            ("local bytes a thread", self.code.local_bytes().to_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl fmt::Debug for CpuKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CpuKernel({})", self.code.name())
+    }
+}
+
+/// A launch of a kernel with its arguments packed, ready to run any number of times.
+pub(crate) struct KernelLaunch {
+    code: Arc<KernelCode>,
+    _module: Arc<Loaded>,
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared: u32,
+    cooperative: bool,
+    params: Box<[u8]>,
+}
+
+thread_local! {
+    /// What blocks run in, kept from one launch to the next.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+impl KernelLaunch {
+    pub(crate) fn new(op: &KernelOp, mut params: Box<[u8]>) -> Result<Self> {
+        let Some(kernel) = op.kernel.as_any().downcast_ref::<CpuKernel>() else {
+            return Err(Error::new(ErrorKind::WrongDevice, "the kernel is not one of the CPU device"));
+        };
+        let config = &op.config;
+        let refuse = |message: String| Err(Error::new(ErrorKind::NotSupported, message));
+        if let Some(cluster) = config.cluster.filter(|&cluster| cluster != Dim3::ONE) {
+            return refuse(format!(
+                "clusters of {cluster} blocks; the CPU device runs blocks by themselves, launch {} without clusters there",
+                kernel.code.name()
+            ));
+        }
+        let blocks = config.grid.volume();
+        if config.cooperative && blocks > MAX_RESIDENT {
+            return refuse(format!(
+                "a cooperative launch of {blocks} blocks; the CPU device holds at most {MAX_RESIDENT} at once"
+            ));
+        }
+        let bytes = kernel.code.param_bytes() as usize;
+        if params.len() != bytes {
+            let mut padded = params.into_vec();
+            padded.resize(bytes, 0);
+            params = padded.into();
+        }
+        Ok(KernelLaunch {
+            code: kernel.code.clone(),
+            _module: kernel.module.clone(),
+            grid: config.grid.to_array(),
+            block: config.block.to_array(),
+            shared: config.shared,
+            cooperative: config.cooperative,
+            params,
+        })
+    }
+
+    /// About how long it takes, in nanoseconds, where nobody helps.
+    pub(crate) fn estimate(&self) -> u64 {
+        let blocks: u64 = self.grid.iter().map(|&extent| u64::from(extent)).product();
+        let threads: u64 = self.block.iter().map(|&extent| u64::from(extent)).product();
+        let instructions = self.code.instruction_count() as u64 * INSTRUCTION_NS;
+        blocks.saturating_mul(threads.div_ceil(32)).saturating_mul(instructions)
+    }
+
+    /// Runs all blocks: on this thread at first, on others too where it takes long.
+    pub(crate) fn run(&self, context: Context<'_>) -> Result<()> {
+        let device = context.device;
+        let cancel = AtomicBool::new(false);
+        let map: &dyn MemoryMap = &*device.memory;
+        let launch = Launch {
+            grid: self.grid,
+            block: self.block,
+            dynamic_shared: self.shared,
+            params: &self.params,
+            memory_map: device.checked.then_some(map),
+            conditions: context.conditions,
+            print: &*device.print,
+            step_limit: device.step_limit,
+            cancel: Some(&cancel),
+            grid_id: device.grids.fetch_add(1, Ordering::Relaxed),
+            ..Launch::new(&self.code, &device.heap)
+        };
+        let failure: Mutex<Option<Box<Fault>>> = Mutex::new(None);
+        let note = |fault: Box<Fault>| {
+            cancel.store(true, Ordering::Relaxed);
+            // Blocks that were cancelled because of a fault are not the fault.
+            if fault.kind != FaultKind::Cancelled {
+                failure.lock().get_or_insert(fault);
+            }
+        };
+        if self.cooperative {
+            let mut scratch = Scratch::new();
+            // SAFETY: see `run_range`.
+            unsafe { launch.run_cooperative(0..launch.blocks(), &mut scratch) }.unwrap_or_else(note);
+        } else {
+            device.pool.for_each(launch.blocks(), &|range| {
+                if !cancel.load(Ordering::Relaxed) {
+                    run_range(&launch, range, &note);
+                }
+            });
+        }
+        match failure.into_inner() {
+            None => Ok(()),
+            Some(fault) => Err(Error::new(ErrorKind::KernelFault, fault.to_string()).with_source(*fault)),
+        }
+    }
+}
+
+fn run_range(launch: &Launch<'_>, range: Range<u64>, note: &dyn Fn(Box<Fault>)) {
+    SCRATCH.with_borrow_mut(|scratch| {
+        // SAFETY: that a kernel stays inside the memory it is given is the promise of whoever looked it up, and checked mode
+        // does not need it. The memory named by the arguments is held by whoever launches. What else reaches it at the same
+        // time are other operations of this device, which see torn values at worst, as the `memory` module says.
+        unsafe { launch.run_blocks(range, scratch) }.unwrap_or_else(note);
+    });
 }

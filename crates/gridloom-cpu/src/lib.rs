@@ -18,6 +18,8 @@
 //! | [`device`] | the device, its options, and what its parts share |
 //! | [`memory`], `transfer` | allocations, and what copies and fills them |
 //! | [`stream`], [`event`] | queues of work, and points in them |
+//! | [`module`], [`kernel`] | PTX read and placed in memory, and launches of its kernels |
+//! | [`interp`] | the reference interpreter of PTX |
 //! | `operation` | one operation, ready to run |
 //! | `pool` | the workers |
 //! | [`graph`] | executables: plan, memory and replay |
@@ -26,8 +28,9 @@ pub mod device;
 pub mod event;
 pub mod graph;
 pub mod interp;
-mod kernel;
+pub mod kernel;
 pub mod memory;
+pub mod module;
 #[doc(hidden)]
 pub mod numeric;
 mod operation;

@@ -27,6 +27,8 @@ use gridloom_core::memory::MemoryKind;
 use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::RwLock;
 
+use crate::interp::MemoryMap;
+
 /// What the address of every allocation is a multiple of, as on CUDA devices.
 pub(crate) const ALIGNMENT: u64 = 256;
 
@@ -53,13 +55,6 @@ impl Ledger {
         self.limit
     }
 
-    /// The live block that holds `address`, from its first address to one past its last.
-    pub(crate) fn find(&self, address: u64) -> Option<Range<u64>> {
-        let blocks = self.blocks.read();
-        let (&start, &bytes) = blocks.range(..=address).next_back()?;
-        (address - start < bytes).then_some(start..start + bytes)
-    }
-
     /// Takes `bytes` from the limit, or says why not.
     fn charge(&self, bytes: u64) -> Result<()> {
         let charged = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
@@ -69,6 +64,14 @@ impl Ledger {
             Ok(_) => Ok(()),
             Err(used) => Err(out_of_memory(bytes, used, self.limit)),
         }
+    }
+}
+
+impl MemoryMap for Ledger {
+    fn allocation(&self, address: u64) -> Option<Range<u64>> {
+        let blocks = self.blocks.read();
+        let (&start, &bytes) = blocks.range(..=address).next_back()?;
+        (address - start < bytes).then_some(start..start + bytes)
     }
 }
 
@@ -199,12 +202,12 @@ mod tests {
         let block = Block::new(&ledger, 100).unwrap();
         let start = block.address();
         assert_eq!(start % ALIGNMENT, 0);
-        assert_eq!(ledger.find(start), Some(start..start + 100));
-        assert_eq!(ledger.find(start + 99), Some(start..start + 100));
-        assert_ne!(ledger.find(start + 100), Some(start..start + 100));
+        assert_eq!(ledger.allocation(start), Some(start..start + 100));
+        assert_eq!(ledger.allocation(start + 99), Some(start..start + 100));
+        assert_ne!(ledger.allocation(start + 100), Some(start..start + 100));
         assert_eq!(ledger.used(), 100);
         drop(block);
-        assert_eq!(ledger.find(start), None);
+        assert_eq!(ledger.allocation(start), None);
         assert_eq!(ledger.used(), 0);
     }
 

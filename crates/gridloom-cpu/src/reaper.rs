@@ -41,7 +41,7 @@ impl Reaper {
             None => Some(remains),
         };
         drop(sender);
-        unsent.map(drop_contained);
+        unsent.into_iter().for_each(drop_contained);
     }
 }
 

@@ -135,8 +135,8 @@ pub(crate) fn closest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>
         return None;
     }
     let allowed = match wrong.chars().count() {
-        0..=3 => 1,
-        4..=8 => 2,
+        0..=2 => 1,
+        3..=8 => 2,
         _ => 3,
     };
     candidates

@@ -27,10 +27,10 @@ use crate::{
 
 /// What streams and graphs can both do.
 ///
-/// On a [`Stream`] an operation is enqueued; on a [`Graph`] it becomes a node that depends on nothing, on a [`Node`] one that
+/// On a [`Stream`] an operation is enqueued; on a [`Capture`](crate::Capture), or a stream that is capturing, it is recorded in order; on a [`Graph`] it becomes a node that depends on nothing, on a [`Node`] one that
 /// depends on that node.
 pub trait Ops {
-    /// What an operation gives back: `()` on a stream, the new [`Node`] in a graph.
+    /// What an operation gives back: `()` on a stream, the new [`Node`] in a capture or graph.
     type Added;
 
     /// Adds one operation. The other methods are ways to write it.
@@ -178,6 +178,14 @@ impl Ops for Stream {
     fn submit(&self, operation: Operation) -> Result<()> {
         self.enqueue(&operation)
     }
+
+    fn record(&self, event: &Event) -> Result<()> {
+        Stream::record(self, event)
+    }
+
+    fn wait(&self, event: &Event) -> Result<()> {
+        Stream::wait(self, event)
+    }
 }
 
 impl Ops for Graph {
@@ -223,13 +231,8 @@ pub trait GraphOps: Ops<Added = Node> {
         kind: MemoryKind,
         peers: &[u32],
     ) -> Result<AllocNode<T>> {
-        let element_size = u32::try_from(size_of::<T>()).map_err(|_| {
-            Error::new(ErrorKind::InvalidArgument, "elements of 4 GiB or more cannot be allocated in a graph")
-        })?;
-        let peers = SmallVec::from_slice(peers);
-        let node =
-            self.submit(Operation::Alloc(Arc::new(AllocOp { len: len as u64, element_size, kind, peers })))?;
-        Ok(AllocNode { node, len, element: PhantomData })
+        let node = self.submit(alloc_operation::<T>(len, kind, peers)?)?;
+        Ok(AllocNode::new(node, len))
     }
 
     /// Frees the memory of an alloc node, on which the new node depends too, or memory that outlived a launch of an executable.
@@ -243,7 +246,7 @@ pub trait GraphOps: Ops<Added = Node> {
     /// Runs a copy of another graph, as that graph is now. [`Node::bodies`] gives the copy, open for reading and editing.
     fn embed(&self, graph: &Graph) -> Result<Node> {
         let (here, after) = self.place()?;
-        here.embed(&after.iter().collect::<SmallVec<[&Node; 1]>>(), graph)
+        here.add_child(&after.iter().collect::<SmallVec<[&Node; 1]>>(), graph)
     }
 
     /// A conditional in its most general form; the other methods are ways to write it.
@@ -338,6 +341,11 @@ pub struct AllocNode<T> {
 }
 
 impl<T: Element> AllocNode<T> {
+    /// The memory of a node that allocates so many elements.
+    pub(crate) fn new(node: Node, len: usize) -> Self {
+        AllocNode { node, len, element: PhantomData }
+    }
+
     /// Elements.
     pub fn len(&self) -> usize {
         self.len
@@ -443,6 +451,15 @@ fn kernel_operation(
     Operation::Kernel(Arc::new(KernelOp { kernel: kernel.clone(), config, args }))
 }
 
+/// Memory for `len` elements, provided at each launch.
+pub(crate) fn alloc_operation<T>(len: usize, kind: MemoryKind, peers: &[u32]) -> Result<Operation> {
+    let element_size = u32::try_from(size_of::<T>()).map_err(|_| {
+        Error::new(ErrorKind::InvalidArgument, "elements of 4 GiB or more cannot be allocated in a graph")
+    })?;
+    let peers = SmallVec::from_slice(peers);
+    Ok(Operation::Alloc(Arc::new(AllocOp { len: len as u64, element_size, kind, peers })))
+}
+
 /// A fill of all of `dst`.
 pub(crate) fn fill_operation<T: Element, V: Pod>(dst: &impl Memory<T>, value: V) -> Result<Operation> {
     let (value, element_size) = fill_value(value)?;
@@ -473,12 +490,12 @@ pub(crate) fn copy_operation<T: Element>(
     Ok(Operation::Memcpy(Arc::new(MemcpyOp::linear(dst.region()?, src, bytes))))
 }
 
-fn spec(form: ConditionalForm, test: Test, bodies: usize) -> ConditionalSpec {
+pub(crate) fn spec(form: ConditionalForm, test: Test, bodies: usize) -> ConditionalSpec {
     ConditionalSpec { form, test, test_first: true, limit: None, bodies }
 }
 
 /// The one integer that a ready-made conditional tests.
-fn one_value(value: &impl Memory<i32>) -> Result<Region> {
+pub(crate) fn one_value(value: &impl Memory<i32>) -> Result<Region> {
     if value.len() != 1 {
         return Err(Error::new(
             ErrorKind::InvalidArgument,

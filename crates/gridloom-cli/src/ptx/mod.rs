@@ -25,7 +25,7 @@ fn check(file: &Path) -> Result<(), Failure> {
         let rendered: Vec<String> = problems.iter().map(|problem| problem.render(&name)).collect();
         return Err(rendered.join("\n").into());
     }
-    let kernels: Vec<&str> = module.entries().map(|entry| entry.name()).collect();
+    let kernels: Vec<&str> = module.entries().map(|(_, entry)| entry.name.as_str()).collect();
     println!("{name}: {} kernels: {}", kernels.len(), kernels.join(", "));
     Ok(())
 }

@@ -1,278 +1,259 @@
-//! Lanes: where a capture records.
-//!
-//! A *session* is one capture into one graph. It has one lane for the stream or body that was captured, and one for each fork. A lane knows the
-//! nodes that its next operation depends on, its *tail*. Sessions and lanes never wait for a device.
+//! Lanes: the lines of recording of a session.
 
-use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use super::state::{Action, CaptureKind, CaptureState, step};
-use crate::error::{Error, Result, bail};
+use super::order;
+use super::session::{LaneProgress, Mark, Progress, Session, Tail};
+use super::state::{Action, CaptureKind, CaptureState};
+use crate::error::{Error, ErrorKind, Result, bail};
 use crate::event::Event;
-use crate::graph::{ConditionalSpec, Graph, Node};
+use crate::executable::Executable;
+use crate::graph::{Condition, ConditionalSpec, Graph, Node, NodeKey};
 use crate::op::Operation;
-use crate::stream::StreamSlot;
 
-/// One capture into one graph.
-pub(crate) struct Session {
-    pub(crate) graph: Graph,
-    lanes: Mutex<Vec<Weak<Lane>>>,
-}
+/// The most branches of one fork.
+pub const MAX_BRANCHES: usize = 65_536;
 
 /// One line of recording of a session.
-pub(crate) struct Lane {
-    pub(crate) session: Arc<Session>,
-    pub(crate) kind: CaptureKind,
-    /// Its number in the session, for messages: 0 is the one that ends it.
-    number: usize,
-    /// The stream that records here, where it is one.
-    slot: Option<Weak<StreamSlot>>,
-    progress: Mutex<Progress>,
-}
-
-struct Progress {
-    state: CaptureState,
-    tail: SmallVec<[Node; 2]>,
-}
-
-/// Where in a session an event was recorded.
 #[derive(Clone)]
-pub(crate) struct Mark {
-    pub(crate) session: Weak<Session>,
-    pub(crate) node: Node,
+pub(crate) struct Lane {
+    session: Arc<Session>,
+    index: usize,
 }
 
-impl Session {
-    /// A session with its first lane.
-    pub(crate) fn start(graph: Graph, kind: CaptureKind, slot: Option<Weak<StreamSlot>>) -> Arc<Lane> {
-        let state =
-            if kind == CaptureKind::Body { CaptureState::NotStarted } else { CaptureState::Capturing };
-        let session = Arc::new(Session { graph, lanes: Mutex::new(Vec::new()) });
-        session.lane(kind, state, SmallVec::new(), slot)
-    }
+/// A lane as the stream that records there knows it.
+#[derive(Clone)]
+pub(crate) struct WeakLane {
+    session: Weak<Session>,
+    index: usize,
+}
 
-    fn lane(
-        self: &Arc<Self>,
-        kind: CaptureKind,
-        state: CaptureState,
-        tail: SmallVec<[Node; 2]>,
-        slot: Option<Weak<StreamSlot>>,
-    ) -> Arc<Lane> {
-        let mut lanes = self.lanes.lock();
-        let lane = Arc::new(Lane {
-            session: self.clone(),
-            kind,
-            number: lanes.len(),
-            slot,
-            progress: Mutex::new(Progress { state, tail }),
-        });
-        lanes.push(Arc::downgrade(&lane));
-        lane
-    }
-
-    /// A stream that waits for an event of this session becomes a fork of it.
-    pub(crate) fn adopt(self: &Arc<Self>, after: Node, slot: Weak<StreamSlot>) -> Arc<Lane> {
-        let tail = SmallVec::from_iter([after]);
-        self.lane(CaptureKind::Forked, CaptureState::Capturing, tail, Some(slot))
-    }
-
-    /// Whether its first lane still records.
-    pub(crate) fn is_capturing(&self) -> bool {
-        let first = self.lanes.lock().first().and_then(Weak::upgrade);
-        first.is_some_and(|lane| lane.state() == CaptureState::Capturing)
-    }
-
-    fn all_lanes(&self) -> Vec<Arc<Lane>> {
-        self.lanes.lock().iter().filter_map(Weak::upgrade).collect()
+impl WeakLane {
+    /// The lane, while it records.
+    pub(crate) fn capturing(&self) -> Option<Lane> {
+        let lane = Lane { session: self.session.upgrade()?, index: self.index };
+        (lane.state() == CaptureState::Capturing).then_some(lane)
     }
 }
 
 impl Lane {
+    /// The first lane of a new session.
+    pub(crate) fn primary(graph: Graph) -> Self {
+        Lane { session: Session::new(graph, CaptureKind::Primary, CaptureState::Capturing), index: 0 }
+    }
+
+    /// A fork for a stream that waits for an event of a session that goes on.
+    pub(crate) fn adopt(session: Arc<Session>, event: &Event, mark: &Mark) -> Result<Self> {
+        let mut progress = session.progress.lock();
+        let (graph, _) = progress.lane(0, Action::Record)?;
+        let mut wait = Some(Operation::EventWait(event.backend().clone()));
+        let tail = Tail::from_iter([graph.add_keys(&[mark.node], &mut wait)?]);
+        progress.lanes.push(LaneProgress::new(CaptureKind::Forked, CaptureState::Capturing, tail));
+        let index = progress.lanes.len() - 1;
+        drop(progress);
+        Ok(Lane { session, index })
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakLane {
+        WeakLane { session: Arc::downgrade(&self.session), index: self.index }
+    }
+
+    pub(crate) fn kind(&self) -> CaptureKind {
+        self.session.progress.lock().lanes[self.index].kind()
+    }
+
     pub(crate) fn state(&self) -> CaptureState {
-        self.progress.lock().state
+        self.session.lane_state(self.index)
     }
 
-    /// Checks an action and takes the step it stands for.
-    pub(crate) fn act(&self, action: Action) -> Result<()> {
-        let mut progress = self.progress.lock();
-        progress.state = step(self.kind, progress.state, action)?;
-        Ok(())
+    /// Starts to record, after what the graph holds already.
+    pub(crate) fn begin(&self) -> Result<()> {
+        let mut progress = self.session.progress.lock();
+        let (graph, lane) = progress.lane(self.index, Action::Begin)?;
+        lane.tail = graph.hierarchy.read(|definition| {
+            let is_last = |key: &NodeKey| definition.node(*key).successors().is_empty();
+            definition.nodes(graph.key()).filter(is_last).collect()
+        });
+        lane.act(Action::Begin)
     }
 
-    /// Records through `add`, which gets the nodes to depend on. A failure leaves the lane as it was.
-    pub(crate) fn record(&self, add: impl FnOnce(&Graph, &[&Node]) -> Result<Node>) -> Result<Node> {
-        let mut progress = self.progress.lock();
-        step(self.kind, progress.state, Action::Record)?;
-        let node = add(&self.session.graph, &progress.tail.iter().collect::<SmallVec<[&Node; 4]>>())?;
-        progress.tail.clear();
-        progress.tail.push(node.clone());
-        Ok(node)
+    /// The graph, where the state of the lane lets it be seen.
+    pub(crate) fn graph(&self) -> Result<Graph> {
+        Ok(self.session.progress.lock().lane(self.index, Action::Graph)?.0.clone())
     }
 
-    pub(crate) fn add(&self, operation: Operation) -> Result<Node> {
-        self.record(|graph, after| graph.add(after, operation))
+    /// The conditional that this lane records a body of.
+    pub(crate) fn owner(&self) -> Option<Node> {
+        self.session.progress.lock().owner()
     }
 
-    pub(crate) fn conditional(&self, spec: ConditionalSpec) -> Result<Node> {
-        self.record(|graph, after| graph.add_conditional(after, spec))
+    pub(crate) fn end(&self) -> Result<Graph> {
+        self.session.end(self.index)
     }
 
-    /// Records an event, and marks it so that other streams can join this session by waiting for it.
+    pub(crate) fn close(&self) {
+        self.session.close(self.index);
+    }
+
+    pub(crate) fn condition(&self, default: Option<u32>) -> Result<Condition> {
+        Ok(self.session.progress.lock().lane(self.index, Action::Record)?.0.condition(default))
+    }
+
+    /// Records one node, which `add` adds after the nodes it is given. A failure leaves the lane as it was.
+    fn record(&self, add: impl FnOnce(&Graph, &Tail) -> Result<NodeKey>) -> Result<Node> {
+        self.record_in(&mut self.session.progress.lock(), add)
+    }
+
+    fn record_in(
+        &self,
+        progress: &mut Progress,
+        add: impl FnOnce(&Graph, &Tail) -> Result<NodeKey>,
+    ) -> Result<Node> {
+        let (graph, lane) = progress.lane(self.index, Action::Record)?;
+        let key = add(graph, &lane.tail).map_err(|error| explain(graph, &lane.tail, error))?;
+        lane.tail.clear();
+        lane.tail.push(key);
+        Ok(graph.node_handle(key))
+    }
+
+    /// Records an operation that comes after these nodes too.
+    pub(crate) fn add(&self, also_after: &[&Node], operation: Operation) -> Result<Node> {
+        // Outside of the closure, so that an operation that is refused is dropped with no lock held.
+        let mut operation = Some(operation);
+        self.record(|graph, tail| match also_after {
+            [] => graph.add_keys(tail, &mut operation),
+            more => {
+                let more = graph.own_keys(more)?;
+                let after: SmallVec<[NodeKey; 4]> = tail.iter().copied().chain(more).collect();
+                graph.add_keys(&after, &mut operation)
+            }
+        })
+    }
+
+    /// Records a conditional and returns the lanes of its bodies, which have yet to begin.
+    pub(crate) fn conditional(&self, spec: &ConditionalSpec) -> Result<(Node, Vec<Lane>)> {
+        let mut progress = self.session.progress.lock();
+        let node = self.record_in(&mut progress, |graph, tail| graph.add_conditional_keys(tail, spec))?;
+        let bodies = node.bodies()?.into_iter().map(|graph| {
+            let session = Session::new(graph.clone(), CaptureKind::Body, CaptureState::NotStarted);
+            progress.add_body(graph, session.clone());
+            Lane { session, index: 0 }
+        });
+        let bodies = bodies.collect();
+        Ok((node, bodies))
+    }
+
+    pub(crate) fn embed(&self, graph: &Graph) -> Result<Node> {
+        let here = self.session.progress.lock().lane(self.index, Action::Record)?.0.clone();
+        let source = here.source_to_embed(graph)?;
+        self.record(|here, tail| here.embed_keys(tail, &source, graph.key()))
+    }
+
+    pub(crate) fn embed_executable(&self, executable: &Executable) -> Result<Node> {
+        let source = executable.definition();
+        self.record(|here, tail| {
+            here.check_embeddable(executable.device())?;
+            here.embed_keys(tail, &source, source.root())
+        })
+    }
+
+    /// Records an event, and marks it so that streams can join the session by waiting for it.
     pub(crate) fn record_event(&self, event: &Event) -> Result<Node> {
-        let node = self.add(Operation::EventRecord(event.backend().clone()))?;
-        event.set_mark(Some(Mark { session: Arc::downgrade(&self.session), node: node.clone() }));
+        let node = self.add(&[], Operation::EventRecord(event.backend().clone()))?;
+        event.set_mark(Some(Mark { session: Arc::downgrade(&self.session), node: node.key() }));
         Ok(node)
     }
 
-    /// Waits for an event: where it was recorded in this very session, by an edge too.
+    /// Waits for an event: where it was recorded in the same capture, by an edge too.
     pub(crate) fn wait_event(&self, event: &Event) -> Result<Node> {
-        let recorded = match event.mark() {
-            Some(mark) => match mark.session.upgrade() {
-                Some(session) if Arc::ptr_eq(&session, &self.session) => Some(mark.node),
-                Some(session) if session.is_capturing() => bail!(
-                    InvalidState,
-                    "the event was recorded in another capture that goes on; a capture cannot wait for a part of another one"
-                ),
-                _ => None,
-            },
-            None => None,
-        };
-        self.record(|graph, after| {
-            let after: SmallVec<[&Node; 4]> = after.iter().copied().chain(recorded.iter()).collect();
-            graph.add(&after, Operation::EventWait(event.backend().clone()))
+        let mark = event.mark();
+        let recorded_in = mark.as_ref().and_then(Mark::capturing);
+        let mut wait = Some(Operation::EventWait(event.backend().clone()));
+        self.record(|graph, tail| {
+            let recorded = match &mark {
+                Some(mark) => graph.hierarchy.read(|definition| {
+                    order::wait_for(definition, graph.key(), mark.node, recorded_in.is_some())
+                })?,
+                None => order::Recorded::Elsewhere,
+            };
+            match recorded {
+                order::Recorded::At(node) => {
+                    let after: SmallVec<[NodeKey; 4]> = tail.iter().copied().chain([node]).collect();
+                    graph.add_keys(&after, &mut wait)
+                }
+                order::Recorded::Elsewhere
+                    if recorded_in.as_ref().is_some_and(|session| !Arc::ptr_eq(session, &self.session)) =>
+                {
+                    bail!(
+                        InvalidState,
+                        "the event was recorded in another capture that goes on; a capture cannot wait for a part of another one"
+                    )
+                }
+                order::Recorded::Before | order::Recorded::Elsewhere => graph.add_keys(tail, &mut wait),
+            }
         })
     }
 
     /// Splits into `branches`, this one among them, and returns the others.
-    pub(crate) fn fork(&self, branches: usize) -> Result<Vec<Arc<Lane>>> {
-        if branches < 2 {
+    pub(crate) fn fork(&self, branches: usize) -> Result<Vec<Lane>> {
+        let mut progress = self.session.progress.lock();
+        let tail = progress.lane(self.index, Action::Record)?.1.tail.clone();
+        if !(2..=MAX_BRANCHES).contains(&branches) {
             bail!(
                 InvalidArgument,
-                "a fork into {branches}; it takes at least two branches, this capture being one of them"
+                "a fork into {branches}; it takes 2 to {MAX_BRANCHES} branches, this capture being one of them"
             );
         }
-        let tail = {
-            let progress = self.progress.lock();
-            step(self.kind, progress.state, Action::Record)?;
-            progress.tail.clone()
-        };
-        let fork = || self.session.lane(CaptureKind::Forked, CaptureState::Capturing, tail.clone(), None);
-        Ok((1..branches).map(|_| fork()).collect())
+        let first = progress.lanes.len();
+        let fork = || LaneProgress::new(CaptureKind::Forked, CaptureState::Capturing, tail.clone());
+        progress.lanes.extend((1..branches).map(|_| fork()));
+        let lanes = (first..progress.lanes.len()).map(|index| Lane { session: self.session.clone(), index });
+        Ok(lanes.collect())
     }
 
     /// Merges forks into this lane: what is recorded next comes after them all. Checks everything before it changes anything.
-    pub(crate) fn join(&self, others: &[&Lane]) -> Result<()> {
-        if others.is_empty() {
-            bail!(InvalidArgument, "a join of one capture; give the captures to join into it");
+    pub(crate) fn join(&self, forks: &[&Lane]) -> Result<()> {
+        let mut progress = self.session.progress.lock();
+        progress.lane(self.index, Action::Record)?;
+        if forks.is_empty() {
+            bail!(InvalidArgument, "a join of one capture; give the forks to join into it");
         }
-        for (index, other) in others.iter().enumerate() {
-            if !Arc::ptr_eq(&self.session, &other.session) {
+        for (position, fork) in forks.iter().enumerate() {
+            if !Arc::ptr_eq(&self.session, &fork.session) {
                 bail!(WrongGraph, "a join of captures of different graphs");
             }
-            if std::ptr::eq(self, *other)
-                || others[..index].iter().any(|earlier| std::ptr::eq(*earlier, *other))
+            if fork.index == self.index || forks[..position].iter().any(|earlier| earlier.index == fork.index)
             {
                 bail!(InvalidArgument, "the same capture twice in one join");
             }
-            step(other.kind, other.state(), Action::BeJoined)?;
+            progress.lane(fork.index, Action::BeJoined)?;
         }
-        step(self.kind, self.state(), Action::Record)?;
-        let mut tails = Vec::new();
-        for other in others {
-            other.act(Action::BeJoined)?;
-            other.release_stream();
-            tails.extend(std::mem::take(&mut other.progress.lock().tail));
-        }
-        let mut progress = self.progress.lock();
-        for node in tails {
-            if !progress.tail.contains(&node) {
-                progress.tail.push(node);
+        for fork in forks {
+            let (_, lane) = progress.lane(fork.index, Action::BeJoined)?;
+            lane.act(Action::BeJoined)?;
+            let joined = std::mem::take(&mut lane.tail);
+            let tail = &mut progress.lanes[self.index].tail;
+            for node in joined {
+                if !tail.contains(&node) {
+                    tail.push(node);
+                }
             }
         }
         Ok(())
     }
-
-    /// Ends the session. Every fork must have led back here.
-    pub(crate) fn end(&self) -> Result<Graph> {
-        step(self.kind, self.state(), Action::End)?;
-        let lanes = self.session.all_lanes();
-        let loose = self.loose_ends(&lanes);
-        if !loose.is_empty() {
-            bail!(
-                InvalidState,
-                "forks of the capture were not joined: {}; join them, or wait for an event recorded after their work",
-                loose.join(", ")
-            );
-        }
-        self.act(Action::End)?;
-        for lane in lanes {
-            if lane.kind == CaptureKind::Forked {
-                let mut progress = lane.progress.lock();
-                if progress.state == CaptureState::Capturing {
-                    progress.state = CaptureState::Ended;
-                }
-            }
-            lane.release_stream();
-        }
-        self.release_stream();
-        Ok(self.session.graph.clone())
-    }
-
-    /// Gives the whole session up, where this is its first lane, or else this lane alone.
-    pub(crate) fn close(&self) {
-        let lanes = if self.number == 0 { self.session.all_lanes() } else { Vec::new() };
-        for lane in lanes.iter().map(|lane| &**lane).chain([self]) {
-            let mut progress = lane.progress.lock();
-            progress.state = step(lane.kind, progress.state, Action::Close).unwrap_or(CaptureState::Closed);
-            progress.tail.clear();
-            drop(progress);
-            lane.release_stream();
-        }
-    }
-
-    /// The stream behind this lane, if any, is an ordinary stream again.
-    fn release_stream(&self) {
-        if let Some(slot) = self.slot.as_ref().and_then(Weak::upgrade) {
-            slot.leave(self);
-        }
-    }
-
-    /// The lanes whose last work does not lead to this lane's.
-    fn loose_ends(&self, lanes: &[Arc<Lane>]) -> Vec<String> {
-        let tail: Vec<Node> = self.progress.lock().tail.to_vec();
-        let definition = self.session.graph.definition();
-        let mut reached: HashSet<_> = tail.iter().map(Node::key).collect();
-        let mut stack: Vec<_> = reached.iter().copied().collect();
-        while let Some(key) = stack.pop() {
-            let Some(node) = definition.get_node(key) else { continue };
-            stack.extend(
-                node.predecessors().iter().map(|edge| edge.node).filter(|&node| reached.insert(node)),
-            );
-        }
-        let mut loose = Vec::new();
-        for lane in lanes.iter().filter(|lane| lane.number != 0) {
-            let progress = lane.progress.lock();
-            if progress.state == CaptureState::Capturing {
-                let ends = progress.tail.iter().filter(|node| !reached.contains(&node.key()));
-                let names: Vec<String> = ends.map(|node| definition.label(node.key())).collect();
-                if !names.is_empty() {
-                    loose.push(format!("fork {} at {}", lane.number, names.join(" and ")));
-                }
-            }
-        }
-        loose
-    }
 }
 
-/// The error for an operation that a capturing stream cannot do.
-pub(crate) fn refuse(operation: &str) -> Error {
-    Error::new(
-        crate::ErrorKind::InvalidState,
-        format!(
-            "{operation} of a stream that is capturing: its work is being recorded, not run; end the capture first"
-        ),
-    )
+/// A refusal because of the tail itself, in words of the capture: the caller never named those nodes.
+fn explain(graph: &Graph, tail: &Tail, error: Error) -> Error {
+    let gone =
+        || graph.hierarchy.read(|definition| tail.iter().any(|&node| definition.get_node(node).is_none()));
+    if error.kind() == ErrorKind::InvalidHandle && gone() {
+        return Error::new(
+            ErrorKind::InvalidHandle,
+            "the node that the capture has come to was deleted, so nothing can come after it; delete nodes once the capture has ended",
+        );
+    }
+    error
 }

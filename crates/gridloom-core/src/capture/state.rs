@@ -38,7 +38,25 @@ pub(crate) enum Action {
     BeJoined,
     End,
     Graph,
+}
+
+/// What happens to a capture whatever its state, and cannot be refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Fate {
+    /// The capture it belongs to ends, as a fork or body of it.
+    Finish,
+    /// It is closed, or dropped while it records.
     Close,
+}
+
+/// The state after something that cannot be refused.
+pub(crate) fn suffer(state: CaptureState, fate: Fate) -> CaptureState {
+    use CaptureState::*;
+    match (fate, state) {
+        (Fate::Close, _) => Closed,
+        (Fate::Finish, NotStarted | Capturing | Ended) => Ended,
+        (Fate::Finish, Joined | Closed) => state,
+    }
 }
 
 /// The state after an action, or why the action is wrong.
@@ -47,7 +65,6 @@ pub(crate) fn step(kind: CaptureKind, state: CaptureState, action: Action) -> Re
     use CaptureState::*;
     let refuse = |message: &str| Err(Error::new(ErrorKind::InvalidState, message));
     match (action, kind, state) {
-        (Action::Close, _, _) => Ok(Closed),
         (_, _, Closed) => refuse("the capture was closed; start another one"),
 
         (Action::End, Forked, _) => refuse(
@@ -76,9 +93,15 @@ pub(crate) fn step(kind: CaptureKind, state: CaptureState, action: Action) -> Re
         (Action::End, _, Capturing) => Ok(Ended),
         (Action::BeJoined, _, Capturing) => Ok(Joined),
         (Action::Record, _, Capturing) => Ok(Capturing),
-        (_, _, NotStarted) => refuse("the capture has not begun; call begin first"),
-        (_, _, Joined) => refuse("the capture was joined into another; use that one"),
-        (_, _, Ended) => refuse("the capture has ended; edit its graph, or start another capture"),
+        (Action::Record | Action::BeJoined | Action::End, _, NotStarted) => {
+            refuse("the capture has not begun; call begin first")
+        }
+        (Action::Record | Action::BeJoined | Action::End, _, Joined) => {
+            refuse("the capture was joined into another; use that one")
+        }
+        (Action::Record | Action::BeJoined | Action::End, _, Ended) => {
+            refuse("the capture has ended; edit its graph, or start another capture")
+        }
     }
 }
 
@@ -151,11 +174,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_still_open_ends_with_the_capture_it_belongs_to() {
+        for (state, after) in
+            [(NotStarted, Ended), (Capturing, Ended), (Joined, Joined), (Ended, Ended), (Closed, Closed)]
+        {
+            assert_eq!(suffer(state, Fate::Finish), after, "{state:?}");
+        }
+    }
+
+    #[test]
     fn anything_can_be_closed() {
-        for kind in KINDS {
-            for state in STATES {
-                assert_eq!(step(kind, state, Action::Close).ok(), Some(Closed));
-            }
+        for state in STATES {
+            assert_eq!(suffer(state, Fate::Close), Closed);
         }
     }
 }

@@ -11,6 +11,7 @@ pub use update::ExecutableNode;
 pub(crate) use update::check_replaceable;
 
 use crate::backend;
+use crate::capture::Capture;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::{Definition, Hierarchy, Node, NodeKey};
 use crate::op::{self, FreeTarget, Operation};
@@ -114,10 +115,11 @@ impl Executable {
         outliving: Vec<NodeKey>,
         options: &InstantiateOptions,
     ) -> Result<Self> {
-        if let Some(stream) = &options.upload
-            && stream.backend().device() != hierarchy.device.id()
-        {
-            bail!(WrongDevice, "the stream to upload on belongs to another device");
+        if let Some(stream) = &options.upload {
+            if stream.backend().device() != hierarchy.device.id() {
+                bail!(WrongDevice, "the stream to upload on belongs to another device");
+            }
+            refuse_upload(stream)?;
         }
         let freed_elsewhere = definition
             .nodes
@@ -145,12 +147,12 @@ impl Executable {
 
     /// Launches the graph on a stream: it runs after what was enqueued there before, and before what comes later.
     ///
-    /// On a stream that is capturing, a copy of the graph is recorded as a child node instead.
-    pub fn launch(&self, stream: &Stream) -> Result<()> {
-        if let Some(lane) = stream.lane() {
-            lane.record(|here, after| here.embed_definition(after, self.device(), &self.definition()))?;
-            return Ok(());
-        }
+    /// On a stream that is capturing, or on a capture, a copy of the graph is recorded as a child node instead.
+    pub fn launch(&self, target: &impl LaunchTarget) -> Result<()> {
+        target.launch_executable(self)
+    }
+
+    fn launch_on(&self, stream: &Stream) -> Result<()> {
         self.check_stream(stream)?;
         let mut state = self.state.lock();
         state.outstanding.retain(|(_, allocation)| !allocation.is_released());
@@ -204,9 +206,7 @@ impl Executable {
 
     /// Does ahead, on this stream, what the first launch would otherwise do.
     pub fn upload(&self, stream: &Stream) -> Result<()> {
-        if stream.is_capturing() {
-            return Err(crate::capture::refuse("upload on"));
-        }
+        refuse_upload(stream)?;
         self.check_stream(stream)?;
         let _one_at_a_time = self.state.lock();
         self.backend.upload(stream.backend())
@@ -308,6 +308,43 @@ impl Executable {
             );
         }
         Ok(node.key)
+    }
+}
+
+fn refuse_upload(stream: &Stream) -> Result<()> {
+    if stream.is_capturing() {
+        bail!(
+            InvalidState,
+            "an upload on a stream that is capturing: it is no work that could be recorded; use another stream, or end the capture first"
+        );
+    }
+    Ok(())
+}
+
+/// Where an executable can be launched: on a stream, or on a capture, which records its graph.
+pub trait LaunchTarget {
+    /// Launches or records it.
+    fn launch_executable(&self, executable: &Executable) -> Result<()>;
+}
+
+impl LaunchTarget for Stream {
+    fn launch_executable(&self, executable: &Executable) -> Result<()> {
+        match self.lane() {
+            Some(lane) => lane.embed_executable(executable).map(drop),
+            None => executable.launch_on(self),
+        }
+    }
+}
+
+impl LaunchTarget for Capture {
+    fn launch_executable(&self, executable: &Executable) -> Result<()> {
+        self.launch_graph(executable).map(drop)
+    }
+}
+
+impl<T: LaunchTarget + ?Sized> LaunchTarget for &T {
+    fn launch_executable(&self, executable: &Executable) -> Result<()> {
+        (**self).launch_executable(executable)
     }
 }
 

@@ -111,7 +111,7 @@ impl Definition {
     }
 
     /// The conditions made for these graphs, and those that nodes in them set or test, each once.
-    fn conditions_of(&self, graphs: &[GraphKey]) -> Vec<ConditionKey> {
+    pub(crate) fn conditions_of(&self, graphs: &[GraphKey]) -> Vec<ConditionKey> {
         let inside: FxHashSet<GraphKey> = graphs.iter().copied().collect();
         let own = self.conditions().filter(|(_, data)| inside.contains(&data.scope)).map(|(key, _)| key);
         let mut found: Vec<ConditionKey> = own.collect();

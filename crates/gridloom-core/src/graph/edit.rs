@@ -4,7 +4,7 @@ use super::definition::{Definition, EdgeKind, GraphData, GraphKey, NodeData, Nod
 use super::edges::take_out;
 use super::{MAX_NESTING, deleted_graph};
 use crate::error::{Result, bail};
-use crate::op::{Operation, Test};
+use crate::op::{NodeKind, Operation, Test};
 
 /// What a deletion took out, to be dropped after the lock is released.
 #[derive(Default)]
@@ -80,20 +80,30 @@ impl Definition {
             successors: Default::default(),
         });
         self.graphs.get_mut(graph).expect("checked").members.push(key);
+        let early = self.starts_early(key);
+        let edge = |from: &NodeData| match from.operation.kind() {
+            NodeKind::Kernel if early => EdgeKind::Programmatic,
+            _ => EdgeKind::Full,
+        };
         match after {
             [] => {}
-            [one] => self.link(*one, key, EdgeKind::Full),
+            [one] => self.link(*one, key, edge(self.node(*one))),
             many => {
                 // Among the newest edges of `from`, one to the new node can only be the last.
                 let linked = |from: &NodeData| from.successors.last().is_some_and(|edge| edge.node == key);
                 for &from in many {
                     if !linked(self.node(from)) {
-                        self.link(from, key, EdgeKind::Full);
+                        self.link(from, key, edge(self.node(from)));
                     }
                 }
             }
         }
         key
+    }
+
+    /// Whether a node is a kernel that was launched to start before the kernels it follows have ended.
+    fn starts_early(&self, key: NodeKey) -> bool {
+        matches!(&self.node(key).operation, Operation::Kernel(kernel) if kernel.config.programmatic)
     }
 
     /// Removes a node, its edges, and every graph inside it.

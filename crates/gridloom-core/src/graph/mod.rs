@@ -232,19 +232,24 @@ impl Graph {
 
     /// Adds a node that depends on `after`, which may be empty. Conditionals and children have methods of their own.
     pub fn add(&self, after: &[&Node], operation: Operation) -> Result<Node> {
-        if matches!(operation, Operation::Child(_) | Operation::Conditional(_)) {
-            bail!(InvalidArgument, "a node with graphs inside is added with add_conditional or embed");
-        }
         let after = self.own_keys(after)?;
-        let device = &*self.hierarchy.device;
-        let mut operation = Some(operation);
-        let key = self.hierarchy.edit(|definition| {
-            definition.check_alive(self.key, &after)?;
-            let checked = operation.as_ref().expect("taken below");
-            Place { device, graph: Some((definition, self.key)) }.check(checked)?;
-            Ok(definition.insert_node(self.key, &after, operation.take().expect("taken once")))
-        })?;
+        let key = self.add_keys(&after, &mut Some(operation))?;
         Ok(self.node_handle(key))
+    }
+
+    /// Adds a node after nodes of this hierarchy. A failure leaves the operation where it is, so that the caller chooses when its
+    /// drop, which may run a user's code, takes place.
+    pub(crate) fn add_keys(&self, after: &[NodeKey], operation: &mut Option<Operation>) -> Result<NodeKey> {
+        if matches!(operation, Some(Operation::Child(_) | Operation::Conditional(_))) {
+            bail!(InvalidArgument, "a node with graphs inside is added with add_conditional or add_child");
+        }
+        let device = &*self.hierarchy.device;
+        self.hierarchy.edit(|definition| {
+            definition.check_alive(self.key, after)?;
+            let checked = operation.as_ref().expect("given by the caller");
+            Place { device, graph: Some((definition, self.key)) }.check(checked)?;
+            Ok(definition.insert_node(self.key, after, operation.take().expect("taken once")))
+        })
     }
 
     /// Adds an empty node that depends on all of these, which may be none or one.
@@ -254,6 +259,13 @@ impl Graph {
 
     /// Adds a conditional node with empty bodies.
     pub fn add_conditional(&self, after: &[&Node], spec: ConditionalSpec) -> Result<Node> {
+        let after = self.own_keys(after)?;
+        let key = self.add_conditional_keys(&after, &spec)?;
+        Ok(self.node_handle(key))
+    }
+
+    /// Adds a conditional node after nodes of this hierarchy.
+    pub(crate) fn add_conditional_keys(&self, after: &[NodeKey], spec: &ConditionalSpec) -> Result<NodeKey> {
         let bodies = match spec.form {
             ConditionalForm::If | ConditionalForm::While => 1,
             ConditionalForm::IfElse => 2,
@@ -272,10 +284,9 @@ impl Graph {
         if matches!(spec.test, Test::Count(_)) && spec.form != ConditionalForm::While {
             bail!(InvalidArgument, "a counter can drive a loop only");
         }
-        let after = self.own_keys(after)?;
         let device = &*self.hierarchy.device;
-        let key = self.hierarchy.edit(|definition| {
-            definition.check_alive(self.key, &after)?;
+        self.hierarchy.edit(|definition| {
+            definition.check_alive(self.key, after)?;
             definition.check_depth(self.key, 1)?;
             Place { device, graph: Some((definition, self.key)) }.check_test(&spec.test)?;
             let mut operation = ConditionalOp {
@@ -293,61 +304,61 @@ impl Graph {
             if let Test::Condition(condition) = operation.test {
                 definition.conditions.get_mut(condition).expect("checked").used_by = Some(node);
             }
-            Ok(definition.insert_node(self.key, &after, Operation::Conditional(Arc::new(operation))))
-        })?;
-        Ok(self.node_handle(key))
+            Ok(definition.insert_node(self.key, after, Operation::Conditional(Arc::new(operation))))
+        })
     }
 
     /// Adds a child node that runs a copy of `graph` as it is now.
-    pub fn embed(&self, after: &[&Node], graph: &Graph) -> Result<Node> {
+    pub fn add_child(&self, after: &[&Node], graph: &Graph) -> Result<Node> {
+        let source = self.source_to_embed(graph)?;
+        let after = self.own_keys(after)?;
+        let key = self.embed_keys(&after, &source, graph.key)?;
+        Ok(self.node_handle(key))
+    }
+
+    /// The definition of a graph that can be embedded into this one.
+    pub(crate) fn source_to_embed(&self, graph: &Graph) -> Result<Arc<Definition>> {
         if Arc::ptr_eq(&self.hierarchy, &graph.hierarchy) {
             bail!(
                 WrongGraph,
                 "a graph cannot be embedded into itself or a graph of its own hierarchy; embed a clone of it"
             );
         }
-        if self.hierarchy.device.id() != graph.hierarchy.device.id() {
-            bail!(
-                WrongDevice,
-                "the graph to embed is for another device ({})",
-                graph.hierarchy.device.name()
-            );
-        }
+        self.check_embeddable(&graph.hierarchy.device)?;
         let source = graph.hierarchy.snapshot();
         if source.graphs.get(graph.key).is_none() {
             bail!(InvalidHandle, "the graph to embed was deleted with the node around it");
         }
-        self.embed_checked(after, &source, graph.key)
+        Ok(source)
     }
 
-    /// Adds a child node that runs a copy of a definition of a device.
-    pub(crate) fn embed_definition(
-        &self,
-        after: &[&Node],
-        device: &Arc<dyn backend::Device>,
-        source: &Definition,
-    ) -> Result<Node> {
+    /// Checks that a graph of this device can be embedded into this one.
+    pub(crate) fn check_embeddable(&self, device: &Arc<dyn backend::Device>) -> Result<()> {
         if self.hierarchy.device.id() != device.id() {
             bail!(WrongDevice, "the graph to embed is for another device ({})", device.name());
         }
-        self.embed_checked(after, source, source.root())
+        Ok(())
     }
 
-    fn embed_checked(&self, after: &[&Node], source: &Definition, from: GraphKey) -> Result<Node> {
-        let after = self.own_keys(after)?;
-        let key = self.hierarchy.edit(|definition| {
-            definition.check_alive(self.key, &after)?;
+    /// Adds a child node with a copy of a definition, or a part of one, after nodes of this hierarchy.
+    pub(crate) fn embed_keys(
+        &self,
+        after: &[NodeKey],
+        source: &Definition,
+        from: GraphKey,
+    ) -> Result<NodeKey> {
+        self.hierarchy.edit(|definition| {
+            definition.check_alive(self.key, after)?;
             definition.check_depth(self.key, 1 + source.depth_inside(from))?;
             let child = definition.graphs.insert(GraphData::default());
             if let Err(error) = definition.copy_from(source, from, child) {
                 definition.graphs.remove(child);
                 return Err(error);
             }
-            let key = definition.insert_node(self.key, &after, Operation::Child(child));
+            let key = definition.insert_node(self.key, after, Operation::Child(child));
             definition.graphs.get_mut(child).expect("inserted").owner = Some((key, 0));
             Ok(key)
-        })?;
-        Ok(self.node_handle(key))
+        })
     }
 
     /// A copy of this graph and everything inside it, as a root of its own, with what became of each node.

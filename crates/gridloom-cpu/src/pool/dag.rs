@@ -116,7 +116,15 @@ impl Work for Run<'_> {
             return;
         };
         let mut finished = 0;
-        while let Some(mut task) = deque.pop().or_else(|| self.steal()) {
+        loop {
+            let own = deque.pop().or_else(|| {
+                // Reported before looking elsewhere: what is stolen may take long, and the owner may wait for these only.
+                self.finish(std::mem::take(&mut finished));
+                self.steal()
+            });
+            let Some(mut task) = own else {
+                return;
+            };
             loop {
                 (self.execute)(task);
                 finished += 1;
@@ -124,9 +132,6 @@ impl Work for Run<'_> {
                     Some(next) => task = next,
                     None => break,
                 }
-            }
-            if deque.is_empty() {
-                self.finish(std::mem::take(&mut finished));
             }
         }
     }
@@ -157,7 +162,7 @@ impl Run<'_> {
     }
 
     fn finish(&self, tasks: usize) {
-        if self.dag.unfinished.fetch_sub(tasks, Ordering::SeqCst) == tasks {
+        if tasks > 0 && self.dag.unfinished.fetch_sub(tasks, Ordering::SeqCst) == tasks {
             self.pool.shared.sleep.wake_owners();
         }
     }

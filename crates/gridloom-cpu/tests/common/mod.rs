@@ -3,14 +3,17 @@
 
 use std::sync::Arc;
 
-use gridloom_core::backend::{Allocation, Device};
-use gridloom_core::graph::{ConditionalSpec, Graph, Node};
+use gridloom_core::backend::{Allocation, Device, Module};
+use gridloom_core::graph::ConditionalSpec;
+use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::{Base, MemoryKind, Region};
 use gridloom_core::op::{
-    AllocOp, CallbackOp, ConditionalForm, FreeTarget, MemcpyOp, MemsetOp, Operation, Test,
+    AllocOp, ArgValue, CallbackOp, ConditionalForm, FreeTarget, KernelArgs, KernelOp, MemcpyOp, MemsetOp,
+    Operation, PointerValue, Test,
 };
-use gridloom_core::{Result, Stream};
+use gridloom_core::{Condition, Graph, Node, Result, Stream};
 use gridloom_cpu::{CpuDevice, CpuOptions};
+use smallvec::SmallVec;
 
 pub(crate) fn device_with(options: CpuOptions) -> Arc<dyn Device> {
     CpuDevice::new(options).unwrap()
@@ -98,4 +101,57 @@ impl Random {
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
+}
+
+/// The kernels in `kernels.ptx`.
+pub(crate) fn module(device: &Arc<dyn Device>) -> Arc<dyn Module> {
+    device.load_ptx(include_str!("kernels.ptx")).unwrap()
+}
+
+/// A launch of a kernel of `module`.
+pub(crate) fn launch(
+    module: &Arc<dyn Module>,
+    name: &str,
+    config: LaunchConfig,
+    args: impl IntoIterator<Item = ArgValue>,
+) -> Operation {
+    let kernel = module.clone().kernel(name).unwrap();
+    let args = KernelArgs::pack(name, kernel.params(), args).unwrap();
+    Operation::Kernel(Arc::new(KernelOp { kernel, config, args }))
+}
+
+pub(crate) fn value(value: u32) -> ArgValue {
+    ArgValue::Bytes(SmallVec::from_slice(&value.to_ne_bytes()))
+}
+
+pub(crate) fn pointer(region: Region) -> ArgValue {
+    ArgValue::Pointer(PointerValue::Region(region))
+}
+
+pub(crate) fn handle(condition: &Condition) -> ArgValue {
+    ArgValue::Pointer(PointerValue::Condition(condition.key()))
+}
+
+/// Adds 1 to a number.
+pub(crate) fn increment(module: &Arc<dyn Module>, number: &Arc<dyn Allocation>) -> Operation {
+    let args = [pointer(Region::whole(number.clone())), value(1), value(1)];
+    launch(module, "add", LaunchConfig::one(), args)
+}
+
+/// A number in device memory.
+pub(crate) fn number(device: &Arc<dyn Device>, value: u32) -> Arc<dyn Allocation> {
+    let number = buffer(device, 4);
+    device.write(&*number, 0, &value.to_ne_bytes()).unwrap();
+    number
+}
+
+/// Waits, for as long as a test may take, until something that happens soon has happened.
+pub(crate) fn eventually(happened: impl Fn() -> bool) {
+    for _ in 0..10_000 {
+        if happened() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    panic!("it did not happen");
 }

@@ -1,7 +1,7 @@
 //! Looking kernels up: what is refused, when, and in which words.
 
 use crate::support::{HEADER, Module};
-use gridloom_cpu::interp::Error;
+use gridloom_cpu::interp::{Error, Layout};
 
 #[test]
 fn an_unknown_kernel_lists_those_there_are() {
@@ -75,9 +75,9 @@ fn a_builtin_declared_otherwise_is_refused() {
 
 #[test]
 fn a_module_of_32_bit_addresses_is_refused() {
-    let error =
-        Module::try_new(".version 8.3\n.target sm_90\n.address_size 32\n.visible .entry test() { ret; }");
-    assert_eq!(error.err(), Some(Error::AddressSize { bits: 32 }));
+    let mut module = gridloom_ptx::parse(HEADER).unwrap();
+    module.address_size = 32;
+    assert_eq!(Layout::of(&module).err(), Some(Error::AddressSize { bits: 32 }));
 }
 
 #[test]

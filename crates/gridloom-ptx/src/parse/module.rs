@@ -286,12 +286,12 @@ impl<'a> Parser<'a> {
                 }
                 Kind::LBrace => depth += 1,
                 Kind::RBrace => {
-                    if depth <= 1 {
+                    depth = depth.saturating_sub(1);
+                    // The end of a body; after the braces of an initial value there is more to come.
+                    if depth == 0 && matches!(self.token_at(1).kind, Kind::Dot | Kind::End) {
                         self.advance();
-                        self.eat(Kind::Semi);
                         return;
                     }
-                    depth -= 1;
                 }
                 _ => {}
             }

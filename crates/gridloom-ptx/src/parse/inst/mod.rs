@@ -137,7 +137,9 @@ impl<'a> Parser<'a> {
             Some(value) => Ok(value),
             None => {
                 // A word nobody knows may well be what is missing, in a newer PTX.
-                mods.finish()?;
+                if mods.unused().any(|(_, word)| ScalarType::from_word(word).is_none()) {
+                    mods.finish()?;
+                }
                 self.error(mods.span, format!("`{}` needs {what}", mods.mnemonic))
             }
         }
@@ -186,15 +188,5 @@ impl<'a> Parser<'a> {
             Operand::Imm(crate::model::Imm::Int(value)) => Ok(PredOperand::Const(value != 0)),
             _ => self.error(span, "expected a predicate"),
         }
-    }
-}
-
-/// The type twice as wide.
-fn widened(ty: ScalarType) -> ScalarType {
-    match ty {
-        ScalarType::U16 => ScalarType::U32,
-        ScalarType::S16 => ScalarType::S32,
-        ScalarType::S32 => ScalarType::S64,
-        _ => ScalarType::U64,
     }
 }

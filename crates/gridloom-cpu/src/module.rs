@@ -1,0 +1,116 @@
+//! Modules: PTX, read and placed in memory.
+
+use std::fmt;
+use std::sync::Arc;
+
+use gridloom_core::backend::{self, Allocation, DeviceId};
+use gridloom_core::memory::MemoryKind;
+use gridloom_core::{Error, ErrorKind, Result};
+
+use crate::device::Shared;
+use crate::interp::{self, Layout, Program};
+use crate::kernel::CpuKernel;
+use crate::memory::{ALIGNMENT, Block, CpuAllocation};
+use crate::transfer;
+
+/// What a module and its kernels share.
+pub(crate) struct Loaded {
+    pub(crate) device: DeviceId,
+    program: Program,
+    /// The module's variables, in the order of the program's layout.
+    variables: Vec<Arc<CpuAllocation>>,
+}
+
+/// A module of the CPU device.
+pub struct CpuModule(Arc<Loaded>);
+
+impl CpuModule {
+    /// Reads PTX and gives its variables memory and their first values.
+    pub(crate) fn load(device: &Shared, source: &str) -> Result<Self> {
+        let module = gridloom_ptx::parse(source).map_err(|error| {
+            let first = &error.diagnostics()[0];
+            let more = match error.diagnostics().len() - 1 {
+                0 => String::new(),
+                1 => " (and one more)".to_owned(),
+                more => format!(" (and {more} more)"),
+            };
+            let message = format!("the PTX cannot be read: line {}: {}{more}", first.line, first.message);
+            Error::new(ErrorKind::InvalidModule, message).with_log(error.render("<ptx>")).with_source(error)
+        })?;
+        let module = Arc::new(module);
+        let layout = Layout::of(&module).map_err(invalid)?;
+        let mut variables = Vec::with_capacity(layout.variables().len());
+        for variable in layout.variables() {
+            if variable.align > ALIGNMENT {
+                return Err(Error::new(
+                    ErrorKind::InvalidModule,
+                    format!(
+                        "module variable {} wants an alignment of {} bytes; the CPU device gives {ALIGNMENT}",
+                        variable.name, variable.align
+                    ),
+                ));
+            }
+            let block = Block::new(&device.memory, variable.size.max(1))
+                .map_err(|error| error.context(format_args!("module variable {}", variable.name)))?;
+            variables.push(CpuAllocation::new(block, variable.size, MemoryKind::Device));
+        }
+        let addresses: Vec<u64> = variables.iter().map(|variable| variable.address()).collect();
+        for (index, &address) in addresses.iter().enumerate() {
+            let image = layout.image(index, &addresses);
+            // SAFETY: the image has the size of the variable, whose memory was just made and is known to nobody else.
+            unsafe { transfer::copy(address, image.as_ptr().expose_provenance() as u64, image.len() as u64) }
+        }
+        let program = Program::new(module, layout, addresses);
+        Ok(CpuModule(Arc::new(Loaded { device: device.id, program, variables })))
+    }
+}
+
+fn invalid(error: interp::Error) -> Error {
+    let kind = match &error {
+        interp::Error::UnknownKernel { .. } => ErrorKind::NotFound,
+        interp::Error::Unsupported { .. } => ErrorKind::NotSupported,
+        _ => ErrorKind::InvalidModule,
+    };
+    Error::new(kind, error.to_string()).with_source(error)
+}
+
+impl backend::Module for CpuModule {
+    fn device(&self) -> DeviceId {
+        self.0.device
+    }
+
+    fn kernel_names(&self) -> Vec<String> {
+        self.0.program.module().entries().map(|(_, function)| function.name.clone()).collect()
+    }
+
+    fn kernel(self: Arc<Self>, name: &str) -> Result<Arc<dyn backend::Kernel>> {
+        let code = self.0.program.kernel(name).map_err(invalid)?;
+        Ok(Arc::new(CpuKernel::new(code, self.0.clone())))
+    }
+
+    fn global(self: Arc<Self>, name: &str) -> Result<Arc<dyn Allocation>> {
+        if let Some((index, _)) = self.0.program.variable(name) {
+            return Ok(self.0.variables[index].clone());
+        }
+        let known: Vec<&str> = self
+            .0
+            .program
+            .layout()
+            .variables()
+            .iter()
+            .filter(|variable| variable.module_scope)
+            .map(|variable| variable.name.as_str())
+            .collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        Err(Error::new(
+            ErrorKind::NotFound,
+            format!("no variable `{name}` in device memory; the module defines {known}"),
+        ))
+    }
+}
+
+impl fmt::Debug for CpuModule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CpuModule({})", backend::Module::kernel_names(self).join(", "))
+    }
+}
