@@ -432,8 +432,8 @@ fn an_embedded_graph_may_hold_conditionals() {
         bodies[0].add(&[], gpu.append(&log, 5)).unwrap();
         let graph = gpu.graph();
         let first = graph.add(&[], gpu.append(&log, 1)).unwrap();
-        let child = graph.embed(&[&first], &inner).unwrap();
-        let again = graph.embed(&[&child], &inner).unwrap();
+        let child = graph.add_child(&[&first], &inner).unwrap();
+        let again = graph.add_child(&[&child], &inner).unwrap();
         graph.add(&[&again], gpu.append(&log, 2)).unwrap();
         gpu.run(&graph);
         assert_eq!(gpu.read(&log)[..7], [6, 1, 5, 5, 5, 5, 2]);
