@@ -12,7 +12,7 @@ use support::{for_each_device, is_cpu};
 
 /// Every test file: its name and its text.
 fn files() -> Vec<(String, String)> {
-    let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ptx")).unwrap();
+    let folder = std::fs::read_dir(support::data::folder("tests/ptx")).unwrap();
     let mut files: Vec<_> = folder
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "ptx"))
