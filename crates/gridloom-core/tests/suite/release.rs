@@ -283,7 +283,7 @@ fn a_drop_that_calls_back_during_a_replacement_does_not_deadlock() {
 
 #[test]
 fn a_drop_that_calls_back_into_an_executable_does_not_deadlock() {
-    struct Reenter(std::sync::Weak<gridloom_core::Executable>, Alive, Token);
+    struct Reenter(std::sync::Weak<gridloom_core::Executable>);
     impl Drop for Reenter {
         fn drop(&mut self) {
             if let Some(exec) = self.0.upgrade() {
@@ -297,7 +297,7 @@ fn a_drop_that_calls_back_into_an_executable_does_not_deadlock() {
     let join = empty(&graph, &[]);
     let exec = Arc::new(graph.instantiate().unwrap());
     let operation = || {
-        let held = Reenter(Arc::downgrade(&exec), alive.clone(), alive.token());
+        let held = (Reenter(Arc::downgrade(&exec)), alive.token());
         Operation::Callback(CallbackOp::closure(move || {
             let _held = &held;
         }))
