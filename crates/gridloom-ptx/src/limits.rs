@@ -8,6 +8,8 @@ pub(crate) const SCOPE_DEPTH: usize = 64;
 pub(crate) const EXPR_DEPTH: u32 = 64;
 /// Registers of one function.
 pub(crate) const REGISTERS: u32 = 1 << 20;
+/// Variables of a function, when declared as ranges.
+pub(crate) const LOCAL_RANGE: u32 = 4096;
 /// Array dimensions.
 pub(crate) const DIMENSIONS: usize = 8;
 /// Bytes of one variable.
