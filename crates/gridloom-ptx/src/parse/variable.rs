@@ -221,11 +221,15 @@ impl<'a> Parser<'a> {
         if count > room {
             return self.error(span, format!("ranges declare at most {} variables", limits::LOCAL_RANGE));
         }
+        // Every member gets a name of its own, which must not multiply a long one.
+        if name.len() > limits::RANGE_NAME {
+            return self.error(span, format!("the name of a range has at most {} bytes", limits::RANGE_NAME));
+        }
         let first = LocalVarId(u32::try_from(self.fun.body.locals.len()).unwrap_or(u32::MAX));
+        let variable = self.declarator(header, name, span)?;
         for _ in 0..count {
-            let mut variable = self.declarator(header, name, span)?;
-            variable.name = self.fresh_name(name);
-            self.fun.body.locals.push(variable);
+            let name = self.fresh_name(name);
+            self.fun.body.locals.push(Variable { name, ..variable.clone() });
         }
         self.fun.names.insert_range(name, Members::Locals(first), count);
         Ok(())
