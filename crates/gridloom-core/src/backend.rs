@@ -94,8 +94,8 @@ pub trait Allocation: Send + Sync + Debug {
     fn bytes(&self) -> u64;
     /// Where it lives.
     fn kind(&self) -> MemoryKind;
-    /// Marks memory that outlived a launch as freed: a free node for it was launched. The memory itself may go when that
-    /// node has run and nothing else can reach it.
+    /// Marks memory that outlived a launch as freed: a free node for it was launched, or its graph was launched again with
+    /// `auto_free_on_launch`. The memory itself may go when that has run and nothing else can reach it.
     fn release(&self) {}
     /// Whether [`release`](Allocation::release) was called.
     fn is_released(&self) -> bool {
@@ -184,7 +184,8 @@ pub trait Executable: Send + Sync + Debug {
     fn launch(&self, stream: &Arc<dyn Stream>) -> Result<()>;
     /// Does ahead what the first launch would otherwise do.
     fn upload(&self, stream: &Arc<dyn Stream>) -> Result<()>;
-    /// The memory of an alloc node that nothing in the graph frees.
+    /// The memory that an alloc node, which nothing in the graph frees, got from the latest launch. An allocation that was
+    /// released is not handed out again.
     fn outliving(&self, alloc: NodeKey) -> Result<Arc<dyn Allocation>>;
     /// Passes that a loop made in the latest finished launch (0 or 1 for other conditionals).
     fn passes(&self, conditional: NodeKey) -> Result<u64>;
@@ -194,6 +195,17 @@ pub trait Executable: Send + Sync + Debug {
     fn report(&self) -> Report;
     /// Bytes held.
     fn memory(&self) -> MemoryUse;
+    /// Takes over the operations of these nodes from the definition, all or none. Launches in flight go on with the old ones, which stay
+    /// alive until they are done. The topology is as it was.
+    fn update(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()> {
+        let _ = (definition, changed);
+        Err(crate::Error::new(crate::ErrorKind::NotSupported, "this device cannot update executables"))
+    }
+    /// Lets a kernel, copy or fill run or skips it from the next launch on.
+    fn set_enabled(&self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
+        let _ = (definition, node, enabled);
+        Err(crate::Error::new(crate::ErrorKind::NotSupported, "this device cannot disable nodes"))
+    }
     /// For recognising one's own.
     fn as_any(&self) -> &dyn Any;
 }

@@ -5,49 +5,81 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use crate::backend::{self, EventOptions};
+use crate::capture::Mark;
 use crate::error::{Result, bail};
 use crate::op;
 
 /// An event. The handle is cheap to clone and compares by identity; graphs that use it keep it alive.
 #[derive(Clone)]
-pub struct Event(Arc<dyn backend::Event>);
+pub struct Event(Arc<Shared>);
+
+struct Shared {
+    backend: Arc<dyn backend::Event>,
+    /// Where in a capture it was recorded last.
+    mark: Mutex<Option<Mark>>,
+}
 
 impl Event {
     /// A new event of a device.
     pub fn new(device: &impl backend::AsDevice, options: EventOptions) -> Result<Self> {
-        Ok(Event(device.as_device().create_event(options)?))
+        Ok(Event::from_backend(device.as_device().create_event(options)?))
     }
 
     /// Wraps the event that a node holds.
     pub fn from_backend(backend: Arc<dyn backend::Event>) -> Self {
-        Event(backend)
+        Event(Arc::new(Shared { backend, mark: Mutex::new(None) }))
     }
 
     /// The backend's part of it.
     pub fn backend(&self) -> &Arc<dyn backend::Event> {
-        &self.0
+        &self.0.backend
+    }
+
+    pub(crate) fn mark(&self) -> Option<Mark> {
+        self.0.mark.lock().clone()
+    }
+
+    pub(crate) fn set_mark(&self, mark: Option<Mark>) {
+        let old = std::mem::replace(&mut *self.0.mark.lock(), mark);
+        drop(old);
+    }
+
+    /// An error while the latest recording is one of a capture that goes on: there is nothing to wait for or to ask about.
+    fn refuse_captured(&self, operation: &str) -> Result<()> {
+        if self.mark().is_some_and(|mark| mark.capturing().is_some()) {
+            bail!(
+                InvalidState,
+                "{operation} of an event that was recorded in a capture: it has not been reached, only recorded; end the capture and launch its graph first"
+            );
+        }
+        Ok(())
     }
 
     /// How it was made.
     pub fn options(&self) -> EventOptions {
-        self.0.options()
+        self.0.backend.options()
     }
 
     /// Waits on the host until the latest recording has been reached.
     pub fn synchronize(&self) -> Result<()> {
+        self.refuse_captured("synchronize")?;
         op::refuse_in_callback("synchronize of an event")?;
-        self.0.synchronize()
+        self.0.backend.synchronize()
     }
 
     /// Whether the latest recording has been reached. An event never recorded counts as reached.
     pub fn is_reached(&self) -> Result<bool> {
-        self.0.is_reached()
+        self.refuse_captured("query")?;
+        op::refuse_in_callback("query of an event")?;
+        self.0.backend.is_reached()
     }
 
     /// The time from the recording of `earlier` to the recording of this event.
     pub fn elapsed_since(&self, earlier: &Event) -> Result<Duration> {
-        if self.0.device() != earlier.0.device() {
+        if self.0.backend.device() != earlier.0.backend.device() {
             bail!(WrongDevice, "the two events belong to different devices");
         }
         if !self.options().timing || !earlier.options().timing {
@@ -56,19 +88,21 @@ impl Event {
                 "an event without timing cannot be timed; make both with EventOptions {{ timing: true, .. }}"
             );
         }
-        self.0.elapsed_since(&*earlier.0)
+        self.refuse_captured("timing")?;
+        earlier.refuse_captured("timing")?;
+        self.0.backend.elapsed_since(&*earlier.0.backend)
     }
 }
 
 impl PartialEq for Event {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.0.backend, &other.0.backend)
     }
 }
 impl Eq for Event {}
 impl Hash for Event {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.0).cast::<()>().hash(state);
+        Arc::as_ptr(&self.0.backend).cast::<()>().hash(state);
     }
 }
 

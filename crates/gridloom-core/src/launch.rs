@@ -89,6 +89,8 @@ pub struct LaunchConfig {
     pub cooperative: bool,
     /// Priority of this node among the nodes of its graph; lower numbers come first.
     pub priority: Option<i32>,
+    /// Whether the kernel may start before the kernels it follows have ended; it then waits for their data itself.
+    pub programmatic: bool,
 }
 
 impl LaunchConfig {
@@ -104,6 +106,7 @@ impl LaunchConfig {
             cluster: None,
             cooperative: false,
             priority: None,
+            programmatic: false,
         }
     }
 
@@ -144,6 +147,14 @@ impl LaunchConfig {
     #[must_use]
     pub fn priority(mut self, priority: i32) -> Self {
         self.priority = Some(priority);
+        self
+    }
+
+    /// The same launch, allowed to start before the kernels it follows have ended: their edges to it are programmatic, and the kernel
+    /// itself waits for what they write (`griddepcontrol.wait`). A device that cannot overlap them runs it after them.
+    #[must_use]
+    pub fn programmatic(mut self) -> Self {
+        self.programmatic = true;
         self
     }
 }

@@ -23,11 +23,13 @@
 //! | [`launch`] | grids, blocks, launch attributes and device limits |
 //! | [`memory`] | memory kinds and regions of memory |
 //! | [`backend`] | the traits that make a device |
+//! | [`capture`] | recording what streams do into a graph |
 //! | [`stream`], [`event`], [`executable`] | handles that pair a backend object with the checks on its use |
 //! | [`error`] | the one error type |
 //! | [`null`] | a device that runs nothing, for testing this crate |
 
 pub mod backend;
+pub mod capture;
 pub mod error;
 pub mod event;
 pub mod executable;
@@ -38,6 +40,7 @@ pub mod null;
 pub mod op;
 pub mod stream;
 
+pub use capture::Capture;
 pub use error::{Error, ErrorKind, Result};
 pub use event::Event;
 pub use executable::Executable;

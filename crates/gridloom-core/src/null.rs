@@ -1,1 +1,395 @@
-//! A device that runs nothing, for testing the core.
+//! A device that runs nothing, for testing what is above a device.
+//!
+//! It hands out addresses, remembers every call and lets the test say which call fails. Work enqueued on its streams is
+//! complete at once and has no effect; callbacks are not called, loops make no pass. Code that needs results needs another device.
+//!
+//! ```
+//! use gridloom_core::graph::Graph;
+//! use gridloom_core::null::{Call, CallKind, NullDevice};
+//! use gridloom_core::op::Operation;
+//! use gridloom_core::{ErrorKind, Stream};
+//!
+//! let device = NullDevice::new();
+//! let graph = Graph::new(&device);
+//! graph.add(&[], Operation::Empty)?;
+//! graph.instantiate()?.launch(&Stream::new(&device)?)?;
+//! assert_eq!(device.count(CallKind::Launch), 1);
+//!
+//! device.fail(CallKind::Instantiate, 1, ErrorKind::OutOfMemory);
+//! assert_eq!(graph.instantiate().unwrap_err().kind(), ErrorKind::OutOfMemory);
+//! assert!(graph.instantiate().is_ok());
+//! # Ok::<(), gridloom_core::Error>(())
+//! ```
+
+mod code;
+mod memory;
+mod run;
+
+use std::any::Any;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+pub use code::{FakeKernel, FakeModule};
+pub use memory::FakeAllocation;
+use run::{FakeEvent, FakeExecutable, FakeStream};
+
+use crate::backend::{self, AsDevice, DeviceId, DeviceKind, EventOptions};
+use crate::error::{Error, ErrorKind, Result, bail};
+use crate::executable::InstantiateOptions;
+use crate::graph::Definition;
+use crate::launch::{Dim3, Limits};
+use crate::memory::MemoryKind;
+use crate::op::Operation;
+
+/// Something that the device was asked for.
+///
+/// A call to enqueue retains the operation until [`NullDevice::take_calls`]; a call to instantiate retains nothing.
+#[derive(Clone, Debug)]
+pub enum Call {
+    /// Memory.
+    Allocate {
+        /// How much.
+        bytes: u64,
+        /// Which.
+        kind: MemoryKind,
+    },
+    /// A stream, which got this number.
+    CreateStream(u64),
+    /// An event.
+    CreateEvent(EventOptions),
+    /// A module from text.
+    LoadPtx(String),
+    /// A module from an image of this many bytes.
+    LoadBinary(usize),
+    /// To wait for all streams.
+    WaitAll,
+    /// To copy this many bytes to the host.
+    Read(usize),
+    /// To copy this many bytes from the host.
+    Write(usize),
+    /// To compile a definition, which is there as long as something else retains it.
+    Instantiate {
+        /// What was compiled.
+        definition: Weak<Definition>,
+        /// How, without the stream to upload on.
+        options: InstantiateOptions,
+        /// The number of the executable that came of it.
+        executable: u64,
+    },
+    /// To prepare the launch of an executable.
+    Upload {
+        /// The executable's number.
+        executable: u64,
+        /// The stream's number.
+        stream: u64,
+    },
+    /// To launch an executable.
+    Launch {
+        /// The executable's number.
+        executable: u64,
+        /// The stream's number.
+        stream: u64,
+    },
+    /// To run one operation.
+    Enqueue {
+        /// The stream's number.
+        stream: u64,
+        /// What was to run.
+        operation: Operation,
+    },
+    /// To wait for the stream of this number.
+    Synchronize(u64),
+}
+
+/// The kinds of [`Call`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallKind {
+    /// [`Call::Allocate`]
+    Allocate,
+    /// [`Call::CreateStream`]
+    CreateStream,
+    /// [`Call::CreateEvent`]
+    CreateEvent,
+    /// [`Call::LoadPtx`]
+    LoadPtx,
+    /// [`Call::LoadBinary`]
+    LoadBinary,
+    /// [`Call::WaitAll`]
+    WaitAll,
+    /// [`Call::Read`]
+    Read,
+    /// [`Call::Write`]
+    Write,
+    /// [`Call::Instantiate`]
+    Instantiate,
+    /// [`Call::Upload`]
+    Upload,
+    /// [`Call::Launch`]
+    Launch,
+    /// [`Call::Enqueue`]
+    Enqueue,
+    /// [`Call::Synchronize`]
+    Synchronize,
+}
+
+impl Call {
+    /// Which kind of call it is.
+    pub fn kind(&self) -> CallKind {
+        match self {
+            Call::Allocate { .. } => CallKind::Allocate,
+            Call::CreateStream(_) => CallKind::CreateStream,
+            Call::CreateEvent(_) => CallKind::CreateEvent,
+            Call::LoadPtx(_) => CallKind::LoadPtx,
+            Call::LoadBinary(_) => CallKind::LoadBinary,
+            Call::WaitAll => CallKind::WaitAll,
+            Call::Read(_) => CallKind::Read,
+            Call::Write(_) => CallKind::Write,
+            Call::Instantiate { .. } => CallKind::Instantiate,
+            Call::Upload { .. } => CallKind::Upload,
+            Call::Launch { .. } => CallKind::Launch,
+            Call::Enqueue { .. } => CallKind::Enqueue,
+            Call::Synchronize(_) => CallKind::Synchronize,
+        }
+    }
+}
+
+/// A failure that is still to come.
+struct Fault {
+    kind: CallKind,
+    /// Calls of the kind until it strikes.
+    after: usize,
+    error: ErrorKind,
+}
+
+/// What all objects of one device share.
+struct Shared {
+    id: DeviceId,
+    limits: Limits,
+    memory: Arc<memory::Ledger>,
+    calls: Mutex<Vec<Call>>,
+    faults: Mutex<Vec<Fault>>,
+    next_number: AtomicU64,
+}
+
+impl Shared {
+    /// Writes a call down, or fails it where a fault was asked for. A call that fails is written down as well.
+    fn record(&self, call: Call) -> Result<()> {
+        let kind = call.kind();
+        self.calls.lock().push(call);
+        let mut faults = self.faults.lock();
+        let mut struck = None;
+        faults.retain_mut(|fault| {
+            if fault.kind != kind {
+                return true;
+            }
+            fault.after -= 1;
+            if fault.after == 0 {
+                struck.get_or_insert(fault.error);
+            }
+            fault.after > 0
+        });
+        match struck {
+            Some(error) => Err(Error::new(error, format!("{kind:?} fails because the test asked for it"))),
+            None => Ok(()),
+        }
+    }
+
+    fn number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// A handle to a device that runs nothing.
+#[derive(Clone)]
+pub struct NullDevice {
+    shared: Arc<Shared>,
+    device: Arc<dyn backend::Device>,
+}
+
+impl Default for NullDevice {
+    fn default() -> Self {
+        NullDevice::new()
+    }
+}
+
+impl NullDevice {
+    /// Limits like those of current GPUs.
+    pub const LIMITS: Limits = Limits {
+        max_grid: Dim3::new(0x7fff_ffff, 65_535, 65_535),
+        max_block: Dim3::new(1024, 1024, 64),
+        max_threads_per_block: 1024,
+        max_shared_per_block: 48 << 10,
+        warp_size: 32,
+        max_parameter_bytes: 4096,
+    };
+
+    /// A device with [`NullDevice::LIMITS`] and endless memory.
+    pub fn new() -> Self {
+        NullDevice::with_limits(Self::LIMITS)
+    }
+
+    /// A device with these limits and endless memory.
+    pub fn with_limits(limits: Limits) -> Self {
+        let shared = Arc::new(Shared {
+            id: DeviceId::fresh(),
+            limits,
+            memory: Arc::default(),
+            calls: Mutex::default(),
+            faults: Mutex::default(),
+            next_number: AtomicU64::new(0),
+        });
+        NullDevice { device: Arc::new(Inner(shared.clone())), shared }
+    }
+
+    /// Makes the `nth` call of this kind from now on fail, the next being the first.
+    ///
+    /// # Panics
+    /// When `nth` is 0.
+    pub fn fail(&self, kind: CallKind, nth: usize, error: ErrorKind) {
+        assert!(nth > 0, "calls are counted from 1");
+        self.shared.faults.lock().push(Fault { kind, after: nth, error });
+    }
+
+    /// What the device was asked for, oldest first.
+    pub fn calls(&self) -> Vec<Call> {
+        self.shared.calls.lock().clone()
+    }
+
+    /// What the device was asked for; it forgets it, and so lets go of the operations that were enqueued.
+    pub fn take_calls(&self) -> Vec<Call> {
+        std::mem::take(&mut *self.shared.calls.lock())
+    }
+
+    /// How many calls of a kind there were.
+    pub fn count(&self, kind: CallKind) -> usize {
+        self.shared.calls.lock().iter().filter(|call| call.kind() == kind).count()
+    }
+
+    /// How many allocations exist.
+    pub fn live_allocations(&self) -> u64 {
+        self.shared.memory.live()
+    }
+
+    /// Allocates memory of a kind.
+    pub fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<Arc<dyn backend::Allocation>> {
+        self.device.allocate(bytes, kind)
+    }
+}
+
+impl AsDevice for NullDevice {
+    fn as_device(&self) -> &Arc<dyn backend::Device> {
+        &self.device
+    }
+}
+
+impl fmt::Debug for NullDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.device.fmt(f)
+    }
+}
+
+/// The device itself.
+struct Inner(Arc<Shared>);
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NullDevice({:?})", self.0.id)
+    }
+}
+
+impl backend::Device for Inner {
+    fn id(&self) -> DeviceId {
+        self.0.id
+    }
+
+    fn kind(&self) -> DeviceKind {
+        DeviceKind::Null
+    }
+
+    fn name(&self) -> String {
+        "null device".into()
+    }
+
+    fn ordinal(&self) -> u32 {
+        0
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    fn properties(&self) -> Vec<(String, String)> {
+        vec![("runs".into(), "nothing".into())]
+    }
+
+    fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<Arc<dyn backend::Allocation>> {
+        self.0.record(Call::Allocate { bytes, kind })?;
+        Ok(Arc::new(FakeAllocation::new(self.0.id, &self.0.memory, bytes, kind)))
+    }
+
+    fn memory_use(&self) -> Result<(u64, Option<u64>)> {
+        Ok((self.0.memory.bytes(), None))
+    }
+
+    fn create_stream(&self) -> Result<Arc<dyn backend::Stream>> {
+        let number = self.0.number();
+        self.0.record(Call::CreateStream(number))?;
+        Ok(Arc::new(FakeStream::new(self.0.clone(), number)))
+    }
+
+    fn create_event(&self, options: EventOptions) -> Result<Arc<dyn backend::Event>> {
+        self.0.record(Call::CreateEvent(options))?;
+        Ok(Arc::new(FakeEvent::new(self.0.id, options)))
+    }
+
+    fn load_ptx(&self, source: &str) -> Result<Arc<dyn backend::Module>> {
+        self.0.record(Call::LoadPtx(source.into()))?;
+        // The word after `.entry` is a name; what its parameters are is left unknown.
+        let names =
+            source.split(".entry").skip(1).filter_map(|rest| rest.split(['(', '{']).next()).map(str::trim);
+        let module =
+            names.map(FakeKernel::new).fold(FakeModule::new(), |module, kernel| module.kernel(kernel));
+        Ok(module.build(self.0.id, &self.0.memory))
+    }
+
+    fn load_binary(&self, image: &[u8]) -> Result<Arc<dyn backend::Module>> {
+        self.0.record(Call::LoadBinary(image.len()))?;
+        bail!(NotSupported, "the null device has no machine code")
+    }
+
+    fn wait_all(&self) -> Result<()> {
+        self.0.record(Call::WaitAll)
+    }
+
+    fn read(&self, src: &dyn backend::Allocation, offset: u64, dst: &mut [u8]) -> Result<()> {
+        self.0.record(Call::Read(dst.len()))?;
+        FakeAllocation::of(src)?.read(offset, dst)
+    }
+
+    fn write(&self, dst: &dyn backend::Allocation, offset: u64, src: &[u8]) -> Result<()> {
+        self.0.record(Call::Write(src.len()))?;
+        FakeAllocation::of(dst)?.write(offset, src)
+    }
+
+    fn instantiate(
+        self: Arc<Self>,
+        definition: &Arc<Definition>,
+        options: &InstantiateOptions,
+    ) -> Result<Box<dyn backend::Executable>> {
+        let executable = self.0.number();
+        self.0.record(Call::Instantiate {
+            definition: Arc::downgrade(definition),
+            // The stream retains the device, which would then retain itself.
+            options: InstantiateOptions { upload: None, ..options.clone() },
+            executable,
+        })?;
+        Ok(Box::new(FakeExecutable::new(self.0.clone(), definition.clone(), executable)))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

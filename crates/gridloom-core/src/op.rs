@@ -3,19 +3,19 @@
 //! Payloads are shared (`Arc`) because definitions are copied on write: a copy of a graph of 100,000 nodes copies
 //! reference counts, not arguments.
 
-use std::ffi::c_void;
-use std::fmt;
-use std::panic::AssertUnwindSafe;
+mod callback;
+
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use smallvec::SmallVec;
+
+pub use callback::{CallbackOp, Closure, RawCallback, RawData, SendPointer, in_callback, refuse_in_callback};
 
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{ConditionKey, GraphKey, NodeKey};
 use crate::launch::LaunchConfig;
-use crate::memory::{MemoryKind, Region};
+use crate::memory::{Base, MemoryKind, Region};
 
 /// The work of one node.
 #[derive(Clone, Debug)]
@@ -136,6 +136,36 @@ impl Operation {
         }
     }
 
+    /// Whether both do the same with the same: the same kernel object, equal arguments, the very same closure.
+    pub fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Operation::Empty, Operation::Empty) => true,
+            (Operation::Kernel(a), Operation::Kernel(b)) => {
+                Arc::ptr_eq(a, b)
+                    || Arc::ptr_eq(&a.kernel, &b.kernel) && a.config == b.config && a.args == b.args
+            }
+            (Operation::Alloc(a), Operation::Alloc(b)) => a == b,
+            (Operation::Free(FreeTarget::AllocNode(a)), Operation::Free(FreeTarget::AllocNode(b))) => a == b,
+            (Operation::Free(FreeTarget::Outliving(a)), Operation::Free(FreeTarget::Outliving(b))) => {
+                Arc::ptr_eq(a, b)
+            }
+            (Operation::Memset(a), Operation::Memset(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Operation::Memcpy(a), Operation::Memcpy(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Operation::Child(a), Operation::Child(b)) => a == b,
+            (Operation::Callback(a), Operation::Callback(b)) => a.same(b),
+            (Operation::EventRecord(a), Operation::EventRecord(b))
+            | (Operation::EventWait(a), Operation::EventWait(b)) => Arc::ptr_eq(a, b),
+            (Operation::Conditional(a), Operation::Conditional(b)) => {
+                a.form == b.form
+                    && a.test == b.test
+                    && a.test_first == b.test_first
+                    && a.limit == b.limit
+                    && a.bodies == b.bodies
+            }
+            _ => false,
+        }
+    }
+
     /// Calls `visit` with every region of memory that the operation reads or writes.
     pub fn for_each_region<'a>(&'a self, mut visit: impl FnMut(&'a Region)) {
         match self {
@@ -154,6 +184,37 @@ impl Operation {
             Operation::Conditional(conditional) => {
                 if let Test::Value(region) = &conditional.test {
                     visit(region);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Calls `visit` with every alloc node whose memory the operation reads, writes or frees.
+    pub fn for_each_alloc_node(&self, mut visit: impl FnMut(NodeKey)) {
+        self.for_each_region(|region| {
+            if let Base::AllocNode(alloc) = region.base {
+                visit(alloc);
+            }
+        });
+        if let Operation::Free(FreeTarget::AllocNode(alloc)) = self {
+            visit(*alloc);
+        }
+    }
+
+    /// Calls `visit` with every condition that the operation is given or tests.
+    pub fn for_each_condition(&self, mut visit: impl FnMut(ConditionKey)) {
+        match self {
+            Operation::Kernel(kernel) => {
+                for pointer in &kernel.args.pointers {
+                    if let PointerValue::Condition(condition) = pointer.value {
+                        visit(condition);
+                    }
+                }
+            }
+            Operation::Conditional(conditional) => {
+                if let Test::Condition(condition) = conditional.test {
+                    visit(condition);
                 }
             }
             _ => {}
@@ -255,7 +316,8 @@ impl KernelArgs {
                     }
                 },
                 None => {
-                    let align = size.next_power_of_two().clamp(1, 16) as usize;
+                    // A type's size is a multiple of its alignment, so this is the strictest it can have.
+                    let align = 1 << size.trailing_zeros().min(4);
                     ParamLayout { offset: args.bytes.len().next_multiple_of(align) as u32, size }
                 }
             };
@@ -268,7 +330,7 @@ impl KernelArgs {
                 ArgValue::Bytes(bytes) => slot.copy_from_slice(&bytes),
                 ArgValue::Pointer(pointer) => {
                     if let PointerValue::Region(region) = &pointer
-                        && let crate::memory::Base::Allocation(allocation) = &region.base
+                        && let Base::Allocation(allocation) = &region.base
                     {
                         slot.copy_from_slice(&(allocation.address() + region.offset).to_ne_bytes());
                     }
@@ -374,156 +436,6 @@ impl MemcpyOp {
         let side = |region| CopySide { region, pitch: bytes, rows: 1 };
         MemcpyOp { dst: side(dst), src: side(src), width: bytes, height: 1, depth: 1 }
     }
-}
-
-/// Host code to call.
-#[derive(Clone)]
-pub enum CallbackOp {
-    /// A closure.
-    Closure(Arc<Closure>),
-    /// A C function with bytes that were copied from the caller.
-    Raw(RawCallback),
-}
-
-/// A host closure, called once for each time its node runs.
-pub struct Closure(Mutex<Box<dyn FnMut() + Send>>);
-
-/// A C function and what it is called with.
-#[derive(Clone)]
-pub struct RawCallback {
-    /// The function.
-    pub function: unsafe extern "C" fn(*mut c_void),
-    /// What it is given.
-    pub data: RawData,
-}
-
-/// The argument of a raw callback.
-#[derive(Clone)]
-pub enum RawData {
-    /// A copy of the caller's bytes, owned by the node; the function gets a pointer to them.
-    Bytes(Arc<[u8]>),
-    /// A pointer that the caller keeps valid.
-    Pointer(SendPointer),
-}
-
-/// A pointer whose owner promised that it may be used from any thread.
-#[derive(Clone, Copy)]
-pub struct SendPointer(*mut c_void);
-
-// SAFETY: `SendPointer::new` is unsafe and asks for exactly this promise.
-unsafe impl Send for SendPointer {}
-// SAFETY: as above; the pointer itself is only read.
-unsafe impl Sync for SendPointer {}
-
-impl SendPointer {
-    /// Wraps a pointer for use from any thread.
-    ///
-    /// # Safety
-    /// What is behind the pointer may be used from any thread for as long as a callback can run with it.
-    pub unsafe fn new(pointer: *mut c_void) -> Self {
-        SendPointer(pointer)
-    }
-
-    /// The pointer.
-    pub fn get(self) -> *mut c_void {
-        self.0
-    }
-}
-
-impl CallbackOp {
-    /// A closure as a callback.
-    pub fn closure(closure: impl FnMut() + Send + 'static) -> Self {
-        CallbackOp::Closure(Arc::new(Closure(Mutex::new(Box::new(closure)))))
-    }
-
-    /// Calls it; a panic becomes an error. While it runs, [`in_callback`] answers `true` on this thread.
-    pub fn call(&self) -> Result<()> {
-        let _scope = CallbackScope::enter();
-        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| match self {
-            CallbackOp::Closure(closure) => (closure.0.lock())(),
-            CallbackOp::Raw(raw) => {
-                let argument = match &raw.data {
-                    RawData::Bytes(bytes) => bytes.as_ptr().cast_mut().cast(),
-                    RawData::Pointer(pointer) => pointer.get(),
-                };
-                // SAFETY: whoever made the raw callback promised that the function accepts this argument on any thread.
-                unsafe { (raw.function)(argument) }
-            }
-        }));
-        outcome.map_err(|panic| {
-            let said = panic
-                .downcast_ref::<&str>()
-                .map(|text| (*text).to_owned())
-                .or_else(|| panic.downcast_ref::<String>().cloned())
-                .unwrap_or_else(|| "something that is not text".to_owned());
-            Error::new(ErrorKind::CallbackPanicked, format!("the callback panicked: {said}"))
-        })
-    }
-
-    /// Whether both are the very same closure, or the same function with equal data.
-    pub fn same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (CallbackOp::Closure(a), CallbackOp::Closure(b)) => Arc::ptr_eq(a, b),
-            (CallbackOp::Raw(a), CallbackOp::Raw(b)) => {
-                std::ptr::fn_addr_eq(a.function, b.function)
-                    && match (&a.data, &b.data) {
-                        (RawData::Bytes(a), RawData::Bytes(b)) => a == b,
-                        (RawData::Pointer(a), RawData::Pointer(b)) => a.0 == b.0,
-                        _ => false,
-                    }
-            }
-            _ => false,
-        }
-    }
-}
-
-impl fmt::Debug for CallbackOp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CallbackOp::Closure(_) => f.write_str("closure"),
-            CallbackOp::Raw(raw) => match &raw.data {
-                RawData::Bytes(bytes) => write!(f, "{:p}({} bytes)", raw.function as *const (), bytes.len()),
-                RawData::Pointer(pointer) => write!(f, "{:p}({:p})", raw.function as *const (), pointer.0),
-            },
-        }
-    }
-}
-
-thread_local! {
-    static CALLBACK_DEPTH: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
-}
-
-struct CallbackScope;
-
-impl CallbackScope {
-    fn enter() -> Self {
-        CALLBACK_DEPTH.with(|depth| depth.set(depth.get() + 1));
-        CallbackScope
-    }
-}
-
-impl Drop for CallbackScope {
-    fn drop(&mut self) {
-        CALLBACK_DEPTH.with(|depth| depth.set(depth.get() - 1));
-    }
-}
-
-/// Whether this thread is inside a host callback, where waiting for the device would wait for itself.
-pub fn in_callback() -> bool {
-    CALLBACK_DEPTH.with(|depth| depth.get() > 0)
-}
-
-/// The error for an operation that must not be called from a callback.
-pub fn refuse_in_callback(operation: &str) -> Result<()> {
-    if in_callback() {
-        return Err(Error::new(
-            ErrorKind::InvalidState,
-            format!(
-                "{operation} was called inside a host callback, which must not use the device: it would wait for itself"
-            ),
-        ));
-    }
-    Ok(())
 }
 
 /// A node that decides which of its bodies run, and how often.

@@ -4,16 +4,33 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use crate::backend;
+use crate::capture::{Capture, Lane, WeakLane, refuse};
 use crate::error::{Result, bail};
-use crate::graph::Place;
+use crate::event::Event;
+use crate::graph::{Graph, Place};
 use crate::op::{self, NodeKind, Operation};
 
 /// A queue of device work. The handle is cheap to clone and compares by identity.
+///
+/// While it is [capturing](Stream::capture), what is enqueued is recorded in a graph and not run.
 #[derive(Clone)]
 pub struct Stream {
     device: Arc<dyn backend::Device>,
     backend: Arc<dyn backend::Stream>,
+    slot: Arc<Slot>,
+}
+
+/// Where a stream records, while that is going on. Nothing clears it when the capture ends: the lane itself tells.
+#[derive(Default)]
+struct Slot(Mutex<Option<WeakLane>>);
+
+impl Slot {
+    fn lane(&self) -> Option<Lane> {
+        self.0.lock().as_ref().and_then(WeakLane::capturing)
+    }
 }
 
 impl Stream {
@@ -21,7 +38,7 @@ impl Stream {
     pub fn new(device: &impl backend::AsDevice) -> Result<Self> {
         let device = device.as_device().clone();
         let backend = device.create_stream()?;
-        Ok(Stream { device, backend })
+        Ok(Stream { device, backend, slot: Arc::default() })
     }
 
     /// The device it belongs to.
@@ -34,8 +51,53 @@ impl Stream {
         &self.backend
     }
 
-    /// Enqueues one operation: a kernel, fill, copy, callback, record or wait.
+    /// Starts recording what is done on this stream, through the capture or the stream itself, instead of running it.
+    pub fn capture(&self) -> Result<Capture> {
+        let mut slot = self.slot.0.lock();
+        if slot.as_ref().and_then(WeakLane::capturing).is_some() {
+            bail!(InvalidState, "the stream is capturing already; end that capture first");
+        }
+        let lane = Lane::primary(Graph::new(&self.device));
+        *slot = Some(lane.downgrade());
+        Ok(Capture::new(lane))
+    }
+
+    /// Captures what `record` does and returns the graph. However it is left, the stream is an ordinary stream afterwards.
+    ///
+    /// ```
+    /// use gridloom_core::null::NullDevice;
+    /// use gridloom_core::op::Operation;
+    /// use gridloom_core::Stream;
+    ///
+    /// let stream = Stream::new(&NullDevice::new())?;
+    /// let graph = stream.capture_scope(|capture| {
+    ///     capture.add(Operation::Empty)?;
+    ///     stream.enqueue(&Operation::Empty)
+    /// })?;
+    /// assert_eq!((graph.len(), graph.edges().len()), (2, 1));
+    /// # Ok::<(), gridloom_core::Error>(())
+    /// ```
+    pub fn capture_scope(&self, record: impl FnOnce(&Capture) -> Result<()>) -> Result<Graph> {
+        let capture = self.capture()?;
+        record(&capture)?;
+        capture.end()
+    }
+
+    /// Whether it is recording.
+    pub fn is_capturing(&self) -> bool {
+        self.slot.lane().is_some()
+    }
+
+    pub(crate) fn lane(&self) -> Option<Lane> {
+        self.slot.lane()
+    }
+
+    /// Enqueues one operation: a kernel, fill, copy, callback, record or wait. While capturing, records it.
     pub fn enqueue(&self, operation: &Operation) -> Result<()> {
+        if let Some(lane) = self.lane() {
+            lane.add(&[], operation.clone())?;
+            return Ok(());
+        }
         match operation.kind() {
             NodeKind::Kernel
             | NodeKind::Memset
@@ -55,14 +117,53 @@ impl Stream {
         self.backend.enqueue(operation)
     }
 
+    /// Records an event. Where the stream is capturing, streams that wait for the event become part of the capture.
+    pub fn record(&self, event: &Event) -> Result<()> {
+        if let Some(lane) = self.lane() {
+            lane.record_event(event)?;
+            return Ok(());
+        }
+        self.enqueue(&Operation::EventRecord(event.backend().clone()))?;
+        event.set_mark(None);
+        Ok(())
+    }
+
+    /// Waits for an event. Where the event was recorded in a capture that goes on, this stream becomes a fork of that capture.
+    pub fn wait(&self, event: &Event) -> Result<()> {
+        let mut slot = self.slot.0.lock();
+        if let Some(lane) = slot.as_ref().and_then(WeakLane::capturing) {
+            drop(slot);
+            lane.wait_event(event)?;
+            return Ok(());
+        }
+        if let Some(mark) = event.mark()
+            && let Some(session) = mark.capturing()
+        {
+            if session.device() != self.device.id() {
+                bail!(WrongDevice, "the event was recorded in a capture of another device");
+            }
+            *slot = Some(Lane::adopt(session, event, &mark)?.downgrade());
+            return Ok(());
+        }
+        drop(slot);
+        self.enqueue(&Operation::EventWait(event.backend().clone()))
+    }
+
     /// Waits until everything enqueued so far has run. The first failure since the last call is returned, once.
     pub fn synchronize(&self) -> Result<()> {
+        if self.is_capturing() {
+            return Err(refuse("synchronize"));
+        }
         op::refuse_in_callback("synchronize")?;
         self.backend.synchronize()
     }
 
     /// Whether everything enqueued so far has run.
     pub fn is_idle(&self) -> Result<bool> {
+        if self.is_capturing() {
+            return Err(refuse("query"));
+        }
+        op::refuse_in_callback("query of a stream")?;
         self.backend.is_idle()
     }
 }

@@ -110,7 +110,10 @@ impl Rayon {
                 Kind::Empty => Work::Empty,
                 Kind::Fill => Work::Fill(before.iter().map(|_| AtomicU32::new(0)).collect()),
                 Kind::Call => Work::Call(
-                    before.iter().map(|_| Mutex::new(Box::new(|| _ = black_box(())) as Box<dyn FnMut() + Send>)).collect(),
+                    before
+                        .iter()
+                        .map(|_| Mutex::new(Box::new(|| _ = black_box(())) as Box<dyn FnMut() + Send>))
+                        .collect(),
                 ),
             },
         }
@@ -137,7 +140,8 @@ impl Rayon {
             let mut next = None;
             for &successor in &self.successors[task as usize] {
                 if self.pending[successor as usize].fetch_sub(1, Ordering::AcqRel) == 1 {
-                    self.pending[successor as usize].store(self.counts[successor as usize], Ordering::Relaxed);
+                    self.pending[successor as usize]
+                        .store(self.counts[successor as usize], Ordering::Relaxed);
                     if let Some(other) = next.replace(successor) {
                         scope.spawn(move |scope| self.task(scope, other));
                     }
@@ -202,7 +206,9 @@ fn main() {
     let million = std::env::args().any(|argument| argument == "million");
     println!("nanoseconds a node on {}; best of 5 rounds", device.name());
     println!("replay: launch and synchronize each time; queued: many launches, one synchronize;");
-    println!("empty nodes are left out of a plan, so their replay is the launch alone; rayon runs a task for each");
+    println!(
+        "empty nodes are left out of a plan, so their replay is the launch alone; rayon runs a task for each"
+    );
     println!();
     println!(
         "{:<10} {:<6} {:>9} {:>9} {:>12} {:>9} {:>9} {:>9} {:>8}",

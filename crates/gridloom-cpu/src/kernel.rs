@@ -171,8 +171,8 @@ impl KernelLaunch {
             grid_id: device.grids.fetch_add(1, Ordering::Relaxed),
             ..Launch::new(&self.code, &device.heap)
         };
-        let failure: Mutex<Option<Fault>> = Mutex::new(None);
-        let note = |fault: Fault| {
+        let failure: Mutex<Option<Box<Fault>>> = Mutex::new(None);
+        let note = |fault: Box<Fault>| {
             cancel.store(true, Ordering::Relaxed);
             // Blocks that were cancelled because of a fault are not the fault.
             if fault.kind != FaultKind::Cancelled {
@@ -192,12 +192,12 @@ impl KernelLaunch {
         }
         match failure.into_inner() {
             None => Ok(()),
-            Some(fault) => Err(Error::new(ErrorKind::KernelFault, fault.to_string()).with_source(fault)),
+            Some(fault) => Err(Error::new(ErrorKind::KernelFault, fault.to_string()).with_source(*fault)),
         }
     }
 }
 
-fn run_range(launch: &Launch<'_>, range: Range<u64>, note: &dyn Fn(Fault)) {
+fn run_range(launch: &Launch<'_>, range: Range<u64>, note: &dyn Fn(Box<Fault>)) {
     SCRATCH.with_borrow_mut(|scratch| {
         // SAFETY: that a kernel stays inside the memory it is given is the promise of whoever looked it up, and checked mode
         // does not need it. The memory named by the arguments is held by whoever launches. What else reaches it at the same

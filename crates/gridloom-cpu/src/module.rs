@@ -60,7 +60,7 @@ impl CpuModule {
             // SAFETY: the image has the size of the variable, whose memory was just made and is known to nobody else.
             unsafe { transfer::copy(address, image.as_ptr().expose_provenance() as u64, image.len() as u64) }
         }
-        let program = Program::new(module, source.into(), layout, addresses);
+        let program = Program::new(module, layout, addresses);
         Ok(CpuModule(Arc::new(Loaded { device: device.id, program, variables })))
     }
 }

@@ -76,7 +76,7 @@ impl Prepared {
     pub(crate) fn memcpy(op: &MemcpyOp, names: &dyn Names) -> Self {
         let (dst, src) = (address(&op.dst.region, names), address(&op.src.region, names));
         let dense = |side: &CopySide| {
-            (op.height == 1 || side.pitch == op.width) && (op.depth == 1 || side.rows == op.height)
+            (op.height * op.depth == 1 || side.pitch == op.width) && (op.depth == 1 || side.rows == op.height)
         };
         let (width, height, depth) = if dense(&op.dst) && dense(&op.src) {
             (op.width * op.height * op.depth, 1, 1)

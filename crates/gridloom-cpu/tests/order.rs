@@ -162,13 +162,13 @@ fn order_goes_through_embedded_graphs() {
     let inner = Graph::new(&device);
     slots[4..8].iter().for_each(|slot| drop(inner.add(&[], note(slot)).unwrap()));
     let child = Graph::new(&device);
-    child.embed(&[], &inner).unwrap();
+    child.add_child(&[], &inner).unwrap();
     let empty = Graph::new(&device);
     let graph = Graph::new(&device);
     let before: Vec<Node> = slots[..4].iter().map(|slot| graph.add(&[], note(slot)).unwrap()).collect();
-    let first = graph.embed(&before.iter().collect::<Vec<_>>(), &empty).unwrap();
-    let second = graph.embed(&[&first], &child).unwrap();
-    let third = graph.embed(&[&second], &empty).unwrap();
+    let first = graph.add_child(&before.iter().collect::<Vec<_>>(), &empty).unwrap();
+    let second = graph.add_child(&[&first], &child).unwrap();
+    let third = graph.add_child(&[&second], &empty).unwrap();
     slots[8..].iter().for_each(|slot| drop(graph.add(&[&third], note(slot)).unwrap()));
 
     let (executable, stream) = (graph.instantiate().unwrap(), stream(&device));

@@ -1,1 +1,36 @@
 //! The CUDA device of Gridloom: a driver loaded at run time, and graphs lowered to CUDA graphs.
+//!
+//! # Map
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`sys`] | the driver's types, generated from its header |
+//! | [`driver`] | the driver, found and called at run time |
+//! | [`device`], [`context`], [`memory`], [`stream`], [`event`], [`module`], [`kernel`] | one object of a GPU each |
+//! | `graph` | graphs lowered to CUDA graphs, and how they run |
+//! | [`release`], `in_flight` | what keeps resources alive, and where they end |
+//! | [`nvrtc`] | CUDA C++ to PTX |
+
+mod condition_ptx;
+pub mod context;
+pub mod device;
+pub mod driver;
+mod error;
+pub mod event;
+mod failure;
+mod graph;
+mod in_flight;
+pub mod kernel;
+pub mod memory;
+pub mod module;
+pub mod nvrtc;
+mod occupancy;
+pub mod release;
+pub mod stream;
+pub mod sys;
+mod transfer;
+mod version;
+
+pub use device::{CudaDevice, device_count};
+pub use driver::{Driver, DriverError};
+pub use version::{CudaVersion, ParseVersionError};

@@ -19,6 +19,22 @@ fn main() {
                 println!("{}", error.render(&path));
             }
             Ok(module) => {
+                match gridloom_ptx::parse(&module.to_string()) {
+                    Err(error) => {
+                        bad += 1;
+                        println!("{}", error.render(&format!("{path} printed")));
+                    }
+                    Ok(again) if again != module => {
+                        bad += 1;
+                        println!("{path}: prints as another module");
+                    }
+                    Ok(_) => {}
+                }
+                let wrong = gridloom_ptx::check(&module);
+                bad += usize::from(!wrong.is_empty());
+                for diagnostic in wrong {
+                    println!("{}", diagnostic.render(&path));
+                }
                 for (_, function) in module.functions() {
                     for instruction in function.body.iter().flat_map(|body| &body.instructions) {
                         if let Op::Unsupported(unsupported) = &instruction.op {

@@ -59,7 +59,10 @@ impl Diagnostic {
                 shown.chars().take(column).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
             let room = shown.chars().count().saturating_sub(column).max(1);
             let underline = "~".repeat((self.width as usize).min(room).saturating_sub(1));
-            out.push_str(&format!("\n  {dots}{shown}\n  {}{indent}^{underline}", " ".repeat(dots.chars().count())));
+            out.push_str(&format!(
+                "\n  {dots}{shown}\n  {}{indent}^{underline}",
+                " ".repeat(dots.chars().count())
+            ));
         }
         if let Some(help) = &self.help {
             out.push_str("\n  help: ");
@@ -71,8 +74,11 @@ impl Diagnostic {
     /// The part of the line that is shown, the caret's column in it, and what stands before it.
     fn excerpt(&self) -> (String, usize, &'static str) {
         // Control characters could drive a terminal.
-        let line: Vec<char> =
-            self.source_line.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect();
+        let line: Vec<char> = self
+            .source_line
+            .chars()
+            .map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c })
+            .collect();
         let column = (self.column as usize).saturating_sub(1);
         if line.len() <= SHOWN_CHARS {
             return (line.into_iter().collect(), column, "");
@@ -129,8 +135,8 @@ pub(crate) fn closest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>
         return None;
     }
     let allowed = match wrong.chars().count() {
-        0..=3 => 1,
-        4..=8 => 2,
+        0..=2 => 1,
+        3..=8 => 2,
         _ => 3,
     };
     candidates

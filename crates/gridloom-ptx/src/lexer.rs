@@ -140,7 +140,8 @@ impl Lexer<'_> {
         let second = self.peek(1);
         match first {
             b'0'..=b'9' => return self.number(),
-            b'%' if self.after_value || !is_word(second) => {}
+            // `7 %3` divides; `%3` elsewhere, and `%r` everywhere, is a name.
+            b'%' if !is_word(second) || (self.after_value && second.is_ascii_digit()) => {}
             b'%' | b'_' | b'$' | b'a'..=b'z' | b'A'..=b'Z' => {
                 self.at += 1;
                 self.skip_while(is_word);
@@ -242,7 +243,7 @@ impl Lexer<'_> {
         }
         self.skip_while(|byte| byte.is_ascii_digit());
         let mut kind = Kind::Int;
-        if self.peek(0) == b'.' && !(is_word(self.peek(1)) && !self.peek(1).is_ascii_digit()) {
+        if self.peek(0) == b'.' && (self.peek(1).is_ascii_digit() || !is_word(self.peek(1))) {
             self.at += 1;
             self.skip_while(|byte| byte.is_ascii_digit());
             kind = Kind::Float;

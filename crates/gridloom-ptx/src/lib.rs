@@ -11,14 +11,18 @@
 //!   line, and `.loc` gives the line of the program it was compiled from.
 //! - **No text is too bad.** The parser is linear in the length of its input, bounded in depth, and never panics.
 
+mod check;
 mod error;
 mod lexer;
 mod limits;
 pub mod model;
 mod parse;
+mod print;
 mod source;
 
+pub use check::check;
 pub use error::{Diagnostic, Error};
 pub use model::*;
 pub use parse::{parse, parse_bytes};
+pub use print::instruction_text;
 pub use source::Source;

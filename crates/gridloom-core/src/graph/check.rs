@@ -1,11 +1,14 @@
 //! The checks on one operation, made at the call that adds or changes a node or enqueues it on a stream.
 
+use std::fmt;
+
 use super::definition::{ConditionKey, Definition, GraphKey, NodeKey};
 use crate::backend::{self, DeviceId};
 use crate::error::{Result, bail};
 use crate::memory::{Base, Region};
 use crate::op::{
-    AllocOp, ConditionalOp, CopySide, FreeTarget, KernelOp, MemcpyOp, MemsetOp, Operation, PointerValue, Test,
+    AllocOp, CopySide, FreeTarget, KernelOp, MemcpyOp, MemsetOp, Operation, ParamLayout, PointerArg,
+    PointerValue, Test,
 };
 
 /// Where an operation is about to go.
@@ -25,14 +28,14 @@ impl Place<'_> {
             Operation::Memset(memset) => self.check_memset(memset),
             Operation::Memcpy(memcpy) => self.check_memcpy(memcpy),
             Operation::EventRecord(event) | Operation::EventWait(event) => {
-                self.check_device("the event", event.device())
+                self.check_device(&"the event", event.device())
             }
-            Operation::Conditional(conditional) => self.check_test(conditional),
+            Operation::Conditional(conditional) => self.check_test(&conditional.test),
             Operation::Child(_) => Ok(()),
         }
     }
 
-    fn check_device(&self, what: &str, device: DeviceId) -> Result<()> {
+    fn check_device(&self, what: &dyn fmt::Display, device: DeviceId) -> Result<()> {
         if device != self.device.id() {
             bail!(
                 WrongDevice,
@@ -45,7 +48,7 @@ impl Place<'_> {
 
     fn check_kernel(&self, op: &KernelOp) -> Result<()> {
         let kernel = &op.kernel;
-        self.check_device(&format!("kernel {}", kernel.name()), kernel.device())?;
+        self.check_device(&format_args!("kernel {}", kernel.name()), kernel.device())?;
         op.config
             .check(self.device.limits(), kernel.limits())
             .map_err(|error| error.context(format_args!("launch of {}", kernel.name())))?;
@@ -70,15 +73,36 @@ impl Place<'_> {
                 );
             }
         }
+        let end = |place: &ParamLayout| u64::from(place.offset) + u64::from(place.size);
+        if op.args.layout.iter().any(|place| end(place) > op.args.bytes.len() as u64) {
+            bail!(
+                ParameterMismatch,
+                "the arguments of {} reach past their buffer of {} bytes",
+                kernel.name(),
+                op.args.bytes.len()
+            );
+        }
         for pointer in &op.args.pointers {
-            match &pointer.value {
-                PointerValue::Region(region) => self.check_region(region).map_err(|error| {
-                    error.context(format_args!("argument {} of {}", pointer.index, kernel.name()))
-                })?,
-                PointerValue::Condition(condition) => self.check_condition_visible(*condition)?,
-            }
+            self.check_pointer(op, pointer).map_err(|error| {
+                error.context(format_args!("argument {} of {}", pointer.index, kernel.name()))
+            })?;
         }
         Ok(())
+    }
+
+    fn check_pointer(&self, op: &KernelOp, pointer: &PointerArg) -> Result<()> {
+        match op.args.layout.get(pointer.index as usize) {
+            Some(place) if place.size == 8 => {}
+            Some(place) => bail!(ParameterMismatch, "a pointer for a parameter of {} bytes", place.size),
+            None => bail!(ParameterMismatch, "there are {} arguments", op.args.layout.len()),
+        }
+        match &pointer.value {
+            PointerValue::Region(region) => {
+                self.check_region(region)?;
+                check_on_device(region)
+            }
+            PointerValue::Condition(condition) => self.check_condition_visible(*condition),
+        }
     }
 
     fn check_free(&self, target: &FreeTarget) -> Result<()> {
@@ -97,7 +121,13 @@ impl Place<'_> {
                 }
                 Ok(())
             }
-            FreeTarget::Outliving(allocation) => self.check_device("the buffer to free", allocation.device()),
+            FreeTarget::Outliving(allocation) => {
+                self.check_device(&"the buffer to free", allocation.device())?;
+                if allocation.is_released() {
+                    bail!(InvalidHandle, "the buffer to free was freed already");
+                }
+                Ok(())
+            }
         }
     }
 
@@ -131,7 +161,10 @@ impl Place<'_> {
     fn check_region(&self, region: &Region) -> Result<()> {
         let capacity = match &region.base {
             Base::Allocation(allocation) => {
-                self.check_device("the buffer", allocation.device())?;
+                self.check_device(&"the buffer", allocation.device())?;
+                if allocation.is_released() {
+                    bail!(InvalidHandle, "{} was freed", self.name(&region.base));
+                }
                 allocation.bytes()
             }
             Base::AllocNode(alloc) => {
@@ -148,29 +181,32 @@ impl Place<'_> {
             Some(end) if end <= capacity => Ok(()),
             _ => bail!(
                 InvalidArgument,
-                "bytes {}..{} of a buffer of {capacity}",
+                "bytes {}..{} are past the end of {}, which has {capacity}",
                 region.offset,
-                region.offset.saturating_add(region.bytes)
+                region.offset.saturating_add(region.bytes),
+                self.name(&region.base)
             ),
         }
     }
 
-    fn check_writable(&self, region: &Region) -> Result<()> {
-        if matches!(region.base, Base::Bytes(_)) {
-            bail!(
-                InvalidArgument,
-                "a copied host slice can be read, not written; use a host buffer as the destination"
-            );
+    /// What errors call the memory that a region is a part of.
+    fn name(&self, base: &Base) -> String {
+        match (base, self.graph) {
+            (Base::Allocation(allocation), _) => {
+                format!("the {} buffer at {:#x}", allocation.kind().name(), allocation.address())
+            }
+            (Base::AllocNode(alloc), Some((definition, _))) => definition.label(*alloc),
+            (Base::AllocNode(_), None) => "an alloc node".to_owned(),
+            (Base::Bytes(_), _) => "the copied host slice".to_owned(),
         }
-        Ok(())
     }
 
     fn check_memset(&self, op: &MemsetOp) -> Result<()> {
         if !matches!(op.element_size, 1 | 2 | 4) {
             bail!(InvalidArgument, "a memset value of {} bytes; it must have 1, 2 or 4", op.element_size);
         }
-        self.check_region(&op.dst)?;
-        self.check_writable(&op.dst)?;
+        self.check_region(&op.dst).map_err(|error| error.context("destination of the memset"))?;
+        check_writable(&op.dst)?;
         if op.width == 0 || op.height == 0 {
             bail!(
                 InvalidArgument,
@@ -195,19 +231,21 @@ impl Place<'_> {
             bail!(InvalidArgument, "a pitch of {} bytes is shorter than a row of {row}", op.pitch);
         }
         if needed > op.dst.bytes {
-            bail!(InvalidArgument, "a memset of {needed} bytes into a destination of {}", op.dst.bytes);
-        }
-        let address_misaligned = match &op.dst.base {
-            Base::Allocation(allocation) => {
-                !(allocation.address() + op.dst.offset).is_multiple_of(u64::from(op.element_size))
-            }
-            _ => !op.dst.offset.is_multiple_of(u64::from(op.element_size)),
-        };
-        if address_misaligned || (op.height > 1 && !op.pitch.is_multiple_of(u64::from(op.element_size))) {
             bail!(
                 InvalidArgument,
-                "the destination and pitch of a memset must be multiples of its {}-byte value",
-                op.element_size
+                "a memset of {needed} bytes into a destination of {} ({})",
+                op.dst.bytes,
+                self.name(&op.dst.base)
+            );
+        }
+        let unit = u64::from(op.element_size);
+        if !address(&op.dst).is_multiple_of(unit) || (op.height > 1 && !op.pitch.is_multiple_of(unit)) {
+            bail!(
+                InvalidArgument,
+                "a memset at byte {} of {} with a pitch of {}; both must be multiples of its {unit}-byte value",
+                op.dst.offset,
+                self.name(&op.dst.base),
+                op.pitch
             );
         }
         Ok(())
@@ -223,12 +261,12 @@ impl Place<'_> {
                 op.depth
             );
         }
-        self.check_writable(&op.dst.region)?;
+        check_writable(&op.dst.region)?;
         let mut spans = [0; 2];
         for (span, (side, what)) in spans.iter_mut().zip([(&op.dst, "destination"), (&op.src, "source")]) {
             self.check_region(&side.region)
                 .map_err(|error| error.context(format_args!("{what} of the copy")))?;
-            if op.height > 1 && side.pitch < op.width {
+            if (op.height > 1 || op.depth > 1) && side.pitch < op.width {
                 bail!(
                     InvalidArgument,
                     "the {what}'s pitch of {} bytes is shorter than a row of {}",
@@ -248,21 +286,23 @@ impl Place<'_> {
                 Some(span) if span <= side.region.bytes => span,
                 span => bail!(
                     InvalidArgument,
-                    "the copy needs {} bytes of its {what}, which has {}",
+                    "the copy needs {} bytes of its {what}, which has {} ({})",
                     span.map_or_else(|| "too many".to_owned(), |span| span.to_string()),
-                    side.region.bytes
+                    side.region.bytes,
+                    self.name(&side.region.base)
                 ),
             };
         }
         let (dst, src) = (&op.dst.region, &op.src.region);
-        if dst.base == src.base && dst.offset < src.offset + spans[1] && src.offset < dst.offset + spans[0] {
+        if overlaps(op, spans) {
             bail!(
                 InvalidArgument,
-                "the copy reads bytes {}..{} and writes bytes {}..{} of one buffer; ranges must not overlap",
+                "the copy reads bytes {}..{} and writes bytes {}..{} of {}; ranges must not overlap",
                 src.offset,
                 src.offset + spans[1],
                 dst.offset,
-                dst.offset + spans[0]
+                dst.offset + spans[0],
+                self.name(&dst.base)
             );
         }
         Ok(())
@@ -290,8 +330,16 @@ impl Place<'_> {
         Ok(())
     }
 
-    fn check_test(&self, op: &ConditionalOp) -> Result<()> {
-        match &op.test {
+    /// The checks on the test of a conditional that is there already, and so decided by its own condition.
+    pub(crate) fn check_replaced_test(&self, test: &Test) -> Result<()> {
+        match test {
+            Test::Condition(condition) => self.check_condition_visible(*condition),
+            test => self.check_test(test),
+        }
+    }
+
+    pub(crate) fn check_test(&self, test: &Test) -> Result<()> {
+        match test {
             Test::Condition(condition) => {
                 self.check_condition_visible(*condition)?;
                 let definition = self.graph.expect("checked with the condition").0;
@@ -306,12 +354,14 @@ impl Place<'_> {
             }
             Test::Value(region) => {
                 self.check_region(region)?;
-                if region.bytes < 4 || !region.offset.is_multiple_of(4) {
+                check_on_device(region)?;
+                if region.bytes < 4 || !address(region).is_multiple_of(4) {
                     bail!(
                         InvalidArgument,
-                        "the value to test must be an aligned 4-byte integer, the region has {} bytes at {}",
+                        "the value to test must be an aligned 4-byte integer, the region has {} bytes at {} of {}",
                         region.bytes,
-                        region.offset
+                        region.offset,
+                        self.name(&region.base)
                     );
                 }
             }
@@ -319,6 +369,54 @@ impl Place<'_> {
         }
         Ok(())
     }
+}
+
+fn check_writable(region: &Region) -> Result<()> {
+    if matches!(region.base, Base::Bytes(_)) {
+        bail!(
+            InvalidArgument,
+            "a copied host slice can be read, not written; use a host buffer as the destination"
+        );
+    }
+    Ok(())
+}
+
+fn check_on_device(region: &Region) -> Result<()> {
+    if matches!(region.base, Base::Bytes(_)) {
+        bail!(
+            InvalidArgument,
+            "a copied host slice has no address on the device; copy it to a buffer and use that"
+        );
+    }
+    Ok(())
+}
+
+/// The address of a region as far as it is known: an alloc node's memory is as aligned as any value needs.
+fn address(region: &Region) -> u64 {
+    match &region.base {
+        Base::Allocation(allocation) => allocation.address() + region.offset,
+        Base::AllocNode(_) | Base::Bytes(_) => region.offset,
+    }
+}
+
+/// Whether a copy with these spans (destination, source) writes what it reads.
+fn overlaps(op: &MemcpyOp, [dst_span, src_span]: [u64; 2]) -> bool {
+    let same_memory = match (&op.dst.region.base, &op.src.region.base) {
+        // By address, since a module's variable may be known by several allocations.
+        (Base::Allocation(_), Base::Allocation(_)) => true,
+        (dst, src) => dst == src,
+    };
+    let (dst, src) = (address(&op.dst.region), address(&op.src.region));
+    if !same_memory || dst >= src + src_span || src >= dst + dst_span {
+        return false;
+    }
+    // Columns of one pitched buffer: the rows interleave without touching.
+    let pitch = op.dst.pitch;
+    if pitch == op.src.pitch && pitch > 0 {
+        let shift = dst.abs_diff(src) % pitch;
+        return shift < op.width || pitch - shift < op.width;
+    }
+    true
 }
 
 fn side_span(side: &CopySide, op: &MemcpyOp) -> Option<u64> {
@@ -347,7 +445,7 @@ fn check_alloc(op: &AllocOp) -> Result<()> {
     }
 }
 
-fn sizes(params: &[crate::op::ParamLayout]) -> String {
+fn sizes(params: &[ParamLayout]) -> String {
     let list: Vec<String> = params.iter().map(|param| param.size.to_string()).collect();
     format!("[{}]", list.join(", "))
 }

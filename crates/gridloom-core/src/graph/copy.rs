@@ -1,21 +1,23 @@
 //! Copying a graph, with everything inside it, into another definition: what embedding and cloning do.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::definition::{
     ConditionData, ConditionKey, Definition, EdgeEnd, GraphData, GraphKey, NodeData, NodeKey,
 };
+use super::lifetimes::uses_deleted_memory;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Base, Region};
-use crate::op::{FreeTarget, Operation, PointerValue, Test};
+use crate::op::{FreeTarget, NodeKind, Operation, PointerValue, Test};
 
 /// Which node and condition of the source became which of the copy.
 #[derive(Default)]
 pub(crate) struct Mapping {
-    pub(crate) nodes: HashMap<NodeKey, NodeKey>,
-    graphs: HashMap<GraphKey, GraphKey>,
-    conditions: HashMap<ConditionKey, ConditionKey>,
+    pub(crate) nodes: FxHashMap<NodeKey, NodeKey>,
+    pub(crate) conditions: FxHashMap<ConditionKey, ConditionKey>,
+    pub(crate) graphs: FxHashMap<GraphKey, GraphKey>,
 }
 
 impl Definition {
@@ -29,15 +31,16 @@ impl Definition {
         into: GraphKey,
     ) -> Result<Mapping> {
         let graphs = source.graphs_inside(from);
-        self.check_self_contained(source, &graphs)?;
+        source.check_self_contained(&graphs)?;
 
         let mut map = Mapping::default();
         map.graphs.insert(from, into);
         for &graph in &graphs[1..] {
             map.graphs.insert(graph, self.graphs.insert(GraphData::default()));
         }
-        for (key, data) in source.conditions() {
-            // A condition of an outer graph that is used inside comes along, as a condition of the copy.
+        for key in source.conditions_of(&graphs) {
+            let data = source.get_condition(key).expect("listed");
+            // A condition of an outer graph that is used inside becomes one of the copy.
             let scope = map.graphs.get(&data.scope).copied().unwrap_or(into);
             let copy = ConditionData { scope, default: data.default, used_by: None };
             map.conditions.insert(key, self.conditions.insert(copy));
@@ -64,6 +67,7 @@ impl Definition {
             let target = self.graphs.get_mut(map.graphs[&graph]).expect("inserted");
             target.members = members;
             target.next_order = source_graph.next_order;
+            target.first_order = source_graph.first_order;
             target.next_serial = source_graph.next_serial;
             if graph != from {
                 target.owner = source_graph.owner.map(|(node, index)| (map.nodes[&node], index));
@@ -99,39 +103,48 @@ impl Definition {
         while next < found.len() {
             let graph = found[next];
             for node in self.nodes(graph) {
-                found.extend(self.bodies(node));
+                found.extend_from_slice(self.node(node).bodies());
             }
             next += 1;
         }
         found
     }
 
-    fn check_self_contained(&self, source: &Definition, graphs: &[GraphKey]) -> Result<()> {
-        let inside: std::collections::HashSet<GraphKey> = graphs.iter().copied().collect();
+    /// The conditions made for these graphs, and those that nodes in them set or test, each once.
+    pub(crate) fn conditions_of(&self, graphs: &[GraphKey]) -> Vec<ConditionKey> {
+        let inside: FxHashSet<GraphKey> = graphs.iter().copied().collect();
+        let own = self.conditions().filter(|(_, data)| inside.contains(&data.scope)).map(|(key, _)| key);
+        let mut found: Vec<ConditionKey> = own.collect();
         for &graph in graphs {
-            for key in source.nodes(graph) {
-                let operation = &source.node(key).operation;
+            for node in self.nodes(graph) {
+                self.node(node).operation.for_each_condition(|condition| found.push(condition));
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Checks that nodes in these graphs use the memory of alloc nodes in these graphs only.
+    fn check_self_contained(&self, graphs: &[GraphKey]) -> Result<()> {
+        let inside: FxHashSet<GraphKey> = graphs.iter().copied().collect();
+        for &graph in graphs {
+            for key in self.nodes(graph) {
                 let mut outside = None;
-                let mut visit = |alloc: NodeKey| {
-                    if source.get_node(alloc).is_none_or(|alloc| !inside.contains(&alloc.graph)) {
+                self.node(key).operation.for_each_alloc_node(|alloc| {
+                    if self.get_node(alloc).is_none_or(|alloc| !inside.contains(&alloc.graph)) {
                         outside = Some(alloc);
                     }
-                };
-                operation.for_each_region(|region| {
-                    if let Base::AllocNode(alloc) = region.base {
-                        visit(alloc);
-                    }
                 });
-                if let Operation::Free(FreeTarget::AllocNode(alloc)) = operation {
-                    visit(*alloc);
+                let Some(alloc) = outside else { continue };
+                if self.get_node(alloc).is_none() {
+                    return Err(uses_deleted_memory(self, key));
                 }
-                if let Some(alloc) = outside {
-                    return Err(Error::new(
-                        ErrorKind::WrongGraph,
-                        format!("uses the memory of {}, which is outside the graph to copy; copy the graph that allocates it", source.label(alloc)),
-                    )
-                    .at_node(source.label(key)));
-                }
+                let message = format!(
+                    "uses the memory of {}, which is outside the graph to copy; copy the graph that allocates it",
+                    self.label(alloc)
+                );
+                return Err(Error::new(ErrorKind::WrongGraph, message).at_node(self.label(key)));
             }
         }
         Ok(())
@@ -147,9 +160,16 @@ impl Mapping {
         copy
     }
 
-    fn operation(&self, operation: &Operation) -> Operation {
+    pub(crate) fn operation(&self, operation: &Operation) -> Operation {
+        let mut has_keys =
+            !matches!(operation.kind(), NodeKind::Kernel | NodeKind::Memset | NodeKind::Memcpy);
+        operation.for_each_alloc_node(|_| has_keys = true);
+        operation.for_each_condition(|_| has_keys = true);
+        if !has_keys {
+            return operation.clone();
+        }
         match operation {
-            Operation::Kernel(kernel) if !kernel.args.pointers.is_empty() => {
+            Operation::Kernel(kernel) => {
                 let mut kernel = (**kernel).clone();
                 for pointer in &mut kernel.args.pointers {
                     match &mut pointer.value {

@@ -39,6 +39,9 @@ pub struct EdgeEnd {
 
 pub(crate) type EdgeList = SmallVec<[EdgeEnd; 1]>;
 
+/// A position in a topological order. Positions are spread over both signs: a graph grows at either end.
+pub(crate) type Order = i64;
+
 /// A node of a definition.
 #[derive(Clone)]
 pub struct NodeData {
@@ -47,7 +50,7 @@ pub struct NodeData {
     pub(crate) name: Option<Arc<str>>,
     pub(crate) serial: u32,
     /// Position in a topological order of the graph: every edge leads from a smaller number to a larger one.
-    pub(crate) order: u64,
+    pub(crate) order: Order,
     pub(crate) predecessors: EdgeList,
     pub(crate) successors: EdgeList,
 }
@@ -77,6 +80,15 @@ impl NodeData {
     pub fn given_name(&self) -> Option<&str> {
         self.name.as_deref()
     }
+
+    /// The graphs inside it, in order.
+    pub fn bodies(&self) -> &[GraphKey] {
+        match &self.operation {
+            Operation::Child(graph) => std::slice::from_ref(graph),
+            Operation::Conditional(conditional) => &conditional.bodies,
+            _ => &[],
+        }
+    }
 }
 
 /// A graph of a definition: the root, a body or an embedded child.
@@ -87,7 +99,9 @@ pub struct GraphData {
     /// Nodes in the order they were added. Deleted ones stay until they are half of the list.
     pub(crate) members: Vec<NodeKey>,
     pub(crate) dead: usize,
-    pub(crate) next_order: u64,
+    /// One past the last position of the topological order, and the first: all positions are in between.
+    pub(crate) next_order: Order,
+    pub(crate) first_order: Order,
     pub(crate) next_serial: u32,
 }
 
@@ -102,6 +116,11 @@ pub struct ConditionData {
 }
 
 impl ConditionData {
+    /// The graph it was made for.
+    pub fn scope(&self) -> GraphKey {
+        self.scope
+    }
+
     /// The value it takes at every launch.
     pub fn default_value(&self) -> Option<u32> {
         self.default
@@ -165,7 +184,7 @@ impl Definition {
 
     /// The nodes of a graph so that every node comes after those it depends on.
     pub fn topological(&self, graph: GraphKey) -> Vec<NodeKey> {
-        let mut ordered: Vec<(u64, NodeKey)> =
+        let mut ordered: Vec<(Order, NodeKey)> =
             self.nodes(graph).map(|key| (self.node(key).order, key)).collect();
         // Nodes are mostly added in order, and the sort is linear on what is sorted already.
         ordered.sort_by_key(|&(order, _)| order);
@@ -182,6 +201,11 @@ impl Definition {
         self.conditions.bound()
     }
 
+    /// The data of a condition, or `None` where it was deleted.
+    pub fn get_condition(&self, key: ConditionKey) -> Option<&ConditionData> {
+        self.conditions.get(key)
+    }
+
     /// All conditions.
     pub fn conditions(&self) -> impl Iterator<Item = (ConditionKey, &ConditionData)> {
         self.conditions.iter()
@@ -194,11 +218,7 @@ impl Definition {
 
     /// The graphs inside a node, in order.
     pub fn bodies(&self, node: NodeKey) -> SmallVec<[GraphKey; 2]> {
-        match self.nodes.get(node).map(|node| &node.operation) {
-            Some(Operation::Child(graph)) => SmallVec::from_slice(&[*graph]),
-            Some(Operation::Conditional(conditional)) => conditional.bodies.clone(),
-            _ => SmallVec::new(),
-        }
+        self.nodes.get(node).map(|node| SmallVec::from_slice(node.bodies())).unwrap_or_default()
     }
 
     /// Whether `outer` is `inner` or one of the graphs around it.
@@ -227,8 +247,36 @@ impl Definition {
         }
     }
 
+    /// The nodes in which two nodes take place, in the innermost graph around both.
+    pub(crate) fn in_common_graph(&self, one: NodeKey, other: NodeKey) -> (NodeKey, NodeKey) {
+        let mut one = one;
+        loop {
+            let graph = self.node(one).graph;
+            match self.ancestor_in(graph, other) {
+                Some(other) => return (one, other),
+                None => one = self.owner(graph).expect("the root is around both").0,
+            }
+        }
+    }
+
     /// The name of a node: the one it was given, or its kind, number and what it is about.
     pub fn label(&self, key: NodeKey) -> String {
+        let inner = self.short_label(key);
+        let owner = match self.nodes.get(key) {
+            Some(node) if node.name.is_none() => self.owner(node.graph),
+            _ => None,
+        };
+        match owner {
+            Some((owner, index)) if self.node(owner).bodies().len() > 1 => {
+                format!("{}[{index}]/{inner}", self.label(owner))
+            }
+            Some((owner, _)) => format!("{}/{inner}", self.label(owner)),
+            None => inner,
+        }
+    }
+
+    /// The name of a node as seen from inside its own graph.
+    pub(crate) fn short_label(&self, key: NodeKey) -> String {
         let Some(node) = self.nodes.get(key) else {
             return format!("deleted node {key:?}");
         };
@@ -236,19 +284,12 @@ impl Definition {
             return name.to_string();
         }
         let base = format!("{}#{}", node.operation.kind().name(), node.serial);
-        let inner = match &node.operation {
+        match &node.operation {
             Operation::Kernel(kernel) => format!("{base} {}", kernel.kernel.name()),
-            Operation::Free(FreeTarget::AllocNode(alloc)) if self.nodes.get(*alloc).is_some() => {
-                format!("{base} of {}", self.label(*alloc))
+            Operation::Free(FreeTarget::AllocNode(alloc)) => {
+                format!("{base} of {}", self.short_label(*alloc))
             }
             _ => base,
-        };
-        match self.owner(node.graph) {
-            Some((owner, index)) => {
-                let body = if self.bodies(owner).len() > 1 { format!("[{index}]") } else { String::new() };
-                format!("{}{body}/{inner}", self.label(owner))
-            }
-            None => inner,
         }
     }
 }

@@ -1,15 +1,35 @@
 //! Edges, and the topological order that is kept while they change.
 //!
 //! The order is maintained as Pearce and Kelly describe: an edge that agrees with the order costs nothing to check, and one that does
-//! not moves only the nodes between its ends. A graph built front to back is therefore never searched.
+//! not moves only the nodes between its ends. On top of that, a node that nothing leads to can always go first, and one that leads
+//! nowhere last. A graph built front to back or back to front is therefore never searched.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
-use super::definition::{Definition, EdgeEnd, EdgeKind, GraphKey, NodeKey};
+use super::definition::{Definition, EdgeEnd, EdgeKind, EdgeList, GraphKey, NodeData, NodeKey, Order};
 use crate::error::{Result, bail};
 use crate::op::NodeKind;
 
 impl Definition {
+    /// Adds edges from all of `from`, or none of them.
+    pub(crate) fn add_edges(&mut self, from: &[NodeKey], to: NodeKey, kind: EdgeKind) -> Result<()> {
+        let mut before = Vec::with_capacity(from.len());
+        for &node in from {
+            let existing = self.edge_kind(node, to);
+            if let Err(error) = self.add_edge(node, to, kind) {
+                for (&node, existing) in from.iter().zip(before).rev() {
+                    match existing {
+                        Some(kind) => self.set_edge_kind(node, to, kind),
+                        None => self.unlink(node, to),
+                    }
+                }
+                return Err(error);
+            }
+            before.push(existing);
+        }
+        Ok(())
+    }
+
     /// Adds an edge. An edge that is there already is left as it is, except that its kind becomes `kind`.
     pub(crate) fn add_edge(&mut self, from: NodeKey, to: NodeKey, kind: EdgeKind) -> Result<()> {
         if from == to {
@@ -24,9 +44,13 @@ impl Definition {
             );
         }
         self.check_edge_kind(from, to, kind)?;
-        if self.has_edge(from, to) {
-            self.set_edge_kind(from, to, kind);
-            return Ok(());
+        match self.edge_kind(from, to) {
+            Some(existing) if existing == kind => return Ok(()),
+            Some(_) => {
+                self.set_edge_kind(from, to, kind);
+                return Ok(());
+            }
+            None => {}
         }
         if self.node(from).order > self.node(to).order {
             self.reorder(from, to)?;
@@ -50,20 +74,23 @@ impl Definition {
 
     /// Removes an edge and says whether it was there.
     pub(crate) fn remove_edge(&mut self, from: NodeKey, to: NodeKey) -> bool {
-        let had = self.has_edge(from, to);
+        let had = self.edge_kind(from, to).is_some();
         if had {
             self.unlink(from, to);
         }
         had
     }
 
-    pub(crate) fn has_edge(&self, from: NodeKey, to: NodeKey) -> bool {
-        let (successors, predecessors) = (&self.node(from).successors, &self.node(to).predecessors);
-        if successors.len() <= predecessors.len() {
-            successors.iter().any(|edge| edge.node == to)
+    /// The kind of the edge between two nodes, where there is one.
+    fn edge_kind(&self, from: NodeKey, to: NodeKey) -> Option<EdgeKind> {
+        let (successors, predecessors) =
+            (self.get_node(from)?.successors(), self.get_node(to)?.predecessors());
+        let edge = if successors.len() <= predecessors.len() {
+            successors.iter().find(|edge| edge.node == to)
         } else {
-            predecessors.iter().any(|edge| edge.node == from)
-        }
+            predecessors.iter().find(|edge| edge.node == from)
+        };
+        edge.map(|edge| edge.kind)
     }
 
     /// Writes both ends of an edge that is known to be new and to agree with the order.
@@ -73,12 +100,12 @@ impl Definition {
     }
 
     pub(crate) fn unlink(&mut self, from: NodeKey, to: NodeKey) {
-        self.nodes.get_mut(from).expect("checked").successors.retain(|edge| edge.node != to);
-        self.nodes.get_mut(to).expect("checked").predecessors.retain(|edge| edge.node != from);
+        take_out(&mut self.nodes.get_mut(from).expect("checked").successors, to);
+        take_out(&mut self.nodes.get_mut(to).expect("checked").predecessors, from);
     }
 
     fn set_edge_kind(&mut self, from: NodeKey, to: NodeKey, kind: EdgeKind) {
-        let set = |edges: &mut super::definition::EdgeList, node| {
+        let set = |edges: &mut EdgeList, node| {
             for edge in edges.iter_mut().filter(|edge| edge.node == node) {
                 edge.kind = kind;
             }
@@ -87,8 +114,20 @@ impl Definition {
         set(&mut self.nodes.get_mut(to).expect("checked").predecessors, from);
     }
 
-    /// Renumbers the nodes between `to` and `from` so that `from` comes first, or finds the cycle.
+    /// Renumbers nodes so that `from` comes before `to`, or finds the cycle.
     fn reorder(&mut self, from: NodeKey, to: NodeKey) -> Result<()> {
+        if self.node(from).predecessors.is_empty() {
+            let graph = self.graphs.get_mut(self.node(from).graph).expect("a node's graph exists");
+            graph.first_order -= 1;
+            self.nodes.get_mut(from).expect("checked").order = graph.first_order;
+            return Ok(());
+        }
+        if self.node(to).successors.is_empty() {
+            let graph = self.graphs.get_mut(self.node(to).graph).expect("a node's graph exists");
+            self.nodes.get_mut(to).expect("checked").order = graph.next_order;
+            graph.next_order += 1;
+            return Ok(());
+        }
         let (low, high) = (self.node(to).order, self.node(from).order);
         let after = self.reach(to, |node| &node.successors, |order| order <= high);
         if after.contains(&from) {
@@ -102,14 +141,14 @@ impl Definition {
             );
         }
         let before = self.reach(from, |node| &node.predecessors, |order| order >= low);
-        let by_order = |set: HashSet<NodeKey>| {
-            let mut list: Vec<(u64, NodeKey)> =
+        let by_order = |set: FxHashSet<NodeKey>| {
+            let mut list: Vec<(Order, NodeKey)> =
                 set.into_iter().map(|key| (self.node(key).order, key)).collect();
             list.sort_unstable_by_key(|&(order, _)| order);
             list
         };
         let (before, after) = (by_order(before), by_order(after));
-        let mut places: Vec<u64> = before.iter().chain(&after).map(|&(order, _)| order).collect();
+        let mut places: Vec<Order> = before.iter().chain(&after).map(|&(order, _)| order).collect();
         places.sort_unstable();
         for (order, (_, key)) in places.into_iter().zip(before.into_iter().chain(after)) {
             self.nodes.get_mut(key).expect("reached").order = order;
@@ -120,10 +159,10 @@ impl Definition {
     fn reach<'a>(
         &'a self,
         start: NodeKey,
-        next: impl Fn(&'a super::definition::NodeData) -> &'a super::definition::EdgeList,
-        within: impl Fn(u64) -> bool,
-    ) -> HashSet<NodeKey> {
-        let mut seen = HashSet::from([start]);
+        next: impl Fn(&'a NodeData) -> &'a EdgeList,
+        within: impl Fn(Order) -> bool,
+    ) -> FxHashSet<NodeKey> {
+        let mut seen = FxHashSet::from_iter([start]);
         let mut stack = vec![start];
         while let Some(key) = stack.pop() {
             for edge in next(self.node(key)) {
@@ -140,5 +179,12 @@ impl Definition {
         self.nodes(graph)
             .flat_map(|from| self.node(from).successors.iter().map(move |edge| (from, edge.node, edge.kind)))
             .collect()
+    }
+}
+
+/// Removes the edge to `node`, keeping the age of the others.
+pub(crate) fn take_out(edges: &mut EdgeList, node: NodeKey) {
+    if let Some(position) = edges.iter().position(|edge| edge.node == node) {
+        edges.remove(position);
     }
 }

@@ -1,11 +1,10 @@
 //! Changes to a definition: inserting and deleting nodes.
 
-use smallvec::SmallVec;
-
 use super::definition::{Definition, EdgeKind, GraphData, GraphKey, NodeData, NodeKey};
+use super::edges::take_out;
 use super::{MAX_NESTING, deleted_graph};
 use crate::error::{Result, bail};
-use crate::op::{Operation, Test};
+use crate::op::{NodeKind, Operation, Test};
 
 /// What a deletion took out, to be dropped after the lock is released.
 #[derive(Default)]
@@ -21,7 +20,7 @@ impl Definition {
         }
         for &key in nodes {
             match self.get_node(key) {
-                None => bail!(InvalidHandle, "{} cannot be depended on: it was deleted", self.label(key)),
+                None => bail!(InvalidHandle, "{} cannot be joined by an edge", self.label(key)),
                 Some(node) if node.graph != graph => bail!(
                     WrongGraph,
                     "{} is in another graph of this hierarchy; edges join nodes of one graph",
@@ -54,7 +53,7 @@ impl Definition {
         while let Some((graph, depth)) = stack.pop() {
             deepest = deepest.max(depth);
             for node in self.nodes(graph) {
-                stack.extend(self.bodies(node).into_iter().map(|body| (body, depth + 1)));
+                stack.extend(self.node(node).bodies().iter().map(|&body| (body, depth + 1)));
             }
         }
         deepest
@@ -81,21 +80,30 @@ impl Definition {
             successors: Default::default(),
         });
         self.graphs.get_mut(graph).expect("checked").members.push(key);
+        let early = self.starts_early(key);
+        let edge = |from: &NodeData| match from.operation.kind() {
+            NodeKind::Kernel if early => EdgeKind::Programmatic,
+            _ => EdgeKind::Full,
+        };
         match after {
             [] => {}
-            [one] => self.link(*one, key, EdgeKind::Full),
+            [one] => self.link(*one, key, edge(self.node(*one))),
             many => {
-                let mut unique: SmallVec<[NodeKey; 8]> = SmallVec::from_slice(many);
-                unique.sort_unstable();
-                unique.dedup();
-                if unique.len() == many.len() {
-                    many.iter().for_each(|&from| self.link(from, key, EdgeKind::Full));
-                } else {
-                    unique.into_iter().for_each(|from| self.link(from, key, EdgeKind::Full));
+                // Among the newest edges of `from`, one to the new node can only be the last.
+                let linked = |from: &NodeData| from.successors.last().is_some_and(|edge| edge.node == key);
+                for &from in many {
+                    if !linked(self.node(from)) {
+                        self.link(from, key, edge(self.node(from)));
+                    }
                 }
             }
         }
         key
+    }
+
+    /// Whether a node is a kernel that was launched to start before the kernels it follows have ended.
+    fn starts_early(&self, key: NodeKey) -> bool {
+        matches!(&self.node(key).operation, Operation::Kernel(kernel) if kernel.config.programmatic)
     }
 
     /// Removes a node, its edges, and every graph inside it.
@@ -107,10 +115,10 @@ impl Definition {
         let graph = node.graph;
         let (before, after) = (node.predecessors.clone(), node.successors.clone());
         for edge in before {
-            self.nodes.get_mut(edge.node).expect("linked").successors.retain(|edge| edge.node != key);
+            take_out(&mut self.nodes.get_mut(edge.node).expect("linked").successors, key);
         }
         for edge in after {
-            self.nodes.get_mut(edge.node).expect("linked").predecessors.retain(|edge| edge.node != key);
+            take_out(&mut self.nodes.get_mut(edge.node).expect("linked").predecessors, key);
         }
         self.remove_contents(key, &mut removed);
         let place = self.graphs.get_mut(graph).expect("a node's graph exists");
@@ -130,8 +138,20 @@ impl Definition {
 
     /// Removes a node and, all the way down, the graphs inside it with their nodes and conditions.
     fn remove_contents(&mut self, key: NodeKey, removed: &mut Removed) {
+        self.remove_inside(key, removed);
+        self.remove_one(key, removed);
+    }
+
+    /// Removes the graphs inside a node, which is about to get others.
+    pub(crate) fn remove_bodies(&mut self, key: NodeKey) -> Removed {
+        let mut removed = Removed::default();
+        self.remove_inside(key, &mut removed);
+        removed
+    }
+
+    fn remove_inside(&mut self, key: NodeKey, removed: &mut Removed) {
         let graphs: Vec<GraphKey> =
-            self.bodies(key).into_iter().flat_map(|body| self.graphs_inside(body)).collect();
+            self.node(key).bodies().iter().flat_map(|&body| self.graphs_inside(body)).collect();
         if !graphs.is_empty() {
             let scopes: std::collections::HashSet<GraphKey> = graphs.iter().copied().collect();
             let inside: Vec<_> = self
@@ -149,7 +169,6 @@ impl Definition {
                 self.remove_one(member, removed);
             }
         }
-        self.remove_one(key, removed);
     }
 
     fn remove_one(&mut self, key: NodeKey, removed: &mut Removed) {

@@ -3,11 +3,15 @@
 //! - every use of an alloc node's memory is ordered after the alloc node;
 //! - a free is ordered after the alloc node and after every use;
 //! - no two frees of one allocation can run in the same launch;
+//! - memory that another executable left is freed once, after its uses here, and outside of conditionals;
 //! - memory allocated in the body of a conditional is freed in that body, so that a pass leaves nothing behind.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
-use super::definition::{Definition, NodeKey};
+use rustc_hash::FxHashMap;
+
+use super::definition::{Definition, EdgeList, NodeData, NodeKey, Order};
+use crate::backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::Base;
 use crate::op::{FreeTarget, Operation};
@@ -15,16 +19,18 @@ use crate::op::{FreeTarget, Operation};
 /// The alloc nodes whose memory outlives a launch, because nothing in the graph frees it.
 pub(crate) type Outliving = Vec<NodeKey>;
 
+/// Memory whose life is checked: that of an alloc node, or that an earlier launch of another executable left.
 #[derive(Default)]
 struct Life {
-    /// Nodes of the alloc node's own graph in which the memory is used.
+    /// The nodes in which the memory is used, of the graph that allocates it or, for memory from elsewhere, frees it.
     uses: Vec<NodeKey>,
     frees: Vec<NodeKey>,
 }
 
 /// Checks all allocations and returns those that nothing frees.
 pub(crate) fn check(definition: &Definition) -> Result<Outliving> {
-    let mut lives: HashMap<NodeKey, Life> = HashMap::new();
+    let mut lives: FxHashMap<NodeKey, Life> = FxHashMap::default();
+    let mut frees_elsewhere = false;
     for (key, node) in definition.nodes.iter() {
         match &node.operation {
             Operation::Alloc(_) => {
@@ -32,28 +38,28 @@ pub(crate) fn check(definition: &Definition) -> Result<Outliving> {
             }
             Operation::Free(FreeTarget::AllocNode(alloc)) => {
                 if definition.get_node(*alloc).is_none() {
-                    return Err(deleted(definition, key));
+                    return Err(uses_deleted_memory(definition, key));
                 }
                 lives.entry(*alloc).or_default().frees.push(key);
             }
+            Operation::Free(FreeTarget::Outliving(_)) => frees_elsewhere = true,
             operation => {
                 let mut failure = None;
-                operation.for_each_region(|region| {
-                    if let Base::AllocNode(alloc) = region.base {
-                        match definition.get_node(alloc) {
-                            Some(alloc_node) => {
-                                let user = definition.ancestor_in(alloc_node.graph, key);
-                                lives.entry(alloc).or_default().uses.extend(user);
-                            }
-                            None => failure = Some(deleted(definition, key)),
-                        }
+                operation.for_each_alloc_node(|alloc| match definition.get_node(alloc) {
+                    Some(alloc_node) => {
+                        let user = definition.ancestor_in(alloc_node.graph, key);
+                        lives.entry(alloc).or_default().uses.extend(user);
                     }
+                    None => failure = Some(uses_deleted_memory(definition, key)),
                 });
                 if let Some(error) = failure {
                     return Err(error);
                 }
             }
         }
+    }
+    if frees_elsewhere {
+        check_frees_elsewhere(definition)?;
     }
     if lives.is_empty() {
         return Ok(Vec::new());
@@ -64,18 +70,22 @@ pub(crate) fn check(definition: &Definition) -> Result<Outliving> {
     allocs.sort_unstable();
     for alloc in allocs {
         let life = &lives[&alloc];
-        check_one(definition, &mut reach, alloc, life)?;
+        check_uses_after(definition, &mut reach, alloc, life)?;
+        if let Some(&free) = life.frees.first() {
+            let (name, first) = (definition.label(alloc), definition.node(alloc).order);
+            check_freed_once(definition, &name, &life.frees)?;
+            check_freed_last(definition, &mut reach, &name, free, &life.uses, first)?;
+        }
         if life.frees.is_empty() {
-            let inside = innermost_conditional(definition, alloc);
-            if let Some(conditional) = inside {
-                return Err(error(
-                    definition,
-                    alloc,
+            if let Some(conditional) = innermost_conditional(definition, alloc) {
+                return Err(Error::new(
+                    ErrorKind::InvalidState,
                     format!(
                         "this memory is allocated in a body of {} and not freed there; free it in the same body, or allocate it outside",
                         definition.label(conditional)
                     ),
-                ));
+                )
+                .at_node(definition.label(alloc)));
             }
             outliving.push(alloc);
         }
@@ -83,46 +93,26 @@ pub(crate) fn check(definition: &Definition) -> Result<Outliving> {
     Ok(outliving)
 }
 
-fn check_one(definition: &Definition, reach: &mut Reach<'_>, alloc: NodeKey, life: &Life) -> Result<()> {
-    let name = || definition.label(alloc);
-    if !life.uses.is_empty() || !life.frees.is_empty() {
-        let last =
-            life.uses.iter().chain(&life.frees).map(|&key| definition.node(key).order).max().unwrap_or(0);
-        reach.forward(alloc, last);
-        for &user in life.uses.iter().chain(&life.frees) {
-            if !reach.reached(user) {
-                return Err(error(
-                    definition,
-                    user,
-                    format!("uses the memory of {} but is not ordered after it; add an edge", name()),
-                ));
-            }
-        }
-    }
-    for (position, &free) in life.frees.iter().enumerate() {
-        reach.backward(free, definition.node(alloc).order);
-        for &user in &life.uses {
-            if !reach.reached(user) {
-                return Err(error(
-                    definition,
-                    free,
-                    format!(
-                        "frees the memory of {} but is not ordered after its use in {}; add an edge",
-                        name(),
-                        definition.label(user)
-                    ),
-                ));
-            }
-        }
-        // All nodes of one graph run in a launch of it, so a second free in the same graph always frees twice.
-        if position > 0 {
-            return Err(error(
+/// Checks that the uses and frees of an alloc node's memory are ordered after the node.
+fn check_uses_after(
+    definition: &Definition,
+    reach: &mut Reach<'_>,
+    alloc: NodeKey,
+    life: &Life,
+) -> Result<()> {
+    let users = || life.uses.iter().chain(&life.frees);
+    let Some(last) = users().map(|&key| definition.node(key).order).max() else {
+        return Ok(());
+    };
+    reach.forward(alloc, last);
+    for &user in users() {
+        if !reach.reached(user) {
+            return Err(unordered(
                 definition,
-                free,
+                user,
                 format!(
-                    "frees the memory of {}, which {} frees already",
-                    name(),
-                    definition.label(life.frees[0])
+                    "uses the memory of {} but is not ordered after it; add an edge",
+                    definition.label(alloc)
                 ),
             ));
         }
@@ -130,11 +120,84 @@ fn check_one(definition: &Definition, reach: &mut Reach<'_>, alloc: NodeKey, lif
     Ok(())
 }
 
-fn error(definition: &Definition, node: NodeKey, message: String) -> Error {
+/// Checks that memory is freed once at most: all nodes of one graph run in a launch of it, so two frees free twice.
+fn check_freed_once(definition: &Definition, name: &str, frees: &[NodeKey]) -> Result<()> {
+    if let [earlier, again, ..] = *frees {
+        let message =
+            format!("frees the memory of {name}, which {} frees already", definition.label(earlier));
+        return Err(Error::new(ErrorKind::InvalidState, message).at_node(definition.label(again)));
+    }
+    Ok(())
+}
+
+/// Checks that a free comes after these uses in the same graph, the earliest of which is at `first` or later.
+fn check_freed_last(
+    definition: &Definition,
+    reach: &mut Reach<'_>,
+    name: &str,
+    free: NodeKey,
+    uses: &[NodeKey],
+    first: Order,
+) -> Result<()> {
+    reach.backward(free, first);
+    match uses.iter().find(|&&user| !reach.reached(user)) {
+        None => Ok(()),
+        Some(&user) => Err(unordered(
+            definition,
+            free,
+            format!(
+                "frees the memory of {name} but is not ordered after its use in {}; add an edge",
+                definition.label(user)
+            ),
+        )),
+    }
+}
+
+/// Checks the free nodes for memory that other executables left: outside of conditionals, once, and after all uses.
+fn check_frees_elsewhere(definition: &Definition) -> Result<()> {
+    let identity = |memory: &Arc<dyn backend::Allocation>| Arc::as_ptr(memory).cast::<()>();
+    let mut lives: FxHashMap<*const (), Life> = FxHashMap::default();
+    for (key, node) in definition.nodes.iter() {
+        if let Operation::Free(FreeTarget::Outliving(memory)) = &node.operation {
+            if let Some(conditional) = innermost_conditional(definition, key) {
+                let message = format!(
+                    "frees memory of another executable in a body of {}, which may run never or often; free it outside",
+                    definition.label(conditional)
+                );
+                return Err(Error::new(ErrorKind::InvalidState, message).at_node(definition.label(key)));
+            }
+            lives.entry(identity(memory)).or_default().frees.push(key);
+        }
+    }
+    for (key, node) in definition.nodes.iter() {
+        node.operation.for_each_region(|region| {
+            if let Base::Allocation(memory) = &region.base
+                && let Some(life) = lives.get_mut(&identity(memory))
+            {
+                life.uses.push(key);
+            }
+        });
+    }
+    let mut lives: Vec<Life> = lives.into_values().collect();
+    lives.sort_unstable_by_key(|life| life.frees[0]);
+    let mut reach = Reach::new(definition);
+    for life in lives {
+        check_freed_once(definition, "another executable", &life.frees)?;
+        for user in life.uses {
+            // A use in another graph of the hierarchy is compared in the innermost graph around both.
+            let (free, user) = definition.in_common_graph(life.frees[0], user);
+            let first = definition.node(user).order;
+            check_freed_last(definition, &mut reach, "another executable", free, &[user], first)?;
+        }
+    }
+    Ok(())
+}
+
+fn unordered(definition: &Definition, node: NodeKey, message: String) -> Error {
     Error::new(ErrorKind::Unordered, message).at_node(definition.label(node))
 }
 
-fn deleted(definition: &Definition, user: NodeKey) -> Error {
+pub(crate) fn uses_deleted_memory(definition: &Definition, user: NodeKey) -> Error {
     Error::new(
         ErrorKind::InvalidHandle,
         "uses the memory of an alloc node that was deleted; delete this node too or give it other memory",
@@ -167,19 +230,19 @@ impl<'a> Reach<'a> {
         Reach { definition, marks: vec![0; definition.node_bound()], round: 0, stack: Vec::new() }
     }
 
-    fn forward(&mut self, start: NodeKey, last: u64) {
+    fn forward(&mut self, start: NodeKey, last: Order) {
         self.search(start, |node| &node.successors, |order| order <= last);
     }
 
-    fn backward(&mut self, start: NodeKey, first: u64) {
+    fn backward(&mut self, start: NodeKey, first: Order) {
         self.search(start, |node| &node.predecessors, |order| order >= first);
     }
 
     fn search(
         &mut self,
         start: NodeKey,
-        next: impl Fn(&super::definition::NodeData) -> &super::definition::EdgeList,
-        within: impl Fn(u64) -> bool,
+        next: impl Fn(&NodeData) -> &EdgeList,
+        within: impl Fn(Order) -> bool,
     ) {
         self.round += 1;
         self.marks[start.index()] = self.round;

@@ -6,32 +6,35 @@
 mod check;
 mod copy;
 mod definition;
+mod diff;
 mod edges;
 mod edit;
 mod keys;
-mod lifetimes;
+pub(crate) mod lifetimes;
 mod node;
 pub mod picture;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 pub(crate) use check::Place;
 pub use definition::{
     ConditionData, ConditionKey, Definition, EdgeEnd, EdgeKind, GraphData, GraphKey, NodeData, NodeKey,
 };
+pub(crate) use diff::compare;
+pub use diff::{Difference, DifferenceKind};
 pub use keys::Key;
 pub use node::Node;
 
 use crate::backend::{self, AsDevice};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::executable::{Executable, InstantiateOptions};
-use crate::op::{ConditionalForm, ConditionalOp, Operation, Test};
+use crate::op::{self, ConditionalForm, ConditionalOp, Operation, Test};
 
 /// A root graph with everything inside it.
 pub(crate) struct Hierarchy {
@@ -51,6 +54,9 @@ impl Hierarchy {
     }
 
     /// Changes the definition. What `edit` returns is dropped by the caller, after the lock is released.
+    ///
+    /// `edit` borrows what it puts into the definition and takes it only once nothing can fail any more: what it owned
+    /// it would drop under the lock, and the drop of a user's closure may come back into the graph.
     pub(crate) fn edit<T>(&self, edit: impl FnOnce(&mut Definition) -> T) -> T {
         edit(Arc::make_mut(&mut self.definition.lock()))
     }
@@ -74,12 +80,13 @@ pub struct Condition {
     pub(crate) key: ConditionKey,
 }
 
-/// What a copy of a graph made of each node.
+/// What a copy of a graph made of each node. It keeps both graphs alive.
 #[derive(Clone)]
 pub struct NodeMap {
     original: Arc<Hierarchy>,
     copy: Arc<Hierarchy>,
-    keys: HashMap<NodeKey, NodeKey>,
+    nodes: FxHashMap<NodeKey, NodeKey>,
+    conditions: FxHashMap<ConditionKey, ConditionKey>,
 }
 
 impl NodeMap {
@@ -88,22 +95,30 @@ impl NodeMap {
         if !Arc::ptr_eq(&original.hierarchy, &self.original) {
             return None;
         }
-        self.keys.get(&original.key).map(|&key| Node { hierarchy: self.copy.clone(), key })
+        self.nodes.get(&original.key).map(|&key| Node { hierarchy: self.copy.clone(), key })
+    }
+
+    /// The copy of a condition, or `None` where it was neither of the graph that was copied nor used in it.
+    pub fn condition(&self, original: &Condition) -> Option<Condition> {
+        if !Arc::ptr_eq(&original.hierarchy, &self.original) {
+            return None;
+        }
+        self.conditions.get(&original.key).map(|&key| Condition { hierarchy: self.copy.clone(), key })
     }
 
     /// How many nodes were copied.
     pub fn len(&self) -> usize {
-        self.keys.len()
+        self.nodes.len()
     }
 
     /// Whether nothing was copied.
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.nodes.is_empty()
     }
 
     /// All pairs of original and copy, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (Node, Node)> + '_ {
-        self.keys.iter().map(|(&from, &to)| {
+        self.nodes.iter().map(|(&from, &to)| {
             let original = Node { hierarchy: self.original.clone(), key: from };
             (original, Node { hierarchy: self.copy.clone(), key: to })
         })
@@ -140,6 +155,18 @@ impl Graph {
             hierarchy: Arc::new(Hierarchy {
                 device: device.as_device().clone(),
                 definition: Mutex::new(Arc::new(definition)),
+            }),
+            key,
+        }
+    }
+
+    /// A graph with this definition, under the same keys. Editing it leaves the original as it is.
+    pub fn from_definition(device: &impl AsDevice, definition: Arc<Definition>) -> Self {
+        let key = definition.root();
+        Graph {
+            hierarchy: Arc::new(Hierarchy {
+                device: device.as_device().clone(),
+                definition: Mutex::new(definition),
             }),
             key,
         }
@@ -205,17 +232,24 @@ impl Graph {
 
     /// Adds a node that depends on `after`, which may be empty. Conditionals and children have methods of their own.
     pub fn add(&self, after: &[&Node], operation: Operation) -> Result<Node> {
-        if matches!(operation, Operation::Child(_) | Operation::Conditional(_)) {
-            bail!(InvalidArgument, "a node with graphs inside is added with add_conditional or embed");
-        }
         let after = self.own_keys(after)?;
-        let device = &*self.hierarchy.device;
-        let key = self.hierarchy.edit(|definition| {
-            definition.check_alive(self.key, &after)?;
-            Place { device, graph: Some((definition, self.key)) }.check(&operation)?;
-            Ok(definition.insert_node(self.key, &after, operation))
-        })?;
+        let key = self.add_keys(&after, &mut Some(operation))?;
         Ok(self.node_handle(key))
+    }
+
+    /// Adds a node after nodes of this hierarchy. A failure leaves the operation where it is, so that the caller chooses when its
+    /// drop, which may run a user's code, takes place.
+    pub(crate) fn add_keys(&self, after: &[NodeKey], operation: &mut Option<Operation>) -> Result<NodeKey> {
+        if matches!(operation, Some(Operation::Child(_) | Operation::Conditional(_))) {
+            bail!(InvalidArgument, "a node with graphs inside is added with add_conditional or add_child");
+        }
+        let device = &*self.hierarchy.device;
+        self.hierarchy.edit(|definition| {
+            definition.check_alive(self.key, after)?;
+            let checked = operation.as_ref().expect("given by the caller");
+            Place { device, graph: Some((definition, self.key)) }.check(checked)?;
+            Ok(definition.insert_node(self.key, after, operation.take().expect("taken once")))
+        })
     }
 
     /// Adds an empty node that depends on all of these, which may be none or one.
@@ -225,6 +259,13 @@ impl Graph {
 
     /// Adds a conditional node with empty bodies.
     pub fn add_conditional(&self, after: &[&Node], spec: ConditionalSpec) -> Result<Node> {
+        let after = self.own_keys(after)?;
+        let key = self.add_conditional_keys(&after, &spec)?;
+        Ok(self.node_handle(key))
+    }
+
+    /// Adds a conditional node after nodes of this hierarchy.
+    pub(crate) fn add_conditional_keys(&self, after: &[NodeKey], spec: &ConditionalSpec) -> Result<NodeKey> {
         let bodies = match spec.form {
             ConditionalForm::If | ConditionalForm::While => 1,
             ConditionalForm::IfElse => 2,
@@ -243,20 +284,18 @@ impl Graph {
         if matches!(spec.test, Test::Count(_)) && spec.form != ConditionalForm::While {
             bail!(InvalidArgument, "a counter can drive a loop only");
         }
-        let after = self.own_keys(after)?;
         let device = &*self.hierarchy.device;
-        let key = self.hierarchy.edit(|definition| {
-            definition.check_alive(self.key, &after)?;
+        self.hierarchy.edit(|definition| {
+            definition.check_alive(self.key, after)?;
             definition.check_depth(self.key, 1)?;
+            Place { device, graph: Some((definition, self.key)) }.check_test(&spec.test)?;
             let mut operation = ConditionalOp {
                 form: spec.form,
-                test: spec.test,
+                test: spec.test.clone(),
                 test_first: spec.test_first,
                 limit: spec.limit,
                 bodies: SmallVec::new(),
             };
-            let probe = Operation::Conditional(Arc::new(operation.clone()));
-            Place { device, graph: Some((definition, self.key)) }.check(&probe)?;
             let node = definition.nodes.next_key();
             for index in 0..bodies {
                 let body = GraphData { owner: Some((node, index as u32)), ..GraphData::default() };
@@ -265,44 +304,61 @@ impl Graph {
             if let Test::Condition(condition) = operation.test {
                 definition.conditions.get_mut(condition).expect("checked").used_by = Some(node);
             }
-            Ok(definition.insert_node(self.key, &after, Operation::Conditional(Arc::new(operation))))
-        })?;
-        Ok(self.node_handle(key))
+            Ok(definition.insert_node(self.key, after, Operation::Conditional(Arc::new(operation))))
+        })
     }
 
     /// Adds a child node that runs a copy of `graph` as it is now.
-    pub fn embed(&self, after: &[&Node], graph: &Graph) -> Result<Node> {
+    pub fn add_child(&self, after: &[&Node], graph: &Graph) -> Result<Node> {
+        let source = self.source_to_embed(graph)?;
+        let after = self.own_keys(after)?;
+        let key = self.embed_keys(&after, &source, graph.key)?;
+        Ok(self.node_handle(key))
+    }
+
+    /// The definition of a graph that can be embedded into this one.
+    pub(crate) fn source_to_embed(&self, graph: &Graph) -> Result<Arc<Definition>> {
         if Arc::ptr_eq(&self.hierarchy, &graph.hierarchy) {
             bail!(
                 WrongGraph,
                 "a graph cannot be embedded into itself or a graph of its own hierarchy; embed a clone of it"
             );
         }
-        if self.hierarchy.device.id() != graph.hierarchy.device.id() {
-            bail!(
-                WrongDevice,
-                "the graph to embed is for another device ({})",
-                graph.hierarchy.device.name()
-            );
-        }
-        let after = self.own_keys(after)?;
+        self.check_embeddable(&graph.hierarchy.device)?;
         let source = graph.hierarchy.snapshot();
         if source.graphs.get(graph.key).is_none() {
             bail!(InvalidHandle, "the graph to embed was deleted with the node around it");
         }
-        let key = self.hierarchy.edit(|definition| {
-            definition.check_alive(self.key, &after)?;
-            definition.check_depth(self.key, 1 + source.depth_inside(graph.key))?;
+        Ok(source)
+    }
+
+    /// Checks that a graph of this device can be embedded into this one.
+    pub(crate) fn check_embeddable(&self, device: &Arc<dyn backend::Device>) -> Result<()> {
+        if self.hierarchy.device.id() != device.id() {
+            bail!(WrongDevice, "the graph to embed is for another device ({})", device.name());
+        }
+        Ok(())
+    }
+
+    /// Adds a child node with a copy of a definition, or a part of one, after nodes of this hierarchy.
+    pub(crate) fn embed_keys(
+        &self,
+        after: &[NodeKey],
+        source: &Definition,
+        from: GraphKey,
+    ) -> Result<NodeKey> {
+        self.hierarchy.edit(|definition| {
+            definition.check_alive(self.key, after)?;
+            definition.check_depth(self.key, 1 + source.depth_inside(from))?;
             let child = definition.graphs.insert(GraphData::default());
-            if let Err(error) = definition.copy_from(&source, graph.key, child) {
+            if let Err(error) = definition.copy_from(source, from, child) {
                 definition.graphs.remove(child);
                 return Err(error);
             }
-            let key = definition.insert_node(self.key, &after, Operation::Child(child));
+            let key = definition.insert_node(self.key, after, Operation::Child(child));
             definition.graphs.get_mut(child).expect("inserted").owner = Some((key, 0));
             Ok(key)
-        })?;
-        Ok(self.node_handle(key))
+        })
     }
 
     /// A copy of this graph and everything inside it, as a root of its own, with what became of each node.
@@ -324,9 +380,26 @@ impl Graph {
             }),
             key: root,
         };
-        let map =
-            NodeMap { original: self.hierarchy.clone(), copy: copy.hierarchy.clone(), keys: mapping.nodes };
+        let map = NodeMap {
+            original: self.hierarchy.clone(),
+            copy: copy.hierarchy.clone(),
+            nodes: mapping.nodes,
+            conditions: mapping.conditions,
+        };
         Ok((copy, map))
+    }
+
+    /// What differs between this graph and another, node by node. Nodes are paired in the order in which they were added.
+    pub fn diff(&self, other: &Graph) -> Vec<Difference> {
+        let (ours, theirs) = (self.definition(), other.definition());
+        let comparison = compare(&ours, self.key, &theirs, other.key);
+        let mut differences = comparison.topology;
+        for (node, other, _) in comparison.parameters {
+            let message = format!("{} has other parameters in the other graph", ours.label(node));
+            let (node, other) = (Some(node), Some(other));
+            differences.push(Difference { node, other, kind: DifferenceKind::Parameters, message });
+        }
+        differences
     }
 
     /// Adds an edge: `to` depends on `from`. An edge that is there already takes the new kind.
@@ -354,6 +427,7 @@ impl Graph {
 
     /// Compiles the graph for launching.
     pub fn instantiate_with(&self, options: &InstantiateOptions) -> Result<Executable> {
+        op::refuse_in_callback("instantiate")?;
         let definition = self.hierarchy.snapshot();
         if definition.root() != self.key {
             if definition.graphs.get(self.key).is_none() {
@@ -368,7 +442,7 @@ impl Graph {
             );
         }
         let outliving = lifetimes::check(&definition)?;
-        Executable::new(self.hierarchy.clone(), definition, outliving, options)
+        Executable::new(&self.hierarchy, definition, outliving, options)
     }
 
     /// The handle of a node of this hierarchy.
@@ -377,7 +451,7 @@ impl Graph {
     }
 
     /// The keys of nodes that must be of this hierarchy.
-    fn own_keys(&self, nodes: &[&Node]) -> Result<SmallVec<[NodeKey; 4]>> {
+    pub(crate) fn own_keys(&self, nodes: &[&Node]) -> Result<SmallVec<[NodeKey; 4]>> {
         nodes
             .iter()
             .map(|node| {
@@ -399,6 +473,11 @@ pub(crate) fn deleted_graph() -> Error {
 }
 
 impl Condition {
+    /// Whether it still exists: `false` once the graph that made it was deleted.
+    pub fn is_valid(&self) -> bool {
+        self.hierarchy.read(|definition| definition.get_condition(self.key).is_some())
+    }
+
     /// The value it takes at every launch.
     pub fn default_value(&self) -> Option<u32> {
         self.hierarchy.read(|definition| definition.conditions.get(self.key)?.default)
@@ -418,6 +497,14 @@ impl Condition {
     /// Its key in the definition.
     pub fn key(&self) -> ConditionKey {
         self.key
+    }
+
+    /// Its key, for an operation that is to be added to `graph`: an error where that is of another hierarchy.
+    pub fn key_in(&self, graph: &Graph) -> Result<ConditionKey> {
+        if !self.belongs_to(graph) {
+            bail!(WrongGraph, "the condition belongs to another graph; make one with graph.condition()");
+        }
+        Ok(self.key)
     }
 }
 

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::definition::{EdgeEnd, EdgeKind, NodeData, NodeKey};
-use super::{Graph, Hierarchy};
-use crate::error::{Error, ErrorKind, Result};
+use super::definition::{EdgeEnd, EdgeKind, GraphData, NodeData, NodeKey};
+use super::{Graph, Hierarchy, Place};
+use crate::error::{Error, ErrorKind, Result, bail};
+use crate::executable::check_replaceable;
 use crate::op::{ConditionalForm, ConditionalOp, NodeKind, Operation};
 
 /// A node of a graph. The handle is cheap to clone, compares by identity and keeps the graph alive.
@@ -26,6 +27,17 @@ impl Node {
     /// The node's key in its definition.
     pub fn key(&self) -> NodeKey {
         self.key
+    }
+
+    /// The node's key, for an operation that is to be added to `graph`: an error where that is of another hierarchy.
+    pub fn key_in(&self, graph: &Graph) -> Result<NodeKey> {
+        if Arc::ptr_eq(&self.hierarchy, &graph.hierarchy) {
+            return Ok(self.key);
+        }
+        Err(Error::new(
+            ErrorKind::WrongGraph,
+            format!("{} belongs to another graph; use a node of this one", self.label()),
+        ))
     }
 
     /// The graph it is in.
@@ -115,6 +127,66 @@ impl Node {
         Ok(())
     }
 
+    /// Replaces what the node does by an operation of the same kind, or changes nothing. It affects later instantiations only.
+    pub fn set_operation(&self, operation: Operation) -> Result<()> {
+        let device = &*self.hierarchy.device;
+        let old = self.hierarchy.edit(|definition| {
+            let node = definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
+            check_replaceable(&node.operation, &operation)
+                .and_then(|()| {
+                    let place = Place { device, graph: Some((definition, node.graph)) };
+                    match &operation {
+                        Operation::Conditional(conditional) => place.check_replaced_test(&conditional.test),
+                        operation => place.check(operation),
+                    }
+                })
+                .map_err(|error| error.at_node(definition.label(self.key)))?;
+            let node = definition.nodes.get_mut(self.key).expect("checked");
+            Ok::<_, Error>(std::mem::replace(&mut node.operation, operation))
+        })?;
+        drop(old);
+        Ok(())
+    }
+
+    /// Replaces the graph embedded at this child node by a copy of another one as it is now. Handles to nodes of the old copy become invalid.
+    pub fn set_child(&self, graph: &Graph) -> Result<()> {
+        if Arc::ptr_eq(&self.hierarchy, &graph.hierarchy) {
+            bail!(
+                WrongGraph,
+                "a graph cannot be embedded into a graph of its own hierarchy; embed a clone of it"
+            );
+        }
+        if self.hierarchy.device.id() != graph.hierarchy.device.id() {
+            bail!(
+                WrongDevice,
+                "the graph to embed is for another device ({})",
+                graph.hierarchy.device.name()
+            );
+        }
+        let source = graph.hierarchy.snapshot();
+        let removed = self.hierarchy.edit(|definition| {
+            let node = definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
+            if !matches!(node.operation, Operation::Child(_)) {
+                bail!(InvalidArgument, "{} is not a child node", definition.label(self.key));
+            }
+            if source.graphs.get(graph.key).is_none() {
+                bail!(InvalidHandle, "the graph to embed was deleted with the node around it");
+            }
+            definition.check_depth(node.graph, 1 + source.depth_inside(graph.key))?;
+            let child =
+                definition.graphs.insert(GraphData { owner: Some((self.key, 0)), ..GraphData::default() });
+            if let Err(error) = definition.copy_from(&source, graph.key, child) {
+                definition.graphs.remove(child);
+                return Err(error);
+            }
+            let removed = definition.remove_bodies(self.key);
+            definition.nodes.get_mut(self.key).expect("checked").operation = Operation::Child(child);
+            Ok(removed)
+        })?;
+        drop(removed);
+        Ok(())
+    }
+
     /// Makes this node depend on others too, with full edges. Either all edges are added or none.
     pub fn after<'a>(&self, others: impl IntoIterator<Item = &'a Node>) -> Result<()> {
         self.after_with(others, EdgeKind::Full)
@@ -123,20 +195,13 @@ impl Node {
     /// Makes this node depend on others too, with edges of this kind. Either all edges are added or none.
     pub fn after_with<'a>(&self, others: impl IntoIterator<Item = &'a Node>, kind: EdgeKind) -> Result<()> {
         let graph = self.graph()?;
-        let mut added: Vec<Node> = Vec::new();
-        for other in others {
-            let before = self.predecessors()?;
-            if let Err(error) = graph.add_edge(other, self, kind) {
-                for node in added {
-                    graph.remove_edge(&node, self)?;
-                }
-                return Err(error);
-            }
-            if !before.contains(other) {
-                added.push(other.clone());
-            }
-        }
-        Ok(())
+        let others: Vec<&Node> = others.into_iter().collect();
+        let keys = graph.own_keys(&others)?;
+        self.hierarchy.edit(|definition| {
+            definition.check_alive(graph.key, &[self.key])?;
+            definition.check_alive(graph.key, &keys)?;
+            definition.add_edges(&keys, self.key, kind)
+        })
     }
 
     /// Deletes the node with its edges, and everything inside it. What it held is released at once, unless

@@ -50,7 +50,7 @@ impl Block {
     }
 
     /// Gives every warp one turn.
-    pub(crate) fn run(&mut self, launch: &Launch<'_>) -> Result<Progress, Fault> {
+    pub(crate) fn run(&mut self, launch: &Launch<'_>) -> Result<Progress, Box<Fault>> {
         let code = &launch.kernel.code;
         let mut ran = false;
         for i in 0..self.warps.len() {
@@ -91,21 +91,21 @@ impl Block {
         coordinates((warp * LANES) as u64 + u64::from(lane), launch.block)
     }
 
-    fn fault(&self, launch: &Launch<'_>, warp: usize, raised: Raised) -> Fault {
+    fn fault(&self, launch: &Launch<'_>, warp: usize, raised: Raised) -> Box<Fault> {
         let pc = self.warps[warp].pc[raised.lane.min(31) as usize];
         let (line, source) = position(&launch.kernel.code, pc);
-        Fault {
+        Box::new(Fault {
             kind: *raised.kind,
             kernel: launch.kernel.name().to_owned(),
             block: self.index,
             thread: self.thread(launch, warp, raised.lane.min(31)),
-            line: Some(line),
+            line: Some(line).filter(|&line| line > 0),
             source,
-        }
+        })
     }
 
     /// Every live thread waits, and nothing is left that could let one go on.
-    fn deadlock(&mut self, launch: &Launch<'_>) -> Fault {
+    fn deadlock(&mut self, launch: &Launch<'_>) -> Box<Fault> {
         let code = &launch.kernel.code;
         let mut first = None;
         let mut waiting: Vec<(u32, Waiting)> = Vec::new();
@@ -125,14 +125,14 @@ impl Block {
             }
         }
         let (warp, lane) = first.unwrap_or_default();
-        Fault {
+        Box::new(Fault {
             kind: FaultKind::Deadlock { waiting: waiting.into_iter().map(|(_, place)| place).collect() },
             kernel: launch.kernel.name().to_owned(),
             block: self.index,
             thread: self.thread(launch, warp, lane),
             line: None,
             source: None,
-        }
+        })
     }
 }
 

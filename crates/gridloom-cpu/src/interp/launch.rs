@@ -96,7 +96,7 @@ impl<'a> Launch<'a> {
     /// The kernel's loads, stores and atomics must be allowed to happen: every address that it computes in global or
     /// constant memory is either refused by the memory map of the launch, or valid for that access, and no other thread
     /// accesses that memory at the same time except by atomic operations (as other blocks of this launch do).
-    pub unsafe fn run_blocks(&self, range: Range<u64>, scratch: &mut Scratch) -> Result<(), Fault> {
+    pub unsafe fn run_blocks(&self, range: Range<u64>, scratch: &mut Scratch) -> Result<(), Box<Fault>> {
         let block = scratch.block(0);
         for linear in range {
             block.reset(self, linear);
@@ -114,7 +114,7 @@ impl<'a> Launch<'a> {
     ///
     /// # Safety
     /// As for [`run_blocks`](Self::run_blocks).
-    pub unsafe fn run_cooperative(&self, range: Range<u64>, scratch: &mut Scratch) -> Result<(), Fault> {
+    pub unsafe fn run_cooperative(&self, range: Range<u64>, scratch: &mut Scratch) -> Result<(), Box<Fault>> {
         let mut running: Vec<usize> = Vec::new();
         for (i, linear) in range.enumerate() {
             scratch.block(i).reset(self, linear);

@@ -137,7 +137,7 @@ impl Memory<'_> {
     /// Whether host memory may be accessed there. Without a map the launch has promised that every address it computes is
     /// valid; only what can be no host address at all is refused.
     fn is_host_memory(&mut self, address: u64, size: u32) -> bool {
-        if address < NULL_PAGE || address >= SHARED_WINDOW {
+        if !(NULL_PAGE..SHARED_WINDOW).contains(&address) {
             return false;
         }
         let Some(map) = self.map else { return true };

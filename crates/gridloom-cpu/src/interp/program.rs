@@ -4,33 +4,29 @@ use super::decode;
 use super::error::Error;
 use super::kernel::KernelCode;
 use super::layout::Layout;
-use gridloom_ptx::Module;
+use gridloom_ptx::op::{ConvertOp, MemoryOp, Op};
+use gridloom_ptx::{Module, Operand, SymbolId, VarRef};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A module whose variables have addresses. It decodes a kernel when it is first looked up.
 pub struct Program {
     pub(crate) module: Arc<Module>,
-    pub(crate) source: Arc<str>,
-    /// Where each line of the source starts.
-    line_starts: Vec<u32>,
     pub(crate) layout: Layout,
     pub(crate) addresses: Vec<u64>,
     kernels: Mutex<HashMap<String, Arc<KernelCode>>>,
+    functions_by_address: OnceLock<Vec<SymbolId>>,
 }
 
 impl Program {
-    /// A program from a module, its text, and the addresses of its variables in the order of [`Layout::variables`]. The text
-    /// gives lines to errors and faults; an empty one gives none.
+    /// A program from a module and the addresses of its variables, in the order of [`Layout::variables`].
     ///
     /// # Panics
     /// If there are not as many addresses as variables.
-    pub fn new(module: Arc<Module>, source: Arc<str>, layout: Layout, addresses: Vec<u64>) -> Self {
+    pub fn new(module: Arc<Module>, layout: Layout, addresses: Vec<u64>) -> Self {
         assert_eq!(layout.variables().len(), addresses.len(), "one address per variable");
-        let newlines = source.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
-        let line_starts = std::iter::once(0).chain(newlines.map(|(at, _)| at as u32 + 1)).collect();
-        Self { module, source, line_starts, layout, addresses, kernels: Mutex::default() }
+        Self { module, layout, addresses, kernels: Mutex::default(), functions_by_address: OnceLock::new() }
     }
 
     /// The module.
@@ -65,9 +61,30 @@ impl Program {
         Ok(self.kernels.lock().entry(name.to_owned()).or_insert(kernel).clone())
     }
 
-    /// The line of the source, from 1, that a byte of it is on.
-    pub(crate) fn line(&self, offset: usize) -> u32 {
-        self.line_starts.partition_point(|&start| start as usize <= offset) as u32
+    /// The functions whose address is taken anywhere in the module, by an instruction or the initial value of a variable. An
+    /// indirect call may reach any of them, since addresses travel through memory from one kernel to another.
+    pub(crate) fn functions_by_address(&self) -> &[SymbolId] {
+        self.functions_by_address.get_or_init(|| {
+            let mut found: Vec<SymbolId> = self.layout.functions_in_images().collect();
+            let bodies = self.module.functions().filter_map(|(_, function)| function.body.as_deref());
+            for instruction in bodies.flat_map(|body| &body.instructions) {
+                let operands = match &instruction.op {
+                    Op::Convert(ConvertOp::Mov { src, .. } | ConvertOp::Cvta { src, .. }) => {
+                        std::slice::from_ref(src)
+                    }
+                    Op::Memory(MemoryOp::St { srcs, .. }) => &srcs[..],
+                    _ => &[],
+                };
+                found.extend(operands.iter().filter_map(|operand| match operand {
+                    Operand::Address { base: VarRef::Symbol(id), .. } => Some(*id),
+                    _ => None,
+                }));
+            }
+            found.retain(|&id| self.module.function(id).is_some_and(|function| function.body.is_some()));
+            found.sort_unstable();
+            found.dedup();
+            found
+        })
     }
 }
 

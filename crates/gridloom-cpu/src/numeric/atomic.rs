@@ -60,3 +60,40 @@ pub fn add_bf16x2(old: u32, value: u32) -> u32 {
 pub fn add<T: integer::Integer>(old: T, value: T) -> T {
     integer::add(old, value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn increment_wraps_to_zero_at_the_limit() {
+        assert_eq!((inc(0, 3), inc(2, 3), inc(3, 3), inc(9, 3)), (1, 3, 0, 0));
+        assert_eq!((inc(u32::MAX, u32::MAX), inc(0, 0)), (0, 0));
+    }
+
+    #[test]
+    fn decrement_wraps_to_the_limit_from_zero_and_from_above() {
+        assert_eq!((dec(3, 3), dec(0, 3), dec(9, 3), dec(1, 3)), (2, 3, 3, 0));
+        assert_eq!(dec(0, 0), 0);
+    }
+
+    #[test]
+    fn f32_addition_flushes_only_where_told() {
+        assert_eq!((add_f32(1, 1, true), add_f32(1, 1, false)), (0, 2));
+        assert_eq!(add_f32(0x0080_0001, 0x8080_0000, true), 0);
+        assert_eq!(add_f32(0x0080_0001, 0x8080_0000, false), 1);
+    }
+
+    #[test]
+    fn packed_halves_add_independently_and_keep_subnormals() {
+        assert_eq!(add_f16x2(0x7bff_0001, 0x7bff_0001), 0x7c00_0002);
+        assert_eq!(add_bf16x2(0x3f80_0001, 0x3f80_0001), 0x4000_0002);
+        assert_eq!((add_f16(0xfe00, 0), add_bf16(0x7f80, 0xff80)), (0x7fff, 0x7fff));
+    }
+
+    #[test]
+    fn f64_addition_passes_nan_on() {
+        assert_eq!(add_f64(0x7ff8_0000_0000_0005, 0x3ff0 << 48), 0x7ff8_0000_0000_0005);
+        assert_eq!(add(u64::MAX, 2), 1);
+    }
+}

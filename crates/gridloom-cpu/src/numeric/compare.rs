@@ -64,7 +64,7 @@ pub fn compare_integer<T: Integer>(comparison: Comparison, a: T, b: T) -> bool {
 #[inline]
 pub fn compare<F: Float>(comparison: Comparison, a: F::Bits, b: F::Bits, ftz: bool) -> bool {
     let (a, b) = (flush_bits::<F>(a.into(), ftz), flush_bits::<F>(b.into(), ftz));
-    let nan = a & F::MAGNITUDE > F::INFINITY || b & F::MAGNITUDE > F::INFINITY;
+    let nan = F::is_nan(a) || F::is_nan(b);
     // Minus zero has rank zero, like plus zero.
     comparison.holds(if nan { None } else { Some(rank::<F>(a).cmp(&rank::<F>(b))) })
 }
@@ -116,13 +116,12 @@ pub fn max3<F: Float>(a: F::Bits, b: F::Bits, c: F::Bits, how: Extremum) -> F::B
 #[inline]
 fn extremum<F: Float>(a: F::Bits, b: F::Bits, how: Extremum, largest: bool) -> F::Bits {
     let (a, b) = (flush_bits::<F>(a.into(), how.ftz), flush_bits::<F>(b.into(), how.ftz));
-    let is_nan = |bits: u64| bits & F::MAGNITUDE > F::INFINITY;
     let sign = (a ^ b) & F::SIGN;
     let mask = if how.xorsign_abs || how.abs { F::MAGNITUDE } else { u64::MAX };
     let (x, y) = (a & mask, b & mask);
-    let picked = match (is_nan(a), is_nan(b)) {
-        (true, true) => return F::Bits::truncate(F::NAN),
-        (true, false) | (false, true) if how.nan => return F::Bits::truncate(F::NAN),
+    let picked = match (F::is_nan(a), F::is_nan(b)) {
+        (true, true) => return F::Bits::truncate(F::nan_from(&[b, a])),
+        (true, false) | (false, true) if how.nan => return F::Bits::truncate(F::nan_from(&[b, a])),
         (true, false) => y,
         (false, true) => x,
         // Equal ranks are equal bits or two zeros, of which the one with the sign bit is the smaller.
@@ -133,3 +132,6 @@ fn extremum<F: Float>(a: F::Bits, b: F::Bits, how: Extremum, largest: bool) -> F
     };
     F::Bits::truncate(if how.xorsign_abs { picked | sign } else { picked })
 }
+
+#[cfg(test)]
+mod tests;

@@ -77,6 +77,11 @@ impl Layout {
         self.sign_mask() - (1 << self.fraction_bits)
     }
 
+    /// All bits of the fraction.
+    pub const fn fraction_mask(self) -> u64 {
+        (1 << self.fraction_bits) - 1
+    }
+
     /// The largest finite magnitude.
     pub const fn max_finite(self) -> u64 {
         match self.special {
@@ -101,7 +106,7 @@ impl Layout {
             return if infinite { Value::Infinite { negative } } else { Value::Nan };
         }
         let field = (magnitude >> self.fraction_bits) as i32;
-        let fraction = magnitude & ((1 << self.fraction_bits) - 1);
+        let fraction = magnitude & self.fraction_mask();
         let significand = if field == 0 { fraction } else { fraction | 1 << self.fraction_bits };
         Value::Finite(Exact {
             negative,
@@ -123,8 +128,9 @@ impl Value {
     }
 }
 
+/// The sign bit of a format, or none.
 #[inline]
-fn sign<F: Float>(negative: bool) -> u64 {
+pub(super) fn sign<F: Float>(negative: bool) -> u64 {
     if negative { F::SIGN } else { 0 }
 }
 
@@ -192,6 +198,17 @@ impl Exact {
             Rounding::Up => !self.negative && rest != 0,
         };
         kept + u128::from(up)
+    }
+
+    /// Whether the number, rounded to the layout's precision with an unlimited exponent, lies below its normal range.
+    pub fn is_subnormal(self, layout: Layout, rounding: Rounding) -> bool {
+        if self.significand == 0 {
+            return false;
+        }
+        let top = self.exponent + self.significand.ilog2() as i32;
+        let precision = layout.fraction_bits + 1;
+        let carries = || self.to_multiple_of(top - layout.fraction_bits as i32, rounding) >> precision != 0;
+        top < layout.min_exponent() - 1 || (top == layout.min_exponent() - 1 && !carries())
     }
 
     /// The same number with its highest bit moved to bit 125, as far as it does not lie higher already.

@@ -4,12 +4,16 @@
 //!
 //! # NaN
 //!
-//! An instruction that produces a NaN produces the canonical one of its format ([`Float::NAN`]), whatever the operands
-//! held: `0x7fffffff` for `.f32` and `0x7fff` for the 16-bit formats.
+//! PTX fixes the NaN that `.f32` and the 16-bit formats produce, whatever the operands held: `0x7fffffff` and `0x7fff`.
+//! For `.f64` it does not. NVIDIA GPUs pass an operand's NaN on, made quiet and with its sign, and this follows them: of two, the
+//! second operand's (of `fma`, the second's, then the third's), save that `div` takes the first's. An invalid operation
+//! without a NaN operand gives `0xfff8000000000000`.
 //!
 //! # Subnormals
 //!
-//! `.ftz` flushes operands before, and the result after, the operation, each keeping its sign.
+//! `.ftz` flushes operands before, and the result after, the operation, each keeping its sign. As on the GPU, a result counts
+//! as subnormal by its value rounded with an unlimited exponent: a product just below the smallest normal number is
+//! flushed even where rounding it to a subnormal's precision would have brought it up to that number.
 
 use super::exact::{Exact, Value};
 use super::format::Word;
@@ -18,7 +22,7 @@ use super::{Clamp, Float, Mode, Rounding};
 /// Whether the bits are a NaN.
 #[inline]
 pub fn is_nan<F: Float>(a: F::Bits) -> bool {
-    a.into() & F::MAGNITUDE > F::INFINITY
+    F::is_nan(a.into())
 }
 
 /// Zero of the same sign where the bits are subnormal and `ftz` is set, else the bits.
@@ -32,93 +36,117 @@ pub(super) fn flush_bits<F: Float>(a: u64, ftz: bool) -> u64 {
     if ftz && a & F::MAGNITUDE < F::MIN_NORMAL { a & F::SIGN } else { a }
 }
 
+/// Flushes a result that was rounded from the given exact number.
+#[inline]
+pub(super) fn flush_rounded<F: Float>(result: u64, mode: Mode, exact: impl FnOnce() -> Option<Exact>) -> u64 {
+    let rounded_up = || exact().is_some_and(|exact| exact.is_subnormal(F::LAYOUT, mode.rounding));
+    if mode.ftz && result & F::MAGNITUDE == F::MIN_NORMAL && rounded_up() {
+        result & F::SIGN
+    } else {
+        flush_bits::<F>(result, mode.ftz)
+    }
+}
+
 /// Applies the clamp of an instruction to its result.
 #[inline]
 pub(super) fn clamp_bits<F: Float>(a: u64, clamp: Clamp) -> u64 {
-    let nan = a & F::MAGNITUDE > F::INFINITY;
     let negative = a & F::SIGN != 0;
     match clamp {
         Clamp::None => a,
-        Clamp::Saturate if nan || negative => 0,
+        Clamp::Saturate if negative || F::is_nan(a) => 0,
         Clamp::Saturate => a.min(F::ONE),
-        Clamp::Relu if nan => F::NAN,
+        Clamp::Relu if F::is_nan(a) => F::NAN,
         Clamp::Relu if negative => 0,
         Clamp::Relu => a,
     }
 }
 
-/// The last steps of every instruction: one NaN, `.ftz`, and the clamp.
+/// The last steps of every instruction: which NaN, and the clamp.
 #[inline]
-fn finish<F: Float>(result: u64, mode: Mode) -> F::Bits {
-    let result = if result & F::MAGNITUDE > F::INFINITY { F::NAN } else { flush_bits::<F>(result, mode.ftz) };
-    F::Bits::truncate(clamp_bits::<F>(result, mode.clamp))
+fn finish<F: Float>(result: u64, operands: &[u64], clamp: Clamp) -> F::Bits {
+    let result = if F::is_nan(result) { F::nan_from(operands) } else { result };
+    F::Bits::truncate(clamp_bits::<F>(result, clamp))
+}
+
+/// The numbers that operands stand for, where none is infinite or NaN.
+#[inline]
+fn finite<F: Float, const N: usize>(operands: [u64; N]) -> Option<[Exact; N]> {
+    let values = operands.map(|bits| F::LAYOUT.decode(bits));
+    let zero = Exact { negative: false, significand: 0, exponent: 0 };
+    let mut numbers = [zero; N];
+    for (number, value) in numbers.iter_mut().zip(values) {
+        let Value::Finite(exact) = value else { return None };
+        *number = exact;
+    }
+    Some(numbers)
 }
 
 /// `add`.
 #[inline]
 pub fn add<F: Float>(a: F::Bits, b: F::Bits, mode: Mode) -> F::Bits {
-    let (a, b) = (flush_bits::<F>(a.into(), mode.ftz), flush_bits::<F>(b.into(), mode.ftz));
-    let sum = match mode.rounding {
-        Rounding::NearestEven => F::add_rn(a, b),
-        rounding => match (F::LAYOUT.decode(a), F::LAYOUT.decode(b)) {
-            (Value::Finite(a), Value::Finite(b)) => a.sum(b, rounding).encode::<F>(rounding),
-            // No rounding takes place where an operand is infinite or NaN.
-            _ => F::add_rn(a, b),
-        },
-    };
-    finish::<F>(sum, mode)
+    add_signed::<F>(a, b, 0, mode)
 }
 
 /// `sub`.
 #[inline]
 pub fn sub<F: Float>(a: F::Bits, b: F::Bits, mode: Mode) -> F::Bits {
-    add::<F>(a, F::Bits::truncate(b.into() ^ F::SIGN), mode)
+    add_signed::<F>(a, b, F::SIGN, mode)
+}
+
+/// The sum of `a` and `b`, where `flip` turns the sign of a `b` that is not NaN.
+#[inline]
+fn add_signed<F: Float>(a: F::Bits, b: F::Bits, flip: u64, mode: Mode) -> F::Bits {
+    let [a, b] = [a.into(), b.into()].map(|bits| flush_bits::<F>(bits, mode.ftz));
+    let term = b ^ flip;
+    let sum = match mode.rounding {
+        Rounding::NearestEven => F::add_rn(a, term),
+        rounding => match finite::<F, 2>([a, term]) {
+            Some([a, b]) => a.sum(b, rounding).encode::<F>(rounding),
+            // Nothing is rounded where an operand is infinite or NaN.
+            None => F::add_rn(a, term),
+        },
+    };
+    // A sum that is subnormal is exact, so nothing was rounded up.
+    finish::<F>(flush_bits::<F>(sum, mode.ftz), &[b, a], mode.clamp)
 }
 
 /// `mul`.
 #[inline]
 pub fn mul<F: Float>(a: F::Bits, b: F::Bits, mode: Mode) -> F::Bits {
-    let (a, b) = (flush_bits::<F>(a.into(), mode.ftz), flush_bits::<F>(b.into(), mode.ftz));
+    let [a, b] = [a.into(), b.into()].map(|bits| flush_bits::<F>(bits, mode.ftz));
+    let exact = || finite::<F, 2>([a, b]).map(|[a, b]| a.product(b));
     let product = match mode.rounding {
         Rounding::NearestEven => F::mul_rn(a, b),
-        rounding => match (F::LAYOUT.decode(a), F::LAYOUT.decode(b)) {
-            (Value::Finite(a), Value::Finite(b)) => a.product(b).encode::<F>(rounding),
-            _ => F::mul_rn(a, b),
-        },
+        rounding => exact().map_or_else(|| F::mul_rn(a, b), |product| product.encode::<F>(rounding)),
     };
-    finish::<F>(product, mode)
+    finish::<F>(flush_rounded::<F>(product, mode, exact), &[b, a], mode.clamp)
 }
 
 /// `fma`, and `mad` on floating-point types.
 #[inline]
 pub fn fma<F: Float>(a: F::Bits, b: F::Bits, c: F::Bits, mode: Mode) -> F::Bits {
     let [a, b, c] = [a.into(), b.into(), c.into()].map(|bits| flush_bits::<F>(bits, mode.ftz));
+    let exact = || finite::<F, 3>([a, b, c]).map(|[a, b, c]| a.product(b).sum(c, mode.rounding));
     let result = match mode.rounding {
         Rounding::NearestEven => F::fma_rn(a, b, c),
-        rounding => match [a, b, c].map(|bits| F::LAYOUT.decode(bits)) {
-            [Value::Finite(a), Value::Finite(b), Value::Finite(c)] => {
-                a.product(b).sum(c, rounding).encode::<F>(rounding)
-            }
-            _ => F::fma_rn(a, b, c),
-        },
+        rounding => exact().map_or_else(|| F::fma_rn(a, b, c), |result| result.encode::<F>(rounding)),
     };
-    finish::<F>(result, mode)
+    finish::<F>(flush_rounded::<F>(result, mode, exact), &[b, c, a], mode.clamp)
 }
 
 /// `div.rn`, `.rz`, `.rm` and `.rp`.
 #[inline]
 pub fn div<F: Float>(a: F::Bits, b: F::Bits, mode: Mode) -> F::Bits {
-    let (a, b) = (flush_bits::<F>(a.into(), mode.ftz), flush_bits::<F>(b.into(), mode.ftz));
+    let [a, b] = [a.into(), b.into()].map(|bits| flush_bits::<F>(bits, mode.ftz));
+    let exact = || match finite::<F, 2>([a, b]) {
+        Some([a, b]) if b.significand != 0 => Some(a.quotient(b)),
+        _ => None,
+    };
     let quotient = match mode.rounding {
         Rounding::NearestEven => F::div_rn(a, b),
-        rounding => match (F::LAYOUT.decode(a), F::LAYOUT.decode(b)) {
-            (Value::Finite(a), Value::Finite(b @ Exact { significand: 1.., .. })) => {
-                a.quotient(b).encode::<F>(rounding)
-            }
-            _ => F::div_rn(a, b),
-        },
+        rounding => exact().map_or_else(|| F::div_rn(a, b), |quotient| quotient.encode::<F>(rounding)),
     };
-    finish::<F>(quotient, mode)
+    finish::<F>(flush_rounded::<F>(quotient, mode, exact), &[a, b], mode.clamp)
 }
 
 /// `rcp.rn`, `.rz`, `.rm` and `.rp`.
@@ -136,19 +164,22 @@ pub fn sqrt<F: Float>(a: F::Bits, mode: Mode) -> F::Bits {
         (rounding, Value::Finite(exact)) if !exact.negative => exact.root().encode::<F>(rounding),
         _ => F::sqrt_rn(a),
     };
-    finish::<F>(root, mode)
+    // No square root of a normal number is subnormal.
+    finish::<F>(flush_bits::<F>(root, mode.ftz), &[a], mode.clamp)
 }
 
-/// `abs`: clears the sign, of a NaN too.
+/// `abs`. A NaN is treated as by the arithmetic instructions: it does not keep its bits.
 #[inline]
 pub fn abs<F: Float>(a: F::Bits, ftz: bool) -> F::Bits {
-    F::Bits::truncate(flush_bits::<F>(a.into(), ftz) & F::MAGNITUDE)
+    let a = a.into();
+    finish::<F>(if F::is_nan(a) { a } else { flush_bits::<F>(a, ftz) & F::MAGNITUDE }, &[a], Clamp::None)
 }
 
-/// `neg`: flips the sign, of a NaN too.
+/// `neg`. A NaN is treated as by the arithmetic instructions: it does not keep its bits.
 #[inline]
 pub fn neg<F: Float>(a: F::Bits, ftz: bool) -> F::Bits {
-    F::Bits::truncate(flush_bits::<F>(a.into(), ftz) ^ F::SIGN)
+    let a = a.into();
+    finish::<F>(if F::is_nan(a) { a } else { flush_bits::<F>(a, ftz) ^ F::SIGN }, &[a], Clamp::None)
 }
 
 /// `copysign`: the magnitude of `b` with the sign of `a`.
@@ -188,3 +219,6 @@ pub fn testp<F: Float>(property: Property, a: F::Bits) -> bool {
         Property::Subnormal => subnormal,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,8 +28,10 @@ pub trait Float: Copy + 'static {
     type Bits: Word;
     /// Where sign, exponent and fraction lie.
     const LAYOUT: Layout;
-    /// The NaN that an instruction produces.
+    /// The NaN of an invalid operation.
     const NAN: u64;
+    /// Whether the NaN of an operand is passed on, made quiet, instead of becoming [`NAN`](Self::NAN).
+    const PROPAGATES_NAN: bool;
 
     /// The sign bit.
     const SIGN: u64 = Self::LAYOUT.sign_mask();
@@ -39,8 +41,23 @@ pub trait Float: Copy + 'static {
     const MAGNITUDE: u64 = Self::SIGN - 1;
     /// The smallest normal number; a magnitude below it is subnormal or zero.
     const MIN_NORMAL: u64 = 1 << Self::LAYOUT.fraction_bits;
+    /// The bit that makes a NaN quiet.
+    const QUIET: u64 = Self::MIN_NORMAL >> 1;
     /// One.
     const ONE: u64 = (Self::INFINITY >> 1) & Self::INFINITY;
+
+    /// The NaN that an instruction produces from its operands, the one that takes precedence first.
+    #[inline]
+    fn nan_from(operands: &[u64]) -> u64 {
+        let propagated = operands.iter().find(|&&bits| Self::PROPAGATES_NAN && Self::is_nan(bits));
+        propagated.map_or(Self::NAN, |bits| bits | Self::QUIET)
+    }
+
+    /// Whether the bits are a NaN.
+    #[inline]
+    fn is_nan(bits: u64) -> bool {
+        bits & Self::MAGNITUDE > Self::INFINITY
+    }
 
     /// The value as an `f64`, exactly.
     fn to_f64(bits: u64) -> f64;
@@ -70,12 +87,13 @@ pub struct F32;
 pub struct F64;
 
 macro_rules! native {
-    ($format:ident $float:ident $bits:ident $exponent:literal $fraction:literal $nan:literal) => {
+    ($format:ident $float:ident $bits:ident $exponent:literal $fraction:literal $nan:literal $propagates:literal) => {
         impl Float for $format {
             type Bits = $bits;
             const LAYOUT: Layout =
                 Layout { exponent_bits: $exponent, fraction_bits: $fraction, special: Special::Ieee };
             const NAN: u64 = $nan;
+            const PROPAGATES_NAN: bool = $propagates;
 
             #[inline]
             fn to_f64(bits: u64) -> f64 {
@@ -108,8 +126,8 @@ macro_rules! native {
     };
 }
 
-native!(F32 f32 u32 8 23 0x7fff_ffff);
-native!(F64 f64 u64 11 52 0xfff8_0000_0000_0000);
+native!(F32 f32 u32 8 23 0x7fff_ffff false);
+native!(F64 f64 u64 11 52 0xfff8_0000_0000_0000 true);
 
 /// A 16-bit format computes in `f64` and rounds the result.
 ///
@@ -123,6 +141,7 @@ macro_rules! half {
             const LAYOUT: Layout =
                 Layout { exponent_bits: $exponent, fraction_bits: $fraction, special: Special::Ieee };
             const NAN: u64 = 0x7fff;
+            const PROPAGATES_NAN: bool = false;
 
             #[inline]
             fn to_f64(bits: u64) -> f64 {

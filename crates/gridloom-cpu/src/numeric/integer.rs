@@ -234,7 +234,7 @@ pub fn sad<T: Integer>(a: T, b: T, c: T) -> T {
 
 /// `div`: towards zero. The smallest value over −1 wraps to itself.
 ///
-/// PTX leaves division by zero to the machine. Here it gives all ones, as NVIDIA GPUs do.
+/// PTX leaves division by zero to the machine. Here it gives all ones, as NVIDIA GPUs do (measured on `sm_90`).
 #[inline]
 pub fn div<T: Integer>(a: T, b: T) -> T {
     a.quotient(b).unwrap_or(T::from_bits(u64::MAX))
@@ -242,10 +242,10 @@ pub fn div<T: Integer>(a: T, b: T) -> T {
 
 /// `rem`: with the sign of the dividend.
 ///
-/// PTX leaves a zero divisor to the machine. Here the dividend is the remainder, as on NVIDIA GPUs.
+/// PTX leaves a zero divisor to the machine. Here it gives all ones, as NVIDIA GPUs do (measured on `sm_90`).
 #[inline]
 pub fn rem<T: Integer>(a: T, b: T) -> T {
-    a.remainder(b).unwrap_or(a)
+    a.remainder(b).unwrap_or(T::from_bits(u64::MAX))
 }
 
 /// `abs`: of the smallest value, itself.
@@ -282,4 +282,134 @@ pub fn min_relu<T: Integer>(a: T, b: T) -> T {
 #[inline]
 pub fn max_relu<T: Integer>(a: T, b: T) -> T {
     a.max(b).max(T::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn division_by_zero_is_all_ones() {
+        assert_eq!(div(7_u16, 0), 0xffff);
+        assert_eq!(div(7_u32, 0), u32::MAX);
+        assert_eq!(div(7_u64, 0), u64::MAX);
+        assert_eq!(div(7_i16, 0), -1);
+        assert_eq!(div(i32::MIN, 0), -1);
+        assert_eq!(div(-7_i64, 0), -1);
+    }
+
+    #[test]
+    fn remainder_by_zero_is_all_ones() {
+        assert_eq!(rem(7_u16, 0), 0xffff);
+        assert_eq!(rem(7_u32, 0), u32::MAX);
+        assert_eq!(rem(-7_i32, 0), -1);
+        assert_eq!(rem(7_u64, 0), u64::MAX);
+        assert_eq!(rem(i64::MIN, 0), -1);
+    }
+
+    #[test]
+    fn smallest_value_over_minus_one_wraps() {
+        assert_eq!((div(i16::MIN, -1), rem(i16::MIN, -1)), (i16::MIN, 0));
+        assert_eq!((div(i32::MIN, -1), rem(i32::MIN, -1)), (i32::MIN, 0));
+        assert_eq!((div(i64::MIN, -1), rem(i64::MIN, -1)), (i64::MIN, 0));
+    }
+
+    #[test]
+    fn quotient_truncates_and_remainder_takes_the_dividends_sign() {
+        for (a, b, quotient, remainder) in
+            [(7, 2, 3, 1), (-7, 2, -3, -1), (7, -2, -3, 1), (-7, -2, 3, -1), (1, 3, 0, 1)]
+        {
+            assert_eq!((div(a, b), rem(a, b)), (quotient, remainder), "{a} / {b}");
+        }
+    }
+
+    #[test]
+    fn absolute_value_and_negation_of_the_smallest_value_are_itself() {
+        assert_eq!((abs(i16::MIN), neg(i16::MIN)), (i16::MIN, i16::MIN));
+        assert_eq!((abs(i32::MIN), neg(i32::MIN)), (i32::MIN, i32::MIN));
+        assert_eq!((abs(i64::MIN), neg(i64::MIN)), (i64::MIN, i64::MIN));
+    }
+
+    #[test]
+    fn saturating_addition_stops_at_both_ends() {
+        assert_eq!(add_sat(i32::MAX, 1), i32::MAX);
+        assert_eq!(add_sat(i32::MIN, -1), i32::MIN);
+        assert_eq!(sub_sat(i32::MIN, 1), i32::MIN);
+        assert_eq!(sub_sat(0, i32::MIN), i32::MAX);
+        assert_eq!(add_sat(i32::MAX, i32::MIN), -1);
+    }
+
+    #[test]
+    fn saturating_high_multiply_add_saturates_the_sum_only() {
+        // The high half of −1 is −1 itself.
+        assert_eq!(mad_hi_sat(-1, 1, i32::MIN), i32::MIN);
+        assert_eq!(mad_hi_sat(i32::MAX, i32::MAX, i32::MAX), i32::MAX);
+        assert_eq!(mad24_hi_sat(0x7f_ffff, 0x7f_ffff, i32::MAX), i32::MAX);
+        assert_eq!(mad24_hi_sat(0x80_0000, 0x7f_ffff, i32::MIN), i32::MIN);
+    }
+
+    #[test]
+    fn multiplication_of_24_bits_ignores_the_upper_byte() {
+        assert_eq!(mul24_lo(0xff00_0003_u32, 0xab00_0005), 15);
+        assert_eq!(mul24_lo(0x00ff_ffff_i32, 2), -2);
+        assert_eq!(mul24_hi(0x00ff_ffff_u32, 0x00ff_ffff), 0xffff_fe00);
+        assert_eq!(mul24_hi(0x0080_0000_i32, 0x007f_ffff), 0xc000_0080_u32 as i32);
+    }
+
+    #[test]
+    fn sum_of_absolute_difference_wraps_the_difference() {
+        assert_eq!(sad(3_u32, 10, 100), 107);
+        assert_eq!(sad(10_u32, 3, 100), 107);
+        assert_eq!(sad(i32::MIN, i32::MAX, 0), -1);
+    }
+
+    #[test]
+    fn relu_forms_clamp_at_zero() {
+        assert_eq!((min_relu(-5, 3), min_relu(4, 3), max_relu(-5, -3)), (0, 3, 0));
+    }
+
+    /// The mathematical result, wrapped to the width in unsigned arithmetic of 256 bits cut to 128.
+    fn wide<T: Integer>(a: T, b: T) -> i128 {
+        a.to_i128().wrapping_mul(b.to_i128())
+    }
+
+    macro_rules! against_wide_arithmetic {
+        ($($name:ident $int:ident)*) => {$(
+            proptest! {
+                #[test]
+                fn $name(a: $int, b: $int, c: $int) {
+                    prop_assert_eq!(add(a, b), $int::wrap(a.to_i128() + b.to_i128()));
+                    prop_assert_eq!(sub(a, b), $int::wrap(a.to_i128() - b.to_i128()));
+                    prop_assert_eq!(mul_lo(a, b), $int::wrap(wide(a, b)));
+                    prop_assert_eq!(mul_hi(a, b), $int::wrap(wide(a, b) >> $int::BITS));
+                    prop_assert_eq!(mad_lo(a, b, c), $int::wrap(wide(a, b).wrapping_add(c.to_i128())));
+                    prop_assert_eq!(mad_hi(a, b, c), $int::wrap((wide(a, b) >> $int::BITS) + c.to_i128()));
+                    prop_assert_eq!(sad(a, b, c), $int::wrap((a.to_i128() - b.to_i128()).abs() + c.to_i128()));
+                    prop_assert_eq!(min(a, b).to_i128(), a.to_i128().min(b.to_i128()));
+                    prop_assert_eq!(max(a, b).to_i128(), a.to_i128().max(b.to_i128()));
+                    prop_assert_eq!($int::from_bits(a.to_bits()), a);
+                }
+            }
+        )*};
+    }
+
+    against_wide_arithmetic! {
+        u16_arithmetic_wraps u16
+        s16_arithmetic_wraps i16
+        u32_arithmetic_wraps u32
+        s32_arithmetic_wraps i32
+        u64_arithmetic_wraps u64
+        s64_arithmetic_wraps i64
+    }
+
+    proptest! {
+        #[test]
+        fn wide_products_lose_nothing(a: i32, b: i32, c: i64) {
+            prop_assert_eq!(mul_wide(a, b), i64::from(a) * i64::from(b));
+            prop_assert_eq!(mad_wide(a, b, c), (i64::from(a) * i64::from(b)).wrapping_add(c));
+            prop_assert_eq!(mul_wide(a as u32, b as u32), u64::from(a as u32) * u64::from(b as u32));
+            prop_assert_eq!(mul_wide(a as u16, b as u16), u32::from(a as u16) * u32::from(b as u16));
+        }
+    }
 }

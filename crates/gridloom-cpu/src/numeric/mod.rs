@@ -44,6 +44,9 @@ pub mod integer;
 pub mod packed;
 pub mod permute;
 
+#[cfg(test)]
+mod oracle;
+
 pub use format::{Bf16, F16, F32, F64, Float};
 
 /// The direction in which an inexact result is rounded.

@@ -77,3 +77,42 @@ pub fn min_relu<T: Lane>(a: u32, b: u32) -> u32 {
 pub fn max_relu<T: Lane>(a: u32, b: u32) -> u32 {
     lanes(a, b, integer::max_relu::<T>)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numeric::{F16, Mode, float};
+
+    #[test]
+    fn lanes_do_not_carry_into_each_other() {
+        assert_eq!(add::<u16>(0x0001_ffff, 0x0001_0001), 0x0002_0000);
+        assert_eq!(add::<i16>(0x7fff_8000, 0x0001_8000), 0x8000_0000);
+    }
+
+    #[test]
+    fn lanes_compare_by_their_signedness() {
+        assert_eq!(
+            (min::<u16>(0xffff_0001, 0x0001_ffff), min::<i16>(0xffff_0001, 0x0001_ffff)),
+            (0x0001_0001, u32::MAX)
+        );
+        assert_eq!(
+            (max::<u16>(0xffff_0001, 0x0001_ffff), max::<i16>(0xffff_0001, 0x0001_ffff)),
+            (u32::MAX, 0x0001_0001)
+        );
+        assert_eq!(
+            (min_relu::<i16>(0xffff_0005, 0x0001_0007), max_relu::<i16>(0xffff_8000, 0xfffe_0002)),
+            (5, 2)
+        );
+    }
+
+    #[test]
+    fn any_scalar_function_serves_both_lanes() {
+        let sum = zip(0x3c00_4000, 0x3c00_c000, |a, b| float::add::<F16>(a, b, Mode::RN));
+        assert_eq!(sum, 0x4000_0000);
+        assert_eq!(map(0x0001_0002, |a| a + 1), 0x0002_0003);
+        let fused =
+            zip3(0x3c00_4000, 0x4000_4000, 0x3c00_3c00, |a, b, c| float::fma::<F16>(a, b, c, Mode::RN));
+        assert_eq!(fused, 0x4200_4500);
+        assert_eq!(unpack(pack(1, 2)), (1, 2));
+    }
+}

@@ -53,3 +53,63 @@ pub fn lop3(a: u32, b: u32, c: u32, table: u8) -> u32 {
         result | (on(a, 2) & on(b, 1) & on(c, 0))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Byte `n` of the pair holds `n`, so that a result reads as the list of bytes picked, high first.
+    const A: u32 = 0x0302_0100;
+    const B: u32 = 0x0706_0504;
+
+    #[test]
+    fn index_mode_picks_any_byte_of_the_pair() {
+        assert_eq!(prmt(A, B, 0x7531, PermuteMode::Index), 0x0705_0301);
+        assert_eq!(prmt(A, B, 0xffff_0246, PermuteMode::Index), 0x0002_0406);
+    }
+
+    #[test]
+    fn index_mode_replicates_the_sign_where_bit_3_is_set() {
+        assert_eq!(prmt(0x0000_8001, 0, 0x9898, PermuteMode::Index), 0xff00_ff00);
+    }
+
+    #[test]
+    fn special_modes_follow_the_manuals_table() {
+        let table = [
+            (PermuteMode::Forward4, [0x0302_0100, 0x0403_0201, 0x0504_0302, 0x0605_0403]),
+            (PermuteMode::Backward4, [0x0506_0700, 0x0607_0001, 0x0700_0102, 0x0001_0203]),
+            (PermuteMode::Replicate8, [0x0000_0000, 0x0101_0101, 0x0202_0202, 0x0303_0303]),
+            (PermuteMode::EdgeClampLeft, [0x0302_0100, 0x0302_0101, 0x0302_0202, 0x0303_0303]),
+            (PermuteMode::EdgeClampRight, [0x0000_0000, 0x0101_0100, 0x0202_0100, 0x0302_0100]),
+            (PermuteMode::Replicate16, [0x0100_0100, 0x0302_0302, 0x0100_0100, 0x0302_0302]),
+        ];
+        for (mode, rows) in table {
+            for (selector, expected) in rows.into_iter().enumerate() {
+                // Only the two low bits of the selector count.
+                let selector = selector as u32 | 0xffff_fffc;
+                assert_eq!(prmt(A, B, selector, mode), expected, "{mode:?} {selector}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn lop3_looks_up_each_bit(a: u32, b: u32, c: u32, table: u8) {
+            let expected = (0..32).fold(0_u32, |word, bit| {
+                let row = (a >> bit & 1) << 2 | (b >> bit & 1) << 1 | (c >> bit & 1);
+                word | u32::from(table >> row & 1) << bit
+            });
+            prop_assert_eq!(lop3(a, b, c, table), expected);
+        }
+
+        #[test]
+        fn lop3_tables_of_known_functions(a: u32, b: u32, c: u32) {
+            prop_assert_eq!(lop3(a, b, c, 0x80), a & b & c);
+            prop_assert_eq!(lop3(a, b, c, 0xfe), a | b | c);
+            prop_assert_eq!(lop3(a, b, c, 0x96), a ^ b ^ c);
+            prop_assert_eq!(lop3(a, b, c, 0xca), (a & b) | (!a & c));
+            prop_assert_eq!(lop3(a, b, c, 0xe8), (a & b) | (a & c) | (b & c));
+        }
+    }
+}

@@ -10,8 +10,8 @@ use crate::lexer::Kind;
 use crate::limits;
 use crate::model::op::{Instruction, Op, Unsupported};
 use crate::model::{
-    Body, BodyPragma, BranchTable, BranchTableId, CallTable, CallTableId, Guard, Label, LabelId, Linkage, LocationId,
-    Prototype, PrototypeId, SourceLocation, Span, VarSpace,
+    Body, BodyPragma, BranchTable, BranchTableId, CallTable, CallTableId, Guard, Label, LabelId, Linkage,
+    LocationId, Prototype, PrototypeId, SourceLocation, Span, VarSpace,
 };
 
 /// What is known of the function being read.
@@ -190,7 +190,8 @@ impl<'a> Parser<'a> {
     fn declare_labels(&mut self, opens: usize) {
         for (name, span, entity) in self.fun.labels.remove(&opens).unwrap_or_default() {
             if self.fun.names.declared_here(name) {
-                let _ = self.error::<()>(span, format!("`{}` is declared twice in this scope", shorten(name)));
+                let _ =
+                    self.error::<()>(span, format!("`{}` is declared twice in this scope", shorten(name)));
                 continue;
             }
             let unique = self.unique_name(name, false);

@@ -43,7 +43,8 @@ impl Parser<'_> {
                 return self.error(span, format!("expected `inlined_at`, found `{}`", shorten(word)));
             }
             let (file, line, column) = (self.debug_number()?, self.debug_number()?, self.debug_number()?);
-            location.inlined = Some(Box::new(InlinedAt { function_label, function_offset, file, line, column }));
+            location.inlined =
+                Some(Box::new(InlinedAt { function_label, function_offset, file, line, column }));
         }
         self.eat(Kind::Semi);
         Ok(location)

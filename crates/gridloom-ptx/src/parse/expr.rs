@@ -56,7 +56,9 @@ impl<'a> Parser<'a> {
     /// Whether the next token can start a constant expression.
     pub(super) fn at_constant(&self) -> bool {
         match self.kind() {
-            Kind::Int | Kind::Float | Kind::LParen | Kind::Minus | Kind::Plus | Kind::Tilde | Kind::Bang => true,
+            Kind::Int | Kind::Float | Kind::LParen | Kind::Minus | Kind::Plus | Kind::Tilde | Kind::Bang => {
+                true
+            }
             Kind::Ident => self.text_of(self.token()) == "WARP_SZ",
             _ => false,
         }

@@ -7,6 +7,7 @@ mod body;
 mod debug;
 mod expr;
 mod function;
+mod initializer;
 mod inst;
 mod module;
 mod operand;

@@ -7,8 +7,24 @@ use crate::model::{FunctionKind, Item, Linkage, Span, Symbol, SymbolId, VarSpace
 
 /// Directives that can stand at module scope, for suggestions.
 const DIRECTIVES: &[&str] = &[
-    "version", "target", "address_size", "global", "const", "shared", "local", "entry", "func", "extern", "visible",
-    "weak", "common", "file", "section", "loc", "pragma", "alias",
+    "version",
+    "target",
+    "address_size",
+    "global",
+    "const",
+    "shared",
+    "local",
+    "entry",
+    "func",
+    "extern",
+    "visible",
+    "weak",
+    "common",
+    "file",
+    "section",
+    "loc",
+    "pragma",
+    "alias",
 ];
 
 impl<'a> Parser<'a> {
@@ -150,7 +166,8 @@ impl<'a> Parser<'a> {
                 Some(VarSpace::Param) => self.error(at, "a parameter outside a function"),
                 Some(space) => self.module_variables(linkage, space),
                 None => {
-                    let help = closest(word, DIRECTIVES.iter().copied()).map(|near| format!("did you mean .{near}?"));
+                    let help = closest(word, DIRECTIVES.iter().copied())
+                        .map(|near| format!("did you mean .{near}?"));
                     self.error_with_help(at, format!("unknown directive `.{}`", shorten(word)), help)
                 }
             },
@@ -225,7 +242,8 @@ impl<'a> Parser<'a> {
             }
             // `.extern` first, then the variable itself; or the declaration again.
             (Symbol::Variable(old), Symbol::Variable(new))
-                if old.space == new.space && (old.linkage == Linkage::Extern || new.linkage == Linkage::Extern) =>
+                if old.space == new.space
+                    && (old.linkage == Linkage::Extern || new.linkage == Linkage::Extern) =>
             {
                 if old.linkage == Linkage::Extern {
                     *old = new;
@@ -268,12 +286,12 @@ impl<'a> Parser<'a> {
                 }
                 Kind::LBrace => depth += 1,
                 Kind::RBrace => {
-                    if depth <= 1 {
+                    depth = depth.saturating_sub(1);
+                    // The end of a body; after the braces of an initial value there is more to come.
+                    if depth == 0 && matches!(self.token_at(1).kind, Kind::Dot | Kind::End) {
                         self.advance();
-                        self.eat(Kind::Semi);
                         return;
                     }
-                    depth -= 1;
                 }
                 _ => {}
             }

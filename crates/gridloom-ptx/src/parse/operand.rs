@@ -48,7 +48,8 @@ impl<'a> Parser<'a> {
 
     fn unknown_name<T>(&mut self, name: &str, span: Span) -> Parse<T> {
         if DimSpecial::from_word(name).is_some() {
-            return self.error(span, format!("`{name}` has three components: write {name}.x, {name}.y or {name}.z"));
+            return self
+                .error(span, format!("`{name}` has three components: write {name}.x, {name}.y or {name}.z"));
         }
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let range = self.fun.names.visible_ranges().find(|(prefix, _)| *prefix == stem);
@@ -113,7 +114,9 @@ impl<'a> Parser<'a> {
                 Symbol::Variable(variable) => variable.element_size(),
                 Symbol::Function(_) => 1,
             },
-            VarRef::Local(id) => self.fun.body.locals.get(id.index()).map_or(1, |variable| variable.element_size()),
+            VarRef::Local(id) => {
+                self.fun.body.locals.get(id.index()).map_or(1, |variable| variable.element_size())
+            }
             VarRef::Param(_) | VarRef::Return(_) => 1,
         };
         size.cast_signed()
@@ -291,8 +294,12 @@ impl<'a> Parser<'a> {
         if let Some(Entity::Label(label)) = self.fun.names.find(name) {
             return Ok(label);
         }
-        let labels =
-            self.fun.names.visible().filter(|(_, entity)| matches!(entity, Entity::Label(_))).map(|(name, _)| name);
+        let labels = self
+            .fun
+            .names
+            .visible()
+            .filter(|(_, entity)| matches!(entity, Entity::Label(_)))
+            .map(|(name, _)| name);
         let help = closest(name, labels).map(|near| format!("did you mean `{near}`?"));
         self.error_with_help(span, format!("unknown label `{}`", shorten(name)), help)
     }
@@ -332,7 +339,9 @@ impl<'a> Parser<'a> {
                             }
                             tokens.push(RawToken::Text("}".to_owned()));
                         }
-                        Name::Entity(_) => return self.error(token.span, "a table where a value is expected"),
+                        Name::Entity(_) => {
+                            return self.error(token.span, "a table where a value is expected");
+                        }
                     }
                     continue;
                 }

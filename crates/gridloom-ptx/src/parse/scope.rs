@@ -62,7 +62,9 @@ impl<'a> Names<'a> {
 
     /// Whether the innermost scope has this name already.
     pub(super) fn declared_here(&self, name: &str) -> bool {
-        self.open.last().is_some_and(|scope| scope.names.contains_key(name) || scope.range_member(name).is_some())
+        self.open
+            .last()
+            .is_some_and(|scope| scope.names.contains_key(name) || scope.range_member(name).is_some())
     }
 
     /// Whether the innermost scope has a range of this name already.
@@ -84,10 +86,9 @@ impl<'a> Names<'a> {
 
     /// What a name stands for, innermost scope first.
     pub(super) fn find(&self, name: &str) -> Option<Entity> {
-        self.open
-            .iter()
-            .rev()
-            .find_map(|scope| scope.names.get(name).copied().or_else(|| scope.range_member(name).map(Entity::Reg)))
+        self.open.iter().rev().find_map(|scope| {
+            scope.names.get(name).copied().or_else(|| scope.range_member(name).map(Entity::Reg))
+        })
     }
 
     /// All names that can be used here, for suggestions; of a range, the last member.

@@ -41,7 +41,7 @@ impl FunctionDecoder<'_, '_> {
         let (target, signature) = match *target {
             CallTarget::Direct(id) => self.direct_target(id)?,
             CallTarget::Prototype(register, prototype) => {
-                self.find_functions_in_variables();
+                self.find_functions_by_address();
                 let prototype = &self.body.prototypes[prototype.index()];
                 let target = Target::Indirect { address: Source::Slot(self.slot(register)), table: None };
                 (target, Signature { params: sizes(&prototype.params), returns: sizes(&prototype.returns) })

@@ -38,6 +38,11 @@ fn narrow(ty: ScalarType) -> Option<Narrow> {
     }
 }
 
+/// A float's bits, in a register.
+fn bits(word: impl Word) -> u64 {
+    word.into()
+}
+
 /// The bits of a signed result in a register wider than its type.
 fn extend(bits: u64, from: u32, signed: bool, to: u32) -> u64 {
     if !signed || to <= from {
@@ -80,7 +85,7 @@ impl FunctionDecoder<'_, '_> {
                     }
                     (false, true) => {
                         with_integer!(from, S => with_float!(to, D => self.map([d], s, move |[a]| {
-                            [convert::integer_to_float::<S, D>(S::from_bits(a), rounding, clamp).into()]
+                            [bits(convert::integer_to_float::<S, D>(S::from_bits(a), rounding, clamp))]
                         })));
                     }
                     (true, false) => {
@@ -99,7 +104,7 @@ impl FunctionDecoder<'_, '_> {
                     (true, true) => {
                         with_float!(from, S => with_float!(to, D => self.map([d], s, move |[a]| {
                             let a = <S as Float>::Bits::truncate(a);
-                            [convert::float_to_float::<S, D>(a, finish).into()]
+                            [bits(convert::float_to_float::<S, D>(a, finish))]
                         })));
                     }
                 }

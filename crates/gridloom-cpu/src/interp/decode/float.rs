@@ -32,11 +32,11 @@ macro_rules! map_float {
             }
             ScalarType::F16x2 => {
                 type $F = numeric::F16;
-                $self.map_halves::<$F, _>($d, $s, $function)
+                $self.map_halves($d, $s, $function)
             }
             ScalarType::Bf16x2 => {
                 type $F = numeric::Bf16;
-                $self.map_halves::<$F, _>($d, $s, $function)
+                $self.map_halves($d, $s, $function)
             }
             ScalarType::F32x2 => {
                 type $F = numeric::F32;
@@ -104,7 +104,7 @@ impl FunctionDecoder<'_, '_> {
         self.map([destination], sources, move |values| [function(values.map(F::Bits::truncate)).into()]);
     }
 
-    fn map_halves<F: Float<Bits = u16>, const N: usize>(
+    fn map_halves<const N: usize>(
         &mut self,
         destination: Slot,
         sources: [Source; N],

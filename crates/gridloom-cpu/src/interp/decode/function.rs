@@ -8,7 +8,7 @@ use crate::interp::layout::VariableId;
 use crate::interp::memory::FUNCTION_WINDOW;
 use crate::interp::special;
 use gridloom_ptx::{
-    self as ptx, Address, AddressBase, Body, FunctionKind, Imm, LabelId, Linkage, Param, PredOperand, RegId,
+    self as ptx, Address, AddressBase, Body, FunctionKind, Imm, LabelId, Param, PredOperand, RegId,
     ScalarType, SymbolId, TypeClass, VarRef, VarSpace, Variable,
 };
 
@@ -120,10 +120,6 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
 
     pub(super) fn len(&self) -> usize {
         self.decoder.code.instructions.len()
-    }
-
-    pub(super) fn line(&self, offset: usize) -> u32 {
-        self.decoder.program.line(offset)
     }
 
     pub(super) fn begin_instruction(&mut self) {
@@ -364,9 +360,8 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
                 ))),
             },
             space => Err(Refusal::because(format!(
-                "the variable `{}` in .{space} space at {} scope is not supported",
-                variable.name,
-                if variable.linkage == Linkage::Internal { "module" } else { "link" }
+                "the variable `{}` at module scope in .{space} space",
+                variable.name
             ))),
         }
     }
@@ -380,12 +375,10 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         }
     }
 
-    /// Makes every function known whose address a variable holds: an indirect call may reach it.
-    pub(super) fn find_functions_in_variables(&mut self) {
-        let program = self.decoder.program;
-        for id in program.layout.functions_in_images() {
-            // One without a body cannot be called; the call will say so if it happens.
-            let _ = self.find_function(id);
+    /// Makes every function known that an indirect call may reach.
+    pub(super) fn find_functions_by_address(&mut self) {
+        for &id in self.decoder.program.functions_by_address() {
+            self.decoder.find(id);
         }
     }
 

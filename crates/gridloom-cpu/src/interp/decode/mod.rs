@@ -122,7 +122,7 @@ impl Decoder<'_> {
     }
 
     fn function(&mut self, kernel: &str, id: SymbolId) -> Result<Function, Error> {
-        let (program, module) = (self.program, self.module);
+        let module = self.module;
         let Some((function, body)) = module.function(id).and_then(|f| Some((f, f.body.as_deref()?))) else {
             // `find` is only called for functions with a body.
             let name = module.symbol(id).name().to_owned();
@@ -134,19 +134,19 @@ impl Decoder<'_> {
             });
         };
         let mut decoder = FunctionDecoder::new(self, id, function, body)
-            .map_err(|refusal| explain(program, kernel, &function.name, function.span, refusal))?;
+            .map_err(|refusal| explain(module, kernel, &function.name, function.span, refusal))?;
         for instruction in &body.instructions {
             let start = decoder.len();
             decoder.begin_instruction();
             if let Err(refusal) = decoder.instruction(instruction) {
-                return Err(explain(program, kernel, &function.name, instruction.span, refusal));
+                return Err(explain(module, kernel, &function.name, instruction.span, refusal));
             }
             let source = instruction.location.map(|id| body.location(id)).map(|location| {
                 let file = module.files.iter().find(|file| file.index == location.file);
                 let file = file.map_or_else(|| format!("file {}", location.file), |file| file.name.clone());
                 SourceLine { file, line: location.line }
             });
-            let line = decoder.line(instruction.span.start());
+            let (line, _) = module.source.position(instruction.span);
             decoder.note_positions(start, Position { line, source });
         }
         Ok(decoder.finish())
@@ -205,13 +205,13 @@ impl Decoder<'_> {
 
 /// Says what is refused, and where.
 fn explain(
-    program: &Program,
+    module: &Module,
     kernel: &str,
     function: &str,
     span: gridloom_ptx::Span,
     refusal: Refusal,
 ) -> Error {
-    let line = program.line(span.start());
+    let (line, _) = module.source.position(span);
     match refusal {
         Refusal::Undefined(name) => Error::UndefinedFunction {
             kernel: kernel.to_owned(),
@@ -220,8 +220,7 @@ fn explain(
             line,
         },
         Refusal::Because(reason) => {
-            let text = program.source.get(span.start()..span.end()).unwrap_or_default();
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let text = module.source.slice(span).split_whitespace().collect::<Vec<_>>().join(" ");
             Error::Unsupported {
                 kernel: kernel.to_owned(),
                 function: function.to_owned(),

@@ -1,17 +1,18 @@
 //! Integers to and from floating point, one floating-point format to another, and `tf32`.
 
-use crate::numeric::exact::{Exact, Layout, Special, Value};
-use crate::numeric::float::{clamp_bits, flush_bits};
+use crate::numeric::exact::{Exact, Layout, Special, Value, sign};
+use crate::numeric::float::{clamp_bits, flush_bits, flush_rounded};
 use crate::numeric::format::Word;
 use crate::numeric::integer::Integer;
-use crate::numeric::{Clamp, F32, Float, Rounding, packed};
+use crate::numeric::{Bf16, Clamp, F32, Float, Mode, Rounding, packed};
 
 /// How a conversion between floating-point formats ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Finish {
     /// `.rn`, `.rz`, `.rm` or `.rp`; of no consequence where the destination holds every value of the source.
     pub rounding: Rounding,
-    /// `.ftz`: flushes an operand and a result that are `.f32`, and no other.
+    /// `.ftz`: flushes an operand and a result that are `.f32`, and no other. (An operand that becomes `.f16` is not flushed,
+    /// as on the GPU; it shows only where rounding is directed.)
     pub ftz: bool,
     /// `.sat` or `.relu`.
     pub clamp: Clamp,
@@ -53,17 +54,49 @@ pub fn integer_to_float<S: Integer, F: Float>(a: S, rounding: Rounding, clamp: C
     F::Bits::truncate(clamp_bits::<F>(bits, clamp))
 }
 
+/// Whether this is `.f16`, for which the GPU leaves an `.f32` operand unflushed.
+const fn is_f16<F: Float>() -> bool {
+    F::LAYOUT.exponent_bits == 5
+}
+
 /// `cvt` from one floating-point format to another, or to the same one without rounding to an integral value.
 #[inline]
 pub fn float_to_float<S: Float, D: Float>(a: S::Bits, finish: Finish) -> D::Bits {
-    let a = flush_bits::<S>(a.into(), finish.ftz && is_f32::<S>());
-    let value = S::LAYOUT.decode(a);
-    let mut bits = value.encode::<D>(finish.rounding);
-    if finish.satfinite && value != Value::Nan && bits & D::MAGNITUDE == D::INFINITY {
-        bits = bits & D::SIGN | D::LAYOUT.max_finite();
+    let a = flush_bits::<S>(a.into(), finish.ftz && is_f32::<S>() && !is_f16::<D>());
+    let mode = Mode { rounding: finish.rounding, ftz: finish.ftz && is_f32::<D>(), clamp: finish.clamp };
+    let bits = match S::LAYOUT.decode(a) {
+        Value::Nan => nan_to_nan::<S, D>(a, finish),
+        Value::Infinite { negative } => sign::<D>(negative) | D::INFINITY,
+        Value::Finite(exact) => flush_rounded::<D>(exact.encode::<D>(mode.rounding), mode, || Some(exact)),
+    };
+    let infinite = bits & D::MAGNITUDE == D::INFINITY;
+    let bits = if finish.satfinite && infinite { bits & D::SIGN | D::LAYOUT.max_finite() } else { bits };
+    D::Bits::truncate(clamp_bits::<D>(bits, mode.clamp))
+}
+
+/// The NaN that a NaN becomes.
+///
+/// Between `.f64` and any other format it keeps its sign and the upper bits of its payload, made quiet. A conversion that is a
+/// mere move of bits, to the same format or from `.bf16` to `.f32`, keeps all of it unless a modifier makes it more
+/// than a move. Everywhere else the result is the canonical NaN.
+#[inline]
+fn nan_to_nan<S: Float, D: Float>(a: u64, finish: Finish) -> u64 {
+    // To flush is to compute, and that alone makes the NaN of an `.f32` canonical.
+    let a = if finish.ftz && is_f32::<S>() { S::NAN } else { a };
+    let (from, to) = (S::LAYOUT, D::LAYOUT);
+    let payload = match to.fraction_bits.checked_sub(from.fraction_bits) {
+        Some(wider) => (a & from.fraction_mask()) << wider,
+        None => (a & from.fraction_mask()) >> (from.fraction_bits - to.fraction_bits),
+    };
+    let moved = sign::<D>(a & S::SIGN != 0) | D::INFINITY | payload;
+    let is_move = from == to || (from == Bf16::LAYOUT && is_f32::<D>());
+    if is_move && !finish.ftz && finish.clamp == Clamp::None {
+        moved
+    } else if S::PROPAGATES_NAN || D::PROPAGATES_NAN {
+        moved | D::QUIET
+    } else {
+        D::NAN
     }
-    let bits = flush_bits::<D>(bits, finish.ftz && is_f32::<D>());
-    D::Bits::truncate(clamp_bits::<D>(bits, finish.clamp))
 }
 
 /// `cvt` of two `.f32` to `.f16x2` or `.bf16x2`: `a` is the upper half.
@@ -77,7 +110,7 @@ pub fn pair_to_packed<D: Float<Bits = u16>>(a: u32, b: u32, finish: Finish) -> u
 pub fn round_to_integral<F: Float>(a: F::Bits, rounding: Rounding, ftz: bool, clamp: Clamp) -> F::Bits {
     let a = flush_bits::<F>(a.into(), ftz && is_f32::<F>());
     let bits = match F::LAYOUT.decode(a) {
-        Value::Nan => F::NAN,
+        Value::Nan => F::nan_from(&[a]),
         Value::Infinite { .. } => a,
         // No fraction to round away.
         Value::Finite(exact) if exact.exponent >= 0 => a,
@@ -93,18 +126,25 @@ pub fn round_to_integral<F: Float>(a: F::Bits, rounding: Rounding, ftz: bool, cl
 /// The significant part of `.tf32`, whose register holds it in the upper bits of an `.f32`.
 const TF32: Layout = Layout { exponent_bits: 8, fraction_bits: 10, special: Special::Ieee };
 
+/// The bits of a register that `.tf32` uses.
+const TF32_BITS: u32 = 0xffff_e000;
+
 /// `cvt.rna.tf32.f32`, `cvt.rn.tf32.f32` and `cvt.rz.tf32.f32`: an `.f32` whose last 13 bits are zero.
+///
+/// NaN becomes `0x7fffe000`. The plain `.rna` form cuts its payload off instead, as the GPU does, which makes an infinity of a NaN
+/// whose payload lies in the last 13 bits.
 #[inline]
 pub fn to_tf32(a: u32, rounding: Rounding, relu: bool, satfinite: bool) -> u32 {
-    let sign = a & 0x8000_0000;
+    let negative = a & 0x8000_0000;
     let bits = match F32::LAYOUT.decode(a.into()) {
-        Value::Nan => return F32::NAN as u32,
-        Value::Infinite { .. } if satfinite => sign | (TF32.max_finite() as u32) << 13,
+        Value::Nan if rounding == Rounding::NearestAway && !satfinite => return a & TF32_BITS,
+        Value::Nan => return F32::NAN as u32 & TF32_BITS,
+        Value::Infinite { .. } if satfinite => negative | (TF32.max_finite() as u32) << 13,
         Value::Infinite { .. } => a,
         Value::Finite(exact) => {
             let rounded = exact.round(TF32, rounding);
             let infinite = rounded.overflow && !satfinite && rounding != Rounding::Zero;
-            sign | if infinite { F32::INFINITY as u32 } else { (rounded.magnitude as u32) << 13 }
+            negative | if infinite { F32::INFINITY as u32 } else { (rounded.magnitude as u32) << 13 }
         }
     };
     clamp_bits::<F32>(bits.into(), if relu { Clamp::Relu } else { Clamp::None }) as u32

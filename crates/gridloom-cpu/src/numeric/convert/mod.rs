@@ -18,3 +18,6 @@ pub use narrow::{
     Narrow, bf16_to_ue8m0, f32_to_ue8m0, narrow_from, narrow_packed_f16, narrow_pair, narrow_to_f16,
     ue8m0_to_bf16, widen_packed,
 };
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@ mod float;
 mod int;
 mod memory;
 mod sync;
+mod visit;
 mod warp;
 
 pub use atomic::{AtomOp, AtomicOp, AtomicRmw};
@@ -29,6 +30,8 @@ pub use memory::{
 pub use sync::{
     BarrierKind, ClusterBarrier, FenceSem, MbarrierOp, MembarLevel, Proxy, RedOp, Scope, SyncOp, SyncRestrict,
 };
+pub(crate) use visit::twice;
+pub use visit::{Place, Rule};
 pub use warp::{MatchMode, ReduxOp, ShuffleMode, VoteMode, WarpOp};
 
 use super::names::{LabelId, LocationId, RegId};

@@ -12,10 +12,14 @@ impl<'a> Parser<'a> {
         }
         let direction = if m.mnemonic == "shf" { Some(self.need(m, ".l or .r")?) } else { None };
         let funnel = if m.mnemonic == "shf" { Some(self.need(m, ".clamp or .wrap")?) } else { None };
-        let mask_mode =
-            if matches!(m.mnemonic, "szext" | "bmsk") { Some(self.need(m, ".clamp or .wrap")?) } else { None };
+        let mask_mode = if matches!(m.mnemonic, "szext" | "bmsk") {
+            Some(self.need(m, ".clamp or .wrap")?)
+        } else {
+            None
+        };
         let shift_amount = m.mnemonic == "bfind" && m.flag("shiftamt");
-        let prmt_mode = if m.mnemonic == "prmt" { m.take().unwrap_or(PrmtMode::Generic) } else { PrmtMode::Generic };
+        let prmt_mode =
+            if m.mnemonic == "prmt" { m.take().unwrap_or(PrmtMode::Generic) } else { PrmtMode::Generic };
         let ty = self.need_type(m)?;
         m.finish()?;
         let op = match m.mnemonic {

@@ -25,7 +25,8 @@ impl<'a> Parser<'a> {
                 match self.entity(name) {
                     Some(Entity::BranchTable(table)) => ControlOp::BrxIdx { uni, index, table },
                     _ => {
-                        let message = format!("`{}` is not the label of a .branchtargets list", shorten(name));
+                        let message =
+                            format!("`{}` is not the label of a .branchtargets list", shorten(name));
                         return self.error(span, message);
                     }
                 }
@@ -132,7 +133,8 @@ impl<'a> Parser<'a> {
             Some(Entity::Prototype(prototype)) => Ok(CallTarget::Prototype(reg, prototype)),
             Some(Entity::CallTable(table)) => Ok(CallTarget::Table(reg, table)),
             _ => {
-                let message = format!("`{}` is not the label of a .callprototype or .calltargets", shorten(name));
+                let message =
+                    format!("`{}` is not the label of a .callprototype or .calltargets", shorten(name));
                 self.error(at, message)
             }
         }

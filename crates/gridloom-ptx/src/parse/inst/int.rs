@@ -1,8 +1,8 @@
 //! Integer arithmetic.
 
-use super::{Mods, widened};
+use super::Mods;
 use crate::model::ScalarType;
-use crate::model::op::{Half, IntArith, IntOp, MulMode, Op};
+use crate::model::op::{Half, IntArith, IntOp, MulMode, Op, twice};
 use crate::parse::{Parse, Parser};
 
 impl<'a> Parser<'a> {
@@ -29,7 +29,7 @@ impl<'a> Parser<'a> {
                 MulMode::Wide => {
                     let ty = self.need_type(m)?;
                     m.finish()?;
-                    let (dst, a, b) = self.binary_operands(widened(ty))?;
+                    let (dst, a, b) = self.binary_operands(twice(ty))?;
                     IntOp::MulWide { ty, dst, a, b }
                 }
             },
@@ -109,7 +109,7 @@ impl<'a> Parser<'a> {
         let sat = m.flag("sat");
         let ty = self.need_type(m)?;
         m.finish()?;
-        let result = if mode == MulMode::Wide { widened(ty) } else { ty };
+        let result = if mode == MulMode::Wide { twice(ty) } else { ty };
         let (dst, a, b, c) = self.ternary_operands(result)?;
         Ok(IntOp::Mad { mode, ty, sat, dst, a, b, c }.into())
     }

@@ -75,7 +75,8 @@ impl<'a> Parser<'a> {
         if wanted == found {
             return Ok(());
         }
-        let what = if wanted == 1 { "one register".to_owned() } else { format!("{wanted} elements in braces") };
+        let what =
+            if wanted == 1 { "one register".to_owned() } else { format!("{wanted} elements in braces") };
         self.error(at, format!("expected {what}, found {found}"))
     }
 
@@ -169,7 +170,8 @@ impl<'a> Parser<'a> {
         let primary_size = self.src()?;
         self.comma()?;
         let total_size = self.src()?;
-        Ok(MemoryOp::CreatePolicyRange { space, primary, secondary, dst, addr, primary_size, total_size }.into())
+        Ok(MemoryOp::CreatePolicyRange { space, primary, secondary, dst, addr, primary_size, total_size }
+            .into())
     }
 
     fn cp_async(&mut self, m: &mut Mods<'a>) -> Parse<Op> {
@@ -213,8 +215,17 @@ impl<'a> Parser<'a> {
         let src = self.addr()?;
         self.comma()?;
         let size = self.small("a size of 4, 8 or 16")?;
-        let mut copy =
-            CpAsync { cache, dst_space, dst, src, size, src_size: None, ignore_src: None, prefetch, policy: None };
+        let mut copy = CpAsync {
+            cache,
+            dst_space,
+            dst,
+            src,
+            size,
+            src_size: None,
+            ignore_src: None,
+            prefetch,
+            policy: None,
+        };
         if self.eat(Kind::Comma) {
             if self.at_kind(Kind::Bang) {
                 copy.ignore_src = Some(self.pred()?);

@@ -46,7 +46,11 @@ impl<'a> Mods<'a> {
     }
 
     fn unused(&self) -> impl Iterator<Item = (usize, &'a str)> + '_ {
-        self.words.iter().enumerate().filter(|(index, _)| self.used & (1 << index) == 0).map(|(i, word)| (i, *word))
+        self.words
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| self.used & (1 << index) == 0)
+            .map(|(i, word)| (i, *word))
     }
 
     /// Takes the word `word`, if it is there.
@@ -87,7 +91,9 @@ impl<'a> Mods<'a> {
     fn finish(&self) -> Parse<()> {
         match self.unused().next() {
             None => Ok(()),
-            Some((_, word)) => Err(Stop::Unsupported(format!("`{}` with `.{word}` is not known", self.mnemonic))),
+            Some((_, word)) => {
+                Err(Stop::Unsupported(format!("`{}` with `.{word}` is not known", self.mnemonic)))
+            }
         }
     }
 }
@@ -101,15 +107,14 @@ impl<'a> Parser<'a> {
         match mods.mnemonic {
             "add" | "sub" | "mul" | "mad" | "div" | "min" | "max" | "abs" | "neg" => self.arithmetic(mods),
             "addc" | "subc" | "madc" | "rem" | "mul24" | "mad24" | "sad" | "dp4a" | "dp2a" => self.int(mods),
-            "and" | "or" | "xor" | "not" | "cnot" | "lop3" | "shl" | "shr" | "shf" | "bfe" | "bfi" | "bfind"
-            | "brev" | "clz" | "popc" | "fns" | "prmt" | "szext" | "bmsk" => self.bits(mods),
-            "fma" | "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" | "copysign" | "testp" => {
-                self.float(mods)
-            }
+            "and" | "or" | "xor" | "not" | "cnot" | "lop3" | "shl" | "shr" | "shf" | "bfe" | "bfi"
+            | "bfind" | "brev" | "clz" | "popc" | "fns" | "prmt" | "szext" | "bmsk" => self.bits(mods),
+            "fma" | "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" | "copysign"
+            | "testp" => self.float(mods),
             "set" | "setp" | "selp" | "slct" => self.compare(mods),
             "cvt" | "cvta" | "isspacep" | "mapa" | "getctarank" | "mov" => self.convert(mods),
-            "ld" | "ldu" | "st" | "prefetch" | "prefetchu" | "discard" | "applypriority" | "createpolicy" | "cp"
-            | "alloca" | "stacksave" | "stackrestore" => self.memory(mods),
+            "ld" | "ldu" | "st" | "prefetch" | "prefetchu" | "discard" | "applypriority" | "createpolicy"
+            | "cp" | "alloca" | "stacksave" | "stackrestore" => self.memory(mods),
             "atom" | "red" => self.atomic(mods),
             "bra" | "brx" | "call" | "ret" | "exit" | "trap" | "brkpt" | "nanosleep" | "griddepcontrol"
             | "pmevent" | "setmaxnreg" => self.control(mods),
@@ -121,7 +126,8 @@ impl<'a> Parser<'a> {
 
     /// Instructions whose type decides between integer and floating point.
     fn arithmetic(&mut self, mods: &mut Mods<'a>) -> Parse<Op> {
-        let is_float = mods.unused().filter_map(|(_, word)| ScalarType::from_word(word)).any(ScalarType::is_float);
+        let is_float =
+            mods.unused().filter_map(|(_, word)| ScalarType::from_word(word)).any(ScalarType::is_float);
         if is_float { self.float(mods) } else { self.int(mods) }
     }
 
@@ -131,7 +137,9 @@ impl<'a> Parser<'a> {
             Some(value) => Ok(value),
             None => {
                 // A word nobody knows may well be what is missing, in a newer PTX.
-                mods.finish()?;
+                if mods.unused().any(|(_, word)| ScalarType::from_word(word).is_none()) {
+                    mods.finish()?;
+                }
                 self.error(mods.span, format!("`{}` needs {what}", mods.mnemonic))
             }
         }
@@ -180,15 +188,5 @@ impl<'a> Parser<'a> {
             Operand::Imm(crate::model::Imm::Int(value)) => Ok(PredOperand::Const(value != 0)),
             _ => self.error(span, "expected a predicate"),
         }
-    }
-}
-
-/// The type twice as wide.
-fn widened(ty: ScalarType) -> ScalarType {
-    match ty {
-        ScalarType::U16 => ScalarType::U32,
-        ScalarType::S16 => ScalarType::S32,
-        ScalarType::S32 => ScalarType::S64,
-        _ => ScalarType::U64,
     }
 }

@@ -3,7 +3,8 @@
 use super::Mods;
 use crate::lexer::Kind;
 use crate::model::op::{
-    BarrierKind, ClusterBarrier, FenceSem, MbarrierOp, MembarLevel, Op, Proxy, RedOp, Scope, SyncOp, SyncRestrict,
+    BarrierKind, ClusterBarrier, FenceSem, MbarrierOp, MembarLevel, Op, Proxy, RedOp, Scope, SyncOp,
+    SyncRestrict,
 };
 use crate::model::{Address, Operand, ScalarType, Space};
 use crate::parse::{Parse, Parser};

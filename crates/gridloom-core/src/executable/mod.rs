@@ -1,11 +1,17 @@
 //! Executables: graphs ready to be launched.
 
+mod update;
+
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
+pub use update::ExecutableNode;
+pub(crate) use update::check_replaceable;
 
 use crate::backend;
+use crate::capture::Capture;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::{Definition, Hierarchy, Node, NodeKey};
 use crate::op::{self, FreeTarget, Operation};
@@ -78,8 +84,12 @@ pub struct MemoryUse {
     pub overhead: u64,
 }
 
-struct LaunchState {
-    /// Memory of the latest launch that nothing freed yet, with the name of its alloc node.
+struct State {
+    /// What it does now: the definition it was made from, with what updates put in place of parts of it.
+    definition: Arc<Definition>,
+    /// Nodes that do nothing.
+    disabled: FxHashSet<NodeKey>,
+    /// Memory of the latest launch that nothing freed yet, with its alloc node.
     outstanding: Vec<(NodeKey, Arc<dyn backend::Allocation>)>,
 }
 
@@ -87,83 +97,116 @@ struct LaunchState {
 ///
 /// Launches of one executable never overlap each other, from whichever threads and streams they come.
 pub struct Executable {
-    hierarchy: Arc<Hierarchy>,
-    definition: Arc<Definition>,
+    device: Arc<dyn backend::Device>,
+    /// Tells whose nodes it knows. Weak, since what the graph came to hold later is none of its business.
+    origin: Weak<Hierarchy>,
     outliving: Vec<NodeKey>,
-    /// What free nodes for memory of other executables refer to.
-    freed_elsewhere: Vec<Arc<dyn backend::Allocation>>,
+    /// Free nodes for memory of other executables, and that memory.
+    freed_elsewhere: Vec<(NodeKey, Arc<dyn backend::Allocation>)>,
     auto_free: bool,
     backend: Box<dyn backend::Executable>,
-    state: Mutex<LaunchState>,
+    state: Mutex<State>,
 }
 
 impl Executable {
     pub(crate) fn new(
-        hierarchy: Arc<Hierarchy>,
+        hierarchy: &Arc<Hierarchy>,
         definition: Arc<Definition>,
         outliving: Vec<NodeKey>,
         options: &InstantiateOptions,
     ) -> Result<Self> {
-        if let Some(stream) = &options.upload
-            && stream.backend().device() != hierarchy.device.id()
-        {
-            bail!(WrongDevice, "the stream to upload on belongs to another device");
+        if let Some(stream) = &options.upload {
+            if stream.backend().device() != hierarchy.device.id() {
+                bail!(WrongDevice, "the stream to upload on belongs to another device");
+            }
+            refuse_upload(stream)?;
         }
         let freed_elsewhere = definition
             .nodes
             .iter()
-            .filter_map(|(_, node)| match &node.operation {
-                Operation::Free(FreeTarget::Outliving(allocation)) => Some(allocation.clone()),
+            .filter_map(|(key, node)| match &node.operation {
+                Operation::Free(FreeTarget::Outliving(allocation)) => Some((key, allocation.clone())),
                 _ => None,
             })
             .collect();
-        let backend = hierarchy.device.clone().instantiate(&definition, options)?;
+        let device = hierarchy.device.clone();
+        let backend = device.clone().instantiate(&definition, options)?;
         if let Some(stream) = &options.upload {
             backend.upload(stream.backend())?;
         }
         Ok(Executable {
-            hierarchy,
-            definition,
+            device,
+            origin: Arc::downgrade(hierarchy),
             outliving,
             freed_elsewhere,
             auto_free: options.auto_free_on_launch,
             backend,
-            state: Mutex::new(LaunchState { outstanding: Vec::new() }),
+            state: Mutex::new(State { definition, disabled: FxHashSet::default(), outstanding: Vec::new() }),
         })
     }
 
     /// Launches the graph on a stream: it runs after what was enqueued there before, and before what comes later.
-    pub fn launch(&self, stream: &Stream) -> Result<()> {
+    ///
+    /// On a stream that is capturing, or on a capture, a copy of the graph is recorded as a child node instead.
+    pub fn launch(&self, target: &impl LaunchTarget) -> Result<()> {
+        target.launch_executable(self)
+    }
+
+    fn launch_on(&self, stream: &Stream) -> Result<()> {
         self.check_stream(stream)?;
         let mut state = self.state.lock();
         state.outstanding.retain(|(_, allocation)| !allocation.is_released());
         if !self.auto_free && !state.outstanding.is_empty() {
             let names: Vec<String> =
-                state.outstanding.iter().map(|(key, _)| self.definition.label(*key)).collect();
+                state.outstanding.iter().map(|(key, _)| state.definition.label(*key)).collect();
             bail!(
                 InvalidState,
                 "memory of the last launch is still allocated: {}; free it in this graph or another, or instantiate with auto_free_on_launch",
                 names.join(", ")
             );
         }
-        for allocation in &self.freed_elsewhere {
+        self.launch_and_release(stream, &state.definition)?;
+        let earlier = std::mem::take(&mut state.outstanding);
+        for &key in &self.outliving {
+            state.outstanding.push((key, self.backend.outliving(key)?));
+        }
+        // The launch freed what the one before had left; no free node may name it any more.
+        for (_, freed) in earlier {
+            if !state.outstanding.iter().any(|(_, allocation)| Arc::ptr_eq(allocation, &freed)) {
+                freed.release();
+            }
+        }
+        Ok(())
+    }
+
+    /// Launches, and marks as freed the memory of other executables that free nodes of this one name.
+    fn launch_and_release(&self, stream: &Stream, definition: &Definition) -> Result<()> {
+        /// Held from the check to the mark, so that two executables do not both free the same memory.
+        static FREEING: Mutex<()> = Mutex::new(());
+
+        if self.freed_elsewhere.is_empty() {
+            return self.backend.launch(stream.backend());
+        }
+        let _freeing = FREEING.lock();
+        for (node, allocation) in &self.freed_elsewhere {
             if allocation.is_released() {
-                bail!(InvalidState, "this graph frees memory of another executable that was freed already");
+                return Err(Error::new(
+                    ErrorKind::InvalidState,
+                    "the memory of another executable that this node frees was freed already",
+                )
+                .at_node(definition.label(*node)));
             }
         }
         self.backend.launch(stream.backend())?;
-        for allocation in &self.freed_elsewhere {
+        for (_, allocation) in &self.freed_elsewhere {
             allocation.release();
-        }
-        state.outstanding.clear();
-        for &key in &self.outliving {
-            state.outstanding.push((key, self.backend.outliving(key)?));
         }
         Ok(())
     }
 
     /// Does ahead, on this stream, what the first launch would otherwise do.
     pub fn upload(&self, stream: &Stream) -> Result<()> {
+        refuse_upload(stream)?;
         self.check_stream(stream)?;
         let _one_at_a_time = self.state.lock();
         self.backend.upload(stream.backend())
@@ -172,20 +215,20 @@ impl Executable {
     /// The memory of an alloc node that nothing in the graph frees: valid from a launch on until it is freed.
     pub fn outliving(&self, alloc: &Node) -> Result<Arc<dyn backend::Allocation>> {
         let key = self.own_key(alloc)?;
+        let state = self.state.lock();
         if !self.outliving.contains(&key) {
             bail!(
                 InvalidArgument,
                 "{} is freed inside the graph, or is no alloc node; only memory that outlives a launch can be read after it",
-                self.definition.label(key)
+                state.definition.label(key)
             );
         }
-        let state = self.state.lock();
         match state.outstanding.iter().find(|(outstanding, _)| *outstanding == key) {
             Some((_, allocation)) if !allocation.is_released() => Ok(allocation.clone()),
             _ => bail!(
                 InvalidState,
                 "{} has no memory now: the graph was not launched, or it was freed since",
-                self.definition.label(key)
+                state.definition.label(key)
             ),
         }
     }
@@ -193,9 +236,10 @@ impl Executable {
     /// Passes that a loop made in the latest finished launch; 1 or 0 for other conditionals, as a body ran or not.
     pub fn passes(&self, conditional: &Node) -> Result<u64> {
         let key = self.own_key(conditional)?;
-        match self.definition.node(key).operation() {
+        let definition = self.definition();
+        match definition.node(key).operation() {
             Operation::Conditional(_) => self.backend.passes(key),
-            _ => bail!(InvalidArgument, "{} is not a conditional", self.definition.label(key)),
+            _ => bail!(InvalidArgument, "{} is not a conditional", definition.label(key)),
         }
     }
 
@@ -216,12 +260,12 @@ impl Executable {
 
     /// The device it runs on.
     pub fn device(&self) -> &Arc<dyn backend::Device> {
-        &self.hierarchy.device
+        &self.device
     }
 
-    /// The definition it was made from.
-    pub fn definition(&self) -> &Arc<Definition> {
-        &self.definition
+    /// What it does now: the definition it was made from, as updates have changed it since.
+    pub fn definition(&self) -> Arc<Definition> {
+        self.state.lock().definition.clone()
     }
 
     /// The backend's part of it.
@@ -231,18 +275,23 @@ impl Executable {
 
     fn check_stream(&self, stream: &Stream) -> Result<()> {
         op::refuse_in_callback("launch of an executable")?;
-        if stream.backend().device() != self.hierarchy.device.id() {
+        if stream.backend().device() != self.device.id() {
             bail!(
                 WrongDevice,
                 "the stream belongs to another device than the executable ({})",
-                self.hierarchy.device.name()
+                self.device.name()
             );
         }
         Ok(())
     }
 
     fn own_key(&self, node: &Node) -> Result<NodeKey> {
-        if !Arc::ptr_eq(&node.hierarchy, &self.hierarchy) {
+        self.own_key_in(node, &self.state.lock().definition)
+    }
+
+    fn own_key_in(&self, node: &Node, definition: &Definition) -> Result<NodeKey> {
+        // While the weak reference exists no other hierarchy can be at its address.
+        if Arc::as_ptr(&node.hierarchy) != self.origin.as_ptr() {
             return Err(Error::new(
                 ErrorKind::WrongGraph,
                 format!(
@@ -251,10 +300,51 @@ impl Executable {
                 ),
             ));
         }
-        if self.definition.get_node(node.key).is_none() {
-            bail!(InvalidHandle, "node {:?} was added after this executable was made", node.key);
+        if definition.get_node(node.key).is_none() {
+            bail!(
+                InvalidHandle,
+                "{} is not in this executable: it was added after, or deleted before, it was made",
+                node.label()
+            );
         }
         Ok(node.key)
+    }
+}
+
+fn refuse_upload(stream: &Stream) -> Result<()> {
+    if stream.is_capturing() {
+        bail!(
+            InvalidState,
+            "an upload on a stream that is capturing: it is no work that could be recorded; use another stream, or end the capture first"
+        );
+    }
+    Ok(())
+}
+
+/// Where an executable can be launched: on a stream, or on a capture, which records its graph.
+pub trait LaunchTarget {
+    /// Launches or records it.
+    fn launch_executable(&self, executable: &Executable) -> Result<()>;
+}
+
+impl LaunchTarget for Stream {
+    fn launch_executable(&self, executable: &Executable) -> Result<()> {
+        match self.lane() {
+            Some(lane) => lane.embed_executable(executable).map(drop),
+            None => executable.launch_on(self),
+        }
+    }
+}
+
+impl LaunchTarget for Capture {
+    fn launch_executable(&self, executable: &Executable) -> Result<()> {
+        self.launch_graph(executable).map(drop)
+    }
+}
+
+impl<T: LaunchTarget + ?Sized> LaunchTarget for &T {
+    fn launch_executable(&self, executable: &Executable) -> Result<()> {
+        (**self).launch_executable(executable)
     }
 }
 
@@ -263,8 +353,8 @@ impl fmt::Debug for Executable {
         write!(
             f,
             "Executable({} nodes on {})",
-            self.definition.node_count(self.definition.root()),
-            self.hierarchy.device.name()
+            self.definition().node_count(self.definition().root()),
+            self.device.name()
         )
     }
 }

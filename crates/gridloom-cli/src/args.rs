@@ -1,0 +1,138 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use gridloom::{Dim3, Engine};
+
+/// Graphs of device work, on NVIDIA GPUs and on any CPU.
+#[derive(Parser)]
+#[command(version, about)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// List the devices of this machine, and why there are no others.
+    Devices,
+    /// Run a demonstration and check its result against the host.
+    Demo(Demo),
+    /// Check or run PTX.
+    #[command(subcommand)]
+    Ptx(Ptx),
+}
+
+#[derive(Args)]
+pub(crate) struct Demo {
+    /// Which one.
+    pub(crate) program: Program,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+    /// Passes of the loop (heat: 50, bisect: 20).
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) passes: Option<u32>,
+    /// Points of the rod (heat: 32).
+    #[arg(long, value_parser = clap::value_parser!(u32).range(3..))]
+    pub(crate) size: Option<u32>,
+    /// Write the graph in Graphviz's DOT language to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) dot: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Program {
+    /// A rod cools: a WHILE loop of a kernel, a copy and a countdown on the device.
+    Heat,
+    /// The square root of 2 by bisection: an IF/ELSE inside a WHILE, and an IF after it.
+    Bisect,
+    /// One number through a SWITCH, once for each case.
+    Switch,
+}
+
+/// Which device to use, and how.
+#[derive(Args, Clone)]
+pub(crate) struct DeviceArgs {
+    /// The device: the first GPU if there is one, unless said otherwise.
+    #[arg(long)]
+    pub(crate) device: Option<DeviceChoice>,
+    /// How the CPU device runs kernels.
+    #[arg(long)]
+    pub(crate) engine: Option<EngineChoice>,
+    /// Check every memory access of kernels (CPU device only).
+    #[arg(long)]
+    pub(crate) checked: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DeviceChoice {
+    /// This machine's processors.
+    Cpu,
+    /// The first NVIDIA GPU.
+    Cuda,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum EngineChoice {
+    /// The reference interpreter.
+    Interpreter,
+}
+
+impl From<EngineChoice> for Engine {
+    fn from(choice: EngineChoice) -> Self {
+        match choice {
+            EngineChoice::Interpreter => Engine::Interpreter,
+        }
+    }
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Ptx {
+    /// Parse and check a file; say what is wrong, and where.
+    Check {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Launch one kernel of a file.
+    Run(PtxRun),
+}
+
+#[derive(Args)]
+pub(crate) struct PtxRun {
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// The kernel; may be left out where the file has just one.
+    #[arg(long)]
+    pub(crate) kernel: Option<String>,
+    /// Blocks: X, X,Y or X,Y,Z.
+    #[arg(long, value_parser = dim3, default_value = "1")]
+    pub(crate) grid: Dim3,
+    /// Threads a block: X, X,Y or X,Y,Z.
+    #[arg(long, value_parser = dim3, default_value = "1")]
+    pub(crate) block: Dim3,
+    /// Bytes of dynamic shared memory.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) shared: u32,
+    /// An argument, in order: a value (`f32:2.5`, `u32:7`, `s64:-1`, `f16:0.5`, `b64:0xff`, `pred:1`), memory from or to a raw file (`in:FILE`,
+    /// `inout:FILE`, `out:FILE:BYTES`), or `null`.
+    #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
+    pub(crate) args: Vec<String>,
+    /// Stop a kernel that runs more instructions than this in one thread (CPU device only).
+    #[arg(long)]
+    pub(crate) step_limit: Option<u64>,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+}
+
+fn dim3(text: &str) -> Result<Dim3, String> {
+    let mut extents = [1; 3];
+    let parts: Vec<&str> = text.split([',', 'x']).collect();
+    if parts.len() > 3 {
+        return Err("at most three extents".into());
+    }
+    for (extent, part) in extents.iter_mut().zip(parts) {
+        *extent = part.trim().parse().map_err(|_| format!("'{part}' is not a whole number"))?;
+    }
+    Ok(Dim3::from(extents))
+}

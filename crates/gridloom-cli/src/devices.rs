@@ -1,0 +1,27 @@
+//! `gridloom devices`.
+
+use gridloom::{Device, DeviceKind};
+
+use crate::Failure;
+
+/// Lists every device with its properties.
+pub(crate) fn list() -> Result<(), Failure> {
+    let devices = Device::all()?;
+    for device in &devices {
+        let kind = match device.kind() {
+            DeviceKind::Cpu => "cpu".to_owned(),
+            DeviceKind::Cuda => format!("cuda:{}", device.ordinal()),
+            DeviceKind::Null => "null".to_owned(),
+        };
+        println!("{kind:8} {}", device.name());
+        for (name, value) in device.properties() {
+            println!("         {name}: {value}");
+        }
+    }
+    if devices.iter().all(|device| device.kind() != DeviceKind::Cuda)
+        && let Err(error) = Device::cuda(0)
+    {
+        println!("cuda     none: {error}");
+    }
+    Ok(())
+}

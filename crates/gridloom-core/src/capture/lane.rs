@@ -1,0 +1,259 @@
+//! Lanes: the lines of recording of a session.
+
+use std::sync::{Arc, Weak};
+
+use smallvec::SmallVec;
+
+use super::order;
+use super::session::{LaneProgress, Mark, Progress, Session, Tail};
+use super::state::{Action, CaptureKind, CaptureState};
+use crate::error::{Error, ErrorKind, Result, bail};
+use crate::event::Event;
+use crate::executable::Executable;
+use crate::graph::{Condition, ConditionalSpec, Graph, Node, NodeKey};
+use crate::op::Operation;
+
+/// The most branches of one fork.
+pub const MAX_BRANCHES: usize = 65_536;
+
+/// One line of recording of a session.
+#[derive(Clone)]
+pub(crate) struct Lane {
+    session: Arc<Session>,
+    index: usize,
+}
+
+/// A lane as the stream that records there knows it.
+#[derive(Clone)]
+pub(crate) struct WeakLane {
+    session: Weak<Session>,
+    index: usize,
+}
+
+impl WeakLane {
+    /// The lane, while it records.
+    pub(crate) fn capturing(&self) -> Option<Lane> {
+        let lane = Lane { session: self.session.upgrade()?, index: self.index };
+        (lane.state() == CaptureState::Capturing).then_some(lane)
+    }
+}
+
+impl Lane {
+    /// The first lane of a new session.
+    pub(crate) fn primary(graph: Graph) -> Self {
+        Lane { session: Session::new(graph, CaptureKind::Primary, CaptureState::Capturing), index: 0 }
+    }
+
+    /// A fork for a stream that waits for an event of a session that goes on.
+    pub(crate) fn adopt(session: Arc<Session>, event: &Event, mark: &Mark) -> Result<Self> {
+        let mut progress = session.progress.lock();
+        let (graph, _) = progress.lane(0, Action::Record)?;
+        let mut wait = Some(Operation::EventWait(event.backend().clone()));
+        let tail = Tail::from_iter([graph.add_keys(&[mark.node], &mut wait)?]);
+        progress.lanes.push(LaneProgress::new(CaptureKind::Forked, CaptureState::Capturing, tail));
+        let index = progress.lanes.len() - 1;
+        drop(progress);
+        Ok(Lane { session, index })
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakLane {
+        WeakLane { session: Arc::downgrade(&self.session), index: self.index }
+    }
+
+    pub(crate) fn kind(&self) -> CaptureKind {
+        self.session.progress.lock().lanes[self.index].kind()
+    }
+
+    pub(crate) fn state(&self) -> CaptureState {
+        self.session.lane_state(self.index)
+    }
+
+    /// Starts to record, after what the graph holds already.
+    pub(crate) fn begin(&self) -> Result<()> {
+        let mut progress = self.session.progress.lock();
+        let (graph, lane) = progress.lane(self.index, Action::Begin)?;
+        lane.tail = graph.hierarchy.read(|definition| {
+            let is_last = |key: &NodeKey| definition.node(*key).successors().is_empty();
+            definition.nodes(graph.key()).filter(is_last).collect()
+        });
+        lane.act(Action::Begin)
+    }
+
+    /// The graph, where the state of the lane lets it be seen.
+    pub(crate) fn graph(&self) -> Result<Graph> {
+        Ok(self.session.progress.lock().lane(self.index, Action::Graph)?.0.clone())
+    }
+
+    /// The conditional that this lane records a body of.
+    pub(crate) fn owner(&self) -> Option<Node> {
+        self.session.progress.lock().owner()
+    }
+
+    pub(crate) fn end(&self) -> Result<Graph> {
+        self.session.end(self.index)
+    }
+
+    pub(crate) fn close(&self) {
+        self.session.close(self.index);
+    }
+
+    pub(crate) fn condition(&self, default: Option<u32>) -> Result<Condition> {
+        Ok(self.session.progress.lock().lane(self.index, Action::Record)?.0.condition(default))
+    }
+
+    /// Records one node, which `add` adds after the nodes it is given. A failure leaves the lane as it was.
+    fn record(&self, add: impl FnOnce(&Graph, &Tail) -> Result<NodeKey>) -> Result<Node> {
+        self.record_in(&mut self.session.progress.lock(), add)
+    }
+
+    fn record_in(
+        &self,
+        progress: &mut Progress,
+        add: impl FnOnce(&Graph, &Tail) -> Result<NodeKey>,
+    ) -> Result<Node> {
+        let (graph, lane) = progress.lane(self.index, Action::Record)?;
+        let key = add(graph, &lane.tail).map_err(|error| explain(graph, &lane.tail, error))?;
+        lane.tail.clear();
+        lane.tail.push(key);
+        Ok(graph.node_handle(key))
+    }
+
+    /// Records an operation that comes after these nodes too.
+    pub(crate) fn add(&self, also_after: &[&Node], operation: Operation) -> Result<Node> {
+        // Outside of the closure, so that an operation that is refused is dropped with no lock held.
+        let mut operation = Some(operation);
+        self.record(|graph, tail| match also_after {
+            [] => graph.add_keys(tail, &mut operation),
+            more => {
+                let more = graph.own_keys(more)?;
+                let after: SmallVec<[NodeKey; 4]> = tail.iter().copied().chain(more).collect();
+                graph.add_keys(&after, &mut operation)
+            }
+        })
+    }
+
+    /// Records a conditional and returns the lanes of its bodies, which have yet to begin.
+    pub(crate) fn conditional(&self, spec: &ConditionalSpec) -> Result<(Node, Vec<Lane>)> {
+        let mut progress = self.session.progress.lock();
+        let node = self.record_in(&mut progress, |graph, tail| graph.add_conditional_keys(tail, spec))?;
+        let bodies = node.bodies()?.into_iter().map(|graph| {
+            let session = Session::new(graph.clone(), CaptureKind::Body, CaptureState::NotStarted);
+            progress.add_body(graph, session.clone());
+            Lane { session, index: 0 }
+        });
+        let bodies = bodies.collect();
+        Ok((node, bodies))
+    }
+
+    pub(crate) fn embed(&self, graph: &Graph) -> Result<Node> {
+        let here = self.session.progress.lock().lane(self.index, Action::Record)?.0.clone();
+        let source = here.source_to_embed(graph)?;
+        self.record(|here, tail| here.embed_keys(tail, &source, graph.key()))
+    }
+
+    pub(crate) fn embed_executable(&self, executable: &Executable) -> Result<Node> {
+        let source = executable.definition();
+        self.record(|here, tail| {
+            here.check_embeddable(executable.device())?;
+            here.embed_keys(tail, &source, source.root())
+        })
+    }
+
+    /// Records an event, and marks it so that streams can join the session by waiting for it.
+    pub(crate) fn record_event(&self, event: &Event) -> Result<Node> {
+        let node = self.add(&[], Operation::EventRecord(event.backend().clone()))?;
+        event.set_mark(Some(Mark { session: Arc::downgrade(&self.session), node: node.key() }));
+        Ok(node)
+    }
+
+    /// Waits for an event: where it was recorded in the same capture, by an edge too.
+    pub(crate) fn wait_event(&self, event: &Event) -> Result<Node> {
+        let mark = event.mark();
+        let recorded_in = mark.as_ref().and_then(Mark::capturing);
+        let mut wait = Some(Operation::EventWait(event.backend().clone()));
+        self.record(|graph, tail| {
+            let recorded = match &mark {
+                Some(mark) => graph.hierarchy.read(|definition| {
+                    order::wait_for(definition, graph.key(), mark.node, recorded_in.is_some())
+                })?,
+                None => order::Recorded::Elsewhere,
+            };
+            match recorded {
+                order::Recorded::At(node) => {
+                    let after: SmallVec<[NodeKey; 4]> = tail.iter().copied().chain([node]).collect();
+                    graph.add_keys(&after, &mut wait)
+                }
+                order::Recorded::Elsewhere
+                    if recorded_in.as_ref().is_some_and(|session| !Arc::ptr_eq(session, &self.session)) =>
+                {
+                    bail!(
+                        InvalidState,
+                        "the event was recorded in another capture that goes on; a capture cannot wait for a part of another one"
+                    )
+                }
+                order::Recorded::Before | order::Recorded::Elsewhere => graph.add_keys(tail, &mut wait),
+            }
+        })
+    }
+
+    /// Splits into `branches`, this one among them, and returns the others.
+    pub(crate) fn fork(&self, branches: usize) -> Result<Vec<Lane>> {
+        let mut progress = self.session.progress.lock();
+        let tail = progress.lane(self.index, Action::Record)?.1.tail.clone();
+        if !(2..=MAX_BRANCHES).contains(&branches) {
+            bail!(
+                InvalidArgument,
+                "a fork into {branches}; it takes 2 to {MAX_BRANCHES} branches, this capture being one of them"
+            );
+        }
+        let first = progress.lanes.len();
+        let fork = || LaneProgress::new(CaptureKind::Forked, CaptureState::Capturing, tail.clone());
+        progress.lanes.extend((1..branches).map(|_| fork()));
+        let lanes = (first..progress.lanes.len()).map(|index| Lane { session: self.session.clone(), index });
+        Ok(lanes.collect())
+    }
+
+    /// Merges forks into this lane: what is recorded next comes after them all. Checks everything before it changes anything.
+    pub(crate) fn join(&self, forks: &[&Lane]) -> Result<()> {
+        let mut progress = self.session.progress.lock();
+        progress.lane(self.index, Action::Record)?;
+        if forks.is_empty() {
+            bail!(InvalidArgument, "a join of one capture; give the forks to join into it");
+        }
+        for (position, fork) in forks.iter().enumerate() {
+            if !Arc::ptr_eq(&self.session, &fork.session) {
+                bail!(WrongGraph, "a join of captures of different graphs");
+            }
+            if fork.index == self.index || forks[..position].iter().any(|earlier| earlier.index == fork.index)
+            {
+                bail!(InvalidArgument, "the same capture twice in one join");
+            }
+            progress.lane(fork.index, Action::BeJoined)?;
+        }
+        for fork in forks {
+            let (_, lane) = progress.lane(fork.index, Action::BeJoined)?;
+            lane.act(Action::BeJoined)?;
+            let joined = std::mem::take(&mut lane.tail);
+            let tail = &mut progress.lanes[self.index].tail;
+            for node in joined {
+                if !tail.contains(&node) {
+                    tail.push(node);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A refusal because of the tail itself, in words of the capture: the caller never named those nodes.
+fn explain(graph: &Graph, tail: &Tail, error: Error) -> Error {
+    let gone =
+        || graph.hierarchy.read(|definition| tail.iter().any(|&node| definition.get_node(node).is_none()));
+    if error.kind() == ErrorKind::InvalidHandle && gone() {
+        return Error::new(
+            ErrorKind::InvalidHandle,
+            "the node that the capture has come to was deleted, so nothing can come after it; delete nodes once the capture has ended",
+        );
+    }
+    error
+}

@@ -1,0 +1,229 @@
+//! Sessions: one capture into one graph, whatever number of streams and forks takes part.
+//!
+//! A session has a [lane](super::lane::Lane) for the stream or body that is captured and one for each fork. A lane has a state and a *tail*, the
+//! nodes that its next operation comes after. All of a session is behind one lock, so that joining, ending and giving up are single
+//! steps whatever other threads do. Nothing here waits for a device.
+//!
+//! Who retains whom, and why nothing is left behind:
+//!
+//! - a lane, held by a `Capture`, retains its session; so does the session around a body, until that one ends;
+//! - streams and events know a session weakly. A stream captures exactly as long as the lane it names records, so there is nothing
+//!   to undo in it when a capture ends, is dropped or panics;
+//! - a session that is given up lets go of its graph at once, whoever still holds one of its lanes.
+//!
+//! The lock of a session may be taken under the slot of a stream and under the lock of the session around it, never the other way round.
+//! No value of the user's is dropped while it is held.
+
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::order::Ancestors;
+use super::state::{Action, CaptureKind, CaptureState, Fate, step, suffer};
+use crate::backend::DeviceId;
+use crate::error::{Result, bail};
+use crate::graph::{Graph, Node, NodeKey};
+
+/// The nodes that come before the next operation of a lane.
+pub(super) type Tail = SmallVec<[NodeKey; 2]>;
+
+/// One capture into one graph.
+pub(crate) struct Session {
+    device: DeviceId,
+    pub(super) progress: Mutex<Progress>,
+}
+
+pub(super) struct Progress {
+    /// `None` once the session was given up.
+    graph: Option<Graph>,
+    /// The first is the one that ends the session.
+    pub(super) lanes: Vec<LaneProgress>,
+    /// The bodies of conditionals recorded here, until this session ends.
+    bodies: Vec<Body>,
+}
+
+pub(super) struct LaneProgress {
+    kind: CaptureKind,
+    state: CaptureState,
+    pub(super) tail: Tail,
+    /// Whether it was closed or dropped while it recorded: what it recorded leads nowhere, or is not all there.
+    left_open: bool,
+}
+
+struct Body {
+    graph: Graph,
+    session: Arc<Session>,
+}
+
+/// Where in a session an event was recorded. It retains neither the session nor its graph.
+#[derive(Clone)]
+pub(crate) struct Mark {
+    pub(super) session: Weak<Session>,
+    pub(super) node: NodeKey,
+}
+
+impl Mark {
+    /// The session, while it goes on.
+    pub(crate) fn capturing(&self) -> Option<Arc<Session>> {
+        self.session.upgrade().filter(|session| session.lane_state(0) == CaptureState::Capturing)
+    }
+}
+
+impl LaneProgress {
+    pub(super) fn new(kind: CaptureKind, state: CaptureState, tail: Tail) -> Self {
+        LaneProgress { kind, state, tail, left_open: false }
+    }
+
+    pub(super) fn kind(&self) -> CaptureKind {
+        self.kind
+    }
+
+    /// Checks an action without taking it.
+    pub(super) fn check(&self, action: Action) -> Result<()> {
+        step(self.kind, self.state, action).map(|_| ())
+    }
+
+    /// Checks an action and takes the step it stands for.
+    pub(super) fn act(&mut self, action: Action) -> Result<()> {
+        self.state = step(self.kind, self.state, action)?;
+        Ok(())
+    }
+
+    fn finish(&mut self) {
+        self.state = suffer(self.state, Fate::Finish);
+    }
+
+    fn close(&mut self) {
+        self.left_open |= self.state == CaptureState::Capturing;
+        self.state = suffer(self.state, Fate::Close);
+    }
+
+    /// Whether what it recorded has yet to be joined by something.
+    fn is_open(&self) -> bool {
+        self.state == CaptureState::Capturing || self.left_open
+    }
+}
+
+impl Progress {
+    /// The graph and one lane, once it is known that the lane allows the action.
+    pub(super) fn lane(&mut self, index: usize, action: Action) -> Result<(&Graph, &mut LaneProgress)> {
+        let lane = &mut self.lanes[index];
+        lane.check(action)?;
+        let graph = self.graph.as_ref().expect("only a closed lane has no graph, and it allows nothing");
+        Ok((graph, lane))
+    }
+
+    /// The node around the graph that is captured.
+    pub(super) fn owner(&self) -> Option<Node> {
+        self.graph.as_ref().and_then(Graph::owner)
+    }
+
+    pub(super) fn add_body(&mut self, graph: Graph, session: Arc<Session>) {
+        self.bodies.push(Body { graph, session });
+    }
+
+    /// Why the first lane cannot end: bodies that are not complete.
+    fn check_bodies(&self) -> Result<()> {
+        for Body { graph, session } in &self.bodies {
+            // With a conditional that was deleted its bodies do not matter any more.
+            let Some(owner) = graph.owner() else { continue };
+            let progress = session.progress.lock();
+            let body = &progress.lanes[0];
+            if body.left_open {
+                bail!(
+                    InvalidState,
+                    "the capture of a body of {} was closed or dropped before it ended, so the body is not all there; delete the node, or give the whole capture up",
+                    owner.label()
+                );
+            }
+            if body.state == CaptureState::Capturing {
+                bail!(InvalidState, "a body of {} is still being captured; end it first", owner.label());
+            }
+        }
+        Ok(())
+    }
+
+    /// Why the first lane cannot end: forks whose work does not lead to its own.
+    fn check_forks(&self, graph: &Graph) -> Result<()> {
+        if !self.lanes[1..].iter().any(LaneProgress::is_open) {
+            return Ok(());
+        }
+        let loose = graph.hierarchy.read(|definition| {
+            let joined = Ancestors::of(definition, &self.lanes[0].tail);
+            let mut loose = Vec::new();
+            for (number, fork) in self.lanes.iter().enumerate().skip(1).filter(|(_, lane)| lane.is_open()) {
+                let is_loose =
+                    |&&node: &&NodeKey| definition.get_node(node).is_some() && !joined.contains(node);
+                let ends: Vec<String> =
+                    fork.tail.iter().filter(is_loose).map(|&node| definition.label(node)).collect();
+                if !ends.is_empty() {
+                    let dropped = if fork.left_open { " (closed or dropped)" } else { "" };
+                    loose.push(format!("fork {number}{dropped} at {}", ends.join(" and ")));
+                }
+            }
+            loose
+        });
+        if !loose.is_empty() {
+            bail!(
+                InvalidState,
+                "forks of the capture were not joined: {}; join them, or wait for an event recorded after their work",
+                loose.join(", ")
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Session {
+    /// A session whose first lane is of this kind and state.
+    pub(super) fn new(graph: Graph, kind: CaptureKind, state: CaptureState) -> Arc<Self> {
+        let device = graph.device().id();
+        let lanes = vec![LaneProgress::new(kind, state, Tail::new())];
+        let progress = Progress { graph: Some(graph), lanes, bodies: Vec::new() };
+        Arc::new(Session { device, progress: Mutex::new(progress) })
+    }
+
+    /// The device of its graph.
+    pub(crate) fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    pub(super) fn lane_state(&self, index: usize) -> CaptureState {
+        self.progress.lock().lanes[index].state
+    }
+
+    /// Ends the session on behalf of one of its lanes, which must be the first.
+    pub(super) fn end(&self, lane: usize) -> Result<Graph> {
+        let mut progress = self.progress.lock();
+        let graph = progress.lane(lane, Action::End)?.0.clone();
+        progress.check_bodies()?;
+        progress.check_forks(&graph)?;
+        progress.lanes[lane].act(Action::End)?;
+        progress.lanes[1..].iter_mut().for_each(LaneProgress::finish);
+        let bodies = std::mem::take(&mut progress.bodies);
+        for body in &bodies {
+            body.session.progress.lock().lanes.iter_mut().for_each(LaneProgress::finish);
+        }
+        drop(progress);
+        Ok(graph)
+    }
+
+    /// Closes one lane; the first takes the whole session with it.
+    pub(super) fn close(&self, lane: usize) {
+        if lane == 0 {
+            self.give_up();
+        } else {
+            self.progress.lock().lanes[lane].close();
+        }
+    }
+
+    fn give_up(&self) {
+        let mut progress = self.progress.lock();
+        progress.lanes.iter_mut().for_each(LaneProgress::close);
+        let (graph, bodies) = (progress.graph.take(), std::mem::take(&mut progress.bodies));
+        drop(progress);
+        bodies.iter().for_each(|body| body.session.give_up());
+        drop((graph, bodies));
+    }
+}

@@ -1,0 +1,245 @@
+//! Changing what an executable does, without compiling it again.
+//!
+//! Everything that can fail comes before, or inside, the one backend call; when that call fails, the definition that the executable keeps is put back
+//! as it was. What is replaced is dropped after all locks are released.
+
+use std::sync::Arc;
+
+use super::Executable;
+use crate::error::{Error, ErrorKind, Result, bail};
+use crate::graph::{Definition, Graph, GraphKey, Node, NodeKey, Place, compare, lifetimes};
+use crate::op::{ConditionalOp, NodeKind, Operation, Test};
+
+/// Operations to put in place of others.
+type Changes = Vec<(NodeKey, Operation)>;
+
+impl Executable {
+    /// Takes over all parameters of a graph with the same topology, or changes nothing.
+    ///
+    /// Nodes are paired in the order in which they were added, graph by graph. Where the topologies differ, the error names the first node that does
+    /// not match. Allocations, conditions and bodies are part of the topology. Nodes that are disabled stay so. Only what really differs reaches the device.
+    pub fn update(&self, graph: &Graph) -> Result<()> {
+        if graph.device().id() != self.device.id() {
+            bail!(WrongDevice, "the graph is for another device than the executable");
+        }
+        let source = graph.definition();
+        if graph.key() != source.root() {
+            bail!(InvalidArgument, "an executable is updated from a root graph; this one is inside another");
+        }
+        lifetimes::check(&source)?;
+        let mut state = self.state.lock();
+        let root = state.definition.root();
+        let changes = changes_between(&state.definition, root, &source, source.root())?;
+        let replaced = self.apply(&mut state.definition, changes)?;
+        drop(state);
+        drop(replaced);
+        Ok(())
+    }
+
+    /// Replaces what several nodes do by operations of the same kinds, all or none.
+    pub fn set_operations<'a>(&self, changes: impl IntoIterator<Item = (&'a Node, Operation)>) -> Result<()> {
+        let keyed = changes.into_iter().map(|(node, operation)| Ok((self.own_key(node)?, operation)));
+        self.set_operations_at(keyed.collect::<Result<Vec<_>>>()?)
+    }
+
+    /// Replaces what several nodes do, named by their keys in the definition, all or none.
+    pub fn set_operations_at(&self, changes: impl IntoIterator<Item = (NodeKey, Operation)>) -> Result<()> {
+        let mut state = self.state.lock();
+        let mut checked = Changes::new();
+        let mut uses_alloc_nodes = false;
+        for (key, operation) in changes {
+            if state.definition.get_node(key).is_none() {
+                bail!(InvalidHandle, "there is no node {key:?} in this executable");
+            }
+            self.check_change(&state.definition, key, &operation)?;
+            operation.for_each_alloc_node(|_| uses_alloc_nodes = true);
+            checked.push((key, operation));
+        }
+        if uses_alloc_nodes {
+            // Whether each use is ordered after the allocation and before its free takes the whole graph to tell.
+            let mut trial = (*state.definition).clone();
+            for (key, operation) in &checked {
+                trial.nodes.get_mut(*key).expect("a node of this executable").operation = operation.clone();
+            }
+            lifetimes::check(&trial)?;
+        }
+        let replaced = self.apply(&mut state.definition, checked)?;
+        drop(state);
+        drop(replaced);
+        Ok(())
+    }
+
+    fn check_change(&self, definition: &Definition, key: NodeKey, operation: &Operation) -> Result<()> {
+        let node = definition.node(key);
+        check_replaceable(node.operation(), operation)
+            .and_then(|()| {
+                let place = Place { device: &*self.device, graph: Some((definition, node.graph())) };
+                match operation {
+                    Operation::Conditional(conditional) => place.check_replaced_test(&conditional.test),
+                    operation => place.check(operation),
+                }
+            })
+            .map_err(|error| error.at_node(definition.label(key)))
+    }
+
+    /// One node of the executable: what it does now, and ways to change it.
+    pub fn node<'a>(&'a self, node: &'a Node) -> Result<ExecutableNode<'a>> {
+        Ok(ExecutableNode { executable: self, node, key: self.own_key(node)? })
+    }
+
+    /// Puts the new operations in place and tells the backend. Returns the old ones; on failure everything is as before.
+    fn apply(&self, definition: &mut Arc<Definition>, changes: Changes) -> Result<Vec<Operation>> {
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys: smallvec::SmallVec<[NodeKey; 4]> = changes.iter().map(|&(key, _)| key).collect();
+        let definition = Arc::make_mut(definition);
+        let old: Vec<Operation> = changes
+            .into_iter()
+            .map(|(key, operation)| {
+                let node = definition.nodes.get_mut(key).expect("a node of this executable");
+                std::mem::replace(&mut node.operation, operation)
+            })
+            .collect();
+        match self.backend.update(definition, &keys) {
+            Ok(()) => Ok(old),
+            Err(error) => {
+                for (&key, operation) in keys.iter().zip(old) {
+                    definition.nodes.get_mut(key).expect("a node of this executable").operation = operation;
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The parameters of `new` that differ from `old`, in terms of `old`, or the first difference of topology.
+fn changes_between(
+    old: &Definition,
+    old_graph: GraphKey,
+    new: &Definition,
+    new_graph: GraphKey,
+) -> Result<Changes> {
+    let comparison = compare(old, old_graph, new, new_graph);
+    if let Some(first) = comparison.topology.into_iter().next() {
+        let error = Error::new(ErrorKind::TopologyMismatch, format!("the graphs differ: {first}"));
+        return Err(match first.node {
+            Some(node) => error.at_node(old.label(node)),
+            None => error,
+        });
+    }
+    Ok(comparison.parameters.into_iter().map(|(node, _, operation)| (node, operation)).collect())
+}
+
+/// A node of an [`Executable`]. What is set here changes that executable alone, from its next launch on.
+#[derive(Clone, Copy)]
+pub struct ExecutableNode<'a> {
+    executable: &'a Executable,
+    node: &'a Node,
+    key: NodeKey,
+}
+
+impl ExecutableNode<'_> {
+    /// What the executable will do at this node when it is launched next.
+    pub fn operation(&self) -> Operation {
+        self.executable.state.lock().definition.node(self.key).operation().clone()
+    }
+
+    /// The node's name.
+    pub fn label(&self) -> String {
+        self.executable.definition().label(self.key)
+    }
+
+    /// Replaces what the node does by an operation of the same kind, or changes nothing.
+    pub fn set_operation(&self, operation: Operation) -> Result<()> {
+        self.executable.set_operations([(self.node, operation)])
+    }
+
+    /// Takes over the parameters of a graph with the same topology as the one embedded at this child node.
+    pub fn set_child(&self, graph: &Graph) -> Result<()> {
+        let executable = self.executable;
+        if graph.device().id() != executable.device.id() {
+            bail!(WrongDevice, "the graph is for another device than the executable");
+        }
+        let source = graph.definition();
+        lifetimes::check(&source)?;
+        let mut state = executable.state.lock();
+        let Operation::Child(child) = *state.definition.node(self.key).operation() else {
+            bail!(InvalidArgument, "{} is not a child node", state.definition.label(self.key));
+        };
+        let changes = changes_between(&state.definition, child, &source, graph.key())?;
+        let replaced = executable.apply(&mut state.definition, changes)?;
+        drop(state);
+        drop(replaced);
+        Ok(())
+    }
+
+    /// Whether the node does its work. Every node does at first.
+    pub fn is_enabled(&self) -> bool {
+        !self.executable.state.lock().disabled.contains(&self.key)
+    }
+
+    /// Lets a kernel, copy or fill do its work, or makes it do nothing while keeping its place in the order.
+    pub fn set_enabled(&self, enabled: bool) -> Result<()> {
+        let mut state = self.executable.state.lock();
+        let kind = state.definition.node(self.key).operation().kind();
+        if !matches!(kind, NodeKind::Kernel | NodeKind::Memcpy | NodeKind::Memset) {
+            bail!(
+                InvalidArgument,
+                "{} cannot be disabled: only kernels, copies and fills can",
+                state.definition.label(self.key)
+            );
+        }
+        if state.disabled.contains(&self.key) != enabled {
+            return Ok(());
+        }
+        self.executable.backend.set_enabled(&state.definition, self.key, enabled)?;
+        if enabled {
+            state.disabled.remove(&self.key);
+        } else {
+            state.disabled.insert(self.key);
+        }
+        Ok(())
+    }
+}
+
+/// Checks that one operation may take the place of another.
+pub(crate) fn check_replaceable(old: &Operation, new: &Operation) -> Result<()> {
+    if old.kind() != new.kind() {
+        bail!(
+            InvalidArgument,
+            "a {} node cannot become a {} node; delete it and add another",
+            old.kind().name(),
+            new.kind().name()
+        );
+    }
+    match new.kind() {
+        NodeKind::Kernel
+        | NodeKind::Memset
+        | NodeKind::Memcpy
+        | NodeKind::Callback
+        | NodeKind::EventRecord
+        | NodeKind::EventWait => Ok(()),
+        kind => match (old, new) {
+            (Operation::Conditional(old), Operation::Conditional(new)) => {
+                check_replaceable_conditional(old, new)
+            }
+            _ => bail!(InvalidArgument, "a {} node has no parameters that can be replaced", kind.name()),
+        },
+    }
+}
+
+/// A conditional may test other memory or make other passes; what decides it, and its bodies, stay.
+fn check_replaceable_conditional(old: &ConditionalOp, new: &ConditionalOp) -> Result<()> {
+    let same_test = match (&old.test, &new.test) {
+        (Test::Value(_), Test::Value(_)) | (Test::Count(_), Test::Count(_)) => true,
+        (old, new) => old == new,
+    };
+    if !same_test || old.test_first != new.test_first || old.bodies != new.bodies {
+        bail!(
+            InvalidArgument,
+            "the bodies of a conditional, and what kind of value decides it, cannot be replaced; delete it and add another"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,252 @@
+//! What differs between two graphs.
+//!
+//! Nodes are paired in the order in which they were added, graph by graph. Differences of *topology* (nodes, kinds, edges, bodies, allocations,
+//! conditions) are told from differences of *parameters*, which an executable can take over.
+
+use std::fmt;
+
+use super::copy::Mapping;
+use super::definition::{Definition, EdgeEnd, GraphKey, NodeKey};
+use crate::op::{FreeTarget, Operation, Test};
+
+/// What kind of difference there is at a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DifferenceKind {
+    /// The other graph has no node to pair with this one.
+    Missing,
+    /// The other graph has one node more.
+    Extra,
+    /// The nodes are of different kinds.
+    Kind,
+    /// The nodes depend on different nodes, or in another way.
+    Edges,
+    /// The nodes have different bodies, allocations or conditions, which are part of the topology.
+    Structure,
+    /// The nodes have different parameters.
+    Parameters,
+}
+
+/// One difference between two graphs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The node of the first graph, where there is one.
+    pub node: Option<NodeKey>,
+    /// The node of the second graph, where there is one.
+    pub other: Option<NodeKey>,
+    /// What kind of difference it is.
+    pub kind: DifferenceKind,
+    /// The node and the difference, for people.
+    pub message: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Two graphs, compared.
+pub(crate) struct Comparison {
+    /// Differences of topology, in the order they were met.
+    pub(crate) topology: Vec<Difference>,
+    /// Nodes of the first graph whose parameters differ, with those of the second in terms of the first. Complete only
+    /// where the topology is the same.
+    pub(crate) parameters: Vec<(NodeKey, NodeKey, Operation)>,
+}
+
+struct Comparer<'a> {
+    old: &'a Definition,
+    new: &'a Definition,
+    /// From keys of `new` to keys of `old`.
+    map: Mapping,
+    pairs: Vec<(NodeKey, NodeKey)>,
+    found: Vec<Difference>,
+}
+
+/// Compares a graph of one definition with a graph of another.
+pub(crate) fn compare(
+    old: &Definition,
+    old_graph: GraphKey,
+    new: &Definition,
+    new_graph: GraphKey,
+) -> Comparison {
+    let mut comparer = Comparer { old, new, map: Mapping::default(), pairs: Vec::new(), found: Vec::new() };
+    comparer.pair(old_graph, new_graph);
+    comparer.check_structure();
+    let parameters = if comparer.found.is_empty() { comparer.parameters() } else { Vec::new() };
+    Comparison { topology: comparer.found, parameters }
+}
+
+impl Comparer<'_> {
+    fn report(
+        &mut self,
+        node: Option<NodeKey>,
+        other: Option<NodeKey>,
+        kind: DifferenceKind,
+        message: String,
+    ) {
+        self.found.push(Difference { node, other, kind, message });
+    }
+
+    /// Pairs the nodes of two graphs, and of the graphs inside them.
+    fn pair(&mut self, old_graph: GraphKey, new_graph: GraphKey) {
+        self.map.graphs.insert(new_graph, old_graph);
+        let (old, new) = (self.old, self.new);
+        let (mut ours, mut theirs) = (old.nodes(old_graph), new.nodes(new_graph));
+        loop {
+            match (ours.next(), theirs.next()) {
+                (None, None) => return,
+                (Some(node), None) => {
+                    let message = format!("{} has no counterpart in the other graph", old.label(node));
+                    return self.report(Some(node), None, DifferenceKind::Missing, message);
+                }
+                (None, Some(other)) => {
+                    let message = format!("{} is only in the other graph", new.label(other));
+                    return self.report(None, Some(other), DifferenceKind::Extra, message);
+                }
+                (Some(node), Some(other)) => {
+                    let (kind, other_kind) =
+                        (old.node(node).operation.kind(), new.node(other).operation.kind());
+                    if kind != other_kind {
+                        let message = format!(
+                            "{} is a {} here and a {} ({}) in the other graph",
+                            old.label(node),
+                            kind.name(),
+                            other_kind.name(),
+                            new.label(other)
+                        );
+                        return self.report(Some(node), Some(other), DifferenceKind::Kind, message);
+                    }
+                    self.map.nodes.insert(other, node);
+                    self.pairs.push((node, other));
+                    self.pair_bodies(node, other);
+                }
+            }
+        }
+    }
+
+    fn pair_bodies(&mut self, node: NodeKey, other: NodeKey) {
+        let (ours, theirs) = (self.old.bodies(node), self.new.bodies(other));
+        if ours.len() != theirs.len() {
+            let message = format!(
+                "{} has {} bodies here and {} in the other graph",
+                self.old.label(node),
+                ours.len(),
+                theirs.len()
+            );
+            self.report(Some(node), Some(other), DifferenceKind::Structure, message);
+        }
+        if let (Operation::Conditional(a), Operation::Conditional(b)) =
+            (&self.old.node(node).operation, &self.new.node(other).operation)
+            && let (Test::Condition(a), Test::Condition(b)) = (&a.test, &b.test)
+        {
+            self.map.conditions.insert(*b, *a);
+        }
+        for (ours, theirs) in ours.into_iter().zip(theirs) {
+            self.pair(ours, theirs);
+        }
+    }
+
+    /// Compares edges and everything else that an executable cannot change.
+    fn check_structure(&mut self) {
+        self.pair_unused_conditions();
+        for (node, other) in std::mem::take(&mut self.pairs) {
+            if let Some(message) = self.structure_differs(node, other) {
+                let message = format!("{}: {message}", self.old.label(node));
+                self.report(Some(node), Some(other), DifferenceKind::Structure, message);
+            }
+            if !self.same_edges(node, other) {
+                let names = |definition: &Definition, edges: &[EdgeEnd]| {
+                    let names: Vec<String> = edges.iter().map(|edge| definition.label(edge.node)).collect();
+                    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+                };
+                let message = format!(
+                    "{} depends on {} here and on {} in the other graph",
+                    self.old.label(node),
+                    names(self.old, &self.old.node(node).predecessors),
+                    names(self.new, &self.new.node(other).predecessors)
+                );
+                self.report(Some(node), Some(other), DifferenceKind::Edges, message);
+            }
+            self.pairs.push((node, other));
+        }
+    }
+
+    /// Conditions that kernels set but nothing tests are paired in the order they were made.
+    fn pair_unused_conditions(&mut self) {
+        let unused = |definition: &Definition| {
+            let unused = definition.conditions().filter(|(_, data)| data.used_by.is_none());
+            unused.map(|(key, _)| key).collect::<Vec<_>>()
+        };
+        for (ours, theirs) in unused(self.old).into_iter().zip(unused(self.new)) {
+            self.map.conditions.entry(theirs).or_insert(ours);
+        }
+    }
+
+    fn structure_differs(&self, node: NodeKey, other: NodeKey) -> Option<String> {
+        match (&self.old.node(node).operation, &self.new.node(other).operation) {
+            (Operation::Alloc(a), Operation::Alloc(b)) if a != b => {
+                Some("the allocation has another size or kind in the other graph".into())
+            }
+            (Operation::Free(a), Operation::Free(b)) => {
+                let same = match (a, b) {
+                    (FreeTarget::AllocNode(a), FreeTarget::AllocNode(b)) => self.map.nodes.get(b) == Some(a),
+                    (FreeTarget::Outliving(a), FreeTarget::Outliving(b)) => std::sync::Arc::ptr_eq(a, b),
+                    _ => false,
+                };
+                (!same).then(|| "it frees other memory in the other graph".into())
+            }
+            (Operation::Conditional(a), Operation::Conditional(b)) => {
+                let default = |definition: &Definition, test: &Test| match test {
+                    Test::Condition(key) => definition.conditions.get(*key).map(|data| data.default),
+                    _ => None,
+                };
+                if std::mem::discriminant(&a.test) != std::mem::discriminant(&b.test)
+                    || a.test_first != b.test_first
+                {
+                    Some("it is decided in another way in the other graph".into())
+                } else if default(self.old, &a.test) != default(self.new, &b.test) {
+                    Some("its condition has another default in the other graph".into())
+                } else {
+                    None
+                }
+            }
+            (_, operation) => {
+                let mut unknown = false;
+                operation
+                    .for_each_condition(|condition| unknown |= !self.map.conditions.contains_key(&condition));
+                operation.for_each_alloc_node(|alloc| unknown |= !self.map.nodes.contains_key(&alloc));
+                unknown.then(|| "it uses a condition or an allocation that has no counterpart here".into())
+            }
+        }
+    }
+
+    fn same_edges(&self, node: NodeKey, other: NodeKey) -> bool {
+        let (ours, theirs) = (&self.old.node(node).predecessors, &self.new.node(other).predecessors);
+        if ours.len() != theirs.len() {
+            return false;
+        }
+        let mapped = |edge: &EdgeEnd| {
+            let node = self.map.nodes.get(&edge.node)?;
+            Some(EdgeEnd { node: *node, kind: edge.kind })
+        };
+        // Mostly in the same order; only where not, is it worth sorting.
+        if ours.iter().zip(theirs).all(|(ours, theirs)| mapped(theirs) == Some(*ours)) {
+            return true;
+        }
+        let mut theirs: Vec<EdgeEnd> = theirs.iter().filter_map(mapped).collect();
+        let mut ours: Vec<EdgeEnd> = ours.to_vec();
+        ours.sort_unstable_by_key(|edge| edge.node);
+        theirs.sort_unstable_by_key(|edge| edge.node);
+        ours == theirs
+    }
+
+    fn parameters(&self) -> Vec<(NodeKey, NodeKey, Operation)> {
+        let changed = self.pairs.iter().filter_map(|&(node, other)| {
+            let operation = self.map.operation(&self.new.node(other).operation);
+            let same = self.old.node(node).operation.same(&operation);
+            (!same).then_some((node, other, operation))
+        });
+        changed.collect()
+    }
+}

@@ -1,0 +1,179 @@
+//! Streams, events and executables that have nothing to do.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::{Call, FakeAllocation, Shared};
+use crate::backend::{self, Allocation, DeviceId, EventOptions};
+use crate::error::{Error, Result, bail};
+use crate::executable::{ConditionalReport, MemoryUse, Report};
+use crate::graph::{Definition, NodeKey};
+use crate::op::Operation;
+
+pub(super) struct FakeStream {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl FakeStream {
+    pub(super) fn new(shared: Arc<Shared>, number: u64) -> Self {
+        FakeStream { shared, number }
+    }
+}
+
+impl fmt::Debug for FakeStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FakeStream({})", self.number)
+    }
+}
+
+impl backend::Stream for FakeStream {
+    fn device(&self) -> DeviceId {
+        self.shared.id
+    }
+
+    fn enqueue(&self, operation: &Operation) -> Result<()> {
+        self.shared.record(Call::Enqueue { stream: self.number, operation: operation.clone() })
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.shared.record(Call::Synchronize(self.number))
+    }
+
+    fn is_idle(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct FakeEvent {
+    device: DeviceId,
+    options: EventOptions,
+}
+
+impl FakeEvent {
+    pub(super) fn new(device: DeviceId, options: EventOptions) -> Self {
+        FakeEvent { device, options }
+    }
+}
+
+impl backend::Event for FakeEvent {
+    fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    fn options(&self) -> EventOptions {
+        self.options
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_reached(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn elapsed_since(&self, _earlier: &dyn backend::Event) -> Result<Duration> {
+        Ok(Duration::ZERO)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+pub(super) struct FakeExecutable {
+    shared: Arc<Shared>,
+    definition: Arc<Definition>,
+    number: u64,
+    /// Memory of the latest launch that outlives it, made when it is asked for.
+    outliving: Mutex<HashMap<NodeKey, Arc<FakeAllocation>>>,
+}
+
+impl FakeExecutable {
+    pub(super) fn new(shared: Arc<Shared>, definition: Arc<Definition>, number: u64) -> Self {
+        FakeExecutable { shared, definition, number, outliving: Mutex::default() }
+    }
+
+    fn stream_number(stream: &Arc<dyn backend::Stream>) -> Result<u64> {
+        match stream.as_any().downcast_ref::<FakeStream>() {
+            Some(stream) => Ok(stream.number),
+            None => bail!(WrongDevice, "the stream is not of the null device"),
+        }
+    }
+}
+
+impl fmt::Debug for FakeExecutable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FakeExecutable({})", self.number)
+    }
+}
+
+impl backend::Executable for FakeExecutable {
+    fn launch(&self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
+        let stream = Self::stream_number(stream)?;
+        self.shared.record(Call::Launch { executable: self.number, stream })?;
+        self.outliving.lock().clear();
+        Ok(())
+    }
+
+    fn upload(&self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
+        let stream = Self::stream_number(stream)?;
+        self.shared.record(Call::Upload { executable: self.number, stream })
+    }
+
+    fn outliving(&self, alloc: NodeKey) -> Result<Arc<dyn Allocation>> {
+        let Operation::Alloc(op) = self.definition.node(alloc).operation() else {
+            bail!(InvalidArgument, "{} is not an alloc node", self.definition.label(alloc));
+        };
+        let mut outliving = self.outliving.lock();
+        let memory = outliving.entry(alloc).or_insert_with(|| {
+            Arc::new(FakeAllocation::new(self.shared.id, &self.shared.memory, op.bytes(), op.kind))
+        });
+        Ok(memory.clone())
+    }
+
+    fn passes(&self, _conditional: NodeKey) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn take_error(&self) -> Option<Error> {
+        None
+    }
+
+    fn report(&self) -> Report {
+        let mut conditionals = Vec::new();
+        for graph in self.definition.graphs_inside(self.definition.root()) {
+            for node in self.definition.nodes(graph) {
+                if let Operation::Conditional(_) = self.definition.node(node).operation() {
+                    conditionals.push(ConditionalReport {
+                        node,
+                        name: self.definition.label(node),
+                        native: false,
+                        reason: "the null device runs nothing".into(),
+                    });
+                }
+            }
+        }
+        Report { conditionals, notes: Vec::new() }
+    }
+
+    fn memory(&self) -> MemoryUse {
+        let allocations = self.outliving.lock().values().map(|memory| memory.bytes()).sum();
+        MemoryUse { allocations, overhead: 0 }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

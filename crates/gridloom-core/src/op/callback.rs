@@ -1,0 +1,183 @@
+//! Host code that nodes call, and the rule that it must not use the device.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Host code to call.
+#[derive(Clone)]
+pub enum CallbackOp {
+    /// A closure.
+    Closure(Arc<Closure>),
+    /// A C function with bytes that were copied from the caller.
+    Raw(RawCallback),
+}
+
+/// A host closure, called once for each time its node runs.
+pub struct Closure(Mutex<Box<dyn FnMut() + Send>>);
+
+/// A C function and what it is called with.
+#[derive(Clone)]
+pub struct RawCallback {
+    function: unsafe extern "C" fn(*mut c_void),
+    data: RawData,
+}
+
+impl RawCallback {
+    /// A function to be called with `data`.
+    ///
+    /// # Safety
+    /// For as long as a graph, executable or launch can reach the callback, any thread may call `function` with the pointer that
+    /// `data` stands for. Bytes are lent for reading, and for the time of the call only.
+    pub unsafe fn new(function: unsafe extern "C" fn(*mut c_void), data: RawData) -> Self {
+        RawCallback { function, data }
+    }
+
+    /// The function.
+    pub fn function(&self) -> unsafe extern "C" fn(*mut c_void) {
+        self.function
+    }
+
+    /// What it is given.
+    pub fn data(&self) -> &RawData {
+        &self.data
+    }
+}
+
+/// The argument of a raw callback.
+#[derive(Clone)]
+pub enum RawData {
+    /// A copy of the caller's bytes, owned by the node; the function gets a pointer to them.
+    Bytes(Arc<[u8]>),
+    /// A pointer that the caller keeps valid.
+    Pointer(SendPointer),
+}
+
+/// A pointer whose owner promised that it may be used from any thread.
+#[derive(Clone, Copy)]
+pub struct SendPointer(*mut c_void);
+
+// SAFETY: `SendPointer::new` is unsafe and asks for exactly this promise.
+unsafe impl Send for SendPointer {}
+// SAFETY: as above; the pointer itself is only read.
+unsafe impl Sync for SendPointer {}
+
+impl SendPointer {
+    /// Wraps a pointer for use from any thread.
+    ///
+    /// # Safety
+    /// What is behind the pointer may be used from any thread for as long as a callback can run with it.
+    pub unsafe fn new(pointer: *mut c_void) -> Self {
+        SendPointer(pointer)
+    }
+
+    /// The pointer.
+    pub fn get(self) -> *mut c_void {
+        self.0
+    }
+}
+
+impl CallbackOp {
+    /// A closure as a callback.
+    pub fn closure(closure: impl FnMut() + Send + 'static) -> Self {
+        CallbackOp::Closure(Arc::new(Closure(Mutex::new(Box::new(closure)))))
+    }
+
+    /// Calls it; a panic becomes an error. While it runs, [`in_callback`] answers `true` on this thread.
+    pub fn call(&self) -> Result<()> {
+        let _scope = CallbackScope::enter();
+        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| match self {
+            CallbackOp::Closure(closure) => (closure.0.lock())(),
+            CallbackOp::Raw(raw) => {
+                let argument = match &raw.data {
+                    RawData::Bytes(bytes) => bytes.as_ptr().cast_mut().cast(),
+                    RawData::Pointer(pointer) => pointer.get(),
+                };
+                // SAFETY: `RawCallback::new` asked for the promise that the function accepts this argument on any thread.
+                unsafe { (raw.function)(argument) }
+            }
+        }));
+        outcome.map_err(|panic| {
+            let said = panic
+                .downcast_ref::<&str>()
+                .map(|text| (*text).to_owned())
+                .or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "something that is not text".to_owned());
+            // What was panicked with is the user's too, and its drop may panic again.
+            if let Err(again) = std::panic::catch_unwind(AssertUnwindSafe(move || drop(panic))) {
+                std::mem::forget(again);
+            }
+            Error::new(ErrorKind::CallbackPanicked, format!("the callback panicked: {said}"))
+        })
+    }
+
+    /// Whether both are the very same closure, or the same function with equal data.
+    pub fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (CallbackOp::Closure(a), CallbackOp::Closure(b)) => Arc::ptr_eq(a, b),
+            (CallbackOp::Raw(a), CallbackOp::Raw(b)) => {
+                std::ptr::fn_addr_eq(a.function, b.function)
+                    && match (&a.data, &b.data) {
+                        (RawData::Bytes(a), RawData::Bytes(b)) => a == b,
+                        (RawData::Pointer(a), RawData::Pointer(b)) => a.0 == b.0,
+                        _ => false,
+                    }
+            }
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Debug for CallbackOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CallbackOp::Closure(_) => f.write_str("closure"),
+            CallbackOp::Raw(raw) => match &raw.data {
+                RawData::Bytes(bytes) => write!(f, "{:p}({} bytes)", raw.function as *const (), bytes.len()),
+                RawData::Pointer(pointer) => write!(f, "{:p}({:p})", raw.function as *const (), pointer.0),
+            },
+        }
+    }
+}
+
+thread_local! {
+    static CALLBACK_DEPTH: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
+struct CallbackScope;
+
+impl CallbackScope {
+    fn enter() -> Self {
+        CALLBACK_DEPTH.with(|depth| depth.set(depth.get() + 1));
+        CallbackScope
+    }
+}
+
+impl Drop for CallbackScope {
+    fn drop(&mut self) {
+        CALLBACK_DEPTH.with(|depth| depth.set(depth.get() - 1));
+    }
+}
+
+/// Whether this thread is inside a host callback, where waiting for the device would wait for itself.
+pub fn in_callback() -> bool {
+    CALLBACK_DEPTH.with(|depth| depth.get() > 0)
+}
+
+/// The error for an operation that must not be called from a callback.
+pub fn refuse_in_callback(operation: &str) -> Result<()> {
+    if in_callback() {
+        return Err(Error::new(
+            ErrorKind::InvalidState,
+            format!(
+                "{operation} was called inside a host callback, which must not use the device: it could wait for itself"
+            ),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! The context of a GPU, made current on whichever thread needs it.
+
+use crate::driver::{Driver, DriverResult};
+use crate::sys::{CUcontext, CUdevice};
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::Arc;
+
+/// The primary context of one GPU, shared with every other CUDA library in the process, and released with the last
+/// object that uses it.
+#[derive(Debug)]
+pub struct Context {
+    driver: Arc<Driver>,
+    device: CUdevice,
+    raw: CUcontext,
+}
+
+// SAFETY: a context may be current on any number of threads at once, and the driver's functions are thread-safe.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// Retains the primary context of `device`.
+    /// ([`cuDevicePrimaryCtxRetain`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html))
+    pub(crate) fn retain(driver: &Arc<Driver>, device: CUdevice) -> DriverResult<Arc<Self>> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: the device is one that the driver enumerated; one handle is written.
+        unsafe { driver.cu_device_primary_ctx_retain(&mut raw, device)? };
+        Ok(Arc::new(Self { driver: Arc::clone(driver), device, raw }))
+    }
+
+    /// The driver it belongs to.
+    pub fn driver(&self) -> &Arc<Driver> {
+        &self.driver
+    }
+
+    /// The driver's handle.
+    pub fn raw(&self) -> CUcontext {
+        self.raw
+    }
+
+    /// The driver's number of the GPU.
+    pub(crate) fn device(&self) -> CUdevice {
+        self.device
+    }
+
+    /// Makes the context current on this thread until the guard goes.
+    ///
+    /// Where it is current already, which is the usual case, nothing is pushed.
+    pub(crate) fn enter(&self) -> DriverResult<Entered<'_>> {
+        let mut current = ptr::null_mut();
+        // SAFETY: one handle is written.
+        unsafe { self.driver.cu_ctx_get_current(&mut current)? };
+        let pushed = current != self.raw;
+        if pushed {
+            // SAFETY: the context is alive while `self` is.
+            unsafe { self.driver.cu_ctx_push_current(self.raw)? };
+        }
+        Ok(Entered { context: self, pushed, thread_bound: PhantomData })
+    }
+
+    /// Like [`enter`](Self::enter) for drops: a context that cannot be entered is lost, and so is what was in it.
+    pub(crate) fn enter_to_release(&self, what: &str) -> Option<Entered<'_>> {
+        match self.enter() {
+            Ok(entered) => Some(entered),
+            Err(error) => {
+                tracing::debug!(%error, what, "not released");
+                None
+            }
+        }
+    }
+
+    /// Reports an error of a release. A lost context fails every release, which says nothing new.
+    pub(crate) fn released(&self, what: &str, result: DriverResult<()>) {
+        match result {
+            Ok(()) => {}
+            Err(error) if error.is_sticky() => tracing::debug!(%error, what, "lost with the context"),
+            Err(error) => tracing::warn!(%error, what, "could not be released"),
+        }
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: gives back the one reference that `retain` took.
+        let released = unsafe { self.driver.cu_device_primary_ctx_release(self.device) };
+        self.released("primary context", released);
+    }
+}
+
+/// The context is current on this thread while this lives.
+#[derive(Debug)]
+#[must_use = "the context is current only while the guard lives"]
+pub(crate) struct Entered<'a> {
+    context: &'a Context,
+    pushed: bool,
+    /// The stack of contexts belongs to the thread.
+    thread_bound: PhantomData<*const ()>,
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        if self.pushed {
+            let mut popped = ptr::null_mut();
+            // SAFETY: takes off what `enter` put on; guards end in reverse order on their thread.
+            let result = unsafe { self.context.driver.cu_ctx_pop_current(&mut popped) };
+            self.context.released("context stack", result);
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! GPUs: which there are, what each can do, and everything made on one.
+
+use crate::context::Context;
+use crate::driver::{Driver, DriverResult};
+use crate::event::Event;
+use crate::graph;
+use crate::memory::{Allocator, Memory};
+use crate::module::Module;
+use crate::occupancy::Occupations;
+use crate::stream::Stream;
+use crate::sys::*;
+use crate::version::CudaVersion;
+use gridloom_core::backend::{self, DeviceId, DeviceKind, EventOptions};
+use gridloom_core::executable::InstantiateOptions;
+use gridloom_core::graph::Definition;
+use gridloom_core::launch::{Dim3, Limits};
+use gridloom_core::memory::MemoryKind;
+use gridloom_core::{Error, ErrorKind, Result};
+use std::any::Any;
+use std::ffi::{CStr, c_char, c_int};
+use std::sync::{Arc, OnceLock};
+
+/// How many CUDA GPUs there are. An error where there is no driver to ask.
+/// ([`cuDeviceGetCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html))
+pub fn device_count() -> Result<u32> {
+    count(&*Driver::get()?)
+}
+
+fn count(driver: &Driver) -> Result<u32> {
+    let mut count = 0;
+    // SAFETY: one number is written.
+    unsafe { driver.cu_device_get_count(&mut count) }?;
+    Ok(u32::try_from(count).unwrap_or(0))
+}
+
+/// An opened GPU.
+#[derive(Debug)]
+pub struct CudaDevice {
+    shared: Arc<Shared>,
+    ordinal: u32,
+    name: String,
+    uuid: [u8; 16],
+    capability: (u32, u32),
+    limits: Limits,
+    total_memory: u64,
+}
+
+/// What objects of a device share with it, and keep when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) id: DeviceId,
+    pub(crate) context: Arc<Context>,
+    pub(crate) allocator: Arc<Allocator>,
+    pub(crate) occupations: Arc<Occupations>,
+    builtins: OnceLock<Result<Arc<Module>>>,
+}
+
+impl Shared {
+    /// Gridloom's own kernels, compiled at their first use.
+    pub(crate) fn builtins(&self) -> Result<Arc<Module>> {
+        let load = || Module::from_ptx(&self.context, self.id, graph::BUILTIN_PTX).map(Arc::new);
+        self.builtins.get_or_init(load).clone()
+    }
+}
+
+impl CudaDevice {
+    /// Opens a GPU by its number, with the process's driver.
+    pub fn open(ordinal: u32) -> Result<Arc<Self>> {
+        Self::open_with(Driver::get()?, ordinal)
+    }
+
+    /// Opens a GPU of a driver that was opened separately.
+    pub fn open_with(driver: Arc<Driver>, ordinal: u32) -> Result<Arc<Self>> {
+        let count = count(&driver)?;
+        if ordinal >= count {
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                format!("there is no CUDA GPU number {ordinal}; the driver knows {count}, counted from 0"),
+            ));
+        }
+        let mut device = 0;
+        // SAFETY: the number is within the count; one handle is written.
+        unsafe { driver.cu_device_get(&mut device, ordinal as c_int) }?;
+        Ok(Arc::new(Self::new(&driver, device, ordinal)?))
+    }
+
+    fn new(driver: &Arc<Driver>, device: CUdevice, ordinal: u32) -> DriverResult<Self> {
+        let context = Context::retain(driver, device)?;
+        let facts = Facts { driver, device };
+        let id = DeviceId::fresh();
+        let pools = facts.flag(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+        let managed = facts.flag(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+        let allocator = Allocator::new(Arc::clone(&context), id, pools, managed)?;
+        Ok(Self {
+            ordinal,
+            name: facts.name()?,
+            uuid: facts.uuid()?,
+            capability: facts.capability()?,
+            limits: facts.limits()?,
+            total_memory: facts.total_memory()?,
+            shared: Arc::new(Shared {
+                id,
+                context,
+                allocator,
+                occupations: Arc::default(),
+                builtins: OnceLock::new(),
+            }),
+        })
+    }
+
+    /// The driver it was opened with.
+    pub fn driver(&self) -> &Arc<Driver> {
+        self.shared.context.driver()
+    }
+
+    /// Its context, for use together with other CUDA libraries.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.shared.context
+    }
+
+    /// Its identity, the same in every process.
+    pub fn uuid(&self) -> [u8; 16] {
+        self.uuid
+    }
+
+    /// Its compute capability: `(9, 0)`.
+    pub fn compute_capability(&self) -> (u32, u32) {
+        self.capability
+    }
+
+    /// Bytes of memory on the card.
+    pub fn total_memory(&self) -> u64 {
+        self.total_memory
+    }
+
+    /// Bytes that are free on the card right now, for all processes.
+    /// ([`cuMemGetInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html))
+    pub fn free_memory(&self) -> Result<u64> {
+        let (mut free, mut total) = (0, 0);
+        let _entered = self.shared.context.enter()?;
+        // SAFETY: the context is current; two sizes are written.
+        unsafe { self.driver().cu_mem_get_info(&mut free, &mut total) }?;
+        Ok(free as u64)
+    }
+
+    /// Bytes that the device's memory pool holds of the system, in use or kept for the next allocation.
+    pub fn reserved_memory(&self) -> Result<u64> {
+        Ok(self.shared.allocator.reserved()?)
+    }
+
+    /// Gives unused memory of the pool back to the system.
+    pub fn trim(&self) -> Result<()> {
+        Ok(self.shared.allocator.trim()?)
+    }
+
+    /// A property of the GPU by the driver's number for it.
+    /// ([`cuDeviceGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html))
+    pub fn attribute(&self, attribute: CUdevice_attribute) -> Result<i32> {
+        let facts = Facts { driver: self.driver(), device: self.shared.context.device() };
+        Ok(facts.attribute(attribute)?)
+    }
+
+    /// The range of stream priorities, `(lowest, highest)`; higher priorities are smaller numbers.
+    /// ([`cuCtxGetStreamPriorityRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html))
+    pub fn priority_range(&self) -> Result<(i32, i32)> {
+        let (mut lowest, mut highest) = (0, 0);
+        let _entered = self.shared.context.enter()?;
+        // SAFETY: the context is current; two numbers are written.
+        unsafe { self.driver().cu_ctx_get_stream_priority_range(&mut lowest, &mut highest) }?;
+        Ok((lowest, highest))
+    }
+
+    /// A stream with a priority.
+    pub fn stream_with_priority(&self, priority: i32) -> Result<Arc<Stream>> {
+        Ok(Arc::new(Stream::new(&self.shared, priority)?))
+    }
+
+    /// Allocates memory, as an object of this backend.
+    pub fn memory(&self, bytes: u64, kind: MemoryKind) -> Result<Arc<Memory>> {
+        self.shared.allocator.check_kind(kind)?;
+        self.shared.allocator.allocate(bytes, kind)
+    }
+
+    /// Lets `peer` reach this GPU's memory, where the hardware allows it.
+    /// ([`cuCtxEnablePeerAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html))
+    pub fn allow_access_from(&self, peer: &CudaDevice) -> Result<()> {
+        let (own, other) = (self.shared.context.device(), peer.shared.context.device());
+        if own == other {
+            return Ok(());
+        }
+        let mut can = 0;
+        // SAFETY: both are devices of the driver; one number is written.
+        unsafe { self.driver().cu_device_can_access_peer(&mut can, other, own) }?;
+        if can == 0 {
+            return Err(Error::new(
+                ErrorKind::NotSupported,
+                format!("{} cannot reach the memory of {}; copy through the host", peer.name, self.name),
+            ));
+        }
+        let _entered = peer.shared.context.enter()?;
+        // SAFETY: the peer's context is current, this one's is alive; 0 is the one flag there is.
+        match unsafe { self.driver().cu_ctx_enable_peer_access(self.shared.context.raw(), 0) } {
+            Err(error) if error.code() == Some(CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) => {}
+            enabled => enabled?,
+        }
+        Ok(self.shared.allocator.allow_peer(other)?)
+    }
+
+    /// The range of `memory` from `offset` on, which must hold `bytes`.
+    fn address(memory: &dyn backend::Allocation, offset: u64, bytes: usize) -> Result<u64> {
+        let end = offset.checked_add(bytes as u64).filter(|&end| end <= memory.bytes());
+        if end.is_none() {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("{bytes} bytes at {offset} of a buffer of {}", memory.bytes()),
+            ));
+        }
+        Ok(memory.address() + offset)
+    }
+}
+
+impl backend::Device for CudaDevice {
+    fn id(&self) -> DeviceId {
+        self.shared.id
+    }
+
+    fn kind(&self) -> DeviceKind {
+        DeviceKind::Cuda
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn ordinal(&self) -> u32 {
+        self.ordinal
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn properties(&self) -> Vec<(String, String)> {
+        let mut properties = vec![
+            ("driver".to_owned(), format!("CUDA {}", self.driver().version())),
+            ("compute capability".to_owned(), format!("{}.{}", self.capability.0, self.capability.1)),
+            ("memory".to_owned(), format!("{} MiB", self.total_memory >> 20)),
+            ("uuid".to_owned(), self.uuid.iter().map(|byte| format!("{byte:02x}")).collect()),
+        ];
+        for (name, attribute) in [
+            ("multiprocessors", CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+            ("clock kHz", CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+            ("L2 bytes", CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE),
+            ("memory pools", CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED),
+            ("managed memory", CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY),
+            ("cooperative launch", CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH),
+            ("clusters", CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH),
+        ] {
+            if let Ok(value) = self.attribute(attribute) {
+                properties.push((name.to_owned(), value.to_string()));
+            }
+        }
+        properties
+    }
+
+    fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<Arc<dyn backend::Allocation>> {
+        Ok(self.memory(bytes, kind)?)
+    }
+
+    fn memory_use(&self) -> Result<(u64, Option<u64>)> {
+        Ok((self.shared.allocator.used(), Some(self.total_memory)))
+    }
+
+    fn create_stream(&self) -> Result<Arc<dyn backend::Stream>> {
+        Ok(self.stream_with_priority(0)?)
+    }
+
+    fn create_event(&self, options: EventOptions) -> Result<Arc<dyn backend::Event>> {
+        Ok(Arc::new(Event::new(&self.shared.context, self.shared.id, options)?))
+    }
+
+    fn load_ptx(&self, source: &str) -> Result<Arc<dyn backend::Module>> {
+        Ok(Arc::new(Module::from_ptx(&self.shared.context, self.shared.id, source)?))
+    }
+
+    fn load_binary(&self, image: &[u8]) -> Result<Arc<dyn backend::Module>> {
+        Ok(Arc::new(Module::from_binary(&self.shared.context, self.shared.id, image)?))
+    }
+
+    /// ([`cuCtxSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html))
+    fn wait_all(&self) -> Result<()> {
+        self.shared.occupations.wait_all();
+        let _entered = self.shared.context.enter()?;
+        // SAFETY: the context is current.
+        Ok(unsafe { self.driver().cu_ctx_synchronize() }?)
+    }
+
+    fn read(&self, src: &dyn backend::Allocation, offset: u64, dst: &mut [u8]) -> Result<()> {
+        let address = Self::address(src, offset, dst.len())?;
+        if dst.is_empty() {
+            return Ok(());
+        }
+        Ok(self.shared.allocator.copy_now(dst.as_mut_ptr() as u64, address, dst.len())?)
+    }
+
+    fn write(&self, dst: &dyn backend::Allocation, offset: u64, src: &[u8]) -> Result<()> {
+        let address = Self::address(dst, offset, src.len())?;
+        if src.is_empty() {
+            return Ok(());
+        }
+        Ok(self.shared.allocator.copy_now(address, src.as_ptr() as u64, src.len())?)
+    }
+
+    fn instantiate(
+        self: Arc<Self>,
+        definition: &Arc<Definition>,
+        options: &InstantiateOptions,
+    ) -> Result<Box<dyn backend::Executable>> {
+        graph::instantiate(&self.shared, definition, options)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Questions to the driver about one GPU.
+struct Facts<'a> {
+    driver: &'a Driver,
+    device: CUdevice,
+}
+
+impl Facts<'_> {
+    fn attribute(&self, attribute: CUdevice_attribute) -> DriverResult<c_int> {
+        let mut value = 0;
+        // SAFETY: one number is written.
+        unsafe { self.driver.cu_device_get_attribute(&mut value, attribute, self.device)? };
+        Ok(value)
+    }
+
+    fn number(&self, attribute: CUdevice_attribute) -> DriverResult<u32> {
+        Ok(u32::try_from(self.attribute(attribute)?).unwrap_or(0))
+    }
+
+    /// Whether the GPU has a feature; one that the driver has not heard of is not there.
+    fn flag(&self, attribute: CUdevice_attribute) -> bool {
+        self.attribute(attribute).is_ok_and(|value| value != 0)
+    }
+
+    fn name(&self) -> DriverResult<String> {
+        let mut buffer = [0 as c_char; 256];
+        // SAFETY: the buffer has the length that is passed; the driver ends the name with NUL.
+        unsafe { self.driver.cu_device_get_name(buffer.as_mut_ptr(), buffer.len() as c_int, self.device)? };
+        buffer[buffer.len() - 1] = 0;
+        // SAFETY: there is a NUL in the buffer.
+        Ok(unsafe { CStr::from_ptr(buffer.as_ptr()) }.to_string_lossy().into_owned())
+    }
+
+    fn uuid(&self) -> DriverResult<[u8; 16]> {
+        let mut uuid = CUuuid::default();
+        // SAFETY: sixteen bytes are written.
+        unsafe { self.driver.cu_device_get_uuid(&mut uuid, self.device)? };
+        Ok(uuid.bytes.map(|byte| byte as u8))
+    }
+
+    fn total_memory(&self) -> DriverResult<u64> {
+        let mut bytes = 0;
+        // SAFETY: one size is written.
+        unsafe { self.driver.cu_device_total_mem(&mut bytes, self.device)? };
+        Ok(bytes as u64)
+    }
+
+    fn capability(&self) -> DriverResult<(u32, u32)> {
+        Ok((
+            self.number(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            self.number(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ))
+    }
+
+    fn limits(&self) -> DriverResult<Limits> {
+        let dim = |x, y, z| -> DriverResult<Dim3> {
+            Ok(Dim3::new(self.number(x)?, self.number(y)?, self.number(z)?))
+        };
+        // 32 KiB of parameters need both the hardware and a driver of 12.1.
+        let large = self.capability()? >= (7, 0) && self.driver.supports(CudaVersion::new(12, 1));
+        let shared = self.number(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?;
+        let opt_in =
+            self.number(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+        Ok(Limits {
+            max_grid: dim(
+                CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
+                CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+                CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
+            )?,
+            max_block: dim(
+                CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
+                CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+                CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
+            )?,
+            max_threads_per_block: self
+                .number(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+            max_shared_per_block: opt_in.max(shared),
+            warp_size: self.number(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?,
+            max_parameter_bytes: if large { 32_764 } else { 4_096 },
+        })
+    }
+}

@@ -1,0 +1,127 @@
+//! Gridloom's own kernels: they set conditions from values in device memory.
+
+use crate::device::Shared;
+use crate::kernel::Kernel;
+use gridloom_core::Result;
+use gridloom_core::launch::LaunchConfig;
+use gridloom_core::op::ParamLayout;
+use smallvec::SmallVec;
+use std::ffi::CStr;
+use std::sync::{Arc, OnceLock};
+
+/// The text of all of them.
+pub(crate) const PTX: &str = include_str!("builtin.ptx");
+
+/// How a loop's condition is decided by [`LoopStep`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decide {
+    /// By the value in memory and the limit.
+    ByValue = 0,
+    /// The first pass is made without a test.
+    FirstPass = 1,
+    /// Kernels of the user set the condition; only the limit overrules them.
+    ByUser = 2,
+}
+
+/// The arguments of `gridloom_loop_begin` and `gridloom_loop_next`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LoopStep {
+    pub(super) handle: u64,
+    /// The address of the value, or 0.
+    pub(super) value: u64,
+    /// The address of the count of passes.
+    pub(super) state: u64,
+    pub(super) limit: u64,
+    pub(super) decide: Decide,
+}
+
+/// Packed arguments, with the place of each.
+#[derive(Debug, Default)]
+pub(super) struct Packed {
+    pub(super) bytes: Vec<u8>,
+    pub(super) layout: SmallVec<[ParamLayout; 6]>,
+}
+
+impl Packed {
+    fn push(mut self, value: &[u8]) -> Self {
+        let offset = self.bytes.len().next_multiple_of(value.len());
+        self.bytes.resize(offset, 0);
+        self.bytes.extend_from_slice(value);
+        self.layout.push(ParamLayout { offset: offset as u32, size: value.len() as u32 });
+        self
+    }
+}
+
+impl LoopStep {
+    pub(super) fn pack(&self) -> Packed {
+        [self.handle, self.value, self.state, self.limit]
+            .iter()
+            .fold(Packed::default(), |packed, word| packed.push(&word.to_ne_bytes()))
+            .push(&(self.decide as u32).to_ne_bytes())
+    }
+}
+
+/// The arguments of `gridloom_choose`. `cases` is 0 for an if.
+pub(super) fn pack_choice(handle: u64, value: u64, state: u64, cases: u32) -> Packed {
+    [handle, value, state]
+        .iter()
+        .fold(Packed::default(), |packed, word| packed.push(&word.to_ne_bytes()))
+        .push(&cases.to_ne_bytes())
+}
+
+/// The kernels, each looked up when it is first needed.
+#[derive(Debug, Default)]
+pub(super) struct Builtins {
+    begin: OnceLock<Arc<Kernel>>,
+    next: OnceLock<Arc<Kernel>>,
+    choose: OnceLock<Arc<Kernel>>,
+}
+
+/// All run as one thread.
+pub(super) fn one_thread() -> LaunchConfig {
+    LaunchConfig::one()
+}
+
+impl Builtins {
+    pub(super) fn loop_begin(&self, shared: &Shared) -> Result<&Arc<Kernel>> {
+        find(&self.begin, shared, c"gridloom_loop_begin")
+    }
+
+    pub(super) fn loop_next(&self, shared: &Shared) -> Result<&Arc<Kernel>> {
+        find(&self.next, shared, c"gridloom_loop_next")
+    }
+
+    pub(super) fn choose(&self, shared: &Shared) -> Result<&Arc<Kernel>> {
+        find(&self.choose, shared, c"gridloom_choose")
+    }
+}
+
+fn find<'a>(slot: &'a OnceLock<Arc<Kernel>>, shared: &Shared, name: &CStr) -> Result<&'a Arc<Kernel>> {
+    if let Some(kernel) = slot.get() {
+        return Ok(kernel);
+    }
+    let kernel = Arc::new(shared.builtins()?.find_kernel(name)?);
+    Ok(slot.get_or_init(|| kernel))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_lie_where_the_kernels_declare_them() {
+        let step = LoopStep { handle: 1, value: 2, state: 3, limit: 4, decide: Decide::ByUser };
+        let packed = step.pack();
+        let places: Vec<(u32, u32)> = packed.layout.iter().map(|place| (place.offset, place.size)).collect();
+        assert_eq!(places, [(0, 8), (8, 8), (16, 8), (24, 8), (32, 4)]);
+        assert_eq!(packed.bytes[32..36], 2u32.to_ne_bytes());
+        assert_eq!(pack_choice(1, 2, 3, 4).layout[3], ParamLayout { offset: 24, size: 4 });
+    }
+
+    #[test]
+    fn every_kernel_that_is_looked_up_is_in_the_text() {
+        for name in ["gridloom_loop_begin", "gridloom_loop_next", "gridloom_choose"] {
+            assert!(PTX.contains(&format!(".visible .entry {name}(")));
+        }
+    }
+}

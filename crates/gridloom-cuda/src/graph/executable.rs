@@ -1,0 +1,384 @@
+//! A graph ready to be launched.
+
+use super::hosted::{Compiled, CompiledPart, Drive, HostedConditional, HostedTest};
+use super::lower::{self, Lowering, Places, Unit};
+use super::modes::{Capabilities, Modes};
+use super::plan::{Part, Program};
+use super::resources::{Held, Resources};
+use crate::device::Shared;
+use crate::event::RawEvent;
+use crate::failure::Failures;
+use crate::memory::Memory;
+use crate::occupancy::Occupation;
+use crate::stream::Stream;
+use gridloom_core::backend::{self, DeviceId, EventOptions};
+use gridloom_core::executable::{ConditionalMode, InstantiateOptions, MemoryUse, Report};
+use gridloom_core::graph::{Definition, NodeKey};
+use gridloom_core::memory::MemoryKind;
+use gridloom_core::op::{ConditionalForm, Operation};
+use gridloom_core::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use std::any::Any;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A compiled graph on a GPU.
+pub(super) struct Executable {
+    pub(super) shared: Arc<Shared>,
+    pub(super) failures: Arc<Failures>,
+    pub(super) settings: Settings,
+    /// The core calls one at a time; the lock is for `Sync` and never contended.
+    pub(super) state: Mutex<State>,
+}
+
+/// What an executable was asked to be, kept for compiling it anew.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settings {
+    mode: ConditionalMode,
+    node_priority: bool,
+}
+
+pub(super) struct State {
+    pub(super) inner: Arc<Inner>,
+    /// Nodes that do nothing.
+    pub(super) disabled: HashSet<NodeKey>,
+    /// The stream of the latest launch.
+    pub(super) last: Option<Arc<dyn backend::Stream>>,
+    /// The latest hosted launch: the next one comes after it.
+    running: Option<Arc<Occupation>>,
+    /// The end of what ran before the graph was compiled anew: the driver orders launches of one `CUgraphExec` only.
+    pub(super) barrier: Option<RawEvent>,
+}
+
+/// What launches in flight keep alive.
+pub(super) struct Inner {
+    // The driver's graphs go before what they refer to.
+    program: Compiled,
+    pub(super) units: Vec<Unit>,
+    pub(super) places: Places,
+    pub(super) modes: Modes,
+    report: Report,
+    pub(super) held: Mutex<Held>,
+    pub(super) resources: Resources,
+}
+
+// SAFETY: `places` has handles of the driver's nodes, which are not bound to a thread; they are used only under the lock
+// of the executable's state.
+unsafe impl Send for Inner {}
+// SAFETY: as above.
+unsafe impl Sync for Inner {}
+
+impl Inner {
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        failures: &Arc<Failures>,
+        definition: &Definition,
+        disabled: &HashSet<NodeKey>,
+        settings: Settings,
+    ) -> Result<Self> {
+        let capabilities = Capabilities::of(shared.context.driver());
+        let (modes, program) = Modes::decide(definition, disabled, settings.mode, capabilities)?;
+        let resources = Resources::new(shared, definition, &modes, &program, Arc::clone(failures))?;
+        let report = Report { conditionals: modes.report(definition), notes: Vec::new() };
+        let mut compiling = Compiling {
+            lowering: Lowering {
+                definition,
+                resources: &resources,
+                modes: &modes,
+                capabilities,
+                node_priority: settings.node_priority,
+            },
+            held: Held::new(definition),
+            units: Vec::new(),
+            places: Places::new(),
+        };
+        let program = compiling.compile(&program)?;
+        let Compiling { held, units, places, .. } = compiling;
+        Ok(Self { program, units, places, modes, report, held: Mutex::new(held), resources })
+    }
+
+    /// The conditional of a node, if the host drives it.
+    pub(super) fn hosted(&self, node: NodeKey) -> Option<&HostedConditional> {
+        self.program.find(node)
+    }
+
+    fn run(&self, stream: &Stream) -> Result<()> {
+        let _entered = self.resources.shared.context.enter()?;
+        Drive { resources: &self.resources, units: &self.units, stream }.run(&self.program)
+    }
+
+    /// Runs a program in which the host decides. No launch of this executable is in flight.
+    fn run_hosted(&self, stream: &Stream) -> Result<()> {
+        if let Some(cells) = &self.resources.cells {
+            cells.reset();
+        }
+        self.program.reset_passes();
+        self.run(stream)
+    }
+
+    fn form(&self, conditional: NodeKey) -> Option<ConditionalForm> {
+        match self.held.lock().operations.get(&conditional) {
+            Some(Operation::Conditional(op)) => Some(op.form),
+            _ => None,
+        }
+    }
+}
+
+/// The compilation of a program's graphs.
+struct Compiling<'a> {
+    lowering: Lowering<'a>,
+    held: Held,
+    units: Vec<Unit>,
+    places: Places,
+}
+
+impl Compiling<'_> {
+    fn compile(&mut self, program: &Program) -> Result<Compiled> {
+        let mut parts = Vec::with_capacity(program.parts.len());
+        for part in &program.parts {
+            match part {
+                Part::Graph(steps) => {
+                    let number = self.units.len();
+                    let unit = lower::lower(self.lowering, &mut self.held, &mut self.places, number, steps)?;
+                    self.units.push(unit);
+                    parts.push(CompiledPart::Graph(number));
+                }
+                Part::Hosted { node, bodies } => {
+                    let bodies = bodies.iter().map(|body| self.compile(body)).collect::<Result<Vec<_>>>()?;
+                    let definition = self.lowering.definition;
+                    let Operation::Conditional(op) = definition.node(*node).operation() else { continue };
+                    let test = HostedTest::new(self.lowering.resources, &self.held, *node, op)?;
+                    let label = definition.label(*node);
+                    parts.push(CompiledPart::Hosted(HostedConditional::new(*node, label, op, test, bodies)));
+                }
+            }
+        }
+        Ok(Compiled { parts })
+    }
+}
+
+impl Executable {
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        definition: &Definition,
+        options: &InstantiateOptions,
+    ) -> Result<Self> {
+        let settings = Settings { mode: options.conditional_mode, node_priority: options.node_priority };
+        let failures = Arc::default();
+        let disabled = HashSet::new();
+        let inner = Arc::new(Inner::new(shared, &failures, definition, &disabled, settings)?);
+        let state = State { inner, disabled, last: None, running: None, barrier: None };
+        Ok(Self { shared: Arc::clone(shared), failures, settings, state: Mutex::new(state) })
+    }
+}
+
+impl State {
+    /// Waits until the latest hosted launch has enqueued everything. Its failure stays with its stream and the executable.
+    pub(super) fn settle(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.wait();
+        }
+    }
+
+    /// Has a stream wait for launches from before the graph was compiled anew.
+    fn pass_barrier(&mut self, stream: &Stream) -> Result<()> {
+        if let Some(barrier) = self.barrier.take() {
+            stream.settle();
+            let context = stream.context();
+            let _entered = context.enter()?;
+            // SAFETY: both handles are alive; 0 is the one flag there is.
+            unsafe { context.driver().cu_stream_wait_event(stream.raw(), barrier.raw(), 0) }?;
+            stream.keep(barrier);
+        }
+        Ok(())
+    }
+
+    /// Launches a program in which the host decides, on a thread of its own.
+    fn launch_hosted(&mut self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
+        self.settle();
+        let last = self.last.take();
+        let (inner, held) = (Arc::clone(&self.inner), Arc::clone(stream));
+        let occupation = Stream::from_backend(&**stream)?.occupy(move || {
+            let outcome = Stream::from_backend(&*held).and_then(|stream| {
+                // Kernels of the last launch may write conditions until they have run.
+                if let Some(last) = &last {
+                    Stream::from_backend(&**last)?.wait_for_device()?;
+                }
+                let outcome = inner.run_hosted(stream);
+                // Also after a failure: a part of the program may be under way.
+                stream.keep(Arc::clone(&inner));
+                outcome
+            });
+            if let Err(error) = outcome {
+                inner.resources.failures.put(error);
+            }
+        })?;
+        self.running = Some(occupation);
+        Ok(())
+    }
+}
+
+impl backend::Executable for Executable {
+    fn launch(&self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
+        let cuda_stream = Stream::from_backend(&**stream)?;
+        let mut state = self.state.lock();
+        let inner = Arc::clone(&state.inner);
+        state.pass_barrier(cuda_stream)?;
+        let hosted = inner.program.is_hosted();
+        if hosted || !inner.held.lock().host_calls.is_empty() {
+            cuda_stream.report(&self.failures);
+        }
+        if hosted {
+            state.launch_hosted(stream)?;
+            state.last = Some(Arc::clone(stream));
+            return Ok(());
+        }
+        cuda_stream.settle();
+        let launched = inner.run(cuda_stream);
+        // Also after a failure: a part of the program may be under way.
+        cuda_stream.keep(inner);
+        state.last = Some(Arc::clone(stream));
+        launched
+    }
+
+    fn upload(&self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
+        let stream = Stream::from_backend(&**stream)?;
+        let mut state = self.state.lock();
+        state.settle();
+        stream.settle();
+        let _entered = stream.context().enter()?;
+        let uploaded = state.inner.units.iter().try_for_each(|unit| unit.executable.upload(stream.raw()));
+        stream.keep(Arc::clone(&state.inner));
+        Ok(uploaded?)
+    }
+
+    fn outliving(&self, alloc: NodeKey) -> Result<Arc<dyn backend::Allocation>> {
+        match self.state.lock().inner.resources.outliving.get(&alloc) {
+            Some(memory) => {
+                Ok(Arc::new(Outliving { memory: Arc::clone(memory), released: AtomicBool::new(false) }))
+            }
+            None => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "the memory of this alloc node is freed inside the graph",
+            )),
+        }
+    }
+
+    fn passes(&self, conditional: NodeKey) -> Result<u64> {
+        let mut state = self.state.lock();
+        state.settle();
+        let inner = &state.inner;
+        if let Some(hosted) = inner.hosted(conditional) {
+            return Ok(hosted.passes.load(Ordering::Relaxed));
+        }
+        let resources = &inner.resources;
+        let Some(counter) = resources.counter(conditional) else {
+            return Err(Error::new(
+                ErrorKind::NotSupported,
+                "the passes of a conditional that kernels decide are counted on the device only when the loop has a limit: \
+                 give it one, or instantiate with ConditionalMode::Hosted",
+            ));
+        };
+        if let Some(last) = &state.last {
+            Stream::from_backend(&**last)?.wait_for_device()?;
+        }
+        let mut passes = 0u64;
+        resources.shared.allocator.copy_now((&raw mut passes) as u64, counter, size_of::<u64>())?;
+        // One of the two bodies of an if-else always runs.
+        Ok(if inner.form(conditional) == Some(ConditionalForm::IfElse) { 1 } else { passes })
+    }
+
+    fn take_error(&self) -> Option<Error> {
+        self.failures.take_for_executable()
+    }
+
+    fn report(&self) -> Report {
+        self.state.lock().inner.report.clone()
+    }
+
+    fn memory(&self) -> MemoryUse {
+        let (allocations, overhead) = self.state.lock().inner.resources.bytes();
+        MemoryUse { allocations, overhead }
+    }
+
+    fn update(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()> {
+        self.take_over(definition, changed)
+    }
+
+    fn set_enabled(&self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
+        self.enable(definition, node, enabled)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Executable {
+    /// Compiles the graph anew and puts it in the place of the present one.
+    pub(super) fn compile_anew(
+        &self,
+        state: &mut State,
+        definition: &Definition,
+        disabled: &HashSet<NodeKey>,
+    ) -> Result<()> {
+        let inner = Inner::new(&self.shared, &self.failures, definition, disabled, self.settings)?;
+        if let Some(last) = &state.last {
+            let event = RawEvent::new(&self.shared.context, EventOptions { timing: false, blocking: false })?;
+            event.record(Stream::from_backend(&**last)?.raw())?;
+            state.barrier = Some(event);
+        }
+        // Launches in flight hold the old one.
+        state.inner = Arc::new(inner);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Executable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.lock();
+        f.debug_struct("Executable")
+            .field("parts", &state.inner.program.parts.len())
+            .field("conditionals", &state.inner.report.conditionals.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Memory of an alloc node that outlived a launch. It stays when the executable goes.
+#[derive(Debug)]
+struct Outliving {
+    memory: Arc<Memory>,
+    released: AtomicBool,
+}
+
+impl backend::Allocation for Outliving {
+    fn device(&self) -> DeviceId {
+        self.memory.device()
+    }
+
+    fn address(&self) -> u64 {
+        self.memory.address()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.memory.bytes()
+    }
+
+    fn kind(&self) -> MemoryKind {
+        self.memory.kind()
+    }
+
+    fn release(&self) {
+        self.released.store(true, Ordering::Release);
+    }
+
+    fn is_released(&self) -> bool {
+        self.released.load(Ordering::Acquire)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,115 @@
+//! The driver's graphs, destroyed with their owners.
+
+use crate::context::Context;
+use crate::driver::DriverResult;
+use crate::sys::*;
+use std::ptr;
+use std::sync::Arc;
+
+/// A `CUgraph`. The driver lets one thread at a time use it; it is touched only while an executable is made.
+#[derive(Debug)]
+pub(super) struct CudaGraph {
+    context: Arc<Context>,
+    raw: CUgraph,
+}
+
+// SAFETY: the handle is not bound to a thread; the owner sees to it that one at a time uses it.
+unsafe impl Send for CudaGraph {}
+// SAFETY: nothing can be done with a shared reference but read the handle's value.
+unsafe impl Sync for CudaGraph {}
+
+impl CudaGraph {
+    /// ([`cuGraphCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    pub(super) fn new(context: &Arc<Context>) -> DriverResult<Self> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: one handle is written; 0 is the one flag there is.
+        unsafe { context.driver().cu_graph_create(&mut raw, 0)? };
+        Ok(Self { context: Arc::clone(context), raw })
+    }
+
+    pub(super) fn raw(&self) -> CUgraph {
+        self.raw
+    }
+}
+
+impl Drop for CudaGraph {
+    fn drop(&mut self) {
+        // SAFETY: destroyed once; executables made from it are independent of it.
+        let destroyed = unsafe { self.context.driver().cu_graph_destroy(self.raw) };
+        self.context.released("graph", destroyed);
+    }
+}
+
+/// A `CUgraphExec`.
+#[derive(Debug)]
+pub(super) struct CudaExecutable {
+    context: Arc<Context>,
+    raw: CUgraphExec,
+}
+
+// SAFETY: the handle is not bound to a thread; the owner sees to it that calls come one at a time.
+unsafe impl Send for CudaExecutable {}
+// SAFETY: as above.
+unsafe impl Sync for CudaExecutable {}
+
+/// Why a graph could not be compiled.
+#[derive(Debug)]
+pub(super) struct InstantiateFailure {
+    pub(super) error: crate::driver::DriverError,
+    pub(super) result: CUgraphInstantiateResult,
+    /// The node that the driver blames, where it does.
+    pub(super) node: Option<CUgraphNode>,
+}
+
+impl CudaExecutable {
+    /// ([`cuGraphInstantiateWithParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    pub(super) fn new(
+        context: &Arc<Context>,
+        graph: &CudaGraph,
+        flags: CUgraphInstantiate_flags,
+    ) -> Result<Self, InstantiateFailure> {
+        let mut raw = ptr::null_mut();
+        let mut parameters = CUDA_GRAPH_INSTANTIATE_PARAMS { flags: flags.0.into(), ..Default::default() };
+        // SAFETY: the graph is alive and used by this thread alone; one handle is written.
+        let made = unsafe {
+            context.driver().cu_graph_instantiate_with_params(&mut raw, graph.raw, &mut parameters)
+        };
+        match made {
+            Ok(()) => Ok(Self { context: Arc::clone(context), raw }),
+            Err(error) => {
+                let node = (!parameters.hErrNode_out.is_null()).then_some(parameters.hErrNode_out);
+                Err(InstantiateFailure { error, result: parameters.result_out, node })
+            }
+        }
+    }
+
+    /// The driver's handle.
+    pub(super) fn raw(&self) -> CUgraphExec {
+        self.raw
+    }
+
+    /// ([`cuGraphLaunch`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    ///
+    /// # Safety
+    ///
+    /// The context is current, and everything that the graph uses lives until the launch has run.
+    pub(super) unsafe fn launch(&self, stream: CUstream) -> DriverResult<()> {
+        // SAFETY: promised by the caller.
+        unsafe { self.context.driver().cu_graph_launch(self.raw, stream) }
+    }
+
+    /// ([`cuGraphUpload`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    pub(super) fn upload(&self, stream: CUstream) -> DriverResult<()> {
+        // SAFETY: both handles are alive; uploading runs no node.
+        unsafe { self.context.driver().cu_graph_upload(self.raw, stream) }
+    }
+}
+
+impl Drop for CudaExecutable {
+    fn drop(&mut self) {
+        let Some(_entered) = self.context.enter_to_release("executable graph") else { return };
+        // SAFETY: destroyed once; the driver lets a launch in flight finish.
+        let destroyed = unsafe { self.context.driver().cu_graph_exec_destroy(self.raw) };
+        self.context.released("executable graph", destroyed);
+    }
+}

@@ -1,0 +1,219 @@
+//! Programs that the host drives: it launches graphs one after the other, reads conditions back, and decides.
+//!
+//! A launch returns at once, as every launch does. A thread drives the program, and the stream it was launched on is *occupied* meanwhile: whoever
+//! next enqueues something there, or waits for it, first waits for the program. So the order of the stream holds, although
+//! the later parts of the program are enqueued later.
+
+use super::lower::Unit;
+use super::resources::{Held, Resources};
+use crate::stream::Stream;
+use gridloom_core::graph::{ConditionKey, NodeKey};
+use gridloom_core::op::{ConditionalForm, ConditionalOp, Test};
+use gridloom_core::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A program whose graphs are compiled.
+#[derive(Debug, Default)]
+pub(super) struct Compiled {
+    pub(super) parts: Vec<CompiledPart>,
+}
+
+#[derive(Debug)]
+pub(super) enum CompiledPart {
+    /// A unit, by its number.
+    Graph(usize),
+    Hosted(HostedConditional),
+}
+
+/// A conditional that the host drives.
+#[derive(Debug)]
+pub(super) struct HostedConditional {
+    pub(super) node: NodeKey,
+    /// The node's name, for errors.
+    label: String,
+    form: ConditionalForm,
+    test_first: bool,
+    /// An update may change it.
+    test: Mutex<HostedTest>,
+    pub(super) bodies: Vec<Compiled>,
+    /// Passes of the latest execution.
+    pub(super) passes: AtomicU64,
+}
+
+/// What decides, and how often at most.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HostedTest {
+    source: TestSource,
+    limit: u64,
+}
+
+/// What the host looks at to decide.
+#[derive(Debug, Clone, Copy)]
+enum TestSource {
+    /// A condition that kernels store.
+    Condition(ConditionKey),
+    /// A 32-bit integer at this address.
+    Value(u64),
+    /// Nothing: the limit is the count.
+    Count,
+}
+
+impl HostedTest {
+    pub(super) fn new(resources: &Resources, held: &Held, node: NodeKey, op: &ConditionalOp) -> Result<Self> {
+        let limit = op.limit.unwrap_or(u64::MAX);
+        Ok(match &op.test {
+            Test::Condition(condition) => Self { source: TestSource::Condition(*condition), limit },
+            Test::Value(region) => {
+                let address = resources.locate(held, node, region)?.address;
+                Self { source: TestSource::Value(address), limit }
+            }
+            Test::Count(count) => Self { source: TestSource::Count, limit: limit.min(*count) },
+        })
+    }
+}
+
+impl HostedConditional {
+    pub(super) fn new(
+        node: NodeKey,
+        label: String,
+        op: &ConditionalOp,
+        test: HostedTest,
+        bodies: Vec<Compiled>,
+    ) -> Self {
+        Self {
+            node,
+            label,
+            form: op.form,
+            test_first: op.test_first,
+            test: Mutex::new(test),
+            bodies,
+            passes: AtomicU64::new(0),
+        }
+    }
+
+    /// Decides by another test from now on, and returns the old one. Nothing may be running.
+    pub(super) fn set_test(&self, test: HostedTest) -> HostedTest {
+        std::mem::replace(&mut *self.test.lock(), test)
+    }
+}
+
+impl Compiled {
+    /// Whether the host has to decide anything.
+    pub(super) fn is_hosted(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, CompiledPart::Hosted(_)))
+    }
+
+    /// The conditional of a node, wherever it is.
+    pub(super) fn find(&self, node: NodeKey) -> Option<&HostedConditional> {
+        self.parts.iter().find_map(|part| match part {
+            CompiledPart::Graph(_) => None,
+            CompiledPart::Hosted(hosted) if hosted.node == node => Some(hosted),
+            CompiledPart::Hosted(hosted) => hosted.bodies.iter().find_map(|body| body.find(node)),
+        })
+    }
+
+    /// Sets the passes of every conditional back to 0: one that is not reached makes none.
+    pub(super) fn reset_passes(&self) {
+        for part in &self.parts {
+            if let CompiledPart::Hosted(hosted) = part {
+                hosted.passes.store(0, Ordering::Relaxed);
+                hosted.bodies.iter().for_each(Self::reset_passes);
+            }
+        }
+    }
+}
+
+/// Drives programs on one stream.
+pub(super) struct Drive<'a> {
+    pub(super) resources: &'a Resources,
+    pub(super) units: &'a [Unit],
+    pub(super) stream: &'a Stream,
+}
+
+impl Drive<'_> {
+    /// Enqueues a program, deciding where the host has to. The context is current, and the resources live until the stream
+    /// has run everything.
+    pub(super) fn run(&self, program: &Compiled) -> Result<()> {
+        for part in &program.parts {
+            match part {
+                CompiledPart::Graph(unit) => {
+                    let unit = &self.units[*unit];
+                    // SAFETY: promised by the caller.
+                    unsafe { unit.executable.launch(self.stream.raw()) }?;
+                }
+                CompiledPart::Hosted(hosted) => {
+                    self.decide(hosted).map_err(|error| error.at_node(hosted.label.clone()))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn decide(&self, hosted: &HostedConditional) -> Result<()> {
+        let test = *hosted.test.lock();
+        if hosted.form == ConditionalForm::While {
+            return self.repeat(hosted, test);
+        }
+        let value = self.value(test.source)?;
+        let body = match hosted.form {
+            ConditionalForm::If => (value != 0).then_some(0),
+            ConditionalForm::IfElse => Some(usize::from(value == 0)),
+            _ => usize::try_from(value).ok(),
+        };
+        match body.and_then(|index| hosted.bodies.get(index)) {
+            Some(body) => {
+                hosted.passes.store(1, Ordering::Relaxed);
+                self.run(body)
+            }
+            None => {
+                hosted.passes.store(0, Ordering::Relaxed);
+                Ok(())
+            }
+        }
+    }
+
+    fn repeat(&self, hosted: &HostedConditional, test: HostedTest) -> Result<()> {
+        let Some(body) = hosted.bodies.first() else { return Ok(()) };
+        let mut passes = 0;
+        hosted.passes.store(0, Ordering::Relaxed);
+        while passes < test.limit {
+            let untested = passes == 0 && !hosted.test_first;
+            if !untested && self.value(test.source)? == 0 {
+                break;
+            }
+            self.run(body)?;
+            passes += 1;
+            hosted.passes.store(passes, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// What the conditional tests, after everything enqueued so far has run.
+    fn value(&self, source: TestSource) -> Result<u32> {
+        let cells = || {
+            self.resources.cells.as_ref().ok_or_else(|| {
+                Error::new(
+                    ErrorKind::InvalidState,
+                    "a conditional that the host drives has nothing to read from",
+                )
+            })
+        };
+        match source {
+            TestSource::Count => Ok(1),
+            TestSource::Condition(condition) => {
+                let cells = cells()?;
+                self.stream.wait_for_device()?;
+                Ok(cells.value(condition))
+            }
+            TestSource::Value(address) => {
+                let cells = cells()?;
+                let driver = self.resources.shared.context.driver();
+                // SAFETY: both are words that the resources or the definition keep; the context is current.
+                unsafe { driver.cu_memcpy_async(cells.scratch_address(), address, 4, self.stream.raw()) }?;
+                self.stream.wait_for_device()?;
+                Ok(cells.scratch())
+            }
+        }
+    }
+}

@@ -1,0 +1,494 @@
+//! One list of steps becomes one `CUgraph` and its executable.
+
+use super::builtin::{self, Packed};
+use super::handles::{CudaExecutable, CudaGraph, InstantiateFailure};
+use super::modes::{Capabilities, Modes};
+use super::parameters::{Decider, Parameters};
+use super::plan::{Dependencies, Step, Work};
+use super::resources::{Held, Resources};
+use crate::driver::{Driver, DriverResult};
+use crate::kernel::{Kernel, Launch};
+use crate::sys::*;
+use crate::version::CudaVersion;
+use gridloom_core::graph::{ConditionKey, Definition, EdgeKind, NodeKey};
+use gridloom_core::launch::LaunchConfig;
+use gridloom_core::op::{
+    ConditionalForm, ConditionalOp, KernelOp, Operation, ParamLayout, PointerValue, Test,
+};
+use gridloom_core::{Error, ErrorKind, Result};
+use smallvec::SmallVec;
+use std::collections::{HashMap, HashSet};
+use std::ptr;
+
+/// The first driver whose edges carry data.
+const PROGRAMMATIC_EDGES_SINCE: CudaVersion = CudaVersion::new(12, 3);
+
+/// A graph of the program, compiled.
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub(super) executable: CudaExecutable,
+    /// Kept because nodes of the executable are named by nodes of the graph.
+    _graph: CudaGraph,
+    /// The handles of the conditions that kernels of this graph set.
+    pub(super) handles: HashMap<ConditionKey, CUgraphConditionalHandle>,
+}
+
+/// Where a node of the definition is among the driver's.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NodePlace {
+    /// Which unit of the executable.
+    pub(super) unit: usize,
+    pub(super) node: CUgraphNode,
+    /// For conditionals that a kernel of Gridloom's decides.
+    pub(super) decider: Option<DeciderPlace>,
+}
+
+/// The nodes of the kernels that decide a conditional.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DeciderPlace {
+    pub(super) handle: CUgraphConditionalHandle,
+    pub(super) before: CUgraphNode,
+    /// At the end of the body of a loop.
+    pub(super) next: Option<CUgraphNode>,
+}
+
+/// Where every node is that has a place.
+pub(super) type Places = HashMap<NodeKey, NodePlace>;
+
+/// What is lowered, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Lowering<'a> {
+    pub(super) definition: &'a Definition,
+    pub(super) resources: &'a Resources,
+    pub(super) modes: &'a Modes,
+    pub(super) capabilities: Capabilities,
+    pub(super) node_priority: bool,
+}
+
+/// Builds and compiles the graph of these steps, as unit number `unit`.
+pub(super) fn lower(
+    lowering: Lowering<'_>,
+    held: &mut Held,
+    places: &mut Places,
+    unit: usize,
+    steps: &[Step],
+) -> Result<Unit> {
+    let context = &lowering.resources.shared.context;
+    let _entered = context.enter()?;
+    let graph = CudaGraph::new(context)?;
+    let mut builder = Builder {
+        driver: context.driver(),
+        ctx: context.raw(),
+        root: graph.raw(),
+        lowering,
+        held,
+        places,
+        unit,
+        handles: HashMap::new(),
+        tested: HashSet::new(),
+        origins: HashMap::new(),
+    };
+    builder.add_steps(graph.raw(), steps)?;
+    builder.use_up_handles()?;
+    let mut flags = CUgraphInstantiate_flags(0);
+    if lowering.node_priority {
+        flags.0 |= CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.0;
+    }
+    let made = CudaExecutable::new(context, &graph, flags);
+    let executable = made.map_err(|failure| builder.explain(failure))?;
+    let handles = builder.handles;
+    Ok(Unit { executable, _graph: graph, handles })
+}
+
+/// The node of one graph at the end of which each of its steps has ended.
+type Nodes = Vec<CUgraphNode>;
+
+/// What a node waits for, as the driver takes it.
+struct Edges {
+    nodes: SmallVec<[CUgraphNode; 4]>,
+    /// Empty where all edges are full.
+    data: SmallVec<[CUgraphEdgeData; 4]>,
+}
+
+impl Edges {
+    fn none() -> Self {
+        Self { nodes: SmallVec::new(), data: SmallVec::new() }
+    }
+
+    fn full(nodes: impl IntoIterator<Item = CUgraphNode>) -> Self {
+        Self { nodes: nodes.into_iter().collect(), data: SmallVec::new() }
+    }
+
+    /// Edges as the plan has them. Where the driver knows no programmatic ones they are full, which orders more and is
+    /// never wrong.
+    fn of(after: &Dependencies, nodes: &Nodes, programmatic: bool) -> Self {
+        let mut edges = Self::full(after.iter().map(|&(step, _)| nodes[step]));
+        if programmatic && after.iter().any(|&(_, kind)| kind == EdgeKind::Programmatic) {
+            edges.data = after.iter().map(|&(_, kind)| edge_data(kind)).collect();
+        }
+        edges
+    }
+
+    fn as_ptr(&self) -> *const CUgraphNode {
+        if self.nodes.is_empty() { ptr::null() } else { self.nodes.as_ptr() }
+    }
+
+    fn data_ptr(&self) -> *const CUgraphEdgeData {
+        if self.data.is_empty() { ptr::null() } else { self.data.as_ptr() }
+    }
+
+    fn len(&self) -> usize {
+        self.nodes.len()
+    }
+}
+
+fn edge_data(kind: EdgeKind) -> CUgraphEdgeData {
+    match kind {
+        EdgeKind::Full => CUgraphEdgeData::default(),
+        EdgeKind::Programmatic => CUgraphEdgeData {
+            from_port: CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC as u8,
+            type_: CUgraphDependencyType::CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC.0 as u8,
+            ..Default::default()
+        },
+    }
+}
+
+struct Builder<'a> {
+    driver: &'a Driver,
+    ctx: CUcontext,
+    /// The outermost graph; handles of conditions belong to it, also when they are tested further in.
+    root: CUgraph,
+    lowering: Lowering<'a>,
+    held: &'a mut Held,
+    places: &'a mut Places,
+    unit: usize,
+    handles: HashMap<ConditionKey, CUgraphConditionalHandle>,
+    /// The conditions that a conditional of this unit tests.
+    tested: HashSet<ConditionKey>,
+    /// What each of the driver's nodes comes from, for errors.
+    origins: HashMap<CUgraphNode, NodeKey>,
+}
+
+impl Builder<'_> {
+    /// Adds steps to a graph, and returns their nodes.
+    fn add_steps(&mut self, graph: CUgraph, steps: &[Step]) -> Result<Nodes> {
+        let mut nodes = Nodes::with_capacity(steps.len());
+        let programmatic = self.driver.supports(PROGRAMMATIC_EDGES_SINCE);
+        for step in steps {
+            let edges = Edges::of(&step.after, &nodes, programmatic);
+            let node = self
+                .add_step(graph, edges, step)
+                .map_err(|error| error.at_node(self.lowering.definition.label(step.origin)))?;
+            self.origins.insert(node, step.origin);
+            nodes.push(node);
+        }
+        Ok(nodes)
+    }
+
+    fn add_step(&mut self, graph: CUgraph, edges: Edges, step: &Step) -> Result<CUgraphNode> {
+        let operation = self.lowering.definition.node(step.origin).operation();
+        let node = match (&step.work, operation) {
+            (Work::Native(bodies), Operation::Conditional(conditional)) => {
+                return self.add_conditional(graph, edges, step.origin, conditional, bodies);
+            }
+            (Work::Node, Operation::Kernel(op)) => self.add_user_kernel(graph, edges, step.origin, op)?,
+            (Work::Node, operation) => {
+                let parameters = self.lowering.parameters(self.held, step.origin, operation)?;
+                self.add_other(graph, &edges, &parameters)?
+            }
+            // Joins: alloc, free and child nodes have no step of their own.
+            _ => return self.add_empty(graph, &edges),
+        };
+        self.places.insert(step.origin, NodePlace { unit: self.unit, node, decider: None });
+        Ok(node)
+    }
+
+    fn add_other(&self, graph: CUgraph, edges: &Edges, parameters: &Parameters) -> Result<CUgraphNode> {
+        let (before, count) = (edges.as_ptr(), edges.len());
+        // SAFETY: graph and dependencies are alive; what the parameters refer to is kept by the executable.
+        let node = make(|node| unsafe {
+            match parameters {
+                Parameters::Fill(fill) => {
+                    self.driver.cu_graph_add_memset_node(node, graph, before, count, fill, self.ctx)
+                }
+                Parameters::Copy(copy) => {
+                    self.driver.cu_graph_add_memcpy_node(node, graph, before, count, copy, self.ctx)
+                }
+                Parameters::Call(call) => {
+                    self.driver.cu_graph_add_host_node(node, graph, before, count, call)
+                }
+                Parameters::Record(event) => {
+                    self.driver.cu_graph_add_event_record_node(node, graph, before, count, *event)
+                }
+                Parameters::Wait(event) => {
+                    self.driver.cu_graph_add_event_wait_node(node, graph, before, count, *event)
+                }
+                Parameters::Nothing => self.driver.cu_graph_add_empty_node(node, graph, before, count),
+            }
+        })?;
+        Ok(node)
+    }
+
+    fn add_empty(&self, graph: CUgraph, edges: &Edges) -> Result<CUgraphNode> {
+        // SAFETY: graph and dependencies are alive.
+        Ok(make(|node| unsafe {
+            self.driver.cu_graph_add_empty_node(node, graph, edges.as_ptr(), edges.len())
+        })?)
+    }
+
+    fn add_user_kernel(
+        &mut self,
+        graph: CUgraph,
+        edges: Edges,
+        origin: NodeKey,
+        op: &KernelOp,
+    ) -> Result<CUgraphNode> {
+        // The handles are made first: the arguments borrow from what is held.
+        let stores = self.lowering.stores_conditions(op);
+        if !stores {
+            for pointer in &op.args.pointers {
+                if let PointerValue::Condition(condition) = pointer.value {
+                    self.handle(condition)?;
+                }
+            }
+        }
+        let arguments = self.lowering.kernel_arguments(self.held, origin, op, &self.handles)?;
+        self.add_kernel(graph, edges, arguments.kernel()?, &op.config, &op.args.layout, &arguments.bytes)
+    }
+
+    /// ([`cuGraphAddKernelNode`, `cuGraphAddNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    fn add_kernel(
+        &self,
+        graph: CUgraph,
+        edges: Edges,
+        kernel: &Kernel,
+        config: &LaunchConfig,
+        layout: &[ParamLayout],
+        bytes: &[u8],
+    ) -> Result<CUgraphNode> {
+        let mut launch = Launch::with_bytes(kernel, config, layout, bytes)?;
+        let parameters = launch.node_parameters();
+        let node = if edges.data.is_empty() {
+            // SAFETY: graph and dependencies are alive; the arguments fit the kernel and are copied by the call.
+            make(|node| unsafe {
+                self.driver.cu_graph_add_kernel_node(node, graph, edges.as_ptr(), edges.len(), &parameters)
+            })?
+        } else {
+            let mut general =
+                CUgraphNodeParams { type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL, ..Default::default() };
+            general.__bindgen_anon_1.kernel = general_kernel_parameters(&parameters);
+            self.add_general(graph, &edges, &mut general)?
+        };
+        for attribute in launch.attributes() {
+            // SAFETY: the node was just made; one value is read.
+            unsafe { self.driver.cu_graph_kernel_node_set_attribute(node, attribute.id, &attribute.value) }?;
+        }
+        Ok(node)
+    }
+
+    /// ([`cuGraphAddNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    fn add_general(
+        &self,
+        graph: CUgraph,
+        edges: &Edges,
+        parameters: &mut CUgraphNodeParams,
+    ) -> DriverResult<CUgraphNode> {
+        // SAFETY: graph and dependencies are alive; the parameters are of the type they say, zero where unused.
+        make(|node| unsafe {
+            self.driver.cu_graph_add_node(
+                node,
+                graph,
+                edges.as_ptr(),
+                edges.data_ptr(),
+                edges.len(),
+                parameters,
+            )
+        })
+    }
+
+    fn add_builtin(
+        &self,
+        graph: CUgraph,
+        edges: Edges,
+        kernel: &Kernel,
+        arguments: &Packed,
+    ) -> Result<CUgraphNode> {
+        self.add_kernel(graph, edges, kernel, &builtin::one_thread(), &arguments.layout, &arguments.bytes)
+    }
+
+    /// The handle of a condition in this unit, made at its first use.
+    fn handle(&mut self, condition: ConditionKey) -> Result<CUgraphConditionalHandle> {
+        if let Some(&handle) = self.handles.get(&condition) {
+            return Ok(handle);
+        }
+        let handle = self.new_handle(self.lowering.resources.condition(condition).start)?;
+        self.handles.insert(condition, handle);
+        Ok(handle)
+    }
+
+    /// ([`cuGraphConditionalHandleCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    fn new_handle(&self, default: u32) -> DriverResult<CUgraphConditionalHandle> {
+        let mut handle = 0;
+        // SAFETY: graph and context are alive; one handle is written.
+        unsafe {
+            self.driver.cu_graph_conditional_handle_create(
+                &mut handle,
+                self.root,
+                self.ctx,
+                default,
+                CU_GRAPH_COND_ASSIGN_DEFAULT,
+            )?;
+        }
+        Ok(handle)
+    }
+
+    fn add_conditional(
+        &mut self,
+        graph: CUgraph,
+        edges: Edges,
+        origin: NodeKey,
+        op: &ConditionalOp,
+        bodies: &[Vec<Step>],
+    ) -> Result<CUgraphNode> {
+        let handle = match op.test {
+            Test::Condition(condition) => {
+                self.tested.insert(condition);
+                self.handle(condition)?
+            }
+            Test::Value(_) | Test::Count(_) => self.new_handle(0)?,
+        };
+        let resources = self.lowering.resources;
+        let decider = self.lowering.decider(self.held, origin, op, handle)?;
+        let mut edges = edges;
+        let mut place = None;
+        if let Some(decider) = &decider {
+            let kernel = match decider {
+                Decider::Loop { .. } => resources.builtins.loop_begin(&resources.shared)?,
+                Decider::Choice(_) => resources.builtins.choose(&resources.shared)?,
+            };
+            let before = self.add_builtin(graph, edges, kernel, &decider.before())?;
+            self.origins.insert(before, origin);
+            edges = Edges::full([before]);
+            place = Some(DeciderPlace { handle, before, next: None });
+        }
+        let (node, graphs) = self.add_conditional_node(graph, &edges, handle, op.form, bodies.len())?;
+        for (&body, steps) in graphs.iter().zip(bodies) {
+            let nodes = self.add_steps(body, steps)?;
+            if let Some(next) = decider.as_ref().and_then(Decider::next) {
+                let last = Edges::full(last_nodes(steps, &nodes));
+                let kernel = resources.builtins.loop_next(&resources.shared)?;
+                let added = self.add_builtin(body, last, kernel, &next)?;
+                self.origins.insert(added, origin);
+                if let Some(place) = &mut place {
+                    place.next = Some(added);
+                }
+            }
+        }
+        self.places.insert(origin, NodePlace { unit: self.unit, node, decider: place });
+        Ok(node)
+    }
+
+    /// Adds the conditional node itself, and returns the graphs of its bodies.
+    fn add_conditional_node(
+        &self,
+        graph: CUgraph,
+        edges: &Edges,
+        handle: CUgraphConditionalHandle,
+        form: ConditionalForm,
+        bodies: usize,
+    ) -> Result<(CUgraphNode, SmallVec<[CUgraph; 2]>)> {
+        let mut parameters = CUgraphNodeParams {
+            type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL,
+            ..Default::default()
+        };
+        parameters.__bindgen_anon_1.conditional = CUDA_CONDITIONAL_NODE_PARAMS {
+            handle,
+            type_: match form {
+                ConditionalForm::If | ConditionalForm::IfElse => {
+                    CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_IF
+                }
+                ConditionalForm::While => CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE,
+                ConditionalForm::Switch => CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_SWITCH,
+            },
+            size: bodies as u32,
+            phGraph_out: ptr::null_mut(),
+            ctx: self.ctx,
+        };
+        let node = self.add_general(graph, edges, &mut parameters)?;
+        // SAFETY: the parameters are those of a conditional, set above.
+        let out = unsafe { parameters.__bindgen_anon_1.conditional.phGraph_out };
+        if out.is_null() {
+            return Err(Error::new(ErrorKind::Driver, "the driver made a conditional without bodies"));
+        }
+        // SAFETY: on success the driver has stored an array of `size` graphs that lives as long as the node.
+        let graphs = unsafe { std::slice::from_raw_parts(out, bodies) };
+        Ok((node, SmallVec::from_slice(graphs)))
+    }
+
+    /// A handle that nothing tests makes the driver refuse the whole graph, so each gets an IF without a body.
+    fn use_up_handles(&self) -> Result<()> {
+        for (condition, &handle) in &self.handles {
+            if !self.tested.contains(condition) {
+                self.add_conditional_node(self.root, &Edges::none(), handle, ConditionalForm::If, 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn explain(&self, failure: InstantiateFailure) -> Error {
+        let why = match failure.result {
+            CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE => {
+                "the driver finds the structure of the graph invalid"
+            }
+            CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED => {
+                "the driver does not support this node here"
+            }
+            CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED => {
+                "the driver does not support nodes of several devices in one conditional"
+            }
+            CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED => {
+                "a condition is tested by no node"
+            }
+            _ => "the driver could not compile the graph",
+        };
+        let error = Error::from(failure.error).context(why);
+        match failure.node.and_then(|node| self.origins.get(&node)) {
+            Some(&origin) => error.at_node(self.lowering.definition.label(origin)),
+            None => error,
+        }
+    }
+}
+
+/// The nodes of the steps that no other step waits for.
+fn last_nodes(steps: &[Step], nodes: &Nodes) -> SmallVec<[CUgraphNode; 4]> {
+    let mut is_last = vec![true; steps.len()];
+    for step in steps {
+        for &(before, _) in &step.after {
+            is_last[before] = false;
+        }
+    }
+    nodes.iter().zip(is_last).filter_map(|(&node, last)| last.then_some(node)).collect()
+}
+
+fn make(add: impl FnOnce(*mut CUgraphNode) -> DriverResult<()>) -> DriverResult<CUgraphNode> {
+    let mut node = ptr::null_mut();
+    add(&mut node)?;
+    Ok(node)
+}
+
+/// The same description in the form of the general call.
+fn general_kernel_parameters(parameters: &CUDA_KERNEL_NODE_PARAMS_v2) -> CUDA_KERNEL_NODE_PARAMS_v3 {
+    CUDA_KERNEL_NODE_PARAMS_v3 {
+        func: parameters.func,
+        gridDimX: parameters.gridDimX,
+        gridDimY: parameters.gridDimY,
+        gridDimZ: parameters.gridDimZ,
+        blockDimX: parameters.blockDimX,
+        blockDimY: parameters.blockDimY,
+        blockDimZ: parameters.blockDimZ,
+        sharedMemBytes: parameters.sharedMemBytes,
+        kernelParams: parameters.kernelParams,
+        extra: parameters.extra,
+        ..Default::default()
+    }
+}

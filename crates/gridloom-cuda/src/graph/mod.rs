@@ -1,0 +1,47 @@
+//! Graphs lowered to CUDA graphs, and how they run.
+//!
+//! 1. [`modes`] decides for each conditional whether the device or the host drives it.
+//! 2. [`plan`] flattens embedded children and cuts the graph where the host drives: a program of graphs and hosted conditionals.
+//!    Neither step calls the driver.
+//! 3. [`resources`] gives addresses to what only the graph has: memory of alloc nodes, copied host bytes, pass counters, conditions.
+//! 4. [`lower`] turns each graph of the program into one `CUgraph` and one `CUgraphExec`, with the [`parameters`] of its nodes.
+//! 5. [`executable`] launches the program; [`hosted`] drives the conditionals that the host decides; [`update`] changes nodes in
+//!    place where the driver can, and compiles anew where it cannot.
+//!
+//! # Memory of alloc nodes
+//!
+//! The executable owns one block for each kind of memory, made when the graph is instantiated, and alloc and free nodes
+//! become edges. Launches of one executable never overlap, so a block per executable is enough, and what CUDA's own alloc nodes
+//! rule out simply works: allocations in bodies of conditionals, several executables at once, host and managed memory,
+//! relaunching with memory still allocated.
+
+mod builtin;
+mod executable;
+mod handles;
+mod hosted;
+mod lower;
+mod modes;
+mod parameters;
+mod plan;
+mod resources;
+#[cfg(test)]
+mod testing;
+mod update;
+
+use crate::device::Shared;
+use executable::Executable;
+use gridloom_core::executable::InstantiateOptions;
+use gridloom_core::graph::Definition;
+use gridloom_core::{Result, backend};
+use std::sync::Arc;
+
+pub(crate) use builtin::PTX as BUILTIN_PTX;
+
+/// Compiles a checked definition.
+pub(crate) fn instantiate(
+    shared: &Arc<Shared>,
+    definition: &Arc<Definition>,
+    options: &InstantiateOptions,
+) -> Result<Box<dyn backend::Executable>> {
+    Ok(Box::new(Executable::new(shared, definition, options)?))
+}

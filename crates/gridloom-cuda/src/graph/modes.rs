@@ -1,0 +1,304 @@
+//! Who drives each conditional: the device itself, or the host.
+
+use super::plan::Program;
+use crate::driver::Driver;
+use crate::version::CudaVersion;
+use gridloom_core::executable::{ConditionalMode, ConditionalReport};
+use gridloom_core::graph::{ConditionKey, Definition, GraphKey, NodeKey};
+use gridloom_core::op::{ConditionalForm, ConditionalOp, Operation, PointerValue, Test};
+use gridloom_core::{Error, ErrorKind, Result};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// The first driver with conditional nodes that can be relied on.
+const IF_AND_WHILE_SINCE: CudaVersion = CudaVersion::new(12, 4);
+/// The first driver with the second body of an IF, and SWITCH.
+const ELSE_AND_SWITCH_SINCE: CudaVersion = CudaVersion::new(12, 8);
+
+/// What a driver can do with conditionals.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Capabilities {
+    version: CudaVersion,
+}
+
+impl Capabilities {
+    pub(super) fn of(driver: &Driver) -> Self {
+        Self { version: driver.version() }
+    }
+
+    #[cfg(test)]
+    pub(super) fn at(version: CudaVersion) -> Self {
+        Self { version }
+    }
+
+    /// Whether there are conditional nodes at all.
+    pub(super) fn any(self) -> bool {
+        self.version >= IF_AND_WHILE_SINCE
+    }
+
+    fn needed(form: ConditionalForm) -> CudaVersion {
+        match form {
+            ConditionalForm::If | ConditionalForm::While => IF_AND_WHILE_SINCE,
+            ConditionalForm::IfElse | ConditionalForm::Switch => ELSE_AND_SWITCH_SINCE,
+        }
+    }
+}
+
+/// The conditionals that the host drives, each with the reason.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Modes {
+    hosted: HashMap<NodeKey, String>,
+}
+
+impl Modes {
+    pub(super) fn is_hosted(&self, conditional: NodeKey) -> bool {
+        self.hosted.contains_key(&conditional)
+    }
+
+    #[cfg(test)]
+    pub(super) fn reason_of(&self, conditional: NodeKey) -> Option<&str> {
+        self.hosted.get(&conditional).map(String::as_str)
+    }
+
+    /// Decides, and makes the program that follows from it.
+    pub(super) fn decide(
+        definition: &Definition,
+        disabled: &HashSet<NodeKey>,
+        mode: ConditionalMode,
+        capabilities: Capabilities,
+    ) -> Result<(Self, Program)> {
+        let decision = Decision::new(definition, mode, capabilities);
+        let mut modes = Self::default();
+        loop {
+            // Each round can only add; it ends when a round adds nothing.
+            while decision.add_where_bodies_demand(&mut modes) {}
+            let program = Program::new(definition, &modes, disabled);
+            if !decision.add_where_conditions_demand(&mut modes, &program) {
+                if mode == ConditionalMode::Native
+                    && let Some((&node, reason)) = modes.hosted.iter().min_by_key(|(node, _)| **node)
+                {
+                    return Err(Error::new(
+                        ErrorKind::NotSupported,
+                        format!(
+                            "the device cannot drive this conditional: {reason}; use ConditionalMode::Auto"
+                        ),
+                    )
+                    .at_node(definition.label(node)));
+                }
+                return Ok((modes, program));
+            }
+        }
+    }
+
+    /// One entry for each conditional, outermost first.
+    pub(super) fn report(&self, definition: &Definition) -> Vec<ConditionalReport> {
+        conditionals(definition)
+            .into_iter()
+            .map(|node| {
+                let hosted = self.hosted.get(&node);
+                ConditionalReport {
+                    node,
+                    name: definition.label(node),
+                    native: hosted.is_none(),
+                    reason: hosted.cloned().unwrap_or_else(|| "the device drives it".to_owned()),
+                }
+            })
+            .collect()
+    }
+}
+
+struct Decision<'a> {
+    definition: &'a Definition,
+    mode: ConditionalMode,
+    capabilities: Capabilities,
+    conditionals: Vec<NodeKey>,
+    /// The kernels that are given a condition, with the conditions.
+    setters: BTreeMap<NodeKey, Vec<ConditionKey>>,
+    /// The conditional that tests a condition.
+    tested_by: HashMap<ConditionKey, NodeKey>,
+}
+
+impl<'a> Decision<'a> {
+    fn new(definition: &'a Definition, mode: ConditionalMode, capabilities: Capabilities) -> Self {
+        let tested_by =
+            definition.conditions().filter_map(|(key, data)| Some((key, data.used_by()?))).collect();
+        Self {
+            definition,
+            mode,
+            capabilities,
+            conditionals: conditionals(definition),
+            setters: setters(definition),
+            tested_by,
+        }
+    }
+
+    /// Adds what the mode, the driver, a body's contents or a surrounding hosted loop demand. Says whether anything was added.
+    fn add_where_bodies_demand(&self, modes: &mut Modes) -> bool {
+        let mut added = false;
+        for &node in &self.conditionals {
+            if modes.is_hosted(node) {
+                continue;
+            }
+            if let Some(reason) = self.reason(node, modes) {
+                modes.hosted.insert(node, reason);
+                added = true;
+            }
+        }
+        added
+    }
+
+    fn reason(&self, node: NodeKey, modes: &Modes) -> Option<String> {
+        let conditional = conditional(self.definition, node)?;
+        if self.mode == ConditionalMode::Hosted {
+            return Some("ConditionalMode::Hosted was asked for".to_owned());
+        }
+        let (found, needed) = (self.capabilities.version, Capabilities::needed(conditional.form));
+        if found < needed {
+            return Some(format!("it needs a driver for CUDA {needed}, this one supports {found}"));
+        }
+        if let Some(inner) = self.forbidden_inside(&self.definition.bodies(node), modes) {
+            return Some(inner);
+        }
+        if matches!(conditional.test, Test::Condition(_))
+            && let Some(outer) = self.hosted_loop_around(node, modes)
+        {
+            return Some(format!(
+                "its condition keeps its value across the passes of {}, which the host drives",
+                self.definition.label(outer)
+            ));
+        }
+        None
+    }
+
+    /// Why the device cannot run these bodies.
+    fn forbidden_inside(&self, bodies: &[GraphKey], modes: &Modes) -> Option<String> {
+        for &body in bodies {
+            for node in self.definition.nodes(body) {
+                let operation = self.definition.node(node).operation();
+                match operation {
+                    Operation::Callback(_) | Operation::EventRecord(_) | Operation::EventWait(_) => {
+                        return Some(format!(
+                            "its body holds {}, and CUDA allows no {} node there",
+                            self.definition.label(node),
+                            operation.kind().name()
+                        ));
+                    }
+                    Operation::Conditional(_) if modes.is_hosted(node) => {
+                        return Some(format!(
+                            "its body holds {}, which the host drives",
+                            self.definition.label(node)
+                        ));
+                    }
+                    Operation::Child(graph) => {
+                        if let Some(reason) = self.forbidden_inside(&[*graph], modes) {
+                            return Some(reason);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        None
+    }
+
+    fn hosted_loop_around(&self, node: NodeKey, modes: &Modes) -> Option<NodeKey> {
+        let mut graph = self.definition.node(node).graph();
+        while let Some((owner, _)) = self.definition.owner(graph) {
+            let is_loop = conditional(self.definition, owner)
+                .is_some_and(|conditional| conditional.form == ConditionalForm::While);
+            if is_loop && modes.is_hosted(owner) {
+                return Some(owner);
+            }
+            graph = self.definition.node(owner).graph();
+        }
+        None
+    }
+
+    /// Adds conditionals whose condition is set outside of the `CUgraph` they are in, or by a kernel that is also given
+    /// a condition that the host reads: a kernel sets all its conditions the same way.
+    fn add_where_conditions_demand(&self, modes: &mut Modes, program: &Program) -> bool {
+        let units = program.units();
+        let mut added = false;
+        for (&kernel, conditions) in &self.setters {
+            let mixed = conditions
+                .iter()
+                .filter_map(|condition| self.tested_by.get(condition))
+                .find(|node| modes.is_hosted(**node))
+                .copied();
+            for condition in conditions {
+                let Some(&node) = self.tested_by.get(condition) else { continue };
+                if modes.is_hosted(node) {
+                    continue;
+                }
+                let reason = if let Some(other) = mixed {
+                    format!(
+                        "{} sets its condition and that of {}, which the host drives",
+                        self.definition.label(kernel),
+                        self.definition.label(other)
+                    )
+                } else if units.get(&kernel) != units.get(&node) {
+                    format!(
+                        "{} sets its condition on the other side of a conditional that the host drives",
+                        self.definition.label(kernel)
+                    )
+                } else {
+                    continue;
+                };
+                modes.hosted.insert(node, reason);
+                added = true;
+            }
+        }
+        added
+    }
+}
+
+fn conditional(definition: &Definition, node: NodeKey) -> Option<&ConditionalOp> {
+    match definition.node(node).operation() {
+        Operation::Conditional(conditional) => Some(conditional),
+        _ => None,
+    }
+}
+
+/// All conditionals, outermost first.
+fn conditionals(definition: &Definition) -> Vec<NodeKey> {
+    let mut graphs = vec![definition.root()];
+    let mut found = Vec::new();
+    let mut next = 0;
+    while let Some(&graph) = graphs.get(next) {
+        for node in definition.topological(graph) {
+            graphs.extend(definition.bodies(node));
+            if conditional(definition, node).is_some() {
+                found.push(node);
+            }
+        }
+        next += 1;
+    }
+    found
+}
+
+fn setters(definition: &Definition) -> BTreeMap<NodeKey, Vec<ConditionKey>> {
+    let mut setters = BTreeMap::new();
+    let mut graphs = vec![definition.root()];
+    while let Some(graph) = graphs.pop() {
+        for node in definition.nodes(graph) {
+            graphs.extend(definition.bodies(node));
+            if let Operation::Kernel(kernel) = definition.node(node).operation() {
+                let conditions: Vec<ConditionKey> = kernel
+                    .args
+                    .pointers
+                    .iter()
+                    .filter_map(|pointer| match &pointer.value {
+                        PointerValue::Condition(condition) => Some(*condition),
+                        PointerValue::Region(_) => None,
+                    })
+                    .collect();
+                if !conditions.is_empty() {
+                    setters.insert(node, conditions);
+                }
+            }
+        }
+    }
+    setters
+}
+
+#[cfg(test)]
+mod tests;

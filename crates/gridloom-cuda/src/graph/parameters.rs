@@ -1,0 +1,199 @@
+//! What a node does, in the driver's terms: the same when it is added and when it is changed later.
+
+use super::builtin::{self, Decide, LoopStep, Packed};
+use super::lower::Lowering;
+use super::resources::{Held, is_counted};
+use crate::event::Event;
+use crate::failure::HostCall;
+use crate::kernel::Kernel;
+use crate::sys::*;
+use crate::transfer;
+use gridloom_core::backend;
+use gridloom_core::graph::{ConditionKey, NodeKey};
+use gridloom_core::op::{ConditionalForm, ConditionalOp, KernelOp, Operation, PointerValue, Test};
+use gridloom_core::{Error, ErrorKind, Result};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The parameters of every kind of node but kernels and conditionals.
+pub(super) enum Parameters {
+    Fill(CUDA_MEMSET_NODE_PARAMS),
+    Copy(CUDA_MEMCPY3D),
+    Call(CUDA_HOST_NODE_PARAMS_v1),
+    Record(CUevent),
+    Wait(CUevent),
+    Nothing,
+}
+
+/// A kernel with the bytes it is launched with: addresses and handles filled in.
+pub(super) struct KernelArguments {
+    kernel: Arc<dyn backend::Kernel>,
+    pub(super) bytes: SmallVec<[u8; 48]>,
+}
+
+impl KernelArguments {
+    pub(super) fn kernel(&self) -> Result<&Kernel> {
+        Kernel::from_backend(&*self.kernel)
+    }
+}
+
+impl Lowering<'_> {
+    /// The parameters of a node. A callback is held under the node's key from here on.
+    pub(super) fn parameters(
+        &self,
+        held: &mut Held,
+        node: NodeKey,
+        operation: &Operation,
+    ) -> Result<Parameters> {
+        Ok(match operation {
+            Operation::Memset(op) => {
+                let location = self.resources.locate(held, node, &op.dst)?;
+                Parameters::Fill(transfer::fill_parameters(op, location.address))
+            }
+            Operation::Memcpy(op) => {
+                let dst = self.resources.locate(held, node, &op.dst.region)?;
+                let src = self.resources.locate(held, node, &op.src.region)?;
+                Parameters::Copy(transfer::copy_parameters(op, dst, src))
+            }
+            Operation::Callback(callback) => {
+                let failures = Arc::clone(&self.resources.failures);
+                let label = self.definition.label(node);
+                let call = Arc::new(HostCall::new(callback.clone(), failures, Some(label)));
+                let parameters = CUDA_HOST_NODE_PARAMS_v1 { fn_: Some(HostCall::run), userData: call.data() };
+                held.host_calls.insert(node, call);
+                Parameters::Call(parameters)
+            }
+            Operation::EventRecord(event) => Parameters::Record(Event::from_backend(&**event)?.raw()),
+            Operation::EventWait(event) => Parameters::Wait(Event::from_backend(&**event)?.raw()),
+            _ => Parameters::Nothing,
+        })
+    }
+
+    /// The kernel and bytes of a launch. `handles` has the conditions that it does not store.
+    pub(super) fn kernel_arguments(
+        &self,
+        held: &mut Held,
+        node: NodeKey,
+        op: &KernelOp,
+        handles: &HashMap<ConditionKey, CUgraphConditionalHandle>,
+    ) -> Result<KernelArguments> {
+        let mut arguments = KernelArguments { kernel: Arc::clone(&op.kernel), bytes: op.args.bytes.clone() };
+        if op.args.pointers.is_empty() {
+            return Ok(arguments);
+        }
+        let no_place =
+            || Error::new(ErrorKind::InvalidState, "a condition that this kernel is given has no place");
+        let stores = self.stores_conditions(op);
+        for pointer in &op.args.pointers {
+            let value = match &pointer.value {
+                PointerValue::Region(region) => self.resources.locate(held, node, region)?.address,
+                PointerValue::Condition(condition) if stores => {
+                    self.resources.cell_handle(*condition).ok_or_else(no_place)?
+                }
+                PointerValue::Condition(condition) => *handles.get(condition).ok_or_else(no_place)?,
+            };
+            if let Some(place) = op.args.layout.get(pointer.index as usize) {
+                let start = place.offset as usize;
+                arguments.bytes[start..start + 8].copy_from_slice(&value.to_ne_bytes());
+            }
+        }
+        if stores {
+            arguments.kernel = held.stored_kernel(&op.kernel)?;
+        }
+        Ok(arguments)
+    }
+
+    /// Whether a kernel stores its conditions in memory: when the host tests one of them, or the driver knows none.
+    pub(super) fn stores_conditions(&self, op: &KernelOp) -> bool {
+        let mut conditions = op.args.pointers.iter().filter_map(|pointer| match &pointer.value {
+            PointerValue::Condition(condition) => Some(*condition),
+            PointerValue::Region(_) => None,
+        });
+        conditions.any(|condition| match self.resources.condition(condition).tested_by {
+            Some(node) => self.modes.is_hosted(node),
+            None => !self.capabilities.any(),
+        })
+    }
+
+    /// What kernel of Gridloom's decides a conditional, if one does.
+    pub(super) fn decider(
+        &self,
+        held: &Held,
+        node: NodeKey,
+        op: &ConditionalOp,
+        handle: CUgraphConditionalHandle,
+    ) -> Result<Option<Decider>> {
+        if !is_counted(op) {
+            return Ok(None);
+        }
+        let state = self.resources.counter(node).ok_or_else(|| {
+            Error::new(ErrorKind::InvalidState, "a conditional that is counted has no counter")
+        })?;
+        let limit = op.limit.unwrap_or(u64::MAX);
+        let (value, limit) = match &op.test {
+            Test::Value(region) => (self.resources.locate(held, node, region)?.address, limit),
+            Test::Count(count) => (0, limit.min(*count)),
+            Test::Condition(_) => (0, limit),
+        };
+        Ok(Some(match op.form {
+            ConditionalForm::While => {
+                let step = |decide| LoopStep { handle, value, state, limit, decide };
+                let usual = match op.test {
+                    Test::Condition(_) => Decide::ByUser,
+                    Test::Value(_) | Test::Count(_) => Decide::ByValue,
+                };
+                // A counter says itself whether there is a first pass.
+                let untested = !op.test_first && !matches!(op.test, Test::Count(_));
+                Decider::Loop {
+                    first: step(if untested { Decide::FirstPass } else { usual }),
+                    next: step(usual),
+                }
+            }
+            ConditionalForm::If | ConditionalForm::IfElse => {
+                Decider::Choice(Choice { handle, value, state, cases: 0 })
+            }
+            ConditionalForm::Switch => {
+                Decider::Choice(Choice { handle, value, state, cases: op.bodies.len() as u32 })
+            }
+        }))
+    }
+}
+
+/// Which kernel of Gridloom's decides a conditional, and with what.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Decider {
+    /// One kernel before the loop, one at the end of its body.
+    Loop { first: LoopStep, next: LoopStep },
+    /// One kernel before the conditional.
+    Choice(Choice),
+}
+
+/// The arguments of the kernel that chooses a body.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Choice {
+    handle: CUgraphConditionalHandle,
+    value: u64,
+    state: u64,
+    cases: u32,
+}
+
+impl Decider {
+    /// The arguments of the kernel before the conditional.
+    pub(super) fn before(&self) -> Packed {
+        match self {
+            Self::Loop { first, .. } => first.pack(),
+            Self::Choice(choice) => {
+                builtin::pack_choice(choice.handle, choice.value, choice.state, choice.cases)
+            }
+        }
+    }
+
+    /// The arguments of the kernel at the end of a loop's body.
+    pub(super) fn next(&self) -> Option<Packed> {
+        match self {
+            Self::Loop { next, .. } => Some(next.pack()),
+            Self::Choice(_) => None,
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The graph in the form in which it runs: children flattened, and cut where the host drives a conditional.
+
+use super::modes::Modes;
+use gridloom_core::graph::{Definition, EdgeKind, GraphKey, NodeKey};
+use gridloom_core::op::Operation;
+use smallvec::SmallVec;
+use std::collections::{HashMap, HashSet};
+
+/// What a step waits for: earlier steps of the same list.
+pub(super) type Dependencies = SmallVec<[(usize, EdgeKind); 2]>;
+
+/// One node of a `CUgraph` to be.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// The node of the definition that it comes from.
+    pub(super) origin: NodeKey,
+    pub(super) work: Work,
+    pub(super) after: Dependencies,
+}
+
+#[derive(Debug)]
+pub(super) enum Work {
+    /// What the node of the definition does.
+    Node,
+    /// Nothing: edges meet here.
+    Join,
+    /// A conditional that the device drives, with its bodies.
+    Native(Vec<Vec<Step>>),
+    /// A conditional that the host drives, with its bodies. Only between flattening and splitting.
+    Hosted(Vec<Program>),
+}
+
+/// What is run one after the other, on one stream.
+#[derive(Debug, Default)]
+pub(super) struct Program {
+    pub(super) parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+pub(super) enum Part {
+    /// A `CUgraph`.
+    Graph(Vec<Step>),
+    /// A conditional that the host drives.
+    Hosted { node: NodeKey, bodies: Vec<Program> },
+}
+
+impl Program {
+    /// The program of a whole definition. Disabled nodes keep their place in the order and do nothing.
+    pub(super) fn new(definition: &Definition, modes: &Modes, disabled: &HashSet<NodeKey>) -> Self {
+        Source { definition, modes, disabled }.program(definition.root())
+    }
+
+    /// Which `CUgraph` each step is in, by a number; conditionals that the host drives are in none.
+    pub(super) fn units(&self) -> HashMap<NodeKey, usize> {
+        let mut units = HashMap::new();
+        let mut next = 0;
+        self.number_units(&mut next, &mut units);
+        units
+    }
+
+    fn number_units(&self, next: &mut usize, units: &mut HashMap<NodeKey, usize>) {
+        for part in &self.parts {
+            match part {
+                Part::Graph(steps) => {
+                    number_steps(steps, *next, units);
+                    *next += 1;
+                }
+                Part::Hosted { bodies, .. } => {
+                    for body in bodies {
+                        body.number_units(next, units);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Calls `visit` with every step, also inside bodies.
+    pub(super) fn for_each_step<'a>(&'a self, visit: &mut impl FnMut(&'a Step)) {
+        for part in &self.parts {
+            match part {
+                Part::Graph(steps) => for_each(steps, visit),
+                Part::Hosted { bodies, .. } => {
+                    bodies.iter().for_each(|body| body.for_each_step(visit));
+                }
+            }
+        }
+    }
+}
+
+fn number_steps(steps: &[Step], unit: usize, units: &mut HashMap<NodeKey, usize>) {
+    for_each(steps, &mut |step| {
+        units.insert(step.origin, unit);
+    });
+}
+
+fn for_each<'a>(steps: &'a [Step], visit: &mut impl FnMut(&'a Step)) {
+    for step in steps {
+        visit(step);
+        if let Work::Native(bodies) = &step.work {
+            bodies.iter().for_each(|body| for_each(body, visit));
+        }
+    }
+}
+
+/// What programs are made from.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    definition: &'a Definition,
+    modes: &'a Modes,
+    disabled: &'a HashSet<NodeKey>,
+}
+
+impl Source<'_> {
+    fn program(self, graph: GraphKey) -> Program {
+        Program { parts: split(self.flatten(graph)) }
+    }
+
+    /// The steps of one graph with its children dissolved into it, each after what it waits for.
+    fn flatten(self, graph: GraphKey) -> Vec<Step> {
+        let mut flattening = Flattening { source: self, steps: Vec::new(), ends: HashMap::new() };
+        flattening.add_graph(graph, &Dependencies::new());
+        flattening.steps
+    }
+}
+
+struct Flattening<'a> {
+    source: Source<'a>,
+    steps: Vec<Step>,
+    /// The steps at whose end a node has ended. Nodes that do nothing have no step of their own.
+    ends: HashMap<NodeKey, Dependencies>,
+}
+
+impl Flattening<'_> {
+    /// Adds all nodes of `graph`, the first ones after `entry`, and returns the ends of the last ones.
+    fn add_graph(&mut self, graph: GraphKey, entry: &Dependencies) -> Dependencies {
+        let mut last = Dependencies::new();
+        let mut any = false;
+        for key in self.source.definition.topological(graph) {
+            any = true;
+            let node = self.source.definition.node(key);
+            let after = if node.predecessors().is_empty() { entry.clone() } else { self.ends_before(key) };
+            let ends = self.add_node(key, after);
+            if node.successors().is_empty() {
+                for &(step, _) in &ends {
+                    depend(&mut last, step, EdgeKind::Full);
+                }
+            }
+            self.ends.insert(key, ends);
+        }
+        if any { last } else { entry.clone() }
+    }
+
+    fn ends_before(&self, key: NodeKey) -> Dependencies {
+        let mut after = Dependencies::new();
+        for edge in self.source.definition.node(key).predecessors() {
+            // Only a kernel's own step can release a successor early.
+            let of_kernel =
+                matches!(self.source.definition.node(edge.node).operation(), Operation::Kernel(_));
+            let kind = if of_kernel { edge.kind } else { EdgeKind::Full };
+            for &(step, _) in &self.ends[&edge.node] {
+                depend(&mut after, step, kind);
+            }
+        }
+        after
+    }
+
+    fn add_node(&mut self, key: NodeKey, after: Dependencies) -> Dependencies {
+        let node = self.source.definition.node(key);
+        let fan_out = node.successors().len();
+        match node.operation() {
+            Operation::Empty | Operation::Alloc(_) | Operation::Free(_) => self.meet(key, after, fan_out),
+            Operation::Child(graph) => {
+                let first = self
+                    .source
+                    .definition
+                    .nodes(*graph)
+                    .filter(|&inner| self.source.definition.node(inner).predecessors().is_empty())
+                    .count();
+                let entry = self.meet(key, after, first);
+                let last = self.add_graph(*graph, &entry);
+                self.meet(key, last, fan_out)
+            }
+            Operation::Conditional(conditional) => {
+                let (source, bodies) = (self.source, &conditional.bodies);
+                let work = if source.modes.is_hosted(key) {
+                    Work::Hosted(bodies.iter().map(|&body| source.program(body)).collect())
+                } else {
+                    Work::Native(bodies.iter().map(|&body| source.flatten(body)).collect())
+                };
+                self.push(key, work, after)
+            }
+            _ if self.source.disabled.contains(&key) => self.meet(key, after, fan_out),
+            _ => self.push(key, Work::Node, after),
+        }
+    }
+
+    fn push(&mut self, origin: NodeKey, work: Work, after: Dependencies) -> Dependencies {
+        self.steps.push(Step { origin, work, after });
+        Dependencies::from_slice(&[(self.steps.len() - 1, EdgeKind::Full)])
+    }
+
+    /// A point where edges meet. It becomes a step only where that saves edges.
+    fn meet(&mut self, origin: NodeKey, mut after: Dependencies, fan_out: usize) -> Dependencies {
+        after.iter_mut().for_each(|(_, kind)| *kind = EdgeKind::Full);
+        if after.len() <= 1 || fan_out <= 1 { after } else { self.push(origin, Work::Join, after) }
+    }
+}
+
+/// Adds a dependency. A full one includes a programmatic one on the same step.
+fn depend(after: &mut Dependencies, step: usize, kind: EdgeKind) {
+    match after.iter_mut().find(|(known, _)| *known == step) {
+        Some((_, known)) if kind == EdgeKind::Full => *known = EdgeKind::Full,
+        Some(_) => {}
+        None => after.push((step, kind)),
+    }
+}
+
+/// Cuts a list of steps at the conditionals that the host drives.
+///
+/// Those run one after the other, and a step runs in the graph after the last one it depends on, so as early as can be.
+fn split(steps: Vec<Step>) -> Vec<Part> {
+    if !steps.iter().any(|step| matches!(step.work, Work::Hosted(_))) {
+        return if steps.is_empty() { Vec::new() } else { vec![Part::Graph(steps)] };
+    }
+    let mut graphs: Vec<Vec<Step>> = vec![Vec::new()];
+    let mut hosted: Vec<(NodeKey, Vec<Program>)> = Vec::new();
+    // For each step: the graph it runs in, and its place there. A hosted one is placed in the graph after it.
+    let mut places: Vec<(usize, Option<usize>)> = Vec::with_capacity(steps.len());
+    for step in steps {
+        let graph = step.after.iter().map(|&(before, _)| places[before].0).max().unwrap_or(0);
+        match step.work {
+            Work::Hosted(bodies) => {
+                hosted.push((step.origin, bodies));
+                graphs.push(Vec::new());
+                places.push((hosted.len(), None));
+            }
+            work => {
+                let after = step
+                    .after
+                    .into_iter()
+                    .filter_map(|(before, kind)| match places[before] {
+                        // What is in an earlier graph has ended: the stream sees to it.
+                        (earlier, Some(place)) if earlier == graph => Some((place, kind)),
+                        _ => None,
+                    })
+                    .collect();
+                places.push((graph, Some(graphs[graph].len())));
+                graphs[graph].push(Step { origin: step.origin, work, after });
+            }
+        }
+    }
+    let mut parts = Vec::new();
+    let mut hosted = hosted.into_iter();
+    for graph in graphs {
+        if !graph.is_empty() {
+            parts.push(Part::Graph(graph));
+        }
+        if let Some((node, bodies)) = hosted.next() {
+            parts.push(Part::Hosted { node, bodies });
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests;

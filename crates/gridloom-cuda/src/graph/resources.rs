@@ -1,0 +1,390 @@
+//! What an executable owns besides the driver's graphs: memory of alloc nodes, copied bytes, counters, conditions.
+
+use super::builtin::Builtins;
+use super::modes::Modes;
+use super::plan::{Program, Work};
+use crate::device::Shared;
+use crate::failure::{Failures, HostCall};
+use crate::kernel::Kernel;
+use crate::memory::Memory;
+use crate::transfer::Location;
+use gridloom_core::backend::{self, Allocation};
+use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
+use gridloom_core::memory::{Base, MemoryKind, Region};
+use gridloom_core::op::{ConditionalForm, ConditionalOp, FreeTarget, Operation, Test};
+use gridloom_core::{Error, ErrorKind, Result};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Everything the driver's graphs refer to, kept as long as they are.
+pub(super) struct Resources {
+    pub(super) shared: Arc<Shared>,
+    pub(super) failures: Arc<Failures>,
+    pub(super) builtins: Builtins,
+    /// The blocks that the addresses below point into.
+    blocks: Vec<Arc<Memory>>,
+    allocations: HashMap<NodeKey, (u64, MemoryKind)>,
+    /// Memory of alloc nodes that nothing in the graph frees.
+    pub(super) outliving: HashMap<NodeKey, Arc<Memory>>,
+    /// Copies of host bytes in device memory, by the address of the original.
+    staged: HashMap<usize, u64>,
+    /// Where the passes of a conditional are counted.
+    counters: HashMap<NodeKey, u64>,
+    allocated_bytes: u64,
+    pub(super) cells: Option<Cells>,
+    conditions: HashMap<ConditionKey, ConditionFacts>,
+}
+
+/// What the lowering asks of a condition.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ConditionFacts {
+    /// Its value at the start of each launch.
+    pub(super) start: u32,
+    /// The conditional that tests it.
+    pub(super) tested_by: Option<NodeKey>,
+}
+
+/// Condition values that the host reads: words of pinned memory.
+#[derive(Debug)]
+pub(super) struct Cells {
+    memory: Arc<Memory>,
+    places: HashMap<ConditionKey, (usize, u32)>,
+}
+
+/// The first word is for reading values of other memory back.
+const SCRATCH: usize = 0;
+
+impl Cells {
+    /// The address a kernel is given as the handle of the condition.
+    fn handle(&self, condition: ConditionKey) -> Option<u64> {
+        self.places.get(&condition).map(|&(index, _)| self.memory.address() + 4 * index as u64)
+    }
+
+    /// Sets every condition to the value it has at the start of a launch. Nothing may be in flight.
+    pub(super) fn reset(&self) {
+        for &(index, default) in self.places.values() {
+            // SAFETY: see `word`; no kernel is running that could write it.
+            unsafe { self.word(index).write_volatile(default) };
+        }
+    }
+
+    /// The value of a condition, after the kernels that set it have run.
+    pub(super) fn value(&self, condition: ConditionKey) -> u32 {
+        let index = self.places.get(&condition).map_or(SCRATCH, |&(index, _)| index);
+        // SAFETY: see `word`; the stream was waited for.
+        unsafe { self.word(index).read_volatile() }
+    }
+
+    /// Where a value of other memory is copied to before it is read.
+    pub(super) fn scratch_address(&self) -> u64 {
+        self.memory.address() + 4 * SCRATCH as u64
+    }
+
+    /// What was copied there.
+    pub(super) fn scratch(&self) -> u32 {
+        // SAFETY: see `word`; the stream was waited for.
+        unsafe { self.word(SCRATCH).read_volatile() }
+    }
+
+    /// A word of the pinned block, which has one for each index handed out.
+    fn word(&self, index: usize) -> *mut u32 {
+        let start = self.memory.host_pointer().unwrap_or(std::ptr::null_mut()).cast::<u32>();
+        start.wrapping_add(index)
+    }
+}
+
+impl Resources {
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        definition: &Definition,
+        modes: &Modes,
+        program: &Program,
+        failures: Arc<Failures>,
+    ) -> Result<Self> {
+        let mut resources = Self {
+            shared: Arc::clone(shared),
+            failures,
+            builtins: Builtins::default(),
+            allocated_bytes: 0,
+            blocks: Vec::new(),
+            allocations: HashMap::new(),
+            outliving: HashMap::new(),
+            staged: HashMap::new(),
+            counters: HashMap::new(),
+            cells: None,
+            conditions: HashMap::new(),
+        };
+        for (key, data) in definition.conditions() {
+            let facts =
+                ConditionFacts { start: data.default_value().unwrap_or(0), tested_by: data.used_by() };
+            resources.conditions.insert(key, facts);
+        }
+        let needs = Needs::of(definition, program);
+        resources.place_allocations(definition, &needs)?;
+        resources.place_device_data(&needs)?;
+        resources.make_cells(modes, &needs)?;
+        Ok(resources)
+    }
+
+    fn place_allocations(&mut self, definition: &Definition, needs: &Needs) -> Result<()> {
+        let at = |node: NodeKey| move |error: Error| error.at_node(definition.label(node));
+        let mut blocks: HashMap<MemoryKind, (Layout, Vec<(NodeKey, u64)>)> = HashMap::new();
+        for &node in &needs.allocs {
+            let Operation::Alloc(alloc) = definition.node(node).operation() else { continue };
+            self.allocated_bytes += alloc.bytes();
+            self.shared.allocator.check_kind(alloc.kind).map_err(at(node))?;
+            for &peer in &alloc.peers {
+                let peer = i32::try_from(peer).unwrap_or(i32::MAX);
+                let allowed = self.shared.allocator.allow_peer(peer);
+                allowed.map_err(Error::from).map_err(at(node))?;
+            }
+            if needs.freed.contains(&node) {
+                let (layout, nodes) = blocks.entry(alloc.kind).or_default();
+                nodes.push((node, layout.place(alloc.bytes())));
+            } else {
+                let memory = self.shared.allocator.allocate(alloc.bytes(), alloc.kind).map_err(at(node))?;
+                self.allocations.insert(node, (memory.address(), alloc.kind));
+                self.outliving.insert(node, memory);
+            }
+        }
+        for (kind, (layout, nodes)) in blocks {
+            let block = self.shared.allocator.allocate(layout.bytes(), kind)?;
+            for (node, offset) in nodes {
+                self.allocations.insert(node, (block.address() + offset, kind));
+            }
+            self.blocks.push(block);
+        }
+        Ok(())
+    }
+
+    /// Copied host bytes and counters share one block of device memory.
+    fn place_device_data(&mut self, needs: &Needs) -> Result<()> {
+        let mut layout = Layout::default();
+        let staged: Vec<(u64, &Arc<[u8]>)> =
+            needs.staged.values().map(|bytes| (layout.place(bytes.len() as u64), bytes)).collect();
+        let counters = layout.place(8 * needs.counted.len() as u64);
+        if staged.is_empty() && needs.counted.is_empty() {
+            return Ok(());
+        }
+        let allocator = Arc::clone(&self.shared.allocator);
+        let block = allocator.allocate(layout.bytes(), MemoryKind::Device)?;
+        for (offset, bytes) in staged {
+            let address = block.address() + offset;
+            if !bytes.is_empty() {
+                allocator.copy_now(address, bytes.as_ptr() as u64, bytes.len())?;
+            }
+            self.staged.insert(bytes.as_ptr() as usize, address);
+        }
+        if !needs.counted.is_empty() {
+            allocator.fill_now(block.address() + counters, 0, 8 * needs.counted.len())?;
+        }
+        for (index, &node) in needs.counted.iter().enumerate() {
+            self.counters.insert(node, block.address() + counters + 8 * index as u64);
+        }
+        self.blocks.push(block);
+        Ok(())
+    }
+
+    fn make_cells(&mut self, modes: &Modes, needs: &Needs) -> Result<()> {
+        // A condition has a cell when the host tests it, or nobody does.
+        let mut places = HashMap::new();
+        for (&condition, facts) in &self.conditions {
+            if facts.tested_by.is_none_or(|node| modes.is_hosted(node)) {
+                places.insert(condition, (1 + places.len(), facts.start));
+            }
+        }
+        if places.is_empty() && !needs.any_hosted {
+            return Ok(());
+        }
+        let bytes = 4 * (1 + places.len() as u64);
+        let cells = Cells { memory: self.shared.allocator.allocate(bytes, MemoryKind::Host)?, places };
+        cells.reset();
+        self.cells = Some(cells);
+        Ok(())
+    }
+
+    /// Where a region is that `node` uses.
+    pub(super) fn locate(&self, held: &Held, node: NodeKey, region: &Region) -> Result<Location> {
+        let lost = || Error::new(ErrorKind::InvalidHandle, "uses memory that is not part of this graph");
+        match &region.base {
+            Base::AllocNode(alloc) => {
+                let &(address, kind) = self.allocations.get(alloc).ok_or_else(lost)?;
+                Ok(Location::new(address + region.offset, kind))
+            }
+            Base::Bytes(bytes) => {
+                let key = bytes.as_ptr() as usize;
+                let address =
+                    held.staged(node, key).or_else(|| self.staged.get(&key).copied()).ok_or_else(lost)?;
+                Ok(Location::new(address + region.offset, MemoryKind::Device))
+            }
+            Base::Allocation(_) => Location::of(region).ok_or_else(lost),
+        }
+    }
+
+    /// What is known of a condition.
+    pub(super) fn condition(&self, condition: ConditionKey) -> ConditionFacts {
+        let unknown = ConditionFacts { start: 0, tested_by: None };
+        self.conditions.get(&condition).copied().unwrap_or(unknown)
+    }
+
+    /// Where the passes of a conditional are counted.
+    pub(super) fn counter(&self, node: NodeKey) -> Option<u64> {
+        self.counters.get(&node).copied()
+    }
+
+    /// The address a kernel is given in the place of a handle, for a condition that is stored.
+    pub(super) fn cell_handle(&self, condition: ConditionKey) -> Option<u64> {
+        self.cells.as_ref()?.handle(condition)
+    }
+
+    /// Bytes for alloc nodes, and for everything else.
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        let total: u64 = self.blocks.iter().chain(self.outliving.values()).map(|block| block.bytes()).sum();
+        let cells = self.cells.as_ref().map_or(0, |cells| cells.memory.bytes());
+        (self.allocated_bytes, (total + cells).saturating_sub(self.allocated_bytes))
+    }
+}
+
+/// What the nodes use, replaced node by node when an executable is updated.
+#[derive(Default)]
+pub(super) struct Held {
+    /// What each node does now. This is what keeps kernels, buffers, events and closures alive.
+    pub(super) operations: HashMap<NodeKey, Operation>,
+    pub(super) host_calls: HashMap<NodeKey, Arc<HostCall>>,
+    /// Kernels that store their conditions, by the address of the kernel they stand for, which is kept so that the address
+    /// stays its own.
+    stored_kernels: HashMap<usize, (Arc<dyn backend::Kernel>, Arc<Kernel>)>,
+    /// Bytes that came with an update: the address of the original, and the copy in device memory.
+    restaged: HashMap<NodeKey, (usize, Arc<Memory>)>,
+}
+
+impl Held {
+    /// Holds every operation of a definition.
+    pub(super) fn new(definition: &Definition) -> Self {
+        let mut held = Self::default();
+        let mut graphs = vec![definition.root()];
+        while let Some(graph) = graphs.pop() {
+            for node in definition.nodes(graph) {
+                graphs.extend(definition.bodies(node));
+                held.operations.insert(node, definition.node(node).operation().clone());
+            }
+        }
+        held
+    }
+
+    /// The variant of a kernel that stores its conditions.
+    pub(super) fn stored_kernel(&mut self, kernel: &Arc<dyn backend::Kernel>) -> Result<Arc<Kernel>> {
+        let key = Arc::as_ptr(kernel).cast::<()>() as usize;
+        if let Some((_, known)) = self.stored_kernels.get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let original = Kernel::from_backend(&**kernel)?;
+        let stored = Arc::new(original.module().with_stored_conditions()?.find_kernel(original.c_name())?);
+        self.stored_kernels.insert(key, (Arc::clone(kernel), Arc::clone(&stored)));
+        Ok(stored)
+    }
+
+    /// Copies bytes that came with an update of `node` to device memory. Returns the copy they replace.
+    pub(super) fn restage(
+        &mut self,
+        shared: &Shared,
+        node: NodeKey,
+        bytes: &[u8],
+    ) -> Result<Option<Arc<Memory>>> {
+        let memory = shared.allocator.allocate(bytes.len().max(1) as u64, MemoryKind::Device)?;
+        if !bytes.is_empty() {
+            shared.allocator.copy_now(memory.address(), bytes.as_ptr() as u64, bytes.len())?;
+        }
+        Ok(self.restaged.insert(node, (bytes.as_ptr() as usize, memory)).map(|(_, replaced)| replaced))
+    }
+
+    fn staged(&self, node: NodeKey, original: usize) -> Option<u64> {
+        self.restaged.get(&node).filter(|(key, _)| *key == original).map(|(_, memory)| memory.address())
+    }
+}
+
+/// What a definition needs an executable to own.
+#[derive(Default)]
+struct Needs {
+    allocs: Vec<NodeKey>,
+    freed: HashSet<NodeKey>,
+    staged: HashMap<usize, Arc<[u8]>>,
+    /// Native conditionals whose passes are counted.
+    counted: Vec<NodeKey>,
+    any_hosted: bool,
+}
+
+impl Needs {
+    fn of(definition: &Definition, program: &Program) -> Self {
+        let mut needs = Self::default();
+        let mut graphs = vec![definition.root()];
+        while let Some(graph) = graphs.pop() {
+            for node in definition.nodes(graph) {
+                graphs.extend(definition.bodies(node));
+                let operation = definition.node(node).operation();
+                match operation {
+                    Operation::Alloc(_) => needs.allocs.push(node),
+                    Operation::Free(FreeTarget::AllocNode(alloc)) => {
+                        needs.freed.insert(*alloc);
+                    }
+                    _ => {}
+                }
+                operation.for_each_region(|region| {
+                    if let Base::Bytes(bytes) = &region.base {
+                        needs.staged.insert(bytes.as_ptr() as usize, Arc::clone(bytes));
+                    }
+                });
+            }
+        }
+        program.for_each_step(&mut |step| {
+            if let (Work::Native(_), Operation::Conditional(conditional)) =
+                (&step.work, definition.node(step.origin).operation())
+                && is_counted(conditional)
+            {
+                needs.counted.push(step.origin);
+            }
+        });
+        needs.any_hosted = program.parts.iter().any(|part| matches!(part, super::plan::Part::Hosted { .. }));
+        needs
+    }
+}
+
+/// Whether a kernel of Gridloom's takes part in deciding a native conditional. That kernel counts the passes too; a loop
+/// that is decided by the user's kernels alone is not slowed down by one.
+pub(super) fn is_counted(conditional: &ConditionalOp) -> bool {
+    !matches!(conditional.test, Test::Condition(_))
+        || (conditional.form == ConditionalForm::While
+            && (conditional.limit.is_some() || !conditional.test_first))
+}
+
+/// Places things in one block, each aligned as the driver aligns allocations.
+#[derive(Default)]
+struct Layout {
+    end: u64,
+}
+
+impl Layout {
+    const ALIGNMENT: u64 = 256;
+
+    fn place(&mut self, bytes: u64) -> u64 {
+        let start = self.end.next_multiple_of(Self::ALIGNMENT);
+        self.end = start + bytes;
+        start
+    }
+
+    fn bytes(&self) -> u64 {
+        self.end.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_in_a_block_are_aligned_and_do_not_overlap() {
+        let mut layout = Layout::default();
+        assert_eq!([layout.place(1), layout.place(300), layout.place(8)], [0, 256, 768]);
+        assert_eq!(layout.bytes(), 776);
+    }
+}

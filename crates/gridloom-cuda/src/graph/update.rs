@@ -1,0 +1,292 @@
+//! Changing what the nodes of an executable do.
+//!
+//! The driver changes most parameters of a compiled graph in place, for a fraction of a microsecond each, and the next launch sees
+//! them. What it refuses (another direction of a copy, another attribute, a disabled node in a body) is not an error here:
+//! the graph is then compiled anew. Either way launches in flight go on with what they were launched with.
+
+use super::executable::{Executable, Inner, State};
+use super::hosted::{HostedConditional, HostedTest};
+use super::lower::{Lowering, NodePlace};
+use super::modes::Capabilities;
+use super::parameters::Parameters;
+use super::resources::Held;
+use crate::driver::DriverResult;
+use crate::kernel::{Kernel, Launch};
+use crate::stream::Stream;
+use crate::sys::*;
+use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
+use gridloom_core::launch::LaunchConfig;
+use gridloom_core::memory::Base;
+use gridloom_core::op::{ConditionalOp, KernelOp, Operation, ParamLayout, PointerArg, PointerValue};
+use gridloom_core::{Error, ErrorKind, Result};
+use smallvec::SmallVec;
+use std::any::Any;
+use std::sync::Arc;
+
+/// What a change replaced, kept until launches in flight are done.
+type Replaced = Vec<Box<dyn Any + Send>>;
+
+impl Executable {
+    /// Takes over the operations of these nodes, all or none.
+    pub(super) fn take_over(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()> {
+        let mut state = self.state.lock();
+        state.settle();
+        let inner = Arc::clone(&state.inner);
+        let mut held = inner.held.lock();
+        let mut change =
+            Change { inner: &inner, definition, held: &mut held, replaced: Vec::new(), undo: Vec::new() };
+        let in_place = changed.iter().try_for_each(|&node| change.apply(node));
+        let (replaced, undo) = (change.replaced, change.undo);
+        match in_place {
+            Ok(()) => {
+                drop(held);
+                keep(&state, replaced);
+                Ok(())
+            }
+            Err(refusal) => {
+                tracing::debug!(%refusal, "an update needs the graph compiled anew");
+                let disabled = state.disabled.clone();
+                let compiled = self.compile_anew(&mut state, definition, &disabled);
+                if compiled.is_err() {
+                    // The old graph stays: what was changed in it is changed back.
+                    let mut back = Change {
+                        inner: &inner,
+                        definition,
+                        held: &mut held,
+                        replaced: Vec::new(),
+                        undo: Vec::new(),
+                    };
+                    for (node, operation) in undo.into_iter().rev() {
+                        if let Err(error) = back.set(node, operation) {
+                            tracing::error!(%error, "an update that failed could not be taken back");
+                        }
+                    }
+                }
+                drop(held);
+                keep(&state, replaced);
+                compiled
+            }
+        }
+    }
+
+    /// Lets a node do its work, or makes it do nothing.
+    pub(super) fn enable(&self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
+        let mut state = self.state.lock();
+        state.settle();
+        let mut disabled = state.disabled.clone();
+        if enabled {
+            disabled.remove(&node);
+        } else {
+            disabled.insert(node);
+        }
+        if state.inner.set_enabled(node, enabled).is_err() {
+            self.compile_anew(&mut state, definition, &disabled)?;
+        }
+        state.disabled = disabled;
+        Ok(())
+    }
+}
+
+/// Holds what was replaced until the latest launch, and with it every earlier one, has run.
+fn keep(state: &State, replaced: Replaced) {
+    if let Some(stream) = state.last.as_ref().and_then(|last| Stream::from_backend(&**last).ok()) {
+        stream.keep(replaced);
+    }
+}
+
+impl Inner {
+    /// ([`cuGraphNodeSetEnabled`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    fn set_enabled(&self, node: NodeKey, enabled: bool) -> Result<()> {
+        let place = self.place(node)?;
+        let context = &self.resources.shared.context;
+        let _entered = context.enter()?;
+        let exec = self.units[place.unit].executable.raw();
+        // SAFETY: the node is of the graph that the executable was made from; calls come one at a time.
+        Ok(unsafe { context.driver().cu_graph_node_set_enabled(exec, place.node, u32::from(enabled)) }?)
+    }
+
+    fn place(&self, node: NodeKey) -> Result<NodePlace> {
+        self.places.get(&node).copied().ok_or_else(|| {
+            Error::new(ErrorKind::NotSupported, "the node has no counterpart in the driver's graph")
+        })
+    }
+}
+
+/// One update under way.
+struct Change<'a> {
+    inner: &'a Inner,
+    definition: &'a Definition,
+    held: &'a mut Held,
+    replaced: Replaced,
+    /// What the changed nodes did before.
+    undo: Vec<(NodeKey, Operation)>,
+}
+
+impl<'a> Change<'a> {
+    /// Has a node do what the definition says.
+    fn apply(&mut self, node: NodeKey) -> Result<()> {
+        let operation = self.definition.node(node).operation().clone();
+        let old = self.held.operations.get(&node).cloned();
+        self.set(node, operation).map_err(|error| error.at_node(self.definition.label(node)))?;
+        self.undo.extend(old.map(|old| (node, old)));
+        Ok(())
+    }
+
+    fn set(&mut self, node: NodeKey, operation: Operation) -> Result<()> {
+        let inner = self.inner;
+        let _entered = inner.resources.shared.context.enter()?;
+        self.restage(node, &operation)?;
+        match &operation {
+            Operation::Conditional(op) => match inner.hosted(node) {
+                Some(hosted) => self.set_hosted(node, op, hosted)?,
+                None => self.set_decider(node, op)?,
+            },
+            Operation::Kernel(op) => self.set_kernel(node, op)?,
+            operation => self.set_other(node, operation)?,
+        }
+        if let Some(old) = self.held.operations.insert(node, operation) {
+            self.replaced.push(Box::new(old));
+        }
+        Ok(())
+    }
+
+    fn lowering(&self) -> Lowering<'a> {
+        Lowering {
+            definition: self.definition,
+            resources: &self.inner.resources,
+            modes: &self.inner.modes,
+            capabilities: Capabilities::of(self.inner.resources.shared.context.driver()),
+            node_priority: false,
+        }
+    }
+
+    /// Copies host bytes that come with the operation to device memory.
+    fn restage(&mut self, node: NodeKey, operation: &Operation) -> Result<()> {
+        let mut bytes = None;
+        operation.for_each_region(|region| {
+            if let Base::Bytes(found) = &region.base {
+                bytes = Some(Arc::clone(found));
+            }
+        });
+        if let Some(bytes) = bytes
+            && let Some(old) = self.held.restage(&self.inner.resources.shared, node, &bytes)?
+        {
+            self.replaced.push(Box::new(old));
+        }
+        Ok(())
+    }
+
+    fn set_hosted(&mut self, node: NodeKey, op: &ConditionalOp, hosted: &HostedConditional) -> Result<()> {
+        hosted.set_test(HostedTest::new(&self.inner.resources, self.held, node, op)?);
+        Ok(())
+    }
+
+    fn set_decider(&mut self, node: NodeKey, op: &ConditionalOp) -> Result<()> {
+        let inner = self.inner;
+        let place = inner.place(node)?;
+        let resources = &inner.resources;
+        let Some(nodes) = place.decider else {
+            return refuse("the conditional is decided by kernels of the user alone");
+        };
+        let Some(decider) = self.lowering().decider(self.held, node, op, nodes.handle)? else {
+            return refuse("the conditional was decided with a kernel and is not any more");
+        };
+        let one = LaunchConfig::one();
+        let next = decider.next();
+        let kernel = match &next {
+            Some(_) => resources.builtins.loop_begin(&resources.shared)?,
+            None => resources.builtins.choose(&resources.shared)?,
+        };
+        let before = decider.before();
+        self.set_kernel_node(place.unit, nodes.before, kernel, &one, &before.layout, &before.bytes)?;
+        if let (Some(next), Some(at)) = (next, nodes.next) {
+            let kernel = resources.builtins.loop_next(&resources.shared)?;
+            self.set_kernel_node(place.unit, at, kernel, &one, &next.layout, &next.bytes)?;
+        }
+        Ok(())
+    }
+
+    fn set_kernel(&mut self, node: NodeKey, op: &KernelOp) -> Result<()> {
+        let place = self.inner.place(node)?;
+        if let Some(Operation::Kernel(old)) = self.held.operations.get(&node) {
+            let attributes = |config: &LaunchConfig| (config.cluster, config.cooperative, config.priority);
+            if attributes(&old.config) != attributes(&op.config) {
+                return refuse("the attributes of a launch are fixed when the graph is compiled");
+            }
+            if conditions(old) != conditions(op) {
+                return refuse("who drives a conditional depends on which kernels set its condition");
+            }
+        }
+        let handles = &self.inner.units[place.unit].handles;
+        let arguments = self.lowering().kernel_arguments(self.held, node, op, handles)?;
+        let kernel = arguments.kernel()?;
+        self.set_kernel_node(place.unit, place.node, kernel, &op.config, &op.args.layout, &arguments.bytes)
+    }
+
+    /// ([`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    fn set_kernel_node(
+        &self,
+        unit: usize,
+        node: CUgraphNode,
+        kernel: &Kernel,
+        config: &LaunchConfig,
+        layout: &[ParamLayout],
+        bytes: &[u8],
+    ) -> Result<()> {
+        let mut launch = Launch::with_bytes(kernel, config, layout, bytes)?;
+        let parameters = launch.node_parameters();
+        let exec = self.inner.units[unit].executable.raw();
+        let driver = self.inner.resources.shared.context.driver();
+        // SAFETY: the node is of the graph that the executable was made from; the arguments fit the kernel and are copied.
+        Ok(unsafe { driver.cu_graph_exec_kernel_node_set_params(exec, node, &parameters) }?)
+    }
+
+    fn set_other(&mut self, node: NodeKey, operation: &Operation) -> Result<()> {
+        let place = self.inner.place(node)?;
+        let old_call = self.held.host_calls.get(&node).cloned();
+        let parameters = self.lowering().parameters(self.held, node, operation)?;
+        let set = self.set_parameters(place, &parameters);
+        if let Some(old) = old_call {
+            match &set {
+                Ok(()) => self.replaced.push(Box::new(old)),
+                Err(_) => {
+                    self.held.host_calls.insert(node, old);
+                }
+            }
+        }
+        Ok(set?)
+    }
+
+    /// ([`cuGraphExec…SetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    fn set_parameters(&self, place: NodePlace, parameters: &Parameters) -> DriverResult<()> {
+        let context = &self.inner.resources.shared.context;
+        let (driver, ctx) = (context.driver(), context.raw());
+        let (exec, node) = (self.inner.units[place.unit].executable.raw(), place.node);
+        // SAFETY: the node is of the graph that the executable was made from, and of the kind of the parameters, which
+        // the core has checked; what they refer to is held by the executable.
+        unsafe {
+            match parameters {
+                Parameters::Fill(fill) => driver.cu_graph_exec_memset_node_set_params(exec, node, fill, ctx),
+                Parameters::Copy(copy) => driver.cu_graph_exec_memcpy_node_set_params(exec, node, copy, ctx),
+                Parameters::Call(call) => driver.cu_graph_exec_host_node_set_params(exec, node, call),
+                Parameters::Record(event) => {
+                    driver.cu_graph_exec_event_record_node_set_event(exec, node, *event)
+                }
+                Parameters::Wait(event) => driver.cu_graph_exec_event_wait_node_set_event(exec, node, *event),
+                Parameters::Nothing => Ok(()),
+            }
+        }
+    }
+}
+
+fn refuse(why: &str) -> Result<()> {
+    Err(Error::new(ErrorKind::NotSupported, why))
+}
+
+fn conditions(op: &KernelOp) -> SmallVec<[ConditionKey; 2]> {
+    let condition = |pointer: &PointerArg| match pointer.value {
+        PointerValue::Condition(condition) => Some(condition),
+        PointerValue::Region(_) => None,
+    };
+    op.args.pointers.iter().filter_map(condition).collect()
+}

@@ -1,0 +1,252 @@
+//! What the work in flight on a stream keeps alive.
+//!
+//! A call that enqueues work returns before the work runs, so what it uses has to be held until then. Each thing is put
+//! into the *open* batch right after the call. Nothing is recorded on the stream at that moment, which keeps enqueuing fast;
+//! instead the [release thread](crate::release), a millisecond later, *closes* the batch by marking the stream's present end, and drops
+//! it once the device has passed the mark. Waiting for the stream drops everything at once.
+//!
+//! # Why nothing is dropped too early
+//!
+//! 1. A payload is added *after* its work was enqueued, by a thread that holds the payload until it has been added.
+//! 2. A batch is closed under the same lock under which payloads are added, and the mark is made after that lock was taken. So
+//!    the mark lies behind all the work whose payloads are in the batch.
+//! 3. The stream passes marks in order; a batch is dropped only when its own mark was passed.
+//! 4. A thread that waits for the stream takes the batches *before* it begins to wait.
+
+use crate::release::{self, Watched};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+/// A queue that can be marked.
+pub(crate) trait Queue: Send + Sync + 'static {
+    /// A point of the queue.
+    type Mark: Send;
+    /// Marks the present end. `None` where the queue is dead and nothing in it will run any more.
+    fn mark(&self) -> Option<Self::Mark>;
+    /// Whether everything before the mark has run, or never will.
+    fn passed(&self, mark: &Self::Mark) -> bool;
+    /// Takes back a mark that was passed.
+    fn recycle(&self, mark: Self::Mark);
+}
+
+type Payload = Box<dyn Send>;
+
+/// A queue, and what the work in it keeps alive.
+pub(crate) struct InFlight<Q: Queue> {
+    queue: Q,
+    state: Mutex<State<Q::Mark>>,
+}
+
+struct State<M> {
+    open: Vec<Payload>,
+    closed: VecDeque<(M, Vec<Payload>)>,
+    /// Whether the release thread looks after this queue.
+    watched: bool,
+}
+
+impl<Q: Queue> fmt::Debug for InFlight<Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InFlight").finish_non_exhaustive()
+    }
+}
+
+impl<Q: Queue> InFlight<Q> {
+    pub(crate) fn new(queue: Q) -> Arc<Self> {
+        let state = State { open: Vec::new(), closed: VecDeque::new(), watched: false };
+        Arc::new(Self { queue, state: Mutex::new(state) })
+    }
+
+    pub(crate) fn queue(&self) -> &Q {
+        &self.queue
+    }
+
+    /// Holds `payload` until the work enqueued so far has run.
+    pub(crate) fn keep(self: &Arc<Self>, payload: impl Send + 'static) {
+        let watch = {
+            let mut state = self.state.lock();
+            state.open.push(Box::new(payload));
+            !std::mem::replace(&mut state.watched, true)
+        };
+        if watch {
+            release::watch(Arc::clone(self) as Arc<dyn Watched>);
+        }
+    }
+
+    /// Runs `wait`, which returns when all work enqueued before has run, then drops what that work kept alive.
+    pub(crate) fn wait<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let (open, closed) = {
+            let mut state = self.state.lock();
+            (std::mem::take(&mut state.open), std::mem::take(&mut state.closed))
+        };
+        let outcome = wait();
+        drop(open);
+        for (mark, payloads) in closed {
+            drop(payloads);
+            self.queue.recycle(mark);
+        }
+        outcome
+    }
+}
+
+impl<Q: Queue> Watched for InFlight<Q> {
+    fn poll(&self) -> bool {
+        let mut done: Vec<Vec<Payload>> = Vec::new();
+        let in_flight = {
+            let mut state = self.state.lock();
+            if !state.open.is_empty() {
+                let batch = std::mem::take(&mut state.open);
+                match self.queue.mark() {
+                    Some(mark) => state.closed.push_back((mark, batch)),
+                    None => done.push(batch),
+                }
+            }
+            while state.closed.front().is_some_and(|(mark, _)| self.queue.passed(mark)) {
+                if let Some((mark, batch)) = state.closed.pop_front() {
+                    self.queue.recycle(mark);
+                    done.push(batch);
+                }
+            }
+            state.watched = !state.closed.is_empty();
+            state.watched
+        };
+        // Outside of the lock: a drop may run anything, also work on this very stream.
+        drop(done);
+        in_flight
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+    /// A queue whose progress the test decides.
+    #[derive(Default)]
+    struct Manual {
+        enqueued: AtomicU64,
+        run: AtomicU64,
+        dead: AtomicBool,
+    }
+
+    impl Queue for Arc<Manual> {
+        type Mark = u64;
+
+        fn mark(&self) -> Option<u64> {
+            (!self.dead.load(Ordering::SeqCst)).then(|| self.enqueued.load(Ordering::SeqCst))
+        }
+
+        fn passed(&self, mark: &u64) -> bool {
+            self.run.load(Ordering::SeqCst) >= *mark
+        }
+
+        fn recycle(&self, _: u64) {}
+    }
+
+    struct Fixture {
+        queue: Arc<Manual>,
+        in_flight: Arc<InFlight<Arc<Manual>>>,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let queue = Arc::<Manual>::default();
+            let in_flight = InFlight::new(Arc::clone(&queue));
+            // Only the test polls.
+            in_flight.state.lock().watched = true;
+            Self { queue, in_flight }
+        }
+
+        /// Enqueues work that uses something, and returns a way to see whether that is still alive.
+        fn enqueue(&self) -> std::sync::Weak<()> {
+            let resource = Arc::new(());
+            let alive = Arc::downgrade(&resource);
+            self.queue.enqueued.fetch_add(1, Ordering::SeqCst);
+            self.in_flight.keep(resource);
+            alive
+        }
+
+        fn run_to(&self, position: u64) {
+            self.queue.run.store(position, Ordering::SeqCst);
+        }
+    }
+
+    fn alive(weak: &std::sync::Weak<()>) -> bool {
+        weak.strong_count() > 0
+    }
+
+    #[test]
+    fn a_payload_lives_until_its_work_has_run() {
+        let fixture = Fixture::new();
+        let resource = fixture.enqueue();
+        assert!(fixture.in_flight.poll());
+        assert!(alive(&resource));
+        fixture.run_to(1);
+        assert!(!fixture.in_flight.poll());
+        assert!(!alive(&resource));
+    }
+
+    #[test]
+    fn work_enqueued_after_a_mark_is_not_released_with_it() {
+        let fixture = Fixture::new();
+        let first = fixture.enqueue();
+        assert!(fixture.in_flight.poll());
+        let second = fixture.enqueue();
+        fixture.run_to(1);
+        assert!(fixture.in_flight.poll());
+        assert!(!alive(&first));
+        assert!(alive(&second));
+    }
+
+    #[test]
+    fn waiting_releases_everything_enqueued_before_but_only_after_the_wait() {
+        let fixture = Fixture::new();
+        let first = fixture.enqueue();
+        fixture.in_flight.poll();
+        let second = fixture.enqueue();
+        fixture.in_flight.wait(|| {
+            assert!(alive(&first));
+            assert!(alive(&second));
+        });
+        assert!(!alive(&first));
+        assert!(!alive(&second));
+    }
+
+    #[test]
+    fn what_is_enqueued_while_another_thread_waits_is_kept() {
+        let fixture = Fixture::new();
+        let late = fixture.in_flight.wait(|| fixture.enqueue());
+        assert!(alive(&late));
+    }
+
+    #[test]
+    fn a_dead_queue_releases_at_once() {
+        let fixture = Fixture::new();
+        let resource = fixture.enqueue();
+        fixture.queue.dead.store(true, Ordering::SeqCst);
+        assert!(!fixture.in_flight.poll());
+        assert!(!alive(&resource));
+    }
+
+    #[test]
+    fn the_release_thread_finishes_the_work_without_further_calls() {
+        let queue = Arc::<Manual>::default();
+        let in_flight = InFlight::new(Arc::clone(&queue));
+        let (dropped, hear) = std::sync::mpsc::channel::<()>();
+        queue.enqueued.fetch_add(1, Ordering::SeqCst);
+        in_flight.keep(dropped);
+        queue.run.store(1, Ordering::SeqCst);
+        // The sender is the payload; the channel closes when it is dropped.
+        assert!(hear.recv().is_err());
+    }
+
+    #[test]
+    fn a_queue_is_watched_again_after_it_was_idle() {
+        let fixture = Fixture::new();
+        fixture.enqueue();
+        fixture.run_to(1);
+        assert!(!fixture.in_flight.poll());
+        assert!(!fixture.in_flight.state.lock().watched);
+    }
+}

@@ -1,0 +1,347 @@
+//! Kernels, and launches of them in the driver's own terms.
+
+use crate::context::Context;
+use crate::driver::DriverResult;
+use crate::module::Module;
+use crate::sys::*;
+use gridloom_core::backend::{self, DeviceId};
+use gridloom_core::launch::{KernelLimits, LaunchConfig};
+use gridloom_core::op::{KernelArgs, ParamLayout};
+use gridloom_core::{Error, ErrorKind, Result};
+use smallvec::SmallVec;
+use std::any::Any;
+use std::ffi::{CStr, CString, c_int, c_uint, c_void};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Dynamic shared memory that a block may have without asking for more.
+const SHARED_WITHOUT_ASKING: u32 = 48 << 10;
+
+/// A kernel of a loaded module, which it keeps alive.
+#[derive(Debug)]
+pub struct Kernel {
+    module: Arc<Module>,
+    raw: CUfunction,
+    name: CString,
+    params: Option<Vec<ParamLayout>>,
+    limits: KernelLimits,
+    registers: c_int,
+    /// The dynamic shared memory that was asked for so far.
+    dynamic_shared: AtomicU32,
+}
+
+// SAFETY: the handle may be used from any thread, and what is asked of it is thread-safe in the driver.
+unsafe impl Send for Kernel {}
+// SAFETY: as above.
+unsafe impl Sync for Kernel {}
+
+impl Kernel {
+    pub(crate) fn new(module: &Arc<Module>, raw: CUfunction, name: CString) -> DriverResult<Self> {
+        let context = module.context();
+        let attribute = |attribute| function_attribute(context, raw, attribute);
+        let max_threads = attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
+        let static_shared = attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+        let limits = KernelLimits {
+            max_threads: u32::try_from(max_threads).ok(),
+            required_block: None,
+            static_shared: u32::try_from(static_shared).unwrap_or(0),
+        };
+        Ok(Self {
+            params: parameters(context, raw)?,
+            limits,
+            registers: attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            dynamic_shared: AtomicU32::new(0),
+            module: Arc::clone(module),
+            raw,
+            name,
+        })
+    }
+
+    /// The driver's handle, valid while this lives.
+    pub fn raw(&self) -> CUfunction {
+        self.raw
+    }
+
+    /// The module it is in.
+    pub(crate) fn module(&self) -> &Arc<Module> {
+        &self.module
+    }
+
+    /// Its name, as the driver takes it.
+    pub(crate) fn c_name(&self) -> &CStr {
+        &self.name
+    }
+
+    /// The CUDA kernel behind a kernel of the core.
+    pub(crate) fn from_backend(kernel: &dyn backend::Kernel) -> Result<&Self> {
+        kernel
+            .as_any()
+            .downcast_ref()
+            .ok_or_else(|| Error::new(ErrorKind::WrongDevice, "the kernel does not belong to a CUDA device"))
+    }
+
+    /// Sees to it that blocks may have `bytes` of dynamic shared memory: more than 48 KiB must be asked for.
+    /// ([`cuFuncSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
+    pub(crate) fn allow_dynamic_shared(&self, bytes: u32) -> DriverResult<()> {
+        if bytes + self.limits.static_shared <= SHARED_WITHOUT_ASKING
+            || self.dynamic_shared.load(Ordering::Relaxed) >= bytes
+        {
+            return Ok(());
+        }
+        let context = self.module.context();
+        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let value = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+        let _entered = context.enter()?;
+        // SAFETY: the function is alive while the module is. Two threads may race and leave the smaller value; the loser
+        // of the `fetch_max` below sets the larger one again.
+        unsafe { context.driver().cu_func_set_attribute(self.raw, attribute, value)? };
+        let before = self.dynamic_shared.fetch_max(bytes, Ordering::Relaxed);
+        if before > bytes {
+            let value = c_int::try_from(before).unwrap_or(c_int::MAX);
+            // SAFETY: as above.
+            unsafe { context.driver().cu_func_set_attribute(self.raw, attribute, value)? };
+        }
+        Ok(())
+    }
+}
+
+/// ([`cuFuncGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
+fn function_attribute(
+    context: &Context,
+    function: CUfunction,
+    attribute: CUfunction_attribute,
+) -> DriverResult<c_int> {
+    let mut value = 0;
+    // SAFETY: the function is alive; one number is written.
+    unsafe { context.driver().cu_func_get_attribute(&mut value, attribute, function)? };
+    Ok(value)
+}
+
+/// The parameters, which the driver tells since 12.4.
+/// ([`cuFuncGetParamInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
+fn parameters(context: &Context, function: CUfunction) -> DriverResult<Option<Vec<ParamLayout>>> {
+    let driver = context.driver();
+    let mut params = Vec::new();
+    loop {
+        let (mut offset, mut size) = (0usize, 0usize);
+        // SAFETY: the function is alive; two sizes are written.
+        let asked = unsafe { driver.cu_func_get_param_info(function, params.len(), &mut offset, &mut size) };
+        match asked {
+            Ok(CUresult::CUDA_SUCCESS) => {
+                params.push(ParamLayout { offset: offset as u32, size: size as u32 });
+            }
+            Ok(CUresult::CUDA_ERROR_INVALID_VALUE) => {
+                // Past the last one. The driver logs it as an error, which belongs to no later call.
+                driver.discard_log();
+                return Ok(Some(params));
+            }
+            Ok(code) => return driver.check("cuFuncGetParamInfo", code).map(|()| None),
+            // An older driver.
+            Err(_) => return Ok(None),
+        }
+    }
+}
+
+impl backend::Kernel for Kernel {
+    fn device(&self) -> DeviceId {
+        backend::Module::device(&*self.module)
+    }
+
+    fn name(&self) -> &str {
+        self.name.to_str().unwrap_or_default()
+    }
+
+    fn params(&self) -> Option<&[ParamLayout]> {
+        self.params.as_deref()
+    }
+
+    fn limits(&self) -> &KernelLimits {
+        &self.limits
+    }
+
+    fn properties(&self) -> Vec<(String, String)> {
+        let context = self.module.context();
+        let mut properties = vec![
+            ("registers".to_owned(), self.registers.to_string()),
+            ("static shared bytes".to_owned(), self.limits.static_shared.to_string()),
+        ];
+        for (name, attribute) in [
+            ("local bytes", CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
+            ("constant bytes", CUfunction_attribute::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES),
+            ("PTX version", CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION),
+            ("binary version", CUfunction_attribute::CU_FUNC_ATTRIBUTE_BINARY_VERSION),
+        ] {
+            if let Ok(value) = function_attribute(context, self.raw, attribute) {
+                properties.push((name.to_owned(), value.to_string()));
+            }
+        }
+        properties
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// One launch, as the driver wants it described. It borrows the arguments' bytes.
+pub(crate) struct Launch<'a> {
+    kernel: &'a Kernel,
+    config: &'a LaunchConfig,
+    /// One pointer for each parameter, where the parameters are known.
+    pointers: SmallVec<[*mut c_void; 8]>,
+    /// The whole buffer with its size, for kernels whose parameters are not known: the driver would otherwise read as many
+    /// pointers as the kernel has parameters, however many there are.
+    buffer: Option<Box<PackedArguments>>,
+    attributes: SmallVec<[CUlaunchAttribute; 3]>,
+}
+
+/// The `extra` form of kernel arguments.
+struct PackedArguments {
+    size: usize,
+    list: [*mut c_void; 5],
+}
+
+/// `CU_LAUNCH_PARAM_BUFFER_POINTER`, `CU_LAUNCH_PARAM_BUFFER_SIZE` and `CU_LAUNCH_PARAM_END`: casts in the header.
+const BUFFER_POINTER: *mut c_void = ptr::without_provenance_mut(1);
+const BUFFER_SIZE: *mut c_void = ptr::without_provenance_mut(2);
+const BUFFER_END: *mut c_void = ptr::null_mut();
+
+impl<'a> Launch<'a> {
+    pub(crate) fn new(
+        kernel: &'a Kernel,
+        config: &'a LaunchConfig,
+        args: &'a KernelArgs,
+    ) -> DriverResult<Self> {
+        Self::with_bytes(kernel, config, &args.layout, &args.bytes)
+    }
+
+    /// A launch whose arguments are in `bytes`, laid out as `layout` says.
+    pub(crate) fn with_bytes(
+        kernel: &'a Kernel,
+        config: &'a LaunchConfig,
+        layout: &[ParamLayout],
+        bytes: &'a [u8],
+    ) -> DriverResult<Self> {
+        kernel.allow_dynamic_shared(config.shared)?;
+        let mut pointers = SmallVec::new();
+        let mut buffer = None;
+        if kernel.params.is_some() {
+            // The core has checked that there is one entry for each parameter, of its size.
+            pointers.extend(
+                layout
+                    .iter()
+                    .map(|place| bytes[place.offset as usize..].as_ptr().cast_mut().cast::<c_void>()),
+            );
+        } else if !bytes.is_empty() {
+            let mut packed = Box::new(PackedArguments { size: bytes.len(), list: [BUFFER_END; 5] });
+            packed.list = [
+                BUFFER_POINTER,
+                bytes.as_ptr().cast_mut().cast(),
+                BUFFER_SIZE,
+                (&raw mut packed.size).cast(),
+                BUFFER_END,
+            ];
+            buffer = Some(packed);
+        }
+        Ok(Self { kernel, config, pointers, buffer, attributes: attributes(config) })
+    }
+
+    fn arguments(&mut self) -> (*mut *mut c_void, *mut *mut c_void) {
+        match &mut self.buffer {
+            Some(packed) => (ptr::null_mut(), packed.list.as_mut_ptr()),
+            None if self.pointers.is_empty() => (ptr::null_mut(), ptr::null_mut()),
+            None => (self.pointers.as_mut_ptr(), ptr::null_mut()),
+        }
+    }
+
+    /// Launches on a stream; the context is current.
+    /// ([`cuLaunchKernel` and `cuLaunchKernelEx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
+    ///
+    /// # Safety
+    ///
+    /// The arguments have the types that the kernel declares, and what they point to lives until the kernel has run.
+    pub(crate) unsafe fn enqueue(mut self, stream: CUstream) -> DriverResult<()> {
+        let (grid, block) = (self.config.grid, self.config.block);
+        let (params, extra) = self.arguments();
+        let driver = self.kernel.module.context().driver();
+        if self.attributes.is_empty() {
+            // SAFETY: promised by the caller; the arrays live across the call, which copies the arguments.
+            return unsafe {
+                driver.cu_launch_kernel(
+                    self.kernel.raw,
+                    grid.x,
+                    grid.y,
+                    grid.z,
+                    block.x,
+                    block.y,
+                    block.z,
+                    self.config.shared,
+                    stream,
+                    params,
+                    extra,
+                )
+            };
+        }
+        let config = CUlaunchConfig {
+            gridDimX: grid.x,
+            gridDimY: grid.y,
+            gridDimZ: grid.z,
+            blockDimX: block.x,
+            blockDimY: block.y,
+            blockDimZ: block.z,
+            sharedMemBytes: self.config.shared,
+            hStream: stream,
+            attrs: self.attributes.as_mut_ptr(),
+            numAttrs: self.attributes.len() as c_uint,
+        };
+        // SAFETY: as above.
+        unsafe { driver.cu_launch_kernel_ex(&config, self.kernel.raw, params, extra) }
+    }
+
+    /// The description of a kernel node. It points into `self`.
+    pub(crate) fn node_parameters(&mut self) -> CUDA_KERNEL_NODE_PARAMS_v2 {
+        let (grid, block) = (self.config.grid, self.config.block);
+        let (params, extra) = self.arguments();
+        CUDA_KERNEL_NODE_PARAMS_v2 {
+            func: self.kernel.raw,
+            gridDimX: grid.x,
+            gridDimY: grid.y,
+            gridDimZ: grid.z,
+            blockDimX: block.x,
+            blockDimY: block.y,
+            blockDimZ: block.z,
+            sharedMemBytes: self.config.shared,
+            kernelParams: params,
+            extra,
+            ..Default::default()
+        }
+    }
+
+    /// The attributes to set on a kernel node.
+    pub(crate) fn attributes(&self) -> &[CUlaunchAttribute] {
+        &self.attributes
+    }
+}
+
+fn attributes(config: &LaunchConfig) -> SmallVec<[CUlaunchAttribute; 3]> {
+    let mut attributes = SmallVec::new();
+    let mut add = |id, set: &dyn Fn(&mut CUlaunchAttributeValue)| {
+        let mut attribute = CUlaunchAttribute { id, ..Default::default() };
+        set(&mut attribute.value);
+        attributes.push(attribute);
+    };
+    if config.cooperative {
+        add(CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &|value| value.cooperative = 1);
+    }
+    if let Some(cluster) = config.cluster {
+        add(CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &|value| {
+            value.clusterDim =
+                CUlaunchAttributeValue_union__bindgen_ty_1 { x: cluster.x, y: cluster.y, z: cluster.z };
+        });
+    }
+    if let Some(priority) = config.priority {
+        add(CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PRIORITY, &|value| value.priority = priority);
+    }
+    attributes
+}

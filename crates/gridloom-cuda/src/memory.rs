@@ -1,0 +1,290 @@
+//! Memory of the GPU, pinned host memory, and managed memory.
+//!
+//! Device memory comes from a stream-ordered pool of this device's own, on a stream that is used for nothing else. An
+//! allocation is complete when it is handed out, and may be used on every stream. It is freed when the last reference goes, and
+//! because work in flight holds references too (see [`in_flight`](crate::in_flight)), nothing on the device can reach it
+//! then: the free needs no synchronisation.
+
+use crate::context::Context;
+use crate::driver::{DriverError, DriverResult};
+use crate::release;
+use crate::sys::*;
+use gridloom_core::backend::{self, DeviceId};
+use gridloom_core::memory::MemoryKind;
+use gridloom_core::{Error, ErrorKind, Result};
+use std::any::Any;
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Freed memory that the pool keeps for the next allocation, at most; the rest goes back to the system.
+const KEPT_BY_POOL: u64 = 1 << 30;
+
+/// Hands out memory of one device.
+#[derive(Debug)]
+pub(crate) struct Allocator {
+    context: Arc<Context>,
+    device: DeviceId,
+    pool: Option<CUmemoryPool>,
+    stream: CUstream,
+    managed: bool,
+    used: AtomicU64,
+}
+
+// SAFETY: pool and stream are handles that the driver lets any thread use.
+unsafe impl Send for Allocator {}
+// SAFETY: as above.
+unsafe impl Sync for Allocator {}
+
+impl Allocator {
+    pub(crate) fn new(
+        context: Arc<Context>,
+        device: DeviceId,
+        pools: bool,
+        managed: bool,
+    ) -> DriverResult<Arc<Self>> {
+        let driver = Arc::clone(context.driver());
+        let entered = context.enter()?;
+        let pool = if pools { Some(create_pool(&context)?) } else { None };
+        let mut stream = ptr::null_mut();
+        let flags = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
+        // SAFETY: the context is current; one handle is written.
+        unsafe { driver.cu_stream_create_with_priority(&mut stream, flags, 0)? };
+        drop(entered);
+        Ok(Arc::new(Self { context, device, pool, stream, managed, used: AtomicU64::new(0) }))
+    }
+
+    /// Bytes handed out and not given back.
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that the pool holds of the system, in use or not.
+    /// ([`cuMemPoolGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html))
+    pub(crate) fn reserved(&self) -> DriverResult<u64> {
+        let Some(pool) = self.pool else { return Ok(self.used()) };
+        let mut bytes: u64 = 0;
+        let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
+        // SAFETY: this attribute is a 64-bit number.
+        unsafe { self.context.driver().cu_mem_pool_get_attribute(pool, attribute, (&raw mut bytes).cast())? };
+        Ok(bytes)
+    }
+
+    /// Gives all unused memory of the pool back to the system.
+    /// ([`cuMemPoolTrimTo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html))
+    pub(crate) fn trim(&self) -> DriverResult<()> {
+        let _entered = self.context.enter()?;
+        self.settle()?;
+        match self.pool {
+            // SAFETY: the pool is alive while `self` is.
+            Some(pool) => unsafe { self.context.driver().cu_mem_pool_trim_to(pool, 0) },
+            None => Ok(()),
+        }
+    }
+
+    /// Lets the GPU with this driver number reach the pool's memory.
+    pub(crate) fn allow_peer(&self, peer: CUdevice) -> DriverResult<()> {
+        let Some(pool) = self.pool else { return Ok(()) };
+        let location = on_device(peer);
+        let access =
+            CUmemAccessDesc { location, flags: CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+        // SAFETY: the pool is alive, and one description is read.
+        unsafe { self.context.driver().cu_mem_pool_set_access(pool, &access, 1) }
+    }
+
+    pub(crate) fn allocate(self: &Arc<Self>, bytes: u64, kind: MemoryKind) -> Result<Arc<Memory>> {
+        match self.try_allocate(bytes, kind) {
+            Err(error) if error.code() == Some(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => {
+                // Memory may be waiting for the end of its last use, or lie unused in the pool.
+                release::flush();
+                self.trim()?;
+                self.try_allocate(bytes, kind).map_err(|error| self.describe(error, bytes, kind))
+            }
+            outcome => outcome.map_err(|error| self.describe(error, bytes, kind)),
+        }
+    }
+
+    fn try_allocate(self: &Arc<Self>, bytes: u64, kind: MemoryKind) -> DriverResult<Arc<Memory>> {
+        let driver = self.context.driver();
+        let size = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let _entered = self.context.enter()?;
+        let mut address: CUdeviceptr = 0;
+        match kind {
+            MemoryKind::Device => match self.pool {
+                Some(pool) => {
+                    // SAFETY: pool and stream are alive; one address is written.
+                    unsafe { driver.cu_mem_alloc_from_pool_async(&mut address, size, pool, self.stream)? };
+                    // The memory exists for other streams once this one has reached the allocation.
+                    self.settle()?;
+                }
+                // SAFETY: the context is current; one address is written.
+                None => unsafe { driver.cu_mem_alloc(&mut address, size)? },
+            },
+            MemoryKind::Host => {
+                let mut host: *mut c_void = ptr::null_mut();
+                let flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+                // SAFETY: the context is current; one pointer is written.
+                unsafe { driver.cu_mem_host_alloc(&mut host, size, flags)? };
+                // With unified addressing, which every supported system has, the device uses the same address.
+                address = host as CUdeviceptr;
+            }
+            MemoryKind::Managed => {
+                let flags = CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL.0;
+                // SAFETY: the context is current; one address is written.
+                unsafe { driver.cu_mem_alloc_managed(&mut address, size, flags)? };
+            }
+        }
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+        Ok(Arc::new(Memory { allocator: Arc::clone(self), address, bytes, kind }))
+    }
+
+    /// Waits for the allocations and frees so far. Nothing else runs on this stream, so the wait is short.
+    fn settle(&self) -> DriverResult<()> {
+        // SAFETY: the stream is alive while `self` is.
+        unsafe { self.context.driver().cu_stream_synchronize(self.stream) }
+    }
+
+    fn describe(&self, error: DriverError, bytes: u64, kind: MemoryKind) -> Error {
+        let used = self.used();
+        Error::from(error).context(format_args!(
+            "allocating {bytes} bytes of {} memory, with {used} bytes allocated already",
+            kind.name()
+        ))
+    }
+
+    /// Refuses kinds of memory that the device does not have.
+    pub(crate) fn check_kind(&self, kind: MemoryKind) -> Result<()> {
+        if kind == MemoryKind::Managed && !self.managed {
+            return Err(Error::new(
+                ErrorKind::NotSupported,
+                "this GPU has no managed memory; use device memory, or host memory that it can reach",
+            ));
+        }
+        Ok(())
+    }
+
+    fn free(&self, memory: &Memory) {
+        let Some(_entered) = self.context.enter_to_release("memory") else { return };
+        let driver = self.context.driver();
+        // SAFETY: the memory was allocated with the counterpart of each call, is freed once, and no work in flight
+        // can reach it, because such work would hold a reference to it.
+        let freed = unsafe {
+            match (memory.kind, self.pool) {
+                (MemoryKind::Device, Some(_)) => driver.cu_mem_free_async(memory.address, self.stream),
+                (MemoryKind::Host, _) => driver.cu_mem_free_host(memory.address as *mut c_void),
+                _ => driver.cu_mem_free(memory.address),
+            }
+        };
+        self.context.released("memory", freed);
+        self.used.fetch_sub(memory.bytes, Ordering::Relaxed);
+    }
+
+    /// Copies between device-visible addresses (host addresses among them) and waits for the copy.
+    pub(crate) fn copy_now(&self, dst: CUdeviceptr, src: CUdeviceptr, bytes: usize) -> DriverResult<()> {
+        let _entered = self.context.enter()?;
+        // SAFETY: both ranges are valid for `bytes` until the wait returns, which callers in this crate ensure by holding
+        // references; nothing else runs on this stream.
+        unsafe { self.context.driver().cu_memcpy_async(dst, src, bytes, self.stream)? };
+        self.settle()
+    }
+
+    /// Fills device memory with a byte and waits for it.
+    pub(crate) fn fill_now(&self, dst: CUdeviceptr, value: u8, bytes: usize) -> DriverResult<()> {
+        let _entered = self.context.enter()?;
+        // SAFETY: as in `copy_now`.
+        unsafe { self.context.driver().cu_memset_d8_async(dst, value, bytes, self.stream)? };
+        self.settle()
+    }
+}
+
+impl Drop for Allocator {
+    fn drop(&mut self) {
+        let Some(_entered) = self.context.enter_to_release("memory pool") else { return };
+        let driver = self.context.driver();
+        if let Some(pool) = self.pool {
+            // SAFETY: no memory of the pool is left, since each piece holds a reference to this allocator; frees that
+            // are still on their way are completed by the driver.
+            self.context.released("memory pool", unsafe { driver.cu_mem_pool_destroy(pool) });
+        }
+        // SAFETY: the stream was made here and is destroyed once.
+        self.context.released("allocation stream", unsafe { driver.cu_stream_destroy(self.stream) });
+    }
+}
+
+fn create_pool(context: &Context) -> DriverResult<CUmemoryPool> {
+    let driver = context.driver();
+    let properties = CUmemPoolProps {
+        allocType: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+        location: on_device(context.device()),
+        ..Default::default()
+    };
+    let mut pool = ptr::null_mut();
+    // SAFETY: the properties are read, and one handle is written.
+    unsafe { driver.cu_mem_pool_create(&mut pool, &properties)? };
+    let mut threshold: u64 = KEPT_BY_POOL;
+    let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+    // SAFETY: this attribute is a 64-bit number.
+    let set = unsafe { driver.cu_mem_pool_set_attribute(pool, attribute, (&raw mut threshold).cast()) };
+    if let Err(error) = set {
+        tracing::debug!(%error, "the memory pool keeps its own threshold");
+    }
+    Ok(pool)
+}
+
+/// Memory of this GPU, as the driver names places.
+fn on_device(device: CUdevice) -> CUmemLocation {
+    CUmemLocation {
+        type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+        __bindgen_anon_1: CUmemLocation_st__bindgen_ty_1 { id: device },
+    }
+}
+
+/// A block of memory, freed when the last reference goes.
+#[derive(Debug)]
+pub struct Memory {
+    allocator: Arc<Allocator>,
+    address: CUdeviceptr,
+    bytes: u64,
+    kind: MemoryKind,
+}
+
+impl Memory {
+    /// The context it belongs to.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.allocator.context
+    }
+
+    /// The address as a host pointer, for memory that the host can reach.
+    pub(crate) fn host_pointer(&self) -> Option<*mut u8> {
+        self.kind.host_accessible().then_some(self.address as *mut u8)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.allocator.free(self);
+    }
+}
+
+impl backend::Allocation for Memory {
+    fn device(&self) -> DeviceId {
+        self.allocator.device
+    }
+
+    fn address(&self) -> u64 {
+        self.address
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn kind(&self) -> MemoryKind {
+        self.kind
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

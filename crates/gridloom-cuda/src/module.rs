@@ -1,0 +1,320 @@
+//! Loaded code: PTX that the driver compiles, or machine code.
+
+use crate::condition_ptx;
+use crate::context::Context;
+use crate::driver::DriverError;
+use crate::kernel::Kernel;
+use crate::sys::*;
+use crate::version::CudaVersion;
+use gridloom_core::backend::{self, DeviceId};
+use gridloom_core::memory::MemoryKind;
+use gridloom_core::{Error, ErrorKind, Result};
+use std::any::Any;
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::ptr;
+use std::sync::{Arc, OnceLock};
+
+/// The first driver that has `cudaGraphSetConditional`.
+const CONDITION_SETTER_SINCE: CudaVersion = CudaVersion::new(12, 3);
+
+/// Bytes for each of the compiler's two logs.
+const LOG_BYTES: usize = 16 << 10;
+
+/// Code in a context, unloaded with its last kernel.
+#[derive(Debug)]
+pub struct Module {
+    context: Arc<Context>,
+    device: DeviceId,
+    raw: CUmodule,
+    conditions: Conditions,
+}
+
+/// How the code of a module sets conditions.
+#[derive(Debug)]
+enum Conditions {
+    /// Not at all, or in machine code that cannot be changed.
+    Fixed,
+    /// Through the driver. The text is kept for the variant that stores them, made when it is first needed.
+    Driver { source: String, stored: Box<OnceLock<Result<Arc<Module>>>> },
+    /// By storing the value at the address passed as the handle.
+    Stored,
+}
+
+// SAFETY: the handle may be used from any thread; the driver's functions on modules are thread-safe.
+unsafe impl Send for Module {}
+// SAFETY: as above.
+unsafe impl Sync for Module {}
+
+impl Module {
+    /// Compiles PTX for the GPU and loads it.
+    pub(crate) fn from_ptx(context: &Arc<Context>, device: DeviceId, source: &str) -> Result<Self> {
+        let text = CString::new(source).map_err(|error| {
+            let at = error.nul_position();
+            Error::new(ErrorKind::InvalidModule, format!("the PTX has a NUL byte at position {at}"))
+        })?;
+        if !condition_ptx::sets_conditions(source) {
+            return Self::load(context, device, text.as_bytes_with_nul(), Conditions::Fixed);
+        }
+        if context.driver().supports(CONDITION_SETTER_SINCE) {
+            let conditions = Conditions::Driver { source: source.to_owned(), stored: Box::default() };
+            Self::load(context, device, text.as_bytes_with_nul(), conditions)
+        } else {
+            // The driver has no function to set a condition, so the module could not even be linked.
+            Self::storing_conditions(context, device, source)
+        }
+    }
+
+    fn storing_conditions(context: &Arc<Context>, device: DeviceId, source: &str) -> Result<Self> {
+        let text = CString::new(condition_ptx::store_conditions(source))
+            .map_err(|_| Error::new(ErrorKind::InvalidModule, "the PTX has a NUL byte"))?;
+        Self::load(context, device, text.as_bytes_with_nul(), Conditions::Stored)
+    }
+
+    /// Loads machine code: a cubin, or a fatbin with code for several GPUs.
+    pub(crate) fn from_binary(context: &Arc<Context>, device: DeviceId, image: &[u8]) -> Result<Self> {
+        check_binary(image)?;
+        Self::load(context, device, image, Conditions::Fixed)
+    }
+
+    /// ([`cuModuleLoadDataEx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html))
+    fn load(context: &Arc<Context>, device: DeviceId, image: &[u8], conditions: Conditions) -> Result<Self> {
+        let mut errors = vec![0u8; LOG_BYTES];
+        let mut remarks = vec![0u8; LOG_BYTES];
+        let mut keys = [
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+            CUjit_option::CU_JIT_INFO_LOG_BUFFER,
+            CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+        ];
+        // Sizes travel in the place of pointers.
+        let mut values: [*mut c_void; 4] = [
+            errors.as_mut_ptr().cast(),
+            ptr::without_provenance_mut(LOG_BYTES),
+            remarks.as_mut_ptr().cast(),
+            ptr::without_provenance_mut(LOG_BYTES),
+        ];
+        let mut raw = ptr::null_mut();
+        let _entered = context.enter()?;
+        // SAFETY: the image is whole (PTX ends in NUL, binaries carry their size), and options and logs live across
+        // the call.
+        let loaded = unsafe {
+            context.driver().cu_module_load_data_ex(
+                &mut raw,
+                image.as_ptr().cast(),
+                keys.len() as u32,
+                keys.as_mut_ptr(),
+                values.as_mut_ptr(),
+            )
+        };
+        match loaded {
+            Ok(()) => {
+                let remarks = text_of(&remarks);
+                if !remarks.is_empty() {
+                    tracing::debug!(remarks, "the driver compiled a module");
+                }
+                Ok(Self { context: Arc::clone(context), device, raw, conditions })
+            }
+            Err(error) => Err(load_error(error, text_of(&errors), image)),
+        }
+    }
+
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// Looks a kernel up by its name.
+    /// ([`cuModuleGetFunction`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html))
+    pub(crate) fn find_kernel(self: &Arc<Self>, name: &CStr) -> Result<Kernel> {
+        let mut raw = ptr::null_mut();
+        let _entered = self.context.enter()?;
+        // SAFETY: module and name are alive; one handle is written.
+        let found =
+            unsafe { self.context.driver().cu_module_get_function(&mut raw, self.raw, name.as_ptr()) };
+        match found {
+            Ok(()) => Ok(Kernel::new(self, raw, name.to_owned())?),
+            Err(error) if error.code() == Some(CUresult::CUDA_ERROR_NOT_FOUND) => {
+                Err(self.no_such_kernel(&name.to_string_lossy()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn no_such_kernel(&self, name: &str) -> Error {
+        let names = backend::Module::kernel_names(self);
+        let hint = match names.len() {
+            0 => String::new(),
+            _ => format!("; it has {}", names.join(", ")),
+        };
+        Error::new(ErrorKind::NotFound, format!("the module has no kernel `{name}`{hint}"))
+    }
+
+    /// The same code with `cudaGraphSetConditional` storing the value at the address that is passed as the handle.
+    ///
+    /// That is how a condition is set where the host drives the conditional, and on drivers that have none.
+    pub(crate) fn with_stored_conditions(self: &Arc<Self>) -> Result<Arc<Self>> {
+        match &self.conditions {
+            Conditions::Stored => Ok(Arc::clone(self)),
+            Conditions::Driver { source, stored } => stored
+                .get_or_init(|| Self::storing_conditions(&self.context, self.device, source).map(Arc::new))
+                .clone(),
+            Conditions::Fixed => Err(Error::new(
+                ErrorKind::NotSupported,
+                "the kernel is given a condition that the host has to read, which needs a module that was loaded from PTX and \
+                 declares cudaGraphSetConditional; load this module from PTX",
+            )),
+        }
+    }
+}
+
+/// Names what is wrong with an image before the driver reads beyond its end.
+fn check_binary(image: &[u8]) -> Result<()> {
+    const ELF: &[u8] = b"\x7fELF";
+    const FATBIN: &[u8] = &0xBA55_ED50_u32.to_le_bytes();
+    let known = image.starts_with(ELF) || image.starts_with(FATBIN);
+    if !known || image.len() < 64 {
+        return Err(Error::new(
+            ErrorKind::InvalidModule,
+            format!(
+                "{} bytes that are neither a cubin nor a fatbin; load PTX text with load_ptx",
+                image.len()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn load_error(error: DriverError, log: String, image: &[u8]) -> Error {
+    let unsupported_version = error.code() == Some(CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+    let mut error = Error::from(error);
+    if unsupported_version {
+        let version = String::from_utf8_lossy(image)
+            .lines()
+            .find_map(|line| line.trim().strip_prefix(".version").map(|rest| rest.trim().to_owned()))
+            .unwrap_or_default();
+        error = error.context(format_args!(
+            "the PTX is marked as version {version}, newer than this driver knows; update the driver or compile for an older \
+             PTX version"
+        ));
+    }
+    if log.is_empty() { error } else { error.with_log(log) }
+}
+
+/// The text in a log buffer, up to its NUL.
+fn text_of(buffer: &[u8]) -> String {
+    let end = buffer.iter().position(|&byte| byte == 0).unwrap_or(buffer.len());
+    String::from_utf8_lossy(&buffer[..end]).trim_end().to_owned()
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        let Some(_entered) = self.context.enter_to_release("module") else { return };
+        // SAFETY: unloaded once; kernels hold the module, and work in flight holds kernels.
+        let unloaded = unsafe { self.context.driver().cu_module_unload(self.raw) };
+        self.context.released("module", unloaded);
+    }
+}
+
+impl backend::Module for Module {
+    fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    /// ([`cuModuleEnumerateFunctions`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), since 12.4)
+    fn kernel_names(&self) -> Vec<String> {
+        let driver = self.context.driver();
+        let names = || -> crate::driver::DriverResult<Vec<String>> {
+            let _entered = self.context.enter()?;
+            let mut count = 0;
+            // SAFETY: the module is alive; one number is written.
+            unsafe { driver.cu_module_get_function_count(&mut count, self.raw)? };
+            let mut functions: Vec<CUfunction> = vec![ptr::null_mut(); count as usize];
+            // SAFETY: the array has room for as many handles as are asked for.
+            unsafe { driver.cu_module_enumerate_functions(functions.as_mut_ptr(), count, self.raw)? };
+            let mut names = Vec::with_capacity(functions.len());
+            for function in functions {
+                let mut name: *const c_char = ptr::null();
+                // SAFETY: the function is of this module; one pointer is written.
+                unsafe { driver.cu_func_get_name(&mut name, function)? };
+                if !name.is_null() {
+                    // SAFETY: a NUL-terminated string that lives as long as the module.
+                    names.push(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned());
+                }
+            }
+            Ok(names)
+        };
+        names().unwrap_or_default()
+    }
+
+    fn kernel(self: Arc<Self>, name: &str) -> Result<Arc<dyn backend::Kernel>> {
+        let name = CString::new(name).map_err(|_| self.no_such_kernel(name))?;
+        Ok(Arc::new(self.find_kernel(&name)?))
+    }
+
+    /// ([`cuModuleGetGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html))
+    fn global(self: Arc<Self>, name: &str) -> Result<Arc<dyn backend::Allocation>> {
+        let missing = || Error::new(ErrorKind::NotFound, format!("the module has no variable `{name}`"));
+        let c_name = CString::new(name).map_err(|_| missing())?;
+        let (mut address, mut bytes) = (0, 0);
+        let entered = self.context.enter()?;
+        // SAFETY: module and name are alive; an address and a size are written.
+        let found = unsafe {
+            self.context.driver().cu_module_get_global(&mut address, &mut bytes, self.raw, c_name.as_ptr())
+        };
+        drop(entered);
+        match found {
+            Ok(()) => Ok(Arc::new(ModuleVariable { module: self, address, bytes: bytes as u64 })),
+            Err(error) if error.code() == Some(CUresult::CUDA_ERROR_NOT_FOUND) => Err(missing()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// A variable of a module, which it keeps alive.
+#[derive(Debug)]
+struct ModuleVariable {
+    module: Arc<Module>,
+    address: CUdeviceptr,
+    bytes: u64,
+}
+
+impl backend::Allocation for ModuleVariable {
+    fn device(&self) -> DeviceId {
+        self.module.device
+    }
+
+    fn address(&self) -> u64 {
+        self.address
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn kind(&self) -> MemoryKind {
+        MemoryKind::Device
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_no_machine_code_are_refused_before_the_driver_sees_them() {
+        for image in [&b""[..], b".version 8.0", b"\x7fELF"] {
+            let error = check_binary(image).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidModule);
+        }
+        assert!(check_binary(&[b"\x7fELF".as_slice(), &[0; 60]].concat()).is_ok());
+    }
+
+    #[test]
+    fn a_log_ends_at_its_first_nul() {
+        assert_eq!(text_of(b"line 1; error\n\0\0rest"), "line 1; error");
+        assert_eq!(text_of(b"full"), "full");
+    }
+}

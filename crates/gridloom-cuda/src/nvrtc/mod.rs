@@ -1,0 +1,245 @@
+//! CUDA C++ to PTX, with NVIDIA's run-time compiler where one is found.
+//!
+//! NVRTC needs no GPU and no driver: what it makes runs on the CPU device as well. It is looked for, in this order, under
+//! `GRIDLOOM_NVRTC` (a library or its folder), `CUDA_HOME`, `CUDA_PATH`, on the loader's path, in the usual toolkit
+//! folders, and in the NVIDIA packages of Python environments.
+
+mod library;
+mod search;
+
+pub use search::NVRTC_VARIABLE;
+
+use library::{Functions, Program};
+use std::ffi::{CString, c_char, c_int};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// A failure to find or run the compiler.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum NvrtcError {
+    /// The library is nowhere.
+    #[error("{}", missing(.attempts))]
+    Missing {
+        /// Each place that was tried, with the reason it was not used.
+        attempts: Vec<(String, String)>,
+    },
+    /// The source does not compile.
+    #[error("`{name}` does not compile:\n{log}")]
+    Compile {
+        /// The name the source was given.
+        name: String,
+        /// The compiler's messages.
+        log: String,
+    },
+    /// A text that cannot be passed on, because it holds a NUL byte.
+    #[error("the {what} holds a NUL byte, which CUDA C++ cannot have")]
+    Nul {
+        /// Which text.
+        what: &'static str,
+    },
+    /// The compiler itself failed.
+    #[error("{call} failed: {text} ({code})")]
+    Call {
+        /// The function that was called.
+        call: &'static str,
+        /// Its result code.
+        code: c_int,
+        /// The compiler's name for the code.
+        text: String,
+    },
+}
+
+fn missing(attempts: &[(String, String)]) -> String {
+    let mut text = format!(
+        "no CUDA C++ compiler (NVRTC) was found: install a CUDA toolkit or the Python package nvidia-cuda-nvrtc, or \
+         set {NVRTC_VARIABLE} to the library. Looked in:"
+    );
+    for (place, reason) in attempts {
+        text.push_str(&format!("\n  {place}: {reason}"));
+    }
+    text
+}
+
+/// How a source is compiled.
+#[derive(Debug, Clone)]
+pub struct CompileOptions {
+    /// The name of the source in messages.
+    pub name: String,
+    /// The oldest compute capability the PTX is for, `(9, 0)`. The compiler's own default when `None`.
+    pub architecture: Option<(u32, u32)>,
+    /// Options for the compiler, as on its command line: `-DN=4`, `--std=c++17`, `-I/path`.
+    pub flags: Vec<String>,
+}
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        Self { name: "source.cu".to_owned(), architecture: None, flags: Vec::new() }
+    }
+}
+
+/// PTX that the compiler made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ptx {
+    text: String,
+    log: String,
+}
+
+impl Ptx {
+    /// The PTX itself.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The compiler's warnings; empty where there were none.
+    pub fn log(&self) -> &str {
+        &self.log
+    }
+
+    /// The PTX itself, by value.
+    pub fn into_text(self) -> String {
+        self.text
+    }
+
+    /// The PTX language version in its header.
+    pub fn version(&self) -> Option<(u32, u32)> {
+        let (_, version, _) = split_version(&self.text)?;
+        let (major, minor) = version.split_once('.')?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    }
+
+    /// The same code marked as PTX of version `major.minor`, where it is marked as newer.
+    ///
+    /// A compiler marks everything with its own version. A driver refuses versions newer than itself by the mark alone,
+    /// also when the code uses nothing new.
+    #[must_use]
+    pub fn at_most(mut self, major: u32, minor: u32) -> Self {
+        if self.version().is_some_and(|version| version > (major, minor))
+            && let Some((before, _, after)) = split_version(&self.text)
+        {
+            self.text = format!("{before}{major}.{minor}{after}");
+        }
+        self
+    }
+}
+
+/// The text around the version number of the `.version` directive.
+fn split_version(text: &str) -> Option<(&str, &str, &str)> {
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if let Some(rest) = line.trim_start().strip_prefix(".version") {
+            let number = rest.trim();
+            let at = start + line.find(number).filter(|_| !number.is_empty())?;
+            return Some((&text[..at], number, &text[at + number.len()..]));
+        }
+        start += line.len();
+    }
+    None
+}
+
+/// An opened compiler.
+pub struct Nvrtc {
+    functions: Functions,
+    version: (u32, u32),
+}
+
+impl fmt::Debug for Nvrtc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nvrtc").field("version", &self.version).field("path", &self.functions.path()).finish()
+    }
+}
+
+impl Nvrtc {
+    /// The process's compiler, looked for at the first call. Only success is remembered.
+    pub fn get() -> Result<Arc<Self>, NvrtcError> {
+        static NVRTC: OnceLock<Arc<Nvrtc>> = OnceLock::new();
+        if let Some(nvrtc) = NVRTC.get() {
+            return Ok(Arc::clone(nvrtc));
+        }
+        let nvrtc = Arc::new(Self::open()?);
+        Ok(Arc::clone(NVRTC.get_or_init(|| nvrtc)))
+    }
+
+    fn open() -> Result<Self, NvrtcError> {
+        let functions = Functions::find()?;
+        let version = functions.version()?;
+        tracing::debug!(path = functions.path(), ?version, "opened NVRTC");
+        Ok(Self { functions, version })
+    }
+
+    /// The CUDA version the compiler belongs to.
+    pub fn version(&self) -> (u32, u32) {
+        self.version
+    }
+
+    /// The library, as it was opened.
+    pub fn path(&self) -> &str {
+        self.functions.path()
+    }
+
+    /// Compiles CUDA C++ to PTX ([`nvrtcCompileProgram`](https://docs.nvidia.com/cuda/nvrtc/index.html)).
+    pub fn compile(&self, source: &str, options: &CompileOptions) -> Result<Ptx, NvrtcError> {
+        let mut flags = options.flags.clone();
+        if let Some((major, minor)) = options.architecture {
+            flags.push(format!("--gpu-architecture=compute_{major}{minor}"));
+        }
+        let flags = flags
+            .into_iter()
+            .map(|flag| CString::new(flag).map_err(|_| NvrtcError::Nul { what: "option" }))
+            .collect::<Result<Vec<_>, _>>()?;
+        let source = CString::new(source).map_err(|_| NvrtcError::Nul { what: "source" })?;
+        let name = CString::new(options.name.as_str()).map_err(|_| NvrtcError::Nul { what: "name" })?;
+        let pointers: Vec<*const c_char> = flags.iter().map(|flag| flag.as_ptr()).collect();
+
+        let program = Program::new(&self.functions, &source, &name)?;
+        let outcome = program.compile(&pointers);
+        let log = program.log()?;
+        match outcome {
+            Ok(()) => Ok(Ptx { text: program.ptx()?, log }),
+            Err(NvrtcError::Call { code: library::COMPILATION_FAILED, .. }) => {
+                Err(NvrtcError::Compile { name: options.name.clone(), log })
+            }
+            // An unknown option, say: the log names it.
+            Err(_) if !log.is_empty() => Err(NvrtcError::Compile { name: options.name.clone(), log }),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ptx(text: &str) -> Ptx {
+        Ptx { text: text.to_owned(), log: String::new() }
+    }
+
+    #[test]
+    fn the_version_of_ptx_is_read_from_its_header() {
+        assert_eq!(ptx("//\n// made\n\n.version 9.4\n.target sm_90\n").version(), Some((9, 4)));
+        assert_eq!(ptx("// no header").version(), None);
+        assert_eq!(ptx(".version\n").version(), None);
+    }
+
+    #[test]
+    fn a_newer_version_mark_is_lowered_and_nothing_else_changes() {
+        let lowered = ptx("// 9.4\n.version 9.4\n.target sm_90\n").at_most(8, 7);
+        assert_eq!(lowered.text(), "// 9.4\n.version 8.7\n.target sm_90\n");
+    }
+
+    #[test]
+    fn an_older_version_mark_stays() {
+        let text = ".version 7.8\n.target sm_52\n";
+        assert_eq!(ptx(text).at_most(8, 7).text(), text);
+    }
+
+    #[test]
+    fn a_missing_compiler_says_where_it_was_looked_for_and_what_to_install() {
+        let error =
+            NvrtcError::Missing { attempts: vec![("/opt/cuda/lib64".into(), "no such folder".into())] };
+        let text = error.to_string();
+        assert!(text.contains("nvidia-cuda-nvrtc"), "{text}");
+        assert!(text.contains("GRIDLOOM_NVRTC"), "{text}");
+        assert!(text.contains("/opt/cuda/lib64: no such folder"), "{text}");
+    }
+}

@@ -1,0 +1,323 @@
+//! Where the NVRTC library may be: environment, loader, toolkits, and Python packages.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The environment variable that names the NVRTC library or the folder it is in.
+pub const NVRTC_VARIABLE: &str = "GRIDLOOM_NVRTC";
+
+/// One place to try.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A name for the system's loader to find.
+    Loader(&'static str),
+    /// A library file.
+    File(PathBuf),
+    /// A folder that may hold the library.
+    Folder(PathBuf),
+}
+
+/// What the search reads of the machine, so that tests can give it another.
+pub(super) struct Machine<'a> {
+    pub(super) variable: &'a dyn Fn(&str) -> Option<OsString>,
+    /// The folder that stands for the root of the file system.
+    pub(super) root: &'a Path,
+}
+
+impl Machine<'_> {
+    fn folder_in(&self, variable: &str) -> Option<PathBuf> {
+        (self.variable)(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
+    }
+
+    fn under_root(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+}
+
+/// Names for the loader, newest first.
+const LOADER_NAMES: &[&str] = if cfg!(windows) {
+    &["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"]
+} else {
+    &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]
+};
+
+/// Sub-folders of a toolkit that hold libraries.
+const TOOLKIT_FOLDERS: &[&str] = &[
+    "lib64",
+    "lib",
+    "lib/x86_64-linux-gnu",
+    "targets/x86_64-linux/lib",
+    "targets/sbsa-linux/lib",
+    "bin",
+    "bin/x64",
+];
+
+/// Every place to try, in order. A place that [`NVRTC_VARIABLE`] names is the only one.
+pub(super) fn places(machine: &Machine<'_>) -> Vec<Place> {
+    if let Some(path) = machine.folder_in(NVRTC_VARIABLE) {
+        return vec![if path.is_dir() { Place::Folder(path) } else { Place::File(path) }];
+    }
+    let mut places = Vec::new();
+    for variable in ["CUDA_HOME", "CUDA_PATH"] {
+        if let Some(toolkit) = machine.folder_in(variable) {
+            toolkit_folders(&toolkit, &mut places);
+        }
+    }
+    places.extend(LOADER_NAMES.iter().map(|name| Place::Loader(name)));
+    for toolkit in default_toolkits(machine) {
+        toolkit_folders(&toolkit, &mut places);
+    }
+    for site in site_packages(machine) {
+        python_folders(&site, &mut places);
+    }
+    places
+}
+
+fn toolkit_folders(toolkit: &Path, places: &mut Vec<Place>) {
+    places.extend(TOOLKIT_FOLDERS.iter().map(|folder| Place::Folder(toolkit.join(folder))));
+}
+
+fn default_toolkits(machine: &Machine<'_>) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    // /usr/local/cuda first: it is the link the administrator chose.
+    let mut local = entries(&machine.under_root("usr/local"), |name| name.starts_with("cuda"));
+    local.sort_by_key(|path| (path.file_name().is_none_or(|name| name != "cuda"), version_of(path)));
+    found.append(&mut local);
+    found.push(machine.under_root("opt/cuda"));
+    if let Some(conda) = machine.folder_in("CONDA_PREFIX") {
+        found.push(conda);
+    }
+    if let Some(programs) = machine.folder_in("ProgramFiles") {
+        let toolkits = programs.join("NVIDIA GPU Computing Toolkit").join("CUDA");
+        let mut versions = entries(&toolkits, |name| name.starts_with('v'));
+        versions.sort_by_key(|path| version_of(path));
+        found.append(&mut versions);
+    }
+    found
+}
+
+/// The numbers in a folder's name, so that newer versions sort first.
+fn version_of(path: &Path) -> std::cmp::Reverse<Vec<u32>> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    std::cmp::Reverse(
+        name.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect(),
+    )
+}
+
+/// The folders where Python keeps packages: the active environment, the user's, the system's.
+fn site_packages(machine: &Machine<'_>) -> Vec<PathBuf> {
+    let mut sites = Vec::new();
+    let mut add_prefix = |prefix: PathBuf| {
+        sites.push(prefix.join("Lib").join("site-packages"));
+        for lib in ["lib", "lib64"] {
+            for python in entries(&prefix.join(lib), |name| name.starts_with("python3")) {
+                sites.push(python.join("site-packages"));
+                sites.push(python.join("dist-packages"));
+            }
+        }
+    };
+    for variable in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
+        if let Some(prefix) = machine.folder_in(variable) {
+            add_prefix(prefix);
+        }
+    }
+    if let Some(home) = machine.folder_in("HOME") {
+        add_prefix(home.join(".local"));
+    }
+    add_prefix(machine.under_root("usr/local"));
+    add_prefix(machine.under_root("usr"));
+    if let Some(paths) = (machine.variable)("PYTHONPATH") {
+        sites.extend(std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty()));
+    }
+    sites.retain(|site| site.is_dir());
+    sites
+}
+
+/// NVIDIA's wheels put libraries under `nvidia/cuda_nvrtc` (CUDA 12) or `nvidia/cu13`.
+fn python_folders(site: &Path, places: &mut Vec<Place>) {
+    let nvidia = site.join("nvidia");
+    let mut packages =
+        entries(&nvidia, |name| name == "cuda_nvrtc" || (name.starts_with("cu") && version_like(&name[2..])));
+    packages.sort_by_key(|path| version_of(path));
+    for package in packages {
+        places.extend(["lib", "bin", "bin/x86_64"].map(|folder| Place::Folder(package.join(folder))));
+    }
+}
+
+fn version_like(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn entries(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let Ok(listing) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut found: Vec<PathBuf> = listing
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_name().to_str().is_some_and(&wanted))
+        .map(|entry| entry.path())
+        .collect();
+    found.sort();
+    found
+}
+
+/// What a folder holds of NVRTC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    /// The compiler.
+    pub(super) library: PathBuf,
+    /// The built-in definitions it opens by name, which must be loaded before it to be found.
+    pub(super) builtins: Option<PathBuf>,
+}
+
+/// Looks into one folder.
+pub(super) fn look_into(folder: &Path) -> Option<Found> {
+    let newest = |wanted: &dyn Fn(&str) -> bool| {
+        let mut files = entries(folder, wanted);
+        files.sort_by_key(|path| version_of(path));
+        files.into_iter().next()
+    };
+    let library = newest(&|name| {
+        name.starts_with("libnvrtc.so")
+            || (name.starts_with("nvrtc64_") && name.ends_with(".dll") && !name.contains(".alt."))
+    })?;
+    let builtins = newest(&|name| {
+        name.starts_with("libnvrtc-builtins.so")
+            || (name.starts_with("nvrtc-builtins64_") && name.ends_with(".dll"))
+    });
+    Some(Found { library, builtins })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A made-up file system in a temporary folder.
+    struct Fake {
+        root: PathBuf,
+        variables: Vec<(&'static str, PathBuf)>,
+    }
+
+    impl Fake {
+        fn new(name: &str, files: &[&str]) -> Self {
+            let root = std::env::temp_dir().join(format!("gridloom-nvrtc-{name}-{}", std::process::id()));
+            for file in files {
+                let path = root.join(file);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, "").unwrap();
+            }
+            std::fs::create_dir_all(&root).unwrap();
+            Self { root, variables: Vec::new() }
+        }
+
+        fn with(mut self, variable: &'static str, path: &str) -> Self {
+            let path = self.root.join(path);
+            self.variables.push((variable, path));
+            self
+        }
+
+        /// The library files in the order in which they would be tried.
+        fn libraries(&self) -> Vec<String> {
+            let variable = |name: &str| {
+                let found = self.variables.iter().find(|(variable, _)| *variable == name);
+                found.map(|(_, path)| path.clone().into_os_string())
+            };
+            places(&Machine { variable: &variable, root: &self.root })
+                .into_iter()
+                .filter_map(|place| match place {
+                    Place::Folder(folder) => look_into(&folder).map(|found| found.library),
+                    Place::File(file) => Some(file),
+                    Place::Loader(_) => None,
+                })
+                .map(|path| path.strip_prefix(&self.root).unwrap().to_string_lossy().replace('\\', "/"))
+                .collect()
+        }
+    }
+
+    impl Drop for Fake {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.root);
+        }
+    }
+
+    #[test]
+    fn a_toolkit_named_by_the_environment_comes_before_installed_ones() {
+        let fake =
+            Fake::new("toolkit", &["mine/lib64/libnvrtc.so.12", "usr/local/cuda/lib64/libnvrtc.so.13"])
+                .with("CUDA_HOME", "mine");
+        assert_eq!(fake.libraries(), ["mine/lib64/libnvrtc.so.12", "usr/local/cuda/lib64/libnvrtc.so.13"]);
+    }
+
+    #[test]
+    fn the_chosen_toolkit_comes_before_versioned_ones_and_newer_before_older() {
+        let fake = Fake::new(
+            "versions",
+            &[
+                "usr/local/cuda-12.4/lib64/libnvrtc.so.12",
+                "usr/local/cuda-13.0/lib64/libnvrtc.so.13",
+                "usr/local/cuda/lib64/libnvrtc.so.12",
+            ],
+        );
+        assert_eq!(
+            fake.libraries(),
+            [
+                "usr/local/cuda/lib64/libnvrtc.so.12",
+                "usr/local/cuda-13.0/lib64/libnvrtc.so.13",
+                "usr/local/cuda-12.4/lib64/libnvrtc.so.12"
+            ]
+        );
+    }
+
+    #[test]
+    fn python_packages_of_the_active_environment_are_found() {
+        let fake = Fake::new(
+            "python",
+            &[
+                "venv/lib/python3.12/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12",
+                "venv/lib/python3.12/site-packages/nvidia/cu13/lib/libnvrtc.so.13",
+                "venv/lib/python3.12/site-packages/nvidia/cudnn/lib/libnvrtc.so.9",
+            ],
+        )
+        .with("VIRTUAL_ENV", "venv");
+        assert_eq!(
+            fake.libraries(),
+            [
+                "venv/lib/python3.12/site-packages/nvidia/cu13/lib/libnvrtc.so.13",
+                "venv/lib/python3.12/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_users_own_python_packages_are_found() {
+        let library = "home/.local/lib/python3.11/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12";
+        assert_eq!(Fake::new("user", &[library]).with("HOME", "home").libraries(), [library]);
+    }
+
+    #[test]
+    fn a_library_named_outright_is_the_only_place() {
+        let fake = Fake::new("outright", &["here/libnvrtc.so.13", "usr/local/cuda/lib64/libnvrtc.so.13"]);
+        let fake = fake.with(NVRTC_VARIABLE, "here");
+        assert_eq!(fake.libraries(), ["here/libnvrtc.so.13"]);
+    }
+
+    #[test]
+    fn the_newest_library_of_a_folder_comes_with_its_builtins() {
+        let fake = Fake::new(
+            "pair",
+            &[
+                "lib/libnvrtc.so.12",
+                "lib/libnvrtc.so.13",
+                "lib/libnvrtc-builtins.so.13.4",
+                "lib/libnvrtc_static.a",
+            ],
+        );
+        let found = look_into(&fake.root.join("lib")).unwrap();
+        assert!(found.library.ends_with("libnvrtc.so.13"));
+        assert!(found.builtins.unwrap().ends_with("libnvrtc-builtins.so.13.4"));
+    }
+
+    #[test]
+    fn a_folder_without_the_library_gives_nothing() {
+        let fake = Fake::new("none", &["lib/libcudart.so.13"]);
+        assert_eq!(look_into(&fake.root.join("lib")), None);
+    }
+}

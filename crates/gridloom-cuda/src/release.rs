@@ -1,0 +1,287 @@
+//! The thread on which things are released.
+//!
+//! What a graph or a stream keeps alive ends its life when the device is done with it, and the device says so on threads
+//! where nothing may be dropped: a destructor of a CUDA user object and a host function run on a driver thread that must
+//! not call CUDA, and the drop of a user's closure may call anything. So they hand their payload over
+//! ([`hand_over`], which never waits) and this thread drops it.
+//!
+//! The same thread looks after work in flight ([`watch`]): memory, modules and closures that a launch uses are released
+//! soon after it has ended, without any further call by the program.
+//!
+//! # At the end of the process
+//!
+//! The thread is never joined by a static destructor. When it starts it registers an exit handler, which runs before
+//! the driver's own (handlers run in reverse order, and the driver was opened first). The handler asks the thread to stop
+//! and waits for the drop it is in, but no longer than [`EXIT_PATIENCE`]: user code that blocks must not keep a process from
+//! ending. What is still queued then is leaked to the operating system.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// How often work in flight is looked at while there is any.
+const TICK: Duration = Duration::from_millis(1);
+
+/// How long the end of the process waits for a drop in progress.
+pub const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Something with work in flight, looked at on the release thread until it is done.
+pub trait Watched: Send + Sync {
+    /// Releases what is finished. Returns whether anything is still in flight.
+    fn poll(&self) -> bool;
+}
+
+enum Message {
+    Drop(Box<dyn Send>),
+    Watch(Arc<dyn Watched>),
+    Flush(Sender<()>),
+    Stop(Sender<()>),
+}
+
+/// Set once the process is ending: from then on nothing is released any more.
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Gives `payload` to the release thread, which drops it. Never waits, and may be called from a driver thread.
+pub fn hand_over(payload: Box<dyn Send>) {
+    post(Message::Drop(payload));
+}
+
+/// Has `watched` polled on the release thread until it says that nothing is in flight.
+pub fn watch(watched: Arc<dyn Watched>) {
+    post(Message::Watch(watched));
+}
+
+/// Waits until everything handed over so far has been dropped, and everything watched has been polled once.
+///
+/// Must not be called from inside a drop on the release thread; there it returns at once.
+pub fn flush() {
+    if std::thread::current().name() == Some(THREAD_NAME) {
+        return;
+    }
+    let (done, wait) = mpsc::channel();
+    post(Message::Flush(done));
+    // An error means that the process is ending and the message was dropped; there is nothing to wait for.
+    let _ = wait.recv();
+}
+
+const THREAD_NAME: &str = "gridloom-release";
+
+fn post(message: Message) {
+    if STOPPED.load(Ordering::Acquire) {
+        leak(message);
+        return;
+    }
+    match queue() {
+        Some(queue) => {
+            if let Err(mpsc::SendError(message)) = queue.send(message) {
+                leak(message);
+            }
+        }
+        None => leak(message),
+    }
+}
+
+/// The process is ending, or has no thread to spare. A payload is not dropped where it arrives, since that may be a driver
+/// thread. A `Flush` is let go of, which wakes its waiter.
+fn leak(message: Message) {
+    match message {
+        Message::Drop(payload) => std::mem::forget(payload),
+        Message::Watch(watched) => std::mem::forget(watched),
+        Message::Flush(_) | Message::Stop(_) => {}
+    }
+}
+
+/// The queue to the thread, which starts at the first use. `None` where the system gives no thread.
+fn queue() -> Option<&'static Sender<Message>> {
+    static QUEUE: OnceLock<Option<Sender<Message>>> = OnceLock::new();
+    QUEUE
+        .get_or_init(|| {
+            let (sender, receiver) = mpsc::channel();
+            let thread = std::thread::Builder::new().name(THREAD_NAME.to_owned());
+            match thread.spawn(move || run(&receiver)) {
+                Ok(_) => {
+                    at_exit();
+                    Some(sender)
+                }
+                Err(error) => {
+                    tracing::error!(%error, "no thread for releasing resources; they are leaked");
+                    None
+                }
+            }
+        })
+        .as_ref()
+}
+
+fn run(messages: &Receiver<Message>) {
+    let mut watched: Vec<Arc<dyn Watched>> = Vec::new();
+    loop {
+        let message = if watched.is_empty() {
+            messages.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            messages.recv_timeout(TICK)
+        };
+        match message {
+            // The process is ending: what is still queued is left to the operating system.
+            Ok(message @ Message::Drop(_)) if STOPPED.load(Ordering::Acquire) => leak(message),
+            Ok(Message::Drop(payload)) => guarded(|| drop(payload)),
+            Ok(Message::Watch(new)) => watched.push(new),
+            Ok(Message::Flush(done)) => {
+                poll(&mut watched);
+                let _ = done.send(());
+            }
+            Ok(Message::Stop(done)) => {
+                // Dropping the watched would call into a driver that is going away.
+                std::mem::forget(watched);
+                let _ = done.send(());
+                return;
+            }
+            Err(RecvTimeoutError::Timeout) => poll(&mut watched),
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+fn poll(watched: &mut Vec<Arc<dyn Watched>>) {
+    watched.retain(|watched| {
+        let mut in_flight = false;
+        guarded(|| in_flight = watched.poll());
+        in_flight
+    });
+}
+
+/// Runs code that may drop what belongs to users: a panic there must not end the thread.
+fn guarded(work: impl FnOnce()) {
+    if std::panic::catch_unwind(AssertUnwindSafe(work)).is_err() {
+        tracing::error!("a drop panicked on the release thread");
+    }
+}
+
+fn at_exit() {
+    unsafe extern "C" {
+        fn atexit(handler: extern "C" fn()) -> std::ffi::c_int;
+    }
+
+    extern "C" fn stop() {
+        if STOPPED.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Some(queue) = queue() {
+            let (done, wait) = mpsc::channel();
+            if queue.send(Message::Stop(done)).is_ok() {
+                let _ = wait.recv_timeout(EXIT_PATIENCE);
+            }
+        }
+    }
+
+    // SAFETY: `atexit` is the C library's; the handler is a plain function that does not unwind: sending to a channel and
+    // waiting with a limit do not panic.
+    if unsafe { atexit(stop) } != 0 {
+        tracing::warn!("no exit handler could be registered; a release in progress may be cut off at exit");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    /// Tells when and where it is dropped.
+    struct Tell(Sender<Option<String>>);
+
+    impl Drop for Tell {
+        fn drop(&mut self) {
+            let _ = self.0.send(std::thread::current().name().map(str::to_owned));
+        }
+    }
+
+    #[test]
+    fn a_payload_is_dropped_on_the_release_thread() {
+        let (told, hear) = mpsc::channel();
+        hand_over(Box::new(Tell(told)));
+        assert_eq!(hear.recv().unwrap().as_deref(), Some(THREAD_NAME));
+    }
+
+    #[test]
+    fn flush_waits_for_everything_handed_over_before() {
+        static DROPPED: AtomicUsize = AtomicUsize::new(0);
+        struct Count;
+        impl Drop for Count {
+            fn drop(&mut self) {
+                DROPPED.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        for _ in 0..64 {
+            hand_over(Box::new(Count));
+        }
+        flush();
+        assert_eq!(DROPPED.load(Ordering::SeqCst), 64);
+    }
+
+    #[test]
+    fn a_panic_in_a_drop_does_not_end_the_thread() {
+        struct Panic;
+        impl Drop for Panic {
+            fn drop(&mut self) {
+                panic!("in a drop, as the test wants");
+            }
+        }
+        hand_over(Box::new(Panic));
+        let (told, hear) = mpsc::channel();
+        hand_over(Box::new(Tell(told)));
+        assert!(hear.recv().is_ok());
+    }
+
+    #[test]
+    fn a_drop_may_hand_over_more_and_flush() {
+        struct Chain(Option<Box<dyn Send>>);
+        impl Drop for Chain {
+            fn drop(&mut self) {
+                hand_over(self.0.take().unwrap());
+                flush();
+            }
+        }
+        let (told, hear) = mpsc::channel();
+        hand_over(Box::new(Chain(Some(Box::new(Tell(told))))));
+        assert!(hear.recv().is_ok());
+    }
+
+    #[test]
+    fn handing_over_does_not_wait_for_a_drop_in_progress() {
+        struct Block(Receiver<()>, Sender<()>);
+        impl Drop for Block {
+            fn drop(&mut self) {
+                let _ = self.1.send(());
+                let _ = self.0.recv();
+            }
+        }
+        let (go, wait) = mpsc::channel();
+        let (started, has_started) = mpsc::channel();
+        hand_over(Box::new(Block(wait, started)));
+        has_started.recv().unwrap();
+        let (told, hear) = mpsc::channel();
+        // The thread is inside the first drop; this returns all the same.
+        hand_over(Box::new(Tell(told)));
+        go.send(()).unwrap();
+        assert!(hear.recv().is_ok());
+    }
+
+    #[test]
+    fn what_is_watched_is_polled_until_nothing_is_in_flight_and_then_let_go() {
+        struct Three(AtomicUsize, Sender<usize>);
+        impl Watched for Three {
+            fn poll(&self) -> bool {
+                let polls = self.0.fetch_add(1, Ordering::SeqCst) + 1;
+                let _ = self.1.send(polls);
+                polls < 3
+            }
+        }
+        let (told, hear) = mpsc::channel();
+        let three = Arc::new(Three(AtomicUsize::new(0), told));
+        watch(Arc::clone(&three) as Arc<dyn Watched>);
+        drop(three);
+        // The channel closes when the thread lets go.
+        assert_eq!(hear.iter().collect::<Vec<_>>(), [1, 2, 3]);
+    }
+}

@@ -1,0 +1,293 @@
+//! Streams: queues of work that runs in order on the GPU.
+
+use crate::context::Context;
+use crate::device::Shared;
+use crate::driver::DriverResult;
+use crate::event::{Event, RawEvent};
+use crate::failure::{Failures, HostCall};
+use crate::in_flight::{InFlight, Queue};
+use crate::kernel::{Kernel, Launch};
+use crate::occupancy::{Occupancy, Occupation, Occupations};
+use crate::sys::*;
+use crate::transfer::{self, Location};
+use gridloom_core::backend::{self, DeviceId, EventOptions};
+use gridloom_core::op::{CallbackOp, KernelOp, MemcpyOp, MemsetOp, Operation};
+use gridloom_core::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use std::any::Any;
+use std::ptr;
+use std::sync::Arc;
+
+/// A stream of the driver, with the marks for what its work keeps alive.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    context: Arc<Context>,
+    raw: CUstream,
+    /// Events that were marks and can be again.
+    spare: Mutex<Vec<RawEvent>>,
+}
+
+// SAFETY: the handle may be used from any thread; the driver's functions on streams are thread-safe.
+unsafe impl Send for Lane {}
+// SAFETY: as above.
+unsafe impl Sync for Lane {}
+
+impl Lane {
+    /// Makes a stream that does not wait for the legacy default stream.
+    /// ([`cuStreamCreateWithPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
+    fn new(context: &Arc<Context>, priority: i32) -> DriverResult<Self> {
+        let mut raw = ptr::null_mut();
+        let flags = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
+        let _entered = context.enter()?;
+        // SAFETY: the context is current; one handle is written. A priority out of range is clamped by the driver.
+        unsafe { context.driver().cu_stream_create_with_priority(&mut raw, flags, priority)? };
+        Ok(Self { context: Arc::clone(context), raw, spare: Mutex::new(Vec::new()) })
+    }
+}
+
+impl Queue for Lane {
+    type Mark = RawEvent;
+
+    fn mark(&self) -> Option<RawEvent> {
+        let spare = self.spare.lock().pop();
+        let event = match spare {
+            Some(event) => event,
+            None => RawEvent::new(&self.context, EventOptions { timing: false, blocking: false }).ok()?,
+        };
+        event.record(self.raw).ok()?;
+        Some(event)
+    }
+
+    fn passed(&self, mark: &RawEvent) -> bool {
+        // An error means that the context is lost, and nothing in the stream will run any more.
+        mark.is_reached().unwrap_or(true)
+    }
+
+    fn recycle(&self, mark: RawEvent) {
+        self.spare.lock().push(mark);
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.spare.get_mut().clear();
+        let Some(_entered) = self.context.enter_to_release("stream") else { return };
+        // SAFETY: destroyed once; the driver lets work in flight finish.
+        let destroyed = unsafe { self.context.driver().cu_stream_destroy(self.raw) };
+        self.context.released("stream", destroyed);
+    }
+}
+
+/// A queue of work on a GPU.
+#[derive(Debug)]
+pub struct Stream {
+    device: DeviceId,
+    context: Arc<Context>,
+    lane: Arc<InFlight<Lane>>,
+    /// Failures of callbacks enqueued here.
+    failures: Arc<Failures>,
+    /// Failures of executables launched here since the last wait.
+    launched: Mutex<Vec<Arc<Failures>>>,
+    /// The program that the host drives here, if there is one.
+    occupancy: Occupancy,
+    occupations: Arc<Occupations>,
+}
+
+impl Stream {
+    /// A stream with a priority; lower numbers come first, 0 is the usual one.
+    pub(crate) fn new(shared: &Shared, priority: i32) -> DriverResult<Self> {
+        Ok(Self {
+            device: shared.id,
+            context: Arc::clone(&shared.context),
+            lane: InFlight::new(Lane::new(&shared.context, priority)?),
+            failures: Arc::default(),
+            launched: Mutex::default(),
+            occupancy: Occupancy::default(),
+            occupations: Arc::clone(&shared.occupations),
+        })
+    }
+
+    /// The driver's handle, valid while this lives.
+    pub fn raw(&self) -> CUstream {
+        self.lane.queue().raw
+    }
+
+    /// The context it belongs to.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// Its priority. ([`cuStreamGetPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
+    pub fn priority(&self) -> Result<i32> {
+        let mut priority = 0;
+        // SAFETY: the handle is alive; one number is written.
+        unsafe { self.context.driver().cu_stream_get_priority(self.raw(), &mut priority) }?;
+        Ok(priority)
+    }
+
+    /// The CUDA stream behind a stream of the core.
+    pub(crate) fn from_backend(stream: &dyn backend::Stream) -> Result<&Self> {
+        stream
+            .as_any()
+            .downcast_ref()
+            .ok_or_else(|| Error::new(ErrorKind::WrongDevice, "the stream does not belong to a CUDA device"))
+    }
+
+    /// Holds `payload` until the work enqueued so far has run.
+    pub(crate) fn keep(&self, payload: impl Send + 'static) {
+        self.lane.keep(payload);
+    }
+
+    /// Has the next wait report failures of an executable that was launched here.
+    pub(crate) fn report(&self, failures: &Arc<Failures>) {
+        let mut launched = self.launched.lock();
+        if !launched.iter().any(|known| Arc::ptr_eq(known, failures)) {
+            launched.push(Arc::clone(failures));
+        }
+    }
+
+    /// Has `work` enqueue on this stream, on a thread of its own; whoever else enqueues something comes after it.
+    pub(crate) fn occupy(&self, work: impl FnOnce() + Send + 'static) -> Result<Arc<Occupation>> {
+        self.occupancy.occupy(&self.occupations, work)
+    }
+
+    /// Waits until nobody else enqueues here.
+    pub(crate) fn settle(&self) {
+        self.occupancy.settle();
+    }
+
+    /// Waits for what is enqueued now, without looking at failures of callbacks.
+    pub(crate) fn wait_for_device(&self) -> DriverResult<()> {
+        let _entered = self.context.enter()?;
+        // SAFETY: the handle is alive.
+        self.lane.wait(|| unsafe { self.context.driver().cu_stream_synchronize(self.raw()) })
+    }
+
+    fn launch(&self, op: &KernelOp) -> Result<()> {
+        let kernel = Kernel::from_backend(&*op.kernel)?;
+        let launch = Launch::new(kernel, &op.config, &op.args)?;
+        // SAFETY: the arguments were made for this kernel's parameters, whose types its looker-up has promised, and
+        // what they refer to is kept until the kernel has run.
+        Ok(unsafe { launch.enqueue(self.raw()) }?)
+    }
+
+    /// ([`cuMemsetD8Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) and its siblings)
+    fn fill(&self, op: &MemsetOp) -> Result<()> {
+        let location = Location::of(&op.dst).ok_or_else(no_alloc_node)?;
+        let p = transfer::fill_parameters(op, location.address);
+        let (driver, stream) = (self.context.driver(), self.raw());
+        // SAFETY: the core has checked that the destination holds the fill and is aligned; it is kept until it has run.
+        let filled = unsafe {
+            match (p.elementSize, p.height) {
+                (1, 1) => driver.cu_memset_d8_async(p.dst, p.value as u8, p.width, stream),
+                (2, 1) => driver.cu_memset_d16_async(p.dst, p.value as u16, p.width, stream),
+                (_, 1) => driver.cu_memset_d32_async(p.dst, p.value, p.width, stream),
+                (1, _) => {
+                    driver.cu_memset_d2d8_async(p.dst, p.pitch, p.value as u8, p.width, p.height, stream)
+                }
+                (2, _) => {
+                    driver.cu_memset_d2d16_async(p.dst, p.pitch, p.value as u16, p.width, p.height, stream)
+                }
+                (_, _) => driver.cu_memset_d2d32_async(p.dst, p.pitch, p.value, p.width, p.height, stream),
+            }
+        };
+        Ok(filled?)
+    }
+
+    /// ([`cuMemcpyAsync` and `cuMemcpy3DAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html))
+    fn copy(&self, op: &MemcpyOp) -> Result<()> {
+        let dst = Location::of(&op.dst.region).ok_or_else(no_alloc_node)?;
+        let src = Location::of(&op.src.region).ok_or_else(no_alloc_node)?;
+        let (driver, stream) = (self.context.driver(), self.raw());
+        // SAFETY: the core has checked that both sides hold the copy; they are kept until it has run.
+        let copied = unsafe {
+            if transfer::is_linear(op) {
+                driver.cu_memcpy_async(dst.address, src.address, op.width as usize, stream)
+            } else {
+                driver.cu_memcpy_3d_async(&transfer::copy_parameters(op, dst, src), stream)
+            }
+        };
+        Ok(copied?)
+    }
+
+    /// ([`cuLaunchHostFunc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
+    fn call(&self, callback: &CallbackOp) -> Result<()> {
+        let call = Arc::new(HostCall::new(callback.clone(), Arc::clone(&self.failures), None));
+        // SAFETY: the function gets the data it asks for, which is kept until it has run.
+        unsafe { self.context.driver().cu_launch_host_func(self.raw(), Some(HostCall::run), call.data()) }?;
+        self.keep(call);
+        Ok(())
+    }
+}
+
+fn no_alloc_node() -> Error {
+    Error::new(ErrorKind::InvalidArgument, "memory of an alloc node exists only inside its graph")
+}
+
+impl backend::Stream for Stream {
+    fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    fn enqueue(&self, operation: &Operation) -> Result<()> {
+        self.settle();
+        let _entered = self.context.enter()?;
+        match operation {
+            Operation::Empty => return Ok(()),
+            Operation::Kernel(op) => self.launch(op)?,
+            Operation::Memset(op) => self.fill(op)?,
+            Operation::Memcpy(op) => self.copy(op)?,
+            Operation::Callback(callback) => return self.call(callback),
+            Operation::EventRecord(event) => {
+                let event = Event::from_backend(&**event)?;
+                // SAFETY: both handles are alive and of one context.
+                unsafe { self.context.driver().cu_event_record(event.raw(), self.raw()) }?;
+            }
+            Operation::EventWait(event) => {
+                let event = Event::from_backend(&**event)?;
+                // SAFETY: both handles are alive; 0 is the one flag there is.
+                unsafe { self.context.driver().cu_stream_wait_event(self.raw(), event.raw(), 0) }?;
+            }
+            other => {
+                return Err(Error::new(
+                    ErrorKind::InvalidArgument,
+                    format!("{} belongs in a graph, not on a stream", other.kind().name()),
+                ));
+            }
+        }
+        self.keep(operation.clone());
+        Ok(())
+    }
+
+    /// ([`cuStreamSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
+    fn synchronize(&self) -> Result<()> {
+        self.settle();
+        let launched = std::mem::take(&mut *self.launched.lock());
+        let waited = self.wait_for_device();
+        let failed = launched.iter().chain([&self.failures]).map(|failures| failures.take_for_stream());
+        // A driver error comes first: it explains everything after it.
+        let failed: Vec<Result<()>> = failed.collect();
+        waited?;
+        failed.into_iter().collect()
+    }
+
+    /// ([`cuStreamQuery`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
+    fn is_idle(&self) -> Result<bool> {
+        if self.occupancy.is_occupied() {
+            return Ok(false);
+        }
+        let _entered = self.context.enter()?;
+        // SAFETY: the handle is alive.
+        match unsafe { self.context.driver().cu_stream_query(self.raw()) }? {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            code => {
+                self.context.driver().check("cuStreamQuery", code)?;
+                Ok(true)
+            }
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,147 @@
+//! Copies and fills in the driver's own terms, the same for streams and graph nodes.
+
+use crate::sys::*;
+use gridloom_core::memory::{Base, MemoryKind, Region};
+use gridloom_core::op::{CopySide, MemcpyOp, MemsetOp};
+use std::ffi::c_void;
+
+/// Where a region is, and what the driver needs to know of that place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Location {
+    pub(crate) address: u64,
+    pub(crate) kind: CUmemorytype,
+}
+
+impl Location {
+    /// An address in memory of a kind.
+    pub(crate) fn new(address: u64, kind: MemoryKind) -> Self {
+        let kind = match kind {
+            MemoryKind::Device => CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            MemoryKind::Host => CUmemorytype::CU_MEMORYTYPE_HOST,
+            MemoryKind::Managed => CUmemorytype::CU_MEMORYTYPE_UNIFIED,
+        };
+        Self { address, kind }
+    }
+
+    /// The place of a region outside of graphs. `None` for memory that an alloc node provides.
+    pub(crate) fn of(region: &Region) -> Option<Self> {
+        match &region.base {
+            Base::Allocation(allocation) => {
+                Some(Self::new(allocation.address() + region.offset, allocation.kind()))
+            }
+            Base::Bytes(bytes) => Some(Self {
+                address: bytes.as_ptr() as u64 + region.offset,
+                kind: CUmemorytype::CU_MEMORYTYPE_HOST,
+            }),
+            Base::AllocNode(_) => None,
+        }
+    }
+}
+
+/// The driver's description of a copy.
+pub(crate) fn copy_parameters(op: &MemcpyOp, dst: Location, src: Location) -> CUDA_MEMCPY3D {
+    let (src_pitch, src_height) = pitches(op, &op.src);
+    let (dst_pitch, dst_height) = pitches(op, &op.dst);
+    let host = |location: Location| {
+        let is_host = location.kind == CUmemorytype::CU_MEMORYTYPE_HOST;
+        if is_host { (location.address as *mut c_void, 0) } else { (std::ptr::null_mut(), location.address) }
+    };
+    let (src_host, src_device) = host(src);
+    let (dst_host, dst_device) = host(dst);
+    CUDA_MEMCPY3D {
+        srcMemoryType: src.kind,
+        srcHost: src_host,
+        srcDevice: src_device,
+        srcPitch: src_pitch,
+        srcHeight: src_height,
+        dstMemoryType: dst.kind,
+        dstHost: dst_host,
+        dstDevice: dst_device,
+        dstPitch: dst_pitch,
+        dstHeight: dst_height,
+        WidthInBytes: op.width as usize,
+        Height: op.height as usize,
+        Depth: op.depth as usize,
+        ..Default::default()
+    }
+}
+
+/// Pitch and rows of one side. A single row has none: a pitch is limited to 2 GiB, a row is not.
+fn pitches(op: &MemcpyOp, side: &CopySide) -> (usize, usize) {
+    let pitch = if op.height > 1 || op.depth > 1 { side.pitch as usize } else { 0 };
+    let rows = if op.depth > 1 { side.rows as usize } else { 0 };
+    (pitch, rows)
+}
+
+/// Whether a copy is one row, for which the driver has shorter calls.
+pub(crate) fn is_linear(op: &MemcpyOp) -> bool {
+    op.height == 1 && op.depth == 1
+}
+
+/// The driver's description of a fill.
+pub(crate) fn fill_parameters(op: &MemsetOp, address: u64) -> CUDA_MEMSET_NODE_PARAMS {
+    CUDA_MEMSET_NODE_PARAMS {
+        dst: address,
+        // The driver wants a pitch that holds a row, also where there is one row.
+        pitch: if op.height > 1 {
+            op.pitch as usize
+        } else {
+            (op.width * u64::from(op.element_size)) as usize
+        },
+        value: op.value,
+        elementSize: op.element_size,
+        width: op.width as usize,
+        height: op.height as usize,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(address: u64) -> Location {
+        Location::new(address, MemoryKind::Device)
+    }
+
+    fn bytes(len: usize) -> Region {
+        Region::from_bytes(vec![0u8; len])
+    }
+
+    #[test]
+    fn a_row_has_no_pitch_so_that_its_length_is_not_limited_by_one() {
+        let op = MemcpyOp::linear(bytes(8), bytes(8), 8);
+        let parameters = copy_parameters(&op, device(64), device(128));
+        assert_eq!((parameters.srcPitch, parameters.dstPitch), (0, 0));
+        assert_eq!((parameters.WidthInBytes, parameters.Height, parameters.Depth), (8, 1, 1));
+        assert_eq!((parameters.dstDevice, parameters.srcDevice), (64, 128));
+        assert!(is_linear(&op));
+    }
+
+    #[test]
+    fn planes_keep_pitch_and_rows_of_each_side() {
+        let side = |pitch, rows| CopySide { region: bytes(4096), pitch, rows };
+        let op = MemcpyOp { dst: side(32, 6), src: side(16, 4), width: 12, height: 4, depth: 3 };
+        let parameters = copy_parameters(&op, device(0), device(0));
+        assert_eq!((parameters.dstPitch, parameters.dstHeight), (32, 6));
+        assert_eq!((parameters.srcPitch, parameters.srcHeight), (16, 4));
+        assert!(!is_linear(&op));
+    }
+
+    #[test]
+    fn a_host_side_is_passed_as_a_host_pointer() {
+        let source = bytes(8);
+        let location = Location::of(&source).unwrap();
+        let op = MemcpyOp::linear(bytes(8), source, 8);
+        let parameters = copy_parameters(&op, device(64), location);
+        assert_eq!(parameters.srcMemoryType, CUmemorytype::CU_MEMORYTYPE_HOST);
+        assert_eq!(parameters.srcHost as u64, location.address);
+        assert_eq!(parameters.srcDevice, 0);
+    }
+
+    #[test]
+    fn a_fill_of_one_row_has_the_pitch_of_its_row() {
+        let op = MemsetOp { dst: bytes(16), value: 7, element_size: 4, width: 4, height: 1, pitch: 0 };
+        let parameters = fill_parameters(&op, 256);
+        assert_eq!((parameters.pitch, parameters.width, parameters.height), (16, 4, 1));
+    }
+}

@@ -1,0 +1,365 @@
+//! Typed memory of a device.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use gridloom_core::backend;
+use gridloom_core::memory::{MemoryKind, Region};
+use gridloom_core::op;
+use parking_lot::Mutex;
+
+use crate::device::Device;
+use crate::{Error, ErrorKind, Result};
+
+/// A type whose values are plain bytes, so that host and device agree on them.
+///
+/// Every [`Pod`] type is one: numbers, arrays of them, `half::f16`, your own `#[repr(C)]` structs with `derive(Pod)`.
+pub trait Element: Pod + Send + Sync {}
+
+impl<T: Pod + Send + Sync> Element for T {}
+
+/// Memory that operations can name: a [`Buffer`], a part of one, or the memory of an alloc node.
+pub trait Memory<T> {
+    /// The bytes it stands for. An error where its buffer was closed.
+    fn region(&self) -> Result<Region>;
+
+    /// Elements.
+    fn len(&self) -> usize;
+
+    /// Whether it has no elements. No memory of Gridloom has none, but a slice of it may.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// It as rows of a plane, `pitch` elements apart, for copies and fills in two dimensions.
+    fn rows(&self, pitch: usize) -> Result<Rows<T>> {
+        self.planes(pitch, 1)
+    }
+
+    /// It as planes of `rows` rows, `pitch` elements apart, for copies in three dimensions.
+    fn planes(&self, pitch: usize, rows: usize) -> Result<Rows<T>> {
+        Ok(Rows { region: self.region()?, pitch, rows, element: PhantomData })
+    }
+}
+
+/// Memory seen as rows and planes. Made by [`Memory::rows`] and [`Memory::planes`].
+#[derive(Clone, Debug)]
+pub struct Rows<T> {
+    pub(crate) region: Region,
+    pub(crate) pitch: usize,
+    pub(crate) rows: usize,
+    element: PhantomData<fn() -> T>,
+}
+
+struct Shared {
+    device: Arc<dyn backend::Device>,
+    bytes: u64,
+    kind: MemoryKind,
+    allocation: Mutex<Option<Arc<dyn backend::Allocation>>>,
+}
+
+/// Elements in memory of a device, or in host memory that the device reaches.
+///
+/// The handle is cheap to clone. Graphs, executables and launches in flight retain the memory itself, so dropping or
+/// [closing](Buffer::close) every handle never frees what can still be reached.
+///
+/// ```
+/// use gridloom::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let device = Device::cpu()?;
+/// let buffer = device.buffer_from(&[1.0f32, 2.0, 3.0])?;
+/// assert_eq!(buffer.slice(1..)?.to_vec()?, [2.0, 3.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Buffer<T> {
+    shared: Arc<Shared>,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T: Element> Buffer<T> {
+    pub(crate) fn from_allocation(
+        device: &Arc<dyn backend::Device>,
+        allocation: Arc<dyn backend::Allocation>,
+    ) -> Self {
+        Buffer {
+            shared: Arc::new(Shared {
+                device: device.clone(),
+                bytes: allocation.bytes(),
+                kind: allocation.kind(),
+                allocation: Mutex::new(Some(allocation)),
+            }),
+            element: PhantomData,
+        }
+    }
+
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.shared.bytes as usize / size_of::<T>()
+    }
+
+    /// Always `false`: a buffer has at least one element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where it lives.
+    pub fn kind(&self) -> MemoryKind {
+        self.shared.kind
+    }
+
+    /// The device it belongs to.
+    pub fn device(&self) -> Device {
+        Device::from_backend(self.shared.device.clone())
+    }
+
+    /// The address that kernels see, for showing; using it is up to kernels.
+    pub fn address(&self) -> Result<u64> {
+        Ok(self.allocation()?.address())
+    }
+
+    /// Makes this handle and all its clones unusable. The memory is freed as soon as no graph, executable or launch in
+    /// flight can reach it.
+    pub fn close(&self) {
+        let allocation = self.shared.allocation.lock().take();
+        drop(allocation);
+    }
+
+    /// Whether [`close`](Buffer::close) was called on this handle or a clone.
+    pub fn is_closed(&self) -> bool {
+        self.shared.allocation.lock().is_none()
+    }
+
+    /// A part of the buffer.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferSlice<T>> {
+        let (start, len) = resolve(range, self.len())?;
+        Ok(BufferSlice { buffer: self.clone(), start, len })
+    }
+
+    /// The elements, after all work enqueued on the device so far.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        self.slice(..)?.to_vec()
+    }
+
+    /// Reads all elements into `out`, after all work enqueued on the device so far.
+    pub fn read_into(&self, out: &mut [T]) -> Result<()> {
+        self.slice(..)?.read_into(out)
+    }
+
+    /// Writes all elements, after all work enqueued on the device so far.
+    pub fn write(&self, values: &[T]) -> Result<()> {
+        self.slice(..)?.write(values)
+    }
+
+    /// The elements as host memory, without copying.
+    ///
+    /// # Safety
+    /// For as long as the slice is used, nothing in flight on the device writes this buffer, nothing is enqueued that would, and no
+    /// handle of the buffer is closed.
+    pub unsafe fn as_slice(&self) -> Result<&[T]> {
+        let allocation = self.allocation()?;
+        if !allocation.kind().host_accessible() {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "device memory cannot be borrowed by the host; use to_vec, or allocate host or managed memory",
+            ));
+        }
+        let pointer = allocation.address() as *const T;
+        // SAFETY: the allocation is host-accessible, aligned for any element and holds `len` of them, of plain bytes. The caller
+        // promised that nothing writes it and that no handle is closed, so this handle retains it.
+        Ok(unsafe { std::slice::from_raw_parts(pointer, self.len()) })
+    }
+
+    pub(crate) fn allocation(&self) -> Result<Arc<dyn backend::Allocation>> {
+        self.shared.allocation.lock().clone().ok_or_else(|| {
+            Error::new(ErrorKind::InvalidHandle, "the buffer was closed; its handle can no longer be used")
+        })
+    }
+}
+
+impl<T> Clone for Buffer<T> {
+    fn clone(&self) -> Self {
+        Buffer { shared: self.shared.clone(), element: PhantomData }
+    }
+}
+
+impl<T> PartialEq for Buffer<T> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+}
+
+impl<T> Eq for Buffer<T> {}
+
+impl<T> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (shared, name) = (&self.shared, std::any::type_name::<T>());
+        write!(f, "Buffer<{name}>({} bytes, {})", shared.bytes, shared.kind.name())
+    }
+}
+
+impl<T: Element> Memory<T> for Buffer<T> {
+    fn region(&self) -> Result<Region> {
+        Ok(Region::whole(self.allocation()?))
+    }
+
+    fn len(&self) -> usize {
+        Buffer::len(self)
+    }
+}
+
+/// A part of a [`Buffer`].
+pub struct BufferSlice<T> {
+    buffer: Buffer<T>,
+    start: usize,
+    len: usize,
+}
+
+impl<T: Element> BufferSlice<T> {
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// A part of this part.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferSlice<T>> {
+        let (start, len) = resolve(range, self.len)?;
+        Ok(BufferSlice { buffer: self.buffer.clone(), start: self.start + start, len })
+    }
+
+    /// The elements, after all work enqueued on the device so far.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        let mut values = vec![T::zeroed(); self.len];
+        self.read_into(&mut values)?;
+        Ok(values)
+    }
+
+    /// Reads the elements into `out`, after all work enqueued on the device so far.
+    pub fn read_into(&self, out: &mut [T]) -> Result<()> {
+        self.check_len(out.len())?;
+        op::refuse_in_callback("reading a buffer")?;
+        let (device, allocation) = (&self.buffer.shared.device, self.buffer.allocation()?);
+        device.wait_all()?;
+        device.read(&*allocation, self.offset(), bytemuck::cast_slice_mut(out))
+    }
+
+    /// Writes the elements, after all work enqueued on the device so far.
+    pub fn write(&self, values: &[T]) -> Result<()> {
+        self.check_len(values.len())?;
+        op::refuse_in_callback("writing a buffer")?;
+        let (device, allocation) = (&self.buffer.shared.device, self.buffer.allocation()?);
+        device.wait_all()?;
+        device.write(&*allocation, self.offset(), bytemuck::cast_slice(values))
+    }
+
+    fn offset(&self) -> u64 {
+        (self.start * size_of::<T>()) as u64
+    }
+
+    fn check_len(&self, len: usize) -> Result<()> {
+        if len != self.len {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!(
+                    "{len} elements on the host against {} in the buffer; take a slice of the longer one",
+                    self.len
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl<T> Clone for BufferSlice<T> {
+    fn clone(&self) -> Self {
+        BufferSlice { buffer: self.buffer.clone(), start: self.start, len: self.len }
+    }
+}
+
+impl<T> fmt::Debug for BufferSlice<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}[{}..{}]", self.buffer, self.start, self.start + self.len)
+    }
+}
+
+impl<T: Element> Memory<T> for BufferSlice<T> {
+    fn region(&self) -> Result<Region> {
+        let whole = self.buffer.region()?;
+        Ok(whole
+            .part(self.offset(), (self.len * size_of::<T>()) as u64)
+            .expect("checked when the slice was made"))
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+}
+
+/// The start and length of a range within `len` elements.
+pub(crate) fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<(usize, usize)> {
+    let start = match range.start_bound() {
+        Bound::Included(&start) => Some(start),
+        Bound::Excluded(&start) => start.checked_add(1),
+        Bound::Unbounded => Some(0),
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&end) => end.checked_add(1),
+        Bound::Excluded(&end) => Some(end),
+        Bound::Unbounded => Some(len),
+    };
+    match (start, end) {
+        (Some(start), Some(end)) if start <= end && end <= len => Ok((start, end - start)),
+        _ => Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!(
+                "{:?}..{:?} is not a range of a buffer of {len} elements",
+                range.start_bound(),
+                range.end_bound()
+            ),
+        )),
+    }
+}
+
+/// Where a copy can read from: [`Memory`], or a host slice, which is copied when the operation is added and never referenced later.
+pub trait CopySource<T> {
+    /// The bytes to read, and how many elements they are.
+    fn source(&self) -> Result<(Region, usize)>;
+}
+
+macro_rules! memory_is_a_source {
+    ($($memory:ty),*) => {$(
+        impl<T: Element> CopySource<T> for $memory {
+            fn source(&self) -> Result<(Region, usize)> {
+                Ok((self.region()?, Memory::len(self)))
+            }
+        }
+    )*};
+}
+memory_is_a_source!(Buffer<T>, BufferSlice<T>, crate::ops::AllocNode<T>, crate::ops::AllocSlice<T>);
+
+impl<T: Element> CopySource<T> for [T] {
+    fn source(&self) -> Result<(Region, usize)> {
+        Ok((Region::from_bytes(bytemuck::cast_slice(self)), self.len()))
+    }
+}
+
+impl<T: Element> CopySource<T> for Vec<T> {
+    fn source(&self) -> Result<(Region, usize)> {
+        self.as_slice().source()
+    }
+}
+
+impl<T: Element, const N: usize> CopySource<T> for [T; N] {
+    fn source(&self) -> Result<(Region, usize)> {
+        self.as_slice().source()
+    }
+}

@@ -1,0 +1,186 @@
+//! The graphs that a callable has built, and the executables made of each.
+
+use std::sync::Arc;
+
+use gridloom_core::backend;
+use smallvec::SmallVec;
+
+use super::params::{Binding, Bindings};
+use super::sequence::Recipe;
+use crate::op::Operation;
+use crate::{Executable, Graph, InstantiateOptions, Result, Stream};
+
+/// What decides which graph a call uses: the values of its `Shape` parameters.
+pub(super) type Key = SmallVec<[u64; 2]>;
+
+pub(super) fn key(bindings: &[Binding]) -> Key {
+    let shapes = bindings.iter().filter_map(|binding| match binding {
+        Binding::Shape(value) => Some(*value),
+        _ => None,
+    });
+    shapes.collect()
+}
+
+/// One executable, with the arguments it has now.
+pub(super) struct Instance {
+    pub(super) executable: Executable,
+    bindings: Bindings,
+    /// Where it was launched last.
+    stream: Option<Stream>,
+    used: u64,
+}
+
+/// One graph, with the executables made of it.
+pub(super) struct Entry {
+    pub(super) key: Key,
+    recipes: Vec<Recipe>,
+    instances: Vec<Instance>,
+    used: u64,
+}
+
+/// What a patch did.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Patched {
+    pub(super) nodes: u64,
+    pub(super) bytes: u64,
+}
+
+impl Entry {
+    pub(super) fn new(
+        key: Key,
+        graph: &Graph,
+        recipes: Vec<Recipe>,
+        bindings: Bindings,
+        options: &InstantiateOptions,
+    ) -> Result<Self> {
+        let executable = graph.instantiate_with(options)?;
+        let first = Instance { executable, bindings, stream: None, used: 0 };
+        Ok(Entry { key, recipes, instances: vec![first], used: 0 })
+    }
+
+    /// The place of an executable for a call on `stream`: one that is free, with these arguments already where possible; else a new one; else, where there
+    /// are enough, the one used longest ago, whose launches will run one after the other.
+    pub(super) fn choose(
+        &mut self,
+        device: &Arc<dyn backend::Device>,
+        stream: &Stream,
+        bindings: &[Binding],
+        most: usize,
+        options: &InstantiateOptions,
+        now: u64,
+    ) -> Result<usize> {
+        self.used = now;
+        let free: SmallVec<[usize; 4]> =
+            (0..self.instances.len()).filter(|&index| self.instances[index].is_free_for(stream)).collect();
+        let same = free.iter().copied().find(|&index| self.instances[index].bindings.as_slice() == bindings);
+        let index = match same.or(free.first().copied()) {
+            Some(index) => index,
+            None if self.instances.len() < most.max(1) => {
+                let first = &self.instances[0];
+                let graph = Graph::from_definition(device, first.executable.definition());
+                let bindings = first.bindings.clone();
+                let executable = graph.instantiate_with(options)?;
+                self.instances.push(Instance { executable, bindings, stream: None, used: 0 });
+                self.instances.len() - 1
+            }
+            None => (0..self.instances.len()).min_by_key(|&index| self.instances[index].used).unwrap_or(0),
+        };
+        self.instances[index].used = now;
+        Ok(index)
+    }
+
+    /// Gives an executable other arguments: to the nodes that follow what changed, all or none.
+    pub(super) fn patch(instance: &mut Instance, recipes: &[Recipe], bindings: &Bindings) -> Result<Patched> {
+        let changed = instance
+            .bindings
+            .iter()
+            .zip(bindings)
+            .enumerate()
+            .fold(0u64, |changed, (index, (old, new))| changed | u64::from(old != new) << index);
+        let mut patched = Patched::default();
+        if changed == 0 {
+            return Ok(patched);
+        }
+        let mut changes = Vec::new();
+        for recipe in recipes.iter().filter(|recipe| recipe.follows & changed != 0) {
+            let operation = (recipe.make)(bindings)?;
+            patched.nodes += 1;
+            if let Operation::Kernel(kernel) = &operation {
+                patched.bytes += kernel.args.bytes.len() as u64;
+            }
+            changes.push((recipe.node, operation));
+        }
+        instance.executable.set_operations_at(changes)?;
+        instance.bindings = bindings.clone();
+        Ok(patched)
+    }
+
+    /// The recipes, and the executables they apply to.
+    pub(super) fn parts(&mut self) -> (&[Recipe], &mut [Instance]) {
+        (&self.recipes, &mut self.instances)
+    }
+
+    /// How many executables there are.
+    pub(super) fn instances(&self) -> usize {
+        self.instances.len()
+    }
+
+    /// When it was used last.
+    pub(super) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// The executable made first.
+    pub(super) fn first(&self) -> &Instance {
+        &self.instances[0]
+    }
+}
+
+impl Instance {
+    /// Whether a launch on `stream` need not wait for one on another stream. A stream that cannot say counts as busy.
+    fn is_free_for(&self, stream: &Stream) -> bool {
+        match &self.stream {
+            None => true,
+            Some(last) => last == stream || last.is_idle().unwrap_or(false),
+        }
+    }
+
+    pub(super) fn launch(&mut self, stream: &Stream) -> Result<()> {
+        self.executable.launch(stream)?;
+        if !stream.is_capturing() && self.stream.as_ref() != Some(stream) {
+            self.stream = Some(stream.clone());
+        }
+        Ok(())
+    }
+}
+
+/// A bounded number of entries; the one used longest ago goes first.
+#[derive(Default)]
+pub(super) struct Cache {
+    pub(super) entries: Vec<Entry>,
+    clock: u64,
+}
+
+impl Cache {
+    pub(super) fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    pub(super) fn find(&mut self, key: &Key) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|entry| entry.key == *key)
+    }
+
+    /// Adds an entry and returns the one that had to go, to be dropped outside of any lock.
+    pub(super) fn insert(&mut self, mut entry: Entry, most: usize) -> Option<Entry> {
+        entry.used = self.tick();
+        let evicted = if self.entries.len() >= most.max(1) {
+            let oldest = (0..self.entries.len()).min_by_key(|&index| self.entries[index].used);
+            oldest.map(|index| self.entries.swap_remove(index))
+        } else {
+            None
+        };
+        self.entries.push(entry);
+        evicted
+    }
+}

@@ -1,0 +1,237 @@
+//! The parameters of a callable: how its closure names them, and what a call gives for them.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use bytemuck::Pod;
+use gridloom_core::memory::{Base, Region};
+use smallvec::SmallVec;
+
+use crate::buffer::{Element, Memory};
+use crate::{Error, ErrorKind, Result};
+
+/// A parameter in device memory: `Param<[T]>` stands for an array of any length, `Param<T>` for one value.
+pub struct Param<T: ?Sized> {
+    pub(super) index: usize,
+    kind: PhantomData<fn() -> Box<T>>,
+}
+
+/// A parameter that is a plain value, passed to kernels.
+pub struct Scalar<T> {
+    pub(super) index: usize,
+    kind: PhantomData<fn() -> T>,
+}
+
+/// A parameter that decides what is built: a call with another value uses another graph. The closure reads it with [`get`](Shape::get).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape(u64);
+
+impl Shape {
+    /// The value of this call.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// The length of an array parameter, to be passed to a kernel. From [`Param::len`].
+#[derive(Clone, Copy, Debug)]
+pub struct Length {
+    pub(super) index: usize,
+    pub(super) element_size: usize,
+}
+
+impl<T: Element> Param<[T]> {
+    /// Its number of elements, for a kernel parameter of type `u32`, `i32`, `u64` or `i64`.
+    pub fn len(&self) -> Length {
+        Length { index: self.index, element_size: size_of::<T>() }
+    }
+}
+
+impl<T: ?Sized> Clone for Param<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: ?Sized> Copy for Param<T> {}
+impl<T> Clone for Scalar<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Scalar<T> {}
+
+impl<T: ?Sized> fmt::Debug for Param<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Param<{}>({})", std::any::type_name::<T>(), self.index)
+    }
+}
+impl<T> fmt::Debug for Scalar<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scalar<{}>({})", std::any::type_name::<T>(), self.index)
+    }
+}
+
+/// What a call gives for one parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Binding {
+    /// Memory.
+    Memory(Region),
+    /// The bytes of a plain value.
+    Value(SmallVec<[u8; 16]>),
+    /// A value that decides what is built.
+    Shape(u64),
+}
+
+impl Binding {
+    pub(super) fn region(&self) -> &Region {
+        match self {
+            Binding::Memory(region) => region,
+            _ => unreachable!("the types of a callable bind memory to its array parameters"),
+        }
+    }
+
+    pub(super) fn value(&self) -> &[u8] {
+        match self {
+            Binding::Value(bytes) => bytes,
+            _ => unreachable!("the types of a callable bind values to its scalar parameters"),
+        }
+    }
+}
+
+/// A kind of parameter: [`Param`], [`Scalar`] or [`Shape`].
+pub trait Spec: Copy {
+    /// The parameter at this place, of a call with this binding.
+    fn at(index: usize, binding: &Binding) -> Self;
+}
+
+impl<T: ?Sized> Spec for Param<T> {
+    fn at(index: usize, _: &Binding) -> Self {
+        Param { index, kind: PhantomData }
+    }
+}
+impl<T> Spec for Scalar<T> {
+    fn at(index: usize, _: &Binding) -> Self {
+        Scalar { index, kind: PhantomData }
+    }
+}
+impl Spec for Shape {
+    fn at(_: usize, binding: &Binding) -> Self {
+        match binding {
+            Binding::Shape(value) => Shape(*value),
+            _ => unreachable!("the types of a callable bind shapes to its shape parameters"),
+        }
+    }
+}
+
+/// What can be given for a parameter.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be given for the parameter `{S}` of a callable",
+    note = "give `&buffer` or `&slice` for `Param`, the very type for `Scalar`, and a `usize` or `u64` for `Shape`"
+)]
+pub trait Bind<S: Spec> {
+    /// The binding.
+    fn bind(self) -> Result<Binding>;
+}
+
+impl<T: Element, M: Memory<T>> Bind<Param<[T]>> for &M {
+    fn bind(self) -> Result<Binding> {
+        bind_memory(self.region()?)
+    }
+}
+
+impl<T: Element, M: Memory<T>> Bind<Param<T>> for &M {
+    fn bind(self) -> Result<Binding> {
+        if self.len() != 1 {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("one value was expected, the memory has {}; take a slice of one", self.len()),
+            ));
+        }
+        bind_memory(self.region()?)
+    }
+}
+
+fn bind_memory(region: Region) -> Result<Binding> {
+    if !matches!(region.base, Base::Allocation(_)) {
+        return Err(Error::new(
+            ErrorKind::InvalidArgument,
+            "the memory of an alloc node exists only inside its graph; call with a buffer",
+        ));
+    }
+    if region.bytes == 0 {
+        return Err(Error::new(ErrorKind::InvalidArgument, "an array without elements"));
+    }
+    Ok(Binding::Memory(region))
+}
+
+impl<T: Pod> Bind<Scalar<T>> for T {
+    fn bind(self) -> Result<Binding> {
+        Ok(Binding::Value(SmallVec::from_slice(bytemuck::bytes_of(&self))))
+    }
+}
+
+impl Bind<Shape> for u64 {
+    fn bind(self) -> Result<Binding> {
+        Ok(Binding::Shape(self))
+    }
+}
+
+impl Bind<Shape> for usize {
+    fn bind(self) -> Result<Binding> {
+        Ok(Binding::Shape(self as u64))
+    }
+}
+
+/// What a call gives for all parameters.
+pub type Bindings = SmallVec<[Binding; 6]>;
+
+/// The parameters of a callable: a tuple of up to 16 [`Spec`]s.
+pub trait Specs: Copy {
+    /// The parameters of a call with these bindings.
+    fn of(bindings: &[Binding]) -> Self;
+}
+
+/// What a call gives: a tuple with one value for each parameter.
+#[diagnostic::on_unimplemented(
+    message = "these arguments do not fit the callable's parameters `{S}`",
+    note = "give a tuple with one value for each parameter; a single argument is written `(value,)`"
+)]
+pub trait BindAll<S: Specs> {
+    /// The bindings. An error says which argument is wrong.
+    fn bind_all(self) -> Result<Bindings>;
+}
+
+macro_rules! tuples {
+    ($($S:ident $V:ident $index:tt),*) => {
+        impl<$($S: Spec),*> Specs for ($($S,)*) {
+            fn of(bindings: &[Binding]) -> Self {
+                let _ = bindings;
+                ($($S::at($index, &bindings[$index]),)*)
+            }
+        }
+        impl<$($S: Spec, $V: Bind<$S>),*> BindAll<($($S,)*)> for ($($V,)*) {
+            fn bind_all(self) -> Result<Bindings> {
+                Ok([$(
+                    self.$index.bind().map_err(|error| error.context(concat!("argument ", $index)))?
+                ),*].into_iter().collect::<Bindings>())
+            }
+        }
+    };
+}
+tuples!();
+tuples!(S0 V0 0);
+tuples!(S0 V0 0, S1 V1 1);
+tuples!(S0 V0 0, S1 V1 1, S2 V2 2);
+tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3);
+tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4);
+tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5);
+tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6);
+tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7);
+tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7, S8 V8 8);
+tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7, S8 V8 8, S9 V9 9);
+tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7, S8 V8 8, S9 V9 9, S10 V10 10);
+tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7, S8 V8 8, S9 V9 9, S10 V10 10, S11 V11 11);
+tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7, S8 V8 8, S9 V9 9, S10 V10 10, S11 V11 11, S12 V12 12);
+tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7, S8 V8 8, S9 V9 9, S10 V10 10, S11 V11 11, S12 V12 12, S13 V13 13);
+tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7, S8 V8 8, S9 V9 9, S10 V10 10, S11 V11 11, S12 V12 12, S13 V13 13, S14 V14 14);
+tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7, S8 V8 8, S9 V9 9, S10 V10 10, S11 V11 11, S12 V12 12, S13 V13 13, S14 V14 14, S15 V15 15);

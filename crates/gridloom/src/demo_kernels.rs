@@ -1,0 +1,8 @@
+//! The kernels of the examples and demonstrations, as PTX: small, commented in their `.cu` sources, and at hand for a first try.
+
+/// Heat in a rod: `heat_step`, `set_ends`, `countdown`.
+pub const HEAT: &str = include_str!("../kernels/heat.ptx");
+/// A square root by bisection: `set_bracket`, `evaluate`, `raise_low`, `lower_high`, `countdown`, `check`, `newton`.
+pub const BISECT: &str = include_str!("../kernels/bisect.ptx");
+/// Things to do to one integer: `negate`, `double_it`, `square`, `choose`.
+pub const SWITCH: &str = include_str!("../kernels/switch.ptx");

@@ -1,0 +1,175 @@
+//! Devices, and how to pick one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use gridloom_core::backend::{self, AsDevice, DeviceKind};
+use gridloom_core::launch::Limits;
+pub use gridloom_cpu::{CpuOptions, Engine};
+
+use crate::buffer::{Buffer, Element};
+use crate::module::Module;
+use crate::{Error, ErrorKind, Event, EventOptions, MemoryKind, Result, Stream};
+
+/// Something that owns memory and runs work: an NVIDIA GPU, or the CPU. The handle is cheap to clone and compares by identity.
+#[derive(Clone)]
+pub struct Device(Arc<dyn backend::Device>);
+
+impl Device {
+    /// The first CUDA GPU, or the CPU where there is none.
+    pub fn best() -> Result<Self> {
+        match Device::cuda(0) {
+            Ok(device) => Ok(device),
+            Err(error) => {
+                tracing::debug!(%error, "no CUDA device; using the CPU");
+                Device::cpu()
+            }
+        }
+    }
+
+    /// Every device of this machine: the GPUs in order, then the CPU.
+    pub fn all() -> Result<Vec<Self>> {
+        let gpus = gridloom_cuda::device_count().unwrap_or(0);
+        let mut devices: Vec<Self> = (0..gpus).map(Device::cuda).collect::<Result<_>>()?;
+        devices.push(Device::cpu()?);
+        Ok(devices)
+    }
+
+    /// The CPU, with default options.
+    pub fn cpu() -> Result<Self> {
+        Device::cpu_with(CpuOptions::default())
+    }
+
+    /// The CPU, with these options.
+    pub fn cpu_with(options: CpuOptions) -> Result<Self> {
+        Ok(Device(gridloom_cpu::CpuDevice::new(options)?))
+    }
+
+    /// An NVIDIA GPU by its number. The error says what is missing: a driver, a newer driver, such a device.
+    pub fn cuda(ordinal: u32) -> Result<Self> {
+        Ok(Device(gridloom_cuda::CudaDevice::open(ordinal)?))
+    }
+
+    /// Wraps a device of any backend.
+    pub fn from_backend(backend: Arc<dyn backend::Device>) -> Self {
+        Device(backend)
+    }
+
+    /// What kind of hardware it is.
+    pub fn kind(&self) -> DeviceKind {
+        self.0.kind()
+    }
+
+    /// Its name, for people.
+    pub fn name(&self) -> String {
+        self.0.name()
+    }
+
+    /// Its number among the devices of its kind.
+    pub fn ordinal(&self) -> u32 {
+        self.0.ordinal()
+    }
+
+    /// What it allows of a launch.
+    pub fn limits(&self) -> &Limits {
+        self.0.limits()
+    }
+
+    /// Facts about it, for people.
+    pub fn properties(&self) -> Vec<(String, String)> {
+        self.0.properties()
+    }
+
+    /// Bytes of memory in use, and the capacity or limit where there is one.
+    pub fn memory_use(&self) -> Result<(u64, Option<u64>)> {
+        self.0.memory_use()
+    }
+
+    /// Waits until everything enqueued on any of its streams so far has run. Failures stay with their streams.
+    pub fn synchronize(&self) -> Result<()> {
+        gridloom_core::op::refuse_in_callback("synchronize of a device")?;
+        self.0.wait_all()
+    }
+
+    /// A new stream.
+    pub fn stream(&self) -> Result<Stream> {
+        Stream::new(self)
+    }
+
+    /// A new event, with timing.
+    pub fn event(&self) -> Result<Event> {
+        self.event_with(EventOptions::default())
+    }
+
+    /// A new event, with these options.
+    pub fn event_with(&self, options: EventOptions) -> Result<Event> {
+        Event::new(self, options)
+    }
+
+    /// Memory of the device for `len` elements. Its contents are unspecified until written.
+    pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        self.alloc_in(len, MemoryKind::Device)
+    }
+
+    /// Host memory for `len` elements that the device reaches too (pinned).
+    pub fn alloc_host<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        self.alloc_in(len, MemoryKind::Host)
+    }
+
+    /// Memory for `len` elements that host and device share.
+    pub fn alloc_managed<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        self.alloc_in(len, MemoryKind::Managed)
+    }
+
+    /// Memory of a given kind for `len` elements.
+    pub fn alloc_in<T: Element>(&self, len: usize, kind: MemoryKind) -> Result<Buffer<T>> {
+        let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize);
+        match bytes {
+            Some(0) => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "a buffer of 0 bytes; it needs at least one element that has a size",
+            )),
+            Some(bytes) => Ok(Buffer::from_allocation(&self.0, self.0.allocate(bytes as u64, kind)?)),
+            None => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("{len} elements of {} bytes are more than there are addresses", size_of::<T>()),
+            )),
+        }
+    }
+
+    /// Device memory that holds a copy of these values.
+    pub fn buffer_from<T: Element>(&self, values: &[T]) -> Result<Buffer<T>> {
+        let buffer = self.alloc(values.len())?;
+        buffer.write(values)?;
+        Ok(buffer)
+    }
+
+    /// Loads kernels from PTX text. A text that does not parse is an error with line, column and a caret.
+    pub fn load_ptx(&self, source: &str) -> Result<Module> {
+        Ok(Module::new(self.0.clone(), self.0.load_ptx(source)?))
+    }
+
+    /// Loads kernels from machine code of the device: a cubin or fatbin.
+    pub fn load_binary(&self, image: &[u8]) -> Result<Module> {
+        Ok(Module::new(self.0.clone(), self.0.load_binary(image)?))
+    }
+}
+
+impl AsDevice for Device {
+    fn as_device(&self) -> &Arc<dyn backend::Device> {
+        &self.0
+    }
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id() == other.0.id()
+    }
+}
+impl Eq for Device {}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({})", self.name())
+    }
+}

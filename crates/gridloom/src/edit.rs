@@ -1,0 +1,177 @@
+//! Changing the parameters of nodes, of a definition or of one executable.
+
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use gridloom_core::executable::ExecutableNode;
+use gridloom_core::op::{ArgValue, CallbackOp, KernelArgs, KernelOp, MemcpyOp, MemsetOp, Operation};
+
+use crate::buffer::{CopySource, Element, Memory};
+use crate::kernel::{Arg, Arguments, Kernel, Parameters};
+use crate::ops::{copy_operation, fill_operation};
+use crate::{Error, ErrorKind, Event, LaunchConfig, Node, Result};
+
+/// Setters for the parameters of a node. Each is one replacement: it happens whole, or fails and changes nothing.
+///
+/// On a [`Node`] it changes the definition, which affects later instantiations only. On an [`ExecutableNode`], from
+/// [`Executable::node`](crate::Executable::node), it changes that executable alone, from its next launch on.
+///
+/// ```
+/// use gridloom::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let device = Device::cpu()?;
+/// let buffer = device.alloc::<u32>(4)?;
+/// let graph = Graph::new(&device);
+/// let fill = graph.memset(&buffer, 1u32)?;
+/// let exec = graph.instantiate()?;
+/// exec.node(&fill)?.set_memset(&buffer, 7u32)?;
+///
+/// let stream = device.stream()?;
+/// exec.launch(&stream)?;
+/// assert_eq!(buffer.to_vec()?, [7; 4]);
+/// graph.instantiate()?.launch(&stream)?;
+/// assert_eq!(buffer.to_vec()?, [1; 4]);
+/// # Ok(())
+/// # }
+/// ```
+pub trait Edit {
+    /// What the node does now, with everything it holds.
+    fn current(&self) -> Result<Operation>;
+
+    /// Replaces it by an operation of the same kind. The other methods are ways to write it.
+    fn replace(&self, operation: Operation) -> Result<()>;
+
+    /// Gives the node's kernel other arguments. `kernel` must be the one that the node launches.
+    fn set_args<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
+        let current = self.current_kernel()?;
+        if !Arc::ptr_eq(&current.kernel, kernel.backend()) {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!(
+                    "the node launches {}, not {}; use set_kernel to launch another kernel",
+                    current.kernel.name(),
+                    kernel.name()
+                ),
+            ));
+        }
+        self.set_kernel(kernel, args)
+    }
+
+    /// Gives the node another kernel, with its arguments. The launch shape stays.
+    fn set_kernel<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
+        let config = self.current_kernel()?.config;
+        let args = args.pack(&**kernel.backend())?;
+        self.replace(Operation::Kernel(Arc::new(KernelOp { kernel: kernel.backend().clone(), config, args })))
+    }
+
+    /// Gives the node's kernel another value for one argument, by its position. The size is checked.
+    ///
+    /// # Safety
+    /// The value is what the kernel expects there, and with it the kernel stays within the memory that its arguments lead to.
+    unsafe fn set_arg(&self, index: usize, value: Arg) -> Result<()> {
+        let current = self.current_kernel()?;
+        let params = &current.args.layout;
+        if index >= params.len() {
+            return Err(Error::new(
+                ErrorKind::ParameterMismatch,
+                format!(
+                    "kernel {} takes {} parameters; there is no parameter {index}",
+                    current.kernel.name(),
+                    params.len()
+                ),
+            ));
+        }
+        let values = (0..params.len())
+            .map(|at| if at == index { value.0.clone() } else { argument(&current.args, at) });
+        let args = KernelArgs::pack(current.kernel.name(), Some(params), values)?;
+        self.replace(Operation::Kernel(Arc::new(KernelOp { args, ..(*current).clone() })))
+    }
+
+    /// Gives the kernel another launch shape and attributes.
+    fn set_config(&self, config: impl Into<LaunchConfig>) -> Result<()> {
+        let current = self.current_kernel()?;
+        self.replace(Operation::Kernel(Arc::new(KernelOp { config: config.into(), ..(*current).clone() })))
+    }
+
+    /// Gives a one-dimensional copy other operands.
+    fn set_memcpy<T: Element>(
+        &self,
+        dst: &impl Memory<T>,
+        src: &(impl CopySource<T> + ?Sized),
+    ) -> Result<()> {
+        self.replace(copy_operation(dst, src)?)
+    }
+
+    /// Gives a copy other operands and extents, in their most general form.
+    fn set_memcpy_op(&self, operation: MemcpyOp) -> Result<()> {
+        self.replace(Operation::Memcpy(Arc::new(operation)))
+    }
+
+    /// Gives a one-dimensional fill another destination and value.
+    fn set_memset<T: Element, V: Pod>(&self, dst: &impl Memory<T>, value: V) -> Result<()> {
+        self.replace(fill_operation(dst, value)?)
+    }
+
+    /// Gives a fill another destination, value and extents, in their most general form.
+    fn set_memset_op(&self, operation: MemsetOp) -> Result<()> {
+        self.replace(Operation::Memset(Arc::new(operation)))
+    }
+
+    /// Gives a callback node another closure.
+    fn set_callback(&self, closure: impl FnMut() + Send + 'static) -> Result<()> {
+        self.replace(Operation::Callback(CallbackOp::closure(closure)))
+    }
+
+    /// Gives a node that records or waits another event.
+    fn set_event(&self, event: &Event) -> Result<()> {
+        let event = event.backend().clone();
+        match self.current()? {
+            Operation::EventRecord(_) => self.replace(Operation::EventRecord(event)),
+            Operation::EventWait(_) => self.replace(Operation::EventWait(event)),
+            other => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("a {} node has no event", other.kind().name()),
+            )),
+        }
+    }
+
+    #[doc(hidden)]
+    fn current_kernel(&self) -> Result<Arc<KernelOp>> {
+        match self.current()? {
+            Operation::Kernel(kernel) => Ok(kernel),
+            other => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("a {} node launches no kernel", other.kind().name()),
+            )),
+        }
+    }
+}
+
+/// One argument as it was given.
+fn argument(args: &KernelArgs, index: usize) -> ArgValue {
+    match args.pointers.iter().find(|pointer| pointer.index as usize == index) {
+        Some(pointer) => ArgValue::Pointer(pointer.value.clone()),
+        None => ArgValue::Bytes(args.value(index).unwrap_or_default().into()),
+    }
+}
+
+impl Edit for Node {
+    fn current(&self) -> Result<Operation> {
+        self.operation()
+    }
+
+    fn replace(&self, operation: Operation) -> Result<()> {
+        self.set_operation(operation)
+    }
+}
+
+impl Edit for ExecutableNode<'_> {
+    fn current(&self) -> Result<Operation> {
+        Ok(self.operation())
+    }
+
+    fn replace(&self, operation: Operation) -> Result<()> {
+        self.set_operation(operation)
+    }
+}

@@ -1,0 +1,264 @@
+//! Typed kernels: the parameter list is stated once, where the kernel is looked up.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use gridloom_core::backend;
+use gridloom_core::op::{ArgValue, KernelArgs, ParamLayout, PointerValue};
+use smallvec::SmallVec;
+
+use crate::buffer::{Element, Memory};
+use crate::{Condition, Error, ErrorKind, Result};
+
+/// A kernel parameter: the address of elements that the kernel only reads.
+pub struct Ptr<T>(PhantomData<fn() -> T>);
+
+/// A kernel parameter: the address of elements that the kernel reads and writes.
+pub struct PtrMut<T>(PhantomData<fn() -> T>);
+
+/// A kernel parameter: the handle of a condition, for `cudaGraphSetConditional`.
+pub struct ConditionHandle(());
+
+/// An argument for a pointer parameter: the null pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Null;
+
+/// A type of kernel parameter: a plain value, [`Ptr`], [`PtrMut`] or [`ConditionHandle`].
+pub trait Parameter {
+    /// Bytes in the kernel's parameter list.
+    const SIZE: usize;
+}
+
+impl<T: Pod> Parameter for T {
+    const SIZE: usize = size_of::<T>();
+}
+impl<T> Parameter for Ptr<T> {
+    const SIZE: usize = 8;
+}
+impl<T> Parameter for PtrMut<T> {
+    const SIZE: usize = 8;
+}
+impl Parameter for ConditionHandle {
+    const SIZE: usize = 8;
+}
+
+/// A value that can be given for a parameter of type `P`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be given for a kernel parameter of type `{P}`",
+    note = "give `&buffer`, `&slice`, `&alloc` or `Null` for a pointer, `&condition` for a condition, and the very type for a plain value"
+)]
+pub trait IntoArg<P: Parameter> {
+    /// The argument, with what it refers to.
+    fn into_arg(self) -> Result<ArgValue>;
+}
+
+impl<T: Pod> IntoArg<T> for T {
+    fn into_arg(self) -> Result<ArgValue> {
+        Ok(ArgValue::Bytes(SmallVec::from_slice(bytemuck::bytes_of(&self))))
+    }
+}
+impl<T: Element, M: Memory<T>> IntoArg<Ptr<T>> for &M {
+    fn into_arg(self) -> Result<ArgValue> {
+        Ok(ArgValue::Pointer(PointerValue::Region(self.region()?)))
+    }
+}
+impl<T: Element, M: Memory<T>> IntoArg<PtrMut<T>> for &M {
+    fn into_arg(self) -> Result<ArgValue> {
+        Ok(ArgValue::Pointer(PointerValue::Region(self.region()?)))
+    }
+}
+impl<T> IntoArg<Ptr<T>> for Null {
+    fn into_arg(self) -> Result<ArgValue> {
+        0u64.into_arg()
+    }
+}
+impl<T> IntoArg<PtrMut<T>> for Null {
+    fn into_arg(self) -> Result<ArgValue> {
+        0u64.into_arg()
+    }
+}
+impl IntoArg<ConditionHandle> for &Condition {
+    fn into_arg(self) -> Result<ArgValue> {
+        Ok(ArgValue::Pointer(PointerValue::Condition(self.key())))
+    }
+}
+
+/// A parameter list: a tuple of up to 24 [`Parameter`]s.
+pub trait Parameters {
+    /// Bytes of each parameter.
+    const SIZES: &'static [usize];
+}
+
+/// Arguments for a parameter list: a tuple of values, one for each parameter.
+#[diagnostic::on_unimplemented(
+    message = "these arguments do not fit the kernel's parameters `{P}`",
+    note = "give a tuple with one value for each parameter; a single argument is written `(value,)`"
+)]
+pub trait Arguments<P: Parameters> {
+    /// The arguments, laid out for this kernel.
+    fn pack(self, kernel: &dyn backend::Kernel) -> Result<KernelArgs>;
+}
+
+macro_rules! tuples {
+    ($($P:ident $V:ident $index:tt),*) => {
+        impl<$($P: Parameter),*> Parameters for ($($P,)*) {
+            const SIZES: &'static [usize] = &[$($P::SIZE),*];
+        }
+        impl<$($P: Parameter, $V: IntoArg<$P>),*> Arguments<($($P,)*)> for ($($V,)*) {
+            fn pack(self, kernel: &dyn backend::Kernel) -> Result<KernelArgs> {
+                KernelArgs::pack(kernel.name(), kernel.params(), [$(self.$index.into_arg()?),*] as [ArgValue; _])
+            }
+        }
+    };
+}
+tuples!();
+tuples!(P0 V0 0);
+tuples!(P0 V0 0, P1 V1 1);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20, P21 V21 21);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20, P21 V21 21, P22 V22 22);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20, P21 V21 21, P22 V22 22, P23 V23 23);
+
+/// A kernel whose parameters are known to the compiler. Launches are checked against them.
+pub struct Kernel<P> {
+    backend: Arc<dyn backend::Kernel>,
+    parameters: PhantomData<fn(P)>,
+}
+
+impl<P: Parameters> Kernel<P> {
+    /// Checks the parameter list against what is known of the kernel.
+    pub(crate) fn new(backend: Arc<dyn backend::Kernel>) -> Result<Self> {
+        if let Some(params) = backend.params() {
+            let sizes: Vec<usize> = params.iter().map(|param| param.size as usize).collect();
+            if sizes != P::SIZES {
+                return Err(Error::new(
+                    ErrorKind::ParameterMismatch,
+                    format!(
+                        "kernel {} has {} parameters of {sizes:?} bytes; it was looked up with {} of {:?}",
+                        backend.name(),
+                        sizes.len(),
+                        P::SIZES.len(),
+                        P::SIZES
+                    ),
+                ));
+            }
+        }
+        Ok(Kernel { backend, parameters: PhantomData })
+    }
+}
+
+impl<P> Kernel<P> {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.backend.name()
+    }
+
+    /// Facts about it, for people.
+    pub fn info(&self) -> Vec<(String, String)> {
+        self.backend.properties()
+    }
+
+    /// The same kernel for tools that know its parameters only at run time.
+    pub fn untyped(&self) -> UntypedKernel {
+        UntypedKernel { backend: self.backend.clone() }
+    }
+
+    pub(crate) fn backend(&self) -> &Arc<dyn backend::Kernel> {
+        &self.backend
+    }
+}
+
+impl<P> Clone for Kernel<P> {
+    fn clone(&self) -> Self {
+        Kernel { backend: self.backend.clone(), parameters: PhantomData }
+    }
+}
+
+impl<P> fmt::Debug for Kernel<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kernel({})", self.name())
+    }
+}
+
+/// A kernel for tools: its arguments are known only at run time, so launching it is `unsafe`.
+#[derive(Clone)]
+pub struct UntypedKernel {
+    backend: Arc<dyn backend::Kernel>,
+}
+
+impl UntypedKernel {
+    pub(crate) fn new(backend: Arc<dyn backend::Kernel>) -> Self {
+        UntypedKernel { backend }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.backend.name()
+    }
+
+    /// Its parameters, where they are known.
+    pub fn params(&self) -> Option<&[ParamLayout]> {
+        self.backend.params()
+    }
+
+    /// Facts about it, for people.
+    pub fn info(&self) -> Vec<(String, String)> {
+        self.backend.properties()
+    }
+
+    pub(crate) fn backend(&self) -> &Arc<dyn backend::Kernel> {
+        &self.backend
+    }
+}
+
+impl fmt::Debug for UntypedKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UntypedKernel({})", self.name())
+    }
+}
+
+/// An argument for an [`UntypedKernel`].
+#[derive(Clone, Debug)]
+pub struct Arg(pub(crate) ArgValue);
+
+impl Arg {
+    /// A plain value.
+    pub fn value<T: Pod>(value: T) -> Self {
+        Arg(ArgValue::Bytes(SmallVec::from_slice(bytemuck::bytes_of(&value))))
+    }
+
+    /// A plain value, given as its bytes.
+    pub fn bytes(bytes: &[u8]) -> Self {
+        Arg(ArgValue::Bytes(SmallVec::from_slice(bytes)))
+    }
+
+    /// The address of memory.
+    pub fn memory<T: Element>(memory: &impl Memory<T>) -> Result<Self> {
+        Ok(Arg(ArgValue::Pointer(PointerValue::Region(memory.region()?))))
+    }
+
+    /// The handle of a condition.
+    pub fn condition(condition: &Condition) -> Self {
+        Arg(ArgValue::Pointer(PointerValue::Condition(condition.key())))
+    }
+}

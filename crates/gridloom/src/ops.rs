@@ -1,0 +1,534 @@
+//! The operations: what can be enqueued on a stream, added to a graph, or added after a node.
+//!
+//! [`Ops`] holds what streams and graphs have in common; [`GraphOps`] what only graphs can do. Both are implemented for the handles,
+//! so `stream.launch(…)`, `graph.launch(…)` and `node.launch(…)` are the same call in three places.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, RangeBounds};
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use gridloom_core::graph::ConditionalSpec;
+use gridloom_core::memory::{Base, Region};
+use gridloom_core::op::{
+    AllocOp, CallbackOp, ConditionalForm, CopySide, FreeTarget, KernelArgs, KernelOp, MemcpyOp, MemsetOp,
+    Operation, RawCallback, RawData, SendPointer, Test,
+};
+use smallvec::SmallVec;
+
+use crate::buffer::{Buffer, CopySource, Element, Memory, Rows, resolve};
+use crate::conditional::{If, IfElse, Switch, While};
+use crate::kernel::{Arg, Arguments, Kernel, Parameters, UntypedKernel};
+use crate::{
+    Condition, Error, ErrorKind, Event, Executable, Graph, LaunchConfig, MemoryKind, Node, Result, Stream,
+};
+
+/// What streams and graphs can both do.
+///
+/// On a [`Stream`] an operation is enqueued; on a [`Capture`](crate::Capture), or a stream that is capturing, it is recorded in order; on a [`Graph`] it becomes a node that depends on nothing, on a [`Node`] one that
+/// depends on that node.
+pub trait Ops {
+    /// What an operation gives back: `()` on a stream, the new [`Node`] in a capture or graph.
+    type Added;
+
+    /// Adds one operation. The other methods are ways to write it.
+    fn submit(&self, operation: Operation) -> Result<Self::Added>;
+
+    /// Runs a kernel.
+    fn launch<P: Parameters>(
+        &self,
+        kernel: &Kernel<P>,
+        config: impl Into<LaunchConfig>,
+        args: impl Arguments<P>,
+    ) -> Result<Self::Added> {
+        let args = args.pack(&**kernel.backend())?;
+        self.submit(kernel_operation(kernel.backend(), config.into(), args))
+    }
+
+    /// Runs a kernel whose arguments are known only at run time. Their number and sizes are checked.
+    ///
+    /// # Safety
+    /// The arguments are what the kernel expects, and with them it stays within the memory that they lead to.
+    unsafe fn launch_untyped(
+        &self,
+        kernel: &UntypedKernel,
+        config: impl Into<LaunchConfig>,
+        args: impl IntoIterator<Item = Arg>,
+    ) -> Result<Self::Added> {
+        let values = args.into_iter().map(|arg| arg.0);
+        let args = KernelArgs::pack(kernel.name(), kernel.params(), values)?;
+        self.submit(kernel_operation(kernel.backend(), config.into(), args))
+    }
+
+    /// Fills memory with a value of 1, 2 or 4 bytes, as often as it fits. The memory must hold a whole number of them.
+    fn memset<T: Element, V: Pod>(&self, dst: &impl Memory<T>, value: V) -> Result<Self::Added> {
+        self.submit(fill_operation(dst, value)?)
+    }
+
+    /// Fills `height` rows of `width` values each.
+    fn memset_2d<T: Element, V: Pod>(
+        &self,
+        dst: Rows<T>,
+        value: V,
+        width: usize,
+        height: usize,
+    ) -> Result<Self::Added> {
+        let (value, element_size) = fill_value(value)?;
+        self.submit(Operation::Memset(Arc::new(MemsetOp {
+            dst: dst.region,
+            value,
+            element_size,
+            width: width as u64,
+            height: height as u64,
+            pitch: bytes_of::<T>(dst.pitch)?,
+        })))
+    }
+
+    /// Copies all elements of `src` to `dst`, which must have as many. A host slice is copied now and not referenced later.
+    fn memcpy<T: Element>(
+        &self,
+        dst: &impl Memory<T>,
+        src: &(impl CopySource<T> + ?Sized),
+    ) -> Result<Self::Added> {
+        self.submit(copy_operation(dst, src)?)
+    }
+
+    /// Copies `height` rows of `width` elements.
+    fn memcpy_2d<T: Element>(
+        &self,
+        dst: Rows<T>,
+        src: Rows<T>,
+        width: usize,
+        height: usize,
+    ) -> Result<Self::Added> {
+        self.memcpy_3d(dst, src, [width, height, 1])
+    }
+
+    /// Copies planes of rows of elements; `extents` are elements in a row, rows in a plane, planes.
+    fn memcpy_3d<T: Element>(&self, dst: Rows<T>, src: Rows<T>, extents: [usize; 3]) -> Result<Self::Added> {
+        let side = |rows: Rows<T>| {
+            Ok::<_, Error>(CopySide {
+                pitch: bytes_of::<T>(rows.pitch)?,
+                rows: rows.rows as u64,
+                region: rows.region,
+            })
+        };
+        self.submit(Operation::Memcpy(Arc::new(MemcpyOp {
+            dst: side(dst)?,
+            src: side(src)?,
+            width: bytes_of::<T>(extents[0])?,
+            height: extents[1] as u64,
+            depth: extents[2] as u64,
+        })))
+    }
+
+    /// Calls a closure on the host, in order with the device's work.
+    ///
+    /// It must not use the device: enqueueing, launching or waiting inside it is refused. A panic is caught and becomes the launch's error.
+    /// A closure that owns a handle of the graph it is added to keeps that graph alive for ever; let it hold what it needs instead.
+    fn callback(&self, closure: impl FnMut() + Send + 'static) -> Result<Self::Added> {
+        self.submit(Operation::Callback(CallbackOp::closure(closure)))
+    }
+
+    /// Calls a C function on the host with a pointer to a copy of `bytes`, which it must not write and which need not be aligned.
+    ///
+    /// # Safety
+    /// The function may be called from any thread with such a pointer, any number of times.
+    unsafe fn callback_raw(
+        &self,
+        function: unsafe extern "C" fn(*mut c_void),
+        bytes: &[u8],
+    ) -> Result<Self::Added> {
+        // SAFETY: the caller promised that the function may be called with a pointer to these bytes.
+        let callback = unsafe { RawCallback::new(function, RawData::Bytes(bytes.into())) };
+        self.submit(Operation::Callback(CallbackOp::Raw(callback)))
+    }
+
+    /// Calls a C function on the host with this very pointer.
+    ///
+    /// # Safety
+    /// The function may be called from any thread with the pointer, any number of times, for as long as a graph or executable with
+    /// this operation exists or a launch of it is in flight.
+    unsafe fn callback_raw_pointer(
+        &self,
+        function: unsafe extern "C" fn(*mut c_void),
+        pointer: *mut c_void,
+    ) -> Result<Self::Added> {
+        // SAFETY: the caller promised that the function may be called with this pointer on any thread, for as long as it is held.
+        let callback = unsafe { RawCallback::new(function, RawData::Pointer(SendPointer::new(pointer))) };
+        self.submit(Operation::Callback(CallbackOp::Raw(callback)))
+    }
+
+    /// Records an event.
+    fn record(&self, event: &Event) -> Result<Self::Added> {
+        self.submit(Operation::EventRecord(event.backend().clone()))
+    }
+
+    /// Waits for an event.
+    fn wait(&self, event: &Event) -> Result<Self::Added> {
+        self.submit(Operation::EventWait(event.backend().clone()))
+    }
+}
+
+impl Ops for Stream {
+    type Added = ();
+
+    fn submit(&self, operation: Operation) -> Result<()> {
+        self.enqueue(&operation)
+    }
+
+    fn record(&self, event: &Event) -> Result<()> {
+        Stream::record(self, event)
+    }
+
+    fn wait(&self, event: &Event) -> Result<()> {
+        Stream::wait(self, event)
+    }
+}
+
+impl Ops for Graph {
+    type Added = Node;
+
+    fn submit(&self, operation: Operation) -> Result<Node> {
+        self.add(&[], operation)
+    }
+}
+
+impl Ops for Node {
+    type Added = Node;
+
+    fn submit(&self, operation: Operation) -> Result<Node> {
+        self.graph()?.add(&[self], operation)
+    }
+}
+
+/// What only graphs can do: allocations, embedded graphs and control flow.
+pub trait GraphOps: Ops<Added = Node> {
+    /// The graph to add to, and the node to depend on.
+    fn place(&self) -> Result<(Graph, Option<Node>)>;
+
+    /// A node that does nothing.
+    fn empty(&self) -> Result<Node> {
+        self.submit(Operation::Empty)
+    }
+
+    /// Memory for `len` elements, provided at each launch to the nodes ordered after this one.
+    fn alloc<T: Element>(&self, len: usize) -> Result<AllocNode<T>> {
+        self.alloc_in(len, MemoryKind::Device)
+    }
+
+    /// Memory of a given kind for `len` elements, provided at each launch.
+    fn alloc_in<T: Element>(&self, len: usize, kind: MemoryKind) -> Result<AllocNode<T>> {
+        self.alloc_for_peers(len, kind, &[])
+    }
+
+    /// Memory that other devices, named by their ordinals, can reach too.
+    fn alloc_for_peers<T: Element>(
+        &self,
+        len: usize,
+        kind: MemoryKind,
+        peers: &[u32],
+    ) -> Result<AllocNode<T>> {
+        let node = self.submit(alloc_operation::<T>(len, kind, peers)?)?;
+        Ok(AllocNode::new(node, len))
+    }
+
+    /// Frees the memory of an alloc node, on which the new node depends too, or memory that outlived a launch of an executable.
+    fn free(&self, memory: &impl Freeable) -> Result<Node> {
+        let (graph, after) = self.place()?;
+        let (target, alloc) = memory.target()?;
+        let after: SmallVec<[&Node; 2]> = after.iter().chain(alloc).collect();
+        graph.add(&after, Operation::Free(target))
+    }
+
+    /// Runs a copy of another graph, as that graph is now. [`Node::bodies`] gives the copy, open for reading and editing.
+    fn embed(&self, graph: &Graph) -> Result<Node> {
+        let (here, after) = self.place()?;
+        here.add_child(&after.iter().collect::<SmallVec<[&Node; 1]>>(), graph)
+    }
+
+    /// A conditional in its most general form; the other methods are ways to write it.
+    fn conditional(&self, spec: ConditionalSpec) -> Result<Node> {
+        let (graph, after) = self.place()?;
+        graph.add_conditional(&after.iter().collect::<SmallVec<[&Node; 1]>>(), spec)
+    }
+
+    /// A body that runs when the condition is not 0.
+    fn if_then(&self, condition: &Condition) -> Result<If> {
+        self.conditional(spec(ConditionalForm::If, Test::Condition(condition.key()), 1)).map(If::new)
+    }
+
+    /// Two bodies, of which exactly one runs.
+    fn if_else(&self, condition: &Condition) -> Result<IfElse> {
+        self.conditional(spec(ConditionalForm::IfElse, Test::Condition(condition.key()), 2)).map(IfElse::new)
+    }
+
+    /// A body that runs again and again while the condition is not 0. It is tested before each pass.
+    fn while_loop(&self, condition: &Condition) -> Result<While> {
+        self.conditional(spec(ConditionalForm::While, Test::Condition(condition.key()), 1)).map(While::new)
+    }
+
+    /// `bodies` bodies, of which the one runs whose index is the condition's value, or none.
+    fn switch(&self, condition: &Condition, bodies: usize) -> Result<Switch> {
+        self.conditional(spec(ConditionalForm::Switch, Test::Condition(condition.key()), bodies))
+            .map(Switch::new)
+    }
+
+    /// A body that runs when the integer in device memory is not 0.
+    fn if_nonzero(&self, value: &impl Memory<i32>) -> Result<If> {
+        self.conditional(spec(ConditionalForm::If, Test::Value(one_value(value)?), 1)).map(If::new)
+    }
+
+    /// Two bodies: the first runs when the integer in device memory is not 0, else the second.
+    fn if_else_nonzero(&self, value: &impl Memory<i32>) -> Result<IfElse> {
+        self.conditional(spec(ConditionalForm::IfElse, Test::Value(one_value(value)?), 2)).map(IfElse::new)
+    }
+
+    /// A body that runs while the integer in device memory is not 0. It is tested before each pass.
+    fn while_nonzero(&self, value: &impl Memory<i32>) -> Result<While> {
+        self.conditional(spec(ConditionalForm::While, Test::Value(one_value(value)?), 1)).map(While::new)
+    }
+
+    /// A body that runs once, then again while the integer in device memory is not 0.
+    fn do_while(&self, value: &impl Memory<i32>) -> Result<While> {
+        let spec = spec(ConditionalForm::While, Test::Value(one_value(value)?), 1);
+        self.conditional(ConditionalSpec { test_first: false, ..spec }).map(While::new)
+    }
+
+    /// `bodies` bodies, of which the one runs whose index is the integer in device memory, or none.
+    fn switch_on(&self, value: &impl Memory<i32>, bodies: usize) -> Result<Switch> {
+        self.conditional(spec(ConditionalForm::Switch, Test::Value(one_value(value)?), bodies))
+            .map(Switch::new)
+    }
+
+    /// A body that runs `passes` times. The counter belongs to the graph and starts anew whenever the node runs.
+    fn repeat(&self, passes: u64) -> Result<While> {
+        self.conditional(spec(ConditionalForm::While, Test::Count(passes), 1)).map(While::new)
+    }
+}
+
+impl GraphOps for Graph {
+    fn place(&self) -> Result<(Graph, Option<Node>)> {
+        Ok((self.clone(), None))
+    }
+}
+
+impl GraphOps for Node {
+    fn place(&self) -> Result<(Graph, Option<Node>)> {
+        Ok((self.graph()?, Some(self.clone())))
+    }
+}
+
+/// What an executable says in types.
+pub trait ExecutableOps {
+    /// The memory of an alloc node that nothing in the graph frees: valid from a launch on until it is freed.
+    fn buffer<T: Element>(&self, alloc: &AllocNode<T>) -> Result<Buffer<T>>;
+}
+
+impl ExecutableOps for Executable {
+    fn buffer<T: Element>(&self, alloc: &AllocNode<T>) -> Result<Buffer<T>> {
+        Ok(Buffer::from_allocation(self.device(), self.outliving(alloc)?))
+    }
+}
+
+/// An alloc node, and the typed memory it provides.
+pub struct AllocNode<T> {
+    node: Node,
+    len: usize,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T: Element> AllocNode<T> {
+    /// The memory of a node that allocates so many elements.
+    pub(crate) fn new(node: Node, len: usize) -> Self {
+        AllocNode { node, len, element: PhantomData }
+    }
+
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Always `false`: an allocation has at least one element.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// A part of the memory.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<AllocSlice<T>> {
+        let (start, len) = resolve(range, self.len)?;
+        Ok(AllocSlice { alloc: self.clone(), start, len })
+    }
+
+    /// The same node, named.
+    pub fn named(self, name: &str) -> Result<Self> {
+        self.node.set_name(name)?;
+        Ok(self)
+    }
+}
+
+impl<T> Clone for AllocNode<T> {
+    fn clone(&self) -> Self {
+        AllocNode { node: self.node.clone(), len: self.len, element: PhantomData }
+    }
+}
+
+impl<T> Deref for AllocNode<T> {
+    type Target = Node;
+
+    fn deref(&self) -> &Node {
+        &self.node
+    }
+}
+
+impl<T> fmt::Debug for AllocNode<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AllocNode<{}>({}, {})", std::any::type_name::<T>(), self.node.label(), self.len)
+    }
+}
+
+impl<T: Element> Memory<T> for AllocNode<T> {
+    fn region(&self) -> Result<Region> {
+        let bytes = (self.len * size_of::<T>()) as u64;
+        Ok(Region { base: Base::AllocNode(self.node.key()), offset: 0, bytes })
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+}
+
+/// A part of the memory of an [`AllocNode`].
+pub struct AllocSlice<T> {
+    alloc: AllocNode<T>,
+    start: usize,
+    len: usize,
+}
+
+impl<T: Element> Memory<T> for AllocSlice<T> {
+    fn region(&self) -> Result<Region> {
+        let size = size_of::<T>() as u64;
+        let part = self.alloc.region()?.part(self.start as u64 * size, self.len as u64 * size);
+        Ok(part.expect("checked when the slice was made"))
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl<T> fmt::Debug for AllocSlice<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}[{}..{}]", self.alloc, self.start, self.start + self.len)
+    }
+}
+
+/// Memory that a graph can free: that of an alloc node, or what outlived a launch.
+pub trait Freeable {
+    /// What to free, and the alloc node to depend on.
+    fn target(&self) -> Result<(FreeTarget, Option<&Node>)>;
+}
+
+impl<T: Element> Freeable for AllocNode<T> {
+    fn target(&self) -> Result<(FreeTarget, Option<&Node>)> {
+        Ok((FreeTarget::AllocNode(self.node.key()), Some(&self.node)))
+    }
+}
+
+impl<T: Element> Freeable for Buffer<T> {
+    fn target(&self) -> Result<(FreeTarget, Option<&Node>)> {
+        Ok((FreeTarget::Outliving(self.allocation()?), None))
+    }
+}
+
+fn kernel_operation(
+    kernel: &Arc<dyn gridloom_core::backend::Kernel>,
+    config: LaunchConfig,
+    args: KernelArgs,
+) -> Operation {
+    Operation::Kernel(Arc::new(KernelOp { kernel: kernel.clone(), config, args }))
+}
+
+/// Memory for `len` elements, provided at each launch.
+pub(crate) fn alloc_operation<T>(len: usize, kind: MemoryKind, peers: &[u32]) -> Result<Operation> {
+    let element_size = u32::try_from(size_of::<T>()).map_err(|_| {
+        Error::new(ErrorKind::InvalidArgument, "elements of 4 GiB or more cannot be allocated in a graph")
+    })?;
+    let peers = SmallVec::from_slice(peers);
+    Ok(Operation::Alloc(Arc::new(AllocOp { len: len as u64, element_size, kind, peers })))
+}
+
+/// A fill of all of `dst`.
+pub(crate) fn fill_operation<T: Element, V: Pod>(dst: &impl Memory<T>, value: V) -> Result<Operation> {
+    let (value, element_size) = fill_value(value)?;
+    let dst = dst.region()?;
+    if !dst.bytes.is_multiple_of(u64::from(element_size)) {
+        return Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!("{} bytes cannot be filled with values of {element_size}", dst.bytes),
+        ));
+    }
+    let width = dst.bytes / u64::from(element_size);
+    Ok(Operation::Memset(Arc::new(MemsetOp { dst, value, element_size, width, height: 1, pitch: 0 })))
+}
+
+/// A copy of all of `src` to all of `dst`.
+pub(crate) fn copy_operation<T: Element>(
+    dst: &impl Memory<T>,
+    src: &(impl CopySource<T> + ?Sized),
+) -> Result<Operation> {
+    let (src, len) = src.source()?;
+    if dst.len() != len {
+        return Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!("a copy of {len} elements to {}; take a slice of the longer side", dst.len()),
+        ));
+    }
+    let bytes = src.bytes;
+    Ok(Operation::Memcpy(Arc::new(MemcpyOp::linear(dst.region()?, src, bytes))))
+}
+
+pub(crate) fn spec(form: ConditionalForm, test: Test, bodies: usize) -> ConditionalSpec {
+    ConditionalSpec { form, test, test_first: true, limit: None, bodies }
+}
+
+/// The one integer that a ready-made conditional tests.
+pub(crate) fn one_value(value: &impl Memory<i32>) -> Result<Region> {
+    if value.len() != 1 {
+        return Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!("a conditional tests one integer, this memory has {}; take a slice of one", value.len()),
+        ));
+    }
+    value.region()
+}
+
+/// The bits and size of a fill value.
+pub(crate) fn fill_value<V: Pod>(value: V) -> Result<(u32, u32)> {
+    let bytes = bytemuck::bytes_of(&value);
+    let mut bits = [0; 4];
+    match bytes.len() {
+        1 | 2 | 4 => bits[..bytes.len()].copy_from_slice(bytes),
+        len => {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!(
+                    "a fill value of {len} bytes ({}); it must have 1, 2 or 4",
+                    std::any::type_name::<V>()
+                ),
+            ));
+        }
+    }
+    Ok((u32::from_le_bytes(bits), bytes.len() as u32))
+}
+
+fn bytes_of<T>(elements: usize) -> Result<u64> {
+    (elements as u64).checked_mul(size_of::<T>() as u64).ok_or_else(|| {
+        Error::new(
+            ErrorKind::InvalidArgument,
+            format!("{elements} elements are more than there are addresses"),
+        )
+    })
+}

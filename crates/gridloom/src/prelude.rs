@@ -1,0 +1,15 @@
+//! Everything that a program with graphs usually names: `use gridloom::prelude::*;`.
+
+pub use crate::buffer::{Buffer, BufferSlice, Element, Memory};
+pub use crate::callable::{Callable, Param, Scalar, Sequence, Shape, per_element, shape_of};
+pub use crate::capture::{CaptureOps, StreamOps};
+pub use crate::conditional::{If, IfElse, Switch, While};
+pub use crate::device::{CpuOptions, Device, Engine};
+pub use crate::edit::Edit;
+pub use crate::kernel::{ConditionHandle, Kernel, Null, Ptr, PtrMut};
+pub use crate::module::Module;
+pub use crate::ops::{AllocNode, ExecutableOps, GraphOps, Ops};
+pub use crate::{
+    Capture, Condition, ConditionalMode, Dim3, EdgeKind, Error, ErrorKind, Event, EventOptions, Executable,
+    Graph, InstantiateOptions, LaunchConfig, MemoryKind, Node, NodeKind, Result, Stream,
+};

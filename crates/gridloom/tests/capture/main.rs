@@ -1,0 +1,12 @@
+//! Capture, on every device: what is captured gives the graph and the results of the same program run or built otherwise.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod allocations;
+mod callbacks;
+mod conditionals;
+mod programs;
+mod random_programs;
+mod shape;
+mod straight;

@@ -1,0 +1,299 @@
+use gridloom::prelude::*;
+
+use crate::support::graph_kernels::read;
+use crate::support::{GraphKernels, for_each_device, for_each_mode, refused};
+
+#[test]
+fn a_default_is_taken_at_every_launch() {
+    for_each_mode(|device, conditional_mode| {
+        let kernels = GraphKernels::new(device)?;
+        let (value, zero) = (kernels.value(0)?, kernels.value(0)?);
+        let graph = Graph::new(device);
+        let condition = graph.condition(Some(1));
+        let choice = graph.if_then(&condition)?;
+        kernels.bump(&choice.body(), &value, 1)?.launch(
+            &kernels.set_condition,
+            LaunchConfig::one(),
+            (&condition, &zero),
+        )?;
+        let options = InstantiateOptions { conditional_mode, ..InstantiateOptions::default() };
+        let executable = graph.instantiate_with(&options)?;
+        for launch in 1..=3 {
+            executable.launch(&kernels.stream)?;
+            assert_eq!(read(&value)?, launch);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn without_a_default_a_condition_is_0_at_the_start_of_each_launch() {
+    for_each_mode(|device, conditional_mode| {
+        let kernels = GraphKernels::new(device)?;
+        let (value, one) = (kernels.value(0)?, kernels.value(1)?);
+        let graph = Graph::new(device);
+        let condition = graph.condition(None);
+        let choice = graph.if_then(&condition)?;
+        kernels.bump(&choice.body(), &value, 1)?;
+        // Set after the test, so it would be seen by the next launch if it were kept.
+        choice.launch(&kernels.set_condition, LaunchConfig::one(), (&condition, &one))?;
+        let options = InstantiateOptions { conditional_mode, ..InstantiateOptions::default() };
+        let executable = graph.instantiate_with(&options)?;
+        for _ in 0..3 {
+            executable.launch(&kernels.stream)?;
+        }
+        assert_eq!(read(&value)?, 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn if_runs_its_body_for_every_value_but_0() {
+    for_each_mode(|device, mode| {
+        let kernels = GraphKernels::new(device)?;
+        for (value, runs) in [(0, 0), (1, 1), (2, 1), (-1, 1), (i32::MIN, 1)] {
+            let (ran, chosen) = (kernels.value(0)?, kernels.value(value)?);
+            let graph = Graph::new(device);
+            let condition = graph.condition(None);
+            let choice = graph
+                .launch(&kernels.set_condition, LaunchConfig::one(), (&condition, &chosen))?
+                .if_then(&condition)?;
+            kernels.bump(&choice.body(), &ran, 1)?;
+            let executable = kernels.run_in(&graph, mode)?;
+            assert_eq!((read(&ran)?, executable.passes(&choice)?), (runs, runs as u64), "{value}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn if_else_runs_exactly_one_of_its_bodies() {
+    for_each_mode(|device, mode| {
+        let kernels = GraphKernels::new(device)?;
+        for (value, expected) in [(0, [0, 1]), (1, [1, 0]), (7, [1, 0])] {
+            let (ran, chosen) = (kernels.buffer(&[0, 0])?, kernels.value(value)?);
+            let graph = Graph::new(device);
+            let condition = graph.condition(Some(3));
+            let choice = graph
+                .launch(&kernels.set_condition, LaunchConfig::one(), (&condition, &chosen))?
+                .if_else(&condition)?;
+            kernels.bump(&choice.then_body(), &ran.slice(..1)?, 1)?;
+            kernels.bump(&choice.else_body(), &ran.slice(1..)?, 1)?;
+            kernels.run_in(&graph, mode)?;
+            assert_eq!(ran.to_vec()?, expected, "{value}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn while_tests_before_each_pass() {
+    for_each_mode(|device, mode| {
+        let kernels = GraphKernels::new(device)?;
+        for (default, count, passes) in [(Some(0), 5, 0), (None, 5, 0), (Some(1), 1, 1), (Some(9), 6, 6)] {
+            let (left, ran) = (kernels.value(count)?, kernels.value(0)?);
+            let graph = Graph::new(device);
+            let condition = graph.condition(default);
+            let repeat = graph.while_loop(&condition)?;
+            kernels.bump(&repeat.body(), &ran, 1)?.launch(
+                &kernels.countdown,
+                LaunchConfig::one(),
+                (&condition, &left),
+            )?;
+            let executable = kernels.run_in(&graph, mode)?;
+            assert_eq!((read(&ran)?, executable.passes(&repeat)?), (passes, passes as u64), "{default:?}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn switch_runs_the_body_of_its_value_and_none_out_of_range() {
+    for_each_mode(|device, mode| {
+        let kernels = GraphKernels::new(device)?;
+        for bodies in [1, 2, 5] {
+            for value in [0, 1, 2, 4, 5, 6, -1, i32::MIN] {
+                let (ran, chosen) = (kernels.buffer(&[0; 5])?, kernels.value(value)?);
+                let graph = Graph::new(device);
+                let condition = graph.condition(None);
+                let switch = graph
+                    .launch(&kernels.set_condition, LaunchConfig::one(), (&condition, &chosen))?
+                    .switch(&condition, bodies)?;
+                for case in 0..bodies {
+                    kernels.bump(&switch.body(case)?, &ran.slice(case..=case)?, 1)?;
+                }
+                let executable = kernels.run_in(&graph, mode)?;
+                let expected: Vec<i32> =
+                    (0..5).map(|case| i32::from(case == value && case < bodies as i32)).collect();
+                assert_eq!(ran.to_vec()?, expected, "{value} of {bodies}");
+                assert_eq!(executable.passes(&switch)?, u64::from(expected.contains(&1)));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn bodies_may_be_empty() {
+    for_each_mode(|device, mode| {
+        let kernels = GraphKernels::new(device)?;
+        let value = kernels.value(0)?;
+        let graph = Graph::new(device);
+        let one = || graph.condition(Some(1));
+        let last =
+            graph.if_then(&one())?.if_else(&one())?.switch(&one(), 2)?.while_loop(&graph.condition(None))?;
+        let repeat = last.repeat(3)?;
+        kernels.bump(&*repeat, &value, 1)?;
+        let executable = kernels.run_in(&graph, mode)?;
+        assert_eq!((read(&value)?, executable.passes(&repeat)?), (1, 3));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_nested_condition_keeps_the_value_last_set_across_passes() {
+    for_each_mode(|device, mode| {
+        let kernels = GraphKernels::new(device)?;
+        let (ran, zero) = (kernels.value(0)?, kernels.value(0)?);
+        let graph = Graph::new(device);
+        let inner = graph.condition(Some(1));
+        let repeat = graph.repeat(4)?;
+        let choice = repeat.body().if_then(&inner)?;
+        // The first pass clears the condition, and the default is not applied again until the next launch.
+        kernels.bump(&choice.body(), &ran, 1)?.launch(
+            &kernels.set_condition,
+            LaunchConfig::one(),
+            (&inner, &zero),
+        )?;
+        let executable = kernels.run_in(&graph, mode)?;
+        assert_eq!(read(&ran)?, 1);
+        executable.launch(&kernels.stream)?;
+        assert_eq!(read(&ran)?, 2);
+        Ok(())
+    });
+}
+
+#[test]
+fn loops_nest_and_their_passes_multiply() {
+    for_each_mode(|device, mode| {
+        let kernels = GraphKernels::new(device)?;
+        let one = LaunchConfig::one();
+        let ran = kernels.value(0)?;
+        let lefts = kernels.buffer(&[0; 3])?;
+        let [a, b, c] = [lefts.slice(..1)?, lefts.slice(1..2)?, lefts.slice(2..)?];
+        let graph = Graph::new(device);
+        let conditions = [graph.condition(Some(1)), graph.condition(None), graph.condition(None)];
+        let one_value = kernels.value(1)?;
+        let outer = graph.memset(&a, 2i32)?.while_loop(&conditions[0])?;
+        let middle = outer
+            .body()
+            .memset(&b, 3i32)?
+            .launch(&kernels.set_condition, one, (&conditions[1], &one_value))?
+            .while_loop(&conditions[1])?;
+        middle.launch(&kernels.countdown, one, (&conditions[0], &a))?;
+        let inner = middle
+            .body()
+            .memset(&c, 5i32)?
+            .launch(&kernels.set_condition, one, (&conditions[2], &one_value))?
+            .while_loop(&conditions[2])?;
+        inner.launch(&kernels.countdown, one, (&conditions[1], &b))?;
+        kernels.bump(&inner.body(), &ran, 1)?.launch(&kernels.countdown, one, (&conditions[2], &c))?;
+        let executable = kernels.run_in(&graph, mode)?;
+        assert_eq!(read(&ran)?, 2 * 3 * 5);
+        assert_eq!(executable.passes(&outer)?, 2);
+        executable.launch(&kernels.stream)?;
+        assert_eq!(read(&ran)?, 2 * 30);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_condition_of_the_root_is_set_from_inside_a_body() {
+    for_each_mode(|device, mode| {
+        let kernels = GraphKernels::new(device)?;
+        let (ran, two) = (kernels.buffer(&[0; 3])?, kernels.value(2)?);
+        let graph = Graph::new(device);
+        let later = graph.condition(None);
+        let first = graph.if_then(&graph.condition(Some(1)))?;
+        first.body().launch(&kernels.set_condition, LaunchConfig::one(), (&later, &two))?;
+        let switch = first.switch(&later, 3)?;
+        for case in 0..3 {
+            kernels.bump(&switch.body(case)?, &ran.slice(case..=case)?, 1)?;
+        }
+        kernels.run_in(&graph, mode)?;
+        assert_eq!(ran.to_vec()?, [0, 0, 1]);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_condition_that_no_node_uses_is_harmless() {
+    for_each_mode(|device, mode| {
+        let kernels = GraphKernels::new(device)?;
+        let (value, five) = (kernels.value(0)?, kernels.value(5)?);
+        let graph = Graph::new(device);
+        let unused = graph.condition(Some(3));
+        let _another = graph.condition(None);
+        let set = graph.launch(&kernels.set_condition, LaunchConfig::one(), (&unused, &five))?;
+        kernels.bump(&set, &value, 1)?;
+        kernels.run_in(&graph, mode)?;
+        assert_eq!(read(&value)?, 1);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_condition_decides_one_node_of_its_own_graph() {
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        let value = kernels.value(1)?;
+        let (graph, other) = (Graph::new(device), Graph::new(device));
+        let condition = graph.condition(None);
+        let choice = graph.if_then(&condition)?.named("choice")?;
+        refused(graph.while_loop(&condition), ErrorKind::InvalidState, &["choice", "another"]);
+        refused(choice.body().if_then(&condition), ErrorKind::InvalidState, &["choice"]);
+        let foreign = other.condition(None);
+        refused(graph.if_then(&foreign), ErrorKind::WrongGraph, &["another graph"]);
+        let set = graph.launch(&kernels.set_condition, LaunchConfig::one(), (&foreign, &value));
+        refused(set, ErrorKind::WrongGraph, &["another graph"]);
+        let inside = choice.body().condition(None);
+        refused(graph.if_then(&inside), ErrorKind::WrongGraph, &["not around"]);
+        choice.body().if_then(&inside)?;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_report_says_how_each_conditional_runs_and_why() {
+    for_each_mode(|device, mode| {
+        let graph = Graph::new(device);
+        let outer = graph.repeat(2)?.named("outer")?;
+        outer.body().if_then(&graph.condition(Some(1)))?.named("inner")?;
+        let options = InstantiateOptions { conditional_mode: mode, ..InstantiateOptions::default() };
+        let report = graph.instantiate_with(&options)?.report();
+        let names: Vec<&str> = report.conditionals.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names.first(), Some(&"outer"));
+        assert!(names.iter().any(|name| name.contains("inner")), "{names:?}");
+        assert!(report.conditionals.iter().all(|one| !one.reason.is_empty()));
+        if mode == ConditionalMode::Hosted {
+            assert!(report.conditionals.iter().all(|one| !one.native), "{report:?}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn passes_are_asked_of_conditionals_only() {
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        let graph = Graph::new(device);
+        let node = graph.empty()?.named("plain")?;
+        let executable = kernels.run(&graph)?;
+        refused(executable.passes(&node), ErrorKind::InvalidArgument, &["plain", "not a conditional"]);
+        let late = graph.repeat(1)?;
+        refused(executable.passes(&late), ErrorKind::InvalidHandle, &["after this executable"]);
+        let foreign = Graph::new(device).repeat(1)?;
+        refused(executable.passes(&foreign), ErrorKind::WrongGraph, &["another graph"]);
+        Ok(())
+    });
+}

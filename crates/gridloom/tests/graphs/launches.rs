@@ -1,0 +1,275 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use gridloom::prelude::*;
+
+use crate::support::graph_kernels::read;
+use crate::support::wait::OpenOnDrop;
+use crate::support::{Gate, GraphKernels, for_each_device, for_each_engine, refused};
+
+#[test]
+fn an_empty_graph_can_be_launched() {
+    for_each_device(|device| {
+        let stream = device.stream()?;
+        let executable = Graph::new(device).instantiate()?;
+        executable.launch(&stream)?;
+        executable.launch(&stream)?;
+        stream.synchronize()
+    });
+}
+
+#[test]
+fn every_option_runs_kernels_copies_fills_and_allocations() {
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        let graph = Graph::new(device);
+        let out = device.alloc::<i32>(64)?;
+        let memory = graph.alloc::<i32>(64)?;
+        let config = LaunchConfig::linear(64).priority(-1);
+        memory
+            .memset(&memory, 2i32)?
+            .launch(&kernels.affine, config, (&memory, &memory, 64, 10, 1))?
+            .memcpy(&out, &memory)?
+            .free(&memory)?;
+        let default = InstantiateOptions::default;
+        let options = [
+            default(),
+            InstantiateOptions { auto_free_on_launch: true, ..default() },
+            InstantiateOptions { upload: Some(kernels.stream.clone()), ..default() },
+            InstantiateOptions { node_priority: true, ..default() },
+            InstantiateOptions { conditional_mode: ConditionalMode::Native, ..default() },
+            InstantiateOptions {
+                auto_free_on_launch: true,
+                upload: Some(kernels.stream.clone()),
+                node_priority: true,
+                conditional_mode: ConditionalMode::Hosted,
+            },
+        ];
+        for options in &options {
+            out.write(&[0; 64])?;
+            kernels.run_with(&graph, options)?;
+            assert_eq!(out.to_vec()?, [21; 64], "{options:?}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_graph_runs_in_order_with_the_streams_other_work() {
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        let (value, three) = (kernels.value(1)?, kernels.value(3)?);
+        let graph = Graph::new(device);
+        graph.launch(&kernels.mix, LaunchConfig::one(), (&value, &three, 1))?;
+        let executable = graph.instantiate()?;
+        let mut expected = 1i32;
+        for _ in 0..5 {
+            kernels.stream.launch(&kernels.increase, LaunchConfig::one(), (&value, 1, 7))?;
+            executable.launch(&kernels.stream)?;
+            expected = expected.wrapping_add(7).wrapping_mul(31).wrapping_add(3);
+        }
+        assert_eq!(read(&value)?, expected);
+        Ok(())
+    });
+}
+
+#[test]
+fn launching_does_not_wait() {
+    for_each_device(|device| {
+        let stream = device.stream()?;
+        let gate = Gate::closed();
+        let _opens = OpenOnDrop(&gate);
+        let graph = Graph::new(device);
+        graph.callback(gate.waiter())?;
+        let executable = graph.instantiate()?;
+        for _ in 0..5 {
+            executable.launch(&stream)?;
+        }
+        assert!(!stream.is_idle()?);
+        gate.open();
+        stream.synchronize()
+    });
+}
+
+#[test]
+fn edits_after_instantiation_affect_later_executables_only() {
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        let value = kernels.value(0)?;
+        let graph = Graph::new(device);
+        let node = kernels.bump(&graph, &value, 1)?;
+        let before = graph.instantiate()?;
+        kernels.bump(&node, &value, 10)?;
+        let between = graph.instantiate()?;
+        node.delete()?;
+        let after = graph.instantiate()?;
+        drop((graph, node));
+        for (executable, expected) in [(&before, 1), (&between, 12), (&after, 22), (&before, 23)] {
+            executable.launch(&kernels.stream)?;
+            assert_eq!(read(&value)?, expected);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn several_executables_of_one_graph_run_at_once() {
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        let out = device.alloc::<i32>(8)?;
+        let graph = Graph::new(device);
+        let memory = graph.alloc::<i32>(1)?;
+        let again = graph.condition(Some(1));
+        let repeat = memory.memset(&memory, 5i32)?.while_loop(&again)?;
+        repeat.body().launch(&kernels.countdown, LaunchConfig::one(), (&again, &memory))?;
+        let bump = repeat.callback(|| ())?;
+        kernels.bump(&bump, &out.slice(..1)?, 1)?.free(&memory)?;
+        out.write(&[0; 8])?;
+        let streams: Vec<Stream> = (0..4).map(|_| device.stream()).collect::<Result<_>>()?;
+        let executables: Vec<Executable> =
+            streams.iter().map(|_| graph.instantiate()).collect::<Result<_>>()?;
+        // Each has memory and a condition of its own; the one cell they share is written by one stream at a time.
+        let event = device.event()?;
+        for (stream, executable) in streams.iter().zip(&executables) {
+            stream.wait(&event)?;
+            executable.launch(stream)?;
+            stream.record(&event)?;
+        }
+        streams.iter().try_for_each(Stream::synchronize)?;
+        assert_eq!(out.to_vec()?[0], 4);
+        Ok(())
+    });
+}
+
+#[test]
+fn conditions_and_memory_of_executables_are_their_own() {
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        let graph = Graph::new(device);
+        let (memory, gate) = (graph.alloc::<i32>(100)?, Gate::closed());
+        let _opens = OpenOnDrop(&gate);
+        memory.memset(&memory, 1i32)?.callback(gate.waiter())?;
+        let other_graph = graph.deep_clone()?.0;
+        let [one, other] = [graph.instantiate()?, other_graph.instantiate()?];
+        let stream = device.stream()?;
+        one.launch(&kernels.stream)?;
+        other.launch(&stream)?;
+        let first = one.buffer(&memory)?.address()?;
+        gate.open();
+        device.synchronize()?;
+        let same = other_graph.nodes();
+        assert_eq!(same.len(), 3);
+        let second = other.outliving(&same[0])?.address();
+        assert_ne!(first, second);
+        Ok(())
+    });
+}
+
+#[test]
+fn launches_of_one_executable_from_several_threads_never_overlap() {
+    for_each_device(|device| {
+        let graph = Graph::new(device);
+        let (running, ran) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+        let overlapped = Arc::new(AtomicBool::new(false));
+        let (enter, over) = (running.clone(), overlapped.clone());
+        let first = graph.callback(move || {
+            if enter.swap(true, Ordering::SeqCst) {
+                over.store(true, Ordering::SeqCst);
+            }
+            std::thread::yield_now();
+        })?;
+        let (leave, count) = (running, ran.clone());
+        first.empty()?.callback(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+            leave.store(false, Ordering::SeqCst);
+        })?;
+        let executable = graph.instantiate()?;
+        std::thread::scope(|scope| {
+            let launchers: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let stream = device.stream()?;
+                        (0..25).try_for_each(|_| executable.launch(&stream))?;
+                        stream.synchronize()
+                    })
+                })
+                .collect();
+            launchers.into_iter().try_for_each(|launcher| launcher.join().expect("no panic"))
+        })?;
+        assert_eq!(ran.load(Ordering::SeqCst), 100);
+        assert!(!overlapped.load(Ordering::SeqCst));
+        Ok(())
+    });
+}
+
+#[test]
+fn uploading_ahead_runs_nothing() {
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        let value = kernels.value(0)?;
+        let graph = Graph::new(device);
+        kernels.bump(&graph, &value, 1)?;
+        let executable = graph.instantiate()?;
+        executable.upload(&kernels.stream)?;
+        kernels.stream.synchronize()?;
+        assert_eq!(read(&value)?, 0);
+        executable.launch(&kernels.stream)?;
+        assert_eq!(read(&value)?, 1);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_stream_of_another_device_is_refused() {
+    for_each_engine(|options| {
+        let (ours, theirs) = (Device::cpu_with(options.clone())?, Device::cpu_with(options)?);
+        let graph = Graph::new(&ours);
+        let executable = graph.instantiate()?;
+        let foreign = theirs.stream()?;
+        refused(executable.launch(&foreign), ErrorKind::WrongDevice, &["another device"]);
+        refused(executable.upload(&foreign), ErrorKind::WrongDevice, &["another device"]);
+        let upload = InstantiateOptions { upload: Some(foreign), ..InstantiateOptions::default() };
+        refused(graph.instantiate_with(&upload), ErrorKind::WrongDevice, &["another device"]);
+        Ok(())
+    });
+}
+
+#[test]
+fn nodes_after_a_failure_do_not_run_and_the_next_launch_does() {
+    for_each_device(|device| {
+        let stream = device.stream()?;
+        let (fail, ran) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU32::new(0)));
+        let graph = Graph::new(device);
+        let (flag, count) = (fail.clone(), ran.clone());
+        graph
+            .callback(move || assert!(!flag.load(Ordering::SeqCst), "told to fail"))?
+            .named("checks")?
+            .callback(move || {
+                count.fetch_add(1, Ordering::SeqCst);
+            })?;
+        let executable = graph.instantiate()?;
+        executable.launch(&stream)?;
+        refused(stream.synchronize(), ErrorKind::CallbackPanicked, &["checks", "told to fail"]);
+        assert_eq!(ran.load(Ordering::SeqCst), 0);
+        fail.store(false, Ordering::SeqCst);
+        executable.launch(&stream)?;
+        stream.synchronize()?;
+        assert_eq!(ran.load(Ordering::SeqCst), 1);
+        Ok(())
+    });
+}
+
+#[test]
+fn the_memory_of_an_executable_is_told() {
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        let graph = Graph::new(device);
+        let memory = graph.alloc::<u8>(100_000)?;
+        memory.memset(&memory, 0u8)?.free(&memory)?;
+        let executable = kernels.run(&graph)?;
+        let held = executable.memory();
+        assert!(held.allocations >= 100_000, "{held:?}");
+        assert_eq!(Graph::new(device).instantiate()?.memory().allocations, 0);
+        Ok(())
+    });
+}

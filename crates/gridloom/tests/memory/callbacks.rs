@@ -1,0 +1,179 @@
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use gridloom::prelude::*;
+
+use crate::support::{Gate, eventually, for_each_device, refused};
+
+#[test]
+fn a_closure_runs_in_order_with_the_devices_work() {
+    for_each_device(|device| {
+        let stream = device.stream()?;
+        let host = device.alloc_host::<i32>(1)?;
+        host.write(&[0])?;
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        for value in 1..=3 {
+            stream.memset(&host, value)?;
+            let (seen, host) = (seen.clone(), host.clone());
+            stream.callback(move || {
+                // SAFETY: the fill before is done, and the next one comes after this callback.
+                let value = unsafe { host.as_slice() }.expect("host memory")[0];
+                seen.lock().expect("no panic").push(value);
+            })?;
+        }
+        stream.synchronize()?;
+        assert_eq!(*seen.lock().expect("no panic"), [1, 2, 3]);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_closure_keeps_its_state_between_launches_of_a_graph() {
+    for_each_device(|device| {
+        let stream = device.stream()?;
+        let graph = Graph::new(device);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (out, mut calls) = (seen.clone(), 0);
+        graph.callback(move || {
+            calls += 1;
+            out.lock().expect("no panic").push(calls);
+        })?;
+        let executable = graph.instantiate()?;
+        for _ in 0..3 {
+            executable.launch(&stream)?;
+        }
+        stream.synchronize()?;
+        assert_eq!(*seen.lock().expect("no panic"), [1, 2, 3]);
+        Ok(())
+    });
+}
+
+/// Adds a number, given as its bytes, to a counter, given as its address.
+extern "C" fn add_bytes(data: *mut c_void) {
+    // SAFETY: the tests below pass 16 bytes: the address of a live counter and a number. They need not be aligned.
+    unsafe {
+        let counter = data.cast::<u64>().read_unaligned() as *const AtomicU64;
+        let number = data.cast::<u64>().add(1).read_unaligned();
+        (*counter).fetch_add(number, Ordering::SeqCst);
+    }
+}
+
+extern "C" fn add_one(counter: *mut c_void) {
+    // SAFETY: the tests below pass the address of a live counter.
+    unsafe { (*counter.cast::<AtomicU64>()).fetch_add(1, Ordering::SeqCst) };
+}
+
+static EMPTY_CALLS: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn count_call(_: *mut c_void) {
+    EMPTY_CALLS.fetch_add(1, Ordering::SeqCst);
+}
+
+#[test]
+fn a_raw_function_gets_a_copy_of_the_callers_bytes() {
+    for_each_device(|device| {
+        let stream = device.stream()?;
+        let counter = AtomicU64::new(0);
+        let mut bytes = (&raw const counter as u64).to_ne_bytes().to_vec();
+        bytes.extend(5u64.to_ne_bytes());
+        let graph = Graph::new(device);
+        // SAFETY: the counter outlives all launches, which are waited for.
+        unsafe {
+            stream.callback_raw(add_bytes, &bytes)?;
+            graph.callback_raw(add_bytes, &bytes)?;
+        }
+        bytes.fill(0);
+        drop(bytes);
+        let executable = graph.instantiate()?;
+        executable.launch(&stream)?;
+        executable.launch(&stream)?;
+        stream.synchronize()?;
+        assert_eq!(counter.load(Ordering::SeqCst), 15);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_raw_function_gets_the_very_pointer_or_no_bytes() {
+    for_each_device(|device| {
+        let stream = device.stream()?;
+        let counter = AtomicU64::new(0);
+        let pointer = (&raw const counter).cast_mut().cast::<c_void>();
+        EMPTY_CALLS.store(0, Ordering::SeqCst);
+        // SAFETY: the counter outlives the work, which is waited for; the other function ignores its argument.
+        unsafe {
+            stream.callback_raw_pointer(add_one, pointer)?;
+            stream.callback_raw(count_call, &[])?;
+        }
+        stream.synchronize()?;
+        assert_eq!((counter.load(Ordering::SeqCst), EMPTY_CALLS.load(Ordering::SeqCst)), (1, 1));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_panic_becomes_the_launchs_error_and_names_the_node() {
+    for_each_device(|device| {
+        let stream = device.stream()?;
+        let graph = Graph::new(device);
+        graph.callback(|| panic!("{} went wrong", "something"))?.named("notify")?;
+        let executable = graph.instantiate()?;
+        executable.launch(&stream)?;
+        let says = ["notify", "something went wrong"];
+        refused(stream.synchronize(), ErrorKind::CallbackPanicked, &says);
+        let error = executable.take_error().expect("the executable reports it too");
+        assert_eq!((error.kind(), error.node()), (ErrorKind::CallbackPanicked, Some("notify")));
+        assert!(executable.take_error().is_none(), "once");
+        Ok(())
+    });
+}
+
+#[test]
+fn using_the_device_inside_a_callback_is_refused_and_does_not_hang() {
+    for_each_device(|device| {
+        let stream = device.stream()?;
+        let (buffer, event) = (device.buffer_from(&[1, 2])?, device.event()?);
+        let executable = Arc::new(Graph::new(device).instantiate()?);
+        let answers = Arc::new(Mutex::new(Vec::new()));
+        let out = answers.clone();
+        let (inner, device_handle) = (stream.clone(), device.clone());
+        stream.callback(move || {
+            let tries = [
+                inner.synchronize(),
+                inner.memset(&buffer, 0u8),
+                inner.record(&event),
+                event.synchronize(),
+                device_handle.synchronize(),
+                executable.launch(&inner),
+                buffer.to_vec().map(drop),
+                buffer.write(&[3, 4]),
+            ];
+            out.lock().expect("no panic").extend(tries);
+        })?;
+        stream.synchronize()?;
+        let answers = std::mem::take(&mut *answers.lock().expect("no panic"));
+        assert_eq!(answers.len(), 8);
+        for answer in answers {
+            refused(answer, ErrorKind::InvalidState, &["callback"]);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_callbacks_captures_are_dropped_after_it_ran_on_a_stream() {
+    for_each_device(|device| {
+        let stream = device.stream()?;
+        let alive = Arc::new(());
+        let held = alive.clone();
+        let gate = Gate::closed();
+        stream.callback(gate.waiter())?;
+        stream.callback(move || drop(held.clone()))?;
+        assert_eq!(Arc::strong_count(&alive), 2);
+        gate.open();
+        stream.synchronize()?;
+        eventually("the closure is dropped", || Arc::strong_count(&alive) == 1);
+        Ok(())
+    });
+}

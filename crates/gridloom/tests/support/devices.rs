@@ -1,0 +1,98 @@
+//! The devices a test runs on: the CPU with each of its engines, and every CUDA GPU.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+
+use gridloom::{ConditionalMode, CpuOptions, Device, DeviceKind, Engine, Error, Result};
+
+/// The engines of the CPU device, with the names under which failures are reported.
+const ENGINES: &[(&str, Engine)] = &[("the CPU (interpreter)", Engine::Interpreter)];
+
+/// Runs a test on the CPU with each engine and on each CUDA GPU. It fails after the last device, with the names of those it failed on.
+///
+/// Without a GPU one line says so; with `GRIDLOOM_REQUIRE_CUDA=1` in the environment that is a failure.
+#[track_caller]
+pub fn for_each_device(test: impl Fn(&Device) -> Result<()>) {
+    let mut failures = Vec::new();
+    for (name, engine) in ENGINES {
+        run(&mut failures, name, || test(&Device::cpu_with(engine_options(*engine))?));
+    }
+    match cuda_devices() {
+        Ok(count) => {
+            for ordinal in 0..*count {
+                run(&mut failures, &format!("GPU {ordinal}"), || test(&Device::cuda(ordinal)?));
+            }
+        }
+        Err(error) if cuda_required() => {
+            failures.push(format!("GRIDLOOM_REQUIRE_CUDA=1 but there is no CUDA device: {error}"));
+        }
+        Err(_) => {}
+    }
+    report(&failures);
+}
+
+/// Runs a test with each engine of the CPU. It gets the options to open the device with, to extend them first.
+#[track_caller]
+pub fn for_each_engine(test: impl Fn(CpuOptions) -> Result<()>) {
+    let mut failures = Vec::new();
+    for (name, engine) in ENGINES {
+        run(&mut failures, name, || test(engine_options(*engine)));
+    }
+    report(&failures);
+}
+
+/// Runs a test on each device with conditionals run by the device where it can, and by the host.
+#[track_caller]
+pub fn for_each_mode(test: impl Fn(&Device, ConditionalMode) -> Result<()>) {
+    for mode in [ConditionalMode::Auto, ConditionalMode::Hosted] {
+        for_each_device(|device| test(device, mode).map_err(|error| error.context(format_args!("{mode:?}"))));
+    }
+}
+
+/// Whether it is the CPU, whose memory use nothing else in this process changes and whose kernels may fail without losing the device.
+pub fn is_cpu(device: &Device) -> bool {
+    device.kind() == DeviceKind::Cpu
+}
+
+fn engine_options(engine: Engine) -> CpuOptions {
+    CpuOptions { engine, ..CpuOptions::default() }
+}
+
+fn run(failures: &mut Vec<String>, name: &str, test: impl FnOnce() -> Result<()>) {
+    match catch_unwind(AssertUnwindSafe(test)) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => failures.push(format!("on {name}: {error:?}")),
+        // The panic's own message and place were shown when it happened.
+        Err(_) => failures.push(format!("on {name}: panicked, see above")),
+    }
+}
+
+#[track_caller]
+fn report(failures: &[String]) {
+    assert!(failures.is_empty(), "failed {}", failures.join("\n"));
+}
+
+fn cuda_required() -> bool {
+    std::env::var("GRIDLOOM_REQUIRE_CUDA").is_ok_and(|value| value == "1")
+}
+
+/// How many GPUs there are, or why there are none. The reason is shown once, past the capture of test output.
+fn cuda_devices() -> &'static Result<u32> {
+    static COUNT: OnceLock<Result<u32>> = OnceLock::new();
+    COUNT.get_or_init(|| {
+        let count = count_cuda_devices();
+        if let Err(error) = &count {
+            use std::io::Write;
+            // A direct write, since `eprintln!` is captured by the test harness and the reason belongs to no one test.
+            let _ = writeln!(std::io::stderr(), "CUDA skipped: {error}");
+        }
+        count
+    })
+}
+
+fn count_cuda_devices() -> Result<u32> {
+    // Opening the first device says more about what is missing than counting does.
+    let first = Device::cuda(0)?;
+    let gpus = Device::all()?.iter().filter(|device| device.kind() == first.kind()).count();
+    u32::try_from(gpus).map_err(|_| Error::new(gridloom::ErrorKind::NotFound, "more GPUs than numbers"))
+}

@@ -1,0 +1,33 @@
+//! What all integration tests share: the devices to run on, small kernels for graphs, and random numbers with a seed.
+
+// Each test binary uses a part of it.
+#![allow(dead_code, unused_imports, unreachable_pub, missing_docs)]
+
+pub mod bench;
+pub mod devices;
+pub mod graph_kernels;
+pub mod random;
+pub mod wait;
+
+pub use bench::Bench;
+pub use devices::{for_each_device, for_each_engine, for_each_mode, is_cpu};
+pub use graph_kernels::GraphKernels;
+pub use random::Random;
+pub use wait::{Gate, eventually};
+
+use gridloom::{Error, ErrorKind, Result};
+
+/// The error of a call that must fail, which must be of this kind and say all of these things.
+#[track_caller]
+pub fn refused<T: std::fmt::Debug>(result: Result<T>, kind: ErrorKind, says: &[&str]) -> Error {
+    let error = match result {
+        Ok(value) => panic!("expected {kind:?}, got {value:?}"),
+        Err(error) => error,
+    };
+    assert_eq!(error.kind(), kind, "{error}");
+    let text = error.to_string();
+    for word in says {
+        assert!(text.contains(word), "expected {word:?} in: {text}");
+    }
+    error
+}
