@@ -112,7 +112,7 @@ impl Rayon {
                 Kind::Call => Work::Call(
                     before
                         .iter()
-                        .map(|_| Mutex::new(Box::new(|| _ = black_box(())) as Box<dyn FnMut() + Send>))
+                        .map(|_| Mutex::new(Box::new(|| black_box(())) as Box<dyn FnMut() + Send>))
                         .collect(),
                 ),
             },
