@@ -71,8 +71,10 @@ fn build(device: &Arc<dyn Device>, before: &[Vec<u32>], kind: Kind, memory: &Reg
                 Operation::Memset(Arc::new(op))
             }
         };
-        let after: SmallVec<[&Node; 4]> = list.iter().map(|&node| &nodes[node as usize]).collect();
-        let node = graph.add(&after, operation).expect("a valid node");
+        let node = {
+            let after: SmallVec<[&Node; 4]> = list.iter().map(|&node| &nodes[node as usize]).collect();
+            graph.add(&after, operation).expect("a valid node")
+        };
         nodes.push(node);
     }
     graph
@@ -110,7 +112,7 @@ impl Rayon {
                 Kind::Call => Work::Call(
                     before
                         .iter()
-                        .map(|_| Mutex::new(Box::new(|| _ = black_box(())) as Box<dyn FnMut() + Send>))
+                        .map(|_| Mutex::new(Box::new(|| black_box(())) as Box<dyn FnMut() + Send>))
                         .collect(),
                 ),
             },

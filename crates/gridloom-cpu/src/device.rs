@@ -126,6 +126,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Drops what may run code of the user's, somewhere else.
+    pub(crate) fn bury(&self, remains: impl Send + 'static) {
+        self.reaper.bury(remains);
+    }
+
     /// Drops finished work: what runs code of the user's, somewhere else.
     pub(crate) fn dispose(&self, work: Work) {
         match work {

@@ -264,8 +264,8 @@ fn empty_bodies_and_children_with_conditionals_run() {
     body(&inner, 0).add(&[], op()).unwrap();
     let graph = Graph::new(&device);
     let empty = graph.add_conditional(&[], repeat(1000)).unwrap();
-    let first = graph.embed(&[&empty], &child).unwrap();
-    graph.embed(&[&first], &child).unwrap();
+    let first = graph.add_child(&[&empty], &child).unwrap();
+    graph.add_child(&[&first], &child).unwrap();
     run(&graph).unwrap();
     assert_eq!(count.load(Ordering::SeqCst), 6);
 }

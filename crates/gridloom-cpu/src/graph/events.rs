@@ -6,45 +6,117 @@
 
 use std::sync::Arc;
 
-use gridloom_core::backend;
+use gridloom_core::{Result, backend};
 
-use crate::event::{CpuEvent, Recording};
+use crate::event::{self, CpuEvent, Recording};
 
 /// How a graph uses an event.
-pub(super) struct EventUse {
+#[derive(Clone)]
+struct EventUse {
     event: Arc<dyn backend::Event>,
-    records: u32,
-    /// Whether each launch records it exactly once. Else the recording is reached at the end of the launch only, since before
-    /// that it could come again, or never.
-    once: bool,
+    /// Record nodes that run exactly once in each launch.
+    sure_records: u32,
+    /// Record nodes in bodies, which may run often or never.
+    other_records: u32,
+    waits: u32,
 }
 
 impl EventUse {
-    pub(super) fn new(event: Arc<dyn backend::Event>) -> Self {
-        EventUse { event, records: 0, once: true }
-    }
-
-    /// Notes a record node, and whether every launch runs it exactly once.
-    pub(super) fn add_record(&mut self, exactly_once: bool) {
-        self.records += 1;
-        self.once = exactly_once && self.records == 1;
-    }
-
     fn event(&self) -> &CpuEvent {
-        self.event.as_any().downcast_ref().expect("checked when the plan was made")
+        self.event.as_any().downcast_ref().expect("checked when the event was noted")
+    }
+
+    /// Whether each launch records the event exactly once. Else the recording is reached at the end of the launch only, since
+    /// before that it could come again, or never.
+    fn once(&self) -> bool {
+        self.sure_records == 1 && self.other_records == 0
+    }
+}
+
+/// The events of a graph, numbered. The place of one that is used no more is free for the next.
+#[derive(Clone, Default)]
+pub(super) struct Events(Vec<Option<EventUse>>);
+
+impl Events {
+    /// Notes a record node, and whether every launch runs it exactly once. Returns the number of the event.
+    pub(super) fn record(&mut self, event: &Arc<dyn backend::Event>, exactly_once: bool) -> Result<u32> {
+        let (number, used) = self.entry(event)?;
+        if exactly_once {
+            used.sure_records += 1;
+        } else {
+            used.other_records += 1;
+        }
+        Ok(number)
+    }
+
+    /// Notes a wait node. Returns the number of the event.
+    pub(super) fn wait(&mut self, event: &Arc<dyn backend::Event>) -> Result<u32> {
+        let (number, used) = self.entry(event)?;
+        used.waits += 1;
+        Ok(number)
+    }
+
+    /// Forgets a record node.
+    pub(super) fn forget_record(&mut self, number: u32, exactly_once: bool) {
+        if let Some(used) = &mut self.0[number as usize] {
+            if exactly_once {
+                used.sure_records -= 1;
+            } else {
+                used.other_records -= 1;
+            }
+        }
+        self.free_unused(number);
+    }
+
+    /// Forgets a wait node.
+    pub(super) fn forget_wait(&mut self, number: u32) {
+        if let Some(used) = &mut self.0[number as usize] {
+            used.waits -= 1;
+        }
+        self.free_unused(number);
+    }
+
+    fn free_unused(&mut self, number: u32) {
+        let used = &mut self.0[number as usize];
+        if used.as_ref().is_some_and(|used| used.sure_records + used.other_records + used.waits == 0) {
+            *used = None;
+        }
+    }
+
+    fn entry(&mut self, event: &Arc<dyn backend::Event>) -> Result<(u32, &mut EventUse)> {
+        event::own(event)?;
+        let same =
+            |used: &Option<EventUse>| used.as_ref().is_some_and(|used| Arc::ptr_eq(&used.event, event));
+        let number = match self.0.iter().position(same).or_else(|| self.0.iter().position(Option::is_none)) {
+            Some(number) => number,
+            None => {
+                self.0.push(None);
+                self.0.len() - 1
+            }
+        };
+        let fresh = || EventUse { event: event.clone(), sure_records: 0, other_records: 0, waits: 0 };
+        Ok((number as u32, self.0[number].get_or_insert_with(fresh)))
     }
 
     /// What a launch that is being enqueued will record and wait for.
-    pub(super) fn begin(&self) -> LaunchEvent {
-        let event = self.event();
-        let before = event.latest();
-        LaunchEvent { own: (self.records > 0).then(|| event.begin()), before }
+    pub(super) fn begin(&self) -> Box<[LaunchEvent]> {
+        let begin = |used: &Option<EventUse>| match used {
+            None => LaunchEvent::default(),
+            Some(used) => {
+                let event = used.event();
+                let before = event.latest();
+                let records = used.sure_records + used.other_records > 0;
+                LaunchEvent { own: records.then(|| event.begin()), before }
+            }
+        };
+        self.0.iter().map(begin).collect()
     }
 
-    pub(super) fn record(&self, launch: &LaunchEvent) {
-        if let Some(own) = &launch.own {
-            self.event().pass(own);
-            if self.once {
+    /// Runs a record node.
+    pub(super) fn pass(&self, number: u32, launch: &[LaunchEvent]) {
+        if let (Some(used), Some(own)) = (&self.0[number as usize], &launch[number as usize].own) {
+            used.event().pass(own);
+            if used.once() {
                 own.reach();
             }
         }
@@ -52,6 +124,7 @@ impl EventUse {
 }
 
 /// An event as one launch uses it.
+#[derive(Default)]
 pub(super) struct LaunchEvent {
     own: Option<Arc<Recording>>,
     before: Option<Arc<Recording>>,

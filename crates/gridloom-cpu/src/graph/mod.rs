@@ -8,6 +8,7 @@
 //! | `choice` | whether a plan runs on one thread or several |
 //! | `replay` | running a plan |
 //! | `events` | recordings that launches make and wait for |
+//! | `update` | changing single nodes of an executable |
 
 mod arena;
 mod choice;
@@ -15,6 +16,7 @@ mod events;
 mod flatten;
 mod plan;
 mod replay;
+mod update;
 
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
@@ -28,14 +30,15 @@ use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::memory::MemoryKind;
 use gridloom_core::op::{FreeTarget, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::device::Shared;
 use crate::memory::{Block, CpuAllocation};
 use crate::stream::{CpuStream, Work};
-use events::{EventUse, LaunchEvent};
-use plan::{Plan, Planner};
+use events::{Events, LaunchEvent};
+use plan::{Addresses, Plan, Planner, Step};
 use replay::Replay;
+use update::{Change, Keys, Place, Places, Planned, Replaced};
 
 /// Memory that outlives launches: one block, and a new allocation over it for every launch.
 struct Outliving {
@@ -48,15 +51,20 @@ struct Outliving {
 /// What an executable and its launches in flight share.
 pub(crate) struct Inner {
     device: Arc<Shared>,
-    /// Holds all that the plan refers to by address.
-    definition: Arc<Definition>,
-    plan: Plan,
+    /// Held by the launch that runs.
+    planned: Mutex<Planned>,
+    /// The number of the root's plan.
+    root: u32,
+    keys: Arc<Keys>,
+    /// The steps of event nodes, with the numbers of their events when the plan was made.
+    event_places: Vec<(Place, u32)>,
+    front: Mutex<Front>,
+    addresses: Addresses,
     /// The memory of alloc nodes: the arena, or a block for each.
     _memory: Vec<Arc<Block>>,
     memory_use: MemoryUse,
     conditions: Box<[AtomicU32]>,
     defaults: Box<[u32]>,
-    events: Vec<EventUse>,
     conditionals: HashMap<NodeKey, u32>,
     /// Passes of each conditional in the launch that runs, and in the latest that finished.
     passes: Box<[AtomicU64]>,
@@ -66,10 +74,21 @@ pub(crate) struct Inner {
     report: Report,
 }
 
+/// What the next launch will be like, while others may run.
+struct Front {
+    /// How many launches were enqueued.
+    given: u64,
+    /// The events that the graph uses.
+    events: Arc<Events>,
+    /// Changes that no launch has taken along yet.
+    changes: Vec<Change>,
+    /// Where the step of each node is, and the event of each event node; made when something is first changed.
+    places: Option<Places>,
+}
+
 /// Lets launches run one after the other, in the order they were enqueued.
 #[derive(Default)]
 struct Turns {
-    given: AtomicU64,
     finished: AtomicU64,
     lock: Mutex<()>,
     next: Condvar,
@@ -98,7 +117,10 @@ impl Turns {
 pub(crate) struct Launch {
     inner: Arc<Inner>,
     turn: u64,
-    events: Box<[LaunchEvent]>,
+    events: Arc<Events>,
+    recordings: Box<[LaunchEvent]>,
+    /// Taken when it runs.
+    changes: Mutex<Vec<Change>>,
 }
 
 impl Launch {
@@ -106,6 +128,9 @@ impl Launch {
     pub(crate) fn run(&self) -> Result<()> {
         let inner = &*self.inner;
         inner.turns.wait_for(self.turn);
+        let mut planned = inner.planned.lock();
+        let mut replaced = Replaced::default();
+        planned.apply(std::mem::take(&mut self.changes.lock()), &mut replaced);
         for (condition, &default) in inner.conditions.iter().zip(&inner.defaults) {
             condition.store(default, Ordering::Relaxed);
         }
@@ -114,18 +139,18 @@ impl Launch {
         }
         let replay = Replay {
             device: &inner.device,
-            definition: &inner.definition,
+            planned: &planned,
             conditions: &inner.conditions,
             passes: &inner.passes,
-            uses: &inner.events,
             events: &self.events,
+            recordings: &self.recordings,
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
         };
-        replay.run(&inner.plan);
+        replay.run(inner.root);
         let failure = replay.failure.into_inner();
-        for event in &self.events {
-            event.end();
+        for recording in &self.recordings {
+            recording.end();
         }
         if !inner.passes.is_empty() {
             let mut finished = inner.finished_passes.lock();
@@ -136,8 +161,23 @@ impl Launch {
         if let Some(error) = &failure {
             *inner.failure.lock() = Some(error.clone());
         }
-        inner.turns.finish(self.turn);
+        self.end(planned, replaced);
         failure.map_or(Ok(()), Err)
+    }
+
+    /// Gives the turn to the next launch. Where there is none in sight, changes that waited for it are applied now, so that
+    /// what they replaced is not held until then.
+    fn end(&self, mut planned: MutexGuard<'_, Planned>, mut replaced: Replaced) {
+        let mut front = self.inner.front.lock();
+        if front.given == self.turn + 1 {
+            planned.apply(std::mem::take(&mut front.changes), &mut replaced);
+        }
+        drop(planned);
+        self.inner.turns.finish(self.turn);
+        drop(front);
+        if !replaced.is_empty() {
+            self.inner.device.bury(replaced);
+        }
     }
 
     /// What is left of the executable where this launch was the last to hold it.
@@ -161,7 +201,7 @@ impl CpuExecutable {
         let (allocs, freed) = allocations(definition);
         let layout = arena::plan(definition, &allocs, &freed);
         let mut memory = Vec::new();
-        let mut addresses = HashMap::with_capacity(allocs.len());
+        let mut addresses = Addresses::with_capacity(allocs.len());
         let bytes_of = |key: NodeKey| match definition.node(key).operation() {
             Operation::Alloc(alloc) => (alloc.bytes(), alloc.kind),
             _ => (0, MemoryKind::Device),
@@ -197,18 +237,21 @@ impl CpuExecutable {
             definition,
             addresses: &addresses,
             places: Default::default(),
-            events: Vec::new(),
-            event_numbers: HashMap::new(),
+            events: Events::default(),
+            plans: Vec::new(),
+            keys: Vec::new(),
             conditionals: Vec::new(),
             depth: 0,
         };
-        let plan = planner.plan(definition.root())?;
-        let Planner { events, conditionals, .. } = planner;
+        let root = planner.plan(definition.root())?;
+        let Planner { events, plans, keys, conditionals, .. } = planner;
+        let keys = Arc::new(keys);
         let mut defaults = vec![0; definition.condition_bound()];
         for (key, condition) in definition.conditions() {
             defaults[key.index()] = condition.default_value().unwrap_or(0);
         }
-        let overhead = plan.bytes() + (8 * defaults.len() + 16 * conditionals.len()) as u64;
+        let plan_bytes: u64 = plans.iter().map(Plan::bytes).sum();
+        let overhead = plan_bytes + (8 * defaults.len() + 16 * conditionals.len()) as u64;
         let inner = Inner {
             report: report(definition, &conditionals, options),
             memory_use: MemoryUse { allocations: allocated, overhead },
@@ -217,16 +260,59 @@ impl CpuExecutable {
             passes: conditionals.iter().map(|_| AtomicU64::new(0)).collect(),
             finished_passes: Mutex::new(conditionals.iter().map(|_| 0).collect()),
             conditionals: conditionals.into_iter().zip(0..).collect(),
-            definition: definition.clone(),
+            event_places: event_places(&plans),
+            planned: Mutex::new(Planned::new(plans, keys.clone(), definition.clone())),
+            root,
+            keys,
+            front: Mutex::new(Front {
+                given: 0,
+                events: Arc::new(events),
+                changes: Vec::new(),
+                places: None,
+            }),
+            addresses,
             _memory: memory,
             failure: Mutex::new(None),
             turns: Turns::default(),
             device,
-            plan,
-            events,
         };
         Ok(CpuExecutable { inner: Arc::new(inner), outliving: Mutex::new(outliving) })
     }
+
+    /// Prepares changes against the places of steps, and lets them take effect.
+    fn change(&self, prepare: impl FnOnce(&mut Places, &mut Events) -> Result<Vec<Change>>) -> Result<()> {
+        let inner = &*self.inner;
+        let mut front = inner.front.lock();
+        // A launch finishes under this lock, so the answer holds until it is released.
+        let idle = inner.turns.finished.load(Ordering::Acquire) == front.given;
+        let Front { events, changes, places, .. } = &mut *front;
+        let places = places.get_or_insert_with(|| Places::new(&inner.keys, &inner.event_places));
+        let mut new_events = Events::clone(events);
+        let prepared = prepare(places, &mut new_events)?;
+        *events = Arc::new(new_events);
+        changes.extend(prepared);
+        let mut replaced = Replaced::default();
+        if idle {
+            inner.planned.lock().apply(std::mem::take(changes), &mut replaced);
+        }
+        drop(front);
+        // The caller holds all of it too, until it has released its own locks.
+        drop(replaced);
+        Ok(())
+    }
+}
+
+/// The steps of event nodes, with the numbers of their events.
+fn event_places(plans: &[Plan]) -> Vec<(Place, u32)> {
+    let mut places = Vec::new();
+    for (number, plan) in (0..).zip(plans) {
+        for (index, step) in (0..).zip(&plan.steps) {
+            if let Step::Record(event) | Step::Wait(event) = step {
+                places.push(((number, index), *event));
+            }
+        }
+    }
+    places
 }
 
 /// All alloc nodes, and those among them that a node of the graph frees.
@@ -276,9 +362,15 @@ impl backend::Executable for CpuExecutable {
         };
         // All that can fail comes first: who waits for an event or a turn relies on the launch to run.
         stream.start()?;
-        let turn = inner.turns.given.fetch_add(1, Ordering::Relaxed);
-        let events: Box<[LaunchEvent]> = inner.events.iter().map(EventUse::begin).collect();
-        stream.push(Work::Graph(Launch { inner: inner.clone(), turn, events }));
+        let launch = {
+            let mut front = inner.front.lock();
+            let turn = front.given;
+            front.given += 1;
+            let changes = Mutex::new(std::mem::take(&mut front.changes));
+            let (events, recordings) = (front.events.clone(), front.events.begin());
+            Launch { inner: inner.clone(), turn, events, recordings, changes }
+        };
+        stream.push(Work::Graph(launch));
         for outliving in self.outliving.lock().values_mut() {
             let fresh = CpuAllocation::new(outliving.block.clone(), outliving.bytes, outliving.kind);
             if let Some(old) = outliving.current.replace(fresh) {
@@ -298,7 +390,7 @@ impl backend::Executable for CpuExecutable {
             Some(allocation) => Ok(allocation),
             None => Err(Error::new(
                 ErrorKind::InvalidState,
-                format!("{} has no memory before the first launch", self.inner.definition.label(alloc)),
+                format!("alloc node {alloc:?} has no memory before the first launch"),
             )),
         }
     }
@@ -308,9 +400,21 @@ impl backend::Executable for CpuExecutable {
             Some(&number) => Ok(self.inner.finished_passes.lock()[number as usize]),
             None => Err(Error::new(
                 ErrorKind::InvalidArgument,
-                format!("{} is not a conditional", self.inner.definition.label(conditional)),
+                format!("node {conditional:?} is not a conditional"),
             )),
         }
+    }
+
+    fn update(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()> {
+        let (addresses, root) = (&self.inner.addresses, self.inner.root);
+        self.change(|places, events| places.prepare(definition, changed, addresses, root, events))
+    }
+
+    fn set_enabled(&self, _: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
+        self.change(|places, _| {
+            let place = places.steps.get(&node).copied();
+            Ok(place.map(|place| Change::Enabled { place, enabled }).into_iter().collect())
+        })
     }
 
     fn take_error(&self) -> Option<Error> {
@@ -332,7 +436,7 @@ impl backend::Executable for CpuExecutable {
 
 impl fmt::Debug for CpuExecutable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let launches = self.inner.turns.given.load(Ordering::Relaxed);
-        write!(f, "CpuExecutable({} steps, {launches} launches)", self.inner.plan.steps.len())
+        let launches = self.inner.front.lock().given;
+        write!(f, "CpuExecutable({} bytes of plans, {launches} launches)", self.inner.memory_use.overhead)
     }
 }

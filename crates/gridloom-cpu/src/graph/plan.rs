@@ -5,14 +5,13 @@
 //! also be run by several threads.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
+use gridloom_core::Result;
 use gridloom_core::graph::{ConditionKey, Definition, GraphKey, NodeKey};
 use gridloom_core::op::{ConditionalForm, ConditionalOp, Operation, Test};
-use gridloom_core::{Result, backend};
 
 use super::choice::Choice;
-use super::events::EventUse;
+use super::events::Events;
 use super::flatten::{Flat, Places};
 use crate::device::Shared;
 use crate::operation::{self, Names, Prepared};
@@ -20,6 +19,8 @@ use crate::pool::{Dag, Edges};
 
 /// What one node does.
 pub(super) enum Step {
+    /// Nothing, since the node is disabled.
+    Nothing,
     Run(Prepared),
     /// Records the event of this number.
     Record(u32),
@@ -36,7 +37,8 @@ pub(super) struct Conditional {
     pub(super) test: PlannedTest,
     pub(super) test_first: bool,
     pub(super) limit: Option<u64>,
-    pub(super) bodies: Box<[Plan]>,
+    /// The numbers of the plans of its bodies.
+    pub(super) bodies: Box<[u32]>,
 }
 
 /// What decides.
@@ -49,12 +51,9 @@ pub(super) enum PlannedTest {
     Count(u64),
 }
 
-/// The plan of one graph.
-#[derive(Default)]
+/// The plan of one graph: the root, or a body.
 pub(super) struct Plan {
     pub(super) steps: Box<[Step]>,
-    /// The node of each step, for errors.
-    pub(super) keys: Box<[NodeKey]>,
     pub(super) tasks: Option<Box<Tasks>>,
 }
 
@@ -66,25 +65,12 @@ pub(super) struct Tasks {
     pub(super) choice: Choice,
 }
 
-/// Makes the plans of a definition.
-pub(super) struct Planner<'a> {
-    pub(super) device: &'a Shared,
-    pub(super) definition: &'a Definition,
-    /// The addresses of alloc nodes.
-    pub(super) addresses: &'a HashMap<NodeKey, u64>,
-    pub(super) places: Places,
-    pub(super) events: Vec<EventUse>,
-    /// The number of each event in `events`.
-    pub(super) event_numbers: HashMap<*const (), u32>,
-    /// The conditional nodes in the order they are met, outer ones first.
-    pub(super) conditionals: Vec<NodeKey>,
-    /// How many conditionals there are around what is planned now.
-    pub(super) depth: usize,
-}
+/// The addresses of alloc nodes.
+pub(super) type Addresses = HashMap<NodeKey, u64>;
 
-impl Names for Planner<'_> {
+impl Names for Addresses {
     fn address(&self, alloc: NodeKey) -> u64 {
-        self.addresses[&alloc]
+        self[&alloc]
     }
 
     fn handle(&self, condition: ConditionKey) -> u64 {
@@ -92,22 +78,43 @@ impl Names for Planner<'_> {
     }
 }
 
+/// Makes the plans of a definition.
+pub(super) struct Planner<'a> {
+    pub(super) device: &'a Shared,
+    pub(super) definition: &'a Definition,
+    pub(super) addresses: &'a Addresses,
+    pub(super) places: Places,
+    pub(super) events: Events,
+    /// The plans made so far. That of the root comes last.
+    pub(super) plans: Vec<Plan>,
+    /// The node of each step of each plan.
+    pub(super) keys: Vec<Box<[NodeKey]>>,
+    /// The conditional nodes in the order they are met, outer ones first.
+    pub(super) conditionals: Vec<NodeKey>,
+    /// How many conditionals there are around what is planned now.
+    pub(super) depth: usize,
+}
+
 impl Planner<'_> {
-    pub(super) fn plan(&mut self, graph: GraphKey) -> Result<Plan> {
+    /// Makes the plan of a graph and of the bodies inside it, and returns its number.
+    pub(super) fn plan(&mut self, graph: GraphKey) -> Result<u32> {
         let flat = Flat::new(self.definition, graph, &mut self.places);
         let task_of = chains(&flat);
         let tasks = task_of.last_new;
-        if tasks <= 1 || self.device.pool.threads() == 1 {
+        let (plan, keys) = if tasks <= 1 || self.device.pool.threads() == 1 {
             let keys: Vec<NodeKey> = flat.nodes.iter().copied().flatten().collect();
-            return Ok(Plan { steps: self.steps(&keys)?, keys: keys.into(), tasks: None });
-        }
-        let (starts, keys) = in_task_order(&flat, &task_of);
-        let steps = self.steps(&keys)?;
-        let estimate = steps.iter().map(Step::estimate).fold(0, u64::saturating_add);
-        let dag = Dag::new(task_edges(&flat, &task_of), self.device.pool.threads());
-        let choice = Choice::new(estimate, tasks);
-        let tasks = Tasks { starts: starts.into(), dag, choice };
-        Ok(Plan { steps, keys: keys.into(), tasks: Some(Box::new(tasks)) })
+            (Plan { steps: self.steps(&keys)?, tasks: None }, keys)
+        } else {
+            let (starts, keys) = in_task_order(&flat, &task_of);
+            let steps = self.steps(&keys)?;
+            let dag = Dag::new(task_edges(&flat, &task_of), self.device.pool.threads());
+            let choice = Choice::new(estimate(&self.plans, &steps), tasks);
+            let tasks = Tasks { starts: starts.into(), dag, choice };
+            (Plan { steps, tasks: Some(Box::new(tasks)) }, keys)
+        };
+        self.plans.push(plan);
+        self.keys.push(keys.into());
+        Ok(self.plans.len() as u32 - 1)
     }
 
     fn steps(&mut self, keys: &[NodeKey]) -> Result<Box<[Step]>> {
@@ -122,46 +129,24 @@ impl Planner<'_> {
     fn step(&mut self, key: NodeKey) -> Result<Step> {
         let definition = self.definition;
         Ok(match definition.node(key).operation() {
-            Operation::Kernel(op) => Step::Run(Prepared::kernel(op, self)?),
-            Operation::Memset(op) => Step::Run(Prepared::memset(op, self)),
-            Operation::Memcpy(op) => Step::Run(Prepared::memcpy(op, self)),
-            Operation::Callback(op) => Step::Run(Prepared::callback(op)),
-            Operation::EventRecord(event) => Step::Record(self.event(event, true)?),
-            Operation::EventWait(event) => Step::Wait(self.event(event, false)?),
-            Operation::Conditional(op) => Step::Conditional(Box::new(self.conditional(key, op)?)),
-            other => unreachable!("{} nodes have no work and no step", other.kind().name()),
-        })
-    }
-
-    fn event(&mut self, event: &Arc<dyn backend::Event>, records: bool) -> Result<u32> {
-        crate::event::own(event)?;
-        let next = self.events.len() as u32;
-        let number = *self.event_numbers.entry(Arc::as_ptr(event).cast()).or_insert(next);
-        if number == next {
-            self.events.push(EventUse::new(event.clone()));
-        }
-        if records {
             // In a body a node may run often, or never.
-            self.events[number as usize].add_record(self.depth == 0);
-        }
-        Ok(number)
+            Operation::EventRecord(event) => Step::Record(self.events.record(event, self.depth == 0)?),
+            Operation::EventWait(event) => Step::Wait(self.events.wait(event)?),
+            Operation::Conditional(op) => Step::Conditional(Box::new(self.conditional(key, op)?)),
+            operation => Step::Run(prepare(operation, self.addresses)?),
+        })
     }
 
     fn conditional(&mut self, key: NodeKey, op: &ConditionalOp) -> Result<Conditional> {
         let number = self.conditionals.len() as u32;
         self.conditionals.push(key);
-        let test = match &op.test {
-            Test::Condition(condition) => PlannedTest::Condition(condition.index() as u32),
-            Test::Value(region) => PlannedTest::Value(operation::address(region, self)),
-            Test::Count(count) => PlannedTest::Count(*count),
-        };
         self.depth += 1;
-        let bodies: Result<Vec<Plan>> = op.bodies.iter().map(|&body| self.plan(body)).collect();
+        let bodies: Result<Vec<u32>> = op.bodies.iter().map(|&body| self.plan(body)).collect();
         self.depth -= 1;
         Ok(Conditional {
             number,
             form: op.form,
-            test,
+            test: PlannedTest::new(&op.test, self.addresses),
             test_first: op.test_first,
             limit: op.limit,
             bodies: bodies?.into(),
@@ -169,36 +154,49 @@ impl Planner<'_> {
     }
 }
 
-impl Step {
-    /// About how long it takes, in nanoseconds.
-    fn estimate(&self) -> u64 {
-        match self {
-            Step::Run(prepared) => prepared.estimate(),
-            Step::Record(_) | Step::Wait(_) => 50,
-            Step::Conditional(conditional) => {
-                // The passes of a loop are not known; some are assumed.
-                let passes = if conditional.form == ConditionalForm::While { 8 } else { 1 };
-                let bodies = conditional.bodies.iter().map(Plan::estimate);
-                bodies.max().unwrap_or(0).saturating_mul(passes)
-            }
+impl PlannedTest {
+    pub(super) fn new(test: &Test, addresses: &Addresses) -> Self {
+        match test {
+            Test::Condition(condition) => PlannedTest::Condition(condition.index() as u32),
+            Test::Value(region) => PlannedTest::Value(operation::address(region, addresses)),
+            Test::Count(count) => PlannedTest::Count(*count),
         }
     }
 }
 
-impl Plan {
-    fn estimate(&self) -> u64 {
-        self.steps.iter().map(Step::estimate).fold(0, u64::saturating_add)
-    }
+/// Prepares an operation that is neither about events nor a conditional.
+pub(super) fn prepare(operation: &Operation, addresses: &Addresses) -> Result<Prepared> {
+    Ok(match operation {
+        Operation::Kernel(op) => Prepared::kernel(op, addresses)?,
+        Operation::Memset(op) => Prepared::memset(op, addresses),
+        Operation::Memcpy(op) => Prepared::memcpy(op, addresses),
+        Operation::Callback(op) => Prepared::callback(op),
+        other => unreachable!("{} nodes have no work to prepare", other.kind().name()),
+    })
+}
 
+/// About how long these steps take, in nanoseconds.
+fn estimate(plans: &[Plan], steps: &[Step]) -> u64 {
+    let step = |step: &Step| match step {
+        Step::Nothing => 0,
+        Step::Run(prepared) => prepared.estimate(),
+        Step::Record(_) | Step::Wait(_) => 50,
+        Step::Conditional(conditional) => {
+            // The passes of a loop are not known; some are assumed.
+            let passes = if conditional.form == ConditionalForm::While { 8 } else { 1 };
+            let bodies = conditional.bodies.iter().map(|&body| estimate(plans, &plans[body as usize].steps));
+            bodies.max().unwrap_or(0).saturating_mul(passes)
+        }
+    };
+    steps.iter().map(step).fold(0, u64::saturating_add)
+}
+
+impl Plan {
     /// Bytes it takes, about.
     pub(super) fn bytes(&self) -> u64 {
-        let own = size_of_val(&*self.steps) + size_of_val(&*self.keys);
+        let own = self.steps.len() * (size_of::<Step>() + size_of::<NodeKey>());
         let tasks = self.tasks.as_ref().map_or(0, |tasks| size_of_val(&*tasks.starts) + tasks.dag.bytes());
-        let bodies = self.steps.iter().filter_map(|step| match step {
-            Step::Conditional(conditional) => Some(conditional.bodies.iter().map(Plan::bytes).sum::<u64>()),
-            _ => None,
-        });
-        (own + tasks) as u64 + bodies.sum::<u64>()
+        (own + tasks) as u64
     }
 }
 

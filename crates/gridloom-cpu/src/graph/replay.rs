@@ -4,25 +4,25 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
-use gridloom_core::graph::Definition;
 use gridloom_core::op::ConditionalForm;
 use gridloom_core::{Error, Result};
 use parking_lot::Mutex;
 
-use super::events::{EventUse, LaunchEvent};
-use super::plan::{Conditional, Plan, PlannedTest, Step};
+use super::events::{Events, LaunchEvent};
+use super::plan::{Conditional, PlannedTest, Step};
+use super::update::Planned;
 use crate::device::Shared;
 use crate::operation::{Context, contain};
 
 /// One launch of an executable while it runs.
 pub(super) struct Replay<'a> {
     pub(super) device: &'a Shared,
-    pub(super) definition: &'a Definition,
+    pub(super) planned: &'a Planned,
     pub(super) conditions: &'a [AtomicU32],
     /// Passes of each conditional in this launch.
     pub(super) passes: &'a [AtomicU64],
-    pub(super) uses: &'a [EventUse],
-    pub(super) events: &'a [LaunchEvent],
+    pub(super) events: &'a Events,
+    pub(super) recordings: &'a [LaunchEvent],
     pub(super) failed: AtomicBool,
     pub(super) failure: Mutex<Option<Error>>,
 }
@@ -39,10 +39,11 @@ impl Replay<'_> {
         self.failed.store(true, Ordering::Relaxed);
     }
 
-    /// Runs a plan to its end, or until a node fails.
-    pub(super) fn run(&self, plan: &Plan) {
+    /// Runs the plan of this number to its end, or until a node fails.
+    pub(super) fn run(&self, number: u32) {
+        let plan = &self.planned.plans[number as usize];
         let Some(tasks) = &plan.tasks else {
-            return self.steps(plan, 0..plan.steps.len());
+            return self.steps(number, 0..plan.steps.len());
         };
         let parallel = tasks.choice.parallel();
         let start = Instant::now();
@@ -50,24 +51,25 @@ impl Replay<'_> {
             tasks.dag.run(&self.device.pool, &|task| {
                 let task = task as usize;
                 if !self.has_failed() {
-                    self.steps(plan, tasks.starts[task] as usize..tasks.starts[task + 1] as usize);
+                    self.steps(number, tasks.starts[task] as usize..tasks.starts[task + 1] as usize);
                 }
             });
         } else {
-            self.steps(plan, 0..plan.steps.len());
+            self.steps(number, 0..plan.steps.len());
         }
         if !self.has_failed() {
             tasks.choice.note(parallel, start.elapsed().as_nanos() as u64);
         }
     }
 
-    /// Runs some steps in order. Nothing unwinds out of here.
-    fn steps(&self, plan: &Plan, range: Range<usize>) {
+    /// Runs some steps of a plan in order. Nothing unwinds out of here.
+    fn steps(&self, number: u32, range: Range<usize>) {
         let ran = contain(|| {
             let context = Context { device: self.device, conditions: self.conditions };
-            for index in range {
-                if let Err(error) = self.step(&plan.steps[index], context) {
-                    return Err(error.at_node(self.definition.label(plan.keys[index])));
+            let first = range.start;
+            for (index, step) in self.planned.plans[number as usize].steps[range].iter().enumerate() {
+                if let Err(error) = self.step(step, context) {
+                    return Err(error.at_node(self.planned.label(number, first + index)));
                 }
             }
             Ok(())
@@ -81,12 +83,13 @@ impl Replay<'_> {
     fn step(&self, step: &Step, context: Context<'_>) -> Result<()> {
         match step {
             Step::Run(prepared) => prepared.run(context),
+            Step::Nothing => Ok(()),
             Step::Record(number) => {
-                self.uses[*number as usize].record(&self.events[*number as usize]);
+                self.events.pass(*number, self.recordings);
                 Ok(())
             }
             Step::Wait(number) => {
-                self.events[*number as usize].wait();
+                self.recordings[*number as usize].wait();
                 Ok(())
             }
             Step::Conditional(conditional) => self.conditional(conditional),
@@ -110,7 +113,7 @@ impl Replay<'_> {
             ConditionalForm::IfElse => Some(usize::from(value() == 0)),
             ConditionalForm::Switch => Some(value() as usize),
         };
-        if let Some(body) = chosen.and_then(|body| conditional.bodies.get(body)) {
+        if let Some(&body) = chosen.and_then(|body| conditional.bodies.get(body)) {
             self.passes[conditional.number as usize].store(1, Ordering::Relaxed);
             self.run(body);
         }
@@ -128,7 +131,7 @@ impl Replay<'_> {
             if (passes > 0 || conditional.test_first) && !again(passes) {
                 break;
             }
-            self.run(&conditional.bodies[0]);
+            self.run(conditional.bodies[0]);
             passes += 1;
         }
         self.passes[conditional.number as usize].fetch_add(passes, Ordering::Relaxed);
