@@ -164,6 +164,8 @@ struct Fault {
     error: ErrorKind,
 }
 
+type Observer = Arc<dyn Fn(&Call) + Send + Sync>;
+
 /// What all objects of one device share.
 struct Shared {
     id: DeviceId,
@@ -171,6 +173,7 @@ struct Shared {
     memory: Arc<memory::Ledger>,
     calls: Mutex<Vec<Call>>,
     faults: Mutex<Vec<Fault>>,
+    observer: Mutex<Option<Observer>>,
     next_number: AtomicU64,
 }
 
@@ -178,6 +181,10 @@ impl Shared {
     /// Writes a call down, or fails it where a fault was asked for. A call that fails is written down as well.
     fn record(&self, call: Call) -> Result<()> {
         let kind = call.kind();
+        let observer = self.observer.lock().clone();
+        if let Some(observer) = observer {
+            observer(&call);
+        }
         self.calls.lock().push(call);
         let mut faults = self.faults.lock();
         let mut struck = None;
@@ -239,6 +246,7 @@ impl NullDevice {
             memory: Arc::default(),
             calls: Mutex::default(),
             faults: Mutex::default(),
+            observer: Mutex::default(),
             next_number: AtomicU64::new(0),
         });
         NullDevice { device: Arc::new(Inner(shared.clone())), shared }
@@ -251,6 +259,11 @@ impl NullDevice {
     pub fn fail(&self, kind: CallKind, nth: usize, error: ErrorKind) {
         assert!(nth > 0, "calls are counted from 1");
         self.shared.faults.lock().push(Fault { kind, after: nth, error });
+    }
+
+    /// Calls `observer` in the midst of every call from now on, on the thread that makes the call.
+    pub fn observe(&self, observer: impl Fn(&Call) + Send + Sync + 'static) {
+        *self.shared.observer.lock() = Some(Arc::new(observer));
     }
 
     /// What the device was asked for, oldest first.

@@ -292,6 +292,8 @@ impl KernelArgs {
         values: impl IntoIterator<Item = ArgValue>,
     ) -> Result<Self> {
         let mut args = KernelArgs::default();
+        let known = params.unwrap_or_default().iter();
+        args.bytes.resize(known.map(|param| (param.offset + param.size) as usize).max().unwrap_or(0), 0);
         let mismatch = |message: String| Error::new(ErrorKind::ParameterMismatch, message);
         for value in values {
             let index = args.layout.len();

@@ -166,7 +166,7 @@ impl Lane {
         Ok(node)
     }
 
-    /// Waits for an event: where it was recorded in the same capture, by an edge too.
+    /// Waits for an event: where it was recorded in the same capture, by an edge too, unless the wait comes after it anyway.
     pub(crate) fn wait_event(&self, event: &Event) -> Result<Node> {
         let mark = event.mark();
         let recorded_in = mark.as_ref().and_then(Mark::capturing);
@@ -174,7 +174,7 @@ impl Lane {
         self.record(|graph, tail| {
             let recorded = match &mark {
                 Some(mark) => graph.hierarchy.read(|definition| {
-                    order::wait_for(definition, graph.key(), mark.node, recorded_in.is_some())
+                    order::wait_for(definition, graph.key(), tail, mark.node, recorded_in.is_some())
                 })?,
                 None => order::Recorded::Elsewhere,
             };

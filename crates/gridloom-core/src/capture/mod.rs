@@ -21,8 +21,8 @@
 //!
 //! Everything can be closed at any time. Which step leads from where to where is decided in one function, `step` of the `state` module.
 //!
-//! Every recording of an event and every wait is a node. A wait also gets an edge from the recording where both are in one graph; a stream
-//! that captures nothing yet becomes a fork by it.
+//! Every recording of an event and every wait is a node. A wait also gets an edge from the recording where both are in one graph and it
+//! does not come after it anyway; a stream that does not capture becomes a fork by it.
 
 mod lane;
 mod order;

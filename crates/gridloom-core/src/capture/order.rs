@@ -24,20 +24,38 @@ impl Ancestors {
     }
 }
 
+/// Whether a node is among these nodes of its graph, or comes before one of them.
+pub(super) fn leads_to(definition: &Definition, node: NodeKey, later: &[NodeKey]) -> bool {
+    let first = definition.node(node).order;
+    // Nothing before `first` in the topological order can come after the node, so the search is as short as the way is.
+    let mut stack: Vec<NodeKey> = later.to_vec();
+    let mut seen: FxHashSet<NodeKey> = later.iter().copied().collect();
+    while let Some(key) = stack.pop() {
+        if key == node {
+            return true;
+        }
+        let edges = definition.get_node(key).map_or(&[][..], |node| node.predecessors());
+        let near = edges.iter().map(|edge| edge.node).filter(|&key| definition.node(key).order >= first);
+        stack.extend(near.filter(|&key| seen.insert(key)));
+    }
+    false
+}
+
 /// Where an event was recorded, as seen by a node that waits for it.
 pub(super) enum Recorded {
-    /// By this node of the waiting node's own graph, or inside it.
+    /// By this node of the waiting node's own graph, or inside it, and not known to come before.
     At(NodeKey),
-    /// Around the waiting node's graph, and before it.
+    /// Where it comes before the waiting node anyway.
     Before,
     /// Not in this hierarchy.
     Elsewhere,
 }
 
-/// How a wait in `graph` stands to the node that recorded the event. `capturing` tells whether the capture that recorded it goes on.
+/// How a wait that comes after the nodes `tail` of `graph` stands to the node that recorded the event. `capturing` tells whether the capture that recorded it goes on.
 pub(super) fn wait_for(
     definition: &Definition,
     graph: GraphKey,
+    tail: &[NodeKey],
     record: NodeKey,
     capturing: bool,
 ) -> Result<Recorded> {
@@ -52,13 +70,14 @@ pub(super) fn wait_for(
         );
     }
     if let Some(inside) = definition.ancestor_in(graph, record) {
-        return Ok(Recorded::At(inside));
+        let before = leads_to(definition, inside, tail);
+        return Ok(if before { Recorded::Before } else { Recorded::At(inside) });
     }
     let Some((owner, _)) = definition.owner(graph) else {
         return Ok(Recorded::Elsewhere);
     };
     let (earlier, later) = definition.in_common_graph(record, owner);
-    if earlier == later || !Ancestors::of(definition, &[later]).contains(earlier) {
+    if earlier == later || !leads_to(definition, earlier, &[later]) {
         bail!(
             Unordered,
             "the event is recorded by {}, which does not come before {}; make the conditional come after the recording",

@@ -193,7 +193,7 @@ fn memory_allocated_in_a_child_inside_a_body_must_be_freed_too() {
     let inner = Graph::new(&device);
     alloc(&inner, &[]).named("scratch").unwrap();
     let outer = conditional(&graph, &[], ConditionalForm::While).named("outer").unwrap();
-    body(&outer).embed(&[], &inner).unwrap();
+    body(&outer).add_child(&[], &inner).unwrap();
     assert_error(instantiate(&graph), ErrorKind::InvalidState, &["scratch", "outer"]);
 }
 
@@ -230,7 +230,7 @@ fn deleting_an_alloc_node_makes_its_users_errors_until_they_go_too() {
     let error = assert_error(instantiate(&graph), ErrorKind::InvalidHandle, &["deleted"]);
     assert!(error.node().is_some_and(|name| name == "fill" || name == "release"));
     assert_error(graph.deep_clone(), ErrorKind::InvalidHandle, &["deleted"]);
-    assert_error(Graph::new(&device).embed(&[], &graph), ErrorKind::InvalidHandle, &["deleted"]);
+    assert_error(Graph::new(&device).add_child(&[], &graph), ErrorKind::InvalidHandle, &["deleted"]);
     freed.delete().unwrap();
     assert_error(instantiate(&graph), ErrorKind::InvalidHandle, &["fill"]);
     filled.delete().unwrap();

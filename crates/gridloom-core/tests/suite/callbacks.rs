@@ -83,7 +83,7 @@ fn a_panic_whose_value_panics_when_dropped_is_caught_too() {
     struct Grenade;
     impl Drop for Grenade {
         fn drop(&mut self) {
-            panic!("again");
+            std::panic::panic_any(Grenade);
         }
     }
     let callback = CallbackOp::closure(|| std::panic::panic_any(Grenade));

@@ -211,9 +211,9 @@ fn nesting_is_limited_by_bodies_and_by_embedding() {
     assert_error(result, ErrorKind::InvalidArgument, &["65 deep", "at most 64"]);
     let small = Graph::new(&device);
     empty(&small, &[]);
-    assert_error(deepest.embed(&[], &small), ErrorKind::InvalidArgument, &["65 deep"]);
+    assert_error(deepest.add_child(&[], &small), ErrorKind::InvalidArgument, &["65 deep"]);
     let outer = Graph::new(&device);
-    assert_error(outer.embed(&[], &graph), ErrorKind::InvalidArgument, &["65 deep"]);
+    assert_error(outer.add_child(&[], &graph), ErrorKind::InvalidArgument, &["65 deep"]);
     assert!(outer.is_empty() && deepest.is_empty());
     graph.instantiate().unwrap();
 }

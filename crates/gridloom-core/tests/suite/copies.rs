@@ -53,7 +53,7 @@ fn an_embedded_graph_is_a_snapshot() {
     let (device, stream, graph) = setup();
     let inner = Graph::new(&device);
     let first = empty(&inner, &[]);
-    let child = graph.embed(&[], &inner).unwrap();
+    let child = graph.add_child(&[], &inner).unwrap();
     empty(&inner, &[&first]);
     first.set_name("renamed").unwrap();
     assert_eq!(body(&child).len(), 1);
@@ -68,7 +68,7 @@ fn an_embedded_graph_is_open_for_editing() {
     let (device, _, graph) = setup();
     let inner = Graph::new(&device);
     let original = empty(&inner, &[]);
-    let child = graph.embed(&[], &inner).unwrap();
+    let child = graph.add_child(&[], &inner).unwrap();
     let copy = body(&child);
     let node = copy.nodes().remove(0);
     assert_ne!(node, original);
@@ -81,7 +81,7 @@ fn an_embedded_graph_is_open_for_editing() {
 #[test]
 fn an_empty_graph_can_be_embedded() {
     let (device, stream, graph) = setup();
-    let child = graph.embed(&[], &Graph::new(&device)).unwrap();
+    let child = graph.add_child(&[], &Graph::new(&device)).unwrap();
     assert!(body(&child).is_empty());
     graph.instantiate().unwrap().launch(&stream).unwrap();
 }
@@ -90,8 +90,8 @@ fn an_empty_graph_can_be_embedded() {
 fn a_graph_embedded_twice_is_two_copies() {
     let (device, _, graph) = setup();
     let sample = sample(&device);
-    let one = graph.embed(&[], &sample.graph).unwrap();
-    let two = graph.embed(&[&one], &sample.graph).unwrap();
+    let one = graph.add_child(&[], &sample.graph).unwrap();
+    let two = graph.add_child(&[&one], &sample.graph).unwrap();
     let nodes: HashSet<Node> = all_nodes(&body(&one)).into_iter().chain(all_nodes(&body(&two))).collect();
     assert_eq!(nodes.len(), 2 * all_nodes(&sample.graph).len());
     graph.instantiate().unwrap();
@@ -103,24 +103,24 @@ fn a_graph_cannot_be_embedded_into_itself_or_its_own_hierarchy() {
     let outer = conditional(&graph, &[], ConditionalForm::While);
     let inside = body(&outer);
     for (into, what) in [(&graph, &graph), (&inside, &graph), (&graph, &inside), (&inside, &inside)] {
-        assert_error(into.embed(&[], what), ErrorKind::WrongGraph, &["into itself", "clone"]);
+        assert_error(into.add_child(&[], what), ErrorKind::WrongGraph, &["into itself", "clone"]);
     }
     let (copy, _) = graph.deep_clone().unwrap();
-    graph.embed(&[], &copy).unwrap();
+    graph.add_child(&[], &copy).unwrap();
 }
 
 #[test]
 fn a_graph_of_another_device_cannot_be_embedded() {
     let (_, _, graph) = setup();
     let foreign = Graph::new(&NullDevice::new());
-    assert_error(graph.embed(&[], &foreign), ErrorKind::WrongDevice, &["another device"]);
+    assert_error(graph.add_child(&[], &foreign), ErrorKind::WrongDevice, &["another device"]);
 }
 
 #[test]
 fn embedding_keeps_conditions_memory_and_callbacks_apart_from_the_original() {
     let (device, stream, graph) = setup();
     let sample = sample(&device);
-    let child = graph.embed(&[], &sample.graph).unwrap();
+    let child = graph.add_child(&[], &sample.graph).unwrap();
     let [memory, repeat, freed, _] = body(&child).nodes().try_into().unwrap();
     let [filled, set, _] = body(&repeat).nodes().try_into().unwrap();
 
@@ -145,11 +145,11 @@ fn embedding_keeps_conditions_memory_and_callbacks_apart_from_the_original() {
 fn a_body_can_be_embedded_elsewhere_if_it_needs_nothing_from_around_it() {
     let (device, _, graph) = setup();
     let sample = sample(&device);
-    let result = graph.embed(&[], &body(&sample.repeat));
+    let result = graph.add_child(&[], &body(&sample.repeat));
     assert_error(result, ErrorKind::WrongGraph, &["memset#0", "alloc#0", "copy the graph that allocates it"]);
     assert!(graph.is_empty());
     let nested = body(&sample.repeat).nodes().remove(2);
-    let child = graph.embed(&[], &body(&nested)).unwrap();
+    let child = graph.add_child(&[], &body(&nested)).unwrap();
     assert_eq!(body(&child).nodes()[0].kind().unwrap(), NodeKind::Callback);
 }
 
@@ -158,9 +158,9 @@ fn a_failed_embedding_leaves_nothing_behind() {
     let (device, _, graph) = setup();
     let sample = sample(&device);
     let before = graph.to_json();
-    graph.embed(&[], &body(&sample.repeat)).unwrap_err();
+    graph.add_child(&[], &body(&sample.repeat)).unwrap_err();
     let foreign = empty(&sample.graph, &[]);
-    assert_error(graph.embed(&[&foreign], &sample.graph), ErrorKind::WrongGraph, &[]);
+    assert_error(graph.add_child(&[&foreign], &sample.graph), ErrorKind::WrongGraph, &[]);
     assert_eq!(graph.to_json(), before);
 }
 
@@ -274,7 +274,7 @@ fn the_original_can_be_dropped() {
 fn a_child_is_ordered_like_any_node() {
     let (device, _, graph) = setup();
     let before = empty(&graph, &[]);
-    let child = graph.embed(&[&before], &Graph::new(&device)).unwrap();
+    let child = graph.add_child(&[&before], &Graph::new(&device)).unwrap();
     let after = empty(&graph, &[&child]);
     let expected = [(before, child.clone(), EdgeKind::Full), (child, after, EdgeKind::Full)];
     assert_eq!(graph.edges(), expected);

@@ -225,7 +225,7 @@ fn edge_kinds_survive_copies() {
     second.after_with([&first], EdgeKind::Programmatic).unwrap();
     let (copy, _) = graph.deep_clone().unwrap();
     assert_eq!(copy.edges()[0].2, EdgeKind::Programmatic);
-    let child = Graph::new(&device).embed(&[], &graph).unwrap();
+    let child = Graph::new(&device).add_child(&[], &graph).unwrap();
     assert_eq!(body(&child).edges()[0].2, EdgeKind::Programmatic);
 }
 

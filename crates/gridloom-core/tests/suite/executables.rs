@@ -236,7 +236,7 @@ fn memory_allocated_in_an_embedded_graph_can_outlive_the_launch() {
     let (device, stream, graph) = setup();
     let inner = Graph::new(&device);
     alloc(&inner, &[]).named("kept").unwrap();
-    let child = graph.embed(&[], &inner).unwrap();
+    let child = graph.add_child(&[], &inner).unwrap();
     let exec = graph.instantiate().unwrap();
     exec.launch(&stream).unwrap();
     exec.outliving(&body(&child).nodes()[0]).unwrap();

@@ -41,7 +41,7 @@ fn nodes_of_different_graphs_differ_even_where_their_keys_agree() {
     let (device, _, graph) = setup();
     let other = Graph::new(&device);
     let (a, b) = (empty(&graph, &[]), empty(&other, &[]));
-    assert_eq!(a.key(), b.key());
+    assert_eq!(a.key().index(), b.key().index());
     assert_ne!(a, b);
     assert_ne!(graph, other);
     assert_ne!(graph.condition(None), other.condition(None));
@@ -126,7 +126,9 @@ fn deleting_a_conditional_or_child_invalidates_the_handles_inside_it() {
     let (device, _, graph) = setup();
     let inner_graph = Graph::new(&device);
     empty(&inner_graph, &[]);
-    for outer in [conditional(&graph, &[], ConditionalForm::While), graph.embed(&[], &inner_graph).unwrap()] {
+    for outer in
+        [conditional(&graph, &[], ConditionalForm::While), graph.add_child(&[], &inner_graph).unwrap()]
+    {
         let body = body(&outer);
         let inside = empty(&body, &[]);
         let nested = conditional(&body, &[], ConditionalForm::If);
@@ -139,8 +141,8 @@ fn deleting_a_conditional_or_child_invalidates_the_handles_inside_it() {
         assert_error(body.add(&[], Operation::Empty), ErrorKind::InvalidHandle, &["deleted"]);
         assert_error(body.deep_clone(), ErrorKind::InvalidHandle, &["deleted"]);
         assert_error(body.instantiate(), ErrorKind::InvalidHandle, &["deleted"]);
-        assert_error(graph.embed(&[], &body), ErrorKind::WrongGraph, &[]);
-        assert_error(Graph::new(&device).embed(&[], &body), ErrorKind::InvalidHandle, &["deleted"]);
+        assert_error(graph.add_child(&[], &body), ErrorKind::WrongGraph, &[]);
+        assert_error(Graph::new(&device).add_child(&[], &body), ErrorKind::InvalidHandle, &["deleted"]);
         assert!(body.nodes().is_empty() && body.edges().is_empty() && body.is_empty());
     }
     assert!(graph.is_empty() && graph.is_valid());

@@ -58,7 +58,7 @@ fn names_travel_with_copies() {
     assert_eq!(map.get(&named).unwrap().label(), "relax");
     assert_eq!(map.get(&unnamed).unwrap().label(), "empty#2");
     let outer = Graph::new(&device);
-    let child = outer.embed(&[], &graph).unwrap();
+    let child = outer.add_child(&[], &graph).unwrap();
     let labels: Vec<String> = body(&child).nodes().iter().map(|node| node.label()).collect();
     assert_eq!(labels, ["relax", "child#0/empty#2"]);
 }

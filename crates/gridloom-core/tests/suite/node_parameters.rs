@@ -249,7 +249,7 @@ fn cases() -> Vec<Case> {
             let inner = Graph::new(device);
             let first = empty(&inner, &[]);
             empty(&inner, &[&first]).named("second").unwrap();
-            let node = graph.embed(&[], &inner).unwrap();
+            let node = graph.add_child(&[], &inner).unwrap();
             let check = |node: &Node| {
                 let nodes = body(node).nodes();
                 assert_eq!(nodes.len(), 2);
@@ -343,7 +343,7 @@ fn parameters_survive_copying_and_embedding() {
         check(&map.get(&node).unwrap());
         assert_eq!(copy.nodes()[position], map.get(&node).unwrap(), "{}", case.name);
         let outer = Graph::new(&device);
-        let child = outer.embed(&[], &graph).unwrap();
+        let child = outer.add_child(&[], &graph).unwrap();
         let embedded = body(&child).nodes().remove(position);
         assert_eq!(embedded.kind().unwrap(), case.kind, "{}", case.name);
         check(&embedded);
@@ -388,13 +388,13 @@ fn kinds_have_names_of_their_own() {
 #[test]
 fn graphs_inside_cannot_be_forged_with_add() {
     let (device, _, graph) = setup();
-    let child = graph.embed(&[], &Graph::new(&device)).unwrap();
+    let child = graph.add_child(&[], &Graph::new(&device)).unwrap();
     let repeat = conditional(&graph, &[], ConditionalForm::While);
     for node in [child, repeat] {
         assert_error(
             graph.add(&[], node.operation().unwrap()),
             ErrorKind::InvalidArgument,
-            &["add_conditional or embed"],
+            &["add_conditional or add_child"],
         );
     }
 }

@@ -70,7 +70,7 @@ fn an_instantiated_definition_is_recorded_but_not_retained() {
     let (device, _, graph) = setup();
     let exec = graph.instantiate().unwrap();
     let Some(Call::Instantiate { definition, .. }) = device.take_calls().pop() else { panic!() };
-    assert!(std::sync::Arc::ptr_eq(&definition.upgrade().unwrap(), exec.definition()));
+    assert!(std::sync::Arc::ptr_eq(&definition.upgrade().unwrap(), &exec.definition()));
     drop((exec, graph));
     assert!(definition.upgrade().is_none());
 }

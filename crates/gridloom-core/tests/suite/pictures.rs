@@ -40,7 +40,7 @@ fn heat(device: &NullDevice) -> Result<Graph> {
     let end = rod.part(124, 4).expect("inside");
     let cold = boundary.add(&[], launch_op(&set, [pointer(&end), bytes_arg(&0f32.to_le_bytes())]))?;
     cold.after_with([&hot], EdgeKind::Programmatic)?;
-    let boundary = graph.embed(&[&ready], &boundary)?.named("boundary")?;
+    let boundary = graph.add_child(&[&ready], &boundary)?.named("boundary")?;
 
     let clock = Event::new(device, EventOptions::default())?;
     let start = graph.add(&[&boundary], Operation::EventRecord(clock.backend().clone()))?.named("start")?;

@@ -127,7 +127,7 @@ fn deleting_a_conditional_releases_what_all_its_bodies_held_at_once() {
         body.add(&[], alive.callback()).unwrap();
         let nested = conditional(&body, &[], ConditionalForm::While);
         self::body(&nested).add(&[], alive.callback()).unwrap();
-        body.embed(&[], &inner).unwrap();
+        body.add_child(&[], &inner).unwrap();
     }
     drop(inner);
     assert_eq!(alive.count(), 7, "the embedded copies share one closure");

@@ -44,7 +44,7 @@ fn what_belongs_in_a_graph_is_refused_by_a_stream_and_named() {
     let nodes = [
         memory.clone(),
         free(&graph, &[&memory], &memory).unwrap(),
-        graph.embed(&[], &Graph::new(&device)).unwrap(),
+        graph.add_child(&[], &Graph::new(&device)).unwrap(),
         conditional(&graph, &[], ConditionalForm::If),
         conditional(&graph, &[], ConditionalForm::IfElse),
         conditional(&graph, &[], ConditionalForm::While),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use gridloom_core::graph::{EdgeKind, Node};
-use gridloom_core::null::CallKind;
+use gridloom_core::null::{CallKind, NullDevice};
 use gridloom_core::op::{ConditionalForm, Operation};
 
 use crate::common::*;
@@ -111,25 +111,42 @@ fn an_instantiation_during_edits_sees_the_graph_before_or_after_each() {
     });
 }
 
-#[test]
-fn launches_from_many_threads_all_arrive() {
-    let (device, stream, graph) = setup();
-    empty(&graph, &[]);
-    let exec = Arc::new(graph.instantiate().unwrap());
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| (0..100).for_each(|_| exec.launch(&stream).unwrap()));
+/// Lets other threads in during each launch, and counts how often two launches were under way at once.
+fn count_overlaps(device: &NullDevice) -> Arc<AtomicUsize> {
+    let (under_way, overlaps) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
+    let counted = overlaps.clone();
+    device.observe(move |call| {
+        if call.kind() == CallKind::Launch {
+            counted.fetch_add(under_way.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
+            (0..50).for_each(|_| std::thread::yield_now());
+            under_way.fetch_sub(1, Ordering::SeqCst);
         }
     });
-    assert_eq!(device.count(CallKind::Launch), 400);
+    overlaps
+}
+
+#[test]
+fn launches_of_one_executable_from_many_threads_reach_the_device_one_at_a_time() {
+    let (device, stream, graph) = setup();
+    empty(&graph, &[]);
+    let exec = graph.instantiate().unwrap();
+    let overlaps = count_overlaps(&device);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..50).for_each(|_| exec.launch(&stream).unwrap()));
+        }
+    });
+    assert_eq!(device.count(CallKind::Launch), 200);
+    assert_eq!(overlaps.load(Ordering::SeqCst), 0);
 }
 
 #[test]
 fn of_two_executables_that_free_the_same_memory_exactly_one_is_launched() {
     use gridloom_core::graph::Graph;
     use gridloom_core::op::FreeTarget;
-    for _ in 0..100 {
+    for _ in 0..50 {
         let (device, stream, graph) = setup();
+        count_overlaps(&device);
         let node = alloc(&graph, &[]);
         let owner = graph.instantiate().unwrap();
         owner.launch(&stream).unwrap();

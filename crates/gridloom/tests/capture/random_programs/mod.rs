@@ -15,7 +15,7 @@ use self::perform::{Captured, Direct, perform};
 use self::program::{CELLS, Program, State};
 use crate::support::{GraphKernels, Random, for_each_device};
 
-const PROGRAMS: u64 = 120;
+const PROGRAMS: u64 = 250;
 const LAUNCHES: usize = 2;
 
 /// The device's side of a program's state.
