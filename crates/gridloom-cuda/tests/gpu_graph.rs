@@ -1,6 +1,8 @@
-//! Graphs on a GPU: every kind of node, conditionals driven by the device and by the host, updates.
+//! Graphs: every kind of node, conditionals driven by the device and by the host, updates. On a simulated driver everywhere,
+//! and on a GPU where there is one.
 
 mod common;
+mod simulator;
 
 use common::*;
 use gridloom_core::backend::{Allocation, EventOptions};
@@ -13,6 +15,11 @@ use gridloom_core::{ErrorKind, Event, Executable};
 use gridloom_cuda::CudaVersion;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The simulated GPU, and the real one where there is one.
+fn gpus() -> Vec<Gpu> {
+    [Some(Gpu::new(simulator::device(None))), gpu()].into_iter().flatten().collect()
+}
 
 const MODES: [ConditionalMode; 2] = [ConditionalMode::Native, ConditionalMode::Hosted];
 
@@ -41,222 +48,236 @@ fn value(buffer: &Arc<dyn Allocation>) -> Test {
 
 #[test]
 fn an_empty_graph_launches() {
-    let Some(gpu) = gpu() else { return };
-    gpu.run(&gpu.graph());
+    for gpu in gpus() {
+        gpu.run(&gpu.graph());
+    }
 }
 
 #[test]
 fn a_diamond_of_kernels_runs_in_order_and_again() {
-    let Some(gpu) = gpu() else { return };
-    let log = gpu.words(&[0; 16]);
-    let graph = gpu.graph();
-    let first = graph.add(&[], gpu.append(&log, 1)).unwrap();
-    let second = graph.add(&[&first], gpu.append(&log, 2)).unwrap();
-    let join = graph.join([&first, &second]).unwrap();
-    graph.add(&[&join], gpu.append(&log, 3)).unwrap();
-    let executable = graph.instantiate().unwrap();
-    launch(&gpu, &executable);
-    assert_eq!(gpu.read(&log)[..4], [3, 1, 2, 3]);
-    launch(&gpu, &executable);
-    assert_eq!(gpu.read(&log)[..7], [6, 1, 2, 3, 1, 2, 3]);
+    for gpu in gpus() {
+        let log = gpu.words(&[0; 16]);
+        let graph = gpu.graph();
+        let first = graph.add(&[], gpu.append(&log, 1)).unwrap();
+        let second = graph.add(&[&first], gpu.append(&log, 2)).unwrap();
+        let join = graph.join([&first, &second]).unwrap();
+        graph.add(&[&join], gpu.append(&log, 3)).unwrap();
+        let executable = graph.instantiate().unwrap();
+        launch(&gpu, &executable);
+        assert_eq!(gpu.read(&log)[..4], [3, 1, 2, 3]);
+        launch(&gpu, &executable);
+        assert_eq!(gpu.read(&log)[..7], [6, 1, 2, 3, 1, 2, 3]);
+    }
 }
 
 #[test]
 fn fills_and_copies_are_nodes_and_host_bytes_are_copied_into_the_graph() {
-    let Some(gpu) = gpu() else { return };
-    let (a, b, host) = (gpu.buffer(16), gpu.buffer(16), gpu.backend.allocate(16, MemoryKind::Host).unwrap());
-    let graph = gpu.graph();
-    let bytes: Vec<u8> = [9i32, 8, 7, 6].iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let n1 = graph.add(&[], copy(&whole(&a), &Region::from_bytes(bytes))).unwrap();
-    let n2 = graph.add(&[&n1], copy(&whole(&b), &whole(&a))).unwrap();
-    let n3 = graph.add(&[&n2], fill(&whole(&b).part(4, 4).unwrap(), 5, 4)).unwrap();
-    graph.add(&[&n3], copy(&whole(&host), &whole(&b))).unwrap();
-    let executable = graph.instantiate().unwrap();
-    drop(graph);
-    for _ in 0..2 {
-        launch(&gpu, &executable);
-        assert_eq!(gpu.read(&host), [9, 5, 7, 6]);
+    for gpu in gpus() {
+        let (a, b, host) =
+            (gpu.buffer(16), gpu.buffer(16), gpu.backend.allocate(16, MemoryKind::Host).unwrap());
+        let graph = gpu.graph();
+        let bytes: Vec<u8> = [9i32, 8, 7, 6].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let n1 = graph.add(&[], copy(&whole(&a), &Region::from_bytes(bytes))).unwrap();
+        let n2 = graph.add(&[&n1], copy(&whole(&b), &whole(&a))).unwrap();
+        let n3 = graph.add(&[&n2], fill(&whole(&b).part(4, 4).unwrap(), 5, 4)).unwrap();
+        graph.add(&[&n3], copy(&whole(&host), &whole(&b))).unwrap();
+        let executable = graph.instantiate().unwrap();
+        drop(graph);
+        for _ in 0..2 {
+            launch(&gpu, &executable);
+            assert_eq!(gpu.read(&host), [9, 5, 7, 6]);
+        }
+        assert!(executable.memory().overhead > 0);
     }
-    assert!(executable.memory().overhead > 0);
 }
 
 #[test]
 fn a_callback_runs_between_the_nodes_around_it() {
-    let Some(gpu) = gpu() else { return };
-    let host = gpu.backend.allocate(4, MemoryKind::Host).unwrap();
-    let (seen, address) = (Arc::new(AtomicU32::new(0)), host.address());
-    let graph = gpu.graph();
-    let before = graph.add(&[], fill(&whole(&host), 3, 4)).unwrap();
-    let noted = Arc::clone(&seen);
-    let callback = CallbackOp::closure(move || {
-        // SAFETY: pinned memory of four bytes that the fill before has written and nothing writes now.
-        noted.fetch_add(unsafe { (address as *const u32).read_volatile() }, Ordering::SeqCst);
-    });
-    let call = graph.add(&[&before], Operation::Callback(callback)).unwrap();
-    graph.add(&[&call], fill(&whole(&host), 0, 4)).unwrap();
-    let executable = graph.instantiate().unwrap();
-    for _ in 0..3 {
-        launch(&gpu, &executable);
+    for gpu in gpus() {
+        let host = gpu.backend.allocate(4, MemoryKind::Host).unwrap();
+        let (seen, address) = (Arc::new(AtomicU32::new(0)), host.address());
+        let graph = gpu.graph();
+        let before = graph.add(&[], fill(&whole(&host), 3, 4)).unwrap();
+        let noted = Arc::clone(&seen);
+        let callback = CallbackOp::closure(move || {
+            // SAFETY: pinned memory of four bytes that the fill before has written and nothing writes now.
+            noted.fetch_add(unsafe { (address as *const u32).read_volatile() }, Ordering::SeqCst);
+        });
+        let call = graph.add(&[&before], Operation::Callback(callback)).unwrap();
+        graph.add(&[&call], fill(&whole(&host), 0, 4)).unwrap();
+        let executable = graph.instantiate().unwrap();
+        for _ in 0..3 {
+            launch(&gpu, &executable);
+        }
+        assert_eq!(seen.load(Ordering::SeqCst), 9);
     }
-    assert_eq!(seen.load(Ordering::SeqCst), 9);
 }
 
 #[test]
 fn a_callback_that_panics_is_reported_by_stream_and_executable_with_its_node() {
-    let Some(gpu) = gpu() else { return };
-    let graph = gpu.graph();
-    let panics = CallbackOp::closure(|| panic!("no"));
-    graph.add(&[], Operation::Callback(panics)).unwrap().set_name("shout").unwrap();
-    let executable = graph.instantiate().unwrap();
-    executable.launch(&gpu.stream).unwrap();
-    let error = gpu.stream.synchronize().unwrap_err();
-    assert_eq!((error.kind(), error.node()), (ErrorKind::CallbackPanicked, Some("shout")));
-    assert!(executable.take_error().is_some());
-    assert!(executable.take_error().is_none());
-    gpu.stream.synchronize().unwrap();
+    for gpu in gpus() {
+        let graph = gpu.graph();
+        let panics = CallbackOp::closure(|| panic!("no"));
+        graph.add(&[], Operation::Callback(panics)).unwrap().set_name("shout").unwrap();
+        let executable = graph.instantiate().unwrap();
+        executable.launch(&gpu.stream).unwrap();
+        let error = gpu.stream.synchronize().unwrap_err();
+        assert_eq!((error.kind(), error.node()), (ErrorKind::CallbackPanicked, Some("shout")));
+        assert!(executable.take_error().is_some());
+        assert!(executable.take_error().is_none());
+        gpu.stream.synchronize().unwrap();
+    }
 }
 
 #[test]
 fn memory_of_alloc_nodes_lives_from_alloc_to_free_whatever_its_kind() {
-    let Some(gpu) = gpu() else { return };
-    for kind in [MemoryKind::Device, MemoryKind::Host, MemoryKind::Managed] {
-        let out = gpu.words(&[0; 4]);
-        let graph = gpu.graph();
-        let (node, memory) = alloc(&graph, 4, kind);
-        let filled = graph.add(&[&node], fill(&memory, 21, 4)).unwrap();
-        let args = [at_region(&memory), int(21), uint(4)];
-        let add = gpu.launch_with(&gpu.kernel("add"), LaunchConfig::linear(4), args);
-        let added = graph.add(&[&filled], add).unwrap();
-        let copied = graph.add(&[&added], copy(&whole(&out), &memory)).unwrap();
-        graph.add(&[&copied], Operation::Free(FreeTarget::AllocNode(node.key()))).unwrap();
-        gpu.run(&graph);
-        assert_eq!(gpu.read(&out), [42; 4], "{kind:?}");
+    for gpu in gpus() {
+        for kind in [MemoryKind::Device, MemoryKind::Host, MemoryKind::Managed] {
+            let out = gpu.words(&[0; 4]);
+            let graph = gpu.graph();
+            let (node, memory) = alloc(&graph, 4, kind);
+            let filled = graph.add(&[&node], fill(&memory, 21, 4)).unwrap();
+            let args = [at_region(&memory), int(21), uint(4)];
+            let add = gpu.launch_with(&gpu.kernel("add"), LaunchConfig::linear(4), args);
+            let added = graph.add(&[&filled], add).unwrap();
+            let copied = graph.add(&[&added], copy(&whole(&out), &memory)).unwrap();
+            graph.add(&[&copied], Operation::Free(FreeTarget::AllocNode(node.key()))).unwrap();
+            gpu.run(&graph);
+            assert_eq!(gpu.read(&out), [42; 4], "{kind:?}");
+        }
     }
 }
 
 #[test]
 fn memory_that_nothing_frees_outlives_the_launch_and_blocks_the_next() {
-    let Some(gpu) = gpu() else { return };
-    let graph = gpu.graph();
-    let (node, memory) = alloc(&graph, 4, MemoryKind::Device);
-    graph.add(&[&node], fill(&memory, 5, 4)).unwrap();
-    let executable = graph.instantiate().unwrap();
-    launch(&gpu, &executable);
-    let buffer = executable.outliving(&node).unwrap();
-    assert_eq!(executable.launch(&gpu.stream).unwrap_err().kind(), ErrorKind::InvalidState);
-    drop(executable);
-    assert_eq!(gpu.read(&buffer), [5; 4]);
+    for gpu in gpus() {
+        let graph = gpu.graph();
+        let (node, memory) = alloc(&graph, 4, MemoryKind::Device);
+        graph.add(&[&node], fill(&memory, 5, 4)).unwrap();
+        let executable = graph.instantiate().unwrap();
+        launch(&gpu, &executable);
+        let buffer = executable.outliving(&node).unwrap();
+        assert_eq!(executable.launch(&gpu.stream).unwrap_err().kind(), ErrorKind::InvalidState);
+        drop(executable);
+        assert_eq!(gpu.read(&buffer), [5; 4]);
+    }
 }
 
 #[test]
 fn memory_may_be_allocated_in_the_body_of_a_native_loop() {
-    let Some(gpu) = gpu() else { return };
-    let out = gpu.words(&[0]);
-    let graph = gpu.graph();
-    let (_, bodies) = conditional(&graph, &[], ConditionalForm::While, Test::Count(5), 1);
-    let body = &bodies[0];
-    let (node, memory) = alloc(body, 1, MemoryKind::Device);
-    let a = body.add(&[&node], fill(&memory, 3, 4)).unwrap();
-    let b = body.add(&[&a], copy(&whole(&out), &memory)).unwrap();
-    body.add(&[&b], Operation::Free(FreeTarget::AllocNode(node.key()))).unwrap();
-    let executable = instantiate(&graph, ConditionalMode::Native);
-    launch(&gpu, &executable);
-    assert_eq!(gpu.read(&out), [3]);
+    for gpu in gpus() {
+        let out = gpu.words(&[0]);
+        let graph = gpu.graph();
+        let (_, bodies) = conditional(&graph, &[], ConditionalForm::While, Test::Count(5), 1);
+        let body = &bodies[0];
+        let (node, memory) = alloc(body, 1, MemoryKind::Device);
+        let a = body.add(&[&node], fill(&memory, 3, 4)).unwrap();
+        let b = body.add(&[&a], copy(&whole(&out), &memory)).unwrap();
+        body.add(&[&b], Operation::Free(FreeTarget::AllocNode(node.key()))).unwrap();
+        let executable = instantiate(&graph, ConditionalMode::Native);
+        launch(&gpu, &executable);
+        assert_eq!(gpu.read(&out), [3]);
+    }
 }
 
 #[test]
 fn events_are_nodes_and_the_time_between_two_is_read_after_the_launch() {
-    let Some(gpu) = gpu() else { return };
-    let events = [0, 1].map(|_| Event::new(&gpu.backend, EventOptions::default()).unwrap());
-    let log = gpu.words(&[0; 4]);
-    let graph = gpu.graph();
-    let a = graph.add(&[], Operation::EventRecord(events[0].backend().clone())).unwrap();
-    let b = graph.add(&[&a], gpu.append(&log, 1)).unwrap();
-    let c = graph.add(&[&b], Operation::EventRecord(events[1].backend().clone())).unwrap();
-    graph.add(&[&c], Operation::EventWait(events[0].backend().clone())).unwrap();
-    gpu.run(&graph);
-    assert!(events[1].elapsed_since(&events[0]).unwrap() > std::time::Duration::ZERO);
+    for gpu in gpus() {
+        let events = [0, 1].map(|_| Event::new(&gpu.backend, EventOptions::default()).unwrap());
+        let log = gpu.words(&[0; 4]);
+        let graph = gpu.graph();
+        let a = graph.add(&[], Operation::EventRecord(events[0].backend().clone())).unwrap();
+        let b = graph.add(&[&a], gpu.append(&log, 1)).unwrap();
+        let c = graph.add(&[&b], Operation::EventRecord(events[1].backend().clone())).unwrap();
+        graph.add(&[&c], Operation::EventWait(events[0].backend().clone())).unwrap();
+        gpu.run(&graph);
+        assert!(events[1].elapsed_since(&events[0]).unwrap() > std::time::Duration::ZERO);
+    }
 }
 
 #[test]
 fn a_while_loop_on_a_condition_that_kernels_set() {
-    let Some(gpu) = gpu() else { return };
-    for mode in MODES {
-        let (left, log) = (gpu.words(&[0]), gpu.words(&[0; 64]));
-        let graph = gpu.graph();
-        let again = graph.condition(Some(1));
-        let start = graph.add(&[], fill(&whole(&left), 5, 4)).unwrap();
-        let test = Test::Condition(again.key());
-        let (repeat, bodies) = conditional(&graph, &[&start], ConditionalForm::While, test, 1);
-        let a = bodies[0].add(&[], gpu.append(&log, 1)).unwrap();
-        bodies[0].add(&[&a], gpu.launch("countdown", [handle(&again), at(&left)])).unwrap();
-        graph.add(&[&repeat], gpu.append(&log, 2)).unwrap();
-        let executable = instantiate(&graph, mode);
-        for _ in 0..2 {
-            launch(&gpu, &executable);
+    for gpu in gpus() {
+        for mode in MODES {
+            let (left, log) = (gpu.words(&[0]), gpu.words(&[0; 64]));
+            let graph = gpu.graph();
+            let again = graph.condition(Some(1));
+            let start = graph.add(&[], fill(&whole(&left), 5, 4)).unwrap();
+            let test = Test::Condition(again.key());
+            let (repeat, bodies) = conditional(&graph, &[&start], ConditionalForm::While, test, 1);
+            let a = bodies[0].add(&[], gpu.append(&log, 1)).unwrap();
+            bodies[0].add(&[&a], gpu.launch("countdown", [handle(&again), at(&left)])).unwrap();
+            graph.add(&[&repeat], gpu.append(&log, 2)).unwrap();
+            let executable = instantiate(&graph, mode);
+            for _ in 0..2 {
+                launch(&gpu, &executable);
+            }
+            let expected = [12, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 2];
+            assert_eq!(gpu.read(&log)[..13], expected, "{mode:?}");
+            assert_eq!(executable.report().conditionals[0].native, mode == ConditionalMode::Native);
         }
-        let expected = [12, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 2];
-        assert_eq!(gpu.read(&log)[..13], expected, "{mode:?}");
-        assert_eq!(executable.report().conditionals[0].native, mode == ConditionalMode::Native);
     }
 }
 
 #[test]
 fn a_while_loop_whose_condition_starts_at_0_makes_no_pass() {
-    let Some(gpu) = gpu() else { return };
-    for mode in MODES {
-        let log = gpu.words(&[0; 8]);
-        let graph = gpu.graph();
-        let never = graph.condition(None);
-        let (_, bodies) = conditional(&graph, &[], ConditionalForm::While, Test::Condition(never.key()), 1);
-        bodies[0].add(&[], gpu.append(&log, 1)).unwrap();
-        launch(&gpu, &instantiate(&graph, mode));
-        assert_eq!(gpu.read(&log)[0], 0, "{mode:?}");
+    for gpu in gpus() {
+        for mode in MODES {
+            let log = gpu.words(&[0; 8]);
+            let graph = gpu.graph();
+            let never = graph.condition(None);
+            let (_, bodies) =
+                conditional(&graph, &[], ConditionalForm::While, Test::Condition(never.key()), 1);
+            bodies[0].add(&[], gpu.append(&log, 1)).unwrap();
+            launch(&gpu, &instantiate(&graph, mode));
+            assert_eq!(gpu.read(&log)[0], 0, "{mode:?}");
+        }
     }
 }
 
 #[test]
 fn loops_over_a_value_a_count_and_a_limit_make_as_many_passes_as_they_say() {
-    let Some(gpu) = gpu() else { return };
-    for mode in MODES {
-        for (test_first, start, limit, passes) in [
-            (true, 4, None, 4),
-            (true, 0, None, 0),
-            (false, 4, None, 4),
-            (false, 1, None, 1),
-            (true, 4, Some(3), 3),
-            (false, 4, Some(2), 2),
-            (true, 4, Some(0), 0),
-        ] {
-            let (left, log) = (gpu.words(&[start]), gpu.words(&[0; 8]));
-            let graph = gpu.graph();
-            let spec = ConditionalSpec {
-                form: ConditionalForm::While,
-                test: value(&left),
-                test_first,
-                limit,
-                bodies: 1,
-            };
-            let node = graph.add_conditional(&[], spec).unwrap();
-            let body = node.body_handle(0);
-            body.add(&[], gpu.append(&log, 1)).unwrap();
-            body.add(&[], gpu.add(&left, -1)).unwrap();
-            let executable = instantiate(&graph, mode);
-            launch(&gpu, &executable);
-            let what = format!("{mode:?} first {test_first} from {start} limit {limit:?}");
-            assert_eq!(gpu.read(&log)[0], passes, "{what}");
-            assert_eq!(executable.passes(&node).unwrap(), passes as u64, "{what}");
-        }
-        for count in [0u64, 1, 7] {
-            let log = gpu.words(&[0; 16]);
-            let graph = gpu.graph();
-            let (node, bodies) = conditional(&graph, &[], ConditionalForm::While, Test::Count(count), 1);
-            bodies[0].add(&[], gpu.append(&log, 1)).unwrap();
-            let executable = instantiate(&graph, mode);
-            for launches in 1..=2 {
+    for gpu in gpus() {
+        for mode in MODES {
+            for (test_first, start, limit, passes) in [
+                (true, 4, None, 4),
+                (true, 0, None, 0),
+                (false, 4, None, 4),
+                (false, 1, None, 1),
+                (true, 4, Some(3), 3),
+                (false, 4, Some(2), 2),
+                (true, 4, Some(0), 0),
+            ] {
+                let (left, log) = (gpu.words(&[start]), gpu.words(&[0; 8]));
+                let graph = gpu.graph();
+                let spec = ConditionalSpec {
+                    form: ConditionalForm::While,
+                    test: value(&left),
+                    test_first,
+                    limit,
+                    bodies: 1,
+                };
+                let node = graph.add_conditional(&[], spec).unwrap();
+                let body = node.body_handle(0);
+                body.add(&[], gpu.append(&log, 1)).unwrap();
+                body.add(&[], gpu.add(&left, -1)).unwrap();
+                let executable = instantiate(&graph, mode);
                 launch(&gpu, &executable);
-                assert_eq!(gpu.read(&log)[0] as u64, launches * count, "{mode:?} {count}");
-                assert_eq!(executable.passes(&node).unwrap(), count, "{mode:?}");
+                let what = format!("{mode:?} first {test_first} from {start} limit {limit:?}");
+                assert_eq!(gpu.read(&log)[0], passes, "{what}");
+                assert_eq!(executable.passes(&node).unwrap(), passes as u64, "{what}");
+            }
+            for count in [0u64, 1, 7] {
+                let log = gpu.words(&[0; 16]);
+                let graph = gpu.graph();
+                let (node, bodies) = conditional(&graph, &[], ConditionalForm::While, Test::Count(count), 1);
+                bodies[0].add(&[], gpu.append(&log, 1)).unwrap();
+                let executable = instantiate(&graph, mode);
+                for launches in 1..=2 {
+                    launch(&gpu, &executable);
+                    assert_eq!(gpu.read(&log)[0] as u64, launches * count, "{mode:?} {count}");
+                    assert_eq!(executable.passes(&node).unwrap(), count, "{mode:?}");
+                }
             }
         }
     }
@@ -264,70 +285,72 @@ fn loops_over_a_value_a_count_and_a_limit_make_as_many_passes_as_they_say() {
 
 #[test]
 fn a_limit_stops_a_loop_that_kernels_keep_going() {
-    let Some(gpu) = gpu() else { return };
-    for mode in MODES {
-        let log = gpu.words(&[0; 16]);
-        let graph = gpu.graph();
-        let always = graph.condition(Some(1));
-        let spec = ConditionalSpec {
-            form: ConditionalForm::While,
-            test: Test::Condition(always.key()),
-            test_first: true,
-            limit: Some(6),
-            bodies: 1,
-        };
-        let node = graph.add_conditional(&[], spec).unwrap();
-        let body = node.body_handle(0);
-        let a = body.add(&[], gpu.append(&log, 1)).unwrap();
-        body.add(&[&a], gpu.launch("set_condition", [handle(&always), uint(1)])).unwrap();
-        let executable = instantiate(&graph, mode);
-        launch(&gpu, &executable);
-        assert_eq!(gpu.read(&log)[0], 6, "{mode:?}");
-        assert_eq!(executable.passes(&node).unwrap(), 6, "{mode:?}");
+    for gpu in gpus() {
+        for mode in MODES {
+            let log = gpu.words(&[0; 16]);
+            let graph = gpu.graph();
+            let always = graph.condition(Some(1));
+            let spec = ConditionalSpec {
+                form: ConditionalForm::While,
+                test: Test::Condition(always.key()),
+                test_first: true,
+                limit: Some(6),
+                bodies: 1,
+            };
+            let node = graph.add_conditional(&[], spec).unwrap();
+            let body = node.body_handle(0);
+            let a = body.add(&[], gpu.append(&log, 1)).unwrap();
+            body.add(&[&a], gpu.launch("set_condition", [handle(&always), uint(1)])).unwrap();
+            let executable = instantiate(&graph, mode);
+            launch(&gpu, &executable);
+            assert_eq!(gpu.read(&log)[0], 6, "{mode:?}");
+            assert_eq!(executable.passes(&node).unwrap(), 6, "{mode:?}");
+        }
     }
 }
 
 #[test]
 fn branches_by_condition_and_by_value() {
-    let Some(gpu) = gpu() else { return };
-    for mode in MODES {
-        for form in [ConditionalForm::If, ConditionalForm::IfElse, ConditionalForm::Switch] {
-            for chosen in 0..5u32 {
-                let bodies = match form {
-                    ConditionalForm::If => 1,
-                    ConditionalForm::IfElse => 2,
-                    _ => 3,
-                };
-                let expected = match form {
-                    ConditionalForm::If => (chosen != 0).then_some(0),
-                    ConditionalForm::IfElse => Some(usize::from(chosen == 0)),
-                    _ => Some(chosen as usize).filter(|&index| index < 3),
-                };
-                for by_value in [false, true] {
-                    let (log, word) = (gpu.words(&[0; 4]), gpu.words(&[chosen as i32]));
-                    let graph = gpu.graph();
-                    let condition = graph.condition(None);
-                    let (test, before) = if by_value {
-                        (value(&word), graph.add(&[], Operation::Empty).unwrap())
-                    } else {
-                        let set = gpu.launch("set_condition", [handle(&condition), uint(chosen)]);
-                        (Test::Condition(condition.key()), graph.add(&[], set).unwrap())
+    for gpu in gpus() {
+        for mode in MODES {
+            for form in [ConditionalForm::If, ConditionalForm::IfElse, ConditionalForm::Switch] {
+                for chosen in 0..5u32 {
+                    let bodies = match form {
+                        ConditionalForm::If => 1,
+                        ConditionalForm::IfElse => 2,
+                        _ => 3,
                     };
-                    let (node, graphs) = conditional(&graph, &[&before], form, test, bodies);
-                    for (index, body) in graphs.iter().enumerate() {
-                        body.add(&[], gpu.append(&log, 10 + index as u32)).unwrap();
-                    }
-                    let executable = instantiate(&graph, mode);
-                    launch(&gpu, &executable);
-                    let what = format!("{mode:?} {form:?} of {chosen}, by value: {by_value}");
-                    let ran = gpu.read(&log);
-                    match expected {
-                        Some(index) => assert_eq!(ran[..2], [1, 10 + index as i32], "{what}"),
-                        None => assert_eq!(ran[0], 0, "{what}"),
-                    }
-                    if by_value || mode == ConditionalMode::Hosted {
-                        let passes = executable.passes(&node).unwrap();
-                        assert_eq!(passes, u64::from(expected.is_some()), "{what}");
+                    let expected = match form {
+                        ConditionalForm::If => (chosen != 0).then_some(0),
+                        ConditionalForm::IfElse => Some(usize::from(chosen == 0)),
+                        _ => Some(chosen as usize).filter(|&index| index < 3),
+                    };
+                    for by_value in [false, true] {
+                        let (log, word) = (gpu.words(&[0; 4]), gpu.words(&[chosen as i32]));
+                        let graph = gpu.graph();
+                        let condition = graph.condition(None);
+                        let (test, before) = if by_value {
+                            (value(&word), graph.add(&[], Operation::Empty).unwrap())
+                        } else {
+                            let set = gpu.launch("set_condition", [handle(&condition), uint(chosen)]);
+                            (Test::Condition(condition.key()), graph.add(&[], set).unwrap())
+                        };
+                        let (node, graphs) = conditional(&graph, &[&before], form, test, bodies);
+                        for (index, body) in graphs.iter().enumerate() {
+                            body.add(&[], gpu.append(&log, 10 + index as u32)).unwrap();
+                        }
+                        let executable = instantiate(&graph, mode);
+                        launch(&gpu, &executable);
+                        let what = format!("{mode:?} {form:?} of {chosen}, by value: {by_value}");
+                        let ran = gpu.read(&log);
+                        match expected {
+                            Some(index) => assert_eq!(ran[..2], [1, 10 + index as i32], "{what}"),
+                            None => assert_eq!(ran[0], 0, "{what}"),
+                        }
+                        if by_value || mode == ConditionalMode::Hosted {
+                            let passes = executable.passes(&node).unwrap();
+                            assert_eq!(passes, u64::from(expected.is_some()), "{what}");
+                        }
                     }
                 }
             }
@@ -337,262 +360,282 @@ fn branches_by_condition_and_by_value() {
 
 #[test]
 fn nested_loops_make_the_product_of_their_passes() {
-    let Some(gpu) = gpu() else { return };
-    for mode in [ConditionalMode::Native, ConditionalMode::Hosted, ConditionalMode::Auto] {
-        let log = gpu.words(&[0; 64]);
-        let graph = gpu.graph();
-        let (_, outer) = conditional(&graph, &[], ConditionalForm::While, Test::Count(3), 1);
-        let (inner_node, inner) = conditional(&outer[0], &[], ConditionalForm::While, Test::Count(4), 1);
-        inner[0].add(&[], gpu.append(&log, 1)).unwrap();
-        let last = outer[0].add(&[&inner_node], gpu.append(&log, 2)).unwrap();
-        if mode == ConditionalMode::Auto {
-            // The outer loop is hosted because of this, the inner one stays native.
-            outer[0].add(&[&last], Operation::Callback(CallbackOp::closure(|| {}))).unwrap();
-        }
-        let executable = instantiate(&graph, mode);
-        launch(&gpu, &executable);
-        assert_eq!(gpu.read(&log)[0], 15, "{mode:?}");
-        if mode == ConditionalMode::Auto {
-            let native: Vec<bool> =
-                executable.report().conditionals.iter().map(|entry| entry.native).collect();
-            assert_eq!(native, [false, true]);
+    for gpu in gpus() {
+        for mode in [ConditionalMode::Native, ConditionalMode::Hosted, ConditionalMode::Auto] {
+            let log = gpu.words(&[0; 64]);
+            let graph = gpu.graph();
+            let (_, outer) = conditional(&graph, &[], ConditionalForm::While, Test::Count(3), 1);
+            let (inner_node, inner) = conditional(&outer[0], &[], ConditionalForm::While, Test::Count(4), 1);
+            inner[0].add(&[], gpu.append(&log, 1)).unwrap();
+            let last = outer[0].add(&[&inner_node], gpu.append(&log, 2)).unwrap();
+            if mode == ConditionalMode::Auto {
+                // The outer loop is hosted because of this, the inner one stays native.
+                outer[0].add(&[&last], Operation::Callback(CallbackOp::closure(|| {}))).unwrap();
+            }
+            let executable = instantiate(&graph, mode);
+            launch(&gpu, &executable);
+            assert_eq!(gpu.read(&log)[0], 15, "{mode:?}");
+            if mode == ConditionalMode::Auto {
+                let native: Vec<bool> =
+                    executable.report().conditionals.iter().map(|entry| entry.native).collect();
+                assert_eq!(native, [false, true]);
+            }
         }
     }
 }
 
 #[test]
 fn an_older_driver_gives_the_same_results_with_hosted_conditionals() {
-    let Some(gpu) = gpu_capped(CudaVersion::new(12, 2)) else { return };
-    let (left, log) = (gpu.words(&[3]), gpu.words(&[0; 8]));
-    let graph = gpu.graph();
-    let again = graph.condition(Some(1));
-    let unused = graph.condition(None);
-    let (_, bodies) = conditional(&graph, &[], ConditionalForm::While, Test::Condition(again.key()), 1);
-    let a = bodies[0].add(&[], gpu.append(&log, 1)).unwrap();
-    let b = bodies[0].add(&[&a], gpu.launch("countdown", [handle(&again), at(&left)])).unwrap();
-    bodies[0].add(&[&b], gpu.launch("set_condition", [handle(&unused), uint(1)])).unwrap();
-    let executable = graph.instantiate().unwrap();
-    let report = executable.report();
-    assert!(report.conditionals[0].reason.contains("12.2"), "{report:?}");
-    launch(&gpu, &executable);
-    assert_eq!(gpu.read(&log)[0], 3);
-    let error = graph
-        .instantiate_with(&InstantiateOptions {
-            conditional_mode: ConditionalMode::Native,
-            ..Default::default()
-        })
-        .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotSupported);
+    let old = CudaVersion::new(12, 2);
+    let gpus = [Some(Gpu::new(simulator::device(Some(old)))), gpu_capped(old)];
+    for gpu in gpus.into_iter().flatten() {
+        let (left, log) = (gpu.words(&[3]), gpu.words(&[0; 8]));
+        let graph = gpu.graph();
+        let again = graph.condition(Some(1));
+        let unused = graph.condition(None);
+        let (_, bodies) = conditional(&graph, &[], ConditionalForm::While, Test::Condition(again.key()), 1);
+        let a = bodies[0].add(&[], gpu.append(&log, 1)).unwrap();
+        let b = bodies[0].add(&[&a], gpu.launch("countdown", [handle(&again), at(&left)])).unwrap();
+        bodies[0].add(&[&b], gpu.launch("set_condition", [handle(&unused), uint(1)])).unwrap();
+        let executable = graph.instantiate().unwrap();
+        let report = executable.report();
+        assert!(report.conditionals[0].reason.contains("12.2"), "{report:?}");
+        launch(&gpu, &executable);
+        assert_eq!(gpu.read(&log)[0], 3);
+        let error = graph
+            .instantiate_with(&InstantiateOptions {
+                conditional_mode: ConditionalMode::Native,
+                ..Default::default()
+            })
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotSupported);
+    }
 }
 
 #[test]
 fn a_condition_that_no_node_tests_is_harmless() {
-    let Some(gpu) = gpu() else { return };
-    let graph = gpu.graph();
-    let unused = graph.condition(Some(3));
-    graph.condition(None);
-    graph.add(&[], gpu.launch("set_condition", [handle(&unused), uint(1)])).unwrap();
-    gpu.run(&graph);
+    for gpu in gpus() {
+        let graph = gpu.graph();
+        let unused = graph.condition(Some(3));
+        graph.condition(None);
+        graph.add(&[], gpu.launch("set_condition", [handle(&unused), uint(1)])).unwrap();
+        gpu.run(&graph);
+    }
 }
 
 #[test]
 fn an_embedded_graph_may_hold_conditionals() {
-    let Some(gpu) = gpu() else { return };
-    let log = gpu.words(&[0; 16]);
-    let inner = gpu.graph();
-    let (_, bodies) = conditional(&inner, &[], ConditionalForm::While, Test::Count(2), 1);
-    bodies[0].add(&[], gpu.append(&log, 5)).unwrap();
-    let graph = gpu.graph();
-    let first = graph.add(&[], gpu.append(&log, 1)).unwrap();
-    let child = graph.embed(&[&first], &inner).unwrap();
-    let again = graph.embed(&[&child], &inner).unwrap();
-    graph.add(&[&again], gpu.append(&log, 2)).unwrap();
-    gpu.run(&graph);
-    assert_eq!(gpu.read(&log)[..7], [6, 1, 5, 5, 5, 5, 2]);
+    for gpu in gpus() {
+        let log = gpu.words(&[0; 16]);
+        let inner = gpu.graph();
+        let (_, bodies) = conditional(&inner, &[], ConditionalForm::While, Test::Count(2), 1);
+        bodies[0].add(&[], gpu.append(&log, 5)).unwrap();
+        let graph = gpu.graph();
+        let first = graph.add(&[], gpu.append(&log, 1)).unwrap();
+        let child = graph.add_child(&[&first], &inner).unwrap();
+        let again = graph.add_child(&[&child], &inner).unwrap();
+        graph.add(&[&again], gpu.append(&log, 2)).unwrap();
+        gpu.run(&graph);
+        assert_eq!(gpu.read(&log)[..7], [6, 1, 5, 5, 5, 5, 2]);
+    }
 }
 
 #[test]
 fn a_hosted_launch_returns_at_once_and_what_follows_on_the_stream_comes_after_it() {
-    let Some(gpu) = gpu() else { return };
-    let log = gpu.words(&[0; 64]);
-    let graph = gpu.graph();
-    let (_, bodies) = conditional(&graph, &[], ConditionalForm::While, Test::Count(20), 1);
-    bodies[0].add(&[], gpu.append(&log, 1)).unwrap();
-    let executable = instantiate(&graph, ConditionalMode::Hosted);
-    executable.launch(&gpu.stream).unwrap();
-    gpu.stream.enqueue(&gpu.append(&log, 2)).unwrap();
-    executable.launch(&gpu.stream).unwrap();
-    gpu.stream.enqueue(&gpu.append(&log, 2)).unwrap();
-    gpu.stream.synchronize().unwrap();
-    let words = gpu.read(&log);
-    assert_eq!((words[0], words[21], words[42]), (42, 2, 2));
+    for gpu in gpus() {
+        let log = gpu.words(&[0; 64]);
+        let graph = gpu.graph();
+        let (_, bodies) = conditional(&graph, &[], ConditionalForm::While, Test::Count(20), 1);
+        bodies[0].add(&[], gpu.append(&log, 1)).unwrap();
+        let executable = instantiate(&graph, ConditionalMode::Hosted);
+        executable.launch(&gpu.stream).unwrap();
+        gpu.stream.enqueue(&gpu.append(&log, 2)).unwrap();
+        executable.launch(&gpu.stream).unwrap();
+        gpu.stream.enqueue(&gpu.append(&log, 2)).unwrap();
+        gpu.stream.synchronize().unwrap();
+        let words = gpu.read(&log);
+        assert_eq!((words[0], words[21], words[42]), (42, 2, 2));
+    }
 }
 
 #[test]
 fn programmatic_edges_keep_the_order_of_data() {
-    let Some(gpu) = gpu() else { return };
-    if gpu.device.compute_capability() < (9, 0) {
-        return;
+    for gpu in gpus() {
+        if gpu.device.compute_capability() < (9, 0) {
+            continue;
+        }
+        let module = gpu.backend.load_ptx(include_str!("kernels/programmatic.ptx")).unwrap();
+        let kernel = module.kernel("add_overlapped").unwrap();
+        let buffer = gpu.words(&[0; 4096]);
+        let add = |value| {
+            gpu.launch_with(&kernel, LaunchConfig::linear(4096), [at(&buffer), int(value), uint(4096)])
+        };
+        let graph = gpu.graph();
+        let mut last = graph.add(&[], add(1)).unwrap();
+        for value in 2..=20 {
+            let next = graph.add(&[], add(value)).unwrap();
+            graph.add_edge(&last, &next, EdgeKind::Programmatic).unwrap();
+            last = next;
+        }
+        gpu.run(&graph);
+        assert_eq!(gpu.read(&buffer), [210; 4096]);
     }
-    let module = gpu.backend.load_ptx(include_str!("kernels/programmatic.ptx")).unwrap();
-    let kernel = module.kernel("add_overlapped").unwrap();
-    let buffer = gpu.words(&[0; 4096]);
-    let add =
-        |value| gpu.launch_with(&kernel, LaunchConfig::linear(4096), [at(&buffer), int(value), uint(4096)]);
-    let graph = gpu.graph();
-    let mut last = graph.add(&[], add(1)).unwrap();
-    for value in 2..=20 {
-        let next = graph.add(&[], add(value)).unwrap();
-        graph.add_edge(&last, &next, EdgeKind::Programmatic).unwrap();
-        last = next;
-    }
-    gpu.run(&graph);
-    assert_eq!(gpu.read(&buffer), [210; 4096]);
 }
 
 #[test]
 fn arguments_are_updated_in_place_also_inside_a_loop() {
-    let Some(gpu) = gpu() else { return };
-    for mode in MODES {
-        let (a, b) = (gpu.words(&[0; 4]), gpu.words(&[0; 4]));
-        let graph = gpu.graph();
-        let (_, bodies) = conditional(&graph, &[], ConditionalForm::While, Test::Count(3), 1);
-        let node = bodies[0].add(&[], gpu.add(&a, 1)).unwrap();
-        let executable = instantiate(&graph, mode);
-        launch(&gpu, &executable);
-        executable.node(&node).unwrap().set_operation(gpu.add(&b, 10)).unwrap();
-        launch(&gpu, &executable);
-        assert_eq!((gpu.read(&a), gpu.read(&b)), (vec![3; 4], vec![30; 4]), "{mode:?}");
+    for gpu in gpus() {
+        for mode in MODES {
+            let (a, b) = (gpu.words(&[0; 4]), gpu.words(&[0; 4]));
+            let graph = gpu.graph();
+            let (_, bodies) = conditional(&graph, &[], ConditionalForm::While, Test::Count(3), 1);
+            let node = bodies[0].add(&[], gpu.add(&a, 1)).unwrap();
+            let executable = instantiate(&graph, mode);
+            launch(&gpu, &executable);
+            executable.node(&node).unwrap().set_operation(gpu.add(&b, 10)).unwrap();
+            launch(&gpu, &executable);
+            assert_eq!((gpu.read(&a), gpu.read(&b)), (vec![3; 4], vec![30; 4]), "{mode:?}");
+        }
     }
 }
 
 #[test]
 fn a_loop_may_be_updated_to_test_other_memory_and_another_count() {
-    let Some(gpu) = gpu() else { return };
-    for mode in MODES {
-        let (left, other, log) = (gpu.words(&[2]), gpu.words(&[5]), gpu.words(&[0; 16]));
-        let graph = gpu.graph();
-        let (node, bodies) = conditional(&graph, &[], ConditionalForm::While, value(&left), 1);
-        bodies[0].add(&[], gpu.append(&log, 1)).unwrap();
-        let down = bodies[0].add(&[], gpu.add(&left, -1)).unwrap();
-        let executable = instantiate(&graph, mode);
-        launch(&gpu, &executable);
-        assert_eq!(gpu.read(&log)[0], 2, "{mode:?}");
-        let Operation::Conditional(op) = node.operation().unwrap() else { panic!() };
-        let mut changed = (*op).clone();
-        changed.test = value(&other);
-        executable
-            .set_operations([
-                (&node, Operation::Conditional(Arc::new(changed))),
-                (&down, gpu.add(&other, -1)),
-            ])
-            .unwrap();
-        launch(&gpu, &executable);
-        assert_eq!(gpu.read(&log)[0], 7, "{mode:?}");
+    for gpu in gpus() {
+        for mode in MODES {
+            let (left, other, log) = (gpu.words(&[2]), gpu.words(&[5]), gpu.words(&[0; 16]));
+            let graph = gpu.graph();
+            let (node, bodies) = conditional(&graph, &[], ConditionalForm::While, value(&left), 1);
+            bodies[0].add(&[], gpu.append(&log, 1)).unwrap();
+            let down = bodies[0].add(&[], gpu.add(&left, -1)).unwrap();
+            let executable = instantiate(&graph, mode);
+            launch(&gpu, &executable);
+            assert_eq!(gpu.read(&log)[0], 2, "{mode:?}");
+            let Operation::Conditional(op) = node.operation().unwrap() else { panic!() };
+            let mut changed = (*op).clone();
+            changed.test = value(&other);
+            executable
+                .set_operations([
+                    (&node, Operation::Conditional(Arc::new(changed))),
+                    (&down, gpu.add(&other, -1)),
+                ])
+                .unwrap();
+            launch(&gpu, &executable);
+            assert_eq!(gpu.read(&log)[0], 7, "{mode:?}");
+        }
     }
 }
 
 #[test]
 fn fills_copies_callbacks_and_events_are_updated() {
-    let Some(gpu) = gpu() else { return };
-    let (a, b) = (gpu.words(&[1; 4]), gpu.words(&[2; 4]));
-    let host = gpu.backend.allocate(16, MemoryKind::Host).unwrap();
-    let calls = Arc::new(AtomicU32::new(0));
-    let call = |by: u32| {
-        let calls = Arc::clone(&calls);
-        let closure = move || {
-            calls.fetch_add(by, Ordering::SeqCst);
+    for gpu in gpus() {
+        let (a, b) = (gpu.words(&[1; 4]), gpu.words(&[2; 4]));
+        let host = gpu.backend.allocate(16, MemoryKind::Host).unwrap();
+        let calls = Arc::new(AtomicU32::new(0));
+        let call = |by: u32| {
+            let calls = Arc::clone(&calls);
+            let closure = move || {
+                calls.fetch_add(by, Ordering::SeqCst);
+            };
+            Operation::Callback(CallbackOp::closure(closure))
         };
-        Operation::Callback(CallbackOp::closure(closure))
-    };
-    let events = [0, 1].map(|_| Event::new(&gpu.backend, EventOptions::default()).unwrap());
-    let graph = gpu.graph();
-    let n1 = graph.add(&[], fill(&whole(&a), 7, 4)).unwrap();
-    let n2 = graph.add(&[&n1], copy(&whole(&host), &whole(&a))).unwrap();
-    let n3 = graph.add(&[&n2], call(1)).unwrap();
-    let n4 = graph.add(&[&n3], Operation::EventRecord(events[0].backend().clone())).unwrap();
-    let executable = graph.instantiate().unwrap();
-    launch(&gpu, &executable);
-    assert_eq!(gpu.read(&host), [7; 4]);
-    executable.node(&n1).unwrap().set_operation(fill(&whole(&a), 9, 4)).unwrap();
-    executable.node(&n3).unwrap().set_operation(call(100)).unwrap();
-    executable.node(&n4).unwrap().set_operation(Operation::EventRecord(events[1].backend().clone())).unwrap();
-    launch(&gpu, &executable);
-    assert_eq!(gpu.read(&host), [9; 4]);
-    assert_eq!(calls.load(Ordering::SeqCst), 101);
-    // Another direction, another shape and another source: whether in place or compiled anew, the result is the same.
-    executable.node(&n2).unwrap().set_operation(copy(&whole(&b), &whole(&host))).unwrap();
-    launch(&gpu, &executable);
-    assert_eq!(gpu.read(&b), [9; 4]);
-    let bytes = Region::from_bytes(vec![1u8; 16]);
-    executable.node(&n2).unwrap().set_operation(copy(&whole(&b), &bytes)).unwrap();
-    launch(&gpu, &executable);
-    assert_eq!(gpu.read(&b), [0x0101_0101; 4]);
+        let events = [0, 1].map(|_| Event::new(&gpu.backend, EventOptions::default()).unwrap());
+        let graph = gpu.graph();
+        let n1 = graph.add(&[], fill(&whole(&a), 7, 4)).unwrap();
+        let n2 = graph.add(&[&n1], copy(&whole(&host), &whole(&a))).unwrap();
+        let n3 = graph.add(&[&n2], call(1)).unwrap();
+        let n4 = graph.add(&[&n3], Operation::EventRecord(events[0].backend().clone())).unwrap();
+        let executable = graph.instantiate().unwrap();
+        launch(&gpu, &executable);
+        assert_eq!(gpu.read(&host), [7; 4]);
+        executable.node(&n1).unwrap().set_operation(fill(&whole(&a), 9, 4)).unwrap();
+        executable.node(&n3).unwrap().set_operation(call(100)).unwrap();
+        executable
+            .node(&n4)
+            .unwrap()
+            .set_operation(Operation::EventRecord(events[1].backend().clone()))
+            .unwrap();
+        launch(&gpu, &executable);
+        assert_eq!(gpu.read(&host), [9; 4]);
+        assert_eq!(calls.load(Ordering::SeqCst), 101);
+        // Another direction, another shape and another source: whether in place or compiled anew, the result is the same.
+        executable.node(&n2).unwrap().set_operation(copy(&whole(&b), &whole(&host))).unwrap();
+        launch(&gpu, &executable);
+        assert_eq!(gpu.read(&b), [9; 4]);
+        let bytes = Region::from_bytes(vec![1u8; 16]);
+        executable.node(&n2).unwrap().set_operation(copy(&whole(&b), &bytes)).unwrap();
+        launch(&gpu, &executable);
+        assert_eq!(gpu.read(&b), [0x0101_0101; 4]);
+    }
 }
 
 #[test]
 fn a_disabled_node_does_nothing_until_it_is_enabled_also_in_a_body() {
-    let Some(gpu) = gpu() else { return };
-    let log = gpu.words(&[0; 32]);
-    let graph = gpu.graph();
-    let first = graph.add(&[], gpu.append(&log, 1)).unwrap();
-    let (_, bodies) = conditional(&graph, &[&first], ConditionalForm::While, Test::Count(2), 1);
-    let inner = bodies[0].add(&[], gpu.append(&log, 2)).unwrap();
-    let executable = graph.instantiate().unwrap();
-    for (first_on, inner_on, appended) in
-        [(true, true, 3), (false, true, 2), (true, false, 1), (true, true, 3)]
-    {
-        executable.node(&first).unwrap().set_enabled(first_on).unwrap();
-        executable.node(&inner).unwrap().set_enabled(inner_on).unwrap();
-        let before = gpu.read(&log)[0];
-        launch(&gpu, &executable);
-        assert_eq!(gpu.read(&log)[0] - before, appended, "{first_on} {inner_on}");
+    for gpu in gpus() {
+        let log = gpu.words(&[0; 32]);
+        let graph = gpu.graph();
+        let first = graph.add(&[], gpu.append(&log, 1)).unwrap();
+        let (_, bodies) = conditional(&graph, &[&first], ConditionalForm::While, Test::Count(2), 1);
+        let inner = bodies[0].add(&[], gpu.append(&log, 2)).unwrap();
+        let executable = graph.instantiate().unwrap();
+        for (first_on, inner_on, appended) in
+            [(true, true, 3), (false, true, 2), (true, false, 1), (true, true, 3)]
+        {
+            executable.node(&first).unwrap().set_enabled(first_on).unwrap();
+            executable.node(&inner).unwrap().set_enabled(inner_on).unwrap();
+            let before = gpu.read(&log)[0];
+            launch(&gpu, &executable);
+            assert_eq!(gpu.read(&log)[0] - before, appended, "{first_on} {inner_on}");
+        }
     }
 }
 
 #[test]
 fn a_launch_attribute_can_be_updated() {
-    let Some(gpu) = gpu() else { return };
-    let buffer = gpu.words(&[0; 64]);
-    let kernel = gpu.kernel("add");
-    let op = |config| gpu.launch_with(&kernel, config, [at(&buffer), int(1), uint(64)]);
-    let graph = gpu.graph();
-    let node = graph.add(&[], op(LaunchConfig::linear(64))).unwrap();
-    let executable = graph.instantiate().unwrap();
-    launch(&gpu, &executable);
-    let cooperative = LaunchConfig::new(2, 32).cooperative();
-    executable.node(&node).unwrap().set_operation(op(cooperative)).unwrap();
-    launch(&gpu, &executable);
-    assert_eq!(gpu.read(&buffer), [2; 64]);
+    for gpu in gpus() {
+        let buffer = gpu.words(&[0; 64]);
+        let kernel = gpu.kernel("add");
+        let op = |config| gpu.launch_with(&kernel, config, [at(&buffer), int(1), uint(64)]);
+        let graph = gpu.graph();
+        let node = graph.add(&[], op(LaunchConfig::linear(64))).unwrap();
+        let executable = graph.instantiate().unwrap();
+        launch(&gpu, &executable);
+        let cooperative = LaunchConfig::new(2, 32).cooperative();
+        executable.node(&node).unwrap().set_operation(op(cooperative)).unwrap();
+        launch(&gpu, &executable);
+        assert_eq!(gpu.read(&buffer), [2; 64]);
+    }
 }
 
 #[test]
 fn several_executables_of_one_graph_are_independent() {
-    let Some(gpu) = gpu() else { return };
-    let graph = gpu.graph();
-    let out = gpu.words(&[0; 4]);
-    let (node, memory) = alloc(&graph, 4, MemoryKind::Device);
-    let a = graph.add(&[&node], fill(&memory, 1, 4)).unwrap();
-    let b = graph.add(&[&a], copy(&whole(&out), &memory)).unwrap();
-    graph.add(&[&b], Operation::Free(FreeTarget::AllocNode(node.key()))).unwrap();
-    let executables: Vec<Executable> = (0..3).map(|_| graph.instantiate().unwrap()).collect();
-    executables[1].node(&a).unwrap().set_operation(fill(&memory, 2, 4)).unwrap();
-    for (executable, expected) in executables.iter().zip([1, 2, 1]) {
-        launch(&gpu, executable);
-        assert_eq!(gpu.read(&out), [expected; 4]);
+    for gpu in gpus() {
+        let graph = gpu.graph();
+        let out = gpu.words(&[0; 4]);
+        let (node, memory) = alloc(&graph, 4, MemoryKind::Device);
+        let a = graph.add(&[&node], fill(&memory, 1, 4)).unwrap();
+        let b = graph.add(&[&a], copy(&whole(&out), &memory)).unwrap();
+        graph.add(&[&b], Operation::Free(FreeTarget::AllocNode(node.key()))).unwrap();
+        let executables: Vec<Executable> = (0..3).map(|_| graph.instantiate().unwrap()).collect();
+        executables[1].node(&a).unwrap().set_operation(fill(&memory, 2, 4)).unwrap();
+        for (executable, expected) in executables.iter().zip([1, 2, 1]) {
+            launch(&gpu, executable);
+            assert_eq!(gpu.read(&out), [expected; 4]);
+        }
     }
 }
 
 #[test]
 fn uploading_ahead_changes_nothing_but_the_cost_of_the_first_launch() {
-    let Some(gpu) = gpu() else { return };
-    let log = gpu.words(&[0; 4]);
-    let graph = gpu.graph();
-    graph.add(&[], gpu.append(&log, 1)).unwrap();
-    let options = InstantiateOptions { upload: Some(gpu.stream.clone()), ..Default::default() };
-    let executable = graph.instantiate_with(&options).unwrap();
-    gpu.stream.synchronize().unwrap();
-    assert_eq!(gpu.read(&log)[0], 0);
-    launch(&gpu, &executable);
-    assert_eq!(gpu.read(&log)[0], 1);
+    for gpu in gpus() {
+        let log = gpu.words(&[0; 4]);
+        let graph = gpu.graph();
+        graph.add(&[], gpu.append(&log, 1)).unwrap();
+        let options = InstantiateOptions { upload: Some(gpu.stream.clone()), ..Default::default() };
+        let executable = graph.instantiate_with(&options).unwrap();
+        gpu.stream.synchronize().unwrap();
+        assert_eq!(gpu.read(&log)[0], 0);
+        launch(&gpu, &executable);
+        assert_eq!(gpu.read(&log)[0], 1);
+    }
 }

@@ -20,3 +20,5 @@ pub(crate) const MODIFIERS: usize = 32;
 pub(crate) const VECTOR: usize = 8;
 /// Diagnostics before the parser gives up.
 pub(crate) const DIAGNOSTICS: usize = 50;
+/// Calls inlined into each other that are followed.
+pub(crate) const INLINED: usize = 32;

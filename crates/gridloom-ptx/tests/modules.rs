@@ -330,6 +330,28 @@ fn source_positions_follow_the_instructions() {
 }
 
 #[test]
+fn the_place_of_an_inlined_call_is_kept_and_printed_before_it() {
+    let module = read(
+        ".entry k() {
+             .loc 1 20 1
+             .loc 1 11 7, function_name $L__info_string1, inlined_at 1 20 1
+             .loc 2 5 1, function_name $L__info_string0, inlined_at 1 11 7
+             .loc 9 9 9
+             .loc 2 5 1, function_name $L__info_string0, inlined_at 1 11 7
+             ret;
+         }",
+    );
+    let (_, kernel) = module.entry("k").expect("the kernel");
+    let lines: Vec<u32> =
+        kernel.body.as_ref().expect("a body").locations.iter().map(|place| place.line).collect();
+    assert_eq!(lines, [20, 11, 5]);
+    let text = module.to_string();
+    let places: Vec<&str> =
+        text.lines().filter_map(|line| line.trim().strip_prefix(".loc ")).map(|rest| &rest[..6]).collect();
+    assert_eq!(places, ["1 20 1", "1 11 7", "2 5 1,"]);
+}
+
+#[test]
 fn debug_sections_are_kept() {
     let module = read(
         ".section .debug_abbrev { .b8 1, 17, 1 .b8 0 }

@@ -12,7 +12,7 @@ use support::{for_each_device, is_cpu};
 
 /// Every test file: its name and its text.
 fn files() -> Vec<(String, String)> {
-    let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ptx")).unwrap();
+    let folder = std::fs::read_dir(support::data::folder("tests/ptx")).unwrap();
     let mut files: Vec<_> = folder
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "ptx"))
@@ -30,10 +30,15 @@ fn kernels_leave_what_their_file_expects() {
     for_each_device(|device| {
         let mut wrong = Vec::new();
         for (name, text) in &files {
+            let module = device.load_ptx(text);
             for case in parse(text).unwrap_or_else(|error| panic!("{name}: {error}")) {
                 let meant = case.only.is_none_or(|only| is_cpu(device) == (only == ptx_file::Device::Cpu));
                 if meant {
-                    let complaints = check(&case, run(device, text, &case));
+                    let outcome = match &module {
+                        Ok(module) => run(device, module, &case).map_err(|error| error.to_string()),
+                        Err(error) => Err(error.to_string()),
+                    };
+                    let complaints = check(&case, outcome);
                     wrong.extend(complaints.into_iter().map(|complaint| format!("{name}, {complaint}")));
                 }
             }
@@ -44,8 +49,7 @@ fn kernels_leave_what_their_file_expects() {
 }
 
 /// What each buffer holds after the launch; empty for arguments that are values.
-fn run(device: &Device, text: &str, case: &Case) -> Result<Vec<Vec<u8>>> {
-    let module = device.load_ptx(text)?;
+fn run(device: &Device, module: &Module, case: &Case) -> Result<Vec<Vec<u8>>> {
     let kernel = module.untyped_kernel(&case.kernel)?;
     let stream = device.stream()?;
     let mut buffers = Vec::new();
@@ -71,15 +75,15 @@ fn run(device: &Device, text: &str, case: &Case) -> Result<Vec<Vec<u8>>> {
 }
 
 /// What is wrong with the outcome of a case.
-fn check(case: &Case, outcome: Result<Vec<Vec<u8>>>) -> Vec<String> {
+fn check(case: &Case, outcome: std::result::Result<Vec<Vec<u8>>, String>) -> Vec<String> {
     let complain = |message: String| format!("kernel `{}`: {message}", case.kernel);
     match (&case.outcome, outcome) {
         (Outcome::Contents(contents), Ok(buffers)) => contents
             .iter()
             .filter_map(|expected| expected.check(&buffers[expected.argument]).err().map(complain))
             .collect(),
-        (Outcome::Contents(_), Err(error)) => vec![complain(error.to_string())],
-        (Outcome::Error(text), Err(error)) if error.to_string().contains(text) => Vec::new(),
+        (Outcome::Contents(_), Err(error)) => vec![complain(error)],
+        (Outcome::Error(text), Err(error)) if error.contains(text) => Vec::new(),
         (Outcome::Error(text), Err(error)) => vec![complain(format!("expected {text:?} in: {error}"))],
         (Outcome::Error(text), Ok(_)) => vec![complain(format!("expected an error that says {text:?}"))],
     }

@@ -1,5 +1,7 @@
 //! The form of the PTX test files: what it can say, and that every file in `tests/ptx` says it well.
 
+#[path = "support/data.rs"]
+mod data;
 #[path = "support/ptx_file.rs"]
 mod ptx_file;
 
@@ -135,7 +137,7 @@ fn mistakes_are_named_with_their_line() {
 
 #[test]
 fn every_file_is_well_formed_and_its_kernels_exist() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ptx");
+    let folder = data::folder("tests/ptx");
     let mut files = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

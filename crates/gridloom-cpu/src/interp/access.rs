@@ -4,7 +4,7 @@ use super::code::{
     Alloca, Atomic, AtomicKind, Base, Code, CopyAsync, Extend, Load, Mbarrier, MbarrierAction, Place, Store,
 };
 use super::fault::{FaultKind, Raised, Space};
-use super::lanes::{Frame, Slot, Source, lanes_of};
+use super::lanes::{Frame, Lanes, Slot, Source, lanes_of};
 use super::memory::{self, Access};
 use super::warp::{Context, Flow, Group, Warp};
 use std::sync::atomic::{Ordering, fence};
@@ -19,19 +19,16 @@ impl Extend {
 }
 
 impl Warp {
-    fn address(&self, code: &Code, place: &Place, base: u32, lane: u32) -> u64 {
-        let start = match place.base {
-            Base::Frame => self.frame[lane as usize].into(),
-            Base::Source(Source::Slot(Slot(slot))) => self.registers[(base + slot) as usize][lane as usize],
-            Base::Source(Source::Constant(index)) => code.constants[index as usize][lane as usize],
-        };
-        let address = start.wrapping_add_signed(place.offset);
-        if place.narrow { address & 0xffff_ffff } else { address }
-    }
-
-    fn access(&self, code: &Code, place: &Place, base: u32, lane: u32, size: u32, align: u32) -> Access {
-        let address = self.address(code, place, base, lane);
-        Access { space: place.space, address, size, align, lane }
+    /// The address that a memory operand has in each lane.
+    #[inline]
+    fn addresses(&self, code: &Code, place: &Place, base: u32) -> Lanes {
+        let mask = if place.narrow { 0xffff_ffff } else { u64::MAX };
+        let add = |start: u64| start.wrapping_add_signed(place.offset) & mask;
+        match place.base {
+            Base::Frame => self.frame.map(|frame| add(frame.into())),
+            Base::Source(Source::Slot(Slot(slot))) => self.registers[(base + slot) as usize].map(add),
+            Base::Source(Source::Constant(index)) => code.constants[index as usize].map(add),
+        }
     }
 
     pub(crate) fn load(
@@ -43,8 +40,10 @@ impl Warp {
     ) -> Result<(), Raised> {
         let size = load.extend.size;
         let total = size * load.destinations.len() as u32;
+        let addresses = self.addresses(cx.code, &load.place, base);
+        let (space, align) = (load.place.space, load.align);
         for lane in lanes_of(active) {
-            let access = self.access(cx.code, &load.place, base, lane, total, load.align);
+            let access = Access { space, address: addresses[lane as usize], size: total, align, lane };
             let place = cx.memory.place(access)?;
             for (i, slot) in load.destinations.iter().enumerate() {
                 let value = load.extend.apply(memory::read(&place, i * size as usize, size));
@@ -68,8 +67,10 @@ impl Warp {
             fence(Ordering::SeqCst);
         }
         let total = store.size * store.sources.len() as u32;
+        let addresses = self.addresses(cx.code, &store.place, base);
+        let (space, align) = (store.place.space, store.align);
         for lane in lanes_of(active) {
-            let access = self.access(cx.code, &store.place, base, lane, total, store.align);
+            let access = Access { space, address: addresses[lane as usize], size: total, align, lane };
             let frame = Frame { slots: &mut self.registers[base as usize..], constants: &cx.code.constants };
             let mut place = cx.memory.place(access)?;
             for (i, &source) in store.sources.iter().enumerate() {
@@ -90,16 +91,19 @@ impl Warp {
         base: u32,
         active: u32,
     ) -> Result<(), Raised> {
-        let place_of = |element: u32, size: u32| Place {
-            offset: atomic.place.offset + i64::from(element * size),
-            ..atomic.place
+        let addresses = self.addresses(cx.code, &atomic.place, base);
+        let access_of = |lane: u32, element: usize, size: u32| Access {
+            space: atomic.place.space,
+            address: addresses[lane as usize].wrapping_add(element as u64 * u64::from(size)),
+            size,
+            align: size,
+            lane,
         };
         for lane in lanes_of(active) {
             match &atomic.kind {
                 AtomicKind::Update { size, function, operands } => {
                     for (i, &[b, c]) in operands.iter().enumerate() {
-                        let access =
-                            self.access(cx.code, &place_of(i as u32, *size), base, lane, *size, *size);
+                        let access = access_of(lane, i, *size);
                         let mut registers = self.registers(base, cx.code);
                         let (b, c) = (registers.get(b, lane), registers.get(c, lane));
                         let mut place = cx.memory.place(access)?;
@@ -111,7 +115,7 @@ impl Warp {
                     }
                 }
                 AtomicKind::Wide { compare, value } => {
-                    let access = self.access(cx.code, &atomic.place, base, lane, 16, 16);
+                    let access = access_of(lane, 0, 16);
                     let mut registers = self.registers(base, cx.code);
                     let wide = |registers: &Frame<'_>, [low, high]: [Source; 2]| {
                         u128::from(registers.get(low, lane)) | u128::from(registers.get(high, lane)) << 64
@@ -141,14 +145,18 @@ impl Warp {
         base: u32,
         active: u32,
     ) -> Result<(), Raised> {
+        let (to, from) = (self.addresses(cx.code, &copy.to, base), self.addresses(cx.code, &copy.from, base));
         for lane in lanes_of(active) {
+            let i = lane as usize;
             let registers = self.registers(base, cx.code);
             let given = copy.source_size.map_or(copy.size, |size| registers.get(size, lane) as u32);
             let ignored = copy.ignore.is_some_and(|ignore| registers.get(ignore, lane) != 0);
             let size = if ignored { 0 } else { given.min(copy.size) };
-            let to = self.access(cx.code, &copy.to, base, lane, copy.size, copy.size);
-            let from = self.access(cx.code, &copy.from, base, lane, size, copy.size);
-            cx.memory.copy(to, from)?;
+            let align = copy.size;
+            cx.memory.copy(
+                Access { space: copy.to.space, address: to[i], size: copy.size, align, lane },
+                Access { space: copy.from.space, address: from[i], size, align, lane },
+            )?;
         }
         Ok(())
     }
@@ -210,8 +218,10 @@ impl Warp {
     ) -> Result<Flow, Raised> {
         let base = group.base;
         let mut retry = false;
+        let addresses = self.addresses(cx.code, &mbarrier.place, base);
+        let space = mbarrier.place.space;
         for lane in lanes_of(active) {
-            let access = self.access(cx.code, &mbarrier.place, base, lane, 8, 8);
+            let access = Access { space, address: addresses[lane as usize], size: 8, align: 8, lane };
             let mut registers = self.registers(base, cx.code);
             let word = PhaseWord(cx.memory.load(access)?);
             let after = match mbarrier.action {

@@ -62,7 +62,7 @@ impl Warp {
     }
 
     /// Lets lanes go on that are complete at a collective.
-    pub(crate) fn complete_collectives(&mut self, cx: &mut Context<'_>) -> Result<(), Raised> {
+    pub(crate) fn complete_collectives(&mut self, cx: &Context<'_>) {
         let mut unseen = self.at_collective;
         while unseen != 0 {
             let lane = unseen.trailing_zeros();
@@ -79,7 +79,6 @@ impl Warp {
                 }
             }
         }
-        Ok(())
     }
 
     /// What a waiting lane waits for: the kind of instruction, and the lanes it names.

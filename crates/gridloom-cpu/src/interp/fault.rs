@@ -97,6 +97,11 @@ pub enum FaultKind {
         /// The alignment that the access needs.
         size: u32,
     },
+    /// The shape or parameters of the launch are not ones that the kernel can run with.
+    InvalidLaunch {
+        /// What is wrong with them.
+        reason: String,
+    },
     /// Every live thread of a block waits for another one.
     Deadlock {
         /// The places waited at.
@@ -153,6 +158,7 @@ impl fmt::Display for FaultKind {
             FaultKind::Misaligned { address, space, size } => {
                 write!(f, "access at {space} address {address:#x}, which is not a multiple of {size}")
             }
+            FaultKind::InvalidLaunch { reason } => write!(f, "invalid launch: {reason}"),
             FaultKind::Deadlock { waiting } => {
                 f.write_str("deadlock: every live thread of the block waits:")?;
                 for (i, w) in waiting.iter().enumerate() {

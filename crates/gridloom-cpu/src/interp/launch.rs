@@ -1,7 +1,7 @@
 //! A launch: a kernel, its shape and arguments, and what the device lends it.
 
 use super::block::{Block, Progress};
-use super::fault::Fault;
+use super::fault::{Fault, FaultKind};
 use super::heap::Heap;
 use super::kernel::KernelCode;
 use super::memory::MemoryMap;
@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Bytes of stack that calls and `alloca` may take per thread, unless a launch says otherwise.
 pub const DEFAULT_STACK: u32 = 64 << 10;
+
+/// Threads of a block, at most.
+const MAX_THREADS: u32 = 1024;
 
 /// A launch, ready to be executed block by block.
 ///
@@ -68,12 +71,35 @@ impl<'a> Launch<'a> {
 
     /// Blocks of the grid. Their linear index counts `x` fastest.
     pub fn blocks(&self) -> u64 {
-        self.grid.iter().map(|&extent| u64::from(extent)).product()
+        self.grid.iter().fold(1, |blocks, &extent| blocks.saturating_mul(u64::from(extent)))
     }
 
     /// Threads of a block.
     pub fn threads_per_block(&self) -> u32 {
-        self.block.iter().product()
+        self.block.iter().fold(1, |threads, &extent| threads.saturating_mul(extent))
+    }
+
+    /// What the execution of any launch rests on. A device has limits of its own besides.
+    fn validate(&self) -> Result<(), Box<Fault>> {
+        let threads = self.threads_per_block();
+        let reason = if threads == 0 || threads > MAX_THREADS {
+            format!("a block of {threads} threads; it has 1 to {MAX_THREADS}")
+        } else if (self.params.len() as u64) < self.kernel.param_bytes() {
+            let (given, needed) = (self.params.len(), self.kernel.param_bytes());
+            format!("{given} bytes of parameters; the kernel takes {needed}")
+        } else if self.kernel.shared_bytes().checked_add(self.dynamic_shared).is_none() {
+            format!("{} bytes of dynamic shared memory", self.dynamic_shared)
+        } else {
+            return Ok(());
+        };
+        Err(Box::new(Fault {
+            kind: FaultKind::InvalidLaunch { reason },
+            kernel: self.kernel.name().to_owned(),
+            block: [0; 3],
+            thread: [0; 3],
+            line: None,
+            source: None,
+        }))
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
@@ -97,6 +123,7 @@ impl<'a> Launch<'a> {
     /// constant memory is either refused by the memory map of the launch, or valid for that access, and no other thread
     /// accesses that memory at the same time except by atomic operations (as other blocks of this launch do).
     pub unsafe fn run_blocks(&self, range: Range<u64>, scratch: &mut Scratch) -> Result<(), Box<Fault>> {
+        self.validate()?;
         let block = scratch.block(0);
         for linear in range {
             block.reset(self, linear);
@@ -115,6 +142,7 @@ impl<'a> Launch<'a> {
     /// # Safety
     /// As for [`run_blocks`](Self::run_blocks).
     pub unsafe fn run_cooperative(&self, range: Range<u64>, scratch: &mut Scratch) -> Result<(), Box<Fault>> {
+        self.validate()?;
         let mut running: Vec<usize> = Vec::new();
         for (i, linear) in range.enumerate() {
             scratch.block(i).reset(self, linear);

@@ -71,7 +71,7 @@ pub(crate) struct Access {
     pub(crate) address: u64,
     /// Bytes accessed.
     pub(crate) size: u32,
-    /// What the address must be a multiple of.
+    /// What the address must be a multiple of: a power of two.
     pub(crate) align: u32,
     pub(crate) lane: u32,
 }
@@ -99,11 +99,31 @@ pub(crate) struct Memory<'a> {
 }
 
 impl Memory<'_> {
-    /// Grants an access, or says why not.
+    /// Grants an access, or says why not. Most are to shared memory, or to the allocation of the access before; those are
+    /// granted here, in line.
+    #[inline(always)]
     pub(crate) fn place(&mut self, access: Access) -> Result<Place<'_>, Raised> {
+        let Access { space, address, size, align, .. } = access;
+        let end = address.wrapping_add(u64::from(size));
+        if address & u64::from(align - 1) == 0 && address < end {
+            if space == Space::Shared && end <= self.shared.len() as u64 {
+                return Ok(Place::Window(&mut self.shared[address as usize..end as usize]));
+            }
+            if matches!(space, Space::Global | Space::Generic)
+                && self.last.start <= address
+                && end <= self.last.end
+            {
+                return Ok(Place::Host(std::ptr::with_exposed_provenance_mut(address as usize)));
+            }
+        }
+        self.look_up(access)
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self, access: Access) -> Result<Place<'_>, Raised> {
         let Access { space, address, size, align, lane } = access;
         let (space, offset) = if space == Space::Generic { split_generic(address) } else { (space, address) };
-        if !offset.is_multiple_of(u64::from(align)) {
+        if offset & u64::from(align - 1) != 0 {
             return Err(FaultKind::Misaligned { address, space, size: align }.in_lane(lane));
         }
         let illegal = || FaultKind::IllegalAddress { address, space, size }.in_lane(lane);
@@ -140,11 +160,12 @@ impl Memory<'_> {
         if !(NULL_PAGE..SHARED_WINDOW).contains(&address) {
             return false;
         }
-        let Some(map) = self.map else { return true };
         let end = address + u64::from(size);
-        if self.last.start <= address && end <= self.last.end {
-            return true;
-        }
+        let Some(map) = self.map else {
+            // As good an allocation as any.
+            *self.last = NULL_PAGE..SHARED_WINDOW;
+            return end <= SHARED_WINDOW;
+        };
         match map.allocation(address) {
             Some(allocation) if end <= allocation.end => {
                 *self.last = allocation;
@@ -184,14 +205,9 @@ impl Memory<'_> {
 /// Reads a value of 1, 2, 4 or 8 bytes, `offset` bytes into a place.
 #[inline]
 pub(crate) fn read(place: &Place<'_>, offset: usize, size: u32) -> u64 {
-    let window = |bytes: &[u8]| {
-        let mut value = [0; 8];
-        value[..size as usize].copy_from_slice(&bytes[offset..][..size as usize]);
-        u64::from_le_bytes(value)
-    };
     match place {
-        Place::Window(bytes) => window(bytes),
-        Place::ReadOnly(bytes) => window(bytes),
+        Place::Window(bytes) => read_bytes(bytes, offset, size),
+        Place::ReadOnly(bytes) => read_bytes(bytes, offset, size),
         Place::Host(pointer) => {
             // SAFETY: `Memory::place` granted the access: the memory is live (a map said so, or the caller of the launch
             // promised it) and the address is aligned, to the whole access and so to each element. Other threads access it
@@ -209,13 +225,35 @@ pub(crate) fn read(place: &Place<'_>, offset: usize, size: u32) -> u64 {
     }
 }
 
+/// Reads a value of 1, 2, 4 or 8 bytes from a window; each size by itself, since a copy of fixed length is one instruction.
+#[inline]
+fn read_bytes(bytes: &[u8], offset: usize, size: u32) -> u64 {
+    fn at<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
+        let mut value = [0; N];
+        value.copy_from_slice(&bytes[offset..offset + N]);
+        value
+    }
+    match size {
+        1 => bytes[offset].into(),
+        2 => u16::from_le_bytes(at(bytes, offset)).into(),
+        4 => u32::from_le_bytes(at(bytes, offset)).into(),
+        _ => u64::from_le_bytes(at(bytes, offset)),
+    }
+}
+
 /// Writes a value of 1, 2, 4 or 8 bytes, `offset` bytes into a place. False where the place is read-only.
 #[inline]
 #[must_use]
 pub(crate) fn write(place: &mut Place<'_>, offset: usize, size: u32, value: u64) -> bool {
     match place {
         Place::Window(bytes) => {
-            bytes[offset..][..size as usize].copy_from_slice(&value.to_le_bytes()[..size as usize]);
+            let value = value.to_le_bytes();
+            match size {
+                1 => bytes[offset] = value[0],
+                2 => bytes[offset..offset + 2].copy_from_slice(&value[..2]),
+                4 => bytes[offset..offset + 4].copy_from_slice(&value[..4]),
+                _ => bytes[offset..offset + 8].copy_from_slice(&value),
+            }
         }
         Place::ReadOnly(_) => return false,
         Place::Host(pointer) => {

@@ -114,7 +114,7 @@ impl Warp {
         self.poll(cx)?;
         while !self.arrived {
             if self.at_collective != 0 {
-                self.complete_collectives(cx)?;
+                self.complete_collectives(cx);
             }
             let ready = self.ready() & !self.yielded;
             if ready == 0 {
@@ -277,7 +277,14 @@ impl Warp {
                 }
                 return Ok(Flow::Apart);
             }
-            Op::Call(call) => return self.call(cx, call, group, active),
+            Op::Call(call) => {
+                let flow = self.call(cx, call, group, active)?;
+                // Recursion can go on for as long as a loop.
+                if matches!(flow, Flow::Apart) && self.steps >= self.turn_end {
+                    self.end_turn(cx, active)?;
+                }
+                return Ok(flow);
+            }
             Op::Return => {
                 self.set_pc(rest, group.pc + 1);
                 self.return_from(cx, group.pc, active);

@@ -214,3 +214,22 @@ fn an_alias_calls_the_function_it_stands_for() {
     run(&Launch { params: &params.0, ..Launch::new(&kernel, &module.heap) }).unwrap();
     assert_eq!(out, [144]);
 }
+
+#[test]
+fn recursion_without_a_loop_runs_into_the_step_limit() {
+    // Twice itself at every depth down to 40: no backward branch, and no end in sight.
+    let fault = try_threads(
+        ".func tree(.param .b32 n) {
+            .reg .b32 %a; .reg .pred %p;
+            ld.param.u32 %a, [n]; setp.eq.u32 %p, %a, 0; @%p ret; sub.u32 %a, %a, 1;
+            { .param .b32 p; st.param.b32 [p], %a; call tree, (p); }
+            { .param .b32 p; st.param.b32 [p], %a; call tree, (p); }
+            ret;
+        }",
+        "{ .param .b32 p; st.param.b32 [p], 40; call tree, (p); }",
+        1,
+        1,
+    )
+    .unwrap_err();
+    assert!(matches!(fault.kind, FaultKind::StepLimit { .. }), "{fault}");
+}

@@ -211,7 +211,7 @@ fn divergent_loops_count_their_own_passes() {
     let steps = |mut x: u64| {
         let mut steps = 0;
         while x != 1 {
-            x = if x % 2 == 0 { x / 2 } else { 3 * x + 1 };
+            x = if x.is_multiple_of(2) { x / 2 } else { 3 * x + 1 };
             steps += 1;
         }
         steps

@@ -84,8 +84,27 @@ fn a_block_does_not_see_what_the_block_before_left() {
 
 #[test]
 fn an_empty_range_runs_nothing() {
-    let module = Module::of(&kernel_text("trap;"));
+    let module = Module::of(".visible .entry test() { trap; }");
     let kernel = module.kernel("test");
     // SAFETY: nothing runs.
     unsafe { Launch::new(&kernel, &module.heap).run_blocks(1..1, &mut Scratch::new()) }.unwrap();
+}
+
+#[test]
+fn a_launch_that_the_kernel_cannot_run_with_is_refused() {
+    let module = Module::of(&kernel_text("mov.u32 %r0, 1;"));
+    let kernel = module.kernel("test");
+    let mut out = [0u32];
+    let params = Params::default().buffer(&mut out);
+    let good = Launch { params: &params.0, ..Launch::new(&kernel, &module.heap) };
+    for (launch, words) in [
+        (Launch { block: [33, 32, 1], ..good }, "a block of 1056 threads"),
+        (Launch { block: [u32::MAX; 3], ..good }, "threads"),
+        (Launch { block: [0, 1, 1], ..good }, "a block of 0 threads"),
+        (Launch { params: &params.0[..4], ..good }, "4 bytes of parameters; the kernel takes 8"),
+    ] {
+        let fault = run_cooperative(&launch).unwrap_err();
+        let FaultKind::InvalidLaunch { reason } = &fault.kind else { panic!("{fault}") };
+        assert!(reason.contains(words), "{reason}");
+    }
 }

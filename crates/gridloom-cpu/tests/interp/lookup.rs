@@ -100,3 +100,12 @@ fn a_kernel_is_decoded_once() {
     let module = Module::of(".visible .entry test() { ret; }");
     assert!(std::sync::Arc::ptr_eq(&module.kernel("test"), &module.kernel("test")));
 }
+
+#[test]
+fn more_local_memory_than_a_thread_has_is_refused() {
+    let module = Module::of(
+        ".visible .entry test() { .local .align 4 .b8 own[1000000]; st.local.u32 [own], 1; ret; }",
+    );
+    let error = module.program.kernel("test").unwrap_err().to_string();
+    assert!(error.contains("`own`"), "{error}");
+}

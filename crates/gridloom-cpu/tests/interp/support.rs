@@ -6,29 +6,53 @@ use std::sync::{Arc, Mutex};
 
 pub(crate) const HEADER: &str = ".version 8.3\n.target sm_90\n.address_size 64\n";
 
+/// Memory aligned for every type and vector of PTX.
+#[derive(Clone, Copy)]
+#[repr(align(256))]
+pub(crate) struct Chunk([u8; 256]);
+
+impl Chunk {
+    /// Chunks that hold at least these bytes.
+    pub(crate) fn holding(bytes: &[u8]) -> Vec<Self> {
+        let mut chunks = vec![Self([0; 256]); bytes.len().div_ceil(256).max(1)];
+        for (chunk, bytes) in chunks.iter_mut().zip(bytes.chunks(256)) {
+            chunk.0[..bytes.len()].copy_from_slice(bytes);
+        }
+        chunks
+    }
+
+    /// The first bytes of some chunks.
+    pub(crate) fn bytes(chunks: &[Self], length: usize) -> Vec<u8> {
+        chunks.iter().flat_map(|chunk| chunk.0).take(length).collect()
+    }
+}
+
 /// A module with its variables in memory.
 pub(crate) struct Module {
     pub(crate) program: Program,
     pub(crate) heap: Heap,
-    /// Keeps the variables alive; aligned for any type.
-    pub(crate) memory: Vec<Vec<u128>>,
+    /// Keeps the variables alive.
+    pub(crate) memory: Vec<Vec<Chunk>>,
 }
 
 impl Module {
     pub(crate) fn new(ptx: &str) -> Self {
-        let module = gridloom_ptx::parse(ptx).unwrap_or_else(|error| panic!("{error}\n{ptx}"));
-        let layout = Layout::of(&module).unwrap_or_else(|error| panic!("{error}"));
-        let variables = layout.variables();
-        let mut memory: Vec<Vec<u128>> =
-            variables.iter().map(|v| vec![0; (v.size as usize).div_ceil(16).max(1)]).collect();
+        Self::load(ptx).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Loads a module, or says in words why not.
+    pub(crate) fn load(ptx: &str) -> Result<Self, String> {
+        let module = gridloom_ptx::parse(ptx).map_err(|error| error.to_string())?;
+        let layout = Layout::of(&module).map_err(|error| error.to_string())?;
+        let mut memory: Vec<Vec<Chunk>> =
+            layout.variables().iter().map(|v| Chunk::holding(&vec![0; v.size as usize])).collect();
         let addresses: Vec<u64> =
             memory.iter_mut().map(|m| m.as_mut_ptr().expose_provenance() as u64).collect();
         for (i, memory) in memory.iter_mut().enumerate() {
-            let image = layout.image(i, &addresses);
-            bytes_of_mut(memory)[..image.len()].copy_from_slice(&image);
+            memory.copy_from_slice(&Chunk::holding(&layout.image(i, &addresses)));
         }
         let program = Program::new(Arc::new(module), layout, addresses);
-        Self { program, heap: Heap::new(1 << 16), memory }
+        Ok(Self { program, heap: Heap::new(1 << 16), memory })
     }
 
     /// A module of the header and this text.
@@ -43,14 +67,8 @@ impl Module {
     /// The bytes of a module-scope variable.
     pub(crate) fn variable(&self, name: &str) -> Vec<u8> {
         let (index, _) = self.program.variable(name).expect("a variable of the module");
-        let bytes: Vec<u8> = self.memory[index].iter().flat_map(|word| word.to_le_bytes()).collect();
-        bytes[..self.program.layout().variables()[index].size as usize].to_vec()
+        Chunk::bytes(&self.memory[index], self.program.layout().variables()[index].size as usize)
     }
-}
-
-fn bytes_of_mut(words: &mut [u128]) -> &mut [u8] {
-    // SAFETY: any byte is a valid part of a `u128`, and the slice covers exactly the words.
-    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), words.len() * 16) }
 }
 
 /// Parameters of a launch, each at its alignment.

@@ -2,7 +2,7 @@
 //!
 //! [`Driver`] finds `libcuda` when it is asked for, never when the program starts: a program with Gridloom in it runs on
 //! machines without a GPU. Entry points are looked up at their first use by the exact name that has the wanted meaning
-//! (see [`functions`]), so one binary serves drivers from CUDA 12.0 to 13.x. What is missing is an
+//! (see `functions.rs`), so one binary serves drivers from CUDA 12.0 to 13.x. What is missing is an
 //! [`Err`](DriverError) that says what is needed and what was found.
 
 mod error;

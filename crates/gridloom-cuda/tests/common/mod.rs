@@ -38,12 +38,7 @@ pub fn gpu_capped(version: CudaVersion) -> Option<Gpu> {
 
 fn open(device: gridloom_core::Result<Arc<CudaDevice>>) -> Option<Gpu> {
     match device {
-        Ok(device) => {
-            let backend: Arc<dyn backend::Device> = device.clone();
-            let module = backend.load_ptx(KERNELS).unwrap();
-            let stream = Stream::new(&backend).unwrap();
-            Some(Gpu { device, backend, module, stream })
-        }
+        Ok(device) => Some(Gpu::new(device)),
         Err(error) => {
             let required = std::env::var_os("GRIDLOOM_REQUIRE_CUDA").is_some_and(|value| value == "1");
             assert!(!required, "a GPU is required: {error}");
@@ -103,6 +98,14 @@ pub fn whole(buffer: &Arc<dyn Allocation>) -> Region {
 }
 
 impl Gpu {
+    /// A device with the test kernels.
+    pub fn new(device: Arc<CudaDevice>) -> Self {
+        let backend: Arc<dyn backend::Device> = device.clone();
+        let module = backend.load_ptx(KERNELS).unwrap();
+        let stream = Stream::new(&backend).unwrap();
+        Gpu { device, backend, module, stream }
+    }
+
     pub fn buffer(&self, bytes: u64) -> Arc<dyn Allocation> {
         self.backend.allocate(bytes, MemoryKind::Device).unwrap()
     }

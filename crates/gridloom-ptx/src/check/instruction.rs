@@ -3,8 +3,8 @@
 use super::types::{fits, wrong_type};
 use super::{Checker, Context};
 use crate::model::op::{
-    Access, AtomOp, AtomicOp, CacheOp, CallArg, CallTarget, ControlOp, ConvertOp, MemoryOp, Op, Order, Place,
-    Rule, SyncOp,
+    Access, AtomOp, AtomicOp, CacheOp, CallArg, CallTarget, ControlOp, ConvertOp, Cvt, CvtRounding, MemoryOp,
+    Op, Order, Place, Rule, SyncOp,
 };
 use crate::model::{Imm, Operand, Param, ScalarType, VarRef, VarSpace};
 use crate::print::op_name;
@@ -20,6 +20,7 @@ impl<'a> Checker<'a> {
         }
         op.for_each_operand(&mut |place, rule| self.operand(context, op, place, rule));
         match op {
+            Op::Convert(ConvertOp::Cvt(cvt)) => self.conversion(context, cvt),
             Op::Convert(op) => self.packing(context, op),
             Op::Memory(op) => self.memory(context, op),
             Op::Atomic(AtomicOp::Atom { rmw, .. } | AtomicOp::Red { rmw }) => {
@@ -62,6 +63,38 @@ impl<'a> Checker<'a> {
             let name = op_name(self.module, context.function, op);
             self.wrong(context.span, format!("`{name}`: a floating point constant where a .{ty} is needed"));
         }
+        if let (
+            Place::Src(Operand::Imm(Imm::Int(value))),
+            Rule::Is(ty @ (ScalarType::F32 | ScalarType::F64)),
+        ) = (place, rule)
+        {
+            let name = op_name(self.module, context.function, op);
+            self.wrong(
+                context.span,
+                format!("`{name}`: the integer {value} where a .{ty} is needed; write {value}.0"),
+            );
+        }
+    }
+
+    /// Whether a conversion rounds is up to its types.
+    fn conversion(&mut self, context: &Context<'a>, cvt: &Cvt) {
+        let (to, from) = (cvt.dst_ty, cvt.src_ty);
+        let plain = |ty: ScalarType| {
+            matches!(ty, ScalarType::F16 | ScalarType::Bf16 | ScalarType::F32 | ScalarType::F64)
+        };
+        let narrows = plain(to) && plain(from) && to.size() < from.size();
+        let integral = matches!(
+            cvt.rounding,
+            Some(CvtRounding::Rni | CvtRounding::Rzi | CvtRounding::Rmi | CvtRounding::Rpi)
+        );
+        let wrong = match (to.is_float(), from.is_float()) {
+            (false, true) if !integral => "needs a rounding to an integer such as .rzi",
+            (true, false) if cvt.rounding.is_none() || integral => "needs a rounding such as .rn",
+            (true, true) if narrows && (cvt.rounding.is_none() || integral) => "needs a rounding such as .rn",
+            (false, false) if cvt.rounding.is_some() => "rounds nothing",
+            _ => return,
+        };
+        self.wrong(context.span, format!("a conversion from .{from} to .{to} {wrong}"));
     }
 
     /// The elements of a pack or unpack make up the whole exactly.

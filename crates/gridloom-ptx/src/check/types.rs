@@ -1,8 +1,8 @@
 //! Which register types fit where, and which types an instruction exists for.
 
 use crate::model::op::{
-    ApproxOp, AtomOp, AtomicOp, AtomicRmw, BitsOp, CompareOp, ConvertOp, FloatOp, FloatPrecision, IntArith,
-    IntOp, MemoryOp, Op, ReduxOp, Rule, WarpOp,
+    ApproxOp, AtomOp, AtomicOp, AtomicRmw, BitsOp, Compare, CompareOp, ConvertOp, FloatOp, FloatPrecision,
+    IntArith, IntOp, MemoryOp, Op, ReduxOp, Rule, WarpOp,
 };
 use crate::model::{ScalarType, TypeClass};
 
@@ -13,7 +13,7 @@ pub(super) fn fits(rule: Rule, reg: ScalarType) -> bool {
         Rule::Pred => reg == ScalarType::Pred,
         _ if reg == ScalarType::Pred => false,
         Rule::Value => true,
-        Rule::Address => matches!(reg.size(), 4 | 8) && !reg.is_float(),
+        Rule::Address => matches!(reg.size(), 2 | 4 | 8) && !reg.is_float(),
         Rule::Is(ty) => same_kind(ty, reg) && width(ty) == width(reg),
         Rule::AtLeast(ty) => {
             let wide_enough = width(reg) >= width(ty);
@@ -70,8 +70,8 @@ fn int(op: &IntOp) -> Option<ScalarType> {
     use ScalarType::*;
     match op {
         IntOp::Arith { op, ty, sat, relu, .. } => {
-            let packed = matches!(op, IntArith::Add | IntArith::Sub | IntArith::Min | IntArith::Max)
-                && matches!(ty, U16x2 | S16x2);
+            let packed =
+                matches!(op, IntArith::Add | IntArith::Min | IntArith::Max) && matches!(ty, U16x2 | S16x2);
             let modified = (!sat || matches!(ty, S32)) && (!relu || matches!(ty, S32 | S16x2));
             unless((packed || is_plain_int(*ty)) && modified, *ty)
         }
@@ -81,11 +81,12 @@ fn int(op: &IntOp) -> Option<ScalarType> {
             let narrow = *mode != crate::model::op::MulMode::Wide || !matches!(ty, U64 | S64);
             unless(is_plain_int(*ty) && narrow && (!sat || *ty == S32), *ty)
         }
-        IntOp::Carry { ty, .. } | IntOp::MadCarry { ty, .. } => {
-            unless(matches!(ty, U32 | S32 | U64 | S64 | B32 | B64), *ty)
+        IntOp::Carry { carry_out, ty, .. } => {
+            unless(matches!(ty, U32 | S32 | U64 | S64) || (!carry_out && matches!(ty, U16 | S16)), *ty)
         }
+        IntOp::MadCarry { ty, .. } => unless(matches!(ty, U32 | S32 | U64 | S64), *ty),
         IntOp::Sad { ty, .. } => unless(is_plain_int(*ty), *ty),
-        IntOp::Abs { ty, .. } | IntOp::Neg { ty, .. } => unless(matches!(ty, S16 | S32 | S64 | S16x2), *ty),
+        IntOp::Abs { ty, .. } | IntOp::Neg { ty, .. } => unless(matches!(ty, S16 | S32 | S64), *ty),
         IntOp::Dp4a { a_ty, b_ty, .. } | IntOp::Dp2a { a_ty, b_ty, .. } => {
             unless(matches!(a_ty, U32 | S32), *a_ty).or(unless(matches!(b_ty, U32 | S32), *b_ty))
         }
@@ -122,8 +123,11 @@ fn is_half(ty: ScalarType) -> bool {
 fn float(op: &FloatOp) -> Option<ScalarType> {
     use ScalarType::*;
     match op {
-        FloatOp::Arith { ty, .. } | FloatOp::Fma { ty, .. } => {
-            unless(matches!(ty, F32 | F64 | F32x2) || is_half(*ty), *ty)
+        FloatOp::Arith { ty, ftz, sat, .. } | FloatOp::Fma { ty, ftz, sat, .. } => {
+            let flushes = matches!(ty, F32 | F32x2 | F16 | F16x2);
+            let clamps = matches!(ty, F32 | F16 | F16x2);
+            let exists = matches!(ty, F32 | F64 | F32x2) || is_half(*ty);
+            unless(exists && (!ftz || flushes) && (!sat || clamps), *ty)
         }
         FloatOp::Mad { ty, .. } | FloatOp::Copysign { ty, .. } | FloatOp::Testp { ty, .. } => {
             unless(matches!(ty, F32 | F64), *ty)
@@ -135,14 +139,18 @@ fn float(op: &FloatOp) -> Option<ScalarType> {
         FloatOp::Sqrt { ty, precision, .. } => {
             unless(*ty == F32 || (*ty == F64 && matches!(precision, FloatPrecision::Rounded(_))), *ty)
         }
-        FloatOp::Approx { op, ty, .. } => match op {
+        FloatOp::Approx { op, ty, ftz, .. } => match op {
             ApproxOp::Rsqrt => unless(matches!(ty, F32 | F64), *ty),
+            // Of the halves, one kind always flushes and the other never does.
+            ApproxOp::Ex2 if matches!(ty, F16 | F16x2) => unless(!ftz, *ty),
+            ApproxOp::Ex2 if matches!(ty, Bf16 | Bf16x2) => unless(*ftz, *ty),
             ApproxOp::Ex2 | ApproxOp::Tanh => unless(*ty == F32 || is_half(*ty), *ty),
             ApproxOp::Sin | ApproxOp::Cos | ApproxOp::Lg2 => unless(*ty == F32, *ty),
         },
-        FloatOp::Abs { ty, .. } | FloatOp::Neg { ty, .. } | FloatOp::MinMax { ty, .. } => {
-            unless(matches!(ty, F32 | F64 | F32x2) || is_half(*ty), *ty)
+        FloatOp::Abs { ty, .. } | FloatOp::Neg { ty, .. } => {
+            unless(matches!(ty, F32 | F64) || is_half(*ty), *ty)
         }
+        FloatOp::MinMax { ty, nan, .. } => unless(*ty == F32 || (*ty == F64 && !nan) || is_half(*ty), *ty),
     }
 }
 
@@ -150,33 +158,51 @@ fn compare(op: &CompareOp) -> Option<ScalarType> {
     use ScalarType::*;
     let comparable =
         |ty: ScalarType| is_plain_int(ty) || is_half(ty) || matches!(ty, B16 | B32 | B64 | F32 | F64);
+    let ordered = |cmp: Compare, ty: ScalarType| match cmp {
+        Compare::Eq | Compare::Ne | Compare::Lt | Compare::Le | Compare::Gt | Compare::Ge => true,
+        Compare::Lo | Compare::Ls | Compare::Hi | Compare::Hs => ty.class() == TypeClass::Unsigned,
+        _ => ty.is_float(),
+    };
     match op {
-        CompareOp::Set { dst_ty, ty, .. } => unless(comparable(*ty), *ty)
-            .or(unless(matches!(dst_ty, U16 | S16 | U32 | S32 | F32) || is_half(*dst_ty), *dst_ty)),
-        CompareOp::Setp { ty, .. } => unless(comparable(*ty), *ty),
-        CompareOp::Selp { ty, .. } | CompareOp::Slct { ty, .. } => {
-            unless(is_plain_int(*ty) || matches!(ty, B16 | B32 | B64 | F16 | Bf16 | F32 | F64), *ty)
+        CompareOp::Set { cmp, dst_ty, ty, .. } => {
+            let holds = match dst_ty {
+                U32 | S32 | F32 | F16 | Bf16 => true,
+                U16 | S16 => matches!(ty, F16 | Bf16),
+                F16x2 | Bf16x2 => ty == dst_ty,
+                _ => false,
+            };
+            unless(comparable(*ty) && ordered(*cmp, *ty), *ty).or(unless(holds, *dst_ty))
+        }
+        CompareOp::Setp { cmp, ty, q, .. } => {
+            let one_result = matches!(ty, F16 | Bf16) && q.is_some();
+            unless(comparable(*ty) && ordered(*cmp, *ty) && !one_result, *ty)
+        }
+        CompareOp::Selp { ty, .. } => unless(is_selectable(*ty), *ty),
+        CompareOp::Slct { ty, cond_ty, .. } => {
+            unless(is_selectable(*ty), *ty).or(unless(matches!(cond_ty, S32 | F32), *cond_ty))
         }
     }
+}
+
+fn is_selectable(ty: ScalarType) -> bool {
+    use ScalarType::*;
+    is_plain_int(ty) || matches!(ty, B16 | B32 | B64 | F32 | F64)
 }
 
 fn convert(op: &ConvertOp) -> Option<ScalarType> {
     use ScalarType::*;
     match op {
         ConvertOp::Cvt(cvt) => {
-            let convertible =
-                |ty: ScalarType| ty.is_float() || is_plain_int(ty) || matches!(ty, U8 | S8 | B8 | B16 | B32);
+            let convertible = |ty: ScalarType| ty.is_float() || is_plain_int(ty) || matches!(ty, U8 | S8);
             unless(convertible(cvt.dst_ty), cvt.dst_ty).or(unless(convertible(cvt.src_ty), cvt.src_ty))
         }
         ConvertOp::CvtPack { ty, .. } => unless(*ty == S32, *ty),
-        ConvertOp::Cvta { ty, .. } | ConvertOp::Mapa { ty, .. } | ConvertOp::Getctarank { ty, .. } => {
-            unless(matches!(ty, U32 | U64), *ty)
+        ConvertOp::Cvta { ty, .. } => unless(matches!(ty, U32 | U64), *ty),
+        ConvertOp::Mapa { ty, .. } | ConvertOp::Getctarank { ty, .. } => {
+            unless(matches!(ty, U32 | U64 | S32 | S64), *ty)
         }
         ConvertOp::Isspacep { .. } => None,
-        ConvertOp::Mov { ty, .. } => unless(
-            is_plain_int(*ty) || is_half(*ty) || matches!(ty, Pred | B16 | B32 | B64 | B128 | F32 | F64),
-            *ty,
-        ),
+        ConvertOp::Mov { ty, .. } => unless(is_selectable(*ty) || matches!(ty, Pred | B128), *ty),
         ConvertOp::Pack { ty, .. } | ConvertOp::Unpack { ty, .. } => {
             unless(is_plain_int(*ty) || matches!(ty, B16 | B32 | B64 | B128 | F64), *ty)
         }
@@ -184,12 +210,13 @@ fn convert(op: &ConvertOp) -> Option<ScalarType> {
 }
 
 fn memory(op: &MemoryOp) -> Option<ScalarType> {
+    use ScalarType::*;
     match op {
         MemoryOp::Ld { ty, .. } | MemoryOp::Ldu { ty, .. } | MemoryOp::St { ty, .. } => {
-            unless(!matches!(ty.class(), TypeClass::Predicate | TypeClass::Opaque), *ty)
+            unless(is_selectable(*ty) || matches!(ty, U8 | S8 | B8 | B128), *ty)
         }
         MemoryOp::Alloca { ty, .. } | MemoryOp::StackSave { ty, .. } | MemoryOp::StackRestore { ty, .. } => {
-            unless(matches!(ty, ScalarType::U32 | ScalarType::U64 | ScalarType::B32 | ScalarType::B64), *ty)
+            unless(matches!(ty, U32 | U64), *ty)
         }
         _ => None,
     }
@@ -200,13 +227,14 @@ fn atomic(rmw: &AtomicRmw) -> Option<ScalarType> {
     let ty = rmw.ty;
     let ok = match rmw.op {
         AtomOp::And | AtomOp::Or | AtomOp::Xor => matches!(ty, B32 | B64),
-        AtomOp::Cas => matches!(ty, B16 | B32 | B64 | B128 | U32 | S32 | U64 | S64),
-        AtomOp::Exch => matches!(ty, B32 | B64 | B128 | U32 | S32 | U64 | S64 | F32),
-        AtomOp::Add => matches!(ty, U32 | S32 | U64 | S64 | F32 | F64) || is_half(ty),
+        AtomOp::Cas => matches!(ty, B16 | B32 | B64 | B128),
+        AtomOp::Exch => matches!(ty, B32 | B64 | B128),
+        AtomOp::Add => matches!(ty, U32 | S32 | U64 | F32 | F64) || is_half(ty),
         AtomOp::Inc | AtomOp::Dec => ty == U32,
-        AtomOp::Min | AtomOp::Max => matches!(ty, U32 | S32 | U64 | S64) || is_half(ty),
+        AtomOp::Min | AtomOp::Max => matches!(ty, U32 | S32 | U64 | S64) || (is_half(ty) && rmw.b.len() > 1),
     };
-    unless(ok, ty)
+    // The halves never flush, and say so.
+    unless(ok && rmw.noftz == is_half(ty), ty)
 }
 
 fn warp(op: &WarpOp) -> Option<ScalarType> {

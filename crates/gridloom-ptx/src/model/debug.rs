@@ -39,6 +39,22 @@ pub struct SourceLocation {
     pub inlined: Option<Box<InlinedAt>>,
 }
 
+impl InlinedAt {
+    /// File, line and column of the call.
+    #[must_use]
+    pub const fn position(&self) -> (u32, u32, u32) {
+        (self.file, self.line, self.column)
+    }
+}
+
+impl SourceLocation {
+    /// File, line and column.
+    #[must_use]
+    pub const fn position(&self) -> (u32, u32, u32) {
+        (self.file, self.line, self.column)
+    }
+}
+
 /// A number or address in a debug section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SectionValue {

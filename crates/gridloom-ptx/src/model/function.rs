@@ -195,7 +195,7 @@ pub struct Body {
     pub instructions: Vec<Instruction>,
     /// `.pragma` among the instructions, in order.
     pub pragmas: Vec<BodyPragma>,
-    /// Source positions that instructions refer to.
+    /// Source positions that instructions refer to, each after the position it was inlined at.
     pub locations: Vec<SourceLocation>,
 }
 

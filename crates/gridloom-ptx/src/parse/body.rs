@@ -1,6 +1,6 @@
 //! Function bodies: scopes, labels, statements.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::function::Role;
 use super::inst::Mods;
@@ -22,8 +22,16 @@ pub(super) struct FunctionState<'a> {
     /// The labels of each scope, by the index of the token that opens it.
     labels: HashMap<usize, Vec<(&'a str, Span, Entity)>>,
     location: Option<SourceLocation>,
+    /// The entries of the body's table of locations.
     locations: HashMap<SourceLocation, LocationId>,
+    /// The positions of those entries.
+    positions: HashSet<Position>,
+    /// Every `.loc` so far, by its position, for calls that were inlined.
+    seen: HashMap<Position, SourceLocation>,
 }
+
+/// File, line and column.
+type Position = (u32, u32, u32);
 
 impl<'a> Parser<'a> {
     /// The body, from its `{` to its `}`. The scope of the parameters is open already.
@@ -309,7 +317,9 @@ impl<'a> Parser<'a> {
         match word {
             "reg" => self.registers(),
             "loc" => {
-                self.fun.location = Some(self.location()?);
+                let location = self.location()?;
+                self.fun.seen.insert(location.position(), location.clone());
+                self.fun.location = Some(location);
                 Ok(())
             }
             "file" => self.file(),
@@ -378,15 +388,32 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The `.loc` in force, as an entry of the function's table.
+    /// The `.loc` in force, as an entry of the function's table. The place it was inlined at gets one too, before it:
+    /// the assembler wants to have seen that place.
     fn location_id(&mut self) -> Option<LocationId> {
-        let location = self.fun.location.as_ref()?;
-        if let Some(id) = self.fun.locations.get(location) {
+        let fun = &mut self.fun;
+        let location = fun.location.as_ref()?;
+        if let Some(id) = fun.locations.get(location) {
             return Some(*id);
         }
-        let id = LocationId(u32::try_from(self.fun.body.locations.len()).unwrap_or(u32::MAX));
-        self.fun.locations.insert(location.clone(), id);
-        self.fun.body.locations.push(location.clone());
-        Some(id)
+        let mut chain = vec![location.clone()];
+        while let Some(inlined) = chain.last().and_then(|location| location.inlined.as_ref()) {
+            let call = inlined.position();
+            let known =
+                fun.positions.contains(&call) || chain.iter().any(|location| location.position() == call);
+            match fun.seen.get(&call) {
+                Some(place) if !known && chain.len() < limits::INLINED => chain.push(place.clone()),
+                _ => break,
+            }
+        }
+        let mut id = None;
+        for location in chain.into_iter().rev() {
+            let next = LocationId(u32::try_from(fun.body.locations.len()).unwrap_or(u32::MAX));
+            id = Some(next);
+            fun.positions.insert(location.position());
+            fun.locations.insert(location.clone(), next);
+            fun.body.locations.push(location);
+        }
+        id
     }
 }

@@ -1,5 +1,6 @@
 //! Function bodies.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write};
 
 use super::operand::{Names, int};
@@ -16,6 +17,7 @@ pub(super) fn body(f: &mut dyn Write, module: &Module, function: &Function) -> f
     let mut labels = labels.into_iter().map(|index| &body.labels[index]).peekable();
     let mut pragmas = body.pragmas.iter().peekable();
     let mut location = None;
+    let mut locations = Locations::new(body);
     for (index, instruction) in body.instructions.iter().enumerate() {
         while let Some(label) = labels.next_if(|label| label.target as usize <= index) {
             writeln!(f, "{}:", label.name)?;
@@ -24,10 +26,8 @@ pub(super) fn body(f: &mut dyn Write, module: &Module, function: &Function) -> f
             writeln!(f, "\t.pragma {};", quoted(&pragma.texts))?;
         }
         if instruction.location != location {
-            if let Some(id) = instruction.location
-                && let Some(place) = body.locations.get(id.index())
-            {
-                write_location(f, place)?;
+            if let Some(id) = instruction.location {
+                locations.write(f, id.index())?;
             }
             location = instruction.location;
         }
@@ -42,16 +42,48 @@ pub(super) fn body(f: &mut dyn Write, module: &Module, function: &Function) -> f
     f.write_str("}\n")
 }
 
-fn write_location(f: &mut dyn Write, location: &SourceLocation) -> fmt::Result {
-    write!(f, "\t.loc {} {} {}", location.file, location.line, location.column)?;
-    if let Some(inlined) = &location.inlined {
-        write!(f, ", function_name {}", inlined.function_label)?;
-        if inlined.function_offset != 0 {
-            write!(f, "+{}", int(inlined.function_offset))?;
+/// What has been printed of a body's source positions.
+struct Locations<'a> {
+    all: &'a [SourceLocation],
+    /// The first entry with each position.
+    first: HashMap<(u32, u32, u32), usize>,
+    printed: HashSet<(u32, u32, u32)>,
+}
+
+impl<'a> Locations<'a> {
+    fn new(body: &'a Body) -> Self {
+        let mut first = HashMap::new();
+        for (index, location) in body.locations.iter().enumerate() {
+            first.entry(location.position()).or_insert(index);
         }
-        write!(f, ", inlined_at {} {} {}", inlined.file, inlined.line, inlined.column)?;
+        Self { all: &body.locations, first, printed: HashSet::new() }
     }
-    f.write_str("\n")
+
+    /// Writes an entry, after the entries it was inlined at: the assembler wants to have seen those.
+    fn write(&mut self, f: &mut dyn Write, index: usize) -> fmt::Result {
+        let mut chain = vec![index];
+        while let Some(last) = chain.last().copied()
+            && let Some(inlined) = self.all.get(last).and_then(|location| location.inlined.as_ref())
+            && !self.printed.contains(&inlined.position())
+            && let Some(call) = self.first.get(&inlined.position()).copied()
+            && call < last
+        {
+            chain.push(call);
+        }
+        for location in chain.into_iter().rev().filter_map(|index| self.all.get(index)) {
+            self.printed.insert(location.position());
+            write!(f, "\t.loc {} {} {}", location.file, location.line, location.column)?;
+            if let Some(inlined) = &location.inlined {
+                write!(f, ", function_name {}", inlined.function_label)?;
+                if inlined.function_offset != 0 {
+                    write!(f, "+{}", int(inlined.function_offset))?;
+                }
+                write!(f, ", inlined_at {} {} {}", inlined.file, inlined.line, inlined.column)?;
+            }
+            f.write_str("\n")?;
+        }
+        Ok(())
+    }
 }
 
 fn declarations(f: &mut dyn Write, module: &Module, function: &Function, body: &Body) -> fmt::Result {

@@ -211,7 +211,7 @@ fn memory_is_freed_once_and_in_its_own_graph() {
         let graph = Graph::new(device);
         let memory = graph.alloc::<i32>(8)?.named("rod")?;
         memory.free(&memory)?.named("first")?.free(&memory)?.named("second")?;
-        refused(graph.instantiate(), ErrorKind::Unordered, &["second", "first", "rod"]);
+        refused(graph.instantiate(), ErrorKind::InvalidState, &["second", "first", "rod"]);
 
         let other = Graph::new(device);
         refused(other.free(&memory), ErrorKind::WrongGraph, &["another graph"]);
@@ -228,7 +228,7 @@ fn memory_of_a_body_must_be_freed_there() {
         let graph = Graph::new(device);
         let repeat = graph.repeat(2)?.named("again")?;
         let memory = repeat.body().alloc::<i32>(8)?;
-        refused(graph.instantiate(), ErrorKind::Unordered, &["again", "free it in the same body"]);
+        refused(graph.instantiate(), ErrorKind::InvalidState, &["again", "free it in the same body"]);
         memory.free(&memory)?;
         graph.instantiate()?;
         let sibling = graph.repeat(2)?.body();

@@ -121,15 +121,14 @@ fn memory_enqueued_on_a_stream_is_freed_after_its_last_use() {
     for_each_engine(|options| {
         let device = Device::cpu_with(options)?;
         let stream = device.stream()?;
-        let gate = Gate::closed();
-        stream.callback(gate.waiter())?;
         let out = device.alloc::<u8>(10_000)?;
         let one = device.memory_use()?.0;
-        {
-            let source = device.buffer_from(&[3u8; 10_000])?;
-            stream.memcpy(&out, &source)?;
-            source.close();
-        }
+        let source = device.buffer_from(&[3u8; 10_000])?;
+        let gate = Gate::closed();
+        stream.callback(gate.waiter())?;
+        stream.memcpy(&out, &source)?;
+        source.close();
+        drop(source);
         assert!(device.memory_use()?.0 >= one + 10_000);
         gate.open();
         assert_eq!(out.to_vec()?, [3; 10_000]);

@@ -101,7 +101,7 @@ fn bits_are_counted_reversed_and_shifted_across_words() {
             ]
         })?;
         let a64: Vec<u64> = a.iter().zip(&b).map(|(&a, &b)| (a as u64) << 32 | u64::from(b as u32)).collect();
-        let b64: Vec<u64> = b.iter().map(|&b| (i64::from(b) * 0x1_0001_0003) as u64).collect();
+        let b64: Vec<u64> = b.iter().map(|&b| i64::from(b).wrapping_mul(0x1_0001_0003) as u64).collect();
         pairs(device, "bits64", &a64, &b64, |a, b| {
             let lowest = if a == 0 { 0 } else { a.trailing_zeros() + 1 };
             [
@@ -208,8 +208,8 @@ fn carries_run_from_the_low_word_to_the_high_one() {
             a.chunks(2).zip(b.chunks(2)).map(|(a, b)| apply(join(a), join(b))).collect::<Vec<u128>>()
         };
         let got: Vec<u128> = out.to_vec()?.chunks(2).map(join).collect();
-        assert_eq!(got[..n], all(u128::wrapping_add));
-        assert_eq!(got[n..], all(u128::wrapping_sub));
+        assert_eq!(got[..n], all(u128::wrapping_add), "sums");
+        assert_eq!(got[n..], all(u128::wrapping_sub), "differences");
         Ok(())
     });
 }

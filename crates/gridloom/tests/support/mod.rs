@@ -4,6 +4,7 @@
 #![allow(dead_code, unused_imports, unreachable_pub, missing_docs)]
 
 pub mod bench;
+pub mod data;
 pub mod devices;
 pub mod graph_kernels;
 pub mod random;

@@ -14,6 +14,8 @@ use gridloom_ptx::{
 
 /// Frames start at multiples of this at least, so that vectors in them are aligned.
 const FRAME_ALIGN: u32 = 16;
+/// Local memory that one thread has on a GPU, and that one function may take here.
+const MAX_FRAME: u32 = 512 << 10;
 
 /// Where a variable is.
 enum Located {
@@ -109,12 +111,15 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         let offset = self.frame.checked_next_multiple_of(align);
         let end = offset.and_then(|offset| offset.checked_add(u32::try_from(variable.size()).ok()?));
         match (offset, end) {
-            (Some(offset), Some(end)) if end <= 1 << 30 => {
+            (Some(offset), Some(end)) if end <= MAX_FRAME => {
                 self.align = self.align.max(align);
                 self.frame = end;
                 Ok(offset)
             }
-            _ => Err(Refusal::because(format!("the local variable `{}` is too large", variable.name))),
+            _ => Err(Refusal::because(format!(
+                "the local variables of a function take at most {MAX_FRAME} bytes, and `{}` goes past that",
+                variable.name
+            ))),
         }
     }
 

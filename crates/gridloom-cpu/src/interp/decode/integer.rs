@@ -196,8 +196,11 @@ impl FunctionDecoder<'_, '_> {
             }
             IntOp::Carry { subtract, carry_in, carry_out, ty, dst, a, b } => {
                 let [a, b] = self.sources([a, b], *ty)?;
-                let (d, s, subtract) =
-                    (self.carry_out(*dst, *carry_out), [a, b, self.carry_in(*carry_in)], *subtract);
+                let (d, s, subtract) = (
+                    self.carry_out(*dst, *carry_out),
+                    [a, b, self.carry_in(*carry_in, *subtract)],
+                    *subtract,
+                );
                 with_integer!(*ty, T => self.map(d, s, move |[a, b, flag]| {
                     let (a, b, flag) = (T::from_bits(a), T::from_bits(b), flag != 0);
                     let (d, flag) = if subtract { carry::subc(a, b, flag) } else { carry::addc(a, b, flag) };
@@ -206,7 +209,7 @@ impl FunctionDecoder<'_, '_> {
             }
             IntOp::MadCarry { half, carry_in, carry_out, ty, dst, a, b, c } => {
                 let [a, b, c] = self.sources([a, b, c], *ty)?;
-                let (d, s) = (self.carry_out(*dst, *carry_out), [a, b, c, self.carry_in(*carry_in)]);
+                let (d, s) = (self.carry_out(*dst, *carry_out), [a, b, c, self.carry_in(*carry_in, false)]);
                 let high = *half == Half::Hi;
                 with_integer!(*ty, T => self.map(d, s, move |[a, b, c, flag]| {
                     let (a, b, c, flag) = (T::from_bits(a), T::from_bits(b), T::from_bits(c), flag != 0);
@@ -241,8 +244,9 @@ impl FunctionDecoder<'_, '_> {
         Ok(())
     }
 
-    fn carry_in(&mut self, used: bool) -> Source {
-        if used { Source::Slot(self.carry) } else { self.constant(0) }
+    /// The carry flag, or what it is where a chain starts: set in one of subtractions, where a clear flag is a borrow.
+    fn carry_in(&mut self, used: bool, subtract: bool) -> Source {
+        if used { Source::Slot(self.carry) } else { self.constant(subtract.into()) }
     }
 
     /// Where sum and carry go. A carry that is not asked for must not change the flag.

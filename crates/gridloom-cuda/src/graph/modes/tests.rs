@@ -70,7 +70,7 @@ fn a_callback_in_a_child_of_a_body_counts_as_in_the_body() {
     let inner = sketch.other_graph();
     sketch.callback_in(&inner, &[]);
     let (repeat, body) = sketch.repeat_in(&sketch.graph, &[], 3);
-    body.embed(&[], &inner).unwrap();
+    body.add_child(&[], &inner).unwrap();
     assert!(decide(&sketch, NEW).is_hosted(repeat.key()));
 }
 

@@ -78,7 +78,7 @@ fn a_child_dissolves_into_its_parent_between_what_is_before_and_after_it() {
     let x = sketch.kernel_in(&inner, &[], &[]);
     sketch.kernel_in(&inner, &[&x], &[]);
     let before = sketch.kernel(&[], &[]);
-    let child = sketch.graph.embed(&[&before], &inner).unwrap();
+    let child = sketch.graph.add_child(&[&before], &inner).unwrap();
     let after = sketch.kernel(&[&child], &[]);
     let inside = child.bodies().unwrap()[0].nodes();
     let program = program(&sketch, ConditionalMode::Auto);
@@ -93,7 +93,7 @@ fn a_child_dissolves_into_its_parent_between_what_is_before_and_after_it() {
 fn an_empty_child_is_an_edge() {
     let sketch = Sketch::new();
     let before = sketch.kernel(&[], &[]);
-    let child = sketch.graph.embed(&[&before], &sketch.other_graph()).unwrap();
+    let child = sketch.graph.add_child(&[&before], &sketch.other_graph()).unwrap();
     let after = sketch.kernel(&[&child], &[]);
     let program = program(&sketch, ConditionalMode::Auto);
     assert_eq!(waits_for(only_graph(&program), &after), [before.key()]);

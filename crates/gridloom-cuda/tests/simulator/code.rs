@@ -1,0 +1,249 @@
+//! Modules and kernels: those of the tests, and Gridloom's own, as Rust functions found by name.
+
+use super::{INVALID, OK, exports, handle, world};
+use gridloom_cuda::sys::*;
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+
+pub fn export(table: &mut HashMap<&'static str, usize>) {
+    exports! { table,
+        "cuModuleLoadDataEx" => load,
+        "cuModuleUnload" => unload,
+        "cuModuleGetFunction" => find,
+        "cuFuncGetAttribute" => function_attribute,
+        "cuFuncSetAttribute" => set_function_attribute,
+        "cuFuncGetParamInfo" => parameter,
+        "cuLaunchKernel" => launch,
+    }
+}
+
+#[derive(Clone)]
+pub struct Module {
+    text: String,
+}
+
+#[derive(Clone)]
+pub struct Function {
+    name: String,
+    /// Whether conditions are words in memory.
+    stores: bool,
+}
+
+/// A kernel with its arguments, copied.
+#[derive(Clone)]
+pub struct Call {
+    function: Function,
+    threads: u32,
+    arguments: Vec<Vec<u8>>,
+}
+
+/// The sizes of a kernel's parameters.
+fn sizes(name: &str) -> Option<&'static [usize]> {
+    Some(match name {
+        "add" | "add_overlapped" => &[8, 4, 4],
+        "append" | "sum_shared" | "set_condition" => &[8, 4],
+        "countdown" => &[8, 8],
+        "wait_for" | "read_variable" | "fault" => &[8],
+        "gridloom_loop_begin" | "gridloom_loop_next" => &[8, 8, 8, 8, 4],
+        "gridloom_choose" => &[8, 8, 8, 4],
+        _ => return None,
+    })
+}
+
+fn offset(sizes: &[usize], index: usize) -> usize {
+    let mut end = 0usize;
+    for (position, &size) in sizes.iter().enumerate() {
+        let start = end.next_multiple_of(size);
+        if position == index {
+            return start;
+        }
+        end = start + size;
+    }
+    end
+}
+
+impl Call {
+    /// Copies the arguments of a launch, given as pointers or as one buffer.
+    pub unsafe fn new(
+        function: usize,
+        threads: u32,
+        pointers: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> Option<Self> {
+        let function = world(|world| world.functions.get(&function).cloned())?;
+        let sizes = sizes(&function.name)?;
+        let mut arguments = Vec::new();
+        for (index, &size) in sizes.iter().enumerate() {
+            let from = if extra.is_null() {
+                unsafe { (*pointers.add(index)).cast::<u8>() }
+            } else {
+                let (buffer, length) = unsafe { (*extra.add(1), *(*extra.add(3)).cast::<usize>()) };
+                let start = offset(sizes, index);
+                assert!(start + size <= length, "the buffer holds every parameter");
+                unsafe { buffer.cast::<u8>().add(start) }
+            };
+            arguments.push(unsafe { std::slice::from_raw_parts(from, size) }.to_vec());
+        }
+        Some(Self { function, threads, arguments })
+    }
+
+    fn word(&self, index: usize) -> u32 {
+        u32::from_ne_bytes(self.arguments[index].as_slice().try_into().unwrap())
+    }
+
+    fn long(&self, index: usize) -> u64 {
+        u64::from_ne_bytes(self.arguments[index].as_slice().try_into().unwrap())
+    }
+
+    fn set_condition(&self, condition: u64, value: u32) {
+        if self.function.stores {
+            unsafe { (condition as *mut u32).write(value) };
+        } else {
+            world(|world| {
+                let known = world.conditions.insert(condition, value);
+                assert!(known.is_some(), "the handle of a condition");
+            });
+        }
+    }
+
+    /// What the kernel does.
+    pub unsafe fn run(&self) {
+        match self.function.name.as_str() {
+            "add" | "add_overlapped" => {
+                let (data, value, n) = (self.long(0) as *mut i32, self.word(1) as i32, self.word(2));
+                for index in 0..n.min(self.threads) as usize {
+                    unsafe { *data.add(index) += value };
+                }
+            }
+            "append" => {
+                let log = self.long(0) as *mut u32;
+                unsafe {
+                    *log += 1;
+                    *log.add(*log as usize) = self.word(1);
+                }
+            }
+            "countdown" => {
+                let left = self.long(1) as *mut i32;
+                unsafe { *left -= 1 };
+                self.set_condition(self.long(0), u32::from(unsafe { *left } > 0));
+            }
+            "set_condition" => self.set_condition(self.long(0), self.word(1)),
+            "gridloom_loop_begin" => {
+                unsafe { *(self.long(2) as *mut u64) = 0 };
+                self.decide(0);
+            }
+            "gridloom_loop_next" => {
+                let state = self.long(2) as *mut u64;
+                unsafe { *state += 1 };
+                self.decide(unsafe { *state });
+            }
+            "gridloom_choose" => {
+                let value = unsafe { *(self.long(1) as *const u32) };
+                let runs = if self.word(3) == 0 { value != 0 } else { value < self.word(3) };
+                unsafe { *(self.long(2) as *mut u64) = u64::from(runs) };
+                self.set_condition(self.long(0), value);
+            }
+            name => panic!("{name} is not simulated"),
+        }
+    }
+
+    fn decide(&self, passes: u64) {
+        let (value, limit, mode) = (self.long(1), self.long(3), self.word(4));
+        if passes >= limit {
+            self.set_condition(self.long(0), 0);
+        } else if mode != 2 {
+            let again = mode == 1 || value == 0 || unsafe { *(value as *const u32) } != 0;
+            self.set_condition(self.long(0), u32::from(again));
+        }
+    }
+}
+
+unsafe extern "C" fn load(
+    out: *mut CUmodule,
+    image: *const c_void,
+    _: c_uint,
+    _: *mut CUjit_option,
+    _: *mut *mut c_void,
+) -> CUresult {
+    let text = unsafe { CStr::from_ptr(image.cast()) }.to_string_lossy().into_owned();
+    world(|world| {
+        let number = world.fresh();
+        world.modules.insert(number, Module { text });
+        unsafe { *out = handle(number) };
+    });
+    OK
+}
+
+unsafe extern "C" fn unload(module: CUmodule) -> CUresult {
+    if world(|world| world.modules.remove(&module.addr()).is_some()) { OK } else { INVALID }
+}
+
+unsafe extern "C" fn find(out: *mut CUfunction, module: CUmodule, name: *const c_char) -> CUresult {
+    let name = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
+    world(|world| {
+        let Some(text) = world.modules.get(&module.addr()).map(|module| module.text.clone()) else {
+            return INVALID;
+        };
+        if !text.contains(&format!(".entry {name}(")) {
+            return CUresult::CUDA_ERROR_NOT_FOUND;
+        }
+        let stores = text.contains(".func gridloom_store_condition");
+        let number = world.fresh();
+        world.functions.insert(number, Function { name, stores });
+        unsafe { *out = handle(number) };
+        OK
+    })
+}
+
+unsafe extern "C" fn function_attribute(
+    out: *mut c_int,
+    attribute: CUfunction_attribute,
+    _: CUfunction,
+) -> CUresult {
+    let threads = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
+    unsafe { *out = if attribute == threads { 1024 } else { 0 } };
+    OK
+}
+
+unsafe extern "C" fn set_function_attribute(_: CUfunction, _: CUfunction_attribute, _: c_int) -> CUresult {
+    OK
+}
+
+unsafe extern "C" fn parameter(
+    function: CUfunction,
+    index: usize,
+    out_offset: *mut usize,
+    out_size: *mut usize,
+) -> CUresult {
+    let name = world(|world| world.functions.get(&function.addr()).map(|function| function.name.clone()));
+    let Some(sizes) = name.as_deref().and_then(sizes) else { return INVALID };
+    let Some(&size) = sizes.get(index) else { return INVALID };
+    unsafe {
+        *out_offset = offset(sizes, index);
+        *out_size = size;
+    }
+    OK
+}
+
+#[allow(clippy::too_many_arguments, reason = "the driver's signature")]
+unsafe extern "C" fn launch(
+    function: CUfunction,
+    grid_x: c_uint,
+    _: c_uint,
+    _: c_uint,
+    block_x: c_uint,
+    _: c_uint,
+    _: c_uint,
+    _: c_uint,
+    _: CUstream,
+    pointers: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> CUresult {
+    match unsafe { Call::new(function.addr(), grid_x * block_x, pointers, extra) } {
+        Some(call) => {
+            unsafe { call.run() };
+            OK
+        }
+        None => INVALID,
+    }
+}
