@@ -153,5 +153,5 @@ fn every_file_is_well_formed_and_its_kernels_exist() {
             assert!(text.contains(&entry), "{name}: no kernel `{}`", case.kernel);
         }
     }
-    assert!(files > 0, "no file in {folder}");
+    assert!(files > 0, "no file in {}", folder.display());
 }
