@@ -31,19 +31,20 @@ impl fmt::Display for Module {
         for item in &self.items {
             writeln!(f)?;
             match item {
-                Item::Declare(id) => match self.symbol(*id) {
-                    Symbol::Variable(variable) => declaration::module_variable(f, self, variable)?,
-                    Symbol::Function(function) => declaration::prototype(f, function)?,
+                Item::Declare(id) => match self.symbols.get(id.index()) {
+                    Some(Symbol::Variable(variable)) => declaration::module_variable(f, self, variable)?,
+                    Some(Symbol::Function(function)) => declaration::prototype(f, function)?,
+                    None => {}
                 },
                 Item::Define(id) => {
-                    if let Symbol::Function(function) = self.symbol(*id) {
+                    if let Some(function) = self.symbols.get(id.index()).and_then(Symbol::as_function) {
                         declaration::signature(f, function)?;
                         declaration::directives(f, &function.directives)?;
                         body::body(f, self, function)?;
                     }
                 }
                 Item::Alias { alias, aliasee } => {
-                    writeln!(f, ".alias {}, {};", self.symbol(*alias).name(), self.symbol(*aliasee).name())?;
+                    writeln!(f, ".alias {}, {};", self.name_of(*alias), self.name_of(*aliasee))?;
                 }
                 Item::Pragma(texts) => writeln!(f, ".pragma {};", quoted(texts))?,
             }
