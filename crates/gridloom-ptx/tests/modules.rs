@@ -240,6 +240,15 @@ fn a_name_declared_twice_is_an_error() {
     assert_eq!(errors(".func f() { ret; } .func f() { ret; }"), ["`f` is defined twice"]);
     assert_eq!(errors(".global .u32 f; .func f() { ret; }"), ["`f` is already declared"]);
     assert!(errors(".extern .global .u32 x; .global .u32 x = 4;").is_empty());
+    assert!(errors(".global .u32 x = 4; .extern .global .u32 x;").is_empty());
+}
+
+#[test]
+fn a_variable_declared_extern_may_be_defined_later() {
+    let module = read(".extern .global .u64 x[]; .global .u64 y = x; .visible .global .u64 x[2] = {y, 7};");
+    let x = variable(&module, "x");
+    assert_eq!((x.linkage, x.size()), (Linkage::Visible, 16));
+    assert_eq!(module.items.last(), Some(&Item::Define(SymbolId(0))));
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl Symbol {
 pub enum Item {
     /// A variable, or a function's prototype without body.
     Declare(SymbolId),
-    /// A function with its body.
+    /// A function with its body, or a variable that was declared `.extern` before.
     Define(SymbolId),
     /// `.alias alias, aliasee;`
     Alias {

@@ -245,9 +245,10 @@ impl<'a> Parser<'a> {
                 if old.space == new.space
                     && (old.linkage == Linkage::Extern || new.linkage == Linkage::Extern) =>
             {
-                if old.linkage == Linkage::Extern {
+                if old.linkage == Linkage::Extern && new.linkage != Linkage::Extern {
                     *old = new;
-                    // The declaration that counts is the later one; nothing needs the earlier.
+                    // Its initial value may name what was declared since.
+                    self.module.items.push(Item::Define(id));
                 }
                 Ok(id)
             }
