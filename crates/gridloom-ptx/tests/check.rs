@@ -116,6 +116,14 @@ fn an_alias_that_leads_to_itself_leads_nowhere() {
 }
 
 #[test]
+fn the_operand_that_is_wrong_is_underlined() {
+    let text = ".version 8.0\n.target sm_80\n.entry k() {\n.reg .b32 %r<12>; .reg .b64 %r1x;\nadd.s32 %r1, %r11, %r1x;\n}";
+    let found = check(&gridloom_ptx::parse(text).expect("a module"));
+    let expected = "k.ptx:5:20: `add.s32`: `%r1x` is a .b64; a .s32 is needed here\n  add.s32 %r1, %r11, %r1x;\n                     ^~~~";
+    assert_eq!(found[0].render("k.ptx"), expected);
+}
+
+#[test]
 fn several_errors_come_in_the_order_of_the_text() {
     let found = check(&module("add.s32 %r1, %rd1, %f1; mov.u32 %r1, %rd1; @%r1 ret;"));
     let lines: Vec<u32> = found.iter().map(|diagnostic| diagnostic.column).collect();
