@@ -277,6 +277,24 @@ fn inner_scopes_shadow_outer_ones() {
 }
 
 #[test]
+fn a_register_named_like_a_special_one_does_not_hide_it_elsewhere() {
+    let module = read(
+        ".entry k() {
+             .reg .b32 %r;
+             { .reg .b32 %laneid, %pm<2>; mov.b32 %laneid, 1; mov.b32 %pm0, 2; }
+             mov.b32 %r, %laneid;
+             mov.b32 %r, %pm0;
+             ret;
+         }",
+    );
+    let text = module.to_string();
+    for line in ["mov.b32 %laneid$1_, 1", "mov.b32 %pm$1_0, 2", "mov.b32 %r, %laneid;", "mov.b32 %r, %pm0;"] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    assert_eq!(errors(".global .u32 %clock;"), ["`%clock` is the name of a special register"]);
+}
+
+#[test]
 fn vector_registers_are_split_into_elements() {
     let module = read(
         ".entry k(.param .u64 p) {

@@ -113,7 +113,7 @@ impl<'a> Checker<'a> {
                         format!("`{}`: an address lies outside the value", variable.name),
                     );
                 }
-                if relocation.size < 8 && relocation.byte.is_none() && relocation.size < 4 {
+                if relocation.byte.is_none() && relocation.size < 4 {
                     self.wrong(
                         variable.span,
                         format!(
