@@ -39,7 +39,7 @@ use run::{FakeEvent, FakeExecutable, FakeStream};
 use crate::backend::{self, AsDevice, DeviceId, DeviceKind, EventOptions};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::executable::InstantiateOptions;
-use crate::graph::Definition;
+use crate::graph::{Definition, NodeKey};
 use crate::launch::{Dim3, Limits};
 use crate::memory::MemoryKind;
 use crate::op::Operation;
@@ -93,6 +93,22 @@ pub enum Call {
         /// The stream's number.
         stream: u64,
     },
+    /// To take over new operations of some nodes of an executable.
+    Update {
+        /// The executable's number.
+        executable: u64,
+        /// The nodes.
+        nodes: Vec<NodeKey>,
+    },
+    /// To let a node of an executable run, or to skip it.
+    SetEnabled {
+        /// The executable's number.
+        executable: u64,
+        /// The node.
+        node: NodeKey,
+        /// Whether it is to run.
+        enabled: bool,
+    },
     /// To run one operation.
     Enqueue {
         /// The stream's number.
@@ -129,6 +145,10 @@ pub enum CallKind {
     Upload,
     /// [`Call::Launch`]
     Launch,
+    /// [`Call::Update`]
+    Update,
+    /// [`Call::SetEnabled`]
+    SetEnabled,
     /// [`Call::Enqueue`]
     Enqueue,
     /// [`Call::Synchronize`]
@@ -150,6 +170,8 @@ impl Call {
             Call::Instantiate { .. } => CallKind::Instantiate,
             Call::Upload { .. } => CallKind::Upload,
             Call::Launch { .. } => CallKind::Launch,
+            Call::Update { .. } => CallKind::Update,
+            Call::SetEnabled { .. } => CallKind::SetEnabled,
             Call::Enqueue { .. } => CallKind::Enqueue,
             Call::Synchronize(_) => CallKind::Synchronize,
         }
@@ -399,7 +421,7 @@ impl backend::Device for Inner {
             options: InstantiateOptions { upload: None, ..options.clone() },
             executable,
         })?;
-        Ok(Box::new(FakeExecutable::new(self.0.clone(), definition.clone(), executable)))
+        Ok(Box::new(FakeExecutable::new(self.0.clone(), definition, executable)))
     }
 
     fn as_any(&self) -> &dyn Any {

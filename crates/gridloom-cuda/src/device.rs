@@ -7,7 +7,7 @@ use crate::graph;
 use crate::memory::{Allocator, Memory};
 use crate::module::Module;
 use crate::occupancy::Occupations;
-use crate::stream::Stream;
+use crate::stream::{Lanes, Stream};
 use crate::sys::*;
 use crate::version::CudaVersion;
 use gridloom_core::backend::{self, DeviceId, DeviceKind, EventOptions};
@@ -52,6 +52,7 @@ pub(crate) struct Shared {
     pub(crate) context: Arc<Context>,
     pub(crate) allocator: Arc<Allocator>,
     pub(crate) occupations: Arc<Occupations>,
+    pub(crate) lanes: Arc<Lanes>,
     builtins: OnceLock<Result<Arc<Module>>>,
 }
 
@@ -103,6 +104,7 @@ impl CudaDevice {
                 context,
                 allocator,
                 occupations: Arc::default(),
+                lanes: Arc::default(),
                 builtins: OnceLock::new(),
             }),
         })

@@ -16,7 +16,7 @@ use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// A stream of the driver, with the marks for what its work keeps alive.
 #[derive(Debug)]
@@ -91,19 +91,39 @@ pub struct Stream {
     /// The program that the host drives here, if there is one.
     occupancy: Occupancy,
     occupations: Arc<Occupations>,
+    lanes: Arc<Lanes>,
+}
+
+/// All streams of a device.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes(Mutex<Vec<Weak<InFlight<Lane>>>>);
+
+impl Lanes {
+    fn add(&self, lane: &Arc<InFlight<Lane>>) {
+        let mut lanes = self.0.lock();
+        lanes.retain(|known| known.strong_count() > 0);
+        lanes.push(Arc::downgrade(lane));
+    }
+
+    fn alive(&self) -> Vec<Arc<InFlight<Lane>>> {
+        self.0.lock().iter().filter_map(Weak::upgrade).collect()
+    }
 }
 
 impl Stream {
     /// A stream with a priority; lower numbers come first, 0 is the usual one.
     pub(crate) fn new(shared: &Shared, priority: i32) -> DriverResult<Self> {
+        let lane = InFlight::new(Lane::new(&shared.context, priority)?);
+        shared.lanes.add(&lane);
         Ok(Self {
             device: shared.id,
             context: Arc::clone(&shared.context),
-            lane: InFlight::new(Lane::new(&shared.context, priority)?),
+            lane,
             failures: Arc::default(),
             launched: Mutex::default(),
             occupancy: Occupancy::default(),
             occupations: Arc::clone(&shared.occupations),
+            lanes: Arc::clone(&shared.lanes),
         })
     }
 
@@ -154,6 +174,21 @@ impl Stream {
     /// Waits until nobody else enqueues here.
     pub(crate) fn settle(&self) {
         self.occupancy.settle();
+    }
+
+    /// Has what is enqueued here next come after everything enqueued so far on any stream of the device.
+    pub(crate) fn come_after_everything(&self) -> DriverResult<()> {
+        let _entered = self.context.enter()?;
+        for lane in self.lanes.alive() {
+            if Arc::ptr_eq(&lane, &self.lane) {
+                continue;
+            }
+            let event = RawEvent::new(&self.context, EventOptions { timing: false, blocking: false })?;
+            event.record(lane.queue().raw)?;
+            // SAFETY: both handles are alive; 0 is the one flag there is.
+            unsafe { self.context.driver().cu_stream_wait_event(self.raw(), event.raw(), 0)? };
+        }
+        Ok(())
     }
 
     /// Waits for what is enqueued now, without looking at failures of callbacks.

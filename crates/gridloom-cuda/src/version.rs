@@ -16,6 +16,19 @@ use std::str::FromStr;
 pub struct CudaVersion(u32);
 
 impl CudaVersion {
+    /// The newest PTX that a driver of this version reads, where it is known. Drivers refuse newer marks, whatever the code.
+    pub fn newest_ptx(self) -> Option<(u32, u32)> {
+        Some(match (self.major(), self.minor()) {
+            (12, minor @ 0..=5) => (8, minor),
+            (12, 6) => (8, 5),
+            (12, 7) => (8, 6),
+            (12, 8) => (8, 7),
+            (12, 9) => (8, 8),
+            (13, minor @ 0..=2) => (9, minor),
+            _ => return None,
+        })
+    }
+
     /// The oldest driver that Gridloom runs on.
     pub const OLDEST_SUPPORTED: Self = Self::new(12, 0);
 

@@ -212,6 +212,7 @@ fn a_while_loop_on_a_condition_that_kernels_set() {
             for _ in 0..2 {
                 launch(&gpu, &executable);
             }
+            assert_eq!(executable.passes(&repeat).unwrap(), 5, "{mode:?}");
             let expected = [12, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 2];
             assert_eq!(gpu.read(&log)[..13], expected, "{mode:?}");
             assert_eq!(executable.report().conditionals[0].native, mode == ConditionalMode::Native);
@@ -347,13 +348,37 @@ fn branches_by_condition_and_by_value() {
                             Some(index) => assert_eq!(ran[..2], [1, 10 + index as i32], "{what}"),
                             None => assert_eq!(ran[0], 0, "{what}"),
                         }
-                        if by_value || mode == ConditionalMode::Hosted {
-                            let passes = executable.passes(&node).unwrap();
-                            assert_eq!(passes, u64::from(expected.is_some()), "{what}");
-                        }
+                        let passes = executable.passes(&node).unwrap();
+                        assert_eq!(passes, u64::from(expected.is_some()), "{what}");
                     }
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn a_conditional_inside_another_reports_its_latest_execution_and_none_where_it_was_not_reached() {
+    for gpu in gpus() {
+        for mode in MODES {
+            let (on, left) = (gpu.words(&[1]), gpu.words(&[0]));
+            let graph = gpu.graph();
+            let again = graph.condition(None);
+            let (_, bodies) = conditional(&graph, &[], ConditionalForm::If, value(&on), 1);
+            let (_, outer) = conditional(&bodies[0], &[], ConditionalForm::While, Test::Count(2), 1);
+            let start = outer[0].add(&[], fill(&whole(&left), 3, 4)).unwrap();
+            let set = gpu.launch("set_condition", [handle(&again), uint(1)]);
+            let set = outer[0].add(&[&start], set).unwrap();
+            let test = Test::Condition(again.key());
+            let (inner, inner_body) = conditional(&outer[0], &[&set], ConditionalForm::While, test, 1);
+            let down = gpu.launch("countdown", [handle(&again), at(&left)]);
+            inner_body[0].add(&[], down).unwrap();
+            let executable = instantiate(&graph, mode);
+            launch(&gpu, &executable);
+            assert_eq!(executable.passes(&inner).unwrap(), 3, "{mode:?}");
+            gpu.backend.write(&*on, 0, &[0; 4]).unwrap();
+            launch(&gpu, &executable);
+            assert_eq!(executable.passes(&inner).unwrap(), 0, "{mode:?}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::limits;
 use crate::model::Span;
 use crate::source::Source;
 
@@ -16,12 +17,14 @@ pub struct Diagnostic {
     pub line: u32,
     /// Column in characters, from 1; 0 if the module was not read from text.
     pub column: u32,
-    /// The text of that line.
+    /// The text of that line; of a very long one, the part around the place.
     pub source_line: String,
     /// The bytes it is about.
     pub span: Span,
     /// How many characters of the line it is about.
     width: u32,
+    /// How many characters of the line come before [`Self::source_line`].
+    skipped: u32,
 }
 
 /// Lines longer than this are shown in part.
@@ -30,14 +33,15 @@ const SHOWN_CHARS: usize = 120;
 impl Diagnostic {
     pub(crate) fn new(source: &Source, span: Span, message: impl Into<String>) -> Self {
         let (line, column) = source.position(span);
-        let source_line = source.line(span);
+        let (source_line, skipped) = part(source.line(span), (column as usize).saturating_sub(1));
         let width = source.slice(span).lines().next().map_or(1, |text| text.chars().count().max(1));
         Self {
             message: message.into(),
             help: None,
             line,
             column,
-            source_line: source_line.to_owned(),
+            source_line,
+            skipped,
             span,
             width: u32::try_from(width).unwrap_or(1),
         }
@@ -79,14 +83,25 @@ impl Diagnostic {
             .chars()
             .map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c })
             .collect();
-        let column = (self.column as usize).saturating_sub(1);
+        let column = (self.column as usize).saturating_sub(1 + self.skipped as usize);
         if line.len() <= SHOWN_CHARS {
             return (line.into_iter().collect(), column, "");
         }
         let start = column.saturating_sub(SHOWN_CHARS / 2).min(line.len().saturating_sub(1));
         let end = (start + SHOWN_CHARS).min(line.len());
-        (line[start..end].iter().collect(), column - start, if start > 0 { "..." } else { "" })
+        let cut = start > 0 || self.skipped > 0;
+        (line[start..end].iter().collect(), column - start, if cut { "..." } else { "" })
     }
+}
+
+/// A line, or of a long one the part around a column, and how many characters come before it.
+fn part(line: &str, column: usize) -> (String, u32) {
+    if line.len() <= limits::SOURCE_LINE {
+        return (line.to_owned(), 0);
+    }
+    let skipped = column.saturating_sub(SHOWN_CHARS);
+    let kept = line.chars().skip(skipped).take(2 * SHOWN_CHARS).collect();
+    (kept, u32::try_from(skipped).unwrap_or(u32::MAX))
 }
 
 impl fmt::Display for Diagnostic {
@@ -129,7 +144,7 @@ impl fmt::Display for Error {
 /// The candidate most like `wrong`, if one is close enough to have been meant.
 pub(crate) fn closest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Beyond these a suggestion is noise, and the search must stay cheap on hostile input.
-    const LONGEST: usize = 64;
+    const LONGEST: usize = 40;
     const MOST: usize = 2000;
     if wrong.len() > LONGEST {
         return None;
@@ -141,7 +156,7 @@ pub(crate) fn closest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>
     };
     candidates
         .take(MOST)
-        .filter(|candidate| candidate.len() <= LONGEST && *candidate != wrong)
+        .filter(|candidate| candidate.len().abs_diff(wrong.len()) <= allowed && *candidate != wrong)
         .map(|candidate| (edit_distance(wrong, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)

@@ -8,6 +8,10 @@ pub(crate) const SCOPE_DEPTH: usize = 64;
 pub(crate) const EXPR_DEPTH: u32 = 64;
 /// Registers of one function.
 pub(crate) const REGISTERS: u32 = 1 << 20;
+/// Variables of a function, when declared as ranges.
+pub(crate) const LOCAL_RANGE: u32 = 4096;
+/// Bytes of the name of a range of variables.
+pub(crate) const RANGE_NAME: usize = 256;
 /// Array dimensions.
 pub(crate) const DIMENSIONS: usize = 8;
 /// Bytes of one variable.
@@ -18,7 +22,9 @@ pub(crate) const IMAGE_PADDING: u64 = 1 << 24;
 pub(crate) const MODIFIERS: usize = 32;
 /// Elements of a vector operand.
 pub(crate) const VECTOR: usize = 8;
-/// Diagnostics before the parser gives up.
+/// Diagnostics before the parser or the checker gives up.
 pub(crate) const DIAGNOSTICS: usize = 50;
 /// Calls inlined into each other that are followed.
 pub(crate) const INLINED: usize = 32;
+/// Bytes of a source line that a diagnostic keeps.
+pub(crate) const SOURCE_LINE: usize = 4096;

@@ -156,6 +156,29 @@ fn registers_are_bounded() {
 }
 
 #[test]
+fn ranges_of_variables_are_bounded() {
+    let declares = |text: &str| format!("{HEADER}.entry k() {{ {text} ret; }}");
+    answers(declares(".local .u32 x<4096>[2];").as_bytes());
+    assert!(fails(&declares(".local .u32 x<4097>;")).contains("at most 4096 variables"));
+    assert!(
+        fails(&declares(&format!(".local .u32 {}<4096>;", "x".repeat(100_000))))
+            .contains("at most 256 bytes")
+    );
+}
+
+#[test]
+fn diagnostics_of_a_long_line_are_small() {
+    let wrong = "add.s32 %r, %r, %f;".repeat(20_000);
+    let text = format!("{HEADER}.entry k() {{ .reg .b32 %r; .reg .f32 %f; {wrong} }}");
+    let found = check(&parse(&text).expect("a module"));
+    assert_eq!(found.len(), 50);
+    assert!(found.iter().all(|diagnostic| diagnostic.source_line.len() < 1000));
+    let shown = found[49].to_string();
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(lines[2].find('^').map(|at| &lines[1][at..at + 7]), Some("add.s32"));
+}
+
+#[test]
 fn sizes_are_bounded() {
     let declares = |text: &str| fails(&format!("{HEADER}.global {text};"));
     assert!(declares(".b8 x[9223372036854775807]").contains("larger than"));

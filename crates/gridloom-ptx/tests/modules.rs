@@ -286,6 +286,40 @@ fn vector_registers_are_split_into_elements() {
 }
 
 #[test]
+fn ranges_of_vectors_and_of_variables() {
+    let module = read(
+        ".entry k() {
+             .reg .v2 .b16 %v<3>; .reg .b32 %r<2>; .reg .b16 %h; .local .align 8 .u64 slot<2>;
+             mov.b32 %v2, %r1;
+             mov.b16 %h, %v2.y;
+             mov.b32 %r0, %v0;
+             st.local.b16 [slot1+2], %v1.x;
+             ret;
+         }",
+    );
+    let (_, kernel) = module.entry("k").expect("the kernel");
+    let body = kernel.body.as_ref().expect("a body");
+    assert_eq!(body.registers.len(), 6 + 2 + 1);
+    assert_eq!(body.locals.len(), 2);
+    assert!(module.to_string().contains("mov.b16 %h, %v$1_5;"));
+}
+
+#[test]
+fn a_sum_as_a_value_becomes_an_addition() {
+    let module = read(".entry k() { .reg .b32 %r<4>; .reg .pred %p; @%p add.u32 %r1, %r2+4, %r3+-1; ret; }");
+    let text = module.to_string();
+    for line in
+        ["add.u32 %sink$1_, %r2, 4;", "add.u32 %sink$2_, %r3, -1;", "@%p add.u32 %r1, %sink$1_, %sink$2_;"]
+    {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    assert_eq!(
+        errors(".entry k() { .reg .f32 %f<4>; add.f32 %f1, %f2+4, %f3; }"),
+        ["an offset from a .f32 register"]
+    );
+}
+
+#[test]
 fn registers_are_found_by_name_and_number() {
     let module = read(".entry k() { .reg .b32 %r<12>; .reg .pred p; ret; }");
     let (_, kernel) = module.entry("k").expect("the kernel");

@@ -17,6 +17,15 @@ use crate::{Error, ErrorKind, Result};
 /// A type whose values are plain bytes, so that host and device agree on them.
 ///
 /// Every [`Pod`] type is one: numbers, arrays of them, `half::f16`, your own `#[repr(C)]` structs with `derive(Pod)`.
+///
+/// What has references or invalid bit patterns is none:
+///
+/// ```compile_fail,E0277
+/// # use gridloom::prelude::*;
+/// fn flags(device: &Device) -> Result<Buffer<bool>> {
+///     device.alloc(8)
+/// }
+/// ```
 pub trait Element: Pod + Send + Sync {}
 
 impl<T: Pod + Send + Sync> Element for T {}

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use gridloom_core::backend::{self, AsDevice, DeviceKind};
 use gridloom_core::launch::Limits;
 pub use gridloom_cpu::{CpuOptions, Engine};
+pub use gridloom_cuda::nvrtc::CompileOptions;
+use gridloom_cuda::nvrtc::{Nvrtc, NvrtcError};
 
 use crate::buffer::{Buffer, Element};
 use crate::module::Module;
@@ -149,6 +151,29 @@ impl Device {
         Ok(Module::new(self.0.clone(), self.0.load_ptx(source)?))
     }
 
+    /// Compiles CUDA C++ and loads the kernels. It needs NVRTC, from a CUDA toolkit or the Python package `nvidia-cuda-nvrtc`, which is looked
+    /// for at run time; the error says where. No GPU is needed: what it makes runs on the CPU device as well.
+    ///
+    /// Where the options name no architecture, a GPU gets code for its own.
+    pub fn load_cuda(&self, source: &str, options: &CompileOptions) -> Result<Module> {
+        let mut options = options.clone();
+        let gpu = self.0.as_any().downcast_ref::<gridloom_cuda::CudaDevice>();
+        if let Some(gpu) = gpu
+            && options.architecture.is_none()
+        {
+            options.architecture = Some(gpu.compute_capability());
+        }
+        let ptx = Nvrtc::get().and_then(|compiler| compiler.compile(source, &options)).map_err(compile_error)?;
+        if !ptx.log().is_empty() {
+            tracing::warn!(name = options.name, log = ptx.log(), "the CUDA C++ compiler has something to say");
+        }
+        let ptx = match gpu.and_then(|gpu| gpu.driver().version().newest_ptx()) {
+            Some((major, minor)) => ptx.at_most(major, minor),
+            None => ptx,
+        };
+        self.load_ptx(ptx.text())
+    }
+
     /// Loads kernels from machine code of the device: a cubin or fatbin.
     pub fn load_binary(&self, image: &[u8]) -> Result<Module> {
         Ok(Module::new(self.0.clone(), self.0.load_binary(image)?))
@@ -172,4 +197,17 @@ impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Device({})", self.name())
     }
+}
+
+fn compile_error(error: NvrtcError) -> Error {
+    let (kind, log) = match &error {
+        NvrtcError::Missing { .. } => (ErrorKind::NotSupported, String::new()),
+        NvrtcError::Compile { log, .. } => (ErrorKind::InvalidModule, log.clone()),
+        _ => (ErrorKind::InvalidModule, String::new()),
+    };
+    let message = match &error {
+        NvrtcError::Compile { name, .. } => format!("`{name}` does not compile"),
+        other => other.to_string(),
+    };
+    Error::new(kind, message).with_log(log).with_source(error)
 }

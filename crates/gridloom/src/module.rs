@@ -26,6 +26,15 @@ impl Module {
     /// # Safety
     /// Whatever arguments of these types a launch is given, with whatever launch shape, the kernel stays within the memory
     /// that they lead to, and treats what it reaches through a [`Ptr`](crate::kernel::Ptr) as read-only.
+    ///
+    /// That promise is made where the kernel is looked up, and has to be written there:
+    ///
+    /// ```compile_fail,E0133
+    /// # use gridloom::prelude::*;
+    /// fn look_up(module: &Module) -> Result<Kernel<(PtrMut<f32>, u32)>> {
+    ///     module.kernel("scale")
+    /// }
+    /// ```
     pub unsafe fn kernel<P: Parameters>(&self, name: &str) -> Result<Kernel<P>> {
         Kernel::new(self.backend.clone().kernel(name)?)
     }

@@ -37,6 +37,58 @@ pub trait Ops {
     fn submit(&self, operation: Operation) -> Result<Self::Added>;
 
     /// Runs a kernel.
+    ///
+    /// The compiler checks the arguments against the kernel's parameters:
+    ///
+    /// ```
+    /// # use gridloom::prelude::*;
+    /// fn scale(stream: &Stream, kernel: &Kernel<(PtrMut<f32>, u32)>, x: &Buffer<f32>) -> Result<()> {
+    ///     stream.launch(kernel, LaunchConfig::linear(x.len()), (x, x.len() as u32))
+    /// }
+    /// ```
+    ///
+    /// Memory of other elements does not compile:
+    ///
+    /// ```compile_fail,E0277
+    /// # use gridloom::prelude::*;
+    /// fn scale(stream: &Stream, kernel: &Kernel<(PtrMut<f32>, u32)>, x: &Buffer<i32>) -> Result<()> {
+    ///     stream.launch(kernel, LaunchConfig::linear(x.len()), (x, x.len() as u32))
+    /// }
+    /// ```
+    ///
+    /// Nor does a value of another type,
+    ///
+    /// ```compile_fail,E0277
+    /// # use gridloom::prelude::*;
+    /// fn scale(stream: &Stream, kernel: &Kernel<(PtrMut<f32>, u32)>, x: &Buffer<f32>) -> Result<()> {
+    ///     stream.launch(kernel, LaunchConfig::linear(x.len()), (x, x.len()))
+    /// }
+    /// ```
+    ///
+    /// an argument too few or too many,
+    ///
+    /// ```compile_fail,E0277
+    /// # use gridloom::prelude::*;
+    /// fn scale(stream: &Stream, kernel: &Kernel<(PtrMut<f32>, u32)>, x: &Buffer<f32>) -> Result<()> {
+    ///     stream.launch(kernel, LaunchConfig::linear(x.len()), (x,))
+    /// }
+    /// ```
+    ///
+    /// ```compile_fail,E0277
+    /// # use gridloom::prelude::*;
+    /// fn scale(stream: &Stream, kernel: &Kernel<(PtrMut<f32>, u32)>, x: &Buffer<f32>) -> Result<()> {
+    ///     stream.launch(kernel, LaunchConfig::linear(x.len()), (x, 1u32, 1u32))
+    /// }
+    /// ```
+    ///
+    /// or memory where a condition is expected:
+    ///
+    /// ```compile_fail,E0277
+    /// # use gridloom::prelude::*;
+    /// fn count(graph: &Graph, kernel: &Kernel<(ConditionHandle,)>, x: &Buffer<u64>) -> Result<Node> {
+    ///     graph.launch(kernel, LaunchConfig::one(), (x,))
+    /// }
+    /// ```
     fn launch<P: Parameters>(
         &self,
         kernel: &Kernel<P>,
@@ -128,6 +180,51 @@ pub trait Ops {
     ///
     /// It must not use the device: enqueueing, launching or waiting inside it is refused. A panic is caught and becomes the launch's error.
     /// A closure that owns a handle of the graph it is added to keeps that graph alive for ever; let it hold what it needs instead.
+    ///
+    /// It runs later and on another thread, so it owns what it uses:
+    ///
+    /// ```
+    /// # use gridloom::prelude::*;
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    ///
+    /// fn count(stream: &Stream) -> Result<Arc<AtomicU32>> {
+    ///     let calls = Arc::new(AtomicU32::new(0));
+    ///     let inside = calls.clone();
+    ///     stream.callback(move || {
+    ///         inside.fetch_add(1, Ordering::Relaxed);
+    ///     })?;
+    ///     Ok(calls)
+    /// }
+    /// ```
+    ///
+    /// One that borrows does not compile,
+    ///
+    /// ```compile_fail,E0597
+    /// # use gridloom::prelude::*;
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    ///
+    /// fn count(stream: &Stream) -> Result<()> {
+    ///     let calls = AtomicU32::new(0);
+    ///     let inside = &calls;
+    ///     stream.callback(move || {
+    ///         inside.fetch_add(1, Ordering::Relaxed);
+    ///     })
+    /// }
+    /// ```
+    ///
+    /// nor does one that holds what another thread must not touch:
+    ///
+    /// ```compile_fail,E0277
+    /// # use gridloom::prelude::*;
+    /// use std::cell::Cell;
+    /// use std::rc::Rc;
+    ///
+    /// fn count(stream: &Stream) -> Result<()> {
+    ///     let calls = Rc::new(Cell::new(0));
+    ///     stream.callback(move || calls.set(calls.get() + 1))
+    /// }
+    /// ```
     fn callback(&self, closure: impl FnMut() + Send + 'static) -> Result<Self::Added> {
         self.submit(Operation::Callback(CallbackOp::closure(closure)))
     }

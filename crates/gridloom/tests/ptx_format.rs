@@ -139,7 +139,7 @@ fn mistakes_are_named_with_their_line() {
 fn every_file_is_well_formed_and_its_kernels_exist() {
     let folder = data::folder("tests/ptx");
     let mut files = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
+    for entry in std::fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "ptx") {
             continue;
@@ -153,5 +153,5 @@ fn every_file_is_well_formed_and_its_kernels_exist() {
             assert!(text.contains(&entry), "{name}: no kernel `{}`", case.kernel);
         }
     }
-    assert!(files > 0, "no file in {folder}");
+    assert!(files > 0, "no file in {}", folder.display());
 }

@@ -27,13 +27,12 @@ impl Executable {
             bail!(InvalidArgument, "an executable is updated from a root graph; this one is inside another");
         }
         lifetimes::check(&source)?;
+        // Declared before the lock is taken, and so dropped after it is released.
+        let mut changes;
         let mut state = self.state.lock();
         let root = state.definition.root();
-        let changes = changes_between(&state.definition, root, &source, source.root())?;
-        let replaced = self.apply(&mut state.definition, changes)?;
-        drop(state);
-        drop(replaced);
-        Ok(())
+        changes = changes_between(&state.definition, root, &source, source.root())?;
+        self.apply(&mut state.definition, &mut changes)
     }
 
     /// Replaces what several nodes do by operations of the same kinds, all or none.
@@ -44,29 +43,26 @@ impl Executable {
 
     /// Replaces what several nodes do, named by their keys in the definition, all or none.
     pub fn set_operations_at(&self, changes: impl IntoIterator<Item = (NodeKey, Operation)>) -> Result<()> {
+        // Collected before the lock is taken, and so dropped after it is released.
+        let mut changes: Changes = changes.into_iter().collect();
         let mut state = self.state.lock();
-        let mut checked = Changes::new();
         let mut uses_alloc_nodes = false;
-        for (key, operation) in changes {
-            if state.definition.get_node(key).is_none() {
+        for (key, operation) in &changes {
+            if state.definition.get_node(*key).is_none() {
                 bail!(InvalidHandle, "there is no node {key:?} in this executable");
             }
-            self.check_change(&state.definition, key, &operation)?;
+            self.check_change(&state.definition, *key, operation)?;
             operation.for_each_alloc_node(|_| uses_alloc_nodes = true);
-            checked.push((key, operation));
         }
         if uses_alloc_nodes {
             // Whether each use is ordered after the allocation and before its free takes the whole graph to tell.
             let mut trial = (*state.definition).clone();
-            for (key, operation) in &checked {
+            for (key, operation) in &changes {
                 trial.nodes.get_mut(*key).expect("a node of this executable").operation = operation.clone();
             }
             lifetimes::check(&trial)?;
         }
-        let replaced = self.apply(&mut state.definition, checked)?;
-        drop(state);
-        drop(replaced);
-        Ok(())
+        self.apply(&mut state.definition, &mut changes)
     }
 
     fn check_change(&self, definition: &Definition, key: NodeKey, operation: &Operation) -> Result<()> {
@@ -87,29 +83,25 @@ impl Executable {
         Ok(ExecutableNode { executable: self, node, key: self.own_key(node)? })
     }
 
-    /// Puts the new operations in place and tells the backend. Returns the old ones; on failure everything is as before.
-    fn apply(&self, definition: &mut Arc<Definition>, changes: Changes) -> Result<Vec<Operation>> {
+    /// Puts the new operations in place and tells the backend. The old ones are then in `changes`, for the caller to drop without
+    /// the lock; on failure everything is as before.
+    fn apply(&self, definition: &mut Arc<Definition>, changes: &mut Changes) -> Result<()> {
         if changes.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let keys: smallvec::SmallVec<[NodeKey; 4]> = changes.iter().map(|&(key, _)| key).collect();
         let definition = Arc::make_mut(definition);
-        let old: Vec<Operation> = changes
-            .into_iter()
-            .map(|(key, operation)| {
-                let node = definition.nodes.get_mut(key).expect("a node of this executable");
-                std::mem::replace(&mut node.operation, operation)
-            })
-            .collect();
-        match self.backend.update(definition, &keys) {
-            Ok(()) => Ok(old),
-            Err(error) => {
-                for (&key, operation) in keys.iter().zip(old) {
-                    definition.nodes.get_mut(key).expect("a node of this executable").operation = operation;
-                }
-                Err(error)
-            }
+        let swap = |definition: &mut Definition, (key, operation): &mut (NodeKey, Operation)| {
+            let node = definition.nodes.get_mut(*key).expect("a node of this executable");
+            std::mem::swap(&mut node.operation, operation);
+        };
+        changes.iter_mut().for_each(|change| swap(definition, change));
+        let outcome = self.backend.update(definition, &keys);
+        if outcome.is_err() {
+            // Backwards, since a node may have been named twice.
+            changes.iter_mut().rev().for_each(|change| swap(definition, change));
         }
+        outcome
     }
 }
 
@@ -163,15 +155,14 @@ impl ExecutableNode<'_> {
         }
         let source = graph.definition();
         lifetimes::check(&source)?;
+        // Declared before the lock is taken, and so dropped after it is released.
+        let mut changes;
         let mut state = executable.state.lock();
         let Operation::Child(child) = *state.definition.node(self.key).operation() else {
             bail!(InvalidArgument, "{} is not a child node", state.definition.label(self.key));
         };
-        let changes = changes_between(&state.definition, child, &source, graph.key())?;
-        let replaced = executable.apply(&mut state.definition, changes)?;
-        drop(state);
-        drop(replaced);
-        Ok(())
+        changes = changes_between(&state.definition, child, &source, graph.key())?;
+        executable.apply(&mut state.definition, &mut changes)
     }
 
     /// Whether the node does its work. Every node does at first.

@@ -130,7 +130,9 @@ impl Node {
     /// Replaces what the node does by an operation of the same kind, or changes nothing. It affects later instantiations only.
     pub fn set_operation(&self, operation: Operation) -> Result<()> {
         let device = &*self.hierarchy.device;
-        let old = self.hierarchy.edit(|definition| {
+        // Borrowed by the edit, so that neither the old nor a refused new one is dropped under the lock.
+        let mut operation = operation;
+        self.hierarchy.edit(|definition| {
             let node = definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
             check_replaceable(&node.operation, &operation)
                 .and_then(|()| {
@@ -142,10 +144,9 @@ impl Node {
                 })
                 .map_err(|error| error.at_node(definition.label(self.key)))?;
             let node = definition.nodes.get_mut(self.key).expect("checked");
-            Ok::<_, Error>(std::mem::replace(&mut node.operation, operation))
-        })?;
-        drop(old);
-        Ok(())
+            std::mem::swap(&mut node.operation, &mut operation);
+            Ok(())
+        })
     }
 
     /// Replaces the graph embedded at this child node by a copy of another one as it is now. Handles to nodes of the old copy become invalid.

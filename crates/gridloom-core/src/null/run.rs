@@ -13,7 +13,7 @@ use crate::backend::{self, Allocation, DeviceId, EventOptions};
 use crate::error::{Error, Result, bail};
 use crate::executable::{ConditionalReport, MemoryUse, Report};
 use crate::graph::{Definition, NodeKey};
-use crate::op::Operation;
+use crate::op::{AllocOp, Operation};
 
 pub(super) struct FakeStream {
     shared: Arc<Shared>,
@@ -94,15 +94,32 @@ impl backend::Event for FakeEvent {
 
 pub(super) struct FakeExecutable {
     shared: Arc<Shared>,
-    definition: Arc<Definition>,
     number: u64,
+    /// The alloc nodes. The rest of the definition is not kept, so as not to retain what updates replace.
+    allocs: HashMap<NodeKey, Arc<AllocOp>>,
+    report: Report,
     /// Memory of the latest launch that outlives it, made when it is asked for.
     outliving: Mutex<HashMap<NodeKey, Arc<FakeAllocation>>>,
 }
 
 impl FakeExecutable {
-    pub(super) fn new(shared: Arc<Shared>, definition: Arc<Definition>, number: u64) -> Self {
-        FakeExecutable { shared, definition, number, outliving: Mutex::default() }
+    pub(super) fn new(shared: Arc<Shared>, definition: &Definition, number: u64) -> Self {
+        let (mut allocs, mut report) = (HashMap::new(), Report::default());
+        for graph in definition.graphs_inside(definition.root()) {
+            for node in definition.nodes(graph) {
+                match definition.node(node).operation() {
+                    Operation::Alloc(alloc) => drop(allocs.insert(node, alloc.clone())),
+                    Operation::Conditional(_) => report.conditionals.push(ConditionalReport {
+                        node,
+                        name: definition.label(node),
+                        native: false,
+                        reason: "the null device runs nothing".into(),
+                    }),
+                    _ => {}
+                }
+            }
+        }
+        FakeExecutable { shared, number, allocs, report, outliving: Mutex::default() }
     }
 
     fn stream_number(stream: &Arc<dyn backend::Stream>) -> Result<u64> {
@@ -133,8 +150,8 @@ impl backend::Executable for FakeExecutable {
     }
 
     fn outliving(&self, alloc: NodeKey) -> Result<Arc<dyn Allocation>> {
-        let Operation::Alloc(op) = self.definition.node(alloc).operation() else {
-            bail!(InvalidArgument, "{} is not an alloc node", self.definition.label(alloc));
+        let Some(op) = self.allocs.get(&alloc) else {
+            bail!(InvalidArgument, "{alloc:?} is not an alloc node");
         };
         let mut outliving = self.outliving.lock();
         let memory = outliving.entry(alloc).or_insert_with(|| {
@@ -152,25 +169,20 @@ impl backend::Executable for FakeExecutable {
     }
 
     fn report(&self) -> Report {
-        let mut conditionals = Vec::new();
-        for graph in self.definition.graphs_inside(self.definition.root()) {
-            for node in self.definition.nodes(graph) {
-                if let Operation::Conditional(_) = self.definition.node(node).operation() {
-                    conditionals.push(ConditionalReport {
-                        node,
-                        name: self.definition.label(node),
-                        native: false,
-                        reason: "the null device runs nothing".into(),
-                    });
-                }
-            }
-        }
-        Report { conditionals, notes: Vec::new() }
+        self.report.clone()
     }
 
     fn memory(&self) -> MemoryUse {
         let allocations = self.outliving.lock().values().map(|memory| memory.bytes()).sum();
         MemoryUse { allocations, overhead: 0 }
+    }
+
+    fn update(&self, _definition: &Definition, changed: &[NodeKey]) -> Result<()> {
+        self.shared.record(Call::Update { executable: self.number, nodes: changed.to_vec() })
+    }
+
+    fn set_enabled(&self, _definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
+        self.shared.record(Call::SetEnabled { executable: self.number, node, enabled })
     }
 
     fn as_any(&self) -> &dyn Any {

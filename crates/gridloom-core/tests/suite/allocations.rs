@@ -210,6 +210,17 @@ fn memory_is_not_visible_outside_of_the_graph_that_allocates_it() {
 }
 
 #[test]
+fn memory_of_another_graph_is_refused() {
+    let (device, _, graph) = setup();
+    let foreign = alloc(&Graph::new(&device), &[]);
+    // One of its own at the same place, so that the two could be mistaken for each other.
+    let own = alloc(&graph, &[]);
+    assert_eq!(own.key().index(), foreign.key().index());
+    assert_error(memset(&graph, &[&own], memory_of(&foreign)), ErrorKind::WrongGraph, &["another graph"]);
+    assert_error(free(&graph, &[&own], &foreign), ErrorKind::WrongGraph, &["another graph"]);
+}
+
+#[test]
 fn memory_is_freed_in_the_graph_that_allocates_it() {
     let (_, _, graph) = setup();
     let memory = alloc(&graph, &[]).named("outside").unwrap();

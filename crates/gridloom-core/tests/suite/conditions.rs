@@ -85,6 +85,21 @@ fn a_condition_of_a_body_is_not_known_outside_of_it() {
 }
 
 #[test]
+fn a_condition_of_another_graph_is_refused() {
+    let (device, _, graph) = setup();
+    let foreign = Graph::new(&device).condition(Some(1));
+    // One of its own at the same place, so that the two could be mistaken for each other.
+    graph.condition(Some(1));
+    let test = Test::Condition(foreign.key());
+    let result = graph.add_conditional(&[], spec(ConditionalForm::If, test));
+    assert_error(result, ErrorKind::WrongGraph, &["another graph", "condition()"]);
+    let kernel = FakeKernel::new("set").params([8]).on(&device);
+    let result = graph.add(&[], launch_op(&kernel, [condition_arg(&foreign)]));
+    assert_error(result, ErrorKind::WrongGraph, &["argument 0 of set"]);
+    assert!(graph.is_empty());
+}
+
+#[test]
 fn a_condition_goes_with_the_graph_it_was_made_for() {
     let (device, _, graph) = setup();
     let outer = conditional(&graph, &[], ConditionalForm::If);

@@ -1,7 +1,7 @@
 //! Edges: what they join, what is refused at the call, and how they are listed.
 
 use gridloom_core::graph::{EdgeKind, Graph, Node};
-use gridloom_core::op::{ConditionalForm, Operation};
+use gridloom_core::op::{ConditionalForm, NodeKind, Operation};
 use gridloom_core::{ErrorKind, Result};
 
 use crate::common::*;
@@ -70,6 +70,26 @@ fn a_node_named_twice_among_those_before_is_one_edge_in_its_first_place() {
     let node = empty(&graph, &[&b, &a, &b, &b, &a]);
     assert_eq!(node.predecessors().unwrap(), [b.clone(), a]);
     assert_eq!(b.successors().unwrap(), [node]);
+}
+
+#[test]
+fn a_join_is_an_empty_node_after_any_number_of_nodes() {
+    let (_, _, graph) = setup();
+    let nodes: Vec<Node> = (0..12).map(|_| empty(&graph, &[])).collect();
+    for count in [0, 1, 2, 12] {
+        let join = graph.join(&nodes[..count]).unwrap();
+        assert_eq!(join.kind().unwrap(), NodeKind::Empty);
+        assert_eq!(join.predecessors().unwrap(), nodes[..count]);
+    }
+}
+
+#[test]
+fn a_join_of_a_foreign_node_is_refused() {
+    let (device, _, graph) = setup();
+    let own = empty(&graph, &[]);
+    let foreign = empty(&Graph::new(&device), &[]).named("stranger").unwrap();
+    assert_error(graph.join([&own, &foreign]), ErrorKind::WrongGraph, &["stranger"]);
+    assert_eq!(graph.len(), 1);
 }
 
 #[test]

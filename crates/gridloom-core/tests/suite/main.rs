@@ -22,3 +22,4 @@ mod pictures;
 mod release;
 mod streams;
 mod threads;
+mod updates;

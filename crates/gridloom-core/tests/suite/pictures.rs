@@ -157,7 +157,12 @@ fn json_has_the_parameters_of_every_kind_as_documented() {
     let kernel = FakeKernel::new("all").params([8, 8, 2, 8]).on(&device);
     let args = [pointer(&part), pointer(&outside), bytes_arg(&[1, 0xab]), condition_arg(&condition)];
     let args = KernelArgs::pack("all", kernel.params(), args).unwrap();
-    let config = LaunchConfig::new((8, 4, 2), (32, 2)).shared(64).cluster((2, 2)).cooperative().priority(5);
+    let config = LaunchConfig::new((8, 4, 2), (32, 2))
+        .shared(64)
+        .cluster((2, 2))
+        .cooperative()
+        .programmatic()
+        .priority(5);
     let peers = Operation::Alloc(Arc::new(AllocOp {
         len: 3,
         element_size: 12,
@@ -210,7 +215,7 @@ fn json_has_the_parameters_of_every_kind_as_documented() {
             "kernel",
             json!({
                 "kernel": "all", "grid": [8, 4, 2], "block": [32, 2, 1], "shared": 64,
-                "cluster": [2, 2, 1], "cooperative": true, "priority": 5,
+                "cluster": [2, 2, 1], "cooperative": true, "programmatic": true, "priority": 5,
                 "args": [{ "memory": in_alloc(8, 16) }, { "memory": in_buffer(0, 4096) }, { "value": "01ab" }, { "condition": 0 }],
             }),
         ),

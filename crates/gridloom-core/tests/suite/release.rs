@@ -7,7 +7,7 @@ use gridloom_core::ErrorKind;
 use gridloom_core::backend::EventOptions;
 use gridloom_core::graph::{Graph, Node};
 use gridloom_core::memory::{MemoryKind, Region};
-use gridloom_core::null::{FakeKernel, FakeModule, NullDevice};
+use gridloom_core::null::{CallKind, FakeKernel, FakeModule, NullDevice};
 use gridloom_core::op::*;
 use gridloom_core::{Event, Stream};
 
@@ -264,6 +264,57 @@ fn a_drop_that_calls_back_into_the_graph_does_not_deadlock() {
     };
     assert_error(body.add(&[], reentrant(&graph, &drops)), ErrorKind::InvalidHandle, &[]);
     assert_eq!(drops.load(Ordering::Relaxed), 5, "refused by a deleted graph");
+}
+
+#[test]
+fn a_drop_that_calls_back_during_a_replacement_does_not_deadlock() {
+    let (_, _, graph) = setup();
+    let drops = Arc::new(AtomicUsize::new(0));
+    let node = graph.add(&[], reentrant(&graph, &drops)).unwrap();
+    node.set_operation(Operation::Callback(CallbackOp::closure(|| {}))).unwrap();
+    assert_eq!(drops.load(Ordering::Relaxed), 1, "replaced");
+    let join = empty(&graph, &[]);
+    assert_error(join.set_operation(reentrant(&graph, &drops)), ErrorKind::InvalidArgument, &[]);
+    assert_eq!(drops.load(Ordering::Relaxed), 2, "refused");
+    node.delete().unwrap();
+    assert_error(node.set_operation(reentrant(&graph, &drops)), ErrorKind::InvalidHandle, &[]);
+    assert_eq!(drops.load(Ordering::Relaxed), 3, "refused by a deleted node");
+}
+
+#[test]
+fn a_drop_that_calls_back_into_an_executable_does_not_deadlock() {
+    struct Reenter(std::sync::Weak<gridloom_core::Executable>);
+    impl Drop for Reenter {
+        fn drop(&mut self) {
+            if let Some(exec) = self.0.upgrade() {
+                let _ = (exec.definition(), exec.memory(), format!("{exec:?}"));
+            }
+        }
+    }
+    let (device, _, graph) = setup();
+    let alive = Alive::default();
+    let node = callback(&graph, &[], || {});
+    let join = empty(&graph, &[]);
+    let exec = Arc::new(graph.instantiate().unwrap());
+    let operation = || {
+        let held = (Reenter(Arc::downgrade(&exec)), alive.token());
+        Operation::Callback(CallbackOp::closure(move || {
+            let _held = &held;
+        }))
+    };
+    exec.node(&join).unwrap().set_operation(operation()).unwrap_err();
+    assert_eq!(alive.count(), 0, "refused");
+    device.fail(CallKind::Update, 1, ErrorKind::Driver);
+    let result = exec.set_operations([(&node, operation()), (&node, operation())]);
+    assert_error(result, ErrorKind::Driver, &[]);
+    assert_eq!(alive.count(), 0, "refused by the device");
+    let Operation::Callback(before) = node.operation().unwrap() else { panic!() };
+    let Operation::Callback(now) = exec.node(&node).unwrap().operation() else { panic!() };
+    assert!(now.same(&before), "a failed update leaves the executable as it was");
+    exec.node(&node).unwrap().set_operation(operation()).unwrap();
+    assert_eq!(alive.count(), 1);
+    exec.update(&graph).unwrap();
+    assert_eq!(alive.count(), 0, "replaced");
 }
 
 #[test]

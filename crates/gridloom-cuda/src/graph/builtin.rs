@@ -7,6 +7,7 @@ use gridloom_core::launch::LaunchConfig;
 use gridloom_core::op::ParamLayout;
 use smallvec::SmallVec;
 use std::ffi::CStr;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
 
 /// The text of all of them.
@@ -61,12 +62,32 @@ impl LoopStep {
     }
 }
 
-/// The arguments of `gridloom_choose`. `cases` is 0 for an if.
-pub(super) fn pack_choice(handle: u64, value: u64, state: u64, cases: u32) -> Packed {
-    [handle, value, state]
-        .iter()
-        .fold(Packed::default(), |packed, word| packed.push(&word.to_ne_bytes()))
-        .push(&cases.to_ne_bytes())
+/// The arguments of `gridloom_choose`.
+#[derive(Debug, Clone)]
+pub(super) struct Choice {
+    pub(super) handle: u64,
+    /// The address of the value.
+    pub(super) value: u64,
+    /// The address of the note whether a body runs.
+    pub(super) state: u64,
+    /// The values for which a body runs.
+    pub(super) runs: RangeInclusive<u32>,
+}
+
+impl Choice {
+    pub(super) fn pack(&self) -> Packed {
+        let packed = [self.handle, self.value, self.state]
+            .iter()
+            .fold(Packed::default(), |packed, word| packed.push(&word.to_ne_bytes()));
+        [self.runs.start(), self.runs.end()]
+            .iter()
+            .fold(packed, |packed, word| packed.push(&word.to_ne_bytes()))
+    }
+}
+
+/// The argument of `gridloom_count`.
+pub(super) fn pack_count(state: u64) -> Packed {
+    Packed::default().push(&state.to_ne_bytes())
 }
 
 /// The kernels, each looked up when it is first needed.
@@ -75,6 +96,7 @@ pub(super) struct Builtins {
     begin: OnceLock<Arc<Kernel>>,
     next: OnceLock<Arc<Kernel>>,
     choose: OnceLock<Arc<Kernel>>,
+    count: OnceLock<Arc<Kernel>>,
 }
 
 /// All run as one thread.
@@ -93,6 +115,10 @@ impl Builtins {
 
     pub(super) fn choose(&self, shared: &Shared) -> Result<&Arc<Kernel>> {
         find(&self.choose, shared, c"gridloom_choose")
+    }
+
+    pub(super) fn count(&self, shared: &Shared) -> Result<&Arc<Kernel>> {
+        find(&self.count, shared, c"gridloom_count")
     }
 }
 
@@ -115,12 +141,14 @@ mod tests {
         let places: Vec<(u32, u32)> = packed.layout.iter().map(|place| (place.offset, place.size)).collect();
         assert_eq!(places, [(0, 8), (8, 8), (16, 8), (24, 8), (32, 4)]);
         assert_eq!(packed.bytes[32..36], 2u32.to_ne_bytes());
-        assert_eq!(pack_choice(1, 2, 3, 4).layout[3], ParamLayout { offset: 24, size: 4 });
+        let choice = Choice { handle: 1, value: 2, state: 3, runs: 1..=u32::MAX }.pack();
+        assert_eq!(choice.layout[4], ParamLayout { offset: 28, size: 4 });
+        assert_eq!(choice.bytes[28..], u32::MAX.to_ne_bytes());
     }
 
     #[test]
     fn every_kernel_that_is_looked_up_is_in_the_text() {
-        for name in ["gridloom_loop_begin", "gridloom_loop_next", "gridloom_choose"] {
+        for name in ["gridloom_loop_begin", "gridloom_loop_next", "gridloom_choose", "gridloom_count"] {
             assert!(PTX.contains(&format!(".visible .entry {name}(")));
         }
     }

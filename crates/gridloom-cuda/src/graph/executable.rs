@@ -1,7 +1,7 @@
 //! A graph ready to be launched.
 
 use super::hosted::{Compiled, CompiledPart, Drive, HostedConditional, HostedTest};
-use super::lower::{self, Lowering, Places, Unit};
+use super::lower::{self, Lowering, Places, Runs, Unit};
 use super::modes::{Capabilities, Modes};
 use super::plan::{Part, Program};
 use super::resources::{Held, Resources};
@@ -15,7 +15,7 @@ use gridloom_core::backend::{self, DeviceId, EventOptions};
 use gridloom_core::executable::{ConditionalMode, InstantiateOptions, MemoryUse, Report};
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::memory::MemoryKind;
-use gridloom_core::op::{ConditionalForm, Operation};
+use gridloom_core::op::Operation;
 use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use std::any::Any;
@@ -94,7 +94,8 @@ impl Inner {
             units: Vec::new(),
             places: Places::new(),
         };
-        let program = compiling.compile(&program)?;
+        let runs = if program.parts.len() > 1 || program.is_hosted() { Runs::Once } else { Runs::Alone };
+        let program = compiling.compile(&program, runs)?;
         let Compiling { held, units, places, .. } = compiling;
         Ok(Self { program, units, places, modes, report, held: Mutex::new(held), resources })
     }
@@ -115,14 +116,13 @@ impl Inner {
             cells.reset();
         }
         self.program.reset_passes();
-        self.run(stream)
-    }
-
-    fn form(&self, conditional: NodeKey) -> Option<ConditionalForm> {
-        match self.held.lock().operations.get(&conditional) {
-            Some(Operation::Conditional(op)) => Some(op.form),
-            _ => None,
+        if let Some((address, bytes)) = self.resources.counted {
+            let context = &self.resources.shared.context;
+            let _entered = context.enter()?;
+            // SAFETY: the counters belong to this executable, and no launch of it is in flight.
+            unsafe { context.driver().cu_memset_d8_async(address, 0, bytes, stream.raw()) }?;
         }
+        self.run(stream)
     }
 }
 
@@ -135,18 +135,22 @@ struct Compiling<'a> {
 }
 
 impl Compiling<'_> {
-    fn compile(&mut self, program: &Program) -> Result<Compiled> {
+    fn compile(&mut self, program: &Program, runs: Runs) -> Result<Compiled> {
         let mut parts = Vec::with_capacity(program.parts.len());
         for part in &program.parts {
             match part {
                 Part::Graph(steps) => {
                     let number = self.units.len();
-                    let unit = lower::lower(self.lowering, &mut self.held, &mut self.places, number, steps)?;
+                    let (held, places) = (&mut self.held, &mut self.places);
+                    let unit = lower::lower(self.lowering, held, places, (number, runs), steps)?;
                     self.units.push(unit);
                     parts.push(CompiledPart::Graph(number));
                 }
                 Part::Hosted { node, bodies } => {
-                    let bodies = bodies.iter().map(|body| self.compile(body)).collect::<Result<Vec<_>>>()?;
+                    let bodies = bodies
+                        .iter()
+                        .map(|body| self.compile(body, Runs::Repeatedly))
+                        .collect::<Result<Vec<_>>>()?;
                     let definition = self.lowering.definition;
                     let Operation::Conditional(op) = definition.node(*node).operation() else { continue };
                     let test = HostedTest::new(self.lowering.resources, &self.held, *node, op)?;
@@ -226,6 +230,11 @@ impl backend::Executable for Executable {
         let mut state = self.state.lock();
         let inner = Arc::clone(&state.inner);
         state.pass_barrier(cuda_stream)?;
+        if state.last.is_some() && !inner.resources.outliving.is_empty() {
+            // Memory that outlived the last launch is used again, and whoever used it meanwhile may be on any stream.
+            self.shared.occupations.wait_all();
+            cuda_stream.come_after_everything()?;
+        }
         let hosted = inner.program.is_hosted();
         if hosted || !inner.held.lock().host_calls.is_empty() {
             cuda_stream.report(&self.failures);
@@ -276,9 +285,8 @@ impl backend::Executable for Executable {
         let resources = &inner.resources;
         let Some(counter) = resources.counter(conditional) else {
             return Err(Error::new(
-                ErrorKind::NotSupported,
-                "the passes of a conditional that kernels decide are counted on the device only when the loop has a limit: \
-                 give it one, or instantiate with ConditionalMode::Hosted",
+                ErrorKind::InvalidArgument,
+                "the node is no conditional of this executable",
             ));
         };
         if let Some(last) = &state.last {
@@ -286,8 +294,7 @@ impl backend::Executable for Executable {
         }
         let mut passes = 0u64;
         resources.shared.allocator.copy_now((&raw mut passes) as u64, counter, size_of::<u64>())?;
-        // One of the two bodies of an if-else always runs.
-        Ok(if inner.form(conditional) == Some(ConditionalForm::IfElse) { 1 } else { passes })
+        Ok(passes)
     }
 
     fn take_error(&self) -> Option<Error> {

@@ -3,7 +3,7 @@
 use super::builtin::{self, Packed};
 use super::handles::{CudaExecutable, CudaGraph, InstantiateFailure};
 use super::modes::{Capabilities, Modes};
-use super::parameters::{Decider, Parameters};
+use super::parameters::{Decider, Parameters, has_decider};
 use super::plan::{Dependencies, Step, Work};
 use super::resources::{Held, Resources};
 use crate::driver::{Driver, DriverResult};
@@ -65,12 +65,23 @@ pub(super) struct Lowering<'a> {
     pub(super) node_priority: bool,
 }
 
+/// How often a unit runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Runs {
+    /// It is the whole launch.
+    Alone,
+    /// Once a launch, among others.
+    Once,
+    /// As often as the host decides.
+    Repeatedly,
+}
+
 /// Builds and compiles the graph of these steps, as unit number `unit`.
 pub(super) fn lower(
     lowering: Lowering<'_>,
     held: &mut Held,
     places: &mut Places,
-    unit: usize,
+    (unit, runs): (usize, Runs),
     steps: &[Step],
 ) -> Result<Unit> {
     let context = &lowering.resources.shared.context;
@@ -84,10 +95,13 @@ pub(super) fn lower(
         held,
         places,
         unit,
+        runs,
+        reset: None,
         handles: HashMap::new(),
         tested: HashSet::new(),
         origins: HashMap::new(),
     };
+    builder.add_reset(steps)?;
     builder.add_steps(graph.raw(), steps)?;
     builder.use_up_handles()?;
     let mut flags = CUgraphInstantiate_flags(0);
@@ -162,6 +176,9 @@ struct Builder<'a> {
     held: &'a mut Held,
     places: &'a mut Places,
     unit: usize,
+    runs: Runs,
+    /// The node that sets all counters of passes to 0.
+    reset: Option<CUgraphNode>,
     handles: HashMap<ConditionKey, CUgraphConditionalHandle>,
     /// The conditions that a conditional of this unit tests.
     tested: HashSet<ConditionKey>,
@@ -201,6 +218,47 @@ impl Builder<'_> {
         };
         self.places.insert(step.origin, NodePlace { unit: self.unit, node, decider: None });
         Ok(node)
+    }
+
+    /// Sets all counters of passes to 0 at the start of the launch, so that a conditional that is not reached made none.
+    ///
+    /// Where the host drives the launch, it does that before the first unit. Conditionals that are always reached and that a
+    /// kernel of Gridloom's decides need it not: that kernel begins to count anew.
+    fn add_reset(&mut self, steps: &[Step]) -> Result<()> {
+        let definition = self.lowering.definition;
+        let is_needed = |step: &Step| match (&step.work, definition.node(step.origin).operation()) {
+            (Work::Native(bodies), Operation::Conditional(op)) => {
+                !has_decider(op) || bodies.iter().flatten().any(|step| matches!(step.work, Work::Native(_)))
+            }
+            _ => false,
+        };
+        if self.runs == Runs::Alone
+            && steps.iter().any(is_needed)
+            && let Some((address, bytes)) = self.lowering.resources.counted
+        {
+            self.reset = Some(self.add_fill(self.root, &Edges::none(), address, 0, bytes / 4)?);
+        }
+        Ok(())
+    }
+
+    /// Fills words of device memory.
+    fn add_fill(
+        &self,
+        graph: CUgraph,
+        edges: &Edges,
+        address: u64,
+        value: u32,
+        words: usize,
+    ) -> Result<CUgraphNode> {
+        let parameters = CUDA_MEMSET_NODE_PARAMS {
+            dst: address,
+            pitch: 4 * words,
+            value,
+            elementSize: 4,
+            width: words,
+            height: 1,
+        };
+        self.add_other(graph, edges, &Parameters::Fill(parameters))
     }
 
     fn add_other(&self, graph: CUgraph, edges: &Edges, parameters: &Parameters) -> Result<CUgraphNode> {
@@ -359,7 +417,12 @@ impl Builder<'_> {
         };
         let resources = self.lowering.resources;
         let decider = self.lowering.decider(self.held, origin, op, handle)?;
+        let counter = self.lowering.counter(origin)?;
+        let outermost = graph == self.root;
         let mut edges = edges;
+        if outermost && let Some(reset) = self.reset {
+            edges.nodes.push(reset);
+        }
         let mut place = None;
         if let Some(decider) = &decider {
             let kernel = match decider {
@@ -370,9 +433,19 @@ impl Builder<'_> {
             self.origins.insert(before, origin);
             edges = Edges::full([before]);
             place = Some(DeciderPlace { handle, before, next: None });
+        } else if !outermost || self.runs == Runs::Repeatedly {
+            // Each execution counts anew; the outermost ones of a launch have one execution.
+            let before = self.add_fill(graph, &edges, counter, 0, 2)?;
+            self.origins.insert(before, origin);
+            edges = Edges::full([before]);
         }
         let (node, graphs) = self.add_conditional_node(graph, &edges, handle, op.form, bodies.len())?;
         for (&body, steps) in graphs.iter().zip(bodies) {
+            if decider.is_none() {
+                // Beside the work of the body, not before or after it.
+                let counting = self.add_counting(body, op.form, counter)?;
+                self.origins.insert(counting, origin);
+            }
             let nodes = self.add_steps(body, steps)?;
             if let Some(next) = decider.as_ref().and_then(Decider::next) {
                 let last = Edges::full(last_nodes(steps, &nodes));
@@ -386,6 +459,16 @@ impl Builder<'_> {
         }
         self.places.insert(origin, NodePlace { unit: self.unit, node, decider: place });
         Ok(node)
+    }
+
+    /// Counts a pass of a body that kernels of the user decide.
+    fn add_counting(&self, body: CUgraph, form: ConditionalForm, counter: u64) -> Result<CUgraphNode> {
+        if form != ConditionalForm::While {
+            return self.add_fill(body, &Edges::none(), counter, 1, 1);
+        }
+        let resources = self.lowering.resources;
+        let kernel = resources.builtins.count(&resources.shared)?;
+        self.add_builtin(body, Edges::none(), kernel, &builtin::pack_count(counter))
     }
 
     /// Adds the conditional node itself, and returns the graphs of its bodies.

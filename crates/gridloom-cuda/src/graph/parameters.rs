@@ -1,8 +1,8 @@
 //! What a node does, in the driver's terms: the same when it is added and when it is changed later.
 
-use super::builtin::{self, Decide, LoopStep, Packed};
+use super::builtin::{Choice, Decide, LoopStep, Packed};
 use super::lower::Lowering;
-use super::resources::{Held, is_counted};
+use super::resources::Held;
 use crate::event::Event;
 use crate::failure::HostCall;
 use crate::kernel::Kernel;
@@ -124,12 +124,10 @@ impl Lowering<'_> {
         op: &ConditionalOp,
         handle: CUgraphConditionalHandle,
     ) -> Result<Option<Decider>> {
-        if !is_counted(op) {
+        if !has_decider(op) {
             return Ok(None);
         }
-        let state = self.resources.counter(node).ok_or_else(|| {
-            Error::new(ErrorKind::InvalidState, "a conditional that is counted has no counter")
-        })?;
+        let state = self.counter(node)?;
         let limit = op.limit.unwrap_or(u64::MAX);
         let (value, limit) = match &op.test {
             Test::Value(region) => (self.resources.locate(held, node, region)?.address, limit),
@@ -150,18 +148,33 @@ impl Lowering<'_> {
                     next: step(usual),
                 }
             }
-            ConditionalForm::If | ConditionalForm::IfElse => {
-                Decider::Choice(Choice { handle, value, state, cases: 0 })
-            }
-            ConditionalForm::Switch => {
-                Decider::Choice(Choice { handle, value, state, cases: op.bodies.len() as u32 })
+            form => {
+                let runs = match form {
+                    ConditionalForm::If => 1..=u32::MAX,
+                    ConditionalForm::Switch => 0..=op.bodies.len() as u32 - 1,
+                    _ => 0..=u32::MAX,
+                };
+                Decider::Choice(Choice { handle, value, state, runs })
             }
         }))
     }
+
+    /// Where the passes of a conditional are counted.
+    pub(super) fn counter(&self, node: NodeKey) -> Result<u64> {
+        let no_counter =
+            || Error::new(ErrorKind::InvalidState, "a conditional has no counter for its passes");
+        self.resources.counter(node).ok_or_else(no_counter)
+    }
+}
+
+/// Whether a kernel of Gridloom's takes part in deciding a conditional. That kernel counts the passes too.
+pub(super) fn has_decider(op: &ConditionalOp) -> bool {
+    !matches!(op.test, Test::Condition(_))
+        || (op.form == ConditionalForm::While && (op.limit.is_some() || !op.test_first))
 }
 
 /// Which kernel of Gridloom's decides a conditional, and with what.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) enum Decider {
     /// One kernel before the loop, one at the end of its body.
     Loop { first: LoopStep, next: LoopStep },
@@ -169,23 +182,12 @@ pub(super) enum Decider {
     Choice(Choice),
 }
 
-/// The arguments of the kernel that chooses a body.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Choice {
-    handle: CUgraphConditionalHandle,
-    value: u64,
-    state: u64,
-    cases: u32,
-}
-
 impl Decider {
     /// The arguments of the kernel before the conditional.
     pub(super) fn before(&self) -> Packed {
         match self {
             Self::Loop { first, .. } => first.pack(),
-            Self::Choice(choice) => {
-                builtin::pack_choice(choice.handle, choice.value, choice.state, choice.cases)
-            }
+            Self::Choice(choice) => choice.pack(),
         }
     }
 

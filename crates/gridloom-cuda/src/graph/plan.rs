@@ -50,6 +50,11 @@ impl Program {
         Source { definition, modes, disabled }.program(definition.root())
     }
 
+    /// Whether the host has to decide anything.
+    pub(super) fn is_hosted(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Hosted { .. }))
+    }
+
     /// Which `CUgraph` each step is in, by a number; conditionals that the host drives are in none.
     pub(super) fn units(&self) -> HashMap<NodeKey, usize> {
         let mut units = HashMap::new();

@@ -11,7 +11,7 @@ use crate::transfer::Location;
 use gridloom_core::backend::{self, Allocation};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::memory::{Base, MemoryKind, Region};
-use gridloom_core::op::{ConditionalForm, ConditionalOp, FreeTarget, Operation, Test};
+use gridloom_core::op::{FreeTarget, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -30,6 +30,8 @@ pub(super) struct Resources {
     staged: HashMap<usize, u64>,
     /// Where the passes of a conditional are counted.
     counters: HashMap<NodeKey, u64>,
+    /// All counters: where they start, and their bytes.
+    pub(super) counted: Option<(u64, usize)>,
     allocated_bytes: u64,
     pub(super) cells: Option<Cells>,
     conditions: HashMap<ConditionKey, ConditionFacts>,
@@ -111,6 +113,7 @@ impl Resources {
             outliving: HashMap::new(),
             staged: HashMap::new(),
             counters: HashMap::new(),
+            counted: None,
             cells: None,
             conditions: HashMap::new(),
         };
@@ -178,6 +181,8 @@ impl Resources {
         if !needs.counted.is_empty() {
             allocator.fill_now(block.address() + counters, 0, 8 * needs.counted.len())?;
         }
+        self.counted =
+            (!needs.counted.is_empty()).then_some((block.address() + counters, 8 * needs.counted.len()));
         for (index, &node) in needs.counted.iter().enumerate() {
             self.counters.insert(node, block.address() + counters + 8 * index as u64);
         }
@@ -309,7 +314,7 @@ struct Needs {
     allocs: Vec<NodeKey>,
     freed: HashSet<NodeKey>,
     staged: HashMap<usize, Arc<[u8]>>,
-    /// Native conditionals whose passes are counted.
+    /// The native conditionals; the passes of each are counted.
     counted: Vec<NodeKey>,
     any_hosted: bool,
 }
@@ -337,24 +342,13 @@ impl Needs {
             }
         }
         program.for_each_step(&mut |step| {
-            if let (Work::Native(_), Operation::Conditional(conditional)) =
-                (&step.work, definition.node(step.origin).operation())
-                && is_counted(conditional)
-            {
+            if matches!(step.work, Work::Native(_)) {
                 needs.counted.push(step.origin);
             }
         });
-        needs.any_hosted = program.parts.iter().any(|part| matches!(part, super::plan::Part::Hosted { .. }));
+        needs.any_hosted = program.is_hosted();
         needs
     }
-}
-
-/// Whether a kernel of Gridloom's takes part in deciding a native conditional. That kernel counts the passes too; a loop
-/// that is decided by the user's kernels alone is not slowed down by one.
-pub(super) fn is_counted(conditional: &ConditionalOp) -> bool {
-    !matches!(conditional.test, Test::Condition(_))
-        || (conditional.form == ConditionalForm::While
-            && (conditional.limit.is_some() || !conditional.test_first))
 }
 
 /// Places things in one block, each aligned as the driver aligns allocations.

@@ -43,9 +43,9 @@ fn sizes(name: &str) -> Option<&'static [usize]> {
         "add" | "add_overlapped" => &[8, 4, 4],
         "append" | "sum_shared" | "set_condition" => &[8, 4],
         "countdown" => &[8, 8],
-        "wait_for" | "read_variable" | "fault" => &[8],
+        "wait_for" | "read_variable" | "fault" | "gridloom_count" => &[8],
         "gridloom_loop_begin" | "gridloom_loop_next" => &[8, 8, 8, 8, 4],
-        "gridloom_choose" => &[8, 8, 8, 4],
+        "gridloom_choose" => &[8, 8, 8, 4, 4],
         _ => return None,
     })
 }
@@ -139,10 +139,11 @@ impl Call {
             }
             "gridloom_choose" => {
                 let value = unsafe { *(self.long(1) as *const u32) };
-                let runs = if self.word(3) == 0 { value != 0 } else { value < self.word(3) };
+                let runs = (self.word(3)..=self.word(4)).contains(&value);
                 unsafe { *(self.long(2) as *mut u64) = u64::from(runs) };
                 self.set_condition(self.long(0), value);
             }
+            "gridloom_count" => unsafe { *(self.long(0) as *mut u64) += 1 },
             name => panic!("{name} is not simulated"),
         }
     }

@@ -7,13 +7,14 @@ mod instruction;
 mod types;
 
 use crate::error::Diagnostic;
+use crate::limits;
 use crate::model::op::{Op, Place, RawToken};
 use crate::model::{
     AddressBase, Body, Function, FunctionKind, Item, LabelId, Module, Operand, RegId, ScalarType, Span,
     Symbol, SymbolId, VarRef, VarSpace, Variable,
 };
 
-/// Everything wrong with a module's types, sizes and ranges; empty if nothing is.
+/// What is wrong with a module's types, sizes and ranges (the first 50 of it); empty if nothing is.
 ///
 /// ```
 /// let module = gridloom_ptx::parse(
@@ -48,7 +49,9 @@ pub(super) struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     pub(super) fn wrong(&mut self, span: Span, message: impl Into<String>) {
-        self.found.push(Diagnostic::new(&self.module.source, span, message));
+        if self.found.len() < limits::DIAGNOSTICS {
+            self.found.push(Diagnostic::new(&self.module.source, span, message));
+        }
     }
 
     fn is_symbol(&self, id: SymbolId) -> bool {

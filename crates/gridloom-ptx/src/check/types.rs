@@ -159,7 +159,8 @@ fn compare(op: &CompareOp) -> Option<ScalarType> {
     let comparable =
         |ty: ScalarType| is_plain_int(ty) || is_half(ty) || matches!(ty, B16 | B32 | B64 | F32 | F64);
     let ordered = |cmp: Compare, ty: ScalarType| match cmp {
-        Compare::Eq | Compare::Ne | Compare::Lt | Compare::Le | Compare::Gt | Compare::Ge => true,
+        Compare::Eq | Compare::Ne => true,
+        Compare::Lt | Compare::Le | Compare::Gt | Compare::Ge => ty.class() != TypeClass::Bits,
         Compare::Lo | Compare::Ls | Compare::Hi | Compare::Hs => ty.class() == TypeClass::Unsigned,
         _ => ty.is_float(),
     };

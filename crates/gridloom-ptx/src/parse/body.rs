@@ -8,7 +8,7 @@ use super::scope::{Entity, Names};
 use super::{Parse, Parser, Stop, shorten};
 use crate::lexer::Kind;
 use crate::limits;
-use crate::model::op::{Instruction, Op, Unsupported};
+use crate::model::op::{Instruction, IntOp, Op, Unsupported};
 use crate::model::{
     Body, BodyPragma, BranchTable, BranchTableId, CallTable, CallTableId, Guard, Label, LabelId, Linkage,
     LocationId, Prototype, PrototypeId, SourceLocation, Span, VarSpace,
@@ -21,6 +21,8 @@ pub(super) struct FunctionState<'a> {
     pub(super) names: Names<'a>,
     /// The labels of each scope, by the index of the token that opens it.
     labels: HashMap<usize, Vec<(&'a str, Span, Entity)>>,
+    /// Additions written as `%r1+4` among the operands of the instruction being read.
+    pub(super) sums: Vec<IntOp>,
     location: Option<SourceLocation>,
     /// The entries of the body's table of locations.
     locations: HashMap<SourceLocation, LocationId>,
@@ -363,10 +365,12 @@ impl<'a> Parser<'a> {
             mods.push(word, span);
         }
         let operands = self.at;
+        self.fun.sums.clear();
         let op = match self.decode(&mut mods) {
             Ok(op) => op,
             Err(Stop::Unsupported(reason)) => {
                 self.at = operands;
+                self.fun.sums.clear();
                 let (mnemonic, modifiers) = mods.into_words();
                 let operands = self.raw_operands()?;
                 Op::Unsupported(Box::new(Unsupported { mnemonic, modifiers, operands, reason }))
@@ -384,6 +388,14 @@ impl<'a> Parser<'a> {
         }
         self.advance();
         let location = self.location_id();
+        for sum in std::mem::take(&mut self.fun.sums) {
+            self.fun.body.instructions.push(Instruction {
+                guard: None,
+                op: sum.into(),
+                location,
+                span: start.to(end),
+            });
+        }
         self.fun.body.instructions.push(Instruction { guard, op, location, span: start.to(end) });
         Ok(())
     }

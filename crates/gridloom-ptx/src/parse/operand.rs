@@ -3,9 +3,9 @@
 use super::scope::Entity;
 use super::{Parse, Parser, shorten};
 use crate::error::closest;
-use crate::lexer::Kind;
+use crate::lexer::{Kind, Token};
 use crate::limits;
-use crate::model::op::RawToken;
+use crate::model::op::{IntArith, IntOp, RawToken};
 use crate::model::{
     Address, AddressBase, Dim, DimSpecial, Dsts, Imm, LabelId, Operand, PredOperand, RegId, ScalarType, Span,
     SpecialReg, Srcs, Symbol, SymbolId, VarRef,
@@ -78,6 +78,9 @@ impl<'a> Parser<'a> {
         }
         let (name, text, span) = self.name()?;
         match name {
+            Name::Entity(Entity::Reg(reg)) if matches!(self.kind(), Kind::Plus | Kind::Minus) => {
+                self.sum(reg, span)
+            }
             Name::Entity(Entity::Reg(reg)) => Ok(Operand::Reg(reg)),
             Name::Special(special) => Ok(Operand::Special(special)),
             Name::Entity(Entity::Var(base)) => self.address_operand(base),
@@ -87,6 +90,26 @@ impl<'a> Parser<'a> {
             }
             Name::Entity(_) => self.error(span, format!("`{}` is a label, not a value", shorten(text))),
         }
+    }
+
+    /// `%r1+4` as a value: an addition of its own, before the instruction that uses it.
+    fn sum(&mut self, reg: RegId, span: Span) -> Parse<Operand> {
+        let ty = match self.fun.body.registers.ty(reg) {
+            ty if ty.is_float() || ty == ScalarType::Pred => {
+                return self.error(span, format!("an offset from a .{ty} register"));
+            }
+            ty => match ty.size() {
+                2 => ScalarType::U16,
+                4 => ScalarType::U32,
+                8 => ScalarType::U64,
+                _ => return self.error(span, format!("an offset from a .{ty} register")),
+            },
+        };
+        let offset = self.integer("an offset")?;
+        let dst = self.scratch(ty, span)?;
+        let (a, b) = (Operand::Reg(reg), Operand::Imm(Imm::Int(offset)));
+        self.fun.sums.push(IntOp::Arith { op: IntArith::Add, ty, sat: false, relu: false, dst, a, b });
+        Ok(Operand::Reg(dst))
     }
 
     /// After the name of a variable used as a value: its offset.
@@ -309,6 +332,13 @@ impl<'a> Parser<'a> {
         self.fun.names.find(name)
     }
 
+    /// Whether a word among operands stands for itself: `_`, `WARP_SZ`, or a whole `%tid`.
+    fn is_plain_word(&self, token: Token) -> bool {
+        let text = self.text_of(token);
+        let whole = DimSpecial::from_word(text).is_some() && self.token_at(1).kind != Kind::Dot;
+        matches!(text, "_" | "WARP_SZ") || (whole && self.fun.names.find(text).is_none())
+    }
+
     /// The operands of an instruction outside the model, up to its `;`.
     pub(super) fn raw_operands(&mut self) -> Parse<Vec<RawToken>> {
         let mut tokens = Vec::new();
@@ -321,7 +351,7 @@ impl<'a> Parser<'a> {
                 Kind::LBrace => braces += 1,
                 Kind::RBrace if braces == 0 => return self.expected("`;`"),
                 Kind::RBrace => braces -= 1,
-                Kind::Ident if !matches!(self.text_of(token), "_" | "WARP_SZ") => {
+                Kind::Ident if !self.is_plain_word(token) => {
                     let (name, _, _) = self.name()?;
                     match name {
                         Name::Special(special) => tokens.push(RawToken::Special(special)),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::{BranchTableId, CallTableId, LabelId, PrototypeId, RegId, VarRef};
+use crate::model::{BranchTableId, CallTableId, LabelId, LocalVarId, PrototypeId, RegId, VarRef};
 
 /// What a name inside a function stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +20,20 @@ pub(super) enum Entity {
     Prototype(PrototypeId),
 }
 
+/// What `name<n>` declares n of: the first member.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Members {
+    Regs(RegId),
+    /// Vector registers of this many elements each.
+    Vectors(RegId, u32),
+    Locals(LocalVarId),
+}
+
 #[derive(Default)]
 struct Scope<'a> {
     serial: u32,
     names: HashMap<&'a str, Entity>,
-    ranges: HashMap<&'a str, (RegId, u32)>,
+    ranges: HashMap<&'a str, (Members, u32)>,
 }
 
 /// The open scopes of a function, and the names its flat body uses.
@@ -78,17 +87,18 @@ impl<'a> Names<'a> {
         }
     }
 
-    pub(super) fn insert_range(&mut self, name: &'a str, first: RegId, count: u32) {
+    pub(super) fn insert_range(&mut self, name: &'a str, members: Members, count: u32) {
         if let Some(scope) = self.open.last_mut() {
-            scope.ranges.insert(name, (first, count));
+            scope.ranges.insert(name, (members, count));
         }
     }
 
     /// What a name stands for, innermost scope first.
     pub(super) fn find(&self, name: &str) -> Option<Entity> {
-        self.open.iter().rev().find_map(|scope| {
-            scope.names.get(name).copied().or_else(|| scope.range_member(name).map(Entity::Reg))
-        })
+        self.open
+            .iter()
+            .rev()
+            .find_map(|scope| scope.names.get(name).copied().or_else(|| scope.range_member(name)))
     }
 
     /// All names that can be used here, for suggestions; of a range, the last member.
@@ -158,7 +168,7 @@ impl<'a> Names<'a> {
 const NO_SCOPE: u32 = u32::MAX;
 
 impl Scope<'_> {
-    fn range_member(&self, name: &str) -> Option<RegId> {
+    fn range_member(&self, name: &str) -> Option<Entity> {
         if self.ranges.is_empty() {
             return None;
         }
@@ -169,10 +179,16 @@ impl Scope<'_> {
             if digits.len() > 1 && digits.starts_with('0') {
                 continue;
             }
-            if let (Some((first, count)), Ok(number)) = (self.ranges.get(prefix), digits.parse::<u32>())
+            if let (Some((members, count)), Ok(number)) = (self.ranges.get(prefix), digits.parse::<u32>())
                 && number < *count
             {
-                return Some(RegId(first.0 + number));
+                return Some(match members {
+                    Members::Regs(first) => Entity::Reg(RegId(first.0 + number)),
+                    Members::Vectors(first, elements) => {
+                        Entity::Vector { first: RegId(first.0 + number * elements), count: *elements }
+                    }
+                    Members::Locals(first) => Entity::Var(VarRef::Local(LocalVarId(first.0 + number))),
+                });
             }
         }
         None

@@ -1,6 +1,6 @@
 //! Declarations of variables and registers, and initial values.
 
-use super::scope::Entity;
+use super::scope::{Entity, Members};
 use super::{Parse, Parser, shorten};
 use crate::lexer::Kind;
 use crate::limits;
@@ -194,7 +194,11 @@ impl<'a> Parser<'a> {
         loop {
             let (name, span) = self.ident("a name")?;
             if self.at_kind(Kind::Less) {
-                return self.error(span, "only registers can be declared as a range");
+                self.local_range(&header, name, span)?;
+                if !self.eat(Kind::Comma) {
+                    break;
+                }
+                continue;
             }
             let mut variable = self.declarator(&header, name, span)?;
             self.initializer(&mut variable)?;
@@ -204,6 +208,31 @@ impl<'a> Parser<'a> {
             }
         }
         self.expect(Kind::Semi, "`;`").map(|_| ())
+    }
+
+    /// `name<n>` of a variable in memory: n variables.
+    fn local_range(&mut self, header: &Header, name: &'a str, span: Span) -> Parse<()> {
+        let count = self.range()?;
+        if self.fun.names.range_declared_here(name) {
+            return self.error(span, format!("`{}<...>` is declared twice", shorten(name)));
+        }
+        let room =
+            limits::LOCAL_RANGE.saturating_sub(u32::try_from(self.fun.body.locals.len()).unwrap_or(u32::MAX));
+        if count > room {
+            return self.error(span, format!("ranges declare at most {} variables", limits::LOCAL_RANGE));
+        }
+        // Every member gets a name of its own, which must not multiply a long one.
+        if name.len() > limits::RANGE_NAME {
+            return self.error(span, format!("the name of a range has at most {} bytes", limits::RANGE_NAME));
+        }
+        let first = LocalVarId(u32::try_from(self.fun.body.locals.len()).unwrap_or(u32::MAX));
+        let variable = self.declarator(header, name, span)?;
+        for _ in 0..count {
+            let name = self.fresh_name(name);
+            self.fun.body.locals.push(Variable { name, ..variable.clone() });
+        }
+        self.fun.names.insert_range(name, Members::Locals(first), count);
+        Ok(())
     }
 
     fn range(&mut self) -> Parse<u32> {
@@ -251,15 +280,22 @@ impl<'a> Parser<'a> {
             let (name, span) = self.ident("the name of a register")?;
             if self.at_kind(Kind::Less) {
                 let count = self.range()?;
-                if header.vector != 1 {
-                    return self.error(span, "a range of vector registers; declare them one by one");
-                }
                 if self.fun.names.range_declared_here(name) {
                     return self.error(span, format!("`{}<...>` is declared twice", shorten(name)));
                 }
-                let unique = self.unique_name(name, true);
-                let first = self.declare_register(&unique, Some(count), header.ty, span)?;
-                self.fun.names.insert_range(name, first, count);
+                let members = if header.vector == 1 {
+                    let unique = self.unique_name(name, true);
+                    Members::Regs(self.declare_register(&unique, Some(count), header.ty, span)?)
+                } else {
+                    // The elements of all vectors, one after the other.
+                    let unique = self.fresh_name(name);
+                    let elements = count.saturating_mul(header.vector);
+                    Members::Vectors(
+                        self.declare_register(&unique, Some(elements), header.ty, span)?,
+                        header.vector,
+                    )
+                };
+                self.fun.names.insert_range(name, members, count);
             } else {
                 self.register(name, span, header.ty, header.vector)?;
             }

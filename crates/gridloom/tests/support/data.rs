@@ -1,5 +1,7 @@
 //! Where the files of tests are: in the repository, or wherever a bundle was unpacked.
 
+#![allow(unreachable_pub, reason = "some test binaries take this file in as their own module")]
+
 use std::path::{Path, PathBuf};
 
 /// A folder of this crate. `GRIDLOOM_TEST_DATA` stands for the root of the repository where that is not at hand.

@@ -70,6 +70,7 @@ impl Describe<'_> {
         }
         attributes.extend(config.cluster.map(|cluster| format!("clusters of {cluster}")));
         attributes.extend(config.cooperative.then(|| "cooperative".to_owned()));
+        attributes.extend(config.programmatic.then(|| "programmatic".to_owned()));
         attributes.extend(config.priority.map(|priority| format!("priority {priority}")));
         if !attributes.is_empty() {
             lines.push(attributes.join(", "));

@@ -107,6 +107,8 @@ enum ParamsJson {
         cluster: Option<[u32; 3]>,
         #[serde(skip_serializing_if = "is_false")]
         cooperative: bool,
+        #[serde(skip_serializing_if = "is_false")]
+        programmatic: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         priority: Option<i32>,
         args: Vec<ArgJson>,
@@ -311,6 +313,7 @@ impl View<'_> {
             shared: op.config.shared,
             cluster: op.config.cluster.map(|cluster| cluster.to_array()),
             cooperative: op.config.cooperative,
+            programmatic: op.config.programmatic,
             priority: op.config.priority,
             args: args.collect(),
         }

@@ -67,7 +67,7 @@ impl Graph {
     /// - `kind` is a [`NodeKind::name`]; `bodies` holds graphs like the outer one and is left out where there are none. So is
     ///   `params` for kinds without any: empty nodes and children.
     /// - `params` by kind:
-    ///   - kernel: `kernel`, `grid`, `block` (arrays of three), `shared`, and where set `cluster`, `cooperative`, `priority`; `args`, each
+    ///   - kernel: `kernel`, `grid`, `block` (arrays of three), `shared`, and where set `cluster`, `cooperative`, `programmatic`, `priority`; `args`, each
     ///     `{ "value": hex }` in the order of memory, `{ "memory": region }` or `{ "condition": id }`
     ///   - alloc: `len`, `element_size`, `memory`, and `peers` where there are any; free: `alloc` (a node) or `buffer`
     ///   - memset: `dst`, `value`, `element_size`, `width`, `height`, `pitch`

@@ -2,6 +2,8 @@
 //!
 //! Every cell has one lane that may touch it, its owner. Another lane that wants it synchronises with the owner first, and so becomes the owner.
 
+use std::ops::Range;
+
 use super::program::{CELLS, Cell, Form, Lane, Program, Step};
 use crate::support::Random;
 
@@ -97,14 +99,17 @@ impl<'a> Scope<'a> {
     fn sync(&mut self) {
         let (from, to) = (self.any_lane(), self.any_lane());
         self.steps.push(Step::Sync { from, to });
+        self.hand_over(from, to..to + 1);
     }
 
     fn new_stream(&mut self) {
         if self.streams > 0 {
             self.streams -= 1;
             let from = self.any_lane();
+            let to = self.lanes.len();
             self.lanes.push(Kind::Stream);
-            self.steps.push(Step::Sync { from, to: self.lanes.len() - 1 });
+            self.steps.push(Step::Sync { from, to });
+            self.hand_over(from, to..to + 1);
         }
     }
 
@@ -118,10 +123,14 @@ impl<'a> Scope<'a> {
         let first = self.lanes.len();
         self.lanes.extend(std::iter::repeat_n(Kind::Handle, branches));
         self.steps.push(Step::Fork { lane, branches: (first..first + branches).collect() });
-        // What the forking lane had is there for all branches.
+        self.hand_over(lane, first..first + branches);
+    }
+
+    /// What `from` had may now be touched by lanes that come after it.
+    fn hand_over(&mut self, from: Lane, to: Range<Lane>) {
         for index in 0..self.cells.len() {
-            if self.cells[index].1 == lane && self.random.one_in(2) {
-                self.cells[index].1 = first + self.random.below(branches);
+            if self.cells[index].1 == from && self.random.one_in(2) {
+                self.cells[index].1 = to.start + self.random.below(to.len());
             }
         }
     }

@@ -2,6 +2,7 @@
 //! streams, and captured and then launched.
 
 mod generate;
+mod order;
 mod perform;
 mod program;
 
@@ -11,6 +12,7 @@ use std::sync::atomic::AtomicU32;
 use gridloom::prelude::*;
 
 use self::generate::generate;
+use self::order::assert_ordered;
 use self::perform::{Captured, Direct, perform};
 use self::program::{CELLS, Program, State};
 use crate::support::{GraphKernels, Random, for_each_device};
@@ -56,6 +58,7 @@ fn captured(k: &GraphKernels, program: &Program, start: &State, mode: Conditiona
         captured.end()?
     };
     assert!(streams.iter().all(|stream| !stream.is_capturing()), "every stream is an ordinary stream again");
+    assert_ordered(&graph)?;
     let options = InstantiateOptions { conditional_mode: mode, ..InstantiateOptions::default() };
     let executable = graph.instantiate_with(&options)?;
     for _ in 0..LAUNCHES {

@@ -1,0 +1,9 @@
+//! Modules and kernels: what loading and looking up refuse, and how a kernel that fails says so.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod arguments;
+mod faults;
+mod loading;
+mod printing;
