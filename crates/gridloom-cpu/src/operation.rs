@@ -46,12 +46,14 @@ pub(crate) struct Context<'a> {
 }
 
 /// A prepared operation. It holds what it uses, except for memory of regions, which its maker keeps alive.
+///
+/// Small ones lie in place, since a replay reads them one after the other.
 pub(crate) enum Prepared {
     Fill { dst: u64, bytes: u64, value: u32, size: u32 },
     Copy { dst: u64, src: u64, bytes: u64 },
     Rows(Box<Rows>),
     Kernel(Box<KernelLaunch>),
-    Callback(Box<CallbackOp>),
+    Callback(CallbackOp),
 }
 
 impl Prepared {
@@ -114,7 +116,7 @@ impl Prepared {
     }
 
     pub(crate) fn callback(op: &CallbackOp) -> Self {
-        Prepared::Callback(Box::new(op.clone()))
+        Prepared::Callback(op.clone())
     }
 
     /// About how long it takes, in nanoseconds.
@@ -173,4 +175,14 @@ pub(crate) fn contain<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
             .unwrap_or_default();
         Err(Error::new(ErrorKind::Driver, format!("the CPU device failed inside itself: {said}")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_prepared_operations_fit_in_a_cache_line() {
+        assert!(size_of::<Prepared>() <= 32, "{}", size_of::<Prepared>());
+    }
 }

@@ -47,6 +47,12 @@ fn a_label_is_the_index_of_the_instruction_after_it() {
 }
 
 #[test]
+fn a_statement_starts_with_an_instruction() {
+    assert_eq!(parse_errors("%r1 = 5;"), ["expected an instruction, found `%r1`"]);
+    assert_eq!(parse_errors("5;"), ["expected an instruction, found `5`"]);
+}
+
+#[test]
 fn an_unknown_label_suggests_a_near_one() {
     assert_eq!(parse_errors("bra edn;"), ["unknown label `edn` (did you mean `end`?)"]);
     assert_eq!(parse_errors("bra nowhere;"), ["unknown label `nowhere`"]);

@@ -240,6 +240,15 @@ fn a_name_declared_twice_is_an_error() {
     assert_eq!(errors(".func f() { ret; } .func f() { ret; }"), ["`f` is defined twice"]);
     assert_eq!(errors(".global .u32 f; .func f() { ret; }"), ["`f` is already declared"]);
     assert!(errors(".extern .global .u32 x; .global .u32 x = 4;").is_empty());
+    assert!(errors(".global .u32 x = 4; .extern .global .u32 x;").is_empty());
+}
+
+#[test]
+fn a_variable_declared_extern_may_be_defined_later() {
+    let module = read(".extern .global .u64 x[]; .global .u64 y = x; .visible .global .u64 x[2] = {y, 7};");
+    let x = variable(&module, "x");
+    assert_eq!((x.linkage, x.size()), (Linkage::Visible, 16));
+    assert_eq!(module.items.last(), Some(&Item::Define(SymbolId(0))));
 }
 
 #[test]
@@ -265,6 +274,24 @@ fn inner_scopes_shadow_outer_ones() {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
     assert_eq!(kernel.body.as_ref().expect("a body").registers.len(), 4 + 1 + 1 + 1 + 1 + 2);
+}
+
+#[test]
+fn a_register_named_like_a_special_one_does_not_hide_it_elsewhere() {
+    let module = read(
+        ".entry k() {
+             .reg .b32 %r;
+             { .reg .b32 %laneid, %pm<2>; mov.b32 %laneid, 1; mov.b32 %pm0, 2; }
+             mov.b32 %r, %laneid;
+             mov.b32 %r, %pm0;
+             ret;
+         }",
+    );
+    let text = module.to_string();
+    for line in ["mov.b32 %laneid$1_, 1", "mov.b32 %pm$1_0, 2", "mov.b32 %r, %laneid;", "mov.b32 %r, %pm0;"] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    assert_eq!(errors(".global .u32 %clock;"), ["`%clock` is the name of a special register"]);
 }
 
 #[test]

@@ -37,7 +37,8 @@ pub struct EdgeEnd {
     pub kind: EdgeKind,
 }
 
-pub(crate) type EdgeList = SmallVec<[EdgeEnd; 1]>;
+/// Two edges lie in place: most nodes of chains, fans and wavefronts have no more, and an allocation costs more than the room.
+pub(crate) type EdgeList = SmallVec<[EdgeEnd; 2]>;
 
 /// A position in a topological order. Positions are spread over both signs: a graph grows at either end.
 pub(crate) type Order = i64;

@@ -174,3 +174,210 @@ impl Ranges {
         self.by_size.remove(&(bytes, offset));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use gridloom_core::backend::Device;
+    use gridloom_core::graph::{ConditionalSpec, Graph, Node};
+    use gridloom_core::memory::MemoryKind;
+    use gridloom_core::op::{AllocOp, ConditionalForm, Test};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{CpuDevice, CpuOptions};
+
+    fn device() -> Arc<dyn Device> {
+        CpuDevice::new(CpuOptions::default()).unwrap()
+    }
+
+    fn alloc(bytes: u64) -> Operation {
+        let op = AllocOp { len: bytes, element_size: 1, kind: MemoryKind::Device, peers: Default::default() };
+        Operation::Alloc(Arc::new(op))
+    }
+
+    fn free(alloc: &Node) -> Operation {
+        Operation::Free(FreeTarget::AllocNode(alloc.key()))
+    }
+
+    fn layout(graph: &Graph) -> (Arc<Definition>, Layout) {
+        let definition = graph.definition();
+        let (allocs, freed) = super::super::allocations(&definition);
+        let layout = plan(&definition, &allocs, &freed);
+        (definition, layout)
+    }
+
+    /// What to add next to a random graph.
+    #[derive(Clone, Debug)]
+    enum Action {
+        Alloc { bytes: u64, after: Vec<prop::sample::Index> },
+        Free { which: prop::sample::Index, after: Vec<prop::sample::Index> },
+        Body { loops: bool, actions: Vec<Action>, after: Vec<prop::sample::Index> },
+        Empty { after: Vec<prop::sample::Index> },
+    }
+
+    fn action() -> impl Strategy<Value = Action> {
+        let after = || prop::collection::vec(any::<prop::sample::Index>(), 0..3);
+        let leaf = prop_oneof![
+            3 => (1u64..2000, after()).prop_map(|(bytes, after)| Action::Alloc { bytes, after }),
+            3 => (any::<prop::sample::Index>(), after()).prop_map(|(which, after)| Action::Free { which, after }),
+            1 => after().prop_map(|after| Action::Empty { after }),
+        ];
+        leaf.prop_recursive(2, 40, 8, move |inner| {
+            (any::<bool>(), prop::collection::vec(inner, 1..8), after())
+                .prop_map(|(loops, actions, after)| Action::Body { loops, actions, after })
+        })
+    }
+
+    fn fill(graph: &Graph, actions: &[Action]) {
+        let mut nodes: Vec<Node> = Vec::new();
+        let mut alive: Vec<Node> = Vec::new();
+        let pick = |nodes: &[Node], after: &[prop::sample::Index]| -> Vec<Node> {
+            if nodes.is_empty() {
+                return vec![];
+            }
+            let mut picked: Vec<Node> = after.iter().map(|index| index.get(nodes).clone()).collect();
+            picked.dedup();
+            picked
+        };
+        for action in actions {
+            let node = match action {
+                Action::Alloc { bytes, after } => {
+                    let after = pick(&nodes, after);
+                    let node = graph.add(&after.iter().collect::<Vec<_>>(), alloc(*bytes)).unwrap();
+                    alive.push(node.clone());
+                    node
+                }
+                Action::Free { which, after } => {
+                    if alive.is_empty() {
+                        continue;
+                    }
+                    let made = alive.swap_remove(which.index(alive.len()));
+                    let mut after = pick(&nodes, after);
+                    after.push(made.clone());
+                    graph.add(&after.iter().collect::<Vec<_>>(), free(&made)).unwrap()
+                }
+                Action::Body { loops, actions, after } => {
+                    let after = pick(&nodes, after);
+                    let (form, bodies) =
+                        if *loops { (ConditionalForm::While, 1) } else { (ConditionalForm::Switch, 2) };
+                    let condition = graph.condition(None);
+                    let test = Test::Condition(condition.key());
+                    let spec = ConditionalSpec { form, test, test_first: true, limit: None, bodies };
+                    let node = graph.add_conditional(&after.iter().collect::<Vec<_>>(), spec).unwrap();
+                    node.bodies().unwrap().iter().for_each(|body| fill(body, actions));
+                    node
+                }
+                Action::Empty { after } => {
+                    let after = pick(&nodes, after);
+                    graph.add(&after.iter().collect::<Vec<_>>(), Operation::Empty).unwrap()
+                }
+            };
+            nodes.push(node);
+        }
+        // What is left is freed at the end, as bodies must.
+        for made in alive {
+            graph.add(&[&made], free(&made)).unwrap();
+        }
+    }
+
+    /// Whether there is a way from `from` to `to`.
+    fn leads(definition: &Definition, from: NodeKey, to: NodeKey) -> bool {
+        let mut seen = HashSet::from([from]);
+        let mut stack = vec![from];
+        while let Some(key) = stack.pop() {
+            if key == to {
+                return true;
+            }
+            let next = definition.node(key).successors().iter().map(|edge| edge.node);
+            stack.extend(next.filter(|&key| seen.insert(key)));
+        }
+        false
+    }
+
+    /// The node that frees an allocation.
+    fn freed_by(definition: &Definition, alloc: NodeKey) -> NodeKey {
+        let frees = |&key: &NodeKey| matches!(definition.node(key).operation(), Operation::Free(FreeTarget::AllocNode(which)) if *which == alloc);
+        definition.nodes(definition.node(alloc).graph()).find(frees).unwrap()
+    }
+
+    /// Whether the life of `first` ends before that of `second` begins, or only one of them is lived in a launch.
+    fn apart(definition: &Definition, first: NodeKey, second: NodeKey) -> bool {
+        let mut graph = definition.node(first).graph();
+        while !definition.encloses(graph, definition.node(second).graph()) {
+            graph = definition.node(definition.owner(graph).unwrap().0).graph();
+        }
+        let [(from, to), (other_from, other_to)] = [first, second].map(|alloc| {
+            let whole = definition.node(alloc).graph() == graph;
+            let around = definition.ancestor_in(graph, alloc).unwrap();
+            if whole { (alloc, freed_by(definition, alloc)) } else { (around, around) }
+        });
+        if from == other_from {
+            // In different bodies of one switch.
+            return from == to && other_from == other_to;
+        }
+        leads(definition, to, other_from) || leads(definition, other_to, from)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn allocations_share_memory_only_if_the_order_keeps_their_lives_apart(
+            actions in prop::collection::vec(action(), 1..40),
+        ) {
+            let graph = Graph::new(&device());
+            fill(&graph, &actions);
+            let (definition, layout) = layout(&graph);
+            let placed: Vec<(NodeKey, u64, u64)> = layout
+                .offsets
+                .iter()
+                .map(|(&key, &offset)| match definition.node(key).operation() {
+                    Operation::Alloc(op) => (key, offset, op.bytes()),
+                    _ => unreachable!("only alloc nodes have memory"),
+                })
+                .collect();
+            for (index, &(first, at, bytes)) in placed.iter().enumerate() {
+                prop_assert!(at % ALIGNMENT == 0 && at + bytes <= layout.bytes);
+                for &(second, other_at, other_bytes) in &placed[..index] {
+                    if at < other_at + other_bytes && other_at < at + bytes {
+                        prop_assert!(apart(&definition, first, second), "{} and {}",
+                            definition.label(first), definition.label(second));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_fan_that_joins_gives_its_memory_to_what_comes_after() {
+        let graph = Graph::new(&device());
+        let made: Vec<Node> = (0..4).map(|_| graph.add(&[], alloc(1024)).unwrap()).collect();
+        let freed: Vec<Node> = made.iter().map(|made| graph.add(&[made], free(made)).unwrap()).collect();
+        let join = graph.add(&freed.iter().collect::<Vec<_>>(), Operation::Empty).unwrap();
+        let after = graph.add(&[&join], alloc(4096)).unwrap();
+        graph.add(&[&after], free(&after)).unwrap();
+        assert_eq!(layout(&graph).1.bytes, 4096);
+    }
+
+    #[test]
+    fn freed_memory_goes_where_memory_is_wanted() {
+        let graph = Graph::new(&device());
+        let first = graph.add(&[], alloc(512)).unwrap();
+        let freed = graph.add(&[&first], free(&first)).unwrap();
+        // The first way on wants none.
+        graph.add(&[&freed], Operation::Empty).unwrap();
+        let second = graph.add(&[&freed], alloc(512)).unwrap();
+        graph.add(&[&second], free(&second)).unwrap();
+        assert_eq!(layout(&graph).1.bytes, 512);
+    }
+
+    #[test]
+    fn memory_that_nothing_frees_is_not_in_the_arena() {
+        let graph = Graph::new(&device());
+        let kept = graph.add(&[], alloc(512)).unwrap();
+        let (_, layout) = layout(&graph);
+        assert_eq!((layout.bytes, layout.outliving), (0, vec![kept.key()]));
+    }
+}

@@ -49,10 +49,9 @@ impl<'a> Checker<'a> {
                     Rule::Address => "an address".to_owned(),
                     Rule::Value | Rule::Any => "a value".to_owned(),
                 };
-                let name = op_name(self.module, context.function, op);
-                let message =
-                    format!("`{name}`: `{}` is a .{ty}; {wanted} is needed here", registers.name(reg));
-                self.wrong(context.span, message);
+                let (name, register) = (op_name(self.module, context.function, op), registers.name(reg));
+                let span = self.word(context.span, &register);
+                self.wrong(span, format!("`{name}`: `{register}` is a .{ty}; {wanted} is needed here"));
             }
             return;
         }

@@ -54,6 +54,19 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// The place of a word inside a span; the span itself, if the word is not there as it is called now.
+    fn word(&self, span: Span, word: &str) -> Span {
+        let text = self.module.source.slice(span);
+        let part_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%');
+        let found = text.match_indices(word).find(|(at, _)| {
+            let after = text.get(at + word.len()..).unwrap_or("");
+            !text[..*at].ends_with(part_of_name) && !after.starts_with(part_of_name)
+        });
+        let Some((at, _)) = found else { return span };
+        let start = u32::try_from(span.start() + at).unwrap_or(0);
+        Span::new(start, start.saturating_add(u32::try_from(word.len()).unwrap_or(0)))
+    }
+
     fn is_symbol(&self, id: SymbolId) -> bool {
         id.index() < self.module.symbols.len()
     }
@@ -100,7 +113,7 @@ impl<'a> Checker<'a> {
                         format!("`{}`: an address lies outside the value", variable.name),
                     );
                 }
-                if relocation.size < 8 && relocation.byte.is_none() && relocation.size < 4 {
+                if relocation.byte.is_none() && relocation.size < 4 {
                     self.wrong(
                         variable.span,
                         format!(

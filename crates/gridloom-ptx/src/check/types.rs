@@ -14,19 +14,14 @@ pub(super) fn fits(rule: Rule, reg: ScalarType) -> bool {
         _ if reg == ScalarType::Pred => false,
         Rule::Value => true,
         Rule::Address => matches!(reg.size(), 2 | 4 | 8) && !reg.is_float(),
-        Rule::Is(ty) => same_kind(ty, reg) && width(ty) == width(reg),
+        Rule::Is(ty) => same_kind(ty, reg) && ty.size() == reg.size(),
         Rule::AtLeast(ty) => {
-            let wide_enough = width(reg) >= width(ty);
+            let wide_enough = reg.size() >= ty.size();
             // A float register holds exactly its own width.
-            let exact = !reg.is_float() || width(reg) == width(ty);
+            let exact = !reg.is_float() || reg.size() == ty.size();
             same_kind(ty, reg) && wide_enough && exact
         }
     }
-}
-
-/// The width of a register; 8-bit types live in 16-bit registers, so both count as one where widths must agree.
-fn width(ty: ScalarType) -> u32 {
-    ty.size()
 }
 
 /// Untyped bits go with everything, integers with integers, and a float with its own format.

@@ -54,6 +54,15 @@ impl Symbol {
         }
     }
 
+    /// The function, if it is one.
+    #[must_use]
+    pub fn as_function(&self) -> Option<&Function> {
+        match self {
+            Symbol::Function(function) => Some(function),
+            Symbol::Variable(_) => None,
+        }
+    }
+
     /// Where it was declared.
     #[must_use]
     pub fn span(&self) -> Span {
@@ -70,7 +79,7 @@ impl Symbol {
 pub enum Item {
     /// A variable, or a function's prototype without body.
     Declare(SymbolId),
-    /// A function with its body.
+    /// A function with its body, or a variable that was declared `.extern` before.
     Define(SymbolId),
     /// `.alias alias, aliasee;`
     Alias {
@@ -106,9 +115,24 @@ pub struct Module {
 
 impl Module {
     /// The symbol `id` stands for.
+    ///
+    /// # Panics
+    /// If the module has no such symbol; [`check`](crate::check()) finds every index that leads nowhere.
     #[must_use]
     pub fn symbol(&self, id: SymbolId) -> &Symbol {
         &self.symbols[id.index()]
+    }
+
+    /// The name of a symbol; empty if the module has no such symbol.
+    #[must_use]
+    pub fn name_of(&self, id: SymbolId) -> &str {
+        self.symbols.get(id.index()).map_or("", Symbol::name)
+    }
+
+    /// The source file that `.loc` calls `index`.
+    #[must_use]
+    pub fn file(&self, index: u32) -> Option<&SourceFile> {
+        self.files.iter().find(|file| file.index == index)
     }
 
     /// The variable or function named `name`.

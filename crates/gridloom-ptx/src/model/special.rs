@@ -100,6 +100,14 @@ impl SpecialReg {
         None
     }
 
+    /// Whether a name is that of a special register, or of a range whose members would be.
+    #[must_use]
+    pub fn is_reserved(name: &str) -> bool {
+        matches!(name, "%envreg" | "%pm" | "%reserved_smem_offset_")
+            || DimSpecial::from_word(name).is_some()
+            || SpecialReg::from_name(name, None).is_some()
+    }
+
     /// The width of the register in bits.
     #[must_use]
     pub const fn bits(self) -> u32 {

@@ -357,6 +357,10 @@ impl<'a> Parser<'a> {
     }
 
     fn instruction(&mut self, start: Span, guard: Option<Guard>) -> Parse<()> {
+        let is_name = self.text_of(self.token()).starts_with(|c: char| c.is_ascii_lowercase());
+        if self.at_kind(Kind::Ident) && !is_name {
+            return self.expected("an instruction");
+        }
         let (mnemonic, name_span) = self.ident("an instruction")?;
         let mut mods = Mods::new(mnemonic, name_span);
         while let Some(word) = self.peek_dot() {

@@ -3,7 +3,7 @@
 use super::{Parse, Parser, Stop, shorten};
 use crate::error::{Diagnostic, closest};
 use crate::lexer::Kind;
-use crate::model::{FunctionKind, Item, Linkage, Span, Symbol, SymbolId, VarSpace, Version};
+use crate::model::{FunctionKind, Item, Linkage, Span, SpecialReg, Symbol, SymbolId, VarSpace, Version};
 
 /// Directives that can stand at module scope, for suggestions.
 const DIRECTIVES: &[&str] = &[
@@ -219,6 +219,9 @@ impl<'a> Parser<'a> {
 
     /// Makes a symbol known. A variable or prototype may be declared again; one definition may follow.
     pub(super) fn declare_symbol(&mut self, name: &'a str, span: Span, symbol: Symbol) -> Parse<SymbolId> {
+        if SpecialReg::is_reserved(name) {
+            return self.error(span, format!("`{name}` is the name of a special register"));
+        }
         let Some(id) = self.symbols.get(name).copied() else {
             let Ok(index) = u32::try_from(self.module.symbols.len()) else {
                 return self.error(span, "too many symbols");
@@ -245,9 +248,10 @@ impl<'a> Parser<'a> {
                 if old.space == new.space
                     && (old.linkage == Linkage::Extern || new.linkage == Linkage::Extern) =>
             {
-                if old.linkage == Linkage::Extern {
+                if old.linkage == Linkage::Extern && new.linkage != Linkage::Extern {
                     *old = new;
-                    // The declaration that counts is the later one; nothing needs the earlier.
+                    // Its initial value may name what was declared since.
+                    self.module.items.push(Item::Define(id));
                 }
                 Ok(id)
             }

@@ -101,7 +101,7 @@ impl<'a> Names<'a> {
             .find_map(|scope| scope.names.get(name).copied().or_else(|| scope.range_member(name)))
     }
 
-    /// All names that can be used here, for suggestions; of a range, the last member.
+    /// All names that can be used here but members of ranges, for suggestions.
     pub(super) fn visible(&self) -> impl Iterator<Item = (&'a str, Entity)> + '_ {
         self.open.iter().rev().flat_map(|scope| scope.names.iter().map(|(name, entity)| (*name, *entity)))
     }

@@ -5,7 +5,8 @@ use super::{Parse, Parser, shorten};
 use crate::lexer::Kind;
 use crate::limits;
 use crate::model::{
-    Attribute, Linkage, LocalVarId, PointerAttr, RegId, ScalarType, Span, Symbol, VarRef, VarSpace, Variable,
+    Attribute, Linkage, LocalVarId, PointerAttr, RegId, ScalarType, Span, SpecialReg, Symbol, VarRef,
+    VarSpace, Variable,
 };
 
 /// What stands before the name in a declaration.
@@ -265,7 +266,10 @@ impl<'a> Parser<'a> {
 
     pub(super) fn unique_name(&mut self, name: &str, is_range: bool) -> String {
         let symbols = &self.symbols;
-        self.fun.names.unique(name, is_range, |name| symbols.contains_key(name))
+        // A special register must keep its name to itself, wherever else in the function it is read.
+        self.fun
+            .names
+            .unique(name, is_range, |name| symbols.contains_key(name) || SpecialReg::is_reserved(name))
     }
 
     pub(super) fn fresh_name(&mut self, name: &str) -> String {

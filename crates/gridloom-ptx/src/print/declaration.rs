@@ -140,7 +140,7 @@ impl Values<'_> {
     }
 
     fn address(&self, relocation: &Relocation) -> String {
-        let name = self.module.symbol(relocation.symbol).name();
+        let name = self.module.name_of(relocation.symbol);
         let mut text = if relocation.generic { format!("generic({name})") } else { name.to_owned() };
         if relocation.addend != 0 {
             let _ = write!(text, "+{}", operand::int(relocation.addend));

@@ -7,10 +7,13 @@ mod memory;
 mod operand;
 mod sync;
 
+use std::collections::HashSet;
 use std::fmt::{self, Write};
 
 use crate::model::op::{Instruction, Op};
-use crate::model::{Function, Item, Module, Section, SectionItem, SectionValue, Symbol};
+use crate::model::{
+    Function, Item, Linkage, Module, Section, SectionItem, SectionValue, Symbol, SymbolId, Variable,
+};
 use operand::Names;
 
 impl fmt::Display for Module {
@@ -28,22 +31,31 @@ impl fmt::Display for Module {
             }
             writeln!(f)?;
         }
+        let define = |item: &Item| if let Item::Define(id) = item { Some(*id) } else { None };
+        let defined: HashSet<SymbolId> = self.items.iter().filter_map(define).collect();
         for item in &self.items {
             writeln!(f)?;
             match item {
-                Item::Declare(id) => match self.symbol(*id) {
-                    Symbol::Variable(variable) => declaration::module_variable(f, self, variable)?,
-                    Symbol::Function(function) => declaration::prototype(f, function)?,
+                Item::Declare(id) => match self.symbols.get(id.index()) {
+                    Some(Symbol::Variable(variable)) if defined.contains(id) => {
+                        let declared = Variable { linkage: Linkage::Extern, init: None, ..variable.clone() };
+                        declaration::module_variable(f, self, &declared)?;
+                    }
+                    Some(Symbol::Variable(variable)) => declaration::module_variable(f, self, variable)?,
+                    Some(Symbol::Function(function)) => declaration::prototype(f, function)?,
+                    None => {}
                 },
-                Item::Define(id) => {
-                    if let Symbol::Function(function) = self.symbol(*id) {
+                Item::Define(id) => match self.symbols.get(id.index()) {
+                    Some(Symbol::Variable(variable)) => declaration::module_variable(f, self, variable)?,
+                    Some(Symbol::Function(function)) => {
                         declaration::signature(f, function)?;
                         declaration::directives(f, &function.directives)?;
                         body::body(f, self, function)?;
                     }
-                }
+                    None => {}
+                },
                 Item::Alias { alias, aliasee } => {
-                    writeln!(f, ".alias {}, {};", self.symbol(*alias).name(), self.symbol(*aliasee).name())?;
+                    writeln!(f, ".alias {}, {};", self.name_of(*alias), self.name_of(*aliasee))?;
                 }
                 Item::Pragma(texts) => writeln!(f, ".pragma {};", quoted(texts))?,
             }

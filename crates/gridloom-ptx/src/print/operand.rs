@@ -82,7 +82,7 @@ impl Names<'_> {
     }
 
     pub(super) fn symbol(&self, id: SymbolId) -> &str {
-        self.module.symbols.get(id.index()).map_or("", |symbol| symbol.name())
+        self.module.name_of(id)
     }
 
     pub(super) fn label(&self, label: LabelId) -> &str {
