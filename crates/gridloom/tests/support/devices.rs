@@ -1,7 +1,7 @@
 //! The devices a test runs on: the CPU with each of its engines, and every CUDA GPU.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gridloom::{ConditionalMode, CpuOptions, Device, DeviceKind, Engine, Error, Result};
 
@@ -19,6 +19,7 @@ pub fn for_each_device(test: impl Fn(&Device) -> Result<()>) {
     }
     match cuda_devices() {
         Ok(count) => {
+            let _alone = alone();
             for ordinal in 0..*count {
                 run(&mut failures, &format!("GPU {ordinal}"), || test(&Device::cuda(ordinal)?));
             }
@@ -71,6 +72,13 @@ fn run(failures: &mut Vec<String>, name: &str, test: impl FnOnce() -> Result<()>
 #[track_caller]
 fn report(failures: &[String]) {
     assert!(failures.is_empty(), "failed {}", failures.join("\n"));
+}
+
+/// Lets one test at a time use the GPUs. A process shares one context and one thread for callbacks on each, so a test that holds
+/// a callback back would hold up all others.
+fn alone() -> MutexGuard<'static, ()> {
+    static GPUS: Mutex<()> = Mutex::new(());
+    GPUS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn cuda_required() -> bool {
