@@ -163,9 +163,14 @@ impl Device {
         {
             options.architecture = Some(gpu.compute_capability());
         }
-        let ptx = Nvrtc::get().and_then(|compiler| compiler.compile(source, &options)).map_err(compile_error)?;
+        let ptx =
+            Nvrtc::get().and_then(|compiler| compiler.compile(source, &options)).map_err(compile_error)?;
         if !ptx.log().is_empty() {
-            tracing::warn!(name = options.name, log = ptx.log(), "the CUDA C++ compiler has something to say");
+            tracing::warn!(
+                name = options.name,
+                log = ptx.log(),
+                "the CUDA C++ compiler has something to say"
+            );
         }
         let ptx = match gpu.and_then(|gpu| gpu.driver().version().newest_ptx()) {
             Some((major, minor)) => ptx.at_most(major, minor),

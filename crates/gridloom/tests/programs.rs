@@ -184,3 +184,32 @@ fn a_switch_negates_doubles_squares_or_leaves_alone() {
         Ok(())
     });
 }
+
+#[test]
+fn a_kernel_chooses_the_case_of_a_switch() {
+    for_each_mode(|device, conditional_mode| {
+        let bench = Bench::new(device, include_str!("../kernels/switch.ptx"))?;
+        let choose = bench.kernel::<(ConditionHandle, Ptr<u32>)>("choose")?;
+        let operations = ["negate", "double_it", "square"];
+        let (value, selector) = (device.buffer_from(&[7i32])?, device.buffer_from(&[0u32])?);
+        let graph = Graph::new(device);
+        let which = graph.condition(None);
+        let switch = graph
+            .launch(&choose, LaunchConfig::one(), (&which, &selector))?
+            .switch(&which, operations.len())?;
+        for (case, name) in operations.iter().enumerate() {
+            let kernel = bench.kernel::<(PtrMut<i32>,)>(name)?;
+            switch.body(case)?.launch(&kernel, LaunchConfig::one(), (&value,))?;
+        }
+        let options = InstantiateOptions { conditional_mode, ..InstantiateOptions::default() };
+        let executable = graph.instantiate_with(&options)?;
+        // One executable, another case at each launch: the value in memory decides.
+        for (case, expected) in [(1, 14), (0, -14), (3, -14), (2, 196), (1, 392)] {
+            selector.write(&[case])?;
+            executable.launch(&bench.stream)?;
+            bench.stream.synchronize()?;
+            assert_eq!(value.to_vec()?, [expected], "case {case}");
+        }
+        Ok(())
+    });
+}

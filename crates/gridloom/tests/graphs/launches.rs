@@ -5,7 +5,7 @@ use gridloom::prelude::*;
 
 use crate::support::graph_kernels::read;
 use crate::support::wait::OpenOnDrop;
-use crate::support::{Gate, GraphKernels, for_each_device, for_each_engine, refused};
+use crate::support::{Bench, Gate, GraphKernels, for_each_device, for_each_engine, refused};
 
 #[test]
 fn an_empty_graph_can_be_launched() {
@@ -270,6 +270,46 @@ fn the_memory_of_an_executable_is_told() {
         let held = executable.memory();
         assert!(held.allocations >= 100_000, "{held:?}");
         assert_eq!(Graph::new(device).instantiate()?.memory().allocations, 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn an_attribute_that_the_device_cannot_run_is_refused_at_instantiation() {
+    for_each_engine(|options| {
+        let device = Device::cpu_with(options)?;
+        let kernels = GraphKernels::new(&device)?;
+        let value = kernels.value(0)?;
+        let graph = Graph::new(&device);
+        let clusters = LaunchConfig::new(4, 32).cluster(2);
+        let node = graph.launch(&kernels.increase, clusters, (&value, 1, 1))?.named("clustered")?;
+        refused(graph.instantiate(), ErrorKind::NotSupported, &["clustered", "clusters", "CPU"]);
+        node.delete()?;
+        // A cluster of one block is no cluster.
+        graph.launch(&kernels.increase, LaunchConfig::new(4, 32).cluster(1), (&value, 1, 1))?;
+        kernels.run(&graph)?;
+        assert_eq!(read(&value)?, 1);
+        Ok(())
+    });
+}
+
+#[test]
+fn blocks_of_a_cooperative_node_wait_for_each_other() {
+    for_each_device(|device| {
+        let bench = Bench::new(device, include_str!("../kernels/barriers.ptx"))?;
+        let barrier = bench.kernel::<(PtrMut<u32>, PtrMut<u32>, u32)>("grid_barrier")?;
+        let (data, state) = (bench.buffer(&[1u32; 128])?, bench.zeros::<u32>(2)?);
+        let graph = Graph::new(device);
+        let repeat = graph.repeat(2)?;
+        repeat.body().memset(&state, 0u8)?.launch(
+            &barrier,
+            LaunchConfig::new(4, 32).cooperative(),
+            (&data, &state, 3),
+        )?;
+        graph.instantiate()?.launch(&bench.stream)?;
+        bench.stream.synchronize()?;
+        // Each round doubles a ring of equal numbers.
+        assert_eq!(data.to_vec()?, [1 << 6; 128]);
         Ok(())
     });
 }

@@ -50,8 +50,8 @@ fn bfloat_converts_from_and_to_float() {
             f32::INFINITY,
             f32::NEG_INFINITY,
             1e-40,
-            1.003_906_25,
-            1.011_718_75,
+            1.003_906_3,
+            1.011_718_8,
         ]);
         let n = x.len();
         let out = bench.zeros::<bf16>(2 * n)?;

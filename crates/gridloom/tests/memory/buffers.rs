@@ -1,5 +1,6 @@
 use gridloom::prelude::*;
 
+use crate::support::wait::OpenOnDrop;
 use crate::support::{Gate, for_each_device, for_each_engine, refused};
 
 const KINDS: [MemoryKind; 3] = [MemoryKind::Device, MemoryKind::Host, MemoryKind::Managed];
@@ -171,18 +172,26 @@ fn a_closed_buffer_is_unusable_through_every_handle() {
     });
 }
 
+/// Whether a thread that must wait does so. One that does not is given a moment to show it.
+fn still_running<T>(thread: &std::thread::ScopedJoinHandle<'_, T>) -> bool {
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    !thread.is_finished()
+}
+
 #[test]
 fn reading_waits_for_work_enqueued_before_on_any_stream() {
     for_each_device(|device| {
         let (one, other) = (device.stream()?, device.stream()?);
         let buffer = device.buffer_from(&[0; 1000])?;
         let gate = Gate::closed();
+        let _opens = OpenOnDrop(&gate);
         one.callback(gate.waiter())?;
         one.memset(&buffer.slice(..500)?, 1i32)?;
         other.callback(gate.waiter())?;
         other.memset(&buffer.slice(500..)?, 2i32)?;
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| buffer.to_vec());
+            assert!(still_running(&reader));
             gate.open();
             let values = reader.join().expect("no panic")?;
             assert_eq!(values, [[1; 500], [2; 500]].concat());
@@ -197,10 +206,12 @@ fn writing_waits_for_work_enqueued_before() {
         let stream = device.stream()?;
         let (buffer, copy) = (device.buffer_from(&[5; 100])?, device.alloc::<i32>(100)?);
         let gate = Gate::closed();
+        let _opens = OpenOnDrop(&gate);
         stream.callback(gate.waiter())?;
         stream.memcpy(&copy, &buffer)?;
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| buffer.write(&[6; 100]));
+            assert!(still_running(&writer));
             gate.open();
             writer.join().expect("no panic")
         })?;

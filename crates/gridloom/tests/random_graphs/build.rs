@@ -80,11 +80,21 @@ impl<'a> Builder<'a> {
 
     /// Adds a block to a graph.
     pub(crate) fn add(&mut self, graph: &Graph, block: &Block) -> Result<()> {
+        // Nodes are added in any order, memory before its users: it is the edges alone that order them.
+        let is_alloc = |&step: &usize| matches!(block.0[step], Step::Alloc { .. });
+        let (mut order, mut rest): (Vec<usize>, Vec<usize>) = (0..block.0.len()).partition(is_alloc);
+        while !rest.is_empty() {
+            order.push(rest.swap_remove(self.random.below(rest.len())));
+        }
+        let mut ends = vec![None; block.0.len()];
+        for step in order {
+            ends[step] = Some(self.step(graph, &block.0[step])?);
+        }
         let mut users: HashMap<Buf, Users> = HashMap::new();
         let mut all: Vec<Node> = Vec::new();
         let mut allocated = Vec::new();
-        for step in &block.0 {
-            let (first, last) = self.step(graph, step)?;
+        for (step, ends) in block.0.iter().zip(ends) {
+            let (first, last) = ends.expect("every step was added");
             let foot = step.footprint();
             let mut before: Vec<Node> = Vec::new();
             for buf in foot.reads.union(&foot.writes) {

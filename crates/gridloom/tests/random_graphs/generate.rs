@@ -11,8 +11,14 @@ const DEPTH: usize = 3;
 impl Program {
     /// The program of a seed.
     pub(crate) fn random(seed: u64) -> Self {
-        let mut generator =
-            Generator { random: Random::new(seed), lens: Vec::new(), locals: BTreeSet::new(), numbers: 0 };
+        let mut generator = Generator {
+            random: Random::new(seed),
+            // Some have so much to do that devices share it out among workers.
+            scale: if seed % 8 == 7 { 60 } else { 1 },
+            lens: Vec::new(),
+            locals: BTreeSet::new(),
+            numbers: 0,
+        };
         let data: Vec<Buf> = (0..3).map(|_| generator.data_buffer()).collect();
         let selectors: Vec<Buf> = (0..2).map(|_| generator.buffer(1)).collect();
         let steps = 2 + generator.random.below(14);
@@ -31,6 +37,8 @@ struct Scope {
 
 struct Generator {
     random: Random,
+    /// By how much data buffers are longer than usual.
+    scale: usize,
     lens: Vec<usize>,
     locals: BTreeSet<Buf>,
     /// How many conditionals there are so far.
@@ -45,7 +53,7 @@ impl Generator {
 
     fn data_buffer(&mut self) -> Buf {
         let len = 12 + self.random.below(56);
-        self.buffer(len)
+        self.buffer(len * self.scale)
     }
 
     fn number(&mut self) -> usize {
@@ -127,7 +135,7 @@ impl Generator {
             10 => {
                 let dst = self.pick(&scope.data);
                 let (at, len) = self.part(dst);
-                let values = self.random.vec(len, Random::i32);
+                let values = self.random.vec(len.min(40), Random::i32);
                 Step::Upload { dst, at, values }
             }
             11 => {

@@ -112,9 +112,11 @@ fn run(kernels: &GraphKernels, seed: u64) -> Result<std::result::Result<(), Stri
         model.run(&program.body);
         for (index, (buffer, expected)) in buffers.iter().zip(model.externals()).enumerate() {
             let got = buffer.to_vec()?;
-            if got != *expected {
+            let differs = got.iter().zip(expected).position(|(got, expected)| got != expected);
+            if let Some(at) = differs {
+                let (got, expected) = (got[at], expected[at]);
                 return Ok(Err(format!(
-                    "seed {seed}, launch {launch}: buffer {index} is {got:?}, not {expected:?}"
+                    "seed {seed}, launch {launch}: element {at} of buffer {index} is {got}, not {expected}"
                 )));
             }
         }

@@ -55,7 +55,8 @@ pub fn is_cpu(device: &Device) -> bool {
 }
 
 fn engine_options(engine: Engine) -> CpuOptions {
-    CpuOptions { engine, ..CpuOptions::default() }
+    // More threads than some machines have, so that work is shared out on all of them.
+    CpuOptions { engine, threads: Some(4), ..CpuOptions::default() }
 }
 
 fn run(failures: &mut Vec<String>, name: &str, test: impl FnOnce() -> Result<()>) {
