@@ -80,7 +80,7 @@ fn measure(device: Device) -> Result<()> {
         times[3].push(timed(set)?.0);
 
         let (open, opened) = channel::<()>();
-        work.stream.callback(move || drop(opened.recv()))?;
+        work.stream.callback(move || _ = opened.recv())?;
         executable.launch(&work.stream)?;
         let set = || executable.node(node)?.set_args(&work.kernel, (&work.values[(round + 1) % 2],));
         times[4].push(timed(set)?.0);

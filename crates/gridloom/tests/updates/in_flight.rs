@@ -8,7 +8,7 @@ use gridloom::prelude::*;
 
 use crate::support::graph_kernels::read;
 use crate::support::wait::OpenOnDrop;
-use crate::support::{Gate, GraphKernels, eventually, for_each_device};
+use crate::support::{Bench, Gate, GraphKernels, eventually, for_each_device, for_each_engine, refused};
 
 #[test]
 fn each_launch_runs_what_was_set_when_it_was_enqueued() {
@@ -158,6 +158,30 @@ fn a_launch_that_failed_leaves_the_executable_open_to_changes() {
         stream.synchronize()?;
         assert_eq!(called.load(Ordering::SeqCst), 7);
         Ok(())
+    });
+}
+
+#[test]
+fn a_failure_names_the_kernel_that_an_update_put_in_place() {
+    // One that fails loses a GPU for the rest of the process.
+    for_each_engine(|options| {
+        const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n\
+            .visible .entry returns() { ret; }\n.visible .entry traps() { trap; }\n";
+        let bench = Bench::new(&Device::cpu_with(options)?, PTX)?;
+        let (returns, traps) = (bench.kernel::<()>("returns")?, bench.kernel::<()>("traps")?);
+        let graph = Graph::new(&bench.device);
+        let body = graph.repeat(1)?.body();
+        let unnamed = body.launch(&returns, LaunchConfig::one(), ())?;
+        let named = unnamed.launch(&returns, LaunchConfig::one(), ())?.named("heat returns")?;
+        let executable = graph.instantiate()?;
+        for (node, name) in [(&named, "heat returns"), (&unnamed, "/kernel#0 traps")] {
+            executable.node(node)?.set_kernel(&traps, ())?;
+            executable.launch(&bench.stream)?;
+            refused(bench.stream.synchronize(), ErrorKind::KernelFailed, &[name]);
+        }
+        executable.update(&graph)?;
+        executable.launch(&bench.stream)?;
+        bench.stream.synchronize()
     });
 }
 
