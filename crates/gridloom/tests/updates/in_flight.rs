@@ -177,7 +177,7 @@ fn a_failure_names_the_kernel_that_an_update_put_in_place() {
         for (node, name) in [(&named, "heat returns"), (&unnamed, "/kernel#0 traps")] {
             executable.node(node)?.set_kernel(&traps, ())?;
             executable.launch(&bench.stream)?;
-            refused(bench.stream.synchronize(), ErrorKind::KernelFailed, &[name]);
+            refused(bench.stream.synchronize(), ErrorKind::KernelFault, &[name]);
         }
         executable.update(&graph)?;
         executable.launch(&bench.stream)?;
