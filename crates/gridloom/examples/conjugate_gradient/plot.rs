@@ -38,7 +38,8 @@ pub(crate) fn draw(device: &str, curves: &[Curve], goal: f64) -> String {
     let mut put =
         |line: std::fmt::Arguments<'_>| svg.write_fmt(line).expect("writing to a string cannot fail");
 
-    let mut power = highest;
+    // Even powers of ten.
+    let mut power = (highest / 2.0).floor() * 2.0;
     while power >= lowest {
         let at = y(power);
         put(format_args!(
@@ -92,9 +93,9 @@ pub(crate) fn draw(device: &str, curves: &[Curve], goal: f64) -> String {
             "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dashes}\"/>\n\
              <line x1=\"{0}\" x2=\"{1}\" y1=\"{at}\" y2=\"{at}\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dashes}\"/>\n\
              <text x=\"{2}\" y=\"{3}\">{4} ({5} passes)</text>\n",
-            width - RIGHT - 220.0,
-            width - RIGHT - 186.0,
-            width - RIGHT - 178.0,
+            width - RIGHT - 240.0,
+            width - RIGHT - 206.0,
+            width - RIGHT - 198.0,
             at + 4.5,
             escape(&curve.name),
             curve.points.len()
