@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use gridloom::prelude::*;
 
-use crate::support::{GraphKernels, Random, for_each_device, refused};
+use crate::support::wait::OpenOnDrop;
+use crate::support::{Gate, GraphKernels, Random, for_each_device, refused};
 
 /// Graphs that a plain test run tries on each device.
 const DEFAULT_GRAPHS: u64 = 200;
@@ -72,7 +73,7 @@ impl World {
         }
     }
 
-    /// Adds a chain of nodes to a graph, and returns its end.
+    /// Adds a chain of nodes to a graph.
     fn chain(
         &self,
         graph: &Graph,
@@ -171,8 +172,12 @@ impl World {
             buffer.write(&[at as i32 - 4, 1, 2, 3, 4, 5])?;
         }
         self.called.store(0, Ordering::SeqCst);
+        let gate = Gate::closed();
+        let opens = OpenOnDrop(&gate);
+        self.kernels.stream.callback(gate.waiter())?;
         executable.launch(&self.kernels.stream)?;
         meanwhile()?;
+        drop(opens);
         self.kernels.stream.synchronize()?;
         let buffers = self.lanes.iter().flatten().map(Buffer::to_vec).collect::<Result<_>>()?;
         Ok((buffers, self.called.load(Ordering::SeqCst)))

@@ -215,8 +215,10 @@ fn a_captured_graph_updates_one_that_was_captured_before() {
         let stream = &lab.kernels.stream;
         let record = |by: i32| {
             stream.capture_scope(|capture| {
-                let repeat = capture.repeat(2)?;
-                repeat.launch(&lab.kernels.increase, LaunchConfig::new(1, 4), (&lab.x, 4, by))?;
+                let config = LaunchConfig::new(1, 4);
+                capture
+                    .repeat(2)?
+                    .fill(|body| body.launch(&lab.kernels.increase, config, (&lab.x, 4, by)).map(drop))?;
                 capture.memcpy(&lab.y, &vec![by; LEN]).map(drop)
             })
         };
