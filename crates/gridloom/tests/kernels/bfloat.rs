@@ -50,8 +50,9 @@ fn bfloat_converts_from_and_to_float() {
             f32::INFINITY,
             f32::NEG_INFINITY,
             1e-40,
-            1.003_906_25,
-            1.011_718_75,
+            // Half way between two, below and above an even one.
+            1.0 + 1.0 / 256.0,
+            1.0 + 3.0 / 256.0,
         ]);
         let n = x.len();
         let out = bench.zeros::<bf16>(2 * n)?;

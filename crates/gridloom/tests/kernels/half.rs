@@ -102,6 +102,7 @@ fn half_comparisons_are_false_where_either_is_nan() {
         let args = (&out, &bench.buffer(&a)?, &bench.buffer(&b)?, pairs.len() as u32);
         bench.run::<(PtrMut<u32>, Ptr<f16>, Ptr<f16>, u32)>("half_compare", threads(pairs.len()), args)?;
         let bits = |(a, b): &(f16, f16)| {
+            #[allow(clippy::double_comparisons, reason = "a NaN is neither")]
             let unequal = a < b || a > b;
             let tests = [a < b, a <= b, a == b, unequal, a > b, a >= b, a.is_nan()];
             tests.iter().enumerate().map(|(k, &test)| u32::from(test) << k).sum()

@@ -42,7 +42,7 @@ fn vectors_of_small_integers_are_taken_apart_and_put_together() {
             args,
         )?;
         let average = |(a, b): (&[u8; 4], &[u8; 4])| {
-            std::array::from_fn::<u8, 4, _>(|k| ((u16::from(a[k]) + u16::from(b[k]) + 1) / 2) as u8)
+            std::array::from_fn::<u8, 4, _>(|k| (u16::from(a[k]) + u16::from(b[k])).div_ceil(2) as u8)
         };
         assert_eq!(out.to_vec()?, a.iter().zip(&b).map(average).collect::<Vec<_>>());
 
