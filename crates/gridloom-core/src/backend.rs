@@ -74,7 +74,7 @@ pub trait Device: Send + Sync + Debug {
     fn read(&self, src: &dyn Allocation, offset: u64, dst: &mut [u8]) -> Result<()>;
     /// Copies bytes from host memory into an allocation, after [`wait_all`](Device::wait_all).
     fn write(&self, dst: &dyn Allocation, offset: u64, src: &[u8]) -> Result<()>;
-    /// Compiles a checked definition for replay. The definition is kept by the executable.
+    /// Compiles a checked definition for replay. Who keeps the definition pins what updates replace in it; better keep its parts.
     fn instantiate(
         self: Arc<Self>,
         definition: &Arc<Definition>,
@@ -197,15 +197,9 @@ pub trait Executable: Send + Sync + Debug {
     fn memory(&self) -> MemoryUse;
     /// Takes over the operations of these nodes from the definition, all or none. Launches in flight go on with the old ones, which stay
     /// alive until they are done. The topology is as it was.
-    fn update(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()> {
-        let _ = (definition, changed);
-        Err(crate::Error::new(crate::ErrorKind::NotSupported, "this device cannot update executables"))
-    }
+    fn update(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()>;
     /// Lets a kernel, copy or fill run or skips it from the next launch on.
-    fn set_enabled(&self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
-        let _ = (definition, node, enabled);
-        Err(crate::Error::new(crate::ErrorKind::NotSupported, "this device cannot disable nodes"))
-    }
+    fn set_enabled(&self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()>;
     /// For recognising one's own.
     fn as_any(&self) -> &dyn Any;
 }

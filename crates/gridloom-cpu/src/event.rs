@@ -1,6 +1,6 @@
 //! Events: points in a stream or graph that can be waited for and timed.
 //!
-//! Every record operation makes a [`Recording`] when it is *enqueued*, and a wait holds the recording that was the latest when the
+//! Every record operation makes a *recording* when it is *enqueued*, and a wait holds the recording that was the latest when the
 //! wait was enqueued. Recording an event again therefore does not disturb those who wait for the earlier recording.
 
 use std::any::Any;

@@ -6,7 +6,7 @@
 //! the same time if the user orders them badly. Three rules make that harmless to this process:
 //!
 //! - Nothing ever makes a reference to device memory. It is reached only through addresses whose provenance was exposed when
-//!   the memory was made, by the interpreter's single accesses and by the byte copies and fills of [`transfer`](crate::transfer).
+//!   the memory was made, by the interpreter's single accesses and by the byte copies and fills of `transfer`.
 //! - Those accesses sit behind calls that the compiler cannot look through at the place where it would have to know about
 //!   another access; no value read from device memory decides about the memory safety of this crate.
 //! - The memory is initialised (with zeros) before its address is given out, so that every byte has a value.

@@ -6,3 +6,5 @@ pub const HEAT: &str = include_str!("../kernels/heat.ptx");
 pub const BISECT: &str = include_str!("../kernels/bisect.ptx");
 /// Things to do to one integer: `negate`, `double_it`, `square`, `choose`.
 pub const SWITCH: &str = include_str!("../kernels/switch.ptx");
+/// Conjugate gradients for Poisson's equation: `laplacian`, `dot`, `begin`, `curvature`, `advance`, `judge`, `redirect`.
+pub const POISSON: &str = include_str!("../kernels/poisson.ptx");

@@ -1,14 +1,18 @@
 //! Changing the parameters of nodes, of a definition or of one executable.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use bytemuck::Pod;
 use gridloom_core::executable::ExecutableNode;
-use gridloom_core::op::{ArgValue, CallbackOp, KernelArgs, KernelOp, MemcpyOp, MemsetOp, Operation};
+use gridloom_core::op::{
+    ArgValue, CallbackOp, ConditionalOp, KernelArgs, KernelOp, MemcpyOp, MemsetOp, NodeKind, Operation,
+    RawCallback, RawData, Test,
+};
 
 use crate::buffer::{CopySource, Element, Memory};
 use crate::kernel::{Arg, Arguments, Kernel, Parameters};
-use crate::ops::{copy_operation, fill_operation};
+use crate::ops::{copy_operation, fill_operation, one_value};
 use crate::{Error, ErrorKind, Event, LaunchConfig, Node, Result};
 
 /// Setters for the parameters of a node. Each is one replacement: it happens whole, or fails and changes nothing.
@@ -123,6 +127,39 @@ pub trait Edit {
         self.replace(Operation::Callback(CallbackOp::closure(closure)))
     }
 
+    /// Gives a callback node a C function, called with a pointer to a copy of `bytes`, which it must not write and which need not be aligned.
+    ///
+    /// # Safety
+    /// The function may be called from any thread with such a pointer, any number of times.
+    unsafe fn set_callback_raw(
+        &self,
+        function: unsafe extern "C" fn(*mut c_void),
+        bytes: &[u8],
+    ) -> Result<()> {
+        // SAFETY: the caller promised that the function may be called with a pointer to these bytes.
+        let callback = unsafe { RawCallback::new(function, RawData::Bytes(bytes.into())) };
+        self.replace(Operation::Callback(CallbackOp::Raw(callback)))
+    }
+
+    /// Lets a conditional that tests a value in device memory test another one.
+    fn set_tested(&self, value: &impl Memory<i32>) -> Result<()> {
+        let test = Test::Value(one_value(value)?);
+        self.replace_conditional(|current| ConditionalOp { test, ..current })
+    }
+
+    /// Gives a loop that repeats its body a fixed number of times another number.
+    fn set_passes(&self, passes: u64) -> Result<()> {
+        self.replace_conditional(|current| ConditionalOp { test: Test::Count(passes), ..current })
+    }
+
+    /// Bounds the passes of a loop, or lifts the bound.
+    fn set_limit(&self, limit: Option<u64>) -> Result<()> {
+        if !matches!(self.current()?.kind(), NodeKind::While) {
+            return Err(Error::new(ErrorKind::InvalidArgument, "only loops have passes to bound"));
+        }
+        self.replace_conditional(|current| ConditionalOp { limit, ..current })
+    }
+
     /// Gives a node that records or waits another event.
     fn set_event(&self, event: &Event) -> Result<()> {
         let event = event.backend().clone();
@@ -132,6 +169,19 @@ pub trait Edit {
             other => Err(Error::new(
                 ErrorKind::InvalidArgument,
                 format!("a {} node has no event", other.kind().name()),
+            )),
+        }
+    }
+
+    #[doc(hidden)]
+    fn replace_conditional(&self, change: impl FnOnce(ConditionalOp) -> ConditionalOp) -> Result<()> {
+        match self.current()? {
+            Operation::Conditional(current) => {
+                self.replace(Operation::Conditional(Arc::new(change((*current).clone()))))
+            }
+            other => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("a {} node tests nothing", other.kind().name()),
             )),
         }
     }

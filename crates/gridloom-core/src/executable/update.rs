@@ -46,15 +46,15 @@ impl Executable {
         // Collected before the lock is taken, and so dropped after it is released.
         let mut changes: Changes = changes.into_iter().collect();
         let mut state = self.state.lock();
-        let mut uses_alloc_nodes = false;
+        let mut new_uses = false;
         for (key, operation) in &changes {
             if state.definition.get_node(*key).is_none() {
                 bail!(InvalidHandle, "there is no node {key:?} in this executable");
             }
             self.check_change(&state.definition, *key, operation)?;
-            operation.for_each_alloc_node(|_| uses_alloc_nodes = true);
+            new_uses |= uses_other_allocations(state.definition.node(*key).operation(), operation);
         }
-        if uses_alloc_nodes {
+        if new_uses {
             // Whether each use is ordered after the allocation and before its free takes the whole graph to tell.
             let mut trial = (*state.definition).clone();
             for (key, operation) in &changes {
@@ -192,6 +192,15 @@ impl ExecutableNode<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether an operation uses memory of alloc nodes that the one before it at the same node does not.
+fn uses_other_allocations(old: &Operation, new: &Operation) -> bool {
+    let mut used: smallvec::SmallVec<[NodeKey; 4]> = smallvec::SmallVec::new();
+    old.for_each_alloc_node(|alloc| used.push(alloc));
+    let mut other = false;
+    new.for_each_alloc_node(|alloc| other |= !used.contains(&alloc));
+    other
 }
 
 /// Checks that one operation may take the place of another.

@@ -71,6 +71,9 @@ pub(crate) fn compare(
     new_graph: GraphKey,
 ) -> Comparison {
     let mut comparer = Comparer { old, new, map: Mapping::default(), pairs: Vec::new(), found: Vec::new() };
+    let nodes = old.node_count(old_graph);
+    comparer.map.nodes.reserve(nodes);
+    comparer.pairs.reserve(nodes);
     comparer.pair(old_graph, new_graph);
     comparer.check_structure();
     let parameters = if comparer.found.is_empty() { comparer.parameters() } else { Vec::new() };

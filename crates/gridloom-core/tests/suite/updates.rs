@@ -8,7 +8,7 @@ use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::Region;
 use gridloom_core::null::{Call, CallKind, FakeKernel, NullDevice};
 use gridloom_core::op::*;
-use gridloom_core::{ErrorKind, Event};
+use gridloom_core::{ErrorKind, Event, Executable, Result};
 
 use crate::common::*;
 
@@ -255,4 +255,98 @@ fn the_use_of_memory_that_an_update_would_leave_unordered_is_refused() {
     let exec = graph.instantiate().unwrap();
     let result = exec.node(&fill).unwrap().set_operation(memset_op(memory_of(&two), 0, 4, 64));
     assert_error(result, ErrorKind::Unordered, &["fill", "alloc#1"]);
+}
+
+/// Something that can change an executable.
+type Attempt<'a> = Box<dyn Fn(&Executable) -> Result<()> + 'a>;
+
+#[test]
+fn whichever_call_of_a_change_fails_nothing_changes_and_nothing_is_left() {
+    let device = NullDevice::new();
+    let (kept, given) = (Alive::default(), Alive::default());
+    let inner = Graph::new(&device);
+    let inside = inner.add(&[], kept.callback()).unwrap();
+    let graph = Graph::new(&device);
+    let first = graph.add(&[], kept.callback()).unwrap();
+    let child = graph.add_child(&[&first], &inner).unwrap();
+    let repeat = graph.add_conditional(&[&child], spec(ConditionalForm::While, Test::Count(2))).unwrap();
+    body(&repeat).add(&[], kept.callback()).unwrap();
+    let fill = memset(&graph, &[&repeat], Region::whole(buffer(&device, 256))).unwrap();
+    drop((inside, inner));
+    let exec = graph.instantiate().unwrap();
+    let embedded = body(&child).nodes().remove(0);
+    let passes = |count| {
+        let Operation::Conditional(op) = repeat.operation().unwrap() else { panic!() };
+        Operation::Conditional(Arc::new(ConditionalOp { test: Test::Count(count), ..(*op).clone() }))
+    };
+    let replacement = || {
+        let graph = Graph::new(&device);
+        graph.add(&[], given.callback()).unwrap();
+        graph
+    };
+    let attempts: Vec<(&str, CallKind, Attempt<'_>)> = vec![
+        ("one node", CallKind::Update, Box::new(|exec| exec.node(&first)?.set_operation(given.callback()))),
+        (
+            "a node in a child",
+            CallKind::Update,
+            Box::new(|exec| exec.node(&embedded)?.set_operation(given.callback())),
+        ),
+        ("a loop", CallKind::Update, Box::new(|exec| exec.node(&repeat)?.set_operation(passes(5)))),
+        (
+            "several nodes, one of them twice",
+            CallKind::Update,
+            Box::new(|exec| {
+                let changes = [&first, &embedded, &first].map(|node| (node, given.callback()));
+                exec.set_operations(changes)
+            }),
+        ),
+        ("a child", CallKind::Update, Box::new(|exec| exec.node(&child)?.set_child(&replacement()))),
+        (
+            "everything",
+            CallKind::Update,
+            Box::new(|exec| {
+                let (other, nodes) = graph.deep_clone()?;
+                nodes.get(&first).unwrap().set_operation(given.callback())?;
+                nodes.get(&repeat).unwrap().set_loop_limit(Some(1))?;
+                exec.update(&other)
+            }),
+        ),
+        ("disabling", CallKind::SetEnabled, Box::new(|exec| exec.node(&fill)?.set_enabled(false))),
+    ];
+    let operations = |exec: &Executable| {
+        let definition = exec.definition();
+        let nodes = [&first, &embedded, &repeat, &fill];
+        nodes.map(|node| definition.node(node.key()).operation().clone())
+    };
+    let (before, alive) = (operations(&exec), kept.count());
+    for (name, call, attempt) in &attempts {
+        device.fail(*call, 1, ErrorKind::Driver);
+        assert_error(attempt(&exec), ErrorKind::Driver, &[]);
+        let after = operations(&exec);
+        assert!(before.iter().zip(&after).all(|(before, after)| before.same(after)), "{name}");
+        assert!(exec.node(&fill).unwrap().is_enabled(), "{name}");
+        drop(after);
+        assert_eq!((kept.count(), given.count()), (alive, 0), "{name}");
+    }
+    // Each of them is taken once the device takes it.
+    for (name, _, attempt) in &attempts {
+        attempt(&exec).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    drop((attempts, before));
+    device.take_calls();
+    drop(exec);
+    assert_eq!(given.count(), 0);
+    assert_eq!(kept.count(), 3, "the definition has its own still");
+}
+
+#[test]
+fn an_operation_that_uses_the_same_allocated_memory_is_taken() {
+    let (_, _, graph) = setup();
+    let memory = alloc(&graph, &[]);
+    let fill = memset(&graph, &[&memory], memory_of(&memory)).unwrap();
+    free(&graph, &[&fill], &memory).unwrap();
+    let exec = graph.instantiate().unwrap();
+    exec.node(&fill).unwrap().set_operation(memset_op(memory_of(&memory), 5, 4, 32)).unwrap();
+    let Operation::Memset(op) = exec.node(&fill).unwrap().operation() else { panic!() };
+    assert_eq!((op.value, op.width), (5, 32));
 }

@@ -412,7 +412,7 @@ impl backend::Executable for CpuExecutable {
 
     fn set_enabled(&self, _: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
         self.change(|places, _| {
-            let place = places.steps.get(&node).copied();
+            let place = places.step(node);
             Ok(place.map(|place| Change::Enabled { place, enabled }).into_iter().collect())
         })
     }

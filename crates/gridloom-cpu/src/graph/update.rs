@@ -31,21 +31,55 @@ pub(super) type Keys = Vec<Box<[NodeKey]>>;
 enum Hold {
     /// The definition as it was instantiated.
     Whole(Arc<Definition>),
-    /// Once something changed: operation and name of every step, so that what was replaced is not held any longer.
-    Parts(Vec<Vec<(Operation, String)>>),
+    /// Once something changed: a part for every step, so that what was replaced is not held any longer.
+    Parts(Vec<Vec<Part>>),
+}
+
+/// What one step needs of its node.
+struct Part {
+    operation: Operation,
+    /// The node's name, or as much of it as does not follow from the operation.
+    name: Box<str>,
+    /// Whether that is all of the name.
+    whole_name: bool,
+}
+
+impl Part {
+    fn new(definition: &Definition, key: NodeKey) -> Self {
+        let node = definition.node(key);
+        let (operation, mut name) = (node.operation().clone(), definition.label(key));
+        let whole_name = match &operation {
+            // Such a node is named after its kernel as well, which an update may replace.
+            Operation::Kernel(kernel) if node.given_name().is_none() => {
+                let stem = name.strip_suffix(kernel.kernel.name()).map(|stem| stem.trim_end().len());
+                name.truncate(stem.unwrap_or(name.len()));
+                stem.is_none()
+            }
+            _ => true,
+        };
+        Part { operation, name: name.into(), whole_name }
+    }
+
+    fn label(&self) -> String {
+        match &self.operation {
+            Operation::Kernel(kernel) if !self.whole_name => {
+                format!("{} {}", self.name, kernel.kernel.name())
+            }
+            _ => self.name.to_string(),
+        }
+    }
 }
 
 /// A step: the number of its plan, and its index there.
 pub(super) type Place = (u32, u32);
 
-/// A change of one node, prepared.
+/// A change of one node, prepared. Once it is applied it is what it replaced, to be dropped where code of the user may run.
 pub(super) enum Change {
     /// Another step of the same kind.
     Step {
         place: Place,
         step: Step,
         operation: Operation,
-        label: String,
     },
     /// Another test, or other bounds, of a conditional.
     Test {
@@ -53,7 +87,6 @@ pub(super) enum Change {
         test: PlannedTest,
         limit: Option<u64>,
         operation: Operation,
-        label: String,
     },
     Enabled {
         place: Place,
@@ -61,17 +94,16 @@ pub(super) enum Change {
     },
 }
 
-/// What a change took out, to be dropped where code of the user may run.
+/// What changes took out.
 #[derive(Default)]
 pub(super) struct Replaced {
-    steps: Vec<Step>,
-    operations: Vec<Operation>,
+    changes: Vec<Vec<Change>>,
     definition: Option<Arc<Definition>>,
 }
 
 impl Replaced {
     pub(super) fn is_empty(&self) -> bool {
-        self.steps.is_empty() && self.operations.is_empty() && self.definition.is_none()
+        self.changes.is_empty()
     }
 }
 
@@ -85,37 +117,40 @@ impl Planned {
     pub(super) fn label(&self, plan: u32, index: usize) -> String {
         match &self.hold {
             Hold::Whole(definition) => definition.label(self.keys[plan as usize][index]),
-            Hold::Parts(parts) => parts[plan as usize][index].1.clone(),
+            Hold::Parts(parts) => parts[plan as usize][index].label(),
         }
     }
 
     /// Applies changes. No launch runs.
-    pub(super) fn apply(&mut self, changes: Vec<Change>, replaced: &mut Replaced) {
-        for change in changes {
+    pub(super) fn apply(&mut self, mut changes: Vec<Change>, replaced: &mut Replaced) {
+        if changes.is_empty() {
+            return;
+        }
+        for change in &mut changes {
             match change {
-                Change::Step { place, step, operation, label } => {
-                    let old = std::mem::replace(self.step(place), step);
-                    replaced.steps.push(old);
-                    self.keep(place, operation, label, replaced);
+                Change::Step { place, step, operation } => {
+                    std::mem::swap(self.step(*place), step);
+                    self.swap_held(*place, operation, replaced);
                 }
-                Change::Test { place, test, limit, operation, label } => {
-                    if let Step::Conditional(conditional) = self.step(place) {
-                        (conditional.test, conditional.limit) = (test, limit);
+                Change::Test { place, test, limit, operation } => {
+                    if let Step::Conditional(conditional) = self.step(*place) {
+                        (conditional.test, conditional.limit) = (*test, *limit);
                     }
-                    self.keep(place, operation, label, replaced);
+                    self.swap_held(*place, operation, replaced);
                 }
                 Change::Enabled { place, enabled } => {
                     let slot = &mut self.plans[place.0 as usize].steps[place.1 as usize];
-                    if enabled {
-                        if let Some(step) = self.disabled.remove(&place) {
+                    if *enabled {
+                        if let Some(step) = self.disabled.remove(place) {
                             *slot = step;
                         }
                     } else {
-                        self.disabled.insert(place, std::mem::replace(slot, Step::Nothing));
+                        self.disabled.insert(*place, std::mem::replace(slot, Step::Nothing));
                     }
                 }
             }
         }
+        replaced.changes.push(changes);
     }
 
     /// The step of a node, also where it is disabled.
@@ -126,34 +161,45 @@ impl Planned {
         }
     }
 
-    fn keep(&mut self, place: Place, operation: Operation, label: String, replaced: &mut Replaced) {
+    /// Holds another operation for a step, and gives the old one back.
+    fn swap_held(&mut self, place: Place, operation: &mut Operation, replaced: &mut Replaced) {
         if let Hold::Whole(definition) = &self.hold {
-            let part = |&key: &NodeKey| (definition.node(key).operation().clone(), definition.label(key));
-            let parts = self.keys.iter().map(|keys| keys.iter().map(part).collect()).collect();
+            let parts_of =
+                |keys: &Box<[NodeKey]>| keys.iter().map(|&key| Part::new(definition, key)).collect();
+            let parts = self.keys.iter().map(parts_of).collect();
             if let Hold::Whole(definition) = std::mem::replace(&mut self.hold, Hold::Parts(parts)) {
                 replaced.definition = Some(definition);
             }
         }
         if let Hold::Parts(parts) = &mut self.hold {
             let part = &mut parts[place.0 as usize][place.1 as usize];
-            let (old, _) = std::mem::replace(part, (operation, label));
-            replaced.operations.push(old);
+            std::mem::swap(&mut part.operation, operation);
         }
     }
 }
 
 /// Where the step of each node is, and the number of the event of each event node.
 pub(super) struct Places {
-    pub(super) steps: HashMap<NodeKey, Place>,
+    /// By the index of the node.
+    steps: Vec<Option<Place>>,
     events: HashMap<Place, u32>,
 }
 
 impl Places {
     pub(super) fn new(keys: &Keys, events: &[(Place, u32)]) -> Self {
-        let plans = (0..).zip(keys);
-        let steps =
-            plans.flat_map(|(plan, keys)| keys.iter().zip(0..).map(move |(&key, at)| (key, (plan, at))));
-        Places { steps: steps.collect(), events: events.iter().copied().collect() }
+        let nodes = keys.iter().flat_map(|keys| keys.iter().map(|key| key.index() + 1)).max();
+        let mut steps = vec![None; nodes.unwrap_or(0)];
+        for (plan, keys) in (0..).zip(keys) {
+            for (at, key) in (0..).zip(keys) {
+                steps[key.index()] = Some((plan, at));
+            }
+        }
+        Places { steps, events: events.iter().copied().collect() }
+    }
+
+    /// Where the step of a node of this executable is. Nodes without work have none.
+    pub(super) fn step(&self, node: NodeKey) -> Option<Place> {
+        self.steps.get(node.index()).copied().flatten()
     }
 
     /// Prepares the changes that bring these nodes to what the definition says, and notes the events that the graph then
@@ -169,14 +215,14 @@ impl Places {
         let mut changes = Vec::with_capacity(changed.len());
         let mut event_numbers = Vec::new();
         for &key in changed {
-            // Nodes without work have no step, and nothing of them can change.
-            let Some(&place) = self.steps.get(&key) else {
+            // Nothing can change of nodes without work.
+            let Some(place) = self.step(key) else {
                 continue;
             };
-            let (operation, label) = (definition.node(key).operation().clone(), definition.label(key));
+            let operation = definition.node(key).operation().clone();
             if let Operation::Conditional(conditional) = &operation {
                 let test = PlannedTest::new(&conditional.test, addresses);
-                changes.push(Change::Test { place, test, limit: conditional.limit, operation, label });
+                changes.push(Change::Test { place, test, limit: conditional.limit, operation });
                 continue;
             }
             let exactly_once = place.0 == root;
@@ -194,8 +240,8 @@ impl Places {
                 }),
                 operation => prepare(operation, addresses).map(Step::Run),
             };
-            let step = step.map_err(|error| error.at_node(label.as_str()))?;
-            changes.push(Change::Step { place, step, operation, label });
+            let step = step.map_err(|error| error.at_node(definition.label(key)))?;
+            changes.push(Change::Step { place, step, operation });
         }
         self.events.extend(event_numbers);
         Ok(changes)

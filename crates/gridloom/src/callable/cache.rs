@@ -103,7 +103,8 @@ impl Entry {
         }
         let mut changes = Vec::new();
         for recipe in recipes.iter().filter(|recipe| recipe.follows & changed != 0) {
-            let operation = (recipe.make)(bindings)?;
+            let operation = (recipe.make)(bindings)
+                .map_err(|error| error.at_node(instance.executable.definition().label(recipe.node)))?;
             patched.nodes += 1;
             if let Operation::Kernel(kernel) = &operation {
                 patched.bytes += kernel.args.bytes.len() as u64;
@@ -130,9 +131,12 @@ impl Entry {
         self.used
     }
 
-    /// The executable made first.
-    pub(super) fn first(&self) -> &Instance {
-        &self.instances[0]
+    /// The executable used last.
+    pub(super) fn latest(&self) -> &Instance {
+        self.instances
+            .iter()
+            .max_by_key(|instance| instance.used)
+            .expect("an entry has an executable from the start")
     }
 }
 
@@ -165,6 +169,10 @@ impl Cache {
     pub(super) fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock
+    }
+
+    pub(super) fn contains(&self, key: &Key) -> bool {
+        self.entries.iter().any(|entry| entry.key == *key)
     }
 
     pub(super) fn find(&mut self, key: &Key) -> Option<&mut Entry> {

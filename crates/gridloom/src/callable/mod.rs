@@ -2,22 +2,26 @@
 
 mod cache;
 mod eager;
+mod operands;
 mod params;
 mod sequence;
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
 use gridloom_core::backend::{self, AsDevice};
 use gridloom_core::memory::Base;
-use parking_lot::{Mutex, ReentrantMutex};
+use parking_lot::{Mutex, MutexGuard};
 
 use cache::{Cache, Entry, key};
-pub use params::{Bind, BindAll, Binding, Bindings, Length, Param, Scalar, Shape, Spec, Specs};
-pub use sequence::{
-    CallArg, CallArguments, CallMemory, LaunchShape, Loop, MemorySlot, Sections, Sequence, Slot, per_element,
-    shape_of,
+pub use operands::{
+    CallArg, CallArguments, CallMemory, LaunchShape, MemorySlot, Slot, per_element, shape_of,
 };
+pub use params::{
+    Bind, BindAll, Binding, Bindings, Length, Origin, Param, ParamId, Scalar, Shape, Spec, Specs,
+};
+pub use sequence::{Loop, Sections, Sequence};
 
 use crate::{ConditionalMode, Error, ErrorKind, Graph, InstantiateOptions, Result, Stream};
 
@@ -74,9 +78,8 @@ struct Inner<S> {
     device: Arc<dyn backend::Device>,
     options: CallableOptions,
     build: Box<Build<S>>,
-    /// Held while the closure runs, so that two first calls build once. Reentrant, so that a closure that calls its own callable is an error and
-    /// not a deadlock.
-    building: ReentrantMutex<std::cell::Cell<bool>>,
+    /// Held while the closure runs, so that two first calls build once. No call is made while it is held: `Describing` refuses those.
+    building: Mutex<()>,
     cache: Mutex<Cache>,
     stats: Mutex<CallableStats>,
 }
@@ -138,7 +141,7 @@ impl<S: Specs> Callable<S> {
                 device: device.as_device().clone(),
                 options,
                 build: Box::new(move |sequence, params| closure(sequence, params).map(drop)),
-                building: ReentrantMutex::default(),
+                building: Mutex::default(),
                 cache: Mutex::default(),
                 stats: Mutex::default(),
             }),
@@ -148,21 +151,16 @@ impl<S: Specs> Callable<S> {
     /// Calls it: enqueues its work, with these arguments, on the stream.
     pub fn call(&self, stream: &Stream, args: impl BindAll<S>) -> Result<()> {
         let inner = &*self.inner;
+        Describing::refuse_call()?;
         let bindings = args.bind_all()?;
         inner.check(stream, &bindings)?;
         if !inner.options.graphs {
             return inner.call_eagerly(stream, &bindings);
         }
         let key = key(&bindings);
-        let built = inner.ensure_built(&key, &bindings)?;
-        let mut cache = inner.cache.lock();
+        let (mut cache, built, evicted) = inner.ensure_built(&key, &bindings)?;
         let now = cache.tick();
-        let Some(entry) = cache.find(&key) else {
-            return Err(Error::new(
-                ErrorKind::InvalidState,
-                "the callable was reset by another thread during the call; call it again",
-            ));
-        };
+        let entry = cache.find(&key).expect("the cache has been locked since it was found there");
         let options = inner.instantiate_options();
         let chosen =
             entry.choose(&inner.device, stream, &bindings, inner.options.max_instances, &options, now)?;
@@ -171,6 +169,7 @@ impl<S: Specs> Callable<S> {
         let patched = Entry::patch(instance, recipes, &bindings)?;
         instance.launch(stream)?;
         drop(cache);
+        drop(evicted);
 
         let mut stats = inner.stats.lock();
         stats.calls += 1;
@@ -189,7 +188,7 @@ impl<S: Specs> Callable<S> {
         stats.instances = cache.entries.iter().map(Entry::instances).sum();
         let latest = cache.entries.iter().max_by_key(|entry| entry.used());
         if let Some(latest) = latest {
-            let report = latest.first().executable.report();
+            let report = latest.latest().executable.report();
             stats.hosted = report
                 .conditionals
                 .into_iter()
@@ -206,11 +205,11 @@ impl<S: Specs> Callable<S> {
         drop(forgotten);
     }
 
-    /// The graph used last, with the arguments it has now, for pictures and inspection. `None` before the first call.
+    /// The graph used last, with the arguments of that call, for pictures and inspection. `None` before the first call, and where graphs are turned off.
     pub fn graph(&self) -> Option<Graph> {
         let cache = self.inner.cache.lock();
         let latest = cache.entries.iter().max_by_key(|entry| entry.used())?;
-        Some(Graph::from_definition(&self.inner.device, latest.first().executable.definition()))
+        Some(Graph::from_definition(&self.inner.device, latest.latest().executable.definition()))
     }
 
     /// Writes what it does into another callable's sequence.
@@ -254,44 +253,89 @@ impl<S: Specs> Inner<S> {
         Ok(())
     }
 
-    /// Builds the graph for this key where there is none, and says whether it did.
-    fn ensure_built(&self, key: &cache::Key, bindings: &Bindings) -> Result<bool> {
-        if self.cache.lock().find(key).is_some() {
-            return Ok(false);
+    /// The cache, locked, with a graph for this key in it; whether that was built now; and the graph that had to go for it, to be dropped
+    /// when the lock is released.
+    fn ensure_built(&self, key: &cache::Key, bindings: &Bindings) -> Result<Found<'_>> {
+        let cache = self.cache.lock();
+        if cache.contains(key) {
+            return Ok((cache, false, None));
         }
-        let building = self.building.lock();
-        if building.get() {
-            return Err(Error::new(
-                ErrorKind::InvalidState,
-                "the closure of a callable calls that very callable; use Sequence::call for another one",
-            ));
-        }
+        drop(cache);
+        let describing = Describing::start();
+        let _building = self.building.lock();
         // Another thread may have built it while this one waited.
-        if self.cache.lock().find(key).is_some() {
-            return Ok(false);
+        let cache = self.cache.lock();
+        if cache.contains(key) {
+            return Ok((cache, false, None));
         }
-        building.set(true);
-        let built =
-            sequence::build(&self.device, bindings, |sequence| (self.build)(sequence, S::of(bindings)));
-        building.set(false);
-        let (graph, recipes) = built?;
+        drop(cache);
+        let (graph, recipes) = self.describe(bindings)?;
+        drop(describing);
         let entry = Entry::new(key.clone(), &graph, recipes, bindings.clone(), &self.instantiate_options())?;
-        let evicted = self.cache.lock().insert(entry, self.options.max_graphs);
         self.stats.lock().builds += 1;
-        drop(evicted);
-        Ok(true)
+        let mut cache = self.cache.lock();
+        let evicted = cache.insert(entry, self.options.max_graphs);
+        Ok((cache, true, evicted))
+    }
+
+    /// Runs the closure.
+    fn describe(&self, bindings: &Bindings) -> Result<(Graph, Vec<sequence::Recipe>)> {
+        sequence::build(&self.device, bindings, |sequence, origin| {
+            (self.build)(sequence, S::of(origin, bindings))
+        })
     }
 
     fn call_eagerly(&self, stream: &Stream, bindings: &Bindings) -> Result<()> {
-        let (graph, _) =
-            sequence::build(&self.device, bindings, |sequence| (self.build)(sequence, S::of(bindings)))?;
-        eager::run(&graph, stream)?;
+        let describing = Describing::start();
+        let (graph, _) = self.describe(bindings)?;
+        drop(describing);
+        if stream.is_capturing() {
+            // What is recorded is run later, and its loops with it.
+            graph.instantiate_with(&self.instantiate_options())?.launch(stream)?;
+        } else {
+            eager::run(&graph, stream)?;
+        }
         let mut stats = self.stats.lock();
         stats.calls += 1;
         stats.builds += 1;
         stats.last_replayed = false;
         stats.hosted = Some("graphs are turned off for this callable".into());
         Ok(())
+    }
+}
+
+/// The locked cache, whether a graph was built, and the graph that had to go.
+type Found<'a> = (MutexGuard<'a, Cache>, bool, Option<Entry>);
+
+thread_local! {
+    static DESCRIBING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// While it exists, a closure describes work on this thread, and calls are refused: they would run once, at some first call, which nobody means, and a callable
+/// that calls itself would not end.
+struct Describing;
+
+impl Describing {
+    /// Only where calls are not refused.
+    fn start() -> Self {
+        DESCRIBING.set(true);
+        Describing
+    }
+
+    fn refuse_call() -> Result<()> {
+        if DESCRIBING.get() {
+            return Err(Error::new(
+                ErrorKind::InvalidState,
+                "a callable is called on a stream by the closure of a callable, which only describes work; use Sequence::call there",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Describing {
+    fn drop(&mut self) {
+        DESCRIBING.set(false);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Pod;
 use gridloom_core::memory::{Base, Region};
@@ -10,15 +11,40 @@ use smallvec::SmallVec;
 use crate::buffer::{Element, Memory};
 use crate::{Error, ErrorKind, Result};
 
+/// The one run of a closure that parameters were made for. They mean nothing in another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin(u64);
+
+impl Origin {
+    pub(super) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Origin(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Which parameter, of which run of a closure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParamId {
+    pub(super) origin: Origin,
+    pub(super) index: usize,
+}
+
+impl ParamId {
+    /// Its place in a set of parameters.
+    pub(super) fn bit(self) -> u64 {
+        1 << self.index
+    }
+}
+
 /// A parameter in device memory: `Param<[T]>` stands for an array of any length, `Param<T>` for one value.
 pub struct Param<T: ?Sized> {
-    pub(super) index: usize,
+    pub(super) id: ParamId,
     kind: PhantomData<fn() -> Box<T>>,
 }
 
 /// A parameter that is a plain value, passed to kernels.
 pub struct Scalar<T> {
-    pub(super) index: usize,
+    pub(super) id: ParamId,
     kind: PhantomData<fn() -> T>,
 }
 
@@ -36,14 +62,20 @@ impl Shape {
 /// The length of an array parameter, to be passed to a kernel. From [`Param::len`].
 #[derive(Clone, Copy, Debug)]
 pub struct Length {
-    pub(super) index: usize,
-    pub(super) element_size: usize,
+    pub(super) param: ParamId,
+    element_size: usize,
+}
+
+impl Length {
+    pub(super) fn elements(&self, bindings: &[Binding]) -> u64 {
+        bindings[self.param.index].region().bytes / self.element_size as u64
+    }
 }
 
 impl<T: Element> Param<[T]> {
     /// Its number of elements, for a kernel parameter of type `u32`, `i32`, `u64` or `i64`.
     pub fn len(&self) -> Length {
-        Length { index: self.index, element_size: size_of::<T>() }
+        Length { param: self.id, element_size: size_of::<T>() }
     }
 }
 
@@ -62,12 +94,12 @@ impl<T> Copy for Scalar<T> {}
 
 impl<T: ?Sized> fmt::Debug for Param<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Param<{}>({})", std::any::type_name::<T>(), self.index)
+        write!(f, "Param<{}>({})", std::any::type_name::<T>(), self.id.index)
     }
 }
 impl<T> fmt::Debug for Scalar<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Scalar<{}>({})", std::any::type_name::<T>(), self.index)
+        write!(f, "Scalar<{}>({})", std::any::type_name::<T>(), self.id.index)
     }
 }
 
@@ -100,22 +132,22 @@ impl Binding {
 
 /// A kind of parameter: [`Param`], [`Scalar`] or [`Shape`].
 pub trait Spec: Copy {
-    /// The parameter at this place, of a call with this binding.
-    fn at(index: usize, binding: &Binding) -> Self;
+    /// The parameter of a call with this binding.
+    fn at(id: ParamId, binding: &Binding) -> Self;
 }
 
 impl<T: ?Sized> Spec for Param<T> {
-    fn at(index: usize, _: &Binding) -> Self {
-        Param { index, kind: PhantomData }
+    fn at(id: ParamId, _: &Binding) -> Self {
+        Param { id, kind: PhantomData }
     }
 }
 impl<T> Spec for Scalar<T> {
-    fn at(index: usize, _: &Binding) -> Self {
-        Scalar { index, kind: PhantomData }
+    fn at(id: ParamId, _: &Binding) -> Self {
+        Scalar { id, kind: PhantomData }
     }
 }
 impl Spec for Shape {
-    fn at(_: usize, binding: &Binding) -> Self {
+    fn at(_: ParamId, binding: &Binding) -> Self {
         match binding {
             Binding::Shape(value) => Shape(*value),
             _ => unreachable!("the types of a callable bind shapes to its shape parameters"),
@@ -188,7 +220,7 @@ pub type Bindings = SmallVec<[Binding; 6]>;
 /// The parameters of a callable: a tuple of up to 16 [`Spec`]s.
 pub trait Specs: Copy {
     /// The parameters of a call with these bindings.
-    fn of(bindings: &[Binding]) -> Self;
+    fn of(origin: Origin, bindings: &[Binding]) -> Self;
 }
 
 /// What a call gives: a tuple with one value for each parameter.
@@ -204,9 +236,9 @@ pub trait BindAll<S: Specs> {
 macro_rules! tuples {
     ($($S:ident $V:ident $index:tt),*) => {
         impl<$($S: Spec),*> Specs for ($($S,)*) {
-            fn of(bindings: &[Binding]) -> Self {
-                let _ = bindings;
-                ($($S::at($index, &bindings[$index]),)*)
+            #[allow(unused_variables, clippy::unused_unit, reason = "the empty tuple has no parameters")]
+            fn of(origin: Origin, bindings: &[Binding]) -> Self {
+                ($($S::at(ParamId { origin, index: $index }, &bindings[$index]),)*)
             }
         }
         impl<$($S: Spec, $V: Bind<$S>),*> BindAll<($($S,)*)> for ($($V,)*) {

@@ -10,16 +10,17 @@ use gridloom_core::graph::{ConditionalSpec, NodeKey};
 use gridloom_core::memory::Region;
 use gridloom_core::op::{
     ArgValue, CallbackOp, ConditionalForm, ConditionalOp, KernelArgs, KernelOp, MemcpyOp, MemsetOp,
-    Operation, PointerValue, Test,
+    Operation, Test,
 };
 use smallvec::SmallVec;
 
-use super::params::{Binding, Length, Param, Scalar, Specs};
+use super::operands::{CallArguments, CallMemory, LaunchShape, MemorySlot, Slot};
+use super::params::{Binding, Origin, ParamId, Specs};
 use super::{Callable, MAX_INLINE_DEPTH};
-use crate::buffer::{Buffer, BufferSlice, Element, Memory};
-use crate::kernel::{Kernel, Null, Parameter, Parameters, Ptr, PtrMut};
+use crate::buffer::Element;
+use crate::kernel::{Kernel, Parameters};
 use crate::ops::fill_value;
-use crate::{Error, ErrorKind, Graph, LaunchConfig, Node, Result};
+use crate::{Error, ErrorKind, Graph, Node, Result};
 
 /// Makes the operation of a node from the arguments of a call.
 type Make = Box<dyn Fn(&[Binding]) -> Result<Operation> + Send + Sync>;
@@ -37,14 +38,18 @@ pub(super) struct Recipe {
 struct Found {
     recipes: Vec<Recipe>,
     /// Conditionals that test a parameter; their recipes are made last, when their limits are known.
-    tests: Vec<(Node, usize)>,
+    tests: Vec<(Node, ParamId)>,
 }
 
 /// Operations one after the other: each depends on the one before.
 ///
 /// The closure of a [`Callable`] gets one, and so do the closures of loops, branches and sections inside it.
+///
+/// The closures run once, when the graph is built; what they add runs at every call. Parameters belong to the run they were given to: one that was kept
+/// from another run, or another callable, is refused.
 pub struct Sequence {
     graph: Graph,
+    origin: Origin,
     tail: RefCell<SmallVec<[Node; 2]>>,
     bindings: Rc<[Binding]>,
     found: Rc<RefCell<Found>>,
@@ -67,30 +72,46 @@ impl Loop {
 pub(super) fn build(
     device: &Arc<dyn backend::Device>,
     bindings: &[Binding],
-    closure: impl FnOnce(&Sequence) -> Result<()>,
+    closure: impl FnOnce(&Sequence, Origin) -> Result<()>,
 ) -> Result<(Graph, Vec<Recipe>)> {
+    let origin = Origin::new();
     let sequence = Sequence {
         graph: Graph::new(device),
+        origin,
         tail: RefCell::default(),
         bindings: bindings.into(),
         found: Rc::default(),
         depth: Rc::default(),
     };
-    closure(&sequence)?;
+    closure(&sequence, origin)?;
     let mut found = sequence.found.take();
-    for (node, index) in found.tests {
+    for (node, param) in found.tests {
         let Operation::Conditional(template) = node.operation()? else { continue };
         let make = move |bindings: &[Binding]| {
-            let test = Test::Value(bindings[index].region().clone());
+            let test = Test::Value(one_integer(bindings[param.index].region())?);
             Ok(Operation::Conditional(Arc::new(ConditionalOp { test, ..(*template).clone() })))
         };
-        found.recipes.push(Recipe { node: node.key(), follows: 1 << index, make: Box::new(make) });
+        found.recipes.push(Recipe { node: node.key(), follows: param.bit(), make: Box::new(make) });
     }
     Ok((sequence.graph, found.recipes))
 }
 
+/// The region that a conditional tests, which must be that of one integer.
+fn one_integer(region: &Region) -> Result<Region> {
+    if region.bytes != 4 {
+        return Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!(
+                "a conditional tests one integer of 4 bytes, this memory has {}; take a slice of one",
+                region.bytes
+            ),
+        ));
+    }
+    Ok(region.clone())
+}
+
 impl Sequence {
-    /// Runs a kernel. `shape` is a [`LaunchConfig`], or follows the arguments ([`per_element`], [`shape_of`]).
+    /// Runs a kernel. `shape` is a [`LaunchConfig`](crate::LaunchConfig), or follows the arguments ([`per_element`](super::per_element), [`shape_of`](super::shape_of)).
     pub fn launch<P: Parameters>(
         &self,
         kernel: &Kernel<P>,
@@ -98,6 +119,8 @@ impl Sequence {
         args: impl CallArguments<P>,
     ) -> Result<()> {
         let (kernel, shape, slots) = (kernel.backend().clone(), shape.into(), args.slots()?);
+        let params = slots.iter().filter_map(Slot::param).chain(shape.params());
+        self.check_own(params)?;
         let follows = slots.iter().fold(shape.follows(), |follows, slot| follows | slot.follows());
         self.step(follows, move |bindings| {
             let values: SmallVec<[ArgValue; 8]> =
@@ -112,6 +135,7 @@ impl Sequence {
     pub fn memset<T: Element, V: Pod>(&self, dst: &impl CallMemory<T>, value: V) -> Result<()> {
         let (value, element_size) = fill_value(value)?;
         let dst = dst.slot()?;
+        self.check_own(dst.param())?;
         self.step(dst.follows(), move |bindings| {
             let dst = dst.region(bindings).clone();
             let width = dst.bytes / u64::from(element_size);
@@ -128,6 +152,7 @@ impl Sequence {
     /// Copies all of `src` to `dst`, which must be as long in every call.
     pub fn memcpy<T: Element>(&self, dst: &impl CallMemory<T>, src: &impl CallMemory<T>) -> Result<()> {
         let (dst, src) = (dst.slot()?, src.slot()?);
+        self.check_own(dst.param().into_iter().chain(src.param()))?;
         self.step(dst.follows() | src.follows(), move |bindings| {
             let (dst, src) = (dst.region(bindings).clone(), src.region(bindings).clone());
             if dst.bytes != src.bytes {
@@ -151,6 +176,25 @@ impl Sequence {
     }
 
     /// Runs `body` once, then again while the value is not 0.
+    ///
+    /// ```
+    /// use gridloom::prelude::*;
+    /// use gridloom::demo_kernels;
+    ///
+    /// # fn main() -> Result<()> {
+    /// let device = Device::cpu()?;
+    /// let module = device.load_ptx(demo_kernels::SWITCH)?;
+    /// // SAFETY: the kernel doubles the one integer it is given.
+    /// let double = unsafe { module.kernel::<(PtrMut<i32>,)>("double_it")? };
+    /// let grow = Callable::new(&device, move |g, (x,): (Param<i32>,)| {
+    ///     g.do_while(&x, |body| body.launch(&double, LaunchConfig::one(), (&x,)))?.max_passes(10)
+    /// });
+    /// let x = device.buffer_from(&[1])?;
+    /// grow.call(&device.stream()?, (&x,))?;
+    /// assert_eq!(x.to_vec()?, [1024]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn do_while<R>(
         &self,
         value: &impl CallMemory<i32>,
@@ -223,19 +267,21 @@ impl Sequence {
 
     /// Runs sections side by side: each starts after what came before, and what comes next starts after them all.
     pub fn parallel<R>(&self, sections: impl FnOnce(&Sections<'_>) -> Result<R>) -> Result<()> {
-        let parallel = Sections { parent: self, start: self.tail.borrow().clone(), ends: RefCell::default() };
+        let start = self.tail.borrow().clone();
+        let parallel = Sections { parent: self, start, ends: RefCell::default() };
         sections(&parallel)?;
-        let mut ends = parallel.ends.take();
+        let mut ends: SmallVec<[Node; 2]> = SmallVec::new();
+        // What was added to this sequence itself meanwhile ran beside the sections.
+        let beside =
+            self.tail.borrow().iter().filter(|node| !parallel.start.contains(node)).cloned().collect();
+        let sections: [Vec<Node>; 2] = [parallel.ends.take(), beside];
+        for end in sections.into_iter().flatten() {
+            if !ends.contains(&end) {
+                ends.push(end);
+            }
+        }
         if !ends.is_empty() {
-            let mut unique: SmallVec<[Node; 2]> = SmallVec::new();
-            ends.retain(|node| {
-                let new = !unique.contains(node);
-                if new {
-                    unique.push(node.clone());
-                }
-                new
-            });
-            self.tail.replace(unique);
+            self.tail.replace(ends);
         }
         Ok(())
     }
@@ -264,6 +310,20 @@ impl Sequence {
 
     pub(super) fn device_id(&self) -> backend::DeviceId {
         self.graph.device().id()
+    }
+
+    /// Refuses parameters of another run.
+    fn check_own(&self, params: impl IntoIterator<Item = ParamId>) -> Result<()> {
+        match params.into_iter().find(|param| param.origin != self.origin) {
+            None => Ok(()),
+            Some(param) => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!(
+                    "parameter {} is not of this run of the closure; use the parameters that the closure was given",
+                    param.index
+                ),
+            )),
+        }
     }
 
     fn add(&self, add: impl FnOnce(&Graph, &[&Node]) -> Result<Node>) -> Result<Node> {
@@ -295,17 +355,12 @@ impl Sequence {
         test_first: bool,
     ) -> Result<(Node, Vec<Graph>)> {
         let slot = value.slot()?;
-        let region = slot.region(&self.bindings).clone();
-        if region.bytes != 4 {
-            return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!("a conditional tests one 4-byte integer, this memory has {} bytes", region.bytes),
-            ));
-        }
+        self.check_own(slot.param())?;
+        let region = one_integer(slot.region(&self.bindings))?;
         let spec = ConditionalSpec { form, test: Test::Value(region), test_first, limit: None, bodies };
         let node = self.add(|graph, after| graph.add_conditional(after, spec))?;
-        if let MemorySlot::Param(index) = slot {
-            self.found.borrow_mut().tests.push((node.clone(), index));
+        if let MemorySlot::Param(param) = slot {
+            self.found.borrow_mut().tests.push((node.clone(), param));
         }
         let bodies = node.bodies()?;
         Ok((node, bodies))
@@ -319,6 +374,7 @@ impl Sequence {
     fn inside(&self, graph: Graph, tail: SmallVec<[Node; 2]>) -> Sequence {
         Sequence {
             graph,
+            origin: self.origin,
             tail: RefCell::new(tail),
             bindings: self.bindings.clone(),
             found: self.found.clone(),
@@ -341,248 +397,5 @@ impl Sections<'_> {
         section(&sequence)?;
         self.ends.borrow_mut().extend(sequence.tail.into_inner());
         Ok(())
-    }
-}
-
-/// Memory that an operation of a callable names: a parameter, or a buffer that is the same in every call.
-pub trait CallMemory<T> {
-    /// Which.
-    fn slot(&self) -> Result<MemorySlot>;
-}
-
-/// Where the memory of an operation comes from.
-#[derive(Clone, Debug)]
-pub enum MemorySlot {
-    /// From this parameter.
-    Param(usize),
-    /// It is the same in every call.
-    Fixed(Region),
-}
-
-impl MemorySlot {
-    fn follows(&self) -> u64 {
-        match self {
-            MemorySlot::Param(index) => 1 << index,
-            MemorySlot::Fixed(_) => 0,
-        }
-    }
-
-    fn region<'a>(&'a self, bindings: &'a [Binding]) -> &'a Region {
-        match self {
-            MemorySlot::Param(index) => bindings[*index].region(),
-            MemorySlot::Fixed(region) => region,
-        }
-    }
-}
-
-impl<T: Element> CallMemory<T> for Param<[T]> {
-    fn slot(&self) -> Result<MemorySlot> {
-        Ok(MemorySlot::Param(self.index))
-    }
-}
-impl<T: Element> CallMemory<T> for Param<T> {
-    fn slot(&self) -> Result<MemorySlot> {
-        Ok(MemorySlot::Param(self.index))
-    }
-}
-impl<T: Element> CallMemory<T> for Buffer<T> {
-    fn slot(&self) -> Result<MemorySlot> {
-        self.region().map(MemorySlot::Fixed)
-    }
-}
-impl<T: Element> CallMemory<T> for BufferSlice<T> {
-    fn slot(&self) -> Result<MemorySlot> {
-        self.region().map(MemorySlot::Fixed)
-    }
-}
-
-/// Where a kernel argument comes from.
-#[derive(Clone, Debug)]
-pub enum Slot {
-    /// It is the same in every call.
-    Fixed(ArgValue),
-    /// The address of memory.
-    Memory(MemorySlot),
-    /// The bytes of a scalar parameter.
-    Scalar(usize),
-    /// The length of an array parameter, in this many bytes; signed where `true`.
-    Length(Length, usize, bool),
-}
-
-impl Slot {
-    fn follows(&self) -> u64 {
-        match self {
-            Slot::Fixed(_) => 0,
-            Slot::Memory(memory) => memory.follows(),
-            Slot::Scalar(index) => 1 << index,
-            Slot::Length(length, ..) => 1 << length.index,
-        }
-    }
-
-    fn value(&self, bindings: &[Binding]) -> Result<ArgValue> {
-        Ok(match self {
-            Slot::Fixed(value) => value.clone(),
-            Slot::Memory(memory) => ArgValue::Pointer(PointerValue::Region(memory.region(bindings).clone())),
-            Slot::Scalar(index) => ArgValue::Bytes(SmallVec::from_slice(bindings[*index].value())),
-            Slot::Length(length, bytes, signed) => {
-                let elements = bindings[length.index].region().bytes / length.element_size as u64;
-                let bits = 8 * *bytes as u32 - u32::from(*signed);
-                if bits < 64 && elements >> bits != 0 {
-                    return Err(Error::new(
-                        ErrorKind::InvalidArgument,
-                        format!(
-                            "an array of {elements} elements, whose length does not fit a parameter of {bits} bits"
-                        ),
-                    ));
-                }
-                ArgValue::Bytes(SmallVec::from_slice(&elements.to_le_bytes()[..*bytes]))
-            }
-        })
-    }
-}
-
-/// A value for a kernel parameter of type `P` inside a callable.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be given for a kernel parameter of type `{P}` inside a callable",
-    note = "give `&param` or `&buffer` for a pointer, `&scalar` or a plain value of the very type, or `param.len()` for a length"
-)]
-pub trait CallArg<P: Parameter> {
-    /// Where the argument comes from.
-    fn slot(self) -> Result<Slot>;
-}
-
-impl<T: Pod> CallArg<T> for T {
-    fn slot(self) -> Result<Slot> {
-        Ok(Slot::Fixed(ArgValue::Bytes(SmallVec::from_slice(bytemuck::bytes_of(&self)))))
-    }
-}
-impl<T: Pod> CallArg<T> for &Scalar<T> {
-    fn slot(self) -> Result<Slot> {
-        Ok(Slot::Scalar(self.index))
-    }
-}
-impl<T: Element, M: CallMemory<T>> CallArg<Ptr<T>> for &M {
-    fn slot(self) -> Result<Slot> {
-        CallMemory::slot(self).map(Slot::Memory)
-    }
-}
-impl<T: Element, M: CallMemory<T>> CallArg<PtrMut<T>> for &M {
-    fn slot(self) -> Result<Slot> {
-        CallMemory::slot(self).map(Slot::Memory)
-    }
-}
-impl<T> CallArg<Ptr<T>> for Null {
-    fn slot(self) -> Result<Slot> {
-        0u64.slot()
-    }
-}
-impl<T> CallArg<PtrMut<T>> for Null {
-    fn slot(self) -> Result<Slot> {
-        0u64.slot()
-    }
-}
-macro_rules! lengths {
-    ($($integer:ty, $signed:literal);*) => {$(
-        impl CallArg<$integer> for Length {
-            fn slot(self) -> Result<Slot> {
-                Ok(Slot::Length(self, size_of::<$integer>(), $signed))
-            }
-        }
-    )*};
-}
-lengths!(u32, false; i32, true; u64, false; i64, true);
-
-/// Arguments for the parameters `P` of a kernel inside a callable: a tuple of values.
-pub trait CallArguments<P: Parameters> {
-    /// Where each comes from.
-    fn slots(self) -> Result<SmallVec<[Slot; 8]>>;
-}
-
-macro_rules! tuples {
-    ($($P:ident $V:ident $index:tt),*) => {
-        impl<$($P: Parameter, $V: CallArg<$P>),*> CallArguments<($($P,)*)> for ($($V,)*) {
-            fn slots(self) -> Result<SmallVec<[Slot; 8]>> {
-                Ok([$(self.$index.slot()?),*].into_iter().collect::<SmallVec<[Slot; 8]>>())
-            }
-        }
-    };
-}
-tuples!();
-tuples!(P0 V0 0);
-tuples!(P0 V0 0, P1 V1 1);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20, P21 V21 21);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20, P21 V21 21, P22 V22 22);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20, P21 V21 21, P22 V22 22, P23 V23 23);
-
-/// The shape of a launch inside a callable.
-#[derive(Clone)]
-pub enum LaunchShape {
-    /// The same in every call.
-    Fixed(LaunchConfig),
-    /// One thread for each element of an array parameter.
-    PerElement(Length),
-    /// Computed from the lengths of parameters.
-    Computed(SmallVec<[Length; 4]>, Arc<dyn Fn(&[usize]) -> LaunchConfig + Send + Sync>),
-}
-
-/// One thread for each element of an array parameter, in blocks of [`LaunchConfig::LINEAR_BLOCK`].
-pub fn per_element<T: Element>(param: &Param<[T]>) -> LaunchShape {
-    LaunchShape::PerElement(param.len())
-}
-
-/// A launch shape computed from the lengths of array parameters: `shape_of([x.len(), y.len()], |lengths| …)`.
-pub fn shape_of(
-    lengths: impl IntoIterator<Item = Length>,
-    shape: impl Fn(&[usize]) -> LaunchConfig + Send + Sync + 'static,
-) -> LaunchShape {
-    LaunchShape::Computed(lengths.into_iter().collect(), Arc::new(shape))
-}
-
-impl From<LaunchConfig> for LaunchShape {
-    fn from(config: LaunchConfig) -> Self {
-        LaunchShape::Fixed(config)
-    }
-}
-
-impl LaunchShape {
-    fn follows(&self) -> u64 {
-        match self {
-            LaunchShape::Fixed(_) => 0,
-            LaunchShape::PerElement(length) => 1 << length.index,
-            LaunchShape::Computed(lengths, _) => {
-                lengths.iter().fold(0, |follows, length| follows | 1 << length.index)
-            }
-        }
-    }
-
-    fn config(&self, bindings: &[Binding]) -> Result<LaunchConfig> {
-        let elements =
-            |length: &Length| (bindings[length.index].region().bytes / length.element_size as u64) as usize;
-        Ok(match self {
-            LaunchShape::Fixed(config) => *config,
-            LaunchShape::PerElement(length) => LaunchConfig::linear(elements(length)),
-            LaunchShape::Computed(lengths, shape) => {
-                shape(&lengths.iter().map(elements).collect::<SmallVec<[usize; 4]>>())
-            }
-        })
     }
 }

@@ -205,18 +205,21 @@ fn sixty_four_graphs_dropped_at_once_release_everything() {
     for_each_device(|device| {
         let stream = device.stream()?;
         let (alive, gate) = (Arc::new(()), Gate::closed());
+        stream.callback(gate.waiter())?;
         let graphs: Vec<(Graph, Executable)> = (0..64)
-            .map(|_| {
+            .map(|index| {
                 let graph = Graph::new(device);
                 hold(&hold(&graph, &alive)?, &alive)?;
                 let executable = graph.instantiate()?;
+                // A driver queues a few launches behind work that does not end, not any number.
+                if index % 8 == 0 {
+                    executable.launch(&stream)?;
+                }
                 Ok((graph, executable))
             })
             .collect::<Result<_>>()?;
-        stream.callback(gate.waiter())?;
-        graphs.iter().try_for_each(|(_, executable)| executable.launch(&stream))?;
         drop(graphs);
-        assert_ne!(holders(&alive), 0, "64 launches are in flight");
+        assert_ne!(holders(&alive), 0, "8 launches are in flight");
         gate.open();
         stream.synchronize()?;
         eventually("all 128 closures are dropped", || holders(&alive) == 0);

@@ -18,6 +18,8 @@ pub struct GraphKernels {
     pub set_condition: Kernel<(ConditionHandle, Ptr<i32>)>,
     /// `countdown(handle, left)`: `*left -= 1`, and the condition becomes 1 until that is 0.
     pub countdown: Kernel<(ConditionHandle, PtrMut<i32>)>,
+    /// `below(flag, x, bound)`: `*flag = *x < bound`.
+    pub below: Kernel<(PtrMut<i32>, Ptr<i32>, i32)>,
 }
 
 impl GraphKernels {
@@ -29,6 +31,7 @@ impl GraphKernels {
             mix: bench.kernel("mix")?,
             set_condition: bench.kernel("set_condition")?,
             countdown: bench.kernel("countdown")?,
+            below: bench.kernel("below")?,
             device: bench.device,
             stream: bench.stream,
         })

@@ -1,0 +1,285 @@
+//! What the operations of a callable are given: memory, kernel arguments and launch shapes that stay, or follow the parameters.
+
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use gridloom_core::memory::Region;
+use gridloom_core::op::{ArgValue, PointerValue};
+use smallvec::SmallVec;
+
+use super::params::{Binding, Length, Param, ParamId, Scalar};
+use crate::buffer::{Buffer, BufferSlice, Element, Memory};
+use crate::kernel::{Null, Parameter, Parameters, Ptr, PtrMut};
+use crate::{Error, ErrorKind, LaunchConfig, Result};
+
+/// Memory that an operation of a callable names: a parameter, or a buffer that is the same in every call.
+pub trait CallMemory<T> {
+    /// Which.
+    fn slot(&self) -> Result<MemorySlot>;
+}
+
+/// Where the memory of an operation comes from.
+#[derive(Clone, Debug)]
+pub enum MemorySlot {
+    /// From this parameter.
+    Param(ParamId),
+    /// It is the same in every call.
+    Fixed(Region),
+}
+
+impl MemorySlot {
+    /// The parameter it comes from.
+    pub(super) fn param(&self) -> Option<ParamId> {
+        match self {
+            MemorySlot::Param(param) => Some(*param),
+            MemorySlot::Fixed(_) => None,
+        }
+    }
+
+    pub(super) fn follows(&self) -> u64 {
+        match self {
+            MemorySlot::Param(param) => param.bit(),
+            MemorySlot::Fixed(_) => 0,
+        }
+    }
+
+    pub(super) fn region<'a>(&'a self, bindings: &'a [Binding]) -> &'a Region {
+        match self {
+            MemorySlot::Param(param) => bindings[param.index].region(),
+            MemorySlot::Fixed(region) => region,
+        }
+    }
+}
+
+impl<T: Element> CallMemory<T> for Param<[T]> {
+    fn slot(&self) -> Result<MemorySlot> {
+        Ok(MemorySlot::Param(self.id))
+    }
+}
+impl<T: Element> CallMemory<T> for Param<T> {
+    fn slot(&self) -> Result<MemorySlot> {
+        Ok(MemorySlot::Param(self.id))
+    }
+}
+impl<T: Element> CallMemory<T> for Buffer<T> {
+    fn slot(&self) -> Result<MemorySlot> {
+        self.region().map(MemorySlot::Fixed)
+    }
+}
+impl<T: Element> CallMemory<T> for BufferSlice<T> {
+    fn slot(&self) -> Result<MemorySlot> {
+        self.region().map(MemorySlot::Fixed)
+    }
+}
+
+/// Where a kernel argument comes from.
+#[derive(Clone, Debug)]
+pub enum Slot {
+    /// It is the same in every call.
+    Fixed(ArgValue),
+    /// The address of memory.
+    Memory(MemorySlot),
+    /// The bytes of a scalar parameter.
+    Scalar(ParamId),
+    /// The length of an array parameter, in this many bytes; signed where `true`.
+    Length(Length, usize, bool),
+}
+
+impl Slot {
+    /// The parameter it comes from.
+    pub(super) fn param(&self) -> Option<ParamId> {
+        match self {
+            Slot::Fixed(_) => None,
+            Slot::Memory(memory) => memory.param(),
+            Slot::Scalar(param) => Some(*param),
+            Slot::Length(length, ..) => Some(length.param),
+        }
+    }
+
+    pub(super) fn follows(&self) -> u64 {
+        match self {
+            Slot::Fixed(_) => 0,
+            Slot::Memory(memory) => memory.follows(),
+            Slot::Scalar(param) => param.bit(),
+            Slot::Length(length, ..) => length.param.bit(),
+        }
+    }
+
+    pub(super) fn value(&self, bindings: &[Binding]) -> Result<ArgValue> {
+        Ok(match self {
+            Slot::Fixed(value) => value.clone(),
+            Slot::Memory(memory) => ArgValue::Pointer(PointerValue::Region(memory.region(bindings).clone())),
+            Slot::Scalar(param) => ArgValue::Bytes(SmallVec::from_slice(bindings[param.index].value())),
+            Slot::Length(length, bytes, signed) => {
+                let elements = length.elements(bindings);
+                let bits = 8 * *bytes as u32 - u32::from(*signed);
+                if bits < 64 && elements >> bits != 0 {
+                    return Err(Error::new(
+                        ErrorKind::InvalidArgument,
+                        format!(
+                            "an array of {elements} elements, whose length does not fit a parameter of {bits} bits"
+                        ),
+                    ));
+                }
+                ArgValue::Bytes(SmallVec::from_slice(&elements.to_le_bytes()[..*bytes]))
+            }
+        })
+    }
+}
+
+/// A value for a kernel parameter of type `P` inside a callable.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be given for a kernel parameter of type `{P}` inside a callable",
+    note = "give `&param` or `&buffer` for a pointer, `&scalar` or a plain value of the very type, or `param.len()` for a length"
+)]
+pub trait CallArg<P: Parameter> {
+    /// Where the argument comes from.
+    fn slot(self) -> Result<Slot>;
+}
+
+impl<T: Pod> CallArg<T> for T {
+    fn slot(self) -> Result<Slot> {
+        Ok(Slot::Fixed(ArgValue::Bytes(SmallVec::from_slice(bytemuck::bytes_of(&self)))))
+    }
+}
+impl<T: Pod> CallArg<T> for &Scalar<T> {
+    fn slot(self) -> Result<Slot> {
+        Ok(Slot::Scalar(self.id))
+    }
+}
+impl<T: Element, M: CallMemory<T>> CallArg<Ptr<T>> for &M {
+    fn slot(self) -> Result<Slot> {
+        CallMemory::slot(self).map(Slot::Memory)
+    }
+}
+impl<T: Element, M: CallMemory<T>> CallArg<PtrMut<T>> for &M {
+    fn slot(self) -> Result<Slot> {
+        CallMemory::slot(self).map(Slot::Memory)
+    }
+}
+impl<T> CallArg<Ptr<T>> for Null {
+    fn slot(self) -> Result<Slot> {
+        0u64.slot()
+    }
+}
+impl<T> CallArg<PtrMut<T>> for Null {
+    fn slot(self) -> Result<Slot> {
+        0u64.slot()
+    }
+}
+macro_rules! lengths {
+    ($($integer:ty, $signed:literal);*) => {$(
+        impl CallArg<$integer> for Length {
+            fn slot(self) -> Result<Slot> {
+                Ok(Slot::Length(self, size_of::<$integer>(), $signed))
+            }
+        }
+    )*};
+}
+lengths!(u32, false; i32, true; u64, false; i64, true);
+
+/// Arguments for the parameters `P` of a kernel inside a callable: a tuple of values.
+pub trait CallArguments<P: Parameters> {
+    /// Where each comes from.
+    fn slots(self) -> Result<SmallVec<[Slot; 8]>>;
+}
+
+macro_rules! tuples {
+    ($($P:ident $V:ident $index:tt),*) => {
+        impl<$($P: Parameter, $V: CallArg<$P>),*> CallArguments<($($P,)*)> for ($($V,)*) {
+            fn slots(self) -> Result<SmallVec<[Slot; 8]>> {
+                Ok([$(self.$index.slot()?),*].into_iter().collect::<SmallVec<[Slot; 8]>>())
+            }
+        }
+    };
+}
+tuples!();
+tuples!(P0 V0 0);
+tuples!(P0 V0 0, P1 V1 1);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20, P21 V21 21);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20, P21 V21 21, P22 V22 22);
+tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20, P21 V21 21, P22 V22 22, P23 V23 23);
+
+/// Computes the shape of a launch from lengths.
+type ShapeFn = Arc<dyn Fn(&[usize]) -> LaunchConfig + Send + Sync>;
+
+/// The shape of a launch inside a callable.
+#[derive(Clone)]
+pub enum LaunchShape {
+    /// The same in every call.
+    Fixed(LaunchConfig),
+    /// One thread for each element of an array parameter.
+    PerElement(Length),
+    /// Computed from the lengths of parameters.
+    Computed(SmallVec<[Length; 4]>, ShapeFn),
+}
+
+/// One thread for each element of an array parameter, in blocks of [`LaunchConfig::LINEAR_BLOCK`].
+pub fn per_element<T: Element>(param: &Param<[T]>) -> LaunchShape {
+    LaunchShape::PerElement(param.len())
+}
+
+/// A launch shape computed from the lengths of array parameters: `shape_of([x.len(), y.len()], |lengths| …)`.
+pub fn shape_of(
+    lengths: impl IntoIterator<Item = Length>,
+    shape: impl Fn(&[usize]) -> LaunchConfig + Send + Sync + 'static,
+) -> LaunchShape {
+    LaunchShape::Computed(lengths.into_iter().collect(), Arc::new(shape))
+}
+
+impl From<LaunchConfig> for LaunchShape {
+    fn from(config: LaunchConfig) -> Self {
+        LaunchShape::Fixed(config)
+    }
+}
+
+impl LaunchShape {
+    /// The parameters whose lengths decide it.
+    pub(super) fn params(&self) -> SmallVec<[ParamId; 4]> {
+        match self {
+            LaunchShape::Fixed(_) => SmallVec::new(),
+            LaunchShape::PerElement(length) => SmallVec::from_slice(&[length.param]),
+            LaunchShape::Computed(lengths, _) => lengths.iter().map(|length| length.param).collect(),
+        }
+    }
+
+    pub(super) fn follows(&self) -> u64 {
+        match self {
+            LaunchShape::Fixed(_) => 0,
+            LaunchShape::PerElement(length) => length.param.bit(),
+            LaunchShape::Computed(lengths, _) => {
+                lengths.iter().fold(0, |follows, length| follows | length.param.bit())
+            }
+        }
+    }
+
+    pub(super) fn config(&self, bindings: &[Binding]) -> Result<LaunchConfig> {
+        let elements = |length: &Length| length.elements(bindings) as usize;
+        Ok(match self {
+            LaunchShape::Fixed(config) => *config,
+            LaunchShape::PerElement(length) => LaunchConfig::linear(elements(length)),
+            LaunchShape::Computed(lengths, shape) => {
+                shape(&lengths.iter().map(elements).collect::<SmallVec<[usize; 4]>>())
+            }
+        })
+    }
+}

@@ -1,0 +1,18 @@
+//! Updates and lifetimes: changing definitions and executables, and when what they held is let go.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod changes;
+mod disabling;
+mod events;
+mod in_flight;
+mod nested;
+mod ownership;
+mod parameters;
+mod process_exit;
+mod random_edits;
+mod refusals;
+mod release;
+mod stress;
+mod whole;

@@ -1,0 +1,309 @@
+//! Random graphs under random edits: an executable that took them all computes what one made anew computes.
+//!
+//! `GRIDLOOM_RANDOM_EDITS=10000` tries more graphs; `GRIDLOOM_RANDOM_SEED=7` tries the one with that seed.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use gridloom::prelude::*;
+
+use crate::support::wait::OpenOnDrop;
+use crate::support::{Gate, GraphKernels, Random, for_each_device, refused};
+
+/// Graphs that a plain test run tries on each device.
+const DEFAULT_GRAPHS: u64 = 200;
+/// Edits of each graph.
+const ROUNDS: usize = 12;
+/// Buffers of a lane, and integers in each.
+const BUFFERS: usize = 3;
+const LEN: usize = 6;
+
+/// What can be changed about a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Kernel,
+    Fill,
+    Copy,
+    Call,
+    Repeat,
+    Choice,
+}
+
+/// A node that edits may hit. It touches the buffers of its lane only, so lanes may run at once.
+#[derive(Clone, Debug)]
+struct Target {
+    node: Node,
+    class: Class,
+    lane: usize,
+}
+
+struct World {
+    kernels: GraphKernels,
+    lanes: Vec<Vec<Buffer<i32>>>,
+    called: Arc<AtomicI64>,
+}
+
+/// Everything that a launch leaves behind.
+type Traces = (Vec<Vec<i32>>, i64);
+
+impl World {
+    fn new(device: &Device) -> Result<Self> {
+        let kernels = GraphKernels::new(device)?;
+        let lane = || (0..BUFFERS).map(|_| kernels.buffer(&[0; LEN])).collect::<Result<_>>();
+        let lanes = (0..3).map(|_| lane()).collect::<Result<_>>()?;
+        Ok(World { lanes, called: Arc::default(), kernels })
+    }
+
+    fn buffer(&self, lane: usize, random: &mut Random) -> &Buffer<i32> {
+        &self.lanes[lane][random.below(BUFFERS)]
+    }
+
+    /// Two different buffers of a lane.
+    fn pair(&self, lane: usize, random: &mut Random) -> (&Buffer<i32>, &Buffer<i32>) {
+        let first = random.below(BUFFERS);
+        let second = (first + 1 + random.below(BUFFERS - 1)) % BUFFERS;
+        (&self.lanes[lane][first], &self.lanes[lane][second])
+    }
+
+    fn adder(&self, random: &mut Random) -> impl FnMut() + Send + 'static {
+        let (called, amount) = (self.called.clone(), random.between(1, 1000));
+        move || {
+            called.fetch_add(amount, Ordering::SeqCst);
+        }
+    }
+
+    /// Adds a chain of nodes to a graph.
+    fn chain(
+        &self,
+        graph: &Graph,
+        lane: usize,
+        depth: usize,
+        targets: &mut Vec<Target>,
+        random: &mut Random,
+    ) -> Result<()> {
+        let mut last = graph.empty()?;
+        for _ in 0..1 + random.below(4) {
+            let kinds = if depth == 0 { 4 } else { 7 };
+            let (node, class) = match random.below(kinds) {
+                0 => {
+                    let node = last.launch(
+                        &self.kernels.increase,
+                        LaunchConfig::new(2, 3),
+                        (self.buffer(lane, random), LEN as u32, 1),
+                    )?;
+                    (node, Class::Kernel)
+                }
+                1 => (last.memset(self.buffer(lane, random), 1i32)?, Class::Fill),
+                2 => {
+                    let (dst, src) = self.pair(lane, random);
+                    (last.memcpy(dst, src)?, Class::Copy)
+                }
+                3 => (last.callback(self.adder(random))?, Class::Call),
+                4 => {
+                    let repeat = last.repeat(random.below(3) as u64)?;
+                    self.chain(&repeat.body(), lane, depth - 1, targets, random)?;
+                    ((*repeat).clone(), Class::Repeat)
+                }
+                5 => {
+                    let choice = last.if_else_nonzero(&self.buffer(lane, random).slice(..1)?)?;
+                    self.chain(&choice.then_body(), lane, depth - 1, targets, random)?;
+                    self.chain(&choice.else_body(), lane, depth - 1, targets, random)?;
+                    ((*choice).clone(), Class::Choice)
+                }
+                _ => {
+                    last = last.embed(&Graph::new(&self.kernels.device))?;
+                    self.chain(&last.body_handle(0), lane, depth - 1, targets, random)?;
+                    continue;
+                }
+            };
+            targets.push(Target { node: node.clone(), class, lane });
+            last = node;
+        }
+        Ok(())
+    }
+
+    /// Gives a node other parameters: the same for the same random numbers.
+    fn edit(&self, node: &impl Edit, class: Class, lane: usize, mut random: Random) -> Result<()> {
+        let random = &mut random;
+        match class {
+            Class::Kernel => {
+                let kernels = &self.kernels;
+                let (out, x) = (self.buffer(lane, random), self.buffer(lane, random));
+                let n = random.between(1, LEN as i64) as u32;
+                let [a, b] = [random.between(-3, 3) as i32, random.between(-9, 9) as i32];
+                match random.below(4) {
+                    0 => node.set_kernel(&kernels.increase, (out, n, a)),
+                    1 => node.set_kernel(&kernels.affine, (out, x, n, a, b)),
+                    2 => node.set_kernel(&kernels.mix, (out, x, n)),
+                    _ => node.set_config(LaunchConfig::new(n, 2)),
+                }
+            }
+            Class::Fill => {
+                let at = random.below(LEN);
+                let dst = self.buffer(lane, random).slice(at..)?;
+                match random.below(3) {
+                    0 => node.set_memset(&dst, random.u32() as u8),
+                    1 => node.set_memset(&dst, random.u32() as u16),
+                    _ => node.set_memset(&dst, random.i32()),
+                }
+            }
+            Class::Copy => {
+                let (dst, src) = self.pair(lane, random);
+                let len = 1 + random.below(LEN);
+                if random.one_in(3) {
+                    node.set_memcpy(&dst.slice(..len)?, &random.i32s(len))
+                } else {
+                    node.set_memcpy(&dst.slice(..len)?, &src.slice(LEN - len..)?)
+                }
+            }
+            Class::Call => node.set_callback(self.adder(random)),
+            Class::Repeat => {
+                node.set_passes(random.below(4) as u64)?;
+                node.set_limit(if random.one_in(3) { Some(1 + random.below(3) as u64) } else { None })
+            }
+            Class::Choice => node.set_tested(&self.buffer(lane, random).slice(..1)?),
+        }
+    }
+
+    /// Launches from buffers that always hold the same at first, and does something before it waits.
+    fn run(&self, executable: &Executable, meanwhile: impl FnOnce() -> Result<()>) -> Result<Traces> {
+        for (at, buffer) in self.lanes.iter().flatten().enumerate() {
+            buffer.write(&[at as i32 - 4, 1, 2, 3, 4, 5])?;
+        }
+        self.called.store(0, Ordering::SeqCst);
+        let gate = Gate::closed();
+        let opens = OpenOnDrop(&gate);
+        self.kernels.stream.callback(gate.waiter())?;
+        executable.launch(&self.kernels.stream)?;
+        meanwhile()?;
+        drop(opens);
+        self.kernels.stream.synchronize()?;
+        let buffers = self.lanes.iter().flatten().map(Buffer::to_vec).collect::<Result<_>>()?;
+        Ok((buffers, self.called.load(Ordering::SeqCst)))
+    }
+
+    /// One graph and all its edits.
+    fn check(&self, seed: u64) -> Result<()> {
+        let mut random = Random::new(seed);
+        let graph = Graph::new(&self.kernels.device);
+        let mut targets = Vec::new();
+        for lane in 0..1 + random.below(self.lanes.len()) {
+            self.chain(&graph, lane, 2, &mut targets, &mut random)?;
+        }
+        let conditional_mode = if random.one_in(3) { ConditionalMode::Hosted } else { ConditionalMode::Auto };
+        let options = InstantiateOptions { conditional_mode, ..InstantiateOptions::default() };
+        let executable = graph.instantiate_with(&options)?;
+        if targets.is_empty() {
+            return Ok(());
+        }
+        let mut disabled: HashSet<Node> = HashSet::new();
+        let mut expected = self.run(&graph.instantiate_with(&options)?, || Ok(()))?;
+        for round in 0..ROUNDS {
+            // The change comes while the launch is in flight, which goes on as it was enqueued.
+            let change = || self.change(&graph, &executable, &targets, &mut disabled, &mut random);
+            let traces = self.run(&executable, change)?;
+            assert_eq!(traces, expected, "seed {seed}, round {round}, in flight");
+
+            let fresh = graph.instantiate_with(&options)?;
+            for node in &disabled {
+                fresh.node(node)?.set_enabled(false)?;
+            }
+            expected = self.run(&fresh, || Ok(()))?;
+            let traces = self.run(&executable, || Ok(()))?;
+            assert_eq!(traces, expected, "seed {seed}, round {round}, after the change");
+        }
+        Ok(())
+    }
+
+    /// Changes graph and executable in the same way.
+    fn change(
+        &self,
+        graph: &Graph,
+        executable: &Executable,
+        targets: &[Target],
+        disabled: &mut HashSet<Node>,
+        random: &mut Random,
+    ) -> Result<()> {
+        let edits: Vec<(&Target, Random)> = (0..1 + random.below(4))
+            .map(|_| (&targets[random.below(targets.len())], Random::new(random.u64())))
+            .collect();
+        let edit_graph = || {
+            let mut each = edits.iter();
+            each.try_for_each(|(target, numbers)| {
+                self.edit(&target.node, target.class, target.lane, numbers.clone())
+            })
+        };
+        let edit_executable = |other: u64| {
+            let mut each = edits.iter();
+            each.try_for_each(|(target, numbers)| {
+                let numbers = Random::new(numbers.clone().u64() ^ other);
+                self.edit(&executable.node(&target.node)?, target.class, target.lane, numbers)
+            })
+        };
+        match random.below(6) {
+            // Node by node, in both.
+            0 | 1 => {
+                for (target, numbers) in &edits {
+                    self.edit(&target.node, target.class, target.lane, numbers.clone())?;
+                    executable.node(&target.node)?.replace(target.node.operation()?)?;
+                }
+                Ok(())
+            }
+            // The graph, and then the executable as a whole.
+            2 => {
+                edit_graph()?;
+                executable.update(graph)
+            }
+            // From a clone of the graph, which is gone afterwards.
+            3 => {
+                edit_graph()?;
+                executable.update(&graph.deep_clone()?.0)
+            }
+            // The executable goes astray and is brought back, past an update that fails.
+            4 => {
+                edit_executable(random.u64())?;
+                let longer = graph.deep_clone()?.0;
+                longer.empty()?;
+                refused(executable.update(&longer), ErrorKind::TopologyMismatch, &[]);
+                executable.update(graph)
+            }
+            _ => {
+                for (target, _) in edits {
+                    if matches!(target.class, Class::Kernel | Class::Fill | Class::Copy) {
+                        let enabled = disabled.contains(&target.node);
+                        executable.node(&target.node)?.set_enabled(enabled)?;
+                        if enabled {
+                            disabled.remove(&target.node);
+                        } else {
+                            disabled.insert(target.node.clone());
+                        }
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn variable(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
+}
+
+#[test]
+fn an_executable_that_took_all_edits_computes_what_a_new_one_does() {
+    let seeds = match variable("GRIDLOOM_RANDOM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..variable("GRIDLOOM_RANDOM_EDITS").unwrap_or(DEFAULT_GRAPHS),
+    };
+    for_each_device(|device| {
+        let world = World::new(device)?;
+        for seed in seeds.clone() {
+            world.check(seed).map_err(|error| {
+                error.context(format_args!("run it alone with GRIDLOOM_RANDOM_SEED={seed}"))
+            })?;
+        }
+        Ok(())
+    });
+}
