@@ -164,9 +164,8 @@ impl Planned {
     /// Holds another operation for a step, and gives the old one back.
     fn swap_held(&mut self, place: Place, operation: &mut Operation, replaced: &mut Replaced) {
         if let Hold::Whole(definition) = &self.hold {
-            let parts_of =
-                |keys: &Box<[NodeKey]>| keys.iter().map(|&key| Part::new(definition, key)).collect();
-            let parts = self.keys.iter().map(parts_of).collect();
+            let part = |&key: &NodeKey| Part::new(definition, key);
+            let parts = self.keys.iter().map(|keys| keys.iter().map(part).collect()).collect();
             if let Hold::Whole(definition) = std::mem::replace(&mut self.hold, Hold::Parts(parts)) {
                 replaced.definition = Some(definition);
             }

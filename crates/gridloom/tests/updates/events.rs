@@ -5,40 +5,49 @@ use gridloom::prelude::*;
 use crate::support::wait::OpenOnDrop;
 use crate::support::{Gate, for_each_device};
 
-/// A graph that waits at a gate and then records an event, and that node.
-fn recording(device: &Device, gate: &Gate, event: &Event) -> Result<(Graph, Node)> {
-    let graph = Graph::new(device);
-    let node = graph.callback(gate.waiter())?.record(event)?;
-    Ok((graph, node))
+/// Events that were never recorded, one that was, and a stream.
+struct Clock {
+    first: Event,
+    second: Event,
+    before: Event,
+    stream: Stream,
 }
 
-/// Which of two events a launch records.
-fn recorded(device: &Device, executable: &Executable, gate: &Gate, events: [&Event; 2]) -> Result<[bool; 2]> {
-    let stream = device.stream()?;
-    executable.launch(&stream)?;
-    let [first, second] = events;
-    // An event whose recording is still to be reached is one that the launch in flight records.
-    let answer = [!first.is_reached()?, !second.is_reached()?];
-    gate.open();
-    stream.synchronize()?;
-    assert!(first.is_reached()? && second.is_reached()?);
-    Ok(answer)
+impl Clock {
+    fn new(device: &Device) -> Result<Self> {
+        let [first, second, before] = [device.event()?, device.event()?, device.event()?];
+        let stream = device.stream()?;
+        stream.record(&before)?;
+        Ok(Clock { first, second, before, stream })
+    }
+
+    /// Which of the two events have been recorded: no time can be read from one that was not.
+    fn recorded(&self) -> Result<[bool; 2]> {
+        self.stream.synchronize()?;
+        Ok([&self.first, &self.second].map(|event| event.elapsed_since(&self.before).is_ok()))
+    }
+
+    /// The same after a launch.
+    fn recorded_by(&self, executable: &Executable) -> Result<[bool; 2]> {
+        executable.launch(&self.stream)?;
+        self.recorded()
+    }
 }
 
 #[test]
 fn a_record_node_takes_another_event_in_later_instantiations_only() {
     for_each_device(|device| {
-        let (first, second) = (device.event()?, device.event()?);
         for (edited_before, expected) in [(true, [false, true]), (false, [true, false])] {
-            let gate = Gate::closed();
-            let _opens = OpenOnDrop(&gate);
-            let (graph, node) = recording(device, &gate, &first)?;
+            let clock = Clock::new(device)?;
+            let graph = Graph::new(device);
+            let node = graph.record(&clock.first)?;
             if edited_before {
-                node.set_event(&second)?;
+                node.set_event(&clock.second)?;
             }
             let executable = graph.instantiate()?;
-            node.set_event(if edited_before { &first } else { &second })?;
-            assert_eq!(recorded(device, &executable, &gate, [&first, &second])?, expected);
+            node.set_event(if edited_before { &clock.first } else { &clock.second })?;
+            assert_eq!(clock.recorded()?, [false; 2]);
+            assert_eq!(clock.recorded_by(&executable)?, expected);
         }
         Ok(())
     });
@@ -47,13 +56,13 @@ fn a_record_node_takes_another_event_in_later_instantiations_only() {
 #[test]
 fn a_record_node_of_an_executable_takes_another_event() {
     for_each_device(|device| {
-        let (first, second) = (device.event()?, device.event()?);
-        let gate = Gate::closed();
-        let _opens = OpenOnDrop(&gate);
-        let (graph, node) = recording(device, &gate, &first)?;
-        let executable = graph.instantiate()?;
-        executable.node(&node)?.set_event(&second)?;
-        assert_eq!(recorded(device, &executable, &gate, [&first, &second])?, [false, true]);
+        let clock = Clock::new(device)?;
+        let graph = Graph::new(device);
+        let node = graph.record(&clock.first)?;
+        let [changed, other] = [graph.instantiate()?, graph.instantiate()?];
+        changed.node(&node)?.set_event(&clock.second)?;
+        assert_eq!(clock.recorded_by(&changed)?, [false, true]);
+        assert_eq!(clock.recorded_by(&other)?, [true, true]);
         Ok(())
     });
 }
@@ -61,12 +70,13 @@ fn a_record_node_of_an_executable_takes_another_event() {
 #[test]
 fn a_record_node_of_a_whole_update_takes_another_event() {
     for_each_device(|device| {
-        let (first, second) = (device.event()?, device.event()?);
-        let gate = Gate::closed();
-        let _opens = OpenOnDrop(&gate);
-        let executable = recording(device, &gate, &first)?.0.instantiate()?;
-        executable.update(&recording(device, &gate, &second)?.0)?;
-        assert_eq!(recorded(device, &executable, &gate, [&first, &second])?, [false, true]);
+        let clock = Clock::new(device)?;
+        let [graph, other] = [Graph::new(device), Graph::new(device)];
+        graph.record(&clock.first)?;
+        other.record(&clock.second)?;
+        let executable = graph.instantiate()?;
+        executable.update(&other)?;
+        assert_eq!(clock.recorded_by(&executable)?, [false, true]);
         Ok(())
     });
 }
@@ -104,21 +114,18 @@ fn a_wait_node_takes_another_event() {
 #[test]
 fn the_event_of_a_launch_in_flight_stays_its_event() {
     for_each_device(|device| {
-        let (first, second) = (device.event()?, device.event()?);
+        let clock = Clock::new(device)?;
         let gate = Gate::closed();
         let _opens = OpenOnDrop(&gate);
-        let (graph, node) = recording(device, &gate, &first)?;
+        let graph = Graph::new(device);
+        let node = graph.callback(gate.waiter())?.record(&clock.first)?;
         let executable = graph.instantiate()?;
-        let stream = device.stream()?;
-        executable.launch(&stream)?;
-        executable.node(&node)?.set_event(&second)?;
-        assert!(!first.is_reached()?);
-        assert!(second.is_reached()?, "no launch records it yet");
+        executable.launch(&clock.stream)?;
+        executable.node(&node)?.set_event(&clock.second)?;
         gate.open();
-        stream.synchronize()?;
-        assert!(first.is_reached()?);
-        executable.launch(&stream)?;
-        stream.synchronize()
+        assert_eq!(clock.recorded()?, [true, false]);
+        assert_eq!(clock.recorded_by(&executable)?, [true, true]);
+        Ok(())
     });
 }
 
