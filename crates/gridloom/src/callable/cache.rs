@@ -21,6 +21,9 @@ pub(super) fn key(bindings: &[Binding]) -> Key {
     shapes.collect()
 }
 
+/// Calls after which an executable that none of them used goes, and the arrays of its latest call with it.
+const IDLE_CALLS: u64 = 64;
+
 /// One executable, with the arguments it has now.
 pub(super) struct Instance {
     pub(super) executable: Executable,
@@ -89,6 +92,15 @@ impl Entry {
         Ok(index)
     }
 
+    /// Takes out the executables that are not needed any more, to be dropped outside of any lock. The one used last stays.
+    pub(super) fn take_idle(&mut self, now: u64) -> Vec<Instance> {
+        if self.instances.len() == 1 {
+            return Vec::new();
+        }
+        let idle = |instance: &mut Instance| instance.used + IDLE_CALLS < now && instance.is_idle();
+        self.instances.extract_if(.., idle).collect()
+    }
+
     /// Gives an executable other arguments: to the nodes that follow what changed, all or none.
     pub(super) fn patch(instance: &mut Instance, recipes: &[Recipe], bindings: &Bindings) -> Result<Patched> {
         let changed = instance
@@ -141,12 +153,14 @@ impl Entry {
 }
 
 impl Instance {
-    /// Whether a launch on `stream` need not wait for one on another stream. A stream that cannot say counts as busy.
+    /// Whether a launch on `stream` need not wait for one on another stream.
     fn is_free_for(&self, stream: &Stream) -> bool {
-        match &self.stream {
-            None => true,
-            Some(last) => last == stream || last.is_idle().unwrap_or(false),
-        }
+        self.stream.as_ref() == Some(stream) || self.is_idle()
+    }
+
+    /// Whether its launches have run. A stream that cannot say counts as busy.
+    fn is_idle(&self) -> bool {
+        self.stream.as_ref().is_none_or(|last| last.is_idle().unwrap_or(false))
     }
 
     pub(super) fn launch(&mut self, stream: &Stream) -> Result<()> {

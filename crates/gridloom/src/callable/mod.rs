@@ -90,6 +90,10 @@ struct Inner<S> {
 /// values, [`Shape`] for what decides the topology. The first call builds the graph; later calls give other arguments to the nodes that need them,
 /// also inside loops and branches, and launch it.
 ///
+/// Calls may come from any thread and go to any stream of the device. A call whose graph is still running on another stream uses a further executable of
+/// it, up to [`CallableOptions::max_instances`]; then it waits its turn on the device. An executable keeps the arrays of its latest call, until a call with
+/// others, [`reset`](Callable::reset), or many calls that did not need it.
+///
 /// ```
 /// use gridloom::prelude::*;
 /// use gridloom::{Module, demo_kernels};
@@ -168,8 +172,9 @@ impl<S: Specs> Callable<S> {
         let instance = &mut instances[chosen];
         let patched = Entry::patch(instance, recipes, &bindings)?;
         instance.launch(stream)?;
+        let idle = entry.take_idle(now);
         drop(cache);
-        drop(evicted);
+        drop((evicted, idle));
 
         let mut stats = inner.stats.lock();
         stats.calls += 1;

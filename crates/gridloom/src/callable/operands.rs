@@ -22,8 +22,10 @@ pub trait CallMemory<T> {
 #[derive(Clone, Debug)]
 pub enum MemorySlot {
     /// From this parameter.
+    #[non_exhaustive]
     Param(ParamId),
     /// It is the same in every call.
+    #[non_exhaustive]
     Fixed(Region),
 }
 
@@ -80,6 +82,7 @@ pub enum Slot {
     /// The address of memory.
     Memory(MemorySlot),
     /// The bytes of a scalar parameter.
+    #[non_exhaustive]
     Scalar(ParamId),
     /// The length of an array parameter, in this many bytes; signed where `true`.
     Length(Length, usize, bool),

@@ -155,12 +155,12 @@ impl Spec for Shape {
     }
 }
 
-/// What can be given for a parameter.
+/// What can be given for a parameter. Its kind of binding is relied on, so the crate alone says what can.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be given for the parameter `{S}` of a callable",
     note = "give `&buffer` or `&slice` for `Param`, the very type for `Scalar`, and a `usize` or `u64` for `Shape`"
 )]
-pub trait Bind<S: Spec> {
+pub trait Bind<S: Spec>: sealed::Bind<S> {
     /// The binding.
     fn bind(self) -> Result<Binding>;
 }
@@ -228,10 +228,21 @@ pub trait Specs: Copy {
     message = "these arguments do not fit the callable's parameters `{S}`",
     note = "give a tuple with one value for each parameter; a single argument is written `(value,)`"
 )]
-pub trait BindAll<S: Specs> {
+pub trait BindAll<S: Specs>: sealed::BindAll<S> {
     /// The bindings. An error says which argument is wrong.
     fn bind_all(self) -> Result<Bindings>;
 }
+
+mod sealed {
+    pub trait Bind<S> {}
+    pub trait BindAll<S> {}
+}
+
+impl<T: Element, M: Memory<T>> sealed::Bind<Param<[T]>> for &M {}
+impl<T: Element, M: Memory<T>> sealed::Bind<Param<T>> for &M {}
+impl<T: Pod> sealed::Bind<Scalar<T>> for T {}
+impl sealed::Bind<Shape> for u64 {}
+impl sealed::Bind<Shape> for usize {}
 
 macro_rules! tuples {
     ($($S:ident $V:ident $index:tt),*) => {
@@ -241,6 +252,7 @@ macro_rules! tuples {
                 ($($S::at(ParamId { origin, index: $index }, &bindings[$index]),)*)
             }
         }
+        impl<$($S: Spec, $V: Bind<$S>),*> sealed::BindAll<($($S,)*)> for ($($V,)*) {}
         impl<$($S: Spec, $V: Bind<$S>),*> BindAll<($($S,)*)> for ($($V,)*) {
             fn bind_all(self) -> Result<Bindings> {
                 Ok([$(

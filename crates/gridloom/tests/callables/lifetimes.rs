@@ -6,7 +6,8 @@ use gridloom::callable::per_element;
 use gridloom::prelude::*;
 
 use crate::support::graph_kernels::read;
-use crate::support::{GraphKernels, eventually, for_each_device, is_cpu};
+use crate::support::wait::OpenOnDrop;
+use crate::support::{Gate, GraphKernels, eventually, for_each_device, is_cpu};
 use crate::with_graphs;
 
 const LEN: usize = 1 << 20;
@@ -68,6 +69,41 @@ fn arrays_dropped_right_after_the_call_live_until_it_has_run() {
         }
         assert_eq!(out.to_vec()?, [20; 100]);
         assert_eq!(copy.stats().builds, 1);
+        Ok(())
+    });
+}
+
+#[test]
+fn executables_that_calls_no_longer_need_go_and_their_arrays_with_them() {
+    for_each_device(|device| {
+        if !is_cpu(device) {
+            return Ok(());
+        }
+        let kernels = GraphKernels::new(device)?;
+        let increase = kernels.increase.clone();
+        let add = Callable::with_options(device, with_graphs(), move |g, (x,): (Param<[i32]>,)| {
+            g.launch(&increase, LaunchConfig::one(), (&x, 1, 1))
+        });
+        let (small, gate, other) = (kernels.buffer(&[0; 4])?, Gate::closed(), device.stream()?);
+        let before = in_use(device);
+        // Before the gate: writing it waits for everything enqueued.
+        let large = kernels.buffer(&vec![0; LEN])?;
+        let open = OpenOnDrop(&gate);
+        kernels.stream.callback(gate.waiter())?;
+        add.call(&kernels.stream, (&small,))?;
+        add.call(&other, (&large,))?;
+        drop(large);
+        drop(open);
+        other.synchronize()?;
+        kernels.stream.synchronize()?;
+        assert_eq!(add.stats().instances, 2);
+        for _ in 0..200 {
+            add.call(&kernels.stream, (&small,))?;
+        }
+        kernels.stream.synchronize()?;
+        assert_eq!((add.stats().instances, add.stats().builds), (1, 1));
+        eventually("the array of the other stream is freed", || in_use(device) < before + 4 * LEN as u64);
+        assert_eq!(small.to_vec()?, [201, 0, 0, 0]);
         Ok(())
     });
 }
