@@ -38,6 +38,7 @@ pub(super) struct Executable {
 pub(super) struct Settings {
     mode: ConditionalMode,
     node_priority: bool,
+    count_passes: bool,
 }
 
 pub(super) struct State {
@@ -80,7 +81,13 @@ impl Inner {
     ) -> Result<Self> {
         let capabilities = Capabilities::of(shared.context.driver());
         let (modes, program) = Modes::decide(definition, disabled, settings.mode, capabilities)?;
-        let resources = Resources::new(shared, definition, &modes, &program, Arc::clone(failures))?;
+        let resources = Resources::new(
+            shared,
+            definition,
+            (&modes, &program),
+            settings.count_passes,
+            Arc::clone(failures),
+        )?;
         let report = Report { conditionals: modes.report(definition), notes: Vec::new() };
         let mut compiling = Compiling {
             lowering: Lowering {
@@ -169,7 +176,11 @@ impl Executable {
         definition: &Definition,
         options: &InstantiateOptions,
     ) -> Result<Self> {
-        let settings = Settings { mode: options.conditional_mode, node_priority: options.node_priority };
+        let settings = Settings {
+            mode: options.conditional_mode,
+            node_priority: options.node_priority,
+            count_passes: options.count_passes,
+        };
         let failures = Arc::default();
         let disabled = HashSet::new();
         let inner = Arc::new(Inner::new(shared, &failures, definition, &disabled, settings)?);
@@ -285,8 +296,8 @@ impl backend::Executable for Executable {
         let resources = &inner.resources;
         let Some(counter) = resources.counter(conditional) else {
             return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                "the node is no conditional of this executable",
+                ErrorKind::InvalidState,
+                "only kernels decide this conditional, so its passes are not counted; instantiate with InstantiateOptions::count_passes",
             ));
         };
         if let Some(last) = &state.last {

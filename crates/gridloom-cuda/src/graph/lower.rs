@@ -228,7 +228,7 @@ impl Builder<'_> {
         let definition = self.lowering.definition;
         let is_needed = |step: &Step| match (&step.work, definition.node(step.origin).operation()) {
             (Work::Native(bodies), Operation::Conditional(op)) => {
-                !has_decider(op) || bodies.iter().flatten().any(|step| matches!(step.work, Work::Native(_)))
+                (!has_decider(op) && self.is_counted(step)) || bodies.iter().any(|body| self.counts(body))
             }
             _ => false,
         };
@@ -239,6 +239,18 @@ impl Builder<'_> {
             self.reset = Some(self.add_fill(self.root, &Edges::none(), address, 0, bytes / 4)?);
         }
         Ok(())
+    }
+
+    fn is_counted(&self, step: &Step) -> bool {
+        self.lowering.resources.counter(step.origin).is_some()
+    }
+
+    /// Whether the passes of any conditional among these steps, or inside one, are counted.
+    fn counts(&self, steps: &[Step]) -> bool {
+        steps.iter().any(|step| match &step.work {
+            Work::Native(bodies) => self.is_counted(step) || bodies.iter().any(|body| self.counts(body)),
+            _ => false,
+        })
     }
 
     /// Fills words of device memory.
@@ -417,7 +429,8 @@ impl Builder<'_> {
         };
         let resources = self.lowering.resources;
         let decider = self.lowering.decider(self.held, origin, op, handle)?;
-        let counter = self.lowering.counter(origin)?;
+        // A decider counts by itself; what only kernels of the user decide is counted by nodes of its own.
+        let counter = if decider.is_none() { resources.counter(origin) } else { None };
         let outermost = graph == self.root;
         let mut edges = edges;
         if outermost && let Some(reset) = self.reset {
@@ -433,7 +446,9 @@ impl Builder<'_> {
             self.origins.insert(before, origin);
             edges = Edges::full([before]);
             place = Some(DeciderPlace { handle, before, next: None });
-        } else if !outermost || self.runs == Runs::Repeatedly {
+        } else if let Some(counter) = counter
+            && (!outermost || self.runs == Runs::Repeatedly)
+        {
             // Each execution counts anew; the outermost ones of a launch have one execution.
             let before = self.add_fill(graph, &edges, counter, 0, 2)?;
             self.origins.insert(before, origin);
@@ -441,7 +456,7 @@ impl Builder<'_> {
         }
         let (node, graphs) = self.add_conditional_node(graph, &edges, handle, op.form, bodies.len())?;
         for (&body, steps) in graphs.iter().zip(bodies) {
-            if decider.is_none() {
+            if let Some(counter) = counter {
                 // Beside the work of the body, not before or after it.
                 let counting = self.add_counting(body, op.form, counter)?;
                 self.origins.insert(counting, origin);

@@ -2,6 +2,7 @@
 
 use super::builtin::Builtins;
 use super::modes::Modes;
+use super::parameters::has_decider;
 use super::plan::{Program, Work};
 use crate::device::Shared;
 use crate::failure::{Failures, HostCall};
@@ -99,8 +100,8 @@ impl Resources {
     pub(super) fn new(
         shared: &Arc<Shared>,
         definition: &Definition,
-        modes: &Modes,
-        program: &Program,
+        (modes, program): (&Modes, &Program),
+        count_passes: bool,
         failures: Arc<Failures>,
     ) -> Result<Self> {
         let mut resources = Self {
@@ -122,7 +123,7 @@ impl Resources {
                 ConditionFacts { start: data.default_value().unwrap_or(0), tested_by: data.used_by() };
             resources.conditions.insert(key, facts);
         }
-        let needs = Needs::of(definition, program);
+        let needs = Needs::of(definition, program, count_passes);
         resources.place_allocations(definition, &needs)?;
         resources.place_device_data(&needs)?;
         resources.make_cells(modes, &needs)?;
@@ -232,7 +233,7 @@ impl Resources {
         self.conditions.get(&condition).copied().unwrap_or(unknown)
     }
 
-    /// Where the passes of a conditional are counted.
+    /// Where the passes of a conditional are counted, if they are.
     pub(super) fn counter(&self, node: NodeKey) -> Option<u64> {
         self.counters.get(&node).copied()
     }
@@ -314,13 +315,14 @@ struct Needs {
     allocs: Vec<NodeKey>,
     freed: HashSet<NodeKey>,
     staged: HashMap<usize, Arc<[u8]>>,
-    /// The native conditionals; the passes of each are counted.
+    /// The native conditionals whose passes are counted: those that a kernel of Gridloom's decides, which counts in passing, and
+    /// on request all.
     counted: Vec<NodeKey>,
     any_hosted: bool,
 }
 
 impl Needs {
-    fn of(definition: &Definition, program: &Program) -> Self {
+    fn of(definition: &Definition, program: &Program, count_passes: bool) -> Self {
         let mut needs = Self::default();
         let mut graphs = vec![definition.root()];
         while let Some(graph) = graphs.pop() {
@@ -342,7 +344,10 @@ impl Needs {
             }
         }
         program.for_each_step(&mut |step| {
-            if matches!(step.work, Work::Native(_)) {
+            if matches!(step.work, Work::Native(_))
+                && let Operation::Conditional(op) = definition.node(step.origin).operation()
+                && (count_passes || has_decider(op))
+            {
                 needs.counted.push(step.origin);
             }
         });
