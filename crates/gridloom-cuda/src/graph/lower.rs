@@ -16,8 +16,8 @@ use gridloom_core::op::{
     ConditionalForm, ConditionalOp, KernelOp, Operation, ParamLayout, PointerValue, Test,
 };
 use gridloom_core::{Error, ErrorKind, Result};
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet};
 use std::ptr;
 
 /// The first driver whose edges carry data.
@@ -30,7 +30,7 @@ pub(super) struct Unit {
     /// Kept because nodes of the executable are named by nodes of the graph.
     _graph: CudaGraph,
     /// The handles of the conditions that kernels of this graph set.
-    pub(super) handles: HashMap<ConditionKey, CUgraphConditionalHandle>,
+    pub(super) handles: FxHashMap<ConditionKey, CUgraphConditionalHandle>,
 }
 
 /// Where a node of the definition is among the driver's.
@@ -53,7 +53,7 @@ pub(super) struct DeciderPlace {
 }
 
 /// Where every node is that has a place.
-pub(super) type Places = HashMap<NodeKey, NodePlace>;
+pub(super) type Places = FxHashMap<NodeKey, NodePlace>;
 
 /// What is lowered, and how.
 #[derive(Clone, Copy)]
@@ -97,9 +97,9 @@ pub(super) fn lower(
         unit,
         runs,
         reset: None,
-        handles: HashMap::new(),
-        tested: HashSet::new(),
-        origins: HashMap::new(),
+        handles: FxHashMap::default(),
+        tested: FxHashSet::default(),
+        origins: FxHashMap::default(),
     };
     builder.add_reset(steps)?;
     builder.add_steps(graph.raw(), steps)?;
@@ -179,11 +179,11 @@ struct Builder<'a> {
     runs: Runs,
     /// The node that sets all counters of passes to 0.
     reset: Option<CUgraphNode>,
-    handles: HashMap<ConditionKey, CUgraphConditionalHandle>,
+    handles: FxHashMap<ConditionKey, CUgraphConditionalHandle>,
     /// The conditions that a conditional of this unit tests.
-    tested: HashSet<ConditionKey>,
+    tested: FxHashSet<ConditionKey>,
     /// What each of the driver's nodes comes from, for errors.
-    origins: HashMap<CUgraphNode, NodeKey>,
+    origins: FxHashMap<CUgraphNode, NodeKey>,
 }
 
 impl Builder<'_> {

@@ -3,8 +3,8 @@
 use super::modes::Modes;
 use gridloom_core::graph::{Definition, EdgeKind, GraphKey, NodeKey};
 use gridloom_core::op::Operation;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet};
 
 /// What a step waits for: earlier steps of the same list.
 pub(super) type Dependencies = SmallVec<[(usize, EdgeKind); 2]>;
@@ -46,7 +46,7 @@ pub(super) enum Part {
 
 impl Program {
     /// The program of a whole definition. Disabled nodes keep their place in the order and do nothing.
-    pub(super) fn new(definition: &Definition, modes: &Modes, disabled: &HashSet<NodeKey>) -> Self {
+    pub(super) fn new(definition: &Definition, modes: &Modes, disabled: &FxHashSet<NodeKey>) -> Self {
         Source { definition, modes, disabled }.program(definition.root())
     }
 
@@ -56,14 +56,14 @@ impl Program {
     }
 
     /// Which `CUgraph` each step is in, by a number; conditionals that the host drives are in none.
-    pub(super) fn units(&self) -> HashMap<NodeKey, usize> {
-        let mut units = HashMap::new();
+    pub(super) fn units(&self) -> FxHashMap<NodeKey, usize> {
+        let mut units = FxHashMap::default();
         let mut next = 0;
         self.number_units(&mut next, &mut units);
         units
     }
 
-    fn number_units(&self, next: &mut usize, units: &mut HashMap<NodeKey, usize>) {
+    fn number_units(&self, next: &mut usize, units: &mut FxHashMap<NodeKey, usize>) {
         for part in &self.parts {
             match part {
                 Part::Graph(steps) => {
@@ -92,7 +92,7 @@ impl Program {
     }
 }
 
-fn number_steps(steps: &[Step], unit: usize, units: &mut HashMap<NodeKey, usize>) {
+fn number_steps(steps: &[Step], unit: usize, units: &mut FxHashMap<NodeKey, usize>) {
     for_each(steps, &mut |step| {
         units.insert(step.origin, unit);
     });
@@ -112,7 +112,7 @@ fn for_each<'a>(steps: &'a [Step], visit: &mut impl FnMut(&'a Step)) {
 struct Source<'a> {
     definition: &'a Definition,
     modes: &'a Modes,
-    disabled: &'a HashSet<NodeKey>,
+    disabled: &'a FxHashSet<NodeKey>,
 }
 
 impl Source<'_> {
@@ -122,7 +122,7 @@ impl Source<'_> {
 
     /// The steps of one graph with its children dissolved into it, each after what it waits for.
     fn flatten(self, graph: GraphKey) -> Vec<Step> {
-        let mut flattening = Flattening { source: self, steps: Vec::new(), ends: HashMap::new() };
+        let mut flattening = Flattening { source: self, steps: Vec::new(), ends: FxHashMap::default() };
         flattening.add_graph(graph, &Dependencies::new());
         flattening.steps
     }
@@ -132,7 +132,7 @@ struct Flattening<'a> {
     source: Source<'a>,
     steps: Vec<Step>,
     /// The steps at whose end a node has ended. Nodes that do nothing have no step of their own.
-    ends: HashMap<NodeKey, Dependencies>,
+    ends: FxHashMap<NodeKey, Dependencies>,
 }
 
 impl Flattening<'_> {

@@ -14,7 +14,7 @@ use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::memory::{Base, MemoryKind, Region};
 use gridloom_core::op::{FreeTarget, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Everything the driver's graphs refer to, kept as long as they are.
@@ -24,18 +24,18 @@ pub(super) struct Resources {
     pub(super) builtins: Builtins,
     /// The blocks that the addresses below point into.
     blocks: Vec<Arc<Memory>>,
-    allocations: HashMap<NodeKey, (u64, MemoryKind)>,
+    allocations: FxHashMap<NodeKey, (u64, MemoryKind)>,
     /// Memory of alloc nodes that nothing in the graph frees.
-    pub(super) outliving: HashMap<NodeKey, Arc<Memory>>,
+    pub(super) outliving: FxHashMap<NodeKey, Arc<Memory>>,
     /// Copies of host bytes in device memory, by the address of the original.
-    staged: HashMap<usize, u64>,
+    staged: FxHashMap<usize, u64>,
     /// Where the passes of a conditional are counted.
-    counters: HashMap<NodeKey, u64>,
+    counters: FxHashMap<NodeKey, u64>,
     /// All counters: where they start, and their bytes.
     pub(super) counted: Option<(u64, usize)>,
     allocated_bytes: u64,
     pub(super) cells: Option<Cells>,
-    conditions: HashMap<ConditionKey, ConditionFacts>,
+    conditions: FxHashMap<ConditionKey, ConditionFacts>,
 }
 
 /// What the lowering asks of a condition.
@@ -51,7 +51,7 @@ pub(super) struct ConditionFacts {
 #[derive(Debug)]
 pub(super) struct Cells {
     memory: Arc<Memory>,
-    places: HashMap<ConditionKey, (usize, u32)>,
+    places: FxHashMap<ConditionKey, (usize, u32)>,
 }
 
 /// The first word is for reading values of other memory back.
@@ -110,13 +110,13 @@ impl Resources {
             builtins: Builtins::default(),
             allocated_bytes: 0,
             blocks: Vec::new(),
-            allocations: HashMap::new(),
-            outliving: HashMap::new(),
-            staged: HashMap::new(),
-            counters: HashMap::new(),
+            allocations: FxHashMap::default(),
+            outliving: FxHashMap::default(),
+            staged: FxHashMap::default(),
+            counters: FxHashMap::default(),
             counted: None,
             cells: None,
-            conditions: HashMap::new(),
+            conditions: FxHashMap::default(),
         };
         for (key, data) in definition.conditions() {
             let facts =
@@ -132,7 +132,7 @@ impl Resources {
 
     fn place_allocations(&mut self, definition: &Definition, needs: &Needs) -> Result<()> {
         let at = |node: NodeKey| move |error: Error| error.at_node(definition.label(node));
-        let mut blocks: HashMap<MemoryKind, (Layout, Vec<(NodeKey, u64)>)> = HashMap::new();
+        let mut blocks: FxHashMap<MemoryKind, (Layout, Vec<(NodeKey, u64)>)> = FxHashMap::default();
         for &node in &needs.allocs {
             let Operation::Alloc(alloc) = definition.node(node).operation() else { continue };
             self.allocated_bytes += alloc.bytes();
@@ -193,7 +193,7 @@ impl Resources {
 
     fn make_cells(&mut self, modes: &Modes, needs: &Needs) -> Result<()> {
         // A condition has a cell when the host tests it, or nobody does.
-        let mut places = HashMap::new();
+        let mut places = FxHashMap::default();
         for (&condition, facts) in &self.conditions {
             if facts.tested_by.is_none_or(|node| modes.is_hosted(node)) {
                 places.insert(condition, (1 + places.len(), facts.start));
@@ -255,13 +255,13 @@ impl Resources {
 #[derive(Default)]
 pub(super) struct Held {
     /// What each node does now. This is what keeps kernels, buffers, events and closures alive.
-    pub(super) operations: HashMap<NodeKey, Operation>,
-    pub(super) host_calls: HashMap<NodeKey, Arc<HostCall>>,
+    pub(super) operations: FxHashMap<NodeKey, Operation>,
+    pub(super) host_calls: FxHashMap<NodeKey, Arc<HostCall>>,
     /// Kernels that store their conditions, by the address of the kernel they stand for, which is kept so that the address
     /// stays its own.
-    stored_kernels: HashMap<usize, (Arc<dyn backend::Kernel>, Arc<Kernel>)>,
+    stored_kernels: FxHashMap<usize, (Arc<dyn backend::Kernel>, Arc<Kernel>)>,
     /// Bytes that came with an update: the address of the original, and the copy in device memory.
-    restaged: HashMap<NodeKey, (usize, Arc<Memory>)>,
+    restaged: FxHashMap<NodeKey, (usize, Arc<Memory>)>,
 }
 
 impl Held {
@@ -313,8 +313,8 @@ impl Held {
 #[derive(Default)]
 struct Needs {
     allocs: Vec<NodeKey>,
-    freed: HashSet<NodeKey>,
-    staged: HashMap<usize, Arc<[u8]>>,
+    freed: FxHashSet<NodeKey>,
+    staged: FxHashMap<usize, Arc<[u8]>>,
     /// The native conditionals whose passes are counted: those that a kernel of Gridloom's decides, which counts in passing, and
     /// on request all.
     counted: Vec<NodeKey>,
