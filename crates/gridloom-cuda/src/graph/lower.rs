@@ -16,7 +16,7 @@ use gridloom_core::op::{
     ConditionalForm, ConditionalOp, KernelOp, Operation, ParamLayout, PointerValue, Test,
 };
 use gridloom_core::{Error, ErrorKind, Result};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::ptr;
 
@@ -87,6 +87,7 @@ pub(super) fn lower(
     let context = &lowering.resources.shared.context;
     let _entered = context.enter()?;
     let graph = CudaGraph::new(context)?;
+    places.reserve(steps.len());
     let mut builder = Builder {
         driver: context.driver(),
         ctx: context.raw(),
@@ -99,7 +100,7 @@ pub(super) fn lower(
         reset: None,
         handles: FxHashMap::default(),
         tested: FxHashSet::default(),
-        origins: FxHashMap::default(),
+        origins: FxHashMap::with_capacity_and_hasher(steps.len(), FxBuildHasher),
     };
     builder.add_reset(steps)?;
     builder.add_steps(graph.raw(), steps)?;

@@ -217,6 +217,9 @@ impl<'a> Decision<'a> {
     /// Adds conditionals whose condition is set outside of the `CUgraph` they are in, or by a kernel that is also given
     /// a condition that the host reads: a kernel sets all its conditions the same way.
     fn add_where_conditions_demand(&self, modes: &mut Modes, program: &Program) -> bool {
+        if self.setters.is_empty() {
+            return false;
+        }
         let units = program.units();
         let mut added = false;
         for (&kernel, conditions) in &self.setters {
@@ -265,10 +268,13 @@ fn conditionals(definition: &Definition) -> Vec<NodeKey> {
     let mut found = Vec::new();
     let mut next = 0;
     while let Some(&graph) = graphs.get(next) {
-        for node in definition.topological(graph) {
-            graphs.extend(definition.bodies(node));
-            if conditional(definition, node).is_some() {
-                found.push(node);
+        // Most graphs hold none, and need not be put in order to tell.
+        if definition.nodes(graph).any(|node| !definition.bodies(node).is_empty()) {
+            for node in definition.topological(graph) {
+                graphs.extend(definition.bodies(node));
+                if conditional(definition, node).is_some() {
+                    found.push(node);
+                }
             }
         }
         next += 1;

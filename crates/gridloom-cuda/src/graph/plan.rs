@@ -3,7 +3,7 @@
 use super::modes::Modes;
 use gridloom_core::graph::{Definition, EdgeKind, GraphKey, NodeKey};
 use gridloom_core::op::Operation;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 /// What a step waits for: earlier steps of the same list.
@@ -122,7 +122,9 @@ impl Source<'_> {
 
     /// The steps of one graph with its children dissolved into it, each after what it waits for.
     fn flatten(self, graph: GraphKey) -> Vec<Step> {
-        let mut flattening = Flattening { source: self, steps: Vec::new(), ends: FxHashMap::default() };
+        let nodes = self.definition.node_count(graph);
+        let ends = FxHashMap::with_capacity_and_hasher(nodes, FxBuildHasher);
+        let mut flattening = Flattening { source: self, steps: Vec::with_capacity(nodes), ends };
         flattening.add_graph(graph, &Dependencies::new());
         flattening.steps
     }
@@ -146,13 +148,11 @@ impl Flattening<'_> {
             let after = if node.predecessors().is_empty() { entry.clone() } else { self.ends_before(key) };
             let ends = self.add_node(key, after);
             if node.successors().is_empty() {
-                for &(step, _) in &ends {
-                    depend(&mut last, step, EdgeKind::Full);
-                }
+                last.extend(ends.iter().map(|&(step, _)| (step, EdgeKind::Full)));
             }
             self.ends.insert(key, ends);
         }
-        if any { last } else { entry.clone() }
+        if any { merged(last) } else { entry.clone() }
     }
 
     fn ends_before(&self, key: NodeKey) -> Dependencies {
@@ -162,11 +162,9 @@ impl Flattening<'_> {
             let of_kernel =
                 matches!(self.source.definition.node(edge.node).operation(), Operation::Kernel(_));
             let kind = if of_kernel { edge.kind } else { EdgeKind::Full };
-            for &(step, _) in &self.ends[&edge.node] {
-                depend(&mut after, step, kind);
-            }
+            after.extend(self.ends[&edge.node].iter().map(|&(step, _)| (step, kind)));
         }
-        after
+        merged(after)
     }
 
     fn add_node(&mut self, key: NodeKey, after: Dependencies) -> Dependencies {
@@ -211,13 +209,19 @@ impl Flattening<'_> {
     }
 }
 
-/// Adds a dependency. A full one includes a programmatic one on the same step.
-fn depend(after: &mut Dependencies, step: usize, kind: EdgeKind) {
-    match after.iter_mut().find(|(known, _)| *known == step) {
-        Some((_, known)) if kind == EdgeKind::Full => *known = EdgeKind::Full,
-        Some(_) => {}
-        None => after.push((step, kind)),
-    }
+/// Each step once. A full dependency includes a programmatic one on the same step.
+///
+/// Sorted rather than searched: a node may wait for all the others of a large graph.
+fn merged(mut after: Dependencies) -> Dependencies {
+    after.sort_unstable_by_key(|&(step, _)| step);
+    after.dedup_by(|again, first| {
+        let same = again.0 == first.0;
+        if same && again.1 == EdgeKind::Full {
+            first.1 = EdgeKind::Full;
+        }
+        same
+    });
+    after
 }
 
 /// Cuts a list of steps at the conditionals that the host drives.

@@ -270,6 +270,7 @@ impl Held {
         let mut held = Self::default();
         let mut graphs = vec![definition.root()];
         while let Some(graph) = graphs.pop() {
+            held.operations.reserve(definition.node_count(graph));
             for node in definition.nodes(graph) {
                 graphs.extend(definition.bodies(node));
                 held.operations.insert(node, definition.node(node).operation().clone());
