@@ -187,7 +187,7 @@ pub trait Executable: Send + Sync + Debug {
     /// The memory that an alloc node, which nothing in the graph frees, got from the latest launch. An allocation that was
     /// released is not handed out again.
     fn outliving(&self, alloc: NodeKey) -> Result<Arc<dyn Allocation>>;
-    /// Passes that a loop made in the latest finished launch (0 or 1 for other conditionals).
+    /// Passes that a loop made in the latest finished launch (0 or 1 for other conditionals). An error where they were not counted.
     fn passes(&self, conditional: NodeKey) -> Result<u64>;
     /// The failure of the latest failed launch, once.
     fn take_error(&self) -> Option<crate::Error>;

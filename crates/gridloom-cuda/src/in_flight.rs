@@ -15,8 +15,10 @@
 
 use crate::release::{self, Watched};
 use parking_lot::Mutex;
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
+use std::ptr;
 use std::sync::Arc;
 
 /// A queue that can be marked.
@@ -31,7 +33,11 @@ pub(crate) trait Queue: Send + Sync + 'static {
     fn recycle(&self, mark: Self::Mark);
 }
 
-type Payload = Box<dyn Send>;
+/// Something kept alive. What is shared is kept without an allocation.
+enum Payload {
+    Owned(#[expect(dead_code, reason = "it is there to be dropped")] Box<dyn Send>),
+    Shared(Arc<dyn Any + Send + Sync>),
+}
 
 /// A queue, and what the work in it keeps alive.
 pub(crate) struct InFlight<Q: Queue> {
@@ -64,9 +70,25 @@ impl<Q: Queue> InFlight<Q> {
 
     /// Holds `payload` until the work enqueued so far has run.
     pub(crate) fn keep(self: &Arc<Self>, payload: impl Send + 'static) {
+        let payload = Payload::Owned(Box::new(payload));
+        self.keep_if(|_| Some(payload));
+    }
+
+    /// The same for what is shared. Where it was kept last already, which is so for launches of one graph in a row, nothing is
+    /// added: the open batch ends behind this work too.
+    pub(crate) fn keep_shared<T: Any + Send + Sync>(self: &Arc<Self>, payload: &Arc<T>) {
+        self.keep_if(|last| match last {
+            Some(Payload::Shared(last)) if ptr::addr_eq(Arc::as_ptr(last), Arc::as_ptr(payload)) => None,
+            _ => Some(Payload::Shared(Arc::<T>::clone(payload))),
+        });
+    }
+
+    /// Adds to the open batch what `payload` makes, given what was added to it last.
+    fn keep_if(self: &Arc<Self>, payload: impl FnOnce(Option<&Payload>) -> Option<Payload>) {
         let watch = {
             let mut state = self.state.lock();
-            state.open.push(Box::new(payload));
+            let payload = payload(state.open.last());
+            state.open.extend(payload);
             !std::mem::replace(&mut state.watched, true)
         };
         if watch {
@@ -218,6 +240,28 @@ mod tests {
         let fixture = Fixture::new();
         let late = fixture.in_flight.wait(|| fixture.enqueue());
         assert!(alive(&late));
+    }
+
+    #[test]
+    fn what_is_shared_lives_until_the_last_work_that_uses_it_has_run() {
+        let fixture = Fixture::new();
+        let resource = Arc::new(());
+        let watch = Arc::downgrade(&resource);
+        for _ in 0..2 {
+            fixture.queue.enqueued.fetch_add(1, Ordering::SeqCst);
+            fixture.in_flight.keep_shared(&resource);
+        }
+        assert_eq!(watch.strong_count(), 2, "kept once for both");
+        assert!(fixture.in_flight.poll());
+        fixture.queue.enqueued.fetch_add(1, Ordering::SeqCst);
+        fixture.in_flight.keep_shared(&resource);
+        drop(resource);
+        fixture.run_to(2);
+        assert!(fixture.in_flight.poll());
+        assert!(alive(&watch), "the third is still to run");
+        fixture.run_to(3);
+        assert!(!fixture.in_flight.poll());
+        assert!(!alive(&watch));
     }
 
     #[test]

@@ -158,6 +158,11 @@ impl Stream {
         self.lane.keep(payload);
     }
 
+    /// The same for what is shared, and often kept several times in a row.
+    pub(crate) fn keep_shared<T: Any + Send + Sync>(&self, payload: &Arc<T>) {
+        self.lane.keep_shared(payload);
+    }
+
     /// Has the next wait report failures of an executable that was launched here.
     pub(crate) fn report(&self, failures: &Arc<Failures>) {
         let mut launched = self.launched.lock();

@@ -24,9 +24,8 @@ fn gpus() -> Vec<Gpu> {
 const MODES: [ConditionalMode; 2] = [ConditionalMode::Native, ConditionalMode::Hosted];
 
 fn instantiate(graph: &Graph, mode: ConditionalMode) -> Executable {
-    graph
-        .instantiate_with(&InstantiateOptions { conditional_mode: mode, ..Default::default() })
-        .unwrap_or_else(|error| panic!("{mode:?}: {error}"))
+    let options = InstantiateOptions { conditional_mode: mode, count_passes: true, ..Default::default() };
+    graph.instantiate_with(&options).unwrap_or_else(|error| panic!("{mode:?}: {error}"))
 }
 
 fn launch(gpu: &Gpu, executable: &Executable) {
@@ -217,6 +216,27 @@ fn a_while_loop_on_a_condition_that_kernels_set() {
             assert_eq!(gpu.read(&log)[..13], expected, "{mode:?}");
             assert_eq!(executable.report().conditionals[0].native, mode == ConditionalMode::Native);
         }
+    }
+}
+
+#[test]
+fn passes_of_loops_that_only_kernels_decide_are_counted_on_request() {
+    for gpu in gpus() {
+        let (log, left) = (gpu.words(&[0; 16]), gpu.words(&[4]));
+        let graph = gpu.graph();
+        let again = graph.condition(Some(1));
+        let by_kernel = Test::Condition(again.key());
+        let (repeat, body) = conditional(&graph, &[], ConditionalForm::While, by_kernel, 1);
+        let (inner, inner_body) = conditional(&body[0], &[], ConditionalForm::While, Test::Count(3), 1);
+        inner_body[0].add(&[], gpu.append(&log, 1)).unwrap();
+        body[0].add(&[&inner], gpu.launch("countdown", [handle(&again), at(&left)])).unwrap();
+        let options = InstantiateOptions { conditional_mode: ConditionalMode::Native, ..Default::default() };
+        let executable = graph.instantiate_with(&options).unwrap();
+        launch(&gpu, &executable);
+        assert_eq!(gpu.read(&log)[0], 12);
+        let error = executable.passes(&repeat).unwrap_err().to_string();
+        assert!(error.contains("count_passes"), "{error}");
+        assert_eq!(executable.passes(&inner).unwrap(), 3, "a counter is counted without being asked to");
     }
 }
 

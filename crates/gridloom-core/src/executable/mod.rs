@@ -40,6 +40,11 @@ pub struct InstantiateOptions {
     pub node_priority: bool,
     /// How conditionals are run.
     pub conditional_mode: ConditionalMode,
+    /// Count the passes of every conditional for [`Executable::passes`].
+    ///
+    /// Where it costs nothing they are counted anyway: on the CPU, by the host, and of conditionals that test a value in memory, count, or have
+    /// a limit. What this adds is a node in the bodies of conditionals that a GPU runs by itself and that only kernels decide.
+    pub count_passes: bool,
 }
 
 impl fmt::Debug for InstantiateOptions {
@@ -49,6 +54,7 @@ impl fmt::Debug for InstantiateOptions {
             .field("upload", &self.upload.is_some())
             .field("node_priority", &self.node_priority)
             .field("conditional_mode", &self.conditional_mode)
+            .field("count_passes", &self.count_passes)
             .finish()
     }
 }
@@ -234,11 +240,15 @@ impl Executable {
     }
 
     /// Passes that a loop made in the latest finished launch; 1 or 0 for other conditionals, as a body ran or not.
+    ///
+    /// An error where they were not counted; [`InstantiateOptions::count_passes`] says which are.
     pub fn passes(&self, conditional: &Node) -> Result<u64> {
         let key = self.own_key(conditional)?;
         let definition = self.definition();
         match definition.node(key).operation() {
-            Operation::Conditional(_) => self.backend.passes(key),
+            Operation::Conditional(_) => {
+                self.backend.passes(key).map_err(|error| error.at_node(definition.label(key)))
+            }
             _ => bail!(InvalidArgument, "{} is not a conditional", definition.label(key)),
         }
     }

@@ -57,6 +57,7 @@ fn options_reach_the_device() {
         upload: Some(stream),
         node_priority: true,
         conditional_mode: ConditionalMode::Hosted,
+        count_passes: true,
     };
     graph.instantiate_with(&options).unwrap();
     let calls = device.take_calls();
@@ -65,7 +66,7 @@ fn options_reach_the_device() {
     else {
         panic!("{calls:?}");
     };
-    assert!(options.auto_free_on_launch && options.node_priority);
+    assert!(options.auto_free_on_launch && options.node_priority && options.count_passes);
     assert_eq!(options.conditional_mode, ConditionalMode::Hosted);
     assert_eq!(calls.last().unwrap().kind(), CallKind::Upload);
 }

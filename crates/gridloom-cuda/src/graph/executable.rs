@@ -18,8 +18,8 @@ use gridloom_core::memory::MemoryKind;
 use gridloom_core::op::Operation;
 use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
 use std::any::Any;
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,12 +38,13 @@ pub(super) struct Executable {
 pub(super) struct Settings {
     mode: ConditionalMode,
     node_priority: bool,
+    count_passes: bool,
 }
 
 pub(super) struct State {
     pub(super) inner: Arc<Inner>,
     /// Nodes that do nothing.
-    pub(super) disabled: HashSet<NodeKey>,
+    pub(super) disabled: FxHashSet<NodeKey>,
     /// The stream of the latest launch.
     pub(super) last: Option<Arc<dyn backend::Stream>>,
     /// The latest hosted launch: the next one comes after it.
@@ -60,6 +61,9 @@ pub(super) struct Inner {
     pub(super) places: Places,
     pub(super) modes: Modes,
     report: Report,
+    /// Whether something can go wrong on the host while it runs: a callback, or what drives a conditional. Updates do not change
+    /// it, since a node stays of its kind.
+    may_fail: bool,
     pub(super) held: Mutex<Held>,
     pub(super) resources: Resources,
 }
@@ -75,12 +79,18 @@ impl Inner {
         shared: &Arc<Shared>,
         failures: &Arc<Failures>,
         definition: &Definition,
-        disabled: &HashSet<NodeKey>,
+        disabled: &FxHashSet<NodeKey>,
         settings: Settings,
     ) -> Result<Self> {
         let capabilities = Capabilities::of(shared.context.driver());
         let (modes, program) = Modes::decide(definition, disabled, settings.mode, capabilities)?;
-        let resources = Resources::new(shared, definition, &modes, &program, Arc::clone(failures))?;
+        let resources = Resources::new(
+            shared,
+            definition,
+            (&modes, &program),
+            settings.count_passes,
+            Arc::clone(failures),
+        )?;
         let report = Report { conditionals: modes.report(definition), notes: Vec::new() };
         let mut compiling = Compiling {
             lowering: Lowering {
@@ -92,12 +102,13 @@ impl Inner {
             },
             held: Held::new(definition),
             units: Vec::new(),
-            places: Places::new(),
+            places: Places::default(),
         };
         let runs = if program.parts.len() > 1 || program.is_hosted() { Runs::Once } else { Runs::Alone };
         let program = compiling.compile(&program, runs)?;
         let Compiling { held, units, places, .. } = compiling;
-        Ok(Self { program, units, places, modes, report, held: Mutex::new(held), resources })
+        let may_fail = program.is_hosted() || !held.host_calls.is_empty();
+        Ok(Self { program, units, places, modes, report, may_fail, held: Mutex::new(held), resources })
     }
 
     /// The conditional of a node, if the host drives it.
@@ -169,9 +180,13 @@ impl Executable {
         definition: &Definition,
         options: &InstantiateOptions,
     ) -> Result<Self> {
-        let settings = Settings { mode: options.conditional_mode, node_priority: options.node_priority };
+        let settings = Settings {
+            mode: options.conditional_mode,
+            node_priority: options.node_priority,
+            count_passes: options.count_passes,
+        };
         let failures = Arc::default();
-        let disabled = HashSet::new();
+        let disabled = FxHashSet::default();
         let inner = Arc::new(Inner::new(shared, &failures, definition, &disabled, settings)?);
         let state = State { inner, disabled, last: None, running: None, barrier: None };
         Ok(Self { shared: Arc::clone(shared), failures, settings, state: Mutex::new(state) })
@@ -197,6 +212,13 @@ impl State {
             stream.keep(barrier);
         }
         Ok(())
+    }
+
+    /// Notes the stream of the latest launch.
+    fn launched_on(&mut self, stream: &Arc<dyn backend::Stream>) {
+        if !self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, stream)) {
+            self.last = Some(Arc::clone(stream));
+        }
     }
 
     /// Launches a program in which the host decides, on a thread of its own.
@@ -228,27 +250,25 @@ impl backend::Executable for Executable {
     fn launch(&self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
         let cuda_stream = Stream::from_backend(&**stream)?;
         let mut state = self.state.lock();
-        let inner = Arc::clone(&state.inner);
         state.pass_barrier(cuda_stream)?;
-        if state.last.is_some() && !inner.resources.outliving.is_empty() {
+        if state.last.is_some() && !state.inner.resources.outliving.is_empty() {
             // Memory that outlived the last launch is used again, and whoever used it meanwhile may be on any stream.
             self.shared.occupations.wait_all();
             cuda_stream.come_after_everything()?;
         }
-        let hosted = inner.program.is_hosted();
-        if hosted || !inner.held.lock().host_calls.is_empty() {
+        if state.inner.may_fail {
             cuda_stream.report(&self.failures);
         }
-        if hosted {
+        if state.inner.program.is_hosted() {
             state.launch_hosted(stream)?;
-            state.last = Some(Arc::clone(stream));
+            state.launched_on(stream);
             return Ok(());
         }
         cuda_stream.settle();
-        let launched = inner.run(cuda_stream);
+        let launched = state.inner.run(cuda_stream);
         // Also after a failure: a part of the program may be under way.
-        cuda_stream.keep(inner);
-        state.last = Some(Arc::clone(stream));
+        cuda_stream.keep_shared(&state.inner);
+        state.launched_on(stream);
         launched
     }
 
@@ -285,8 +305,8 @@ impl backend::Executable for Executable {
         let resources = &inner.resources;
         let Some(counter) = resources.counter(conditional) else {
             return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                "the node is no conditional of this executable",
+                ErrorKind::InvalidState,
+                "only kernels decide this conditional, so its passes are not counted; instantiate with InstantiateOptions::count_passes",
             ));
         };
         if let Some(last) = &state.last {
@@ -329,7 +349,7 @@ impl Executable {
         &self,
         state: &mut State,
         definition: &Definition,
-        disabled: &HashSet<NodeKey>,
+        disabled: &FxHashSet<NodeKey>,
     ) -> Result<()> {
         let inner = Inner::new(&self.shared, &self.failures, definition, disabled, self.settings)?;
         if let Some(last) = &state.last {

@@ -16,8 +16,8 @@ use gridloom_core::op::{
     ConditionalForm, ConditionalOp, KernelOp, Operation, ParamLayout, PointerValue, Test,
 };
 use gridloom_core::{Error, ErrorKind, Result};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet};
 use std::ptr;
 
 /// The first driver whose edges carry data.
@@ -30,7 +30,7 @@ pub(super) struct Unit {
     /// Kept because nodes of the executable are named by nodes of the graph.
     _graph: CudaGraph,
     /// The handles of the conditions that kernels of this graph set.
-    pub(super) handles: HashMap<ConditionKey, CUgraphConditionalHandle>,
+    pub(super) handles: FxHashMap<ConditionKey, CUgraphConditionalHandle>,
 }
 
 /// Where a node of the definition is among the driver's.
@@ -53,7 +53,7 @@ pub(super) struct DeciderPlace {
 }
 
 /// Where every node is that has a place.
-pub(super) type Places = HashMap<NodeKey, NodePlace>;
+pub(super) type Places = FxHashMap<NodeKey, NodePlace>;
 
 /// What is lowered, and how.
 #[derive(Clone, Copy)]
@@ -87,6 +87,7 @@ pub(super) fn lower(
     let context = &lowering.resources.shared.context;
     let _entered = context.enter()?;
     let graph = CudaGraph::new(context)?;
+    places.reserve(steps.len());
     let mut builder = Builder {
         driver: context.driver(),
         ctx: context.raw(),
@@ -97,9 +98,9 @@ pub(super) fn lower(
         unit,
         runs,
         reset: None,
-        handles: HashMap::new(),
-        tested: HashSet::new(),
-        origins: HashMap::new(),
+        handles: FxHashMap::default(),
+        tested: FxHashSet::default(),
+        origins: FxHashMap::with_capacity_and_hasher(steps.len(), FxBuildHasher),
     };
     builder.add_reset(steps)?;
     builder.add_steps(graph.raw(), steps)?;
@@ -179,11 +180,11 @@ struct Builder<'a> {
     runs: Runs,
     /// The node that sets all counters of passes to 0.
     reset: Option<CUgraphNode>,
-    handles: HashMap<ConditionKey, CUgraphConditionalHandle>,
+    handles: FxHashMap<ConditionKey, CUgraphConditionalHandle>,
     /// The conditions that a conditional of this unit tests.
-    tested: HashSet<ConditionKey>,
+    tested: FxHashSet<ConditionKey>,
     /// What each of the driver's nodes comes from, for errors.
-    origins: HashMap<CUgraphNode, NodeKey>,
+    origins: FxHashMap<CUgraphNode, NodeKey>,
 }
 
 impl Builder<'_> {
@@ -228,7 +229,7 @@ impl Builder<'_> {
         let definition = self.lowering.definition;
         let is_needed = |step: &Step| match (&step.work, definition.node(step.origin).operation()) {
             (Work::Native(bodies), Operation::Conditional(op)) => {
-                !has_decider(op) || bodies.iter().flatten().any(|step| matches!(step.work, Work::Native(_)))
+                (!has_decider(op) && self.is_counted(step)) || bodies.iter().any(|body| self.counts(body))
             }
             _ => false,
         };
@@ -239,6 +240,18 @@ impl Builder<'_> {
             self.reset = Some(self.add_fill(self.root, &Edges::none(), address, 0, bytes / 4)?);
         }
         Ok(())
+    }
+
+    fn is_counted(&self, step: &Step) -> bool {
+        self.lowering.resources.counter(step.origin).is_some()
+    }
+
+    /// Whether the passes of any conditional among these steps, or inside one, are counted.
+    fn counts(&self, steps: &[Step]) -> bool {
+        steps.iter().any(|step| match &step.work {
+            Work::Native(bodies) => self.is_counted(step) || bodies.iter().any(|body| self.counts(body)),
+            _ => false,
+        })
     }
 
     /// Fills words of device memory.
@@ -417,7 +430,8 @@ impl Builder<'_> {
         };
         let resources = self.lowering.resources;
         let decider = self.lowering.decider(self.held, origin, op, handle)?;
-        let counter = self.lowering.counter(origin)?;
+        // A decider counts by itself; what only kernels of the user decide is counted by nodes of its own.
+        let counter = if decider.is_none() { resources.counter(origin) } else { None };
         let outermost = graph == self.root;
         let mut edges = edges;
         if outermost && let Some(reset) = self.reset {
@@ -433,7 +447,9 @@ impl Builder<'_> {
             self.origins.insert(before, origin);
             edges = Edges::full([before]);
             place = Some(DeciderPlace { handle, before, next: None });
-        } else if !outermost || self.runs == Runs::Repeatedly {
+        } else if let Some(counter) = counter
+            && (!outermost || self.runs == Runs::Repeatedly)
+        {
             // Each execution counts anew; the outermost ones of a launch have one execution.
             let before = self.add_fill(graph, &edges, counter, 0, 2)?;
             self.origins.insert(before, origin);
@@ -441,7 +457,7 @@ impl Builder<'_> {
         }
         let (node, graphs) = self.add_conditional_node(graph, &edges, handle, op.form, bodies.len())?;
         for (&body, steps) in graphs.iter().zip(bodies) {
-            if decider.is_none() {
+            if let Some(counter) = counter {
                 // Beside the work of the body, not before or after it.
                 let counting = self.add_counting(body, op.form, counter)?;
                 self.origins.insert(counting, origin);

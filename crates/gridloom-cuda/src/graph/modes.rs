@@ -7,7 +7,8 @@ use gridloom_core::executable::{ConditionalMode, ConditionalReport};
 use gridloom_core::graph::{ConditionKey, Definition, GraphKey, NodeKey};
 use gridloom_core::op::{ConditionalForm, ConditionalOp, Operation, PointerValue, Test};
 use gridloom_core::{Error, ErrorKind, Result};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 
 /// The first driver with conditional nodes that can be relied on.
 const IF_AND_WHILE_SINCE: CudaVersion = CudaVersion::new(12, 4);
@@ -46,7 +47,7 @@ impl Capabilities {
 /// The conditionals that the host drives, each with the reason.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Modes {
-    hosted: HashMap<NodeKey, String>,
+    hosted: FxHashMap<NodeKey, String>,
 }
 
 impl Modes {
@@ -62,7 +63,7 @@ impl Modes {
     /// Decides, and makes the program that follows from it.
     pub(super) fn decide(
         definition: &Definition,
-        disabled: &HashSet<NodeKey>,
+        disabled: &FxHashSet<NodeKey>,
         mode: ConditionalMode,
         capabilities: Capabilities,
     ) -> Result<(Self, Program)> {
@@ -114,7 +115,7 @@ struct Decision<'a> {
     /// The kernels that are given a condition, with the conditions.
     setters: BTreeMap<NodeKey, Vec<ConditionKey>>,
     /// The conditional that tests a condition.
-    tested_by: HashMap<ConditionKey, NodeKey>,
+    tested_by: FxHashMap<ConditionKey, NodeKey>,
 }
 
 impl<'a> Decision<'a> {
@@ -216,6 +217,9 @@ impl<'a> Decision<'a> {
     /// Adds conditionals whose condition is set outside of the `CUgraph` they are in, or by a kernel that is also given
     /// a condition that the host reads: a kernel sets all its conditions the same way.
     fn add_where_conditions_demand(&self, modes: &mut Modes, program: &Program) -> bool {
+        if self.setters.is_empty() {
+            return false;
+        }
         let units = program.units();
         let mut added = false;
         for (&kernel, conditions) in &self.setters {
@@ -264,10 +268,13 @@ fn conditionals(definition: &Definition) -> Vec<NodeKey> {
     let mut found = Vec::new();
     let mut next = 0;
     while let Some(&graph) = graphs.get(next) {
-        for node in definition.topological(graph) {
-            graphs.extend(definition.bodies(node));
-            if conditional(definition, node).is_some() {
-                found.push(node);
+        // Most graphs hold none, and need not be put in order to tell.
+        if definition.nodes(graph).any(|node| !definition.bodies(node).is_empty()) {
+            for node in definition.topological(graph) {
+                graphs.extend(definition.bodies(node));
+                if conditional(definition, node).is_some() {
+                    found.push(node);
+                }
             }
         }
         next += 1;

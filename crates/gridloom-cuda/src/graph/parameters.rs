@@ -12,8 +12,8 @@ use gridloom_core::backend;
 use gridloom_core::graph::{ConditionKey, NodeKey};
 use gridloom_core::op::{ConditionalForm, ConditionalOp, KernelOp, Operation, PointerValue, Test};
 use gridloom_core::{Error, ErrorKind, Result};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The parameters of every kind of node but kernels and conditionals.
@@ -76,7 +76,7 @@ impl Lowering<'_> {
         held: &mut Held,
         node: NodeKey,
         op: &KernelOp,
-        handles: &HashMap<ConditionKey, CUgraphConditionalHandle>,
+        handles: &FxHashMap<ConditionKey, CUgraphConditionalHandle>,
     ) -> Result<KernelArguments> {
         let mut arguments = KernelArguments { kernel: Arc::clone(&op.kernel), bytes: op.args.bytes.clone() };
         if op.args.pointers.is_empty() {

@@ -3,8 +3,8 @@
 use super::modes::Modes;
 use gridloom_core::graph::{Definition, EdgeKind, GraphKey, NodeKey};
 use gridloom_core::op::Operation;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet};
 
 /// What a step waits for: earlier steps of the same list.
 pub(super) type Dependencies = SmallVec<[(usize, EdgeKind); 2]>;
@@ -46,7 +46,7 @@ pub(super) enum Part {
 
 impl Program {
     /// The program of a whole definition. Disabled nodes keep their place in the order and do nothing.
-    pub(super) fn new(definition: &Definition, modes: &Modes, disabled: &HashSet<NodeKey>) -> Self {
+    pub(super) fn new(definition: &Definition, modes: &Modes, disabled: &FxHashSet<NodeKey>) -> Self {
         Source { definition, modes, disabled }.program(definition.root())
     }
 
@@ -56,14 +56,14 @@ impl Program {
     }
 
     /// Which `CUgraph` each step is in, by a number; conditionals that the host drives are in none.
-    pub(super) fn units(&self) -> HashMap<NodeKey, usize> {
-        let mut units = HashMap::new();
+    pub(super) fn units(&self) -> FxHashMap<NodeKey, usize> {
+        let mut units = FxHashMap::default();
         let mut next = 0;
         self.number_units(&mut next, &mut units);
         units
     }
 
-    fn number_units(&self, next: &mut usize, units: &mut HashMap<NodeKey, usize>) {
+    fn number_units(&self, next: &mut usize, units: &mut FxHashMap<NodeKey, usize>) {
         for part in &self.parts {
             match part {
                 Part::Graph(steps) => {
@@ -92,7 +92,7 @@ impl Program {
     }
 }
 
-fn number_steps(steps: &[Step], unit: usize, units: &mut HashMap<NodeKey, usize>) {
+fn number_steps(steps: &[Step], unit: usize, units: &mut FxHashMap<NodeKey, usize>) {
     for_each(steps, &mut |step| {
         units.insert(step.origin, unit);
     });
@@ -112,7 +112,7 @@ fn for_each<'a>(steps: &'a [Step], visit: &mut impl FnMut(&'a Step)) {
 struct Source<'a> {
     definition: &'a Definition,
     modes: &'a Modes,
-    disabled: &'a HashSet<NodeKey>,
+    disabled: &'a FxHashSet<NodeKey>,
 }
 
 impl Source<'_> {
@@ -122,7 +122,9 @@ impl Source<'_> {
 
     /// The steps of one graph with its children dissolved into it, each after what it waits for.
     fn flatten(self, graph: GraphKey) -> Vec<Step> {
-        let mut flattening = Flattening { source: self, steps: Vec::new(), ends: HashMap::new() };
+        let nodes = self.definition.node_count(graph);
+        let ends = FxHashMap::with_capacity_and_hasher(nodes, FxBuildHasher);
+        let mut flattening = Flattening { source: self, steps: Vec::with_capacity(nodes), ends };
         flattening.add_graph(graph, &Dependencies::new());
         flattening.steps
     }
@@ -132,7 +134,7 @@ struct Flattening<'a> {
     source: Source<'a>,
     steps: Vec<Step>,
     /// The steps at whose end a node has ended. Nodes that do nothing have no step of their own.
-    ends: HashMap<NodeKey, Dependencies>,
+    ends: FxHashMap<NodeKey, Dependencies>,
 }
 
 impl Flattening<'_> {
@@ -146,13 +148,11 @@ impl Flattening<'_> {
             let after = if node.predecessors().is_empty() { entry.clone() } else { self.ends_before(key) };
             let ends = self.add_node(key, after);
             if node.successors().is_empty() {
-                for &(step, _) in &ends {
-                    depend(&mut last, step, EdgeKind::Full);
-                }
+                last.extend(ends.iter().map(|&(step, _)| (step, EdgeKind::Full)));
             }
             self.ends.insert(key, ends);
         }
-        if any { last } else { entry.clone() }
+        if any { merged(last) } else { entry.clone() }
     }
 
     fn ends_before(&self, key: NodeKey) -> Dependencies {
@@ -162,11 +162,9 @@ impl Flattening<'_> {
             let of_kernel =
                 matches!(self.source.definition.node(edge.node).operation(), Operation::Kernel(_));
             let kind = if of_kernel { edge.kind } else { EdgeKind::Full };
-            for &(step, _) in &self.ends[&edge.node] {
-                depend(&mut after, step, kind);
-            }
+            after.extend(self.ends[&edge.node].iter().map(|&(step, _)| (step, kind)));
         }
-        after
+        merged(after)
     }
 
     fn add_node(&mut self, key: NodeKey, after: Dependencies) -> Dependencies {
@@ -211,13 +209,19 @@ impl Flattening<'_> {
     }
 }
 
-/// Adds a dependency. A full one includes a programmatic one on the same step.
-fn depend(after: &mut Dependencies, step: usize, kind: EdgeKind) {
-    match after.iter_mut().find(|(known, _)| *known == step) {
-        Some((_, known)) if kind == EdgeKind::Full => *known = EdgeKind::Full,
-        Some(_) => {}
-        None => after.push((step, kind)),
-    }
+/// Each step once. A full dependency includes a programmatic one on the same step.
+///
+/// Sorted rather than searched: a node may wait for all the others of a large graph.
+fn merged(mut after: Dependencies) -> Dependencies {
+    after.sort_unstable_by_key(|&(step, _)| step);
+    after.dedup_by(|again, first| {
+        let same = again.0 == first.0;
+        if same && again.1 == EdgeKind::Full {
+            first.1 = EdgeKind::Full;
+        }
+        same
+    });
+    after
 }
 
 /// Cuts a list of steps at the conditionals that the host drives.

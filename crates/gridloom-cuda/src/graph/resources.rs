@@ -2,6 +2,7 @@
 
 use super::builtin::Builtins;
 use super::modes::Modes;
+use super::parameters::has_decider;
 use super::plan::{Program, Work};
 use crate::device::Shared;
 use crate::failure::{Failures, HostCall};
@@ -13,7 +14,7 @@ use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::memory::{Base, MemoryKind, Region};
 use gridloom_core::op::{FreeTarget, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Everything the driver's graphs refer to, kept as long as they are.
@@ -23,18 +24,18 @@ pub(super) struct Resources {
     pub(super) builtins: Builtins,
     /// The blocks that the addresses below point into.
     blocks: Vec<Arc<Memory>>,
-    allocations: HashMap<NodeKey, (u64, MemoryKind)>,
+    allocations: FxHashMap<NodeKey, (u64, MemoryKind)>,
     /// Memory of alloc nodes that nothing in the graph frees.
-    pub(super) outliving: HashMap<NodeKey, Arc<Memory>>,
+    pub(super) outliving: FxHashMap<NodeKey, Arc<Memory>>,
     /// Copies of host bytes in device memory, by the address of the original.
-    staged: HashMap<usize, u64>,
+    staged: FxHashMap<usize, u64>,
     /// Where the passes of a conditional are counted.
-    counters: HashMap<NodeKey, u64>,
+    counters: FxHashMap<NodeKey, u64>,
     /// All counters: where they start, and their bytes.
     pub(super) counted: Option<(u64, usize)>,
     allocated_bytes: u64,
     pub(super) cells: Option<Cells>,
-    conditions: HashMap<ConditionKey, ConditionFacts>,
+    conditions: FxHashMap<ConditionKey, ConditionFacts>,
 }
 
 /// What the lowering asks of a condition.
@@ -50,7 +51,7 @@ pub(super) struct ConditionFacts {
 #[derive(Debug)]
 pub(super) struct Cells {
     memory: Arc<Memory>,
-    places: HashMap<ConditionKey, (usize, u32)>,
+    places: FxHashMap<ConditionKey, (usize, u32)>,
 }
 
 /// The first word is for reading values of other memory back.
@@ -99,8 +100,8 @@ impl Resources {
     pub(super) fn new(
         shared: &Arc<Shared>,
         definition: &Definition,
-        modes: &Modes,
-        program: &Program,
+        (modes, program): (&Modes, &Program),
+        count_passes: bool,
         failures: Arc<Failures>,
     ) -> Result<Self> {
         let mut resources = Self {
@@ -109,20 +110,20 @@ impl Resources {
             builtins: Builtins::default(),
             allocated_bytes: 0,
             blocks: Vec::new(),
-            allocations: HashMap::new(),
-            outliving: HashMap::new(),
-            staged: HashMap::new(),
-            counters: HashMap::new(),
+            allocations: FxHashMap::default(),
+            outliving: FxHashMap::default(),
+            staged: FxHashMap::default(),
+            counters: FxHashMap::default(),
             counted: None,
             cells: None,
-            conditions: HashMap::new(),
+            conditions: FxHashMap::default(),
         };
         for (key, data) in definition.conditions() {
             let facts =
                 ConditionFacts { start: data.default_value().unwrap_or(0), tested_by: data.used_by() };
             resources.conditions.insert(key, facts);
         }
-        let needs = Needs::of(definition, program);
+        let needs = Needs::of(definition, program, count_passes);
         resources.place_allocations(definition, &needs)?;
         resources.place_device_data(&needs)?;
         resources.make_cells(modes, &needs)?;
@@ -131,7 +132,7 @@ impl Resources {
 
     fn place_allocations(&mut self, definition: &Definition, needs: &Needs) -> Result<()> {
         let at = |node: NodeKey| move |error: Error| error.at_node(definition.label(node));
-        let mut blocks: HashMap<MemoryKind, (Layout, Vec<(NodeKey, u64)>)> = HashMap::new();
+        let mut blocks: FxHashMap<MemoryKind, (Layout, Vec<(NodeKey, u64)>)> = FxHashMap::default();
         for &node in &needs.allocs {
             let Operation::Alloc(alloc) = definition.node(node).operation() else { continue };
             self.allocated_bytes += alloc.bytes();
@@ -192,7 +193,7 @@ impl Resources {
 
     fn make_cells(&mut self, modes: &Modes, needs: &Needs) -> Result<()> {
         // A condition has a cell when the host tests it, or nobody does.
-        let mut places = HashMap::new();
+        let mut places = FxHashMap::default();
         for (&condition, facts) in &self.conditions {
             if facts.tested_by.is_none_or(|node| modes.is_hosted(node)) {
                 places.insert(condition, (1 + places.len(), facts.start));
@@ -232,7 +233,7 @@ impl Resources {
         self.conditions.get(&condition).copied().unwrap_or(unknown)
     }
 
-    /// Where the passes of a conditional are counted.
+    /// Where the passes of a conditional are counted, if they are.
     pub(super) fn counter(&self, node: NodeKey) -> Option<u64> {
         self.counters.get(&node).copied()
     }
@@ -254,13 +255,13 @@ impl Resources {
 #[derive(Default)]
 pub(super) struct Held {
     /// What each node does now. This is what keeps kernels, buffers, events and closures alive.
-    pub(super) operations: HashMap<NodeKey, Operation>,
-    pub(super) host_calls: HashMap<NodeKey, Arc<HostCall>>,
+    pub(super) operations: FxHashMap<NodeKey, Operation>,
+    pub(super) host_calls: FxHashMap<NodeKey, Arc<HostCall>>,
     /// Kernels that store their conditions, by the address of the kernel they stand for, which is kept so that the address
     /// stays its own.
-    stored_kernels: HashMap<usize, (Arc<dyn backend::Kernel>, Arc<Kernel>)>,
+    stored_kernels: FxHashMap<usize, (Arc<dyn backend::Kernel>, Arc<Kernel>)>,
     /// Bytes that came with an update: the address of the original, and the copy in device memory.
-    restaged: HashMap<NodeKey, (usize, Arc<Memory>)>,
+    restaged: FxHashMap<NodeKey, (usize, Arc<Memory>)>,
 }
 
 impl Held {
@@ -269,6 +270,7 @@ impl Held {
         let mut held = Self::default();
         let mut graphs = vec![definition.root()];
         while let Some(graph) = graphs.pop() {
+            held.operations.reserve(definition.node_count(graph));
             for node in definition.nodes(graph) {
                 graphs.extend(definition.bodies(node));
                 held.operations.insert(node, definition.node(node).operation().clone());
@@ -312,15 +314,16 @@ impl Held {
 #[derive(Default)]
 struct Needs {
     allocs: Vec<NodeKey>,
-    freed: HashSet<NodeKey>,
-    staged: HashMap<usize, Arc<[u8]>>,
-    /// The native conditionals; the passes of each are counted.
+    freed: FxHashSet<NodeKey>,
+    staged: FxHashMap<usize, Arc<[u8]>>,
+    /// The native conditionals whose passes are counted: those that a kernel of Gridloom's decides, which counts in passing, and
+    /// on request all.
     counted: Vec<NodeKey>,
     any_hosted: bool,
 }
 
 impl Needs {
-    fn of(definition: &Definition, program: &Program) -> Self {
+    fn of(definition: &Definition, program: &Program, count_passes: bool) -> Self {
         let mut needs = Self::default();
         let mut graphs = vec![definition.root()];
         while let Some(graph) = graphs.pop() {
@@ -342,7 +345,10 @@ impl Needs {
             }
         }
         program.for_each_step(&mut |step| {
-            if matches!(step.work, Work::Native(_)) {
+            if matches!(step.work, Work::Native(_))
+                && let Operation::Conditional(op) = definition.node(step.origin).operation()
+                && (count_passes || has_decider(op))
+            {
                 needs.counted.push(step.origin);
             }
         });

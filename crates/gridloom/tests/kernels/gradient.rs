@@ -58,7 +58,8 @@ fn conjugate_gradients_solve_a_system_inside_one_graph() {
         }
         last.free(&left)?;
 
-        let options = InstantiateOptions { conditional_mode, ..InstantiateOptions::default() };
+        let options =
+            InstantiateOptions { conditional_mode, count_passes: true, ..InstantiateOptions::default() };
         let executable = graph.instantiate_with(&options)?;
         executable.launch(&bench.stream)?;
         bench.stream.synchronize()?;

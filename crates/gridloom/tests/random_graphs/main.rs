@@ -101,8 +101,9 @@ fn run(kernels: &GraphKernels, seed: u64) -> Result<std::result::Result<(), Stri
         _ => graph,
     };
     let conditional_mode = if random.one_in(3) { ConditionalMode::Hosted } else { ConditionalMode::Auto };
-    let executable =
-        graph.instantiate_with(&InstantiateOptions { conditional_mode, ..InstantiateOptions::default() })?;
+    let count_passes = !counted.is_empty();
+    let options = InstantiateOptions { conditional_mode, count_passes, ..InstantiateOptions::default() };
+    let executable = graph.instantiate_with(&options)?;
     drop(graph);
 
     let mut model = Model::new(&program, initial);

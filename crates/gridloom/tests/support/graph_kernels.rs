@@ -65,9 +65,11 @@ impl GraphKernels {
         Ok(executable)
     }
 
-    /// The same with conditionals run this way.
+    /// The same with conditionals run this way, and their passes counted.
     pub fn run_in(&self, graph: &Graph, conditional_mode: ConditionalMode) -> Result<Executable> {
-        self.run_with(graph, &InstantiateOptions { conditional_mode, ..InstantiateOptions::default() })
+        let options =
+            InstantiateOptions { conditional_mode, count_passes: true, ..InstantiateOptions::default() };
+        self.run_with(graph, &options)
     }
 }
 

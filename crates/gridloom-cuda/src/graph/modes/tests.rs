@@ -7,9 +7,14 @@ use gridloom_core::graph::Node;
 const NEW: CudaVersion = CudaVersion::new(13, 0);
 
 fn decide(sketch: &Sketch, version: CudaVersion) -> Modes {
-    Modes::decide(&sketch.definition(), &HashSet::new(), ConditionalMode::Auto, Capabilities::at(version))
-        .unwrap()
-        .0
+    Modes::decide(
+        &sketch.definition(),
+        &FxHashSet::default(),
+        ConditionalMode::Auto,
+        Capabilities::at(version),
+    )
+    .unwrap()
+    .0
 }
 
 fn reason<'a>(modes: &'a Modes, node: &Node) -> &'a str {
@@ -123,9 +128,13 @@ fn native_mode_refuses_and_names_the_node_and_the_reason() {
     let (repeat, body) = sketch.repeat_in(&sketch.graph, &[], 3);
     repeat.set_name("relax").unwrap();
     sketch.callback_in(&body, &[]);
-    let error =
-        Modes::decide(&sketch.definition(), &HashSet::new(), ConditionalMode::Native, Capabilities::at(NEW))
-            .unwrap_err();
+    let error = Modes::decide(
+        &sketch.definition(),
+        &FxHashSet::default(),
+        ConditionalMode::Native,
+        Capabilities::at(NEW),
+    )
+    .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotSupported);
     assert_eq!(error.node(), Some("relax"));
     assert!(error.message().contains("callback"), "{error}");

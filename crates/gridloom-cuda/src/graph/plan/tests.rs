@@ -9,7 +9,7 @@ use gridloom_core::graph::Node;
 
 fn program(sketch: &Sketch, mode: ConditionalMode) -> Program {
     let capabilities = Capabilities::at(CudaVersion::new(13, 0));
-    Modes::decide(&sketch.definition(), &HashSet::new(), mode, capabilities).unwrap().1
+    Modes::decide(&sketch.definition(), &FxHashSet::default(), mode, capabilities).unwrap().1
 }
 
 /// The steps of a program that is one graph: origin and what each waits for.
@@ -105,7 +105,7 @@ fn a_disabled_node_keeps_the_order_of_those_around_it() {
     let a = sketch.kernel(&[], &[]);
     let b = sketch.kernel(&[&a], &[]);
     let c = sketch.kernel(&[&b], &[]);
-    let disabled = HashSet::from([b.key()]);
+    let disabled = FxHashSet::from_iter([b.key()]);
     let program = Program::new(&sketch.definition(), &Modes::default(), &disabled);
     let steps = only_graph(&program);
     assert_eq!(steps.len(), 2);

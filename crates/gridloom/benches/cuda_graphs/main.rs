@@ -1,0 +1,369 @@
+//! What Gridloom costs beside the driver's own calls for the same graphs, in one run on one stream of one GPU.
+//!
+//! Both ways are measured by turns, so that what else the machine does falls on both alike; each number is a median. Without a
+//! GPU there is nothing to compare, and one line says so.
+
+mod bare;
+mod measure;
+
+use bare::{Bare, BareExecutable, BareGraph, Flag, Shape};
+use gridloom::prelude::*;
+use gridloom_cuda::sys::{CUfunction, CUgraphNode};
+use gridloom_cuda::{CudaDevice, CudaVersion};
+use measure::{Aim, Table};
+use std::ptr;
+use std::time::{Duration, Instant};
+
+const PLAIN: &str = include_str!("plain.ptx");
+const CONDITIONAL: &str = include_str!("conditional.ptx");
+
+const SHAPES: [(Shape, &str); 2] = [(Shape::Chain, "chain"), (Shape::FanOut, "fan-out")];
+/// Nodes of a graph, how often it is built, and how often its launches are timed.
+const SIZES: [(usize, usize, usize); 4] =
+    [(10, 301, 301), (100, 151, 301), (1_000, 41, 151), (10_000, 11, 51)];
+/// Launches between two waits.
+const BATCH: usize = 8;
+/// Passes of a loop.
+const PASSES: u32 = 1_000;
+/// Nodes of the executable that is changed, and how many are changed in one round.
+const NODES: usize = 1_000;
+const CHANGED: usize = 100;
+/// The first driver with a WHILE that can be relied on.
+const WHILE_SINCE: CudaVersion = CudaVersion::new(12, 4);
+
+const BUILD: Aim = Aim::Times(1.15);
+const LAUNCH: Aim = Aim::TimesPlus(1.05, Duration::from_nanos(50));
+const PASS: Aim = Aim::Times(1.02);
+const HOSTED: Aim = Aim::Times(1.0);
+const CHANGE: Aim = Aim::Times(1.3);
+const UPDATE: Aim = Aim::Times(1.2);
+
+/// What all comparisons share: memory, and each kernel twice.
+struct Work {
+    device: Device,
+    stream: Stream,
+    bare: Bare,
+    memory: Buffer<u32>,
+    memory_at: u64,
+    /// The passes that are left, and for the driver's hosted loop the flag behind it.
+    left: Buffer<u32>,
+    left_at: u64,
+    store: Kernel<(PtrMut<u32>, u32)>,
+    bare_store: CUfunction,
+}
+
+impl Work {
+    fn new(gpu: &std::sync::Arc<CudaDevice>) -> Result<Self> {
+        let device = Device::from_backend(gpu.clone());
+        let stream = device.stream()?;
+        let raw = stream.backend().as_any().downcast_ref::<gridloom_cuda::stream::Stream>();
+        let raw = raw.expect("a stream of a CUDA device").raw();
+        let bare = Bare::new(gpu.driver(), gpu.context().raw(), raw)?;
+        // SAFETY: the kernel stores one word where it is told to.
+        let store = unsafe { device.load_ptx(PLAIN)?.kernel("store")? };
+        let (memory, left) = (device.buffer_from(&[0])?, device.buffer_from(&[PASSES, 0])?);
+        Ok(Work {
+            memory_at: memory.address()?,
+            left_at: left.address()?,
+            memory,
+            left,
+            bare_store: bare.function(PLAIN, c"store")?,
+            device,
+            stream,
+            bare,
+            store,
+        })
+    }
+
+    fn graph(&self, shape: Shape, count: usize, value: u32) -> Result<(Graph, Vec<Node>)> {
+        let graph = Graph::new(&self.device);
+        let mut nodes: Vec<Node> = Vec::with_capacity(count);
+        for index in 0..count {
+            let before = match shape {
+                _ if index == 0 => None,
+                Shape::Chain => nodes.last(),
+                Shape::FanOut => nodes.first(),
+            };
+            let args = (&self.memory, value);
+            let node = match before {
+                None => graph.launch(&self.store, LaunchConfig::one(), args)?,
+                Some(before) => before.launch(&self.store, LaunchConfig::one(), args)?,
+            };
+            nodes.push(node);
+        }
+        Ok((graph, nodes))
+    }
+
+    fn bare_graph(
+        &self,
+        shape: Shape,
+        count: usize,
+        value: u32,
+    ) -> Result<(BareGraph<'_>, Vec<CUgraphNode>)> {
+        let to = (self.memory_at, value);
+        BareGraph::stores(&self.bare, self.bare_store, shape, count, to)
+    }
+
+    fn build(&self, table: &mut Table) -> Result<()> {
+        for (shape, name) in SHAPES {
+            for (count, rounds, _) in SIZES {
+                table.compare(
+                    &format!("define and instantiate, {name} of {count}"),
+                    BUILD,
+                    (rounds, 1),
+                    || {
+                        let (took, built) = timed(|| {
+                            let (graph, nodes) = self.graph(shape, count, 1)?;
+                            let executable = graph.instantiate()?;
+                            Ok((graph, nodes, executable))
+                        })?;
+                        drop(built);
+                        Ok(took)
+                    },
+                    || {
+                        let (took, built) = timed(|| {
+                            let (graph, nodes) = self.bare_graph(shape, count, 1)?;
+                            let executable = graph.instantiate()?;
+                            Ok((graph, nodes, executable))
+                        })?;
+                        drop(built);
+                        Ok(took)
+                    },
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The host's time for a few launches; waiting for them is not counted.
+    fn batch(&self, launch: impl Fn() -> Result<()>) -> Result<Duration> {
+        let start = Instant::now();
+        for _ in 0..BATCH {
+            launch()?;
+        }
+        let took = start.elapsed();
+        self.stream.synchronize()?;
+        Ok(took)
+    }
+
+    fn launch(&self, table: &mut Table) -> Result<()> {
+        for (shape, name) in SHAPES {
+            for (count, _, rounds) in SIZES {
+                let executable = self.graph(shape, count, 1)?.0.instantiate()?;
+                let graph = self.bare_graph(shape, count, 1)?.0;
+                let bare = graph.instantiate()?;
+                table.compare(
+                    &format!("launch, host time, {name} of {count}"),
+                    LAUNCH,
+                    (rounds, BATCH),
+                    || self.batch(|| executable.launch(&self.stream)),
+                    || self.batch(|| bare.launch()),
+                )?;
+                if (shape, count) == (Shape::Chain, 10) {
+                    table.compare(
+                        "the same, Gridloom with no context current",
+                        Aim::None,
+                        (rounds, BATCH),
+                        || self.without_context(|| self.batch(|| executable.launch(&self.stream))),
+                        || self.batch(|| bare.launch()),
+                    )?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// On a thread whose user never heard of contexts there is none.
+    fn without_context<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let mut popped = ptr::null_mut();
+        // SAFETY: takes the context off and puts it back; nothing of the driver's is called directly in between.
+        unsafe { self.bare.driver.cu_ctx_pop_current(&mut popped) }?;
+        let done = work();
+        // SAFETY: as above.
+        unsafe { self.bare.driver.cu_ctx_push_current(popped) }?;
+        done
+    }
+
+    fn loops(&self, table: &mut Table) -> Result<()> {
+        if !self.bare.driver.supports(WHILE_SINCE) {
+            table.skip("loops", &format!("the driver has no WHILE before CUDA {WHILE_SINCE}"));
+            return Ok(());
+        }
+        // SAFETY: the kernel changes the one counter it is given.
+        let countdown = unsafe { self.device.load_ptx(CONDITIONAL)?.kernel("countdown")? };
+        let bare_countdown = self.bare.function(CONDITIONAL, c"countdown")?;
+        for stores in [0, 8] {
+            let executable = self.while_loop(&countdown, stores, ConditionalMode::Native)?;
+            let bare = BareGraph::while_loop(
+                &self.bare,
+                (self.bare_store, self.memory_at, stores),
+                (bare_countdown, self.left_at, PASSES),
+            )?;
+            let bare = bare.instantiate()?;
+            table.compare(
+                &format!("WHILE, a pass of {}, device time", kernels(stores + 1)),
+                PASS,
+                (101, PASSES as usize),
+                || self.bare.device_time(|| executable.launch(&self.stream)),
+                || self.bare.device_time(|| bare.launch()),
+            )?;
+        }
+        self.hosted(table, &countdown)
+    }
+
+    fn while_loop(
+        &self,
+        countdown: &Kernel<(ConditionHandle, PtrMut<u32>, u32)>,
+        stores: usize,
+        conditional_mode: ConditionalMode,
+    ) -> Result<Executable> {
+        let graph = Graph::new(&self.device);
+        let goes_on = graph.condition(Some(1));
+        let body = graph.while_loop(&goes_on)?.body();
+        let args = (&goes_on, &self.left.slice(0..1)?, PASSES);
+        let mut last: Option<Node> = None;
+        for value in 0..stores as u32 {
+            let store = (&self.memory, value);
+            last = Some(match &last {
+                None => body.launch(&self.store, LaunchConfig::one(), store)?,
+                Some(last) => last.launch(&self.store, LaunchConfig::one(), store)?,
+            });
+        }
+        match &last {
+            None => body.launch(countdown, LaunchConfig::one(), args)?,
+            Some(last) => last.launch(countdown, LaunchConfig::one(), args)?,
+        };
+        graph.instantiate_with(&InstantiateOptions { conditional_mode, ..InstantiateOptions::default() })
+    }
+
+    fn hosted(
+        &self,
+        table: &mut Table,
+        countdown: &Kernel<(ConditionHandle, PtrMut<u32>, u32)>,
+    ) -> Result<()> {
+        let executable = self.while_loop(countdown, 0, ConditionalMode::Hosted)?;
+        let left = self.left_at;
+        let goes_on = left + size_of::<u32>() as u64;
+        let body = BareGraph::new(&self.bare)?;
+        let countdown_flag = self.bare.function(PLAIN, c"countdown_flag")?;
+        body.countdown(body.raw(), None, countdown_flag, (goes_on, left, PASSES))?;
+        let body = body.instantiate()?;
+        let flag = Flag::new(&self.bare)?;
+        let wait = || self.stream.synchronize();
+        table.compare(
+            "loop driven by the host, a pass of 1 kernel",
+            HOSTED,
+            (31, PASSES as usize),
+            || Ok(timed(|| executable.launch(&self.stream).and_then(|()| wait()))?.0),
+            || Ok(timed(|| self.drive(&body, &flag, goes_on))?.0),
+        )
+    }
+
+    /// The loop as one writes it by hand.
+    fn drive(&self, body: &BareExecutable<'_>, flag: &Flag<'_>, goes_on: u64) -> Result<()> {
+        loop {
+            body.launch()?;
+            if !flag.read(goes_on)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn change(&self, table: &mut Table) -> Result<()> {
+        let (graph, nodes) = self.graph(Shape::Chain, NODES, 1)?;
+        let executable = graph.instantiate()?;
+        let (bare_graph, bare_nodes) = self.bare_graph(Shape::Chain, NODES, 1)?;
+        let bare = bare_graph.instantiate()?;
+        let address = self.memory_at;
+        let (mut ours, mut theirs) = (1u32, 1u32);
+        table.compare(
+            &format!("change one argument, executable of {NODES}"),
+            CHANGE,
+            (301, CHANGED),
+            || {
+                ours += 1;
+                let (took, ()) = timed(|| {
+                    nodes[..CHANGED].iter().try_for_each(|node| {
+                        executable.node(node)?.set_args(&self.store, (&self.memory, ours))
+                    })
+                })?;
+                executable.launch(&self.stream)?;
+                self.stream.synchronize()?;
+                Ok(took)
+            },
+            || {
+                theirs += 1;
+                let (took, ()) = timed(|| {
+                    bare_nodes[..CHANGED]
+                        .iter()
+                        .try_for_each(|&node| bare.set_store(node, self.bare_store, address, theirs))
+                })?;
+                bare.launch()?;
+                self.bare.synchronize()?;
+                Ok(took)
+            },
+        )?;
+        for (all, what) in [(true, "all"), (false, "no")] {
+            table.compare(
+                &format!("build {NODES} nodes and update, {what} nodes differ"),
+                UPDATE,
+                (101, 1),
+                || {
+                    ours += u32::from(all);
+                    let (took, source) = timed(|| {
+                        let (source, nodes) = self.graph(Shape::Chain, NODES, ours)?;
+                        executable.update(&source)?;
+                        Ok((source, nodes))
+                    })?;
+                    drop(source);
+                    executable.launch(&self.stream)?;
+                    self.stream.synchronize()?;
+                    Ok(took)
+                },
+                || {
+                    theirs += u32::from(all);
+                    let (took, source) = timed(|| {
+                        let (source, nodes) = self.bare_graph(Shape::Chain, NODES, theirs)?;
+                        bare.update(&source)?;
+                        Ok((source, nodes))
+                    })?;
+                    drop(source);
+                    bare.launch()?;
+                    self.bare.synchronize()?;
+                    Ok(took)
+                },
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn kernels(count: usize) -> String {
+    if count == 1 { "1 kernel".to_owned() } else { format!("{count} kernels") }
+}
+
+fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(Duration, T)> {
+    let start = Instant::now();
+    let made = work()?;
+    Ok((start.elapsed(), made))
+}
+
+#[allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
+fn main() -> Result<()> {
+    let gpu = match CudaDevice::open(0) {
+        Ok(gpu) => gpu,
+        Err(error) => {
+            println!("no CUDA GPU to compare on: {error}");
+            return Ok(());
+        }
+    };
+    let work = Work::new(&gpu)?;
+    let mut table = Table::default();
+    work.launch(&mut table)?;
+    work.build(&mut table)?;
+    work.loops(&mut table)?;
+    work.change(&mut table)?;
+    println!("{} with a driver for CUDA {}, medians:", work.device.name(), gpu.driver().version());
+    println!("{table}");
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! Two ways of doing one thing, timed by turns, and the table of what came out.
+
+use gridloom::Result;
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+/// Rounds whose times are thrown away: caches fill and the GPU wakes up.
+const WARM_UP: usize = 2;
+
+/// How slow Gridloom may be beside the driver.
+#[derive(Clone, Copy)]
+pub(crate) enum Aim {
+    /// At most this many times the driver's time.
+    Times(f64),
+    /// At most this many times the driver's time, and this much more.
+    TimesPlus(f64, Duration),
+    /// Printed for information.
+    None,
+}
+
+impl Aim {
+    fn allows(self, gridloom: f64, driver: f64) -> bool {
+        match self {
+            Aim::Times(times) => gridloom <= times * driver,
+            Aim::TimesPlus(times, more) => gridloom <= times * driver + more.as_secs_f64(),
+            Aim::None => true,
+        }
+    }
+}
+
+impl fmt::Display for Aim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Aim::Times(times) => format!("{times:.2}"),
+            Aim::TimesPlus(times, more) => format!("{times:.2} + {more:?}"),
+            Aim::None => String::new(),
+        };
+        f.pad(&text)
+    }
+}
+
+/// Every comparison made, one row each. Times are seconds for one unit of what the row names.
+#[derive(Default)]
+pub(crate) struct Table(String);
+
+impl Table {
+    /// Times both by turns, each coming first as often as the other, and adds a row of their medians.
+    ///
+    /// Each returns how long `units` units took.
+    pub(crate) fn compare(
+        &mut self,
+        what: &str,
+        aim: Aim,
+        (rounds, units): (usize, usize),
+        mut gridloom: impl FnMut() -> Result<Duration>,
+        mut driver: impl FnMut() -> Result<Duration>,
+    ) -> Result<()> {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for round in 0..WARM_UP + rounds {
+            let times = if round % 2 == 0 {
+                let first = gridloom()?;
+                (first, driver()?)
+            } else {
+                let first = driver()?;
+                (gridloom()?, first)
+            };
+            if round >= WARM_UP {
+                ours.push(times.0);
+                theirs.push(times.1);
+            }
+        }
+        self.add(what, aim, median(ours) / units as f64, median(theirs) / units as f64);
+        Ok(())
+    }
+
+    fn add(&mut self, what: &str, aim: Aim, gridloom: f64, driver: f64) {
+        let verdict = match aim {
+            Aim::None => "",
+            _ if aim.allows(gridloom, driver) => "ok",
+            _ => "MISSED",
+        };
+        let (ours, theirs) = (micros(gridloom), micros(driver));
+        let ratio = gridloom / driver;
+        // Writing to a string does not fail.
+        let _ = writeln!(self.0, "{what:<44}{ours:>12}{theirs:>12}{ratio:>8.3}  {aim:<13}{verdict}");
+    }
+
+    /// A row that says why there are no numbers.
+    pub(crate) fn skip(&mut self, what: &str, why: &dyn fmt::Display) {
+        let _ = writeln!(self.0, "{what:<44}{why}");
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<44}{:>12}{:>12}{:>8}  aim", "µs", "Gridloom", "driver", "ratio")?;
+        f.write_str(&self.0)
+    }
+}
+
+fn micros(seconds: f64) -> String {
+    format!("{:.3}", seconds * 1e6)
+}
+
+fn median(mut times: Vec<Duration>) -> f64 {
+    times.sort_unstable();
+    times.get(times.len() / 2).map_or(0.0, Duration::as_secs_f64)
+}
