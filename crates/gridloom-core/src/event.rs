@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -31,6 +31,11 @@ impl Event {
     /// Wraps the event that a node holds.
     pub fn from_backend(backend: Arc<dyn backend::Event>) -> Self {
         Event(Arc::new(Shared { backend, mark: Mutex::new(None) }))
+    }
+
+    /// A handle that does not keep the event alive.
+    pub fn downgrade(&self) -> WeakEvent {
+        WeakEvent(Arc::downgrade(&self.0))
     }
 
     /// The backend's part of it.
@@ -91,6 +96,28 @@ impl Event {
         self.refuse_captured("timing")?;
         earlier.refuse_captured("timing")?;
         self.0.backend.elapsed_since(&*earlier.0.backend)
+    }
+}
+
+/// An [`Event`] that is not kept alive.
+#[derive(Clone)]
+pub struct WeakEvent(Weak<Shared>);
+
+impl WeakEvent {
+    /// Whether nobody holds it any more.
+    pub fn is_expired(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+
+    /// The event, with the capture it was recorded in, while somebody holds it.
+    pub fn upgrade(&self) -> Option<Event> {
+        self.0.upgrade().map(Event)
+    }
+}
+
+impl fmt::Debug for WeakEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakEvent")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
@@ -39,6 +39,24 @@ impl Stream {
         let device = device.as_device().clone();
         let backend = device.create_stream()?;
         Ok(Stream { device, backend, slot: Arc::default() })
+    }
+
+    /// Wraps a stream that a backend made or borrowed.
+    pub fn from_backend(device: &impl backend::AsDevice, backend: Arc<dyn backend::Stream>) -> Result<Self> {
+        let device = device.as_device().clone();
+        if backend.device() != device.id() {
+            bail!(WrongDevice, "the stream belongs to another device than {}", device.name());
+        }
+        Ok(Stream { device, backend, slot: Arc::default() })
+    }
+
+    /// A handle that does not keep the stream alive.
+    pub fn downgrade(&self) -> WeakStream {
+        WeakStream {
+            device: Arc::downgrade(&self.device),
+            backend: Arc::downgrade(&self.backend),
+            slot: Arc::downgrade(&self.slot),
+        }
     }
 
     /// The device it belongs to.
@@ -165,6 +183,36 @@ impl Stream {
         }
         op::refuse_in_callback("query of a stream")?;
         self.backend.is_idle()
+    }
+}
+
+/// A [`Stream`] that is not kept alive.
+#[derive(Clone)]
+pub struct WeakStream {
+    device: Weak<dyn backend::Device>,
+    backend: Weak<dyn backend::Stream>,
+    slot: Weak<Slot>,
+}
+
+impl WeakStream {
+    /// Whether nobody holds it any more.
+    pub fn is_expired(&self) -> bool {
+        self.slot.strong_count() == 0
+    }
+
+    /// The stream, with the capture it takes part in, while somebody holds it.
+    pub fn upgrade(&self) -> Option<Stream> {
+        Some(Stream {
+            device: self.device.upgrade()?,
+            backend: self.backend.upgrade()?,
+            slot: self.slot.upgrade()?,
+        })
+    }
+}
+
+impl fmt::Debug for WeakStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakStream")
     }
 }
 

@@ -120,6 +120,10 @@ impl CudaDevice {
         &self.shared.context
     }
 
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// Its identity, the same in every process.
     pub fn uuid(&self) -> [u8; 16] {
         self.uuid
@@ -174,7 +178,7 @@ impl CudaDevice {
 
     /// A stream with a priority.
     pub fn stream_with_priority(&self, priority: i32) -> Result<Arc<Stream>> {
-        Ok(Arc::new(Stream::new(&self.shared, priority)?))
+        Ok(Stream::new(&self.shared, priority)?)
     }
 
     /// Allocates memory, as an object of this backend.
@@ -278,7 +282,7 @@ impl backend::Device for CudaDevice {
     }
 
     fn create_event(&self, options: EventOptions) -> Result<Arc<dyn backend::Event>> {
-        Ok(Arc::new(Event::new(&self.shared.context, self.shared.id, options)?))
+        Ok(Event::new(&self.shared.context, self.shared.id, options)?)
     }
 
     fn load_ptx(&self, source: &str) -> Result<Arc<dyn backend::Module>> {

@@ -2,6 +2,8 @@
 
 use crate::context::Context;
 use crate::driver::DriverResult;
+use crate::interop::{Owner, Ownership};
+use crate::registry::{self, EVENTS};
 use crate::sys::*;
 use gridloom_core::backend::{self, DeviceId, EventOptions};
 use gridloom_core::{Error, ErrorKind, Result};
@@ -10,11 +12,12 @@ use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An event of the driver, destroyed with its owner.
+/// An event of the driver, destroyed with its owner unless it is borrowed.
 #[derive(Debug)]
 pub(crate) struct RawEvent {
     context: Arc<Context>,
     raw: CUevent,
+    ownership: Ownership,
 }
 
 // SAFETY: the handle may be used from any thread.
@@ -36,7 +39,7 @@ impl RawEvent {
         let _entered = context.enter()?;
         // SAFETY: the context is current; one handle is written.
         unsafe { context.driver().cu_event_create(&mut raw, flags)? };
-        Ok(Self { context: Arc::clone(context), raw })
+        Ok(Self { context: Arc::clone(context), raw, ownership: Ownership::Ours })
     }
 
     pub(crate) fn raw(&self) -> CUevent {
@@ -73,6 +76,9 @@ impl RawEvent {
 
 impl Drop for RawEvent {
     fn drop(&mut self) {
+        if !self.ownership.is_ours() {
+            return;
+        }
         let Some(_entered) = self.context.enter_to_release("event") else { return };
         // SAFETY: destroyed once; the driver lets recordings and waits in flight finish.
         let destroyed = unsafe { self.context.driver().cu_event_destroy(self.raw) };
@@ -89,8 +95,26 @@ pub struct Event {
 }
 
 impl Event {
-    pub(crate) fn new(context: &Arc<Context>, device: DeviceId, options: EventOptions) -> DriverResult<Self> {
-        Ok(Self { device, options, inner: RawEvent::new(context, options)? })
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        device: DeviceId,
+        options: EventOptions,
+    ) -> DriverResult<Arc<Self>> {
+        let event = Arc::new(Self { device, options, inner: RawEvent::new(context, options)? });
+        EVENTS.add(registry::key(event.raw()), &event);
+        Ok(event)
+    }
+
+    /// An event that somebody else made and destroys.
+    pub(crate) fn borrow(
+        context: &Arc<Context>,
+        device: DeviceId,
+        raw: CUevent,
+        options: EventOptions,
+        owner: Option<Owner>,
+    ) -> Self {
+        let ownership = Ownership::Borrowed { _owner: owner };
+        Self { device, options, inner: RawEvent { context: Arc::clone(context), raw, ownership } }
     }
 
     /// The driver's handle, valid while this lives.
@@ -104,6 +128,12 @@ impl Event {
             .as_any()
             .downcast_ref()
             .ok_or_else(|| Error::new(ErrorKind::WrongDevice, "the event does not belong to a CUDA device"))
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        EVENTS.remove(registry::key(self.raw()), self);
     }
 }
 

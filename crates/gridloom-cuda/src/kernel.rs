@@ -2,7 +2,9 @@
 
 use crate::context::Context;
 use crate::driver::DriverResult;
+use crate::interop::Owner;
 use crate::module::Module;
+use crate::registry::{self, KERNELS};
 use crate::sys::*;
 use gridloom_core::backend::{self, DeviceId};
 use gridloom_core::launch::{KernelLimits, LaunchConfig};
@@ -10,7 +12,7 @@ use gridloom_core::op::{KernelArgs, ParamLayout};
 use gridloom_core::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
 use std::any::Any;
-use std::ffi::{CStr, CString, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,10 +20,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Dynamic shared memory that a block may have without asking for more.
 const SHARED_WITHOUT_ASKING: u32 = 48 << 10;
 
-/// A kernel of a loaded module, which it keeps alive.
+/// A kernel, which keeps its code loaded.
 #[derive(Debug)]
 pub struct Kernel {
-    module: Arc<Module>,
+    home: Home,
     raw: CUfunction,
     name: CString,
     params: Option<Vec<ParamLayout>>,
@@ -31,14 +33,56 @@ pub struct Kernel {
     dynamic_shared: AtomicU32,
 }
 
+/// Where the code of a kernel comes from.
+#[derive(Debug)]
+enum Home {
+    /// A module of ours, which is kept alive.
+    Module(Arc<Module>),
+    /// Code that somebody else loaded.
+    Borrowed { context: Arc<Context>, device: DeviceId, _owner: Option<Owner> },
+}
+
+impl Home {
+    fn context(&self) -> &Arc<Context> {
+        match self {
+            Self::Module(module) => module.context(),
+            Self::Borrowed { context, .. } => context,
+        }
+    }
+}
+
 // SAFETY: the handle may be used from any thread, and what is asked of it is thread-safe in the driver.
 unsafe impl Send for Kernel {}
 // SAFETY: as above.
 unsafe impl Sync for Kernel {}
 
 impl Kernel {
-    pub(crate) fn new(module: &Arc<Module>, raw: CUfunction, name: CString) -> DriverResult<Self> {
-        let context = module.context();
+    /// The kernel of a module with this handle. The driver has one handle for each, and so there is one kernel.
+    pub(crate) fn of_module(module: &Arc<Module>, raw: CUfunction, name: &CStr) -> DriverResult<Arc<Self>> {
+        if let Some(known) = KERNELS.find(registry::key(raw))
+            && matches!(&known.home, Home::Module(home) if Arc::ptr_eq(home, module))
+        {
+            return Ok(known);
+        }
+        let kernel = Arc::new(Self::new(Home::Module(Arc::clone(module)), raw, name.to_owned())?);
+        KERNELS.add(registry::key(raw), &kernel);
+        Ok(kernel)
+    }
+
+    /// A kernel that somebody else loaded and unloads.
+    pub(crate) fn borrow(
+        context: &Arc<Context>,
+        device: DeviceId,
+        raw: CUfunction,
+        owner: Option<Owner>,
+    ) -> DriverResult<Self> {
+        let _entered = context.enter()?;
+        let name = function_name(context, raw);
+        Self::new(Home::Borrowed { context: Arc::clone(context), device, _owner: owner }, raw, name)
+    }
+
+    fn new(home: Home, raw: CUfunction, name: CString) -> DriverResult<Self> {
+        let context = home.context();
         let attribute = |attribute| function_attribute(context, raw, attribute);
         let max_threads = attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
         let static_shared = attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
@@ -52,7 +96,7 @@ impl Kernel {
             limits,
             registers: attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
             dynamic_shared: AtomicU32::new(0),
-            module: Arc::clone(module),
+            home,
             raw,
             name,
         })
@@ -63,14 +107,19 @@ impl Kernel {
         self.raw
     }
 
-    /// The module it is in.
-    pub(crate) fn module(&self) -> &Arc<Module> {
-        &self.module
-    }
-
-    /// Its name, as the driver takes it.
-    pub(crate) fn c_name(&self) -> &CStr {
-        &self.name
+    /// The variant of it that stores conditions at the address it gets in the place of their handle.
+    pub(crate) fn with_stored_conditions(&self) -> Result<Arc<Self>> {
+        match &self.home {
+            Home::Module(module) => module.with_stored_conditions()?.find_kernel(&self.name),
+            Home::Borrowed { .. } => Err(Error::new(
+                ErrorKind::NotSupported,
+                format!(
+                    "kernel {} is given a condition that the host has to read, and was loaded by other code; load its PTX with \
+                     load_ptx",
+                    backend::Kernel::name(self)
+                ),
+            )),
+        }
     }
 
     /// The CUDA kernel behind a kernel of the core.
@@ -89,7 +138,7 @@ impl Kernel {
         {
             return Ok(());
         }
-        let context = self.module.context();
+        let context = self.home.context();
         let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let value = c_int::try_from(bytes).unwrap_or(c_int::MAX);
         let _entered = context.enter()?;
@@ -103,6 +152,18 @@ impl Kernel {
             unsafe { context.driver().cu_func_set_attribute(self.raw, attribute, value)? };
         }
         Ok(())
+    }
+}
+
+/// The name of a function, or its address where the driver, older than 12.3, does not tell.
+/// ([`cuFuncGetName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
+fn function_name(context: &Context, function: CUfunction) -> CString {
+    let mut name: *const c_char = ptr::null();
+    // SAFETY: the function is alive; one pointer is written.
+    match unsafe { context.driver().cu_func_get_name(&mut name, function) } {
+        // SAFETY: a NUL-terminated string that lives as long as the function.
+        Ok(()) if !name.is_null() => unsafe { CStr::from_ptr(name) }.to_owned(),
+        _ => CString::new(format!("kernel at {function:p}")).unwrap_or_default(),
     }
 }
 
@@ -143,9 +204,18 @@ fn parameters(context: &Context, function: CUfunction) -> DriverResult<Option<Ve
     }
 }
 
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        KERNELS.remove(registry::key(self.raw), self);
+    }
+}
+
 impl backend::Kernel for Kernel {
     fn device(&self) -> DeviceId {
-        backend::Module::device(&*self.module)
+        match &self.home {
+            Home::Module(module) => backend::Module::device(&**module),
+            Home::Borrowed { device, .. } => *device,
+        }
     }
 
     fn name(&self) -> &str {
@@ -161,7 +231,7 @@ impl backend::Kernel for Kernel {
     }
 
     fn properties(&self) -> Vec<(String, String)> {
-        let context = self.module.context();
+        let context = self.home.context();
         let mut properties = vec![
             ("registers".to_owned(), self.registers.to_string()),
             ("static shared bytes".to_owned(), self.limits.static_shared.to_string()),
@@ -264,7 +334,7 @@ impl<'a> Launch<'a> {
     pub(crate) unsafe fn enqueue(mut self, stream: CUstream) -> DriverResult<()> {
         let (grid, block) = (self.config.grid, self.config.block);
         let (params, extra) = self.arguments();
-        let driver = self.kernel.module.context().driver();
+        let driver = self.kernel.home.context().driver();
         if self.attributes.is_empty() {
             // SAFETY: promised by the caller; the arrays live across the call, which copies the arguments.
             return unsafe {

@@ -9,6 +9,7 @@
 //! | [`device`], [`context`], [`memory`], [`stream`], [`event`], [`module`], [`kernel`] | one object of a GPU each |
 //! | `graph` | graphs lowered to CUDA graphs, and how they run |
 //! | [`release`], `in_flight` | what keeps resources alive, and where they end |
+//! | [`interop`], `registry` | raw handles, out and in |
 //! | [`nvrtc`] | CUDA C++ to PTX |
 
 mod condition_ptx;
@@ -20,11 +21,13 @@ pub mod event;
 mod failure;
 mod graph;
 mod in_flight;
+pub mod interop;
 pub mod kernel;
 pub mod memory;
 pub mod module;
 pub mod nvrtc;
 mod occupancy;
+mod registry;
 pub mod release;
 pub mod stream;
 pub mod sys;

@@ -7,6 +7,8 @@
 
 use crate::context::Context;
 use crate::driver::{DriverError, DriverResult};
+use crate::interop::Owner;
+use crate::registry::MEMORY;
 use crate::release;
 use crate::sys::*;
 use gridloom_core::backend::{self, DeviceId};
@@ -136,7 +138,9 @@ impl Allocator {
             }
         }
         self.used.fetch_add(bytes, Ordering::Relaxed);
-        Ok(Arc::new(Memory { allocator: Arc::clone(self), address, bytes, kind }))
+        let memory = Arc::new(Memory { allocator: Arc::clone(self), address, bytes, kind });
+        MEMORY.add(address, &memory);
+        Ok(memory)
     }
 
     /// Waits for the allocations and frees so far. Nothing else runs on this stream, so the wait is short.
@@ -263,6 +267,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        MEMORY.remove(self.address, self);
         self.allocator.free(self);
     }
 }
@@ -270,6 +275,50 @@ impl Drop for Memory {
 impl backend::Allocation for Memory {
     fn device(&self) -> DeviceId {
         self.allocator.device
+    }
+
+    fn address(&self) -> u64 {
+        self.address
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn kind(&self) -> MemoryKind {
+        self.kind
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Memory that is not freed here: somebody else's, or a part of a block of ours.
+#[derive(Debug)]
+pub(crate) struct BorrowedMemory {
+    device: DeviceId,
+    address: CUdeviceptr,
+    bytes: u64,
+    kind: MemoryKind,
+    _owner: Option<Owner>,
+}
+
+impl BorrowedMemory {
+    pub(crate) fn new(
+        device: DeviceId,
+        address: CUdeviceptr,
+        bytes: u64,
+        kind: MemoryKind,
+        owner: Option<Owner>,
+    ) -> Self {
+        Self { device, address, bytes, kind, _owner: owner }
+    }
+}
+
+impl backend::Allocation for BorrowedMemory {
+    fn device(&self) -> DeviceId {
+        self.device
     }
 
     fn address(&self) -> u64 {

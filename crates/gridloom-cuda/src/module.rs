@@ -124,14 +124,14 @@ impl Module {
 
     /// Looks a kernel up by its name.
     /// ([`cuModuleGetFunction`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html))
-    pub(crate) fn find_kernel(self: &Arc<Self>, name: &CStr) -> Result<Kernel> {
+    pub(crate) fn find_kernel(self: &Arc<Self>, name: &CStr) -> Result<Arc<Kernel>> {
         let mut raw = ptr::null_mut();
         let _entered = self.context.enter()?;
         // SAFETY: module and name are alive; one handle is written.
         let found =
             unsafe { self.context.driver().cu_module_get_function(&mut raw, self.raw, name.as_ptr()) };
         match found {
-            Ok(()) => Ok(Kernel::new(self, raw, name.to_owned())?),
+            Ok(()) => Ok(Kernel::of_module(self, raw, name)?),
             Err(error) if error.code() == Some(CUresult::CUDA_ERROR_NOT_FOUND) => {
                 Err(self.no_such_kernel(&name.to_string_lossy()))
             }
@@ -247,7 +247,7 @@ impl backend::Module for Module {
 
     fn kernel(self: Arc<Self>, name: &str) -> Result<Arc<dyn backend::Kernel>> {
         let name = CString::new(name).map_err(|_| self.no_such_kernel(name))?;
-        Ok(Arc::new(self.find_kernel(&name)?))
+        Ok(self.find_kernel(&name)?)
     }
 
     /// ([`cuModuleGetGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html))

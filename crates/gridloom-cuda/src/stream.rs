@@ -6,8 +6,10 @@ use crate::driver::DriverResult;
 use crate::event::{Event, RawEvent};
 use crate::failure::{Failures, HostCall};
 use crate::in_flight::{InFlight, Queue};
+use crate::interop::{Owner, Ownership};
 use crate::kernel::{Kernel, Launch};
 use crate::occupancy::{Occupancy, Occupation, Occupations};
+use crate::registry::{self, STREAMS};
 use crate::sys::*;
 use crate::transfer::{self, Location};
 use gridloom_core::backend::{self, DeviceId, EventOptions};
@@ -25,6 +27,7 @@ pub(crate) struct Lane {
     raw: CUstream,
     /// Events that were marks and can be again.
     spare: Mutex<Vec<RawEvent>>,
+    ownership: Ownership,
 }
 
 // SAFETY: the handle may be used from any thread; the driver's functions on streams are thread-safe.
@@ -41,7 +44,8 @@ impl Lane {
         let _entered = context.enter()?;
         // SAFETY: the context is current; one handle is written. A priority out of range is clamped by the driver.
         unsafe { context.driver().cu_stream_create_with_priority(&mut raw, flags, priority)? };
-        Ok(Self { context: Arc::clone(context), raw, spare: Mutex::new(Vec::new()) })
+        let ownership = Ownership::Ours;
+        Ok(Self { context: Arc::clone(context), raw, spare: Mutex::default(), ownership })
     }
 }
 
@@ -71,6 +75,9 @@ impl Queue for Lane {
 impl Drop for Lane {
     fn drop(&mut self) {
         self.spare.get_mut().clear();
+        if !self.ownership.is_ours() {
+            return;
+        }
         let Some(_entered) = self.context.enter_to_release("stream") else { return };
         // SAFETY: destroyed once; the driver lets work in flight finish.
         let destroyed = unsafe { self.context.driver().cu_stream_destroy(self.raw) };
@@ -112,10 +119,23 @@ impl Lanes {
 
 impl Stream {
     /// A stream with a priority; lower numbers come first, 0 is the usual one.
-    pub(crate) fn new(shared: &Shared, priority: i32) -> DriverResult<Self> {
-        let lane = InFlight::new(Lane::new(&shared.context, priority)?);
+    pub(crate) fn new(shared: &Shared, priority: i32) -> DriverResult<Arc<Self>> {
+        let stream = Arc::new(Self::on(shared, Lane::new(&shared.context, priority)?));
+        STREAMS.add(registry::key(stream.raw()), &stream);
+        Ok(stream)
+    }
+
+    /// A stream that somebody else made and destroys.
+    pub(crate) fn borrow(shared: &Shared, raw: CUstream, owner: Option<Owner>) -> Self {
+        let ownership = Ownership::Borrowed { _owner: owner };
+        let context = Arc::clone(&shared.context);
+        Self::on(shared, Lane { context, raw, spare: Mutex::default(), ownership })
+    }
+
+    fn on(shared: &Shared, lane: Lane) -> Self {
+        let lane = InFlight::new(lane);
         shared.lanes.add(&lane);
-        Ok(Self {
+        Self {
             device: shared.id,
             context: Arc::clone(&shared.context),
             lane,
@@ -124,7 +144,7 @@ impl Stream {
             occupancy: Occupancy::default(),
             occupations: Arc::clone(&shared.occupations),
             lanes: Arc::clone(&shared.lanes),
-        })
+        }
     }
 
     /// The driver's handle, valid while this lives.
@@ -262,6 +282,12 @@ impl Stream {
 
 fn no_alloc_node() -> Error {
     Error::new(ErrorKind::InvalidArgument, "memory of an alloc node exists only inside its graph")
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        STREAMS.remove(registry::key(self.raw()), self);
+    }
 }
 
 impl backend::Stream for Stream {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytemuck::Pod;
 use gridloom_core::backend;
@@ -183,10 +183,32 @@ impl<T: Element> Buffer<T> {
         Ok(unsafe { std::slice::from_raw_parts(pointer, self.len()) })
     }
 
+    /// The buffer without its type, not kept alive.
+    pub(crate) fn downgrade(&self) -> WeakBuffer {
+        WeakBuffer(Arc::downgrade(&self.shared))
+    }
+
     pub(crate) fn allocation(&self) -> Result<Arc<dyn backend::Allocation>> {
         self.shared.allocation.lock().clone().ok_or_else(|| {
             Error::new(ErrorKind::InvalidHandle, "the buffer was closed; its handle can no longer be used")
         })
+    }
+}
+
+/// A [`Buffer`] of any type that is not kept alive.
+#[derive(Clone)]
+pub(crate) struct WeakBuffer(Weak<Shared>);
+
+impl WeakBuffer {
+    /// Whether somebody holds the buffer.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    /// The buffer, if somebody holds it and it is that of `allocation`.
+    pub(crate) fn upgrade<T: Element>(&self, allocation: &Arc<dyn backend::Allocation>) -> Option<Buffer<T>> {
+        let buffer = Buffer { shared: self.0.upgrade()?, element: PhantomData };
+        buffer.allocation().is_ok_and(|own| Arc::ptr_eq(&own, allocation)).then_some(buffer)
     }
 }
 

@@ -211,6 +211,14 @@ impl UntypedKernel {
         UntypedKernel { backend }
     }
 
+    /// The same kernel with its parameters stated. Their number and sizes are checked against the kernel's own.
+    ///
+    /// # Safety
+    /// As for [`Module::kernel`](crate::Module::kernel).
+    pub unsafe fn typed<P: Parameters>(&self) -> Result<Kernel<P>> {
+        Kernel::new(self.backend.clone())
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         self.backend.name()

@@ -8,6 +8,7 @@ pub mod conditional;
 pub mod demo_kernels;
 pub mod device;
 pub mod edit;
+pub mod interop;
 pub mod kernel;
 pub mod module;
 pub mod ops;

@@ -126,7 +126,7 @@ fn find<'a>(slot: &'a OnceLock<Arc<Kernel>>, shared: &Shared, name: &CStr) -> Re
     if let Some(kernel) = slot.get() {
         return Ok(kernel);
     }
-    let kernel = Arc::new(shared.builtins()?.find_kernel(name)?);
+    let kernel = shared.builtins()?.find_kernel(name)?;
     Ok(slot.get_or_init(|| kernel))
 }
 

@@ -285,8 +285,7 @@ impl Held {
         if let Some((_, known)) = self.stored_kernels.get(&key) {
             return Ok(Arc::clone(known));
         }
-        let original = Kernel::from_backend(&**kernel)?;
-        let stored = Arc::new(original.module().with_stored_conditions()?.find_kernel(original.c_name())?);
+        let stored = Kernel::from_backend(&**kernel)?.with_stored_conditions()?;
         self.stored_kernels.insert(key, (Arc::clone(kernel), Arc::clone(&stored)));
         Ok(stored)
     }

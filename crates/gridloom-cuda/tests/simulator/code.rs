@@ -3,7 +3,7 @@
 use super::{INVALID, OK, exports, handle, world};
 use gridloom_cuda::sys::*;
 use std::collections::HashMap;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 
 pub fn export(table: &mut HashMap<&'static str, usize>) {
     exports! { table,
@@ -13,6 +13,7 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
         "cuFuncGetAttribute" => function_attribute,
         "cuFuncSetAttribute" => set_function_attribute,
         "cuFuncGetParamInfo" => parameter,
+        "cuFuncGetName" => function_name,
         "cuLaunchKernel" => launch,
     }
 }
@@ -25,6 +26,7 @@ pub struct Module {
 #[derive(Clone)]
 pub struct Function {
     name: String,
+    c_name: CString,
     /// Whether conditions are words in memory.
     stores: bool,
 }
@@ -190,7 +192,8 @@ unsafe extern "C" fn find(out: *mut CUfunction, module: CUmodule, name: *const c
         }
         let stores = text.contains(".func gridloom_store_condition");
         let number = world.fresh();
-        world.functions.insert(number, Function { name, stores });
+        let c_name = CString::new(name.as_str()).unwrap();
+        world.functions.insert(number, Function { name, c_name, stores });
         unsafe { *out = handle(number) };
         OK
     })
@@ -204,6 +207,16 @@ unsafe extern "C" fn function_attribute(
     let threads = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
     unsafe { *out = if attribute == threads { 1024 } else { 0 } };
     OK
+}
+
+unsafe extern "C" fn function_name(out: *mut *const c_char, function: CUfunction) -> CUresult {
+    world(|world| match world.functions.get(&function.addr()) {
+        Some(function) => {
+            unsafe { *out = function.c_name.as_ptr() };
+            OK
+        }
+        None => INVALID,
+    })
 }
 
 unsafe extern "C" fn set_function_attribute(_: CUfunction, _: CUfunction_attribute, _: c_int) -> CUresult {

@@ -5,7 +5,7 @@
 //! a condition handle that no node uses, or two use; host and event nodes in the body of a conditional; another direction of a copy
 //! in a compiled graph; a disabled node in a body.
 
-#![allow(unreachable_pub, reason = "a module of each test program that uses it")]
+#![allow(unreachable_pub, dead_code, unused_imports, reason = "a module of each test program that uses it")]
 #![allow(
     clippy::undocumented_unsafe_blocks,
     clippy::missing_safety_doc,
@@ -16,11 +16,13 @@ mod code;
 mod graphs;
 mod objects;
 
+pub use objects::{FAR_STREAM, record};
+
 use gridloom_cuda::driver::{Driver, DriverOptions, SymbolSource};
 use gridloom_cuda::sys::CUresult;
 use gridloom_cuda::{CudaDevice, CudaVersion};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{Arc, LazyLock};
@@ -43,6 +45,7 @@ pub struct World {
     /// Bytes of each allocation.
     pub memory: HashMap<u64, usize>,
     pub events: HashMap<usize, u64>,
+    pub destroyed_streams: HashSet<usize>,
     pub clock: u64,
 }
 

@@ -40,8 +40,10 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
         "cuMemsetD32Async" => fill_32,
         "cuStreamCreateWithPriority" => stream_create,
         "cuStreamDestroy_v2" => stream_destroy,
-        "cuStreamSynchronize" => stream_destroy,
-        "cuStreamQuery" => stream_destroy,
+        "cuStreamSynchronize" => stream_done,
+        "cuStreamQuery" => stream_done,
+        "cuStreamGetCtx" => stream_context,
+        "cuPointerGetAttribute" => pointer,
         "cuStreamWaitEvent" => stream_wait,
         "cuLaunchHostFunc" => host_function,
         "cuEventCreate" => event_create,
@@ -264,8 +266,41 @@ unsafe extern "C" fn stream_create(out: *mut CUstream, _: c_uint, _: c_int) -> C
     OK
 }
 
-/// Destroying, waiting for and asking a stream are the same: everything has run.
-unsafe extern "C" fn stream_destroy(_: CUstream) -> CUresult {
+unsafe extern "C" fn stream_destroy(stream: CUstream) -> CUresult {
+    world(|world| world.destroyed_streams.insert(stream.addr()));
+    OK
+}
+
+/// Waiting for and asking a stream are the same: everything has run.
+unsafe extern "C" fn stream_done(_: CUstream) -> CUresult {
+    OK
+}
+
+/// A stream that belongs to another context than the one there is.
+pub const FAR_STREAM: usize = 0xfa0;
+
+unsafe extern "C" fn stream_context(stream: CUstream, out: *mut CUcontext) -> CUresult {
+    unsafe { *out = handle(if stream.addr() == FAR_STREAM { 32 } else { 16 }) };
+    OK
+}
+
+/// Every address within a known block is that of memory on GPU 0.
+unsafe extern "C" fn pointer(
+    out: *mut c_void,
+    attribute: CUpointer_attribute,
+    address: CUdeviceptr,
+) -> CUresult {
+    let known = |world: &mut super::World| {
+        world.memory.iter().any(|(&start, &bytes)| (start..start + bytes as u64).contains(&address))
+    };
+    if !world(known) {
+        return INVALID;
+    }
+    let value = match attribute {
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE => CUmemorytype::CU_MEMORYTYPE_DEVICE.0,
+        _ => 0,
+    };
+    unsafe { *out.cast::<u32>() = value };
     OK
 }
 

@@ -1,0 +1,214 @@
+//! Raw handles of the driver, both ways, for programs that use CUDA through other libraries as well.
+//!
+//! Out: every object has a `raw` function ([`Stream::raw`], [`Event::raw`], [`Kernel::raw`],
+//! [`Context::raw`](crate::context::Context::raw), and the address of an
+//! allocation). The handle is valid while the object lives, and stays ours: nobody else destroys it.
+//!
+//! In: a handle that is ours comes back as the very object it was taken from. Any other is *borrowed*: it is never destroyed here, and an
+//! optional owner is kept until the last user (a graph, an executable, a launch in flight) has let go. Owners may be dropped
+//! on any thread.
+
+use crate::CudaDevice;
+use crate::event::Event;
+use crate::kernel::Kernel;
+use crate::memory::BorrowedMemory;
+use crate::registry::{self, EVENTS, KERNELS, MEMORY, STREAMS};
+use crate::stream::Stream;
+use crate::sys::*;
+use gridloom_core::backend::{self, Allocation, Device, DeviceId, EventOptions};
+use gridloom_core::memory::MemoryKind;
+use gridloom_core::{Error, ErrorKind, Result};
+use std::any::Any;
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+
+/// Whatever keeps a borrowed handle valid.
+pub type Owner = Arc<dyn Any + Send + Sync>;
+
+/// Who destroys a driver object.
+#[derive(Debug)]
+pub(crate) enum Ownership {
+    /// We made it, and destroy it.
+    Ours,
+    /// Somebody else does, not before the owner is dropped.
+    Borrowed { _owner: Option<Owner> },
+}
+
+impl Ownership {
+    pub(crate) fn is_ours(&self) -> bool {
+        matches!(self, Self::Ours)
+    }
+}
+
+/// `CU_STREAM_PER_THREAD`, a cast in the header.
+const PER_THREAD: u64 = 2;
+
+/// The stream behind a handle. The null handle is the legacy default stream of the device's context.
+///
+/// # Safety
+/// The handle is that of a stream that exists, and goes on to exist until `owner` is dropped, or, without an owner, until nothing of
+/// Gridloom uses the stream any more. While work that was enqueued through Gridloom is in flight on it, nobody puts it into stream capture.
+pub unsafe fn stream_from_raw(
+    device: &CudaDevice,
+    raw: CUstream,
+    owner: Option<Owner>,
+) -> Result<Arc<dyn backend::Stream>> {
+    if let Some(ours) = STREAMS.find(registry::key(raw)) {
+        check_device("stream", device, backend::Stream::device(&*ours))?;
+        return Ok(ours);
+    }
+    if registry::key(raw) == PER_THREAD {
+        return Err(Error::new(
+            ErrorKind::NotSupported,
+            "the per-thread default stream is another stream on each thread, and Gridloom works on several; use a stream of its own",
+        ));
+    }
+    let context = device.context();
+    let mut found = ptr::null_mut();
+    let entered = context.enter()?;
+    // SAFETY: the caller promises that the stream exists; one handle is written.
+    unsafe { device.driver().cu_stream_get_ctx(raw, &mut found) }?;
+    drop(entered);
+    if found != context.raw() {
+        return Err(Error::new(
+            ErrorKind::WrongDevice,
+            format!("the stream belongs to another context than the primary one of {}", Device::name(device)),
+        ));
+    }
+    Ok(Arc::new(Stream::borrow(device.shared(), raw, owner)))
+}
+
+/// The event behind a handle. The driver does not tell how an event was made, so `options` says it for one that is not ours.
+///
+/// # Safety
+/// The handle is that of an event of the device's primary context, made as `options` says, which exists until `owner` is dropped, or, without
+/// an owner, until nothing of Gridloom uses the event any more.
+pub unsafe fn event_from_raw(
+    device: &CudaDevice,
+    raw: CUevent,
+    options: EventOptions,
+    owner: Option<Owner>,
+) -> Result<Arc<dyn backend::Event>> {
+    if let Some(ours) = EVENTS.find(registry::key(raw)) {
+        check_device("event", device, backend::Event::device(&*ours))?;
+        return Ok(ours);
+    }
+    refuse_null("event", raw)?;
+    Ok(Arc::new(Event::borrow(device.context(), Device::id(device), raw, options, owner)))
+}
+
+/// The kernel behind a handle. Its name, parameters and limits are those that the driver tells.
+///
+/// # Safety
+/// The handle is that of a function that is loaded into the device's primary context, until `owner` is dropped, or, without an owner, until
+/// nothing of Gridloom uses the kernel any more.
+pub unsafe fn kernel_from_raw(
+    device: &CudaDevice,
+    raw: CUfunction,
+    owner: Option<Owner>,
+) -> Result<Arc<dyn backend::Kernel>> {
+    if let Some(ours) = KERNELS.find(registry::key(raw)) {
+        check_device("kernel", device, backend::Kernel::device(&*ours))?;
+        return Ok(ours);
+    }
+    refuse_null("kernel", raw)?;
+    Ok(Arc::new(Kernel::borrow(device.context(), Device::id(device), raw, owner)?))
+}
+
+/// The memory at an address. A part of a block of ours keeps that block; any other memory is of the kind that the driver tells.
+///
+/// # Safety
+/// The `bytes` from `address` on are memory that the device can reach, until `owner` is dropped, or, without an owner, until nothing of
+/// Gridloom uses the memory any more.
+pub unsafe fn memory_from_raw(
+    device: &CudaDevice,
+    address: CUdeviceptr,
+    bytes: u64,
+    owner: Option<Owner>,
+) -> Result<Arc<dyn Allocation>> {
+    if bytes == 0 {
+        return Err(Error::new(ErrorKind::InvalidArgument, "memory of 0 bytes; it needs at least one"));
+    }
+    let (kind, owner) = match MEMORY.containing(address) {
+        Some(ours) => {
+            check_device("memory", device, ours.device())?;
+            let offset = address - ours.address();
+            if offset == 0 && bytes == ours.bytes() {
+                return Ok(ours);
+            }
+            if bytes > ours.bytes() - offset {
+                return Err(Error::new(
+                    ErrorKind::InvalidArgument,
+                    format!("{bytes} bytes at {offset} of a block of {} bytes", ours.bytes()),
+                ));
+            }
+            (ours.kind(), Some(ours as Owner))
+        }
+        None => (kind_of(device, address)?, owner),
+    };
+    Ok(Arc::new(BorrowedMemory::new(Device::id(device), address, bytes, kind, owner)))
+}
+
+/// The driver's handle of a stream, valid while the stream lives.
+pub fn stream_to_raw(stream: &dyn backend::Stream) -> Result<CUstream> {
+    Ok(Stream::from_backend(stream)?.raw())
+}
+
+/// The driver's handle of an event, valid while the event lives.
+pub fn event_to_raw(event: &dyn backend::Event) -> Result<CUevent> {
+    Ok(Event::from_backend(event)?.raw())
+}
+
+/// The driver's handle of a kernel, valid while the kernel lives.
+pub fn kernel_to_raw(kernel: &dyn backend::Kernel) -> Result<CUfunction> {
+    Ok(Kernel::from_backend(kernel)?.raw())
+}
+
+/// What the driver knows of memory that is not ours.
+/// ([`cuPointerGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html))
+fn kind_of(device: &CudaDevice, address: CUdeviceptr) -> Result<MemoryKind> {
+    let _entered = device.context().enter()?;
+    let ask = |attribute, value: *mut u32| {
+        // SAFETY: each attribute that is asked for is a number of 32 bits; an address that the driver does not know is an error.
+        unsafe { device.driver().cu_pointer_get_attribute(value.cast::<c_void>(), attribute, address) }
+    };
+    let (mut place, mut managed, mut ordinal) = (0u32, 0u32, 0u32);
+    ask(CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &mut place)
+        .map_err(|error| Error::from(error).context(format_args!("asking for the memory at {address:#x}")))?;
+    // A boolean, of whatever width the driver writes it: the number is 0 or not.
+    ask(CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED, &mut managed)?;
+    if managed != 0 {
+        return Ok(MemoryKind::Managed);
+    }
+    if CUmemorytype(place) == CUmemorytype::CU_MEMORYTYPE_HOST {
+        return Ok(MemoryKind::Host);
+    }
+    ask(CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, &mut ordinal)?;
+    if i64::from(ordinal) != i64::from(device.context().device()) {
+        return Err(Error::new(
+            ErrorKind::WrongDevice,
+            format!("the memory at {address:#x} is on GPU {ordinal}, not on {}", Device::name(device)),
+        ));
+    }
+    Ok(MemoryKind::Device)
+}
+
+fn check_device(what: &str, device: &CudaDevice, found: DeviceId) -> Result<()> {
+    if found == Device::id(device) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::WrongDevice,
+        format!(
+            "the {what} was made with another handle of a GPU, which opened the device separately; use that one"
+        ),
+    ))
+}
+
+fn refuse_null<T>(what: &str, raw: *mut T) -> Result<()> {
+    if raw.is_null() {
+        return Err(Error::new(ErrorKind::InvalidHandle, format!("a null handle is no {what}")));
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Which driver handle belongs to which object of ours, so that a handle that went out comes back as the object itself.
+//!
+//! The tables hold weak references and are process-wide, as the driver's handles are. An object takes itself out in its
+//! `Drop`, before the driver's object is destroyed: the driver may then give the same handle to the next one.
+
+use crate::event::Event;
+use crate::kernel::Kernel;
+use crate::memory::Memory;
+use crate::stream::Stream;
+use gridloom_core::backend::Allocation;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+/// Objects by their handle or address.
+#[derive(Debug)]
+pub(crate) struct Registry<T>(Mutex<BTreeMap<u64, Weak<T>>>);
+
+pub(crate) static STREAMS: Registry<Stream> = Registry::new();
+pub(crate) static EVENTS: Registry<Event> = Registry::new();
+pub(crate) static KERNELS: Registry<Kernel> = Registry::new();
+pub(crate) static MEMORY: Registry<Memory> = Registry::new();
+
+impl<T> Registry<T> {
+    const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    /// Remembers `object` under its handle.
+    pub(crate) fn add(&self, handle: u64, object: &Arc<T>) {
+        self.0.lock().insert(handle, Arc::downgrade(object));
+    }
+
+    /// The object with this handle, if it is ours and alive.
+    pub(crate) fn find(&self, handle: u64) -> Option<Arc<T>> {
+        self.0.lock().get(&handle)?.upgrade()
+    }
+
+    /// Forgets `object`, unless another one has its handle by now.
+    pub(crate) fn remove(&self, handle: u64, object: *const T) {
+        let mut known = self.0.lock();
+        if known.get(&handle).is_some_and(|entry| Weak::as_ptr(entry) == object) {
+            known.remove(&handle);
+        }
+    }
+}
+
+impl Registry<Memory> {
+    /// The block of ours that `address` lies in.
+    pub(crate) fn containing(&self, address: u64) -> Option<Arc<Memory>> {
+        let known = self.0.lock();
+        let (_, entry) = known.range(..=address).next_back()?;
+        let memory = entry.upgrade()?;
+        // Let go of the lock first: if the block is not the one, this may be its last reference.
+        drop(known);
+        (address - memory.address() < memory.bytes()).then_some(memory)
+    }
+}
+
+/// The handle of a driver object as a key.
+pub(crate) fn key<T>(handle: *mut T) -> u64 {
+    handle.addr() as u64
+}

@@ -1,0 +1,84 @@
+//! The typed handles behind raw ones that were handed out, so that they come back with what they know besides the driver's object.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use gridloom_core::backend::Allocation;
+use gridloom_core::event::WeakEvent;
+use gridloom_core::stream::WeakStream;
+use parking_lot::Mutex;
+
+use crate::buffer::{Buffer, Element, WeakBuffer};
+use crate::{Event, Stream};
+
+/// Objects by their handle, not kept alive.
+pub(super) struct HandedOut<W>(Mutex<HashMap<usize, W>>);
+
+pub(super) static STREAMS: LazyLock<HandedOut<WeakStream>> = LazyLock::new(HandedOut::new);
+pub(super) static EVENTS: LazyLock<HandedOut<WeakEvent>> = LazyLock::new(HandedOut::new);
+pub(super) static BUFFERS: LazyLock<HandedOut<WeakBuffer>> = LazyLock::new(HandedOut::new);
+
+trait Expires {
+    /// Whether the object is gone.
+    fn is_gone(&self) -> bool;
+}
+
+impl Expires for WeakStream {
+    fn is_gone(&self) -> bool {
+        self.is_expired()
+    }
+}
+
+impl Expires for WeakEvent {
+    fn is_gone(&self) -> bool {
+        self.is_expired()
+    }
+}
+
+impl Expires for WeakBuffer {
+    fn is_gone(&self) -> bool {
+        !self.is_alive()
+    }
+}
+
+#[expect(private_bounds, reason = "the trait only names what the three have in common")]
+impl<W: Expires + Clone> HandedOut<W> {
+    fn new() -> Self {
+        HandedOut(Mutex::default())
+    }
+
+    /// Remembers an object, and forgets those that are gone.
+    pub(super) fn add(&self, handle: usize, object: W) {
+        let mut known = self.0.lock();
+        known.retain(|_, object| !object.is_gone());
+        known.insert(handle, object);
+    }
+
+    /// What is known of a handle, to be upgraded without the lock: what is dropped in doing so may run anything.
+    fn entry(&self, handle: usize) -> Option<W> {
+        self.0.lock().get(&handle).cloned()
+    }
+}
+
+impl HandedOut<WeakStream> {
+    pub(super) fn find(&self, handle: usize) -> Option<Stream> {
+        self.entry(handle)?.upgrade()
+    }
+}
+
+impl HandedOut<WeakEvent> {
+    pub(super) fn find(&self, handle: usize) -> Option<Event> {
+        self.entry(handle)?.upgrade()
+    }
+}
+
+impl HandedOut<WeakBuffer> {
+    /// The buffer at an address, if it is that of `allocation`.
+    pub(super) fn find<T: Element>(
+        &self,
+        address: usize,
+        allocation: &Arc<dyn Allocation>,
+    ) -> Option<Buffer<T>> {
+        self.entry(address)?.upgrade(allocation)
+    }
+}
