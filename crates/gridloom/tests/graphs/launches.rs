@@ -43,6 +43,7 @@ fn every_option_runs_kernels_copies_fills_and_allocations() {
                 upload: Some(kernels.stream.clone()),
                 node_priority: true,
                 conditional_mode: ConditionalMode::Hosted,
+                count_passes: true,
             },
         ];
         for options in &options {
