@@ -59,14 +59,13 @@ pub trait Edit {
                 ),
             ));
         }
-        self.set_kernel(kernel, args)
+        self.replace(launch_of(kernel, current.config, args)?)
     }
 
     /// Gives the node another kernel, with its arguments. The launch shape stays.
     fn set_kernel<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
         let config = self.current_kernel()?.config;
-        let args = args.pack(&**kernel.backend())?;
-        self.replace(Operation::Kernel(Arc::new(KernelOp { kernel: kernel.backend().clone(), config, args })))
+        self.replace(launch_of(kernel, config, args)?)
     }
 
     /// Gives the node's kernel another value for one argument, by its position. The size is checked.
@@ -196,6 +195,15 @@ pub trait Edit {
             )),
         }
     }
+}
+
+fn launch_of<P: Parameters>(
+    kernel: &Kernel<P>,
+    config: LaunchConfig,
+    args: impl Arguments<P>,
+) -> Result<Operation> {
+    let args = args.pack(&**kernel.backend())?;
+    Ok(Operation::Kernel(Arc::new(KernelOp { kernel: kernel.backend().clone(), config, args })))
 }
 
 /// One argument as it was given.

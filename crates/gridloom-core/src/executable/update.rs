@@ -79,8 +79,8 @@ impl Executable {
     }
 
     /// One node of the executable: what it does now, and ways to change it.
-    pub fn node<'a>(&'a self, node: &'a Node) -> Result<ExecutableNode<'a>> {
-        Ok(ExecutableNode { executable: self, node, key: self.own_key(node)? })
+    pub fn node(&self, node: &Node) -> Result<ExecutableNode<'_>> {
+        Ok(ExecutableNode { executable: self, key: self.own_key(node)? })
     }
 
     /// Puts the new operations in place and tells the backend. The old ones are then in `changes`, for the caller to drop without
@@ -127,7 +127,6 @@ fn changes_between(
 #[derive(Clone, Copy)]
 pub struct ExecutableNode<'a> {
     executable: &'a Executable,
-    node: &'a Node,
     key: NodeKey,
 }
 
@@ -144,7 +143,7 @@ impl ExecutableNode<'_> {
 
     /// Replaces what the node does by an operation of the same kind, or changes nothing.
     pub fn set_operation(&self, operation: Operation) -> Result<()> {
-        self.executable.set_operations([(self.node, operation)])
+        self.executable.set_operations_at([(self.key, operation)])
     }
 
     /// Takes over the parameters of a graph with the same topology as the one embedded at this child node.

@@ -24,7 +24,10 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// What a change replaced, kept until launches in flight are done.
-type Replaced = Vec<Box<dyn Any + Send>>;
+type Replaced = SmallVec<[Box<dyn Any + Send>; 1]>;
+
+/// What the changed nodes did before.
+type Undo = SmallVec<[(NodeKey, Operation); 1]>;
 
 impl Executable {
     /// Takes over the operations of these nodes, all or none.
@@ -33,8 +36,13 @@ impl Executable {
         state.settle();
         let inner = Arc::clone(&state.inner);
         let mut held = inner.held.lock();
-        let mut change =
-            Change { inner: &inner, definition, held: &mut held, replaced: Vec::new(), undo: Vec::new() };
+        let mut change = Change {
+            inner: &inner,
+            definition,
+            held: &mut held,
+            replaced: Replaced::new(),
+            undo: Undo::new(),
+        };
         let in_place = changed.iter().try_for_each(|&node| change.apply(node));
         let (replaced, undo) = (change.replaced, change.undo);
         match in_place {
@@ -53,8 +61,8 @@ impl Executable {
                         inner: &inner,
                         definition,
                         held: &mut held,
-                        replaced: Vec::new(),
-                        undo: Vec::new(),
+                        replaced: Replaced::new(),
+                        undo: Undo::new(),
                     };
                     for (node, operation) in undo.into_iter().rev() {
                         if let Err(error) = back.set(node, operation) {
@@ -118,8 +126,7 @@ struct Change<'a> {
     definition: &'a Definition,
     held: &'a mut Held,
     replaced: Replaced,
-    /// What the changed nodes did before.
-    undo: Vec<(NodeKey, Operation)>,
+    undo: Undo,
 }
 
 impl<'a> Change<'a> {
