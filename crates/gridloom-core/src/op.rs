@@ -223,6 +223,9 @@ impl Operation {
 }
 
 /// A kernel launch.
+///
+/// Number and sizes of the arguments are checked, their meaning cannot be: whoever builds or alters one by hand vouches for the kernel as
+/// `Module::kernel` of the public crate asks its caller to. The typed operations there build it for you.
 #[derive(Clone, Debug)]
 pub struct KernelOp {
     /// The kernel.
