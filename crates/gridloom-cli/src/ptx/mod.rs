@@ -26,7 +26,8 @@ fn check(file: &Path) -> Result<(), Failure> {
         return Err(rendered.join("\n").into());
     }
     let kernels: Vec<&str> = module.entries().map(|(_, entry)| entry.name.as_str()).collect();
-    println!("{name}: {} kernels: {}", kernels.len(), kernels.join(", "));
+    let plural = if kernels.len() == 1 { "" } else { "s" };
+    println!("{name}: {} kernel{plural}: {}", kernels.len(), kernels.join(", "));
     Ok(())
 }
 
