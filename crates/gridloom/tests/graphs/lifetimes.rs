@@ -212,14 +212,14 @@ fn sixty_four_graphs_dropped_at_once_release_everything() {
                 hold(&hold(&graph, &alive)?, &alive)?;
                 let executable = graph.instantiate()?;
                 // A driver queues a few launches behind work that does not end, not any number.
-                if index % 8 == 0 {
+                if crate::support::is_cpu(device) || index % 8 == 0 {
                     executable.launch(&stream)?;
                 }
                 Ok((graph, executable))
             })
             .collect::<Result<_>>()?;
         drop(graphs);
-        assert_ne!(holders(&alive), 0, "8 launches are in flight");
+        assert_ne!(holders(&alive), 0, "launches are in flight");
         gate.open();
         stream.synchronize()?;
         eventually("all 128 closures are dropped", || holders(&alive) == 0);
