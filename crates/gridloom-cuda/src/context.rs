@@ -1,10 +1,31 @@
 //! The context of a GPU, made current on whichever thread needs it.
 
 use crate::driver::{Driver, DriverResult};
+use crate::sys::CUstreamCaptureMode;
 use crate::sys::{CUcontext, CUdevice};
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr;
 use std::sync::Arc;
+
+/// Whether a thread is one of Gridloom's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Thread {
+    Others,
+    Ours,
+    /// One of ours that captures elsewhere do not restrict.
+    Relaxed,
+}
+
+thread_local! {
+    static THREAD: Cell<Thread> = const { Cell::new(Thread::Others) };
+}
+
+/// Says that this thread is one of Gridloom's own, which waits, asks and frees in the background. Another thread that has the driver capture a
+/// stream meanwhile, with the strictest mode, prohibits that to every thread that does not say that it knows what it does.
+pub(crate) fn this_thread_is_ours() {
+    THREAD.set(Thread::Ours);
+}
 
 /// The primary context of one GPU, shared with every other CUDA library in the process, and released with the last
 /// object that uses it.
@@ -49,6 +70,9 @@ impl Context {
     ///
     /// Where it is current already, which is the usual case, nothing is pushed.
     pub(crate) fn enter(&self) -> DriverResult<Entered<'_>> {
+        if THREAD.get() == Thread::Ours {
+            self.relax_thread();
+        }
         let mut current = ptr::null_mut();
         // SAFETY: one handle is written.
         unsafe { self.driver.cu_ctx_get_current(&mut current)? };
@@ -58,6 +82,18 @@ impl Context {
             unsafe { self.driver.cu_ctx_push_current(self.raw)? };
         }
         Ok(Entered { context: self, pushed, thread_bound: PhantomData })
+    }
+
+    /// Nothing that Gridloom does in the background has to do with a stream that is captured.
+    /// ([`cuThreadExchangeStreamCaptureMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
+    #[cold]
+    fn relax_thread(&self) {
+        let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the mode of this thread, which is ours, is exchanged.
+        if let Err(error) = unsafe { self.driver.cu_thread_exchange_stream_capture_mode(&mut mode) } {
+            tracing::debug!(%error, "captures restrict a thread of Gridloom's");
+        }
+        THREAD.set(Thread::Relaxed);
     }
 
     /// Like [`enter`](Self::enter) for drops: a context that cannot be entered is lost, and so is what was in it.

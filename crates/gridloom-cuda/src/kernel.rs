@@ -78,7 +78,13 @@ impl Kernel {
     ) -> DriverResult<Self> {
         let _entered = context.enter()?;
         let name = function_name(context, raw);
-        Self::new(Home::Borrowed { context: Arc::clone(context), device, _owner: owner }, raw, name)
+        let home = Home::Borrowed { context: Arc::clone(context), device, _owner: owner };
+        let kernel = Self::new(home, raw, name)?;
+        // What its own library asked for is not to be taken back by asking for less.
+        let asked = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let asked = u32::try_from(function_attribute(context, raw, asked)?).unwrap_or(0);
+        kernel.dynamic_shared.store(asked, Ordering::Relaxed);
+        Ok(kernel)
     }
 
     fn new(home: Home, raw: CUfunction, name: CString) -> DriverResult<Self> {

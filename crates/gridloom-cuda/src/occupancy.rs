@@ -23,6 +23,7 @@ impl Occupation {
         let spawned = thread.spawn(move || {
             // Also when the work panics, those who wait must go on.
             let _ending = ending;
+            crate::context::this_thread_is_ours();
             work();
         });
         match spawned {

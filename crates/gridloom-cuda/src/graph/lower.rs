@@ -7,6 +7,7 @@ use super::parameters::{Decider, Parameters, has_decider};
 use super::plan::{Dependencies, Step, Work};
 use super::resources::{Held, Resources};
 use crate::driver::{Driver, DriverResult};
+use crate::foreign::OpaqueGraph;
 use crate::kernel::{Kernel, Launch};
 use crate::sys::*;
 use crate::version::CudaVersion;
@@ -27,8 +28,8 @@ const PROGRAMMATIC_EDGES_SINCE: CudaVersion = CudaVersion::new(12, 3);
 #[derive(Debug)]
 pub(super) struct Unit {
     pub(super) executable: CudaExecutable,
-    /// Kept because nodes of the executable are named by nodes of the graph.
-    _graph: CudaGraph,
+    /// Kept because nodes of the executable are named by nodes of the graph. An opaque graph that runs alone is kept by its node.
+    _graph: Option<CudaGraph>,
     /// The handles of the conditions that kernels of this graph set.
     pub(super) handles: FxHashMap<ConditionKey, CUgraphConditionalHandle>,
 }
@@ -86,6 +87,9 @@ pub(super) fn lower(
 ) -> Result<Unit> {
     let context = &lowering.resources.shared.context;
     let _entered = context.enter()?;
+    if let [Step { work: Work::Alone, origin, .. }] = steps {
+        return lower_alone(lowering, *origin);
+    }
     let graph = CudaGraph::new(context)?;
     places.reserve(steps.len());
     let mut builder = Builder {
@@ -105,14 +109,34 @@ pub(super) fn lower(
     builder.add_reset(steps)?;
     builder.add_steps(graph.raw(), steps)?;
     builder.use_up_handles()?;
+    let made = CudaExecutable::new(context, &graph, flags(lowering));
+    let executable = made.map_err(|failure| builder.explain(failure))?;
+    let handles = builder.handles;
+    Ok(Unit { executable, _graph: Some(graph), handles })
+}
+
+fn flags(lowering: Lowering<'_>) -> CUgraphInstantiate_flags {
     let mut flags = CUgraphInstantiate_flags(0);
     if lowering.node_priority {
         flags.0 |= CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.0;
     }
-    let made = CudaExecutable::new(context, &graph, flags);
-    let executable = made.map_err(|failure| builder.explain(failure))?;
-    let handles = builder.handles;
-    Ok(Unit { executable, _graph: graph, handles })
+    flags
+}
+
+/// Compiles an opaque graph that no other graph can hold.
+fn lower_alone(lowering: Lowering<'_>, origin: NodeKey) -> Result<Unit> {
+    let label = || lowering.definition.label(origin);
+    let Operation::Opaque(opaque) = lowering.definition.node(origin).operation() else {
+        return Err(Error::new(ErrorKind::InvalidState, "only an opaque graph runs alone").at_node(label()));
+    };
+    let context = &lowering.resources.shared.context;
+    let made = OpaqueGraph::from_backend(&**opaque)?
+        .with(|graph| CudaExecutable::new(context, graph, flags(lowering)));
+    let executable = made.map_err(|failure| {
+        let what = "the driver could not compile what was captured; of a graph that allocates memory there can be one executable at a time";
+        Error::from(failure.error).context(what).at_node(label())
+    })?;
+    Ok(Unit { executable, _graph: None, handles: FxHashMap::default() })
 }
 
 /// The node of one graph at the end of which each of its steps has ended.
@@ -276,6 +300,10 @@ impl Builder<'_> {
 
     fn add_other(&self, graph: CUgraph, edges: &Edges, parameters: &Parameters) -> Result<CUgraphNode> {
         let (before, count) = (edges.as_ptr(), edges.len());
+        let copied = match parameters {
+            Parameters::Opaque(opaque) => Some(OpaqueGraph::from_backend(&**opaque)?),
+            _ => None,
+        };
         // SAFETY: graph and dependencies are alive; what the parameters refer to is kept by the executable.
         let node = make(|node| unsafe {
             match parameters {
@@ -294,6 +322,11 @@ impl Builder<'_> {
                 Parameters::Wait(event) => {
                     self.driver.cu_graph_add_event_wait_node(node, graph, before, count, *event)
                 }
+                Parameters::Opaque(_) => copied.map_or(Ok(()), |copied| {
+                    copied.with(|child| {
+                        self.driver.cu_graph_add_child_graph_node(node, graph, before, count, child.raw())
+                    })
+                }),
                 Parameters::Nothing => self.driver.cu_graph_add_empty_node(node, graph, before, count),
             }
         })?;

@@ -23,6 +23,8 @@ pub(super) enum Parameters {
     Call(CUDA_HOST_NODE_PARAMS_v1),
     Record(CUevent),
     Wait(CUevent),
+    /// A graph that stays as it was captured, and is copied.
+    Opaque(Arc<dyn backend::Opaque>),
     Nothing,
 }
 
@@ -66,6 +68,7 @@ impl Lowering<'_> {
             }
             Operation::EventRecord(event) => Parameters::Record(Event::from_backend(&**event)?.raw()),
             Operation::EventWait(event) => Parameters::Wait(Event::from_backend(&**event)?.raw()),
+            Operation::Opaque(opaque) => Parameters::Opaque(Arc::clone(opaque)),
             _ => Parameters::Nothing,
         })
     }
@@ -94,7 +97,7 @@ impl Lowering<'_> {
                 PointerValue::Condition(condition) => *handles.get(condition).ok_or_else(no_place)?,
             };
             if let Some(place) = op.args.layout.get(pointer.index as usize) {
-                let start = place.offset as usize;
+                let start = (place.offset + pointer.offset) as usize;
                 arguments.bytes[start..start + 8].copy_from_slice(&value.to_ne_bytes());
             }
         }

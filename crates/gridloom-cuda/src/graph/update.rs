@@ -11,6 +11,7 @@ use super::modes::Capabilities;
 use super::parameters::Parameters;
 use super::resources::Held;
 use crate::driver::DriverResult;
+use crate::foreign::OpaqueGraph;
 use crate::kernel::{Kernel, Launch};
 use crate::stream::Stream;
 use crate::sys::*;
@@ -280,6 +281,13 @@ impl<'a> Change<'a> {
                     driver.cu_graph_exec_event_record_node_set_event(exec, node, *event)
                 }
                 Parameters::Wait(event) => driver.cu_graph_exec_event_wait_node_set_event(exec, node, *event),
+                Parameters::Opaque(opaque) => match OpaqueGraph::from_backend(&**opaque) {
+                    Ok(opaque) => opaque.with(|graph| {
+                        driver.cu_graph_exec_child_graph_node_set_params(exec, node, graph.raw())
+                    }),
+                    // It is of another device, which the core has ruled out.
+                    Err(_) => Ok(()),
+                },
                 Parameters::Nothing => Ok(()),
             }
         }
