@@ -69,10 +69,15 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// The captured graph, taken apart where that is possible, and else as one opaque node.
-    pub(super) fn import(mut self, captured: CudaGraph) -> Result<Graph> {
+    /// The captured graph, taken apart where that is possible and not to be `opaque`, and else as one opaque node.
+    pub(super) fn import(mut self, captured: CudaGraph, opaque: bool) -> Result<Graph> {
         let _entered = self.device.context().enter()?;
-        match self.graph(captured.raw()) {
+        let apart = if opaque {
+            Err(Unreadable::new("it was captured to stay as it is"))
+        } else {
+            self.graph(captured.raw())
+        };
+        match apart {
             Ok(graph) => Ok(graph),
             Err(Unreadable(reason)) => {
                 self.reader.0.discard_log();

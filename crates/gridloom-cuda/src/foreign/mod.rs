@@ -24,7 +24,6 @@ use import::Importer;
 pub(crate) use opaque::OpaqueGraph;
 use recording::Recording;
 use std::fmt;
-use std::marker::PhantomData;
 
 /// What code may do that could disturb a capture by the driver: calls that are not enqueued anywhere and may wait for the device, such as
 /// an allocation with `cudaMalloc`.
@@ -51,7 +50,12 @@ impl CaptureMode {
 
     /// This mode, with an owner for what the captured work uses: see [`ForeignOptions::owner`].
     pub fn keeping(self, owner: Owner) -> ForeignOptions {
-        ForeignOptions { mode: self, owner: Some(owner) }
+        ForeignOptions::from(self).keeping(owner)
+    }
+
+    /// This mode, with what is captured left as it is: see [`ForeignOptions::opaque`].
+    pub fn opaque(self) -> ForeignOptions {
+        ForeignOptions::from(self).opaque()
     }
 }
 
@@ -63,11 +67,30 @@ pub struct ForeignOptions {
     /// Whatever keeps alive what the captured work uses and Gridloom does not know: memory, kernels, events, data of callbacks. It is kept by each
     /// captured node, then by executables and launches in flight, and may be dropped on any thread.
     pub owner: Option<Owner>,
+    /// Whether what is captured stays one opaque node even where it could be taken apart. It then cannot be changed, and keeps every hint that was given
+    /// with its launches: a node that is taken apart loses those about caches, scheduling and fences.
+    pub opaque: bool,
+}
+
+impl ForeignOptions {
+    /// The same, with an owner.
+    #[must_use]
+    pub fn keeping(mut self, owner: Owner) -> Self {
+        self.owner = Some(owner);
+        self
+    }
+
+    /// The same, with what is captured left as it is.
+    #[must_use]
+    pub fn opaque(mut self) -> Self {
+        self.opaque = true;
+        self
+    }
 }
 
 impl From<CaptureMode> for ForeignOptions {
     fn from(mode: CaptureMode) -> Self {
-        Self { mode, owner: None }
+        Self { mode, owner: None, opaque: false }
     }
 }
 
@@ -76,19 +99,19 @@ impl fmt::Debug for ForeignOptions {
         f.debug_struct("ForeignOptions")
             .field("mode", &self.mode)
             .field("owner", &self.owner.is_some())
+            .field("opaque", &self.opaque)
             .finish()
     }
 }
 
 /// The stream that foreign code works on while it is captured. It exists for the time of the call, in the device's primary context, which is current
 /// on the thread.
-pub struct ForeignStream<'a> {
+pub struct ForeignStream {
     context: CUcontext,
     raw: CUstream,
-    recording: PhantomData<&'a Recording>,
 }
 
-impl ForeignStream<'_> {
+impl ForeignStream {
     /// The driver's handle. It is the same as a `cudaStream_t` of the runtime.
     pub fn raw(&self) -> CUstream {
         self.raw
@@ -100,7 +123,7 @@ impl ForeignStream<'_> {
     }
 }
 
-impl fmt::Debug for ForeignStream<'_> {
+impl fmt::Debug for ForeignStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ForeignStream({:p})", self.raw)
     }
@@ -120,9 +143,9 @@ impl fmt::Debug for ForeignStream<'_> {
 pub unsafe fn record(
     capture: &Capture,
     options: impl Into<ForeignOptions>,
-    code: impl FnOnce(&ForeignStream<'_>) -> Result<()>,
+    code: impl FnOnce(&ForeignStream) -> Result<()>,
 ) -> Result<Vec<Node>> {
-    let ForeignOptions { mode, owner } = options.into();
+    let ForeignOptions { mode, owner, opaque } = options.into();
     let backend = capture.recording_device()?;
     let Some(device) = backend.as_any().downcast_ref::<CudaDevice>() else {
         return Err(Error::new(
@@ -136,8 +159,7 @@ pub unsafe fn record(
     op::refuse_in_callback("a foreign capture")?;
     let recording = Recording::begin(device.context(), mode)?;
     let entered = device.context().enter()?;
-    let stream =
-        ForeignStream { context: device.context().raw(), raw: recording.stream(), recording: PhantomData };
+    let stream = ForeignStream { context: device.context().raw(), raw: recording.stream() };
     // A panic unwinds through the recording, which ends the capture and throws it away.
     let outcome = code(&stream);
     drop(entered);
@@ -145,6 +167,6 @@ pub unsafe fn record(
         Ok(()) => recording.end()?,
         Err(error) => return Err(error),
     };
-    let imported = Importer::new(device, &backend, owner).import(captured)?;
+    let imported = Importer::new(device, &backend, owner).import(captured, opaque)?;
     capture.inline(&imported)
 }

@@ -1,6 +1,7 @@
 //! Modules and kernels: those of the tests, and Gridloom's own, as Rust functions found by name.
 
-use super::{INVALID, OK, exports, handle, world};
+use super::graphs::{Node, Work};
+use super::{INVALID, OK, capture, exports, handle, world};
 use gridloom_cuda::sys::*;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -15,6 +16,7 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
         "cuFuncGetParamInfo" => parameter,
         "cuFuncGetName" => function_name,
         "cuLaunchKernel" => launch,
+        "cuLaunchKernelEx" => launch_with_attributes,
     }
 }
 
@@ -34,9 +36,27 @@ pub struct Function {
 /// A kernel with its arguments, copied.
 #[derive(Clone)]
 pub struct Call {
+    /// The driver's handle of the function.
+    pub handle: usize,
     function: Function,
-    threads: u32,
-    arguments: Vec<Vec<u8>>,
+    pub shape: Shape,
+    pub arguments: Vec<Vec<u8>>,
+    /// Whether the arguments were given as one buffer.
+    pub packed: bool,
+}
+
+/// The shape of a launch.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub shared: u32,
+}
+
+impl Shape {
+    fn threads(&self) -> u32 {
+        self.grid[0] * self.block[0]
+    }
 }
 
 /// The sizes of a kernel's parameters.
@@ -45,6 +65,7 @@ fn sizes(name: &str) -> Option<&'static [usize]> {
         "add" | "add_overlapped" => &[8, 4, 4],
         "append" | "sum_shared" | "set_condition" => &[8, 4],
         "countdown" => &[8, 8],
+        "move_words" => &[24],
         "wait_for" | "read_variable" | "fault" | "gridloom_count" => &[8],
         "gridloom_loop_begin" | "gridloom_loop_next" => &[8, 8, 8, 8, 4],
         "gridloom_choose" => &[8, 8, 8, 4, 4],
@@ -67,12 +88,12 @@ fn offset(sizes: &[usize], index: usize) -> usize {
 impl Call {
     /// Copies the arguments of a launch, given as pointers or as one buffer.
     pub unsafe fn new(
-        function: usize,
-        threads: u32,
+        handle: usize,
+        shape: Shape,
         pointers: *mut *mut c_void,
         extra: *mut *mut c_void,
     ) -> Option<Self> {
-        let function = world(|world| world.functions.get(&function).cloned())?;
+        let function = world(|world| world.functions.get(&handle).cloned())?;
         let sizes = sizes(&function.name)?;
         let mut arguments = Vec::new();
         for (index, &size) in sizes.iter().enumerate() {
@@ -86,7 +107,18 @@ impl Call {
             };
             arguments.push(unsafe { std::slice::from_raw_parts(from, size) }.to_vec());
         }
-        Some(Self { function, threads, arguments })
+        Some(Self { handle, function, shape, arguments, packed: !extra.is_null() })
+    }
+
+    /// The arguments as one buffer.
+    pub fn buffer(&self) -> Vec<u8> {
+        let sizes = sizes(&self.function.name).unwrap_or_default();
+        let mut buffer = Vec::new();
+        for (index, value) in self.arguments.iter().enumerate() {
+            buffer.resize(offset(sizes, index), 0);
+            buffer.extend(value);
+        }
+        buffer
     }
 
     fn word(&self, index: usize) -> u32 {
@@ -113,8 +145,15 @@ impl Call {
         match self.function.name.as_str() {
             "add" | "add_overlapped" => {
                 let (data, value, n) = (self.long(0) as *mut i32, self.word(1) as i32, self.word(2));
-                for index in 0..n.min(self.threads) as usize {
+                for index in 0..n.min(self.shape.threads()) as usize {
                     unsafe { *data.add(index) += value };
+                }
+            }
+            "move_words" => {
+                let part = |at: usize| u64::from_ne_bytes(self.arguments[0][at..at + 8].try_into().unwrap());
+                let (to, from, n) = (part(0) as *mut u32, part(8) as *const u32, part(16) as u32);
+                for index in 0..n.min(self.shape.threads()) as usize {
+                    unsafe { *to.add(index) = *from.add(index) };
                 }
             }
             "append" => {
@@ -243,21 +282,54 @@ unsafe extern "C" fn parameter(
 unsafe extern "C" fn launch(
     function: CUfunction,
     grid_x: c_uint,
-    _: c_uint,
-    _: c_uint,
+    grid_y: c_uint,
+    grid_z: c_uint,
     block_x: c_uint,
-    _: c_uint,
-    _: c_uint,
-    _: c_uint,
-    _: CUstream,
+    block_y: c_uint,
+    block_z: c_uint,
+    shared: c_uint,
+    stream: CUstream,
     pointers: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> CUresult {
-    match unsafe { Call::new(function.addr(), grid_x * block_x, pointers, extra) } {
-        Some(call) => {
-            unsafe { call.run() };
-            OK
-        }
+    let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared };
+    match unsafe { Call::new(function.addr(), shape, pointers, extra) } {
+        Some(call) => unsafe { enqueue(stream, call, &[]) },
         None => INVALID,
     }
+}
+
+unsafe extern "C" fn launch_with_attributes(
+    config: *const CUlaunchConfig,
+    function: CUfunction,
+    pointers: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> CUresult {
+    let c = unsafe { &*config };
+    let grid = [c.gridDimX, c.gridDimY, c.gridDimZ];
+    let shape = Shape { grid, block: [c.blockDimX, c.blockDimY, c.blockDimZ], shared: c.sharedMemBytes };
+    let attributes = unsafe { std::slice::from_raw_parts(c.attrs, c.numAttrs as usize) };
+    match unsafe { Call::new(function.addr(), shape, pointers, extra) } {
+        Some(call) => unsafe { enqueue(c.hStream, call, attributes) },
+        None => INVALID,
+    }
+}
+
+/// Runs a kernel, or records it where the stream is captured.
+unsafe fn enqueue(stream: CUstream, call: Call, attributes: &[CUlaunchAttribute]) -> CUresult {
+    if !capture::captures(stream) {
+        unsafe { call.run() };
+        return OK;
+    }
+    let programmatic = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    let early = attributes.iter().any(|attribute| attribute.id == programmatic);
+    let added = capture::add_node(stream, |after| {
+        let mut node = Node::new(0, after, Work::Kernel(call));
+        node.attributes = attributes.to_vec();
+        if early {
+            node.early = node.after.clone();
+        }
+        node
+    });
+    added.and_then(Result::err).unwrap_or(OK)
 }

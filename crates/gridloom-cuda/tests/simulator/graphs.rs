@@ -1,8 +1,8 @@
 //! Graphs: built, compiled, changed and run.
 
-use super::code::Call;
-use super::objects::{copy_planes, fill, record};
-use super::{INVALID, OK, REFUSED, World, exports, handle, world};
+use super::code::{Call, Shape};
+use super::objects::{copy_planes, fill, free_of_graph, record};
+use super::{INVALID, OK, REFUSED, World, capture, exports, handle, world};
 use gridloom_cuda::sys::*;
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_uint;
@@ -19,6 +19,9 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
         "cuGraphAddEventRecordNode" => add_record,
         "cuGraphAddEventWaitNode" => add_wait,
         "cuGraphAddNode_v2" => add_general,
+        "cuGraphAddChildGraphNode" => add_child,
+        "cuGraphClone" => copy_graph,
+        "cuGraphExecChildGraphNodeSetParams" => set_child,
         "cuGraphKernelNodeSetAttribute" => set_attribute,
         "cuGraphConditionalHandleCreate" => create_condition,
         "cuGraphInstantiateWithParams" => instantiate,
@@ -37,7 +40,7 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
 
 #[derive(Clone, Default)]
 pub struct Graph {
-    nodes: Vec<usize>,
+    pub nodes: Vec<usize>,
     /// Condition handles that belong to it, with the value each starts a launch with.
     conditions: Vec<(u64, u32)>,
     is_body: bool,
@@ -45,26 +48,59 @@ pub struct Graph {
 
 #[derive(Clone)]
 pub struct Node {
-    graph: usize,
-    after: Vec<usize>,
-    work: Work,
-    enabled: bool,
+    pub graph: usize,
+    pub after: Vec<usize>,
+    /// Those of the nodes before it that it need not wait for to the end.
+    pub early: Vec<usize>,
+    pub work: Work,
+    pub attributes: Vec<CUlaunchAttribute>,
+    pub enabled: bool,
+}
+
+impl Node {
+    pub fn new(graph: usize, after: Vec<usize>, work: Work) -> Self {
+        Node { graph, after, early: Vec::new(), work, attributes: Vec::new(), enabled: true }
+    }
 }
 
 #[derive(Clone)]
-enum Work {
+pub enum Work {
     Nothing,
     Kernel(Call),
     Fill(CUDA_MEMSET_NODE_PARAMS),
     Copy(CUDA_MEMCPY3D),
     Host(CUDA_HOST_NODE_PARAMS_v1),
     Record(usize),
-    Wait,
-    Conditional { condition: u64, kind: CUgraphConditionalNodeType, bodies: Vec<usize> },
+    Wait(usize),
+    Child(usize),
+    /// Memory that exists while the graph does.
+    Alloc {
+        address: u64,
+        bytes: usize,
+    },
+    Free(u64),
+    Conditional {
+        condition: u64,
+        kind: CUgraphConditionalNodeType,
+        bodies: Vec<usize>,
+    },
+}
+
+impl Work {
+    /// The graphs inside.
+    fn inside(&self) -> &[usize] {
+        match self {
+            Work::Child(graph) => std::slice::from_ref(graph),
+            Work::Conditional { bodies, .. } => bodies,
+            _ => &[],
+        }
+    }
 }
 
 // Pointers in the descriptions are addresses; the simulator is as thread-safe as its one lock.
 unsafe impl Send for Work {}
+// Attributes hold addresses too.
+unsafe impl Send for Node {}
 
 /// A compiled graph: a copy of everything that it reaches.
 pub struct Executable {
@@ -82,20 +118,81 @@ unsafe extern "C" fn create(out: *mut CUgraph, _: c_uint) -> CUresult {
     OK
 }
 
-unsafe extern "C" fn destroy(graph: CUgraph) -> CUresult {
-    world(|world| {
-        let Some(root) = world.graphs.remove(&graph.addr()) else { return INVALID };
-        // The bodies go with the nodes they are in.
+pub unsafe extern "C" fn destroy(graph: CUgraph) -> CUresult {
+    let freed = world(|world| {
+        let root = world.graphs.remove(&graph.addr())?;
+        let mut freed = Vec::new();
+        // What is inside goes with the nodes it is in.
         let mut nodes = root.nodes;
         while let Some(node) = nodes.pop() {
-            if let Some(Node { work: Work::Conditional { bodies, .. }, .. }) = world.nodes.remove(&node) {
-                nodes.extend(
-                    bodies.iter().filter_map(|body| world.graphs.remove(body)).flat_map(|body| body.nodes),
-                );
+            world.arguments.remove(&node);
+            let Some(node) = world.nodes.remove(&node) else { continue };
+            let inside = node.work.inside().iter().filter_map(|graph| world.graphs.remove(graph));
+            nodes.extend(inside.flat_map(|graph| graph.nodes));
+            if let Work::Alloc { address, bytes } = node.work {
+                freed.push((address, bytes));
             }
         }
-        OK
+        Some(freed)
+    });
+    let Some(freed) = freed else { return INVALID };
+    for (address, bytes) in freed {
+        unsafe { free_of_graph(address, bytes) };
+    }
+    OK
+}
+
+/// A copy of a graph and all inside it, out of tables that hold them. `None` where the driver refuses: with conditionals or allocations.
+fn copied(
+    world: &mut World,
+    graphs: &HashMap<usize, Graph>,
+    nodes: &HashMap<usize, Node>,
+    graph: usize,
+) -> Option<usize> {
+    let original = graphs.get(&graph)?;
+    let number = world.fresh();
+    let renamed: HashMap<usize, usize> = original.nodes.iter().map(|&node| (node, world.fresh())).collect();
+    let new = |old: &[usize]| old.iter().map(|node| renamed[node]).collect::<Vec<_>>();
+    let mut copies = Vec::new();
+    for node in &original.nodes {
+        let mut copy = nodes[node].clone();
+        copy.work = match copy.work {
+            Work::Conditional { .. } | Work::Alloc { .. } | Work::Free(_) => return None,
+            Work::Child(child) => Work::Child(copied(world, graphs, nodes, child)?),
+            work => work,
+        };
+        (copy.graph, copy.after, copy.early) = (number, new(&copy.after), new(&copy.early));
+        copies.push((renamed[node], copy));
+    }
+    world.graphs.insert(number, Graph { nodes: new(&original.nodes), ..Graph::default() });
+    world.nodes.extend(copies);
+    Some(number)
+}
+
+fn copy_of(graph: CUgraph) -> Option<usize> {
+    world(|world| {
+        let (graphs, nodes) = (world.graphs.clone(), world.nodes.clone());
+        copied(world, &graphs, &nodes, graph.addr())
     })
+}
+
+unsafe extern "C" fn copy_graph(out: *mut CUgraph, graph: CUgraph) -> CUresult {
+    let Some(copy) = copy_of(graph) else { return REFUSED };
+    unsafe { *out = handle(copy) };
+    OK
+}
+
+unsafe extern "C" fn add_child(
+    out: *mut CUgraphNode,
+    graph: CUgraph,
+    before: *const CUgraphNode,
+    count: usize,
+    child: CUgraph,
+) -> CUresult {
+    match copy_of(child) {
+        Some(copy) => unsafe { add(out, graph, before, count, Work::Child(copy)) },
+        None => REFUSED,
+    }
 }
 
 unsafe fn add(
@@ -114,7 +211,7 @@ unsafe fn add(
         let number = world.fresh();
         let Some(owner) = world.graphs.get_mut(&graph) else { return INVALID };
         owner.nodes.push(number);
-        world.nodes.insert(number, Node { graph, after, work, enabled: true });
+        world.nodes.insert(number, Node::new(graph, after, work));
         unsafe { *out = handle(number) };
         OK
     })
@@ -130,7 +227,9 @@ unsafe extern "C" fn add_empty(
 }
 
 unsafe fn kernel(p: &CUDA_KERNEL_NODE_PARAMS_v2) -> Option<Work> {
-    unsafe { Call::new(p.func.addr(), p.gridDimX * p.blockDimX, p.kernelParams, p.extra) }.map(Work::Kernel)
+    let grid = [p.gridDimX, p.gridDimY, p.gridDimZ];
+    let shape = Shape { grid, block: [p.blockDimX, p.blockDimY, p.blockDimZ], shared: p.sharedMemBytes };
+    unsafe { Call::new(p.func.addr(), shape, p.kernelParams, p.extra) }.map(Work::Kernel)
 }
 
 unsafe extern "C" fn add_kernel(
@@ -193,24 +292,42 @@ unsafe extern "C" fn add_wait(
     graph: CUgraph,
     before: *const CUgraphNode,
     count: usize,
-    _: CUevent,
+    event: CUevent,
 ) -> CUresult {
-    unsafe { add(out, graph, before, count, Work::Wait) }
+    unsafe { add(out, graph, before, count, Work::Wait(event.addr())) }
 }
 
 unsafe extern "C" fn add_general(
     out: *mut CUgraphNode,
     graph: CUgraph,
     before: *const CUgraphNode,
-    _: *const CUgraphEdgeData,
+    data: *const CUgraphEdgeData,
     count: usize,
     parameters: *mut CUgraphNodeParams,
 ) -> CUresult {
-    let parameters = unsafe { &mut *parameters };
+    let outcome = unsafe { add_by_type(out, graph, before, count, &mut *parameters) };
+    if outcome == OK && !data.is_null() {
+        let early = (0..count).filter(|&index| unsafe { (*data.add(index)).type_ } == 1);
+        let early = early.map(|index| unsafe { *before.add(index) }.addr()).collect();
+        world(|world| world.nodes.get_mut(&unsafe { *out }.addr()).unwrap().early = early);
+    }
+    outcome
+}
+
+unsafe fn add_by_type(
+    out: *mut CUgraphNode,
+    graph: CUgraph,
+    before: *const CUgraphNode,
+    count: usize,
+    parameters: &mut CUgraphNodeParams,
+) -> CUresult {
     match parameters.type_ {
         CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL => {
             let p = unsafe { parameters.__bindgen_anon_1.kernel };
-            let work = unsafe { Call::new(p.func.addr(), p.gridDimX * p.blockDimX, p.kernelParams, p.extra) };
+            let grid = [p.gridDimX, p.gridDimY, p.gridDimZ];
+            let block = [p.blockDimX, p.blockDimY, p.blockDimZ];
+            let shape = Shape { grid, block, shared: p.sharedMemBytes };
+            let work = unsafe { Call::new(p.func.addr(), shape, p.kernelParams, p.extra) };
             work.map_or(INVALID, |call| unsafe { add(out, graph, before, count, Work::Kernel(call)) })
         }
         CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL => {
@@ -235,11 +352,16 @@ unsafe extern "C" fn add_general(
 }
 
 unsafe extern "C" fn set_attribute(
-    _: CUgraphNode,
-    _: CUlaunchAttributeID,
-    _: *const CUlaunchAttributeValue,
+    node: CUgraphNode,
+    id: CUlaunchAttributeID,
+    value: *const CUlaunchAttributeValue,
 ) -> CUresult {
-    OK
+    world(|world| {
+        let Some(node) = world.nodes.get_mut(&node.addr()) else { return INVALID };
+        node.attributes.retain(|attribute| attribute.id != id);
+        node.attributes.push(CUlaunchAttribute { id, value: unsafe { *value }, ..Default::default() });
+        OK
+    })
 }
 
 unsafe extern "C" fn create_condition(
@@ -272,12 +394,12 @@ unsafe extern "C" fn instantiate(
             for node in &graph.nodes {
                 let copy = world.nodes[node].clone();
                 let forbidden =
-                    graph.is_body && matches!(copy.work, Work::Host(_) | Work::Record(_) | Work::Wait);
+                    graph.is_body && matches!(copy.work, Work::Host(_) | Work::Record(_) | Work::Wait(_));
                 let mut twice = false;
-                if let Work::Conditional { condition, bodies, .. } = &copy.work {
+                if let Work::Conditional { condition, .. } = &copy.work {
                     twice = !used.insert(*condition);
-                    open.extend(bodies);
                 }
+                open.extend(copy.work.inside());
                 if forbidden || twice {
                     unsafe { (*parameters).hErrNode_out = handle(*node) };
                     return INVALID;
@@ -309,7 +431,17 @@ unsafe extern "C" fn upload(executable: CUgraphExec, _: CUstream) -> CUresult {
     if world(|world| world.executables.contains_key(&executable.addr())) { OK } else { INVALID }
 }
 
-unsafe extern "C" fn launch(executable: CUgraphExec, _: CUstream) -> CUresult {
+unsafe extern "C" fn launch(executable: CUgraphExec, stream: CUstream) -> CUresult {
+    if capture::captures(stream) {
+        let child = world(|world| {
+            let executable = world.executables.get(&executable.addr())?;
+            let (graphs, nodes) = (executable.graphs.clone(), executable.nodes.clone());
+            let root = executable.root;
+            copied(world, &graphs, &nodes, root)
+        });
+        let Some(child) = child else { return REFUSED };
+        return capture::add(stream, Work::Child(child)).unwrap_or(INVALID);
+    }
     let root = world(|world| {
         let executable = world.executables.get(&executable.addr())?;
         let (root, conditions) = (executable.root, executable.graphs[&executable.root].conditions.clone());
@@ -345,7 +477,8 @@ unsafe fn run(executable: usize, graph: usize) {
 
 unsafe fn run_node(executable: usize, work: &Work) {
     match work {
-        Work::Nothing | Work::Wait => {}
+        Work::Nothing | Work::Wait(_) | Work::Alloc { .. } | Work::Free(_) => {}
+        Work::Child(graph) => unsafe { run(executable, *graph) },
         Work::Kernel(call) => unsafe { call.run() },
         Work::Fill(parameters) => unsafe { fill(parameters) },
         Work::Copy(parameters) => unsafe { copy_planes(parameters) },
@@ -460,6 +593,38 @@ unsafe extern "C" fn set_record(executable: CUgraphExec, node: CUgraphNode, even
     })
 }
 
-unsafe extern "C" fn set_wait(executable: CUgraphExec, node: CUgraphNode, _: CUevent) -> CUresult {
-    change(executable, node, |_, _| OK)
+unsafe extern "C" fn set_wait(executable: CUgraphExec, node: CUgraphNode, event: CUevent) -> CUresult {
+    change(executable, node, |node, _| {
+        node.work = Work::Wait(event.addr());
+        OK
+    })
+}
+
+/// Takes over a graph with as many nodes as the one before.
+unsafe extern "C" fn set_child(executable: CUgraphExec, node: CUgraphNode, child: CUgraph) -> CUresult {
+    let Some(copy) = copy_of(child) else { return REFUSED };
+    let outcome = world(|world| {
+        let graphs: HashMap<usize, Graph> = world.graphs.clone();
+        let nodes = world.nodes.clone();
+        let Some(executable) = world.executables.get_mut(&executable.addr()) else { return INVALID };
+        let old = match executable.nodes.get(&node.addr()).map(|node| &node.work) {
+            Some(Work::Child(old)) => *old,
+            _ => return INVALID,
+        };
+        if executable.graphs[&old].nodes.len() != graphs[&copy].nodes.len() {
+            return CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+        }
+        let mut open = vec![copy];
+        while let Some(graph) = open.pop() {
+            for node in &graphs[&graph].nodes {
+                open.extend(nodes[node].work.inside());
+                executable.nodes.insert(*node, nodes[node].clone());
+            }
+            executable.graphs.insert(graph, graphs[&graph].clone());
+        }
+        executable.nodes.get_mut(&node.addr()).unwrap().work = Work::Child(copy);
+        OK
+    });
+    unsafe { destroy(handle(copy)) };
+    outcome
 }

@@ -3,7 +3,7 @@
 //! Memory is host memory, streams run what they are given at once, and the kernels of the tests are Rust functions found by
 //! name. Graphs are built, compiled, changed and run as the driver does it, and what the driver refuses is refused here too:
 //! a condition handle that no node uses, or two use; host and event nodes in the body of a conditional; another direction of a copy
-//! in a compiled graph; a disabled node in a body.
+//! in a compiled graph; a disabled node in a body; a copy of a graph that holds conditionals or allocations. Streams can be captured.
 
 #![allow(unreachable_pub, dead_code, unused_imports, reason = "a module of each test program that uses it")]
 #![allow(
@@ -12,8 +12,10 @@
     reason = "every function here stands for one of the driver's, called by code that keeps the driver's contract"
 )]
 
+mod capture;
 mod code;
 mod graphs;
+mod introspect;
 mod objects;
 
 pub use objects::{FAR_STREAM, record};
@@ -45,7 +47,13 @@ pub struct World {
     /// Bytes of each allocation.
     pub memory: HashMap<u64, usize>,
     pub events: HashMap<usize, u64>,
+    pub streams: HashSet<usize>,
     pub destroyed_streams: HashSet<usize>,
+    pub captures: HashMap<usize, capture::Capture>,
+    /// Events recorded in a capture: which one, and after which nodes.
+    pub captured_events: HashMap<usize, (usize, Vec<usize>)>,
+    /// What descriptions of kernel nodes point to, by node.
+    pub arguments: HashMap<usize, introspect::Arguments>,
     pub clock: u64,
 }
 
@@ -89,6 +97,8 @@ pub fn device(cap: Option<CudaVersion>) -> Arc<CudaDevice> {
     objects::export(&mut symbols);
     code::export(&mut symbols);
     graphs::export(&mut symbols);
+    capture::export(&mut symbols);
+    introspect::export(&mut symbols);
     let driver =
         Driver::with_source(Box::new(Simulated { symbols }), DriverOptions { max_version: cap }).unwrap();
     CudaDevice::open_with(driver, 0).unwrap()

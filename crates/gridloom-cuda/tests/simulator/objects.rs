@@ -1,6 +1,7 @@
 //! Device, context, memory, streams and events.
 
-use super::{INVALID, OK, exports, handle, world};
+use super::graphs::Work;
+use super::{INVALID, OK, capture, exports, handle, world};
 use gridloom_cuda::sys::*;
 use std::alloc::Layout;
 use std::collections::HashMap;
@@ -28,13 +29,16 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
         "cuMemPoolDestroy" => pool_destroy,
         "cuMemPoolSetAttribute" => pool_attribute,
         "cuMemPoolTrimTo" => pool_trim,
-        "cuMemAllocFromPoolAsync" => alloc_async,
+        "cuMemAlloc_v2" => alloc_now,
+        "cuMemAllocFromPoolAsync" => alloc_from_pool,
+        "cuMemAllocAsync" => alloc_async,
         "cuMemFreeAsync" => free_async,
         "cuMemHostAlloc" => host_alloc,
         "cuMemFreeHost" => host_free,
         "cuMemAllocManaged" => managed_alloc,
         "cuMemFree_v2" => free,
         "cuMemcpyAsync" => copy,
+        "cuMemcpyHtoDAsync_v2" => copy_from_host,
         "cuMemcpy3DAsync_v2" => copy_3d,
         "cuMemsetD8Async" => fill_8,
         "cuMemsetD32Async" => fill_32,
@@ -44,11 +48,9 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
         "cuStreamQuery" => stream_done,
         "cuStreamGetCtx" => stream_context,
         "cuPointerGetAttribute" => pointer,
-        "cuStreamWaitEvent" => stream_wait,
         "cuLaunchHostFunc" => host_function,
         "cuEventCreate" => event_create,
         "cuEventDestroy_v2" => event_destroy,
-        "cuEventRecord" => event_record,
         "cuEventQuery" => event_query,
         "cuEventSynchronize" => event_query,
         "cuEventElapsedTime_v2" => elapsed,
@@ -74,6 +76,12 @@ unsafe extern "C" fn error_name(code: CUresult, out: *mut *const c_char) -> CUre
         CUresult::CUDA_ERROR_INVALID_VALUE => c"CUDA_ERROR_INVALID_VALUE",
         CUresult::CUDA_ERROR_NOT_SUPPORTED => c"CUDA_ERROR_NOT_SUPPORTED",
         CUresult::CUDA_ERROR_NOT_FOUND => c"CUDA_ERROR_NOT_FOUND",
+        CUresult::CUDA_ERROR_ILLEGAL_STATE => c"CUDA_ERROR_ILLEGAL_STATE",
+        CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED => c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+        CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED => c"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+        CUresult::CUDA_ERROR_STREAM_CAPTURE_UNJOINED => c"CUDA_ERROR_STREAM_CAPTURE_UNJOINED",
+        CUresult::CUDA_ERROR_STREAM_CAPTURE_ISOLATION => c"CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
+        CUresult::CUDA_ERROR_STREAM_CAPTURE_MERGE => c"CUDA_ERROR_STREAM_CAPTURE_MERGE",
         _ => return INVALID,
     };
     unsafe { *out = name.as_ptr() };
@@ -185,17 +193,44 @@ unsafe fn deallocate(address: u64) -> CUresult {
     }
 }
 
-unsafe extern "C" fn alloc_async(
+unsafe extern "C" fn alloc_from_pool(
     out: *mut CUdeviceptr,
     bytes: usize,
     _: CUmemoryPool,
-    _: CUstream,
+    stream: CUstream,
 ) -> CUresult {
-    unsafe { allocate(out, bytes) }
+    unsafe { alloc_async(out, bytes, stream) }
 }
 
-unsafe extern "C" fn free_async(address: CUdeviceptr, _: CUstream) -> CUresult {
-    unsafe { deallocate(address) }
+/// On a captured stream the address is that of the node, which gets its memory with the graph.
+unsafe extern "C" fn alloc_async(out: *mut CUdeviceptr, bytes: usize, stream: CUstream) -> CUresult {
+    let address = unsafe { std::alloc::alloc(layout(bytes).unwrap()) } as u64;
+    match capture::add(stream, Work::Alloc { address, bytes }) {
+        Some(outcome) => {
+            unsafe { *out = address };
+            outcome
+        }
+        None => {
+            unsafe { std::alloc::dealloc(address as *mut u8, layout(bytes).unwrap()) };
+            unsafe { allocate(out, bytes) }
+        }
+    }
+}
+
+/// Gives back the memory of an alloc node.
+pub unsafe fn free_of_graph(address: u64, bytes: usize) {
+    unsafe { std::alloc::dealloc(address as *mut u8, layout(bytes).unwrap()) };
+}
+
+unsafe extern "C" fn alloc_now(out: *mut CUdeviceptr, bytes: usize) -> CUresult {
+    match capture::prohibited() {
+        OK => unsafe { allocate(out, bytes) },
+        refused => refused,
+    }
+}
+
+unsafe extern "C" fn free_async(address: CUdeviceptr, stream: CUstream) -> CUresult {
+    capture::add(stream, Work::Free(address)).unwrap_or_else(|| unsafe { deallocate(address) })
 }
 
 unsafe extern "C" fn host_alloc(out: *mut *mut c_void, bytes: usize, _: c_uint) -> CUresult {
@@ -203,7 +238,10 @@ unsafe extern "C" fn host_alloc(out: *mut *mut c_void, bytes: usize, _: c_uint) 
 }
 
 unsafe extern "C" fn host_free(address: *mut c_void) -> CUresult {
-    unsafe { deallocate(address as u64) }
+    match capture::prohibited() {
+        OK => unsafe { deallocate(address as u64) },
+        refused => refused,
+    }
 }
 
 unsafe extern "C" fn managed_alloc(out: *mut CUdeviceptr, bytes: usize, _: c_uint) -> CUresult {
@@ -214,14 +252,45 @@ unsafe extern "C" fn free(address: CUdeviceptr) -> CUresult {
     unsafe { deallocate(address) }
 }
 
-unsafe extern "C" fn copy(dst: CUdeviceptr, src: CUdeviceptr, bytes: usize, _: CUstream) -> CUresult {
-    unsafe { std::ptr::copy(src as *const u8, dst as *mut u8, bytes) };
-    OK
+unsafe extern "C" fn copy(dst: CUdeviceptr, src: CUdeviceptr, bytes: usize, stream: CUstream) -> CUresult {
+    let parameters = CUDA_MEMCPY3D {
+        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_UNIFIED,
+        srcDevice: src,
+        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_UNIFIED,
+        dstDevice: dst,
+        WidthInBytes: bytes,
+        Height: 1,
+        Depth: 1,
+        ..Default::default()
+    };
+    unsafe { copy_3d(&parameters, stream) }
 }
 
-unsafe extern "C" fn copy_3d(parameters: *const CUDA_MEMCPY3D, _: CUstream) -> CUresult {
-    unsafe { copy_planes(&*parameters) };
-    OK
+unsafe extern "C" fn copy_from_host(
+    dst: CUdeviceptr,
+    src: *const c_void,
+    bytes: usize,
+    stream: CUstream,
+) -> CUresult {
+    let parameters = CUDA_MEMCPY3D {
+        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+        srcHost: src,
+        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        dstDevice: dst,
+        WidthInBytes: bytes,
+        Height: 1,
+        Depth: 1,
+        ..Default::default()
+    };
+    unsafe { copy_3d(&parameters, stream) }
+}
+
+unsafe extern "C" fn copy_3d(parameters: *const CUDA_MEMCPY3D, stream: CUstream) -> CUresult {
+    let parameters = unsafe { *parameters };
+    capture::add(stream, Work::Copy(parameters)).unwrap_or_else(|| {
+        unsafe { copy_planes(&parameters) };
+        OK
+    })
 }
 
 /// A copy as its description says.
@@ -231,8 +300,10 @@ pub unsafe fn copy_planes(p: &CUDA_MEMCPY3D) {
     let dst = if p.dstMemoryType == host { p.dstHost as u64 } else { p.dstDevice };
     for plane in 0..p.Depth {
         for row in 0..p.Height {
-            let from = src as usize + (plane * p.srcHeight + row) * p.srcPitch;
-            let to = dst as usize + (plane * p.dstHeight + row) * p.dstPitch;
+            let from = (p.srcZ + plane) * p.srcHeight + p.srcY + row;
+            let to = (p.dstZ + plane) * p.dstHeight + p.dstY + row;
+            let from = src as usize + from * p.srcPitch + p.srcXInBytes;
+            let to = dst as usize + to * p.dstPitch + p.dstXInBytes;
             unsafe { std::ptr::copy(from as *const u8, to as *mut u8, p.WidthInBytes) };
         }
     }
@@ -249,31 +320,45 @@ pub unsafe fn fill(p: &CUDA_MEMSET_NODE_PARAMS) {
     }
 }
 
-unsafe extern "C" fn fill_8(dst: CUdeviceptr, value: u8, count: usize, _: CUstream) -> CUresult {
-    unsafe { (dst as *mut u8).write_bytes(value, count) };
-    OK
+unsafe fn fill_row(dst: CUdeviceptr, value: u32, element: u32, count: usize, stream: CUstream) -> CUresult {
+    let pitch = count * element as usize;
+    let parameters =
+        CUDA_MEMSET_NODE_PARAMS { dst, pitch, value, elementSize: element, width: count, height: 1 };
+    capture::add(stream, Work::Fill(parameters)).unwrap_or_else(|| {
+        unsafe { fill(&parameters) };
+        OK
+    })
 }
 
-unsafe extern "C" fn fill_32(dst: CUdeviceptr, value: c_uint, count: usize, _: CUstream) -> CUresult {
-    for index in 0..count {
-        unsafe { (dst as *mut u32).add(index).write_unaligned(value) };
-    }
-    OK
+unsafe extern "C" fn fill_8(dst: CUdeviceptr, value: u8, count: usize, stream: CUstream) -> CUresult {
+    unsafe { fill_row(dst, value.into(), 1, count, stream) }
+}
+
+unsafe extern "C" fn fill_32(dst: CUdeviceptr, value: c_uint, count: usize, stream: CUstream) -> CUresult {
+    unsafe { fill_row(dst, value, 4, count, stream) }
 }
 
 unsafe extern "C" fn stream_create(out: *mut CUstream, _: c_uint, _: c_int) -> CUresult {
-    unsafe { *out = handle(world(|world| world.fresh())) };
+    let number = world(|world| {
+        let number = world.fresh();
+        world.streams.insert(number);
+        number
+    });
+    unsafe { *out = handle(number) };
     OK
 }
 
 unsafe extern "C" fn stream_destroy(stream: CUstream) -> CUresult {
-    world(|world| world.destroyed_streams.insert(stream.addr()));
+    world(|world| {
+        world.streams.remove(&stream.addr());
+        world.destroyed_streams.insert(stream.addr());
+    });
     OK
 }
 
-/// Waiting for and asking a stream are the same: everything has run.
-unsafe extern "C" fn stream_done(_: CUstream) -> CUresult {
-    OK
+/// Waiting for and asking a stream are the same: everything has run, unless it is captured.
+unsafe extern "C" fn stream_done(stream: CUstream) -> CUresult {
+    capture::ask(stream)
 }
 
 /// A stream that belongs to another context than the one there is.
@@ -304,14 +389,13 @@ unsafe extern "C" fn pointer(
     OK
 }
 
-unsafe extern "C" fn stream_wait(_: CUstream, _: CUevent, _: c_uint) -> CUresult {
-    OK
-}
-
-unsafe extern "C" fn host_function(_: CUstream, function: CUhostFn, data: *mut c_void) -> CUresult {
-    let Some(function) = function else { return INVALID };
-    unsafe { function(data) };
-    OK
+unsafe extern "C" fn host_function(stream: CUstream, function: CUhostFn, data: *mut c_void) -> CUresult {
+    let Some(run) = function else { return INVALID };
+    let parameters = CUDA_HOST_NODE_PARAMS_v1 { fn_: function, userData: data };
+    capture::add(stream, Work::Host(parameters)).unwrap_or_else(|| {
+        unsafe { run(data) };
+        OK
+    })
 }
 
 unsafe extern "C" fn event_create(out: *mut CUevent, _: c_uint) -> CUresult {
@@ -321,11 +405,6 @@ unsafe extern "C" fn event_create(out: *mut CUevent, _: c_uint) -> CUresult {
 
 unsafe extern "C" fn event_destroy(event: CUevent) -> CUresult {
     world(|world| world.events.remove(&event.addr()));
-    OK
-}
-
-unsafe extern "C" fn event_record(event: CUevent, _: CUstream) -> CUresult {
-    record(event.addr());
     OK
 }
 

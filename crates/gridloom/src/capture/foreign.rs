@@ -67,7 +67,7 @@ pub trait ForeignOps {
     unsafe fn foreign(
         &self,
         options: impl Into<ForeignOptions>,
-        code: impl FnOnce(&ForeignStream<'_>) -> Result<()>,
+        code: impl FnOnce(&ForeignStream) -> Result<()>,
     ) -> Result<Vec<Node>>;
 }
 
@@ -75,7 +75,7 @@ impl ForeignOps for Capture {
     unsafe fn foreign(
         &self,
         options: impl Into<ForeignOptions>,
-        code: impl FnOnce(&ForeignStream<'_>) -> Result<()>,
+        code: impl FnOnce(&ForeignStream) -> Result<()>,
     ) -> Result<Vec<Node>> {
         // SAFETY: the caller makes the same promises.
         unsafe { foreign::record(self, options, code) }

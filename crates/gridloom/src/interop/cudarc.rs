@@ -62,10 +62,7 @@ pub unsafe fn to_stream(stream: &Stream, context: &Arc<CudaContext>) -> Result<A
 ///
 /// # Safety
 /// The result, and what keeps it, is not used after the code that is captured has returned.
-pub unsafe fn foreign_stream(
-    stream: &ForeignStream<'_>,
-    context: &Arc<CudaContext>,
-) -> Result<Arc<CudaStream>> {
+pub unsafe fn foreign_stream(stream: &ForeignStream, context: &Arc<CudaContext>) -> Result<Arc<CudaStream>> {
     let ours: sys::CUcontext = stream.context().cast();
     if context.cu_ctx() != ours {
         return Err(other_context("the context"));
