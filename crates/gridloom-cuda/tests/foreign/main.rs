@@ -4,7 +4,6 @@
     clippy::undocumented_unsafe_blocks,
     reason = "the tests stand for foreign code: they call the driver with objects that they made themselves"
 )]
-
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
 #[path = "../common/mod.rs"]
