@@ -102,14 +102,20 @@ unsafe extern "C" fn edges_with_data(
     OK
 }
 
-/// Reads a node of the right kind.
-fn read(node: CUgraphNode, read: impl FnOnce(&Node) -> Option<()>) -> CUresult {
-    world(|world| world.nodes.get(&node.addr()).and_then(read)).map_or(INVALID, |()| OK)
+/// Reads something of a node of the right kind.
+unsafe fn read<T>(node: CUgraphNode, out: *mut T, read: impl FnOnce(&Node) -> Option<T>) -> CUresult {
+    match world(|world| world.nodes.get(&node.addr()).and_then(read)) {
+        Some(found) => {
+            unsafe { *out = found };
+            OK
+        }
+        None => INVALID,
+    }
 }
 
 unsafe extern "C" fn node_type(node: CUgraphNode, out: *mut CUgraphNodeType) -> CUresult {
-    read(node, |node| {
-        let kind = match node.work {
+    let kind = |node: &Node| {
+        Some(match node.work {
             Work::Nothing => CUgraphNodeType::CU_GRAPH_NODE_TYPE_EMPTY,
             Work::Kernel(_) => CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL,
             Work::Fill(_) => CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEMSET,
@@ -121,10 +127,9 @@ unsafe extern "C" fn node_type(node: CUgraphNode, out: *mut CUgraphNodeType) -> 
             Work::Alloc { .. } => CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEM_ALLOC,
             Work::Free(_) => CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEM_FREE,
             Work::Conditional { .. } => CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL,
-        };
-        unsafe { *out = kind };
-        Some(())
-    })
+        })
+    };
+    unsafe { read(node, out, kind) }
 }
 
 /// The arguments come back as one buffer where they were given so.
@@ -167,70 +172,78 @@ unsafe extern "C" fn attribute(
     id: CUlaunchAttributeID,
     out: *mut CUlaunchAttributeValue,
 ) -> CUresult {
-    read(node, |node| {
-        let value = node.attributes.iter().find(|attribute| attribute.id == id);
-        unsafe { *out = value.map_or_else(Default::default, |attribute| attribute.value) };
-        Some(())
-    })
+    let value = |node: &Node| {
+        let set = node.attributes.iter().find(|attribute| attribute.id == id);
+        Some(set.map_or_else(Default::default, |attribute| attribute.value))
+    };
+    unsafe { read(node, out, value) }
 }
 
 unsafe extern "C" fn copy(node: CUgraphNode, out: *mut CUDA_MEMCPY3D) -> CUresult {
-    read(node, |node| match node.work {
-        Work::Copy(parameters) => unsafe { *out = parameters }.into(),
+    let found = |node: &Node| match node.work {
+        Work::Copy(parameters) => Some(parameters),
         _ => None,
-    })
+    };
+    unsafe { read(node, out, found) }
 }
 
 unsafe extern "C" fn fill(node: CUgraphNode, out: *mut CUDA_MEMSET_NODE_PARAMS) -> CUresult {
-    read(node, |node| match node.work {
-        Work::Fill(parameters) => unsafe { *out = parameters }.into(),
+    let found = |node: &Node| match node.work {
+        Work::Fill(parameters) => Some(parameters),
         _ => None,
-    })
+    };
+    unsafe { read(node, out, found) }
 }
 
 unsafe extern "C" fn call(node: CUgraphNode, out: *mut CUDA_HOST_NODE_PARAMS_v1) -> CUresult {
-    read(node, |node| match node.work {
-        Work::Host(parameters) => unsafe { *out = parameters }.into(),
+    let found = |node: &Node| match node.work {
+        Work::Host(parameters) => Some(parameters),
         _ => None,
-    })
+    };
+    unsafe { read(node, out, found) }
 }
 
 unsafe extern "C" fn child(node: CUgraphNode, out: *mut CUgraph) -> CUresult {
-    read(node, |node| match node.work {
-        Work::Child(graph) => unsafe { *out = handle(graph) }.into(),
+    let found = |node: &Node| match node.work {
+        Work::Child(graph) => Some(handle(graph)),
         _ => None,
-    })
+    };
+    unsafe { read(node, out, found) }
 }
 
 unsafe extern "C" fn recorded(node: CUgraphNode, out: *mut CUevent) -> CUresult {
-    read(node, |node| match node.work {
-        Work::Record(event) => unsafe { *out = handle(event) }.into(),
+    let found = |node: &Node| match node.work {
+        Work::Record(event) => Some(handle(event)),
         _ => None,
-    })
+    };
+    unsafe { read(node, out, found) }
 }
 
 unsafe extern "C" fn waited(node: CUgraphNode, out: *mut CUevent) -> CUresult {
-    read(node, |node| match node.work {
-        Work::Wait(event) => unsafe { *out = handle(event) }.into(),
+    let found = |node: &Node| match node.work {
+        Work::Wait(event) => Some(handle(event)),
         _ => None,
-    })
+    };
+    unsafe { read(node, out, found) }
 }
 
 unsafe extern "C" fn allocated(node: CUgraphNode, out: *mut CUDA_MEM_ALLOC_NODE_PARAMS) -> CUresult {
-    read(node, |node| match node.work {
+    let found = |node: &Node| match node.work {
         Work::Alloc { address, bytes } => {
             let mut parameters =
                 CUDA_MEM_ALLOC_NODE_PARAMS { bytesize: bytes, dptr: address, ..Default::default() };
             parameters.poolProps.location.type_ = CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
-            unsafe { *out = parameters }.into()
+            Some(parameters)
         }
         _ => None,
-    })
+    };
+    unsafe { read(node, out, found) }
 }
 
 unsafe extern "C" fn freed(node: CUgraphNode, out: *mut CUdeviceptr) -> CUresult {
-    read(node, |node| match node.work {
-        Work::Free(address) => unsafe { *out = address }.into(),
+    let found = |node: &Node| match node.work {
+        Work::Free(address) => Some(address),
         _ => None,
-    })
+    };
+    unsafe { read(node, out, found) }
 }
