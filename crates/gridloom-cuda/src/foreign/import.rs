@@ -2,6 +2,7 @@
 //!
 //! A graph is taken apart as a whole or not at all: one node that cannot be expressed makes it, or the child graph it is in, one opaque node.
 
+use super::captured::Captured;
 use super::introspect::{Reader, in_order};
 use super::memory::Allocated;
 use super::opaque::{Contents, OpaqueGraph};
@@ -45,7 +46,9 @@ pub(super) struct Importer<'a> {
     pub(super) device: &'a CudaDevice,
     backend: &'a Arc<dyn Device>,
     pub(super) reader: Reader<'a>,
-    pub(super) owner: Option<Owner>,
+    captured: Arc<Captured>,
+    /// Kept by each node that uses something foreign: the captured graph, and with it the owner that the caller gave.
+    pub(super) owner: Owner,
     /// The kernels met so far.
     pub(super) kernels: FxHashMap<CUfunction, Arc<dyn Kernel>>,
     events: FxHashMap<CUevent, Arc<dyn backend::Event>>,
@@ -56,12 +59,14 @@ pub(super) struct Importer<'a> {
 }
 
 impl<'a> Importer<'a> {
-    pub(super) fn new(device: &'a CudaDevice, backend: &'a Arc<dyn Device>, owner: Option<Owner>) -> Self {
+    pub(super) fn new(device: &'a CudaDevice, backend: &'a Arc<dyn Device>, captured: Captured) -> Self {
+        let captured = Arc::new(captured);
         Self {
             device,
             backend,
             reader: Reader(device.driver()),
-            owner,
+            owner: captured.clone(),
+            captured,
             kernels: FxHashMap::default(),
             events: FxHashMap::default(),
             allocated: Vec::new(),
@@ -70,12 +75,13 @@ impl<'a> Importer<'a> {
     }
 
     /// The captured graph, taken apart where that is possible and not to be `opaque`, and else as one opaque node.
-    pub(super) fn import(mut self, captured: CudaGraph, opaque: bool) -> Result<Graph> {
+    pub(super) fn import(mut self, opaque: bool) -> Result<Graph> {
         let _entered = self.device.context().enter()?;
+        let captured = Arc::clone(&self.captured);
         let apart = if opaque {
             Err(Unreadable::new("it was captured to stay as it is"))
         } else {
-            self.graph(captured.raw())
+            captured.with(|graph| self.graph(graph.raw()))
         };
         match apart {
             Ok(graph) => Ok(graph),
@@ -83,8 +89,7 @@ impl<'a> Importer<'a> {
                 self.reader.0.discard_log();
                 tracing::debug!(reason, "a captured graph stays opaque");
                 let graph = Graph::new(self.backend);
-                let opaque = self.opaque(captured, reason)?;
-                graph.add(&[], opaque)?;
+                graph.add(&[], self.opaque(captured, reason)?)?;
                 Ok(graph)
             }
         }
@@ -123,6 +128,7 @@ impl<'a> Importer<'a> {
                     Err(Unreadable(reason)) => {
                         self.reader.0.discard_log();
                         let copy = CudaGraph::copy_of(self.device.context(), child)?;
+                        let copy = Arc::new(Captured::new(copy, Some(self.owner.clone())));
                         graph.add(&[], self.opaque(copy, reason)?)?
                     }
                 }
@@ -200,7 +206,7 @@ impl<'a> Importer<'a> {
         };
         // SAFETY: the caller of the capture promises that function and data may be used by any thread until the owner is dropped.
         let callback = unsafe { RawCallback::new(function, RawData::Pointer(SendPointer::new(p.userData))) };
-        let callback = callback.keeping(self.owner.clone().map(Keep::new));
+        let callback = callback.keeping(Some(Keep::new(self.owner.clone())));
         Ok(Operation::Callback(CallbackOp::Raw(callback)))
     }
 
@@ -212,24 +218,20 @@ impl<'a> Importer<'a> {
         // How it was made the driver does not tell; reading times of one that keeps none is an error of the driver.
         let options = EventOptions::default();
         // SAFETY: the caller of the capture promises that the event exists until the owner is dropped.
-        let event = unsafe { interop::event_from_raw(self.device, raw, options, self.owner.clone()) }?;
+        let event = unsafe { interop::event_from_raw(self.device, raw, options, Some(self.owner.clone())) }?;
         self.events.insert(raw, Arc::clone(&event));
         Ok(event)
     }
 
     /// A graph that stays as it is.
-    fn opaque(&mut self, graph: CudaGraph, reason: String) -> Result<Operation> {
-        let contents = Contents::of(self.reader, graph.raw())?;
-        let nodes = self.reader.nodes(graph.raw())?.len();
-        let known = self.known(graph.raw())?;
-        let opaque = OpaqueGraph::new(
-            Device::id(self.device),
-            graph,
-            (nodes, contents),
-            reason,
-            known,
-            self.owner.clone(),
-        );
+    fn opaque(&mut self, captured: Arc<Captured>, reason: String) -> Result<Operation> {
+        let (contents, nodes, known) = captured.with(|graph| {
+            let graph = graph.raw();
+            let contents = Contents::of(self.reader, graph)?;
+            Ok::<_, Error>((contents, self.reader.nodes(graph)?.len(), self.known(graph)?))
+        })?;
+        let id = Device::id(self.device);
+        let opaque = OpaqueGraph::new(id, captured, (nodes, contents), reason, known);
         Ok(Operation::Opaque(Arc::new(opaque)))
     }
 

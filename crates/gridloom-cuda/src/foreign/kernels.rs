@@ -27,7 +27,7 @@ impl Importer<'_> {
                 args.set(kernel.name(), index as usize, offset as usize, value)?;
             }
         }
-        args.keep = self.owner.clone().map(Keep::new);
+        args.keep = Some(Keep::new(self.owner.clone()));
         let config = LaunchConfig { programmatic, ..self.config(node, &p) };
         Ok(Operation::Kernel(Arc::new(KernelOp { kernel, config, args })))
     }
@@ -47,7 +47,7 @@ impl Importer<'_> {
             return Ok(Arc::clone(known));
         }
         // SAFETY: the function is loaded, and the caller of the capture promises that it stays so until the owner is dropped.
-        let kernel = unsafe { interop::kernel_from_raw(self.device, function, self.owner.clone()) }?;
+        let kernel = unsafe { interop::kernel_from_raw(self.device, function, Some(self.owner.clone())) }?;
         self.kernels.insert(function, Arc::clone(&kernel));
         Ok(kernel)
     }

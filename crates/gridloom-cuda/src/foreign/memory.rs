@@ -78,7 +78,8 @@ impl Importer<'_> {
                 Err(error) => return Err(error.into()),
             }
         };
-        let memory = BorrowedMemory::new(Device::id(self.device), address, bytes, kind, self.owner.clone());
+        let owner = Some(self.owner.clone());
+        let memory = BorrowedMemory::new(Device::id(self.device), address, bytes, kind, owner);
         Ok(Region { base: Base::Allocation(Arc::new(memory)), offset: 0, bytes })
     }
 

@@ -8,6 +8,7 @@
 //!
 //! Up to the last step the capture is not touched, so a failure leaves it as it was.
 
+mod captured;
 mod import;
 mod introspect;
 mod kernels;
@@ -18,6 +19,7 @@ mod recording;
 use crate::CudaDevice;
 use crate::interop::Owner;
 use crate::sys::*;
+use captured::Captured;
 use gridloom_core::op;
 use gridloom_core::{Capture, Error, ErrorKind, Node, Result};
 use import::Importer;
@@ -136,7 +138,7 @@ impl fmt::Debug for ForeignStream {
 /// - What the captured work uses stays valid until no graph, executable or launch in flight has the nodes any more, or until
 ///   the owner in `options` is dropped: memory, loaded code, events, functions and data of host calls. Memory, kernels and events
 ///   of Gridloom's keep themselves where the driver shows them: as an operand of a copy or fill, as an argument of a kernel or in a structure that is one,
-///   aligned to 8 bytes.
+///   aligned to 8 bytes. So does what `code` ties to the captured graph (`cuGraphRetainUserObject`).
 /// - Memory that `code` allocates on the stream (`cuMemAllocAsync`) gets its address anew when the graph is instantiated. `code` passes that address on as
 ///   an operand or kernel argument only, and does not store it in memory.
 /// - Work may run any number of times, on any stream, and in any order that the capture allows.
@@ -167,6 +169,6 @@ pub unsafe fn record(
         Ok(()) => recording.end()?,
         Err(error) => return Err(error),
     };
-    let imported = Importer::new(device, &backend, owner).import(captured, opaque)?;
+    let imported = Importer::new(device, &backend, Captured::new(captured, owner)).import(opaque)?;
     capture.inline(&imported)
 }

@@ -1,28 +1,26 @@
 //! A captured graph that is run as it is.
 
+use super::captured::Captured;
 use super::introspect::Reader;
 use crate::driver::DriverResult;
 use crate::graph::CudaGraph;
-use crate::interop::Owner;
 use crate::sys::*;
 use gridloom_core::backend::{self, DeviceId};
 use gridloom_core::op::Operation;
 use gridloom_core::{Error, ErrorKind, Result};
-use parking_lot::Mutex;
 use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 /// A graph of the driver's, captured from foreign code, that could not be taken apart.
 pub(crate) struct OpaqueGraph {
     device: DeviceId,
-    /// The driver lets one thread at a time use it, even for copying it.
-    graph: Mutex<CudaGraph>,
+    captured: Arc<Captured>,
     nodes: usize,
     reason: String,
     contents: Contents,
     /// What is known of its nodes, kept for the kernels, memory and events of Gridloom's among what they use.
     _known: Vec<Operation>,
-    _owner: Option<Owner>,
 }
 
 /// What a graph holds that decides where it can run.
@@ -63,14 +61,12 @@ impl Contents {
 impl OpaqueGraph {
     pub(super) fn new(
         device: DeviceId,
-        graph: CudaGraph,
+        captured: Arc<Captured>,
         (nodes, contents): (usize, Contents),
         reason: String,
         known: Vec<Operation>,
-        owner: Option<Owner>,
     ) -> Self {
-        let graph = Mutex::new(graph);
-        Self { device, graph, nodes, reason, contents, _known: known, _owner: owner }
+        Self { device, captured, nodes, reason, contents, _known: known }
     }
 
     /// The captured graph behind one of the core.
@@ -86,7 +82,7 @@ impl OpaqueGraph {
 
     /// Lets the driver copy or compile the graph; meanwhile no other thread uses it.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&CudaGraph) -> T) -> T {
-        work(&self.graph.lock())
+        self.captured.with(work)
     }
 }
 

@@ -11,6 +11,7 @@ use gridloom_cuda::foreign::{CaptureMode, ForeignStream};
 use gridloom_cuda::sys::*;
 use gridloom_cuda::{interop, release};
 use std::ffi::c_void;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -195,29 +196,17 @@ fn an_event_of_gridlooms_comes_back_as_itself_and_another_is_borrowed() {
 fn a_graph_that_the_code_launches_becomes_a_child() {
     for_each_gpu(|gpu| {
         let buffer = gpu.words(&[0; 4]);
-        let (inner, _) = plain(gpu, |raw| fill_words(gpu, raw, &buffer, 3));
-        drop(inner);
-        let driver = driver(gpu);
-        let (mut theirs, mut exec) = (std::ptr::null_mut(), std::ptr::null_mut());
-        let (graph, nodes) = plain(gpu, |raw| unsafe {
-            let mut node = std::ptr::null_mut();
-            driver.cu_graph_create(&mut theirs, 0).unwrap();
-            let parameters = CUDA_MEMSET_NODE_PARAMS {
-                dst: buffer.address(),
-                pitch: 16,
-                value: 8,
-                elementSize: 4,
-                width: 4,
-                height: 1,
-            };
-            let context = raw.context();
-            driver
-                .cu_graph_add_memset_node(&mut node, theirs, std::ptr::null(), 0, &parameters, context)
-                .unwrap();
+        let (driver, context) = (driver(gpu), gpu.device.context().raw());
+        let (mut theirs, mut exec, mut node) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        let (dst, pitch) = (buffer.address(), 16);
+        let fill = CUDA_MEMSET_NODE_PARAMS { dst, pitch, value: 8, elementSize: 4, width: 4, height: 1 };
+        unsafe {
             let mut options = CUDA_GRAPH_INSTANTIATE_PARAMS::default();
+            driver.cu_graph_create(&mut theirs, 0).unwrap();
+            driver.cu_graph_add_memset_node(&mut node, theirs, ptr::null(), 0, &fill, context).unwrap();
             driver.cu_graph_instantiate_with_params(&mut exec, theirs, &mut options).unwrap();
-            driver.cu_graph_launch(exec, raw.raw()).unwrap();
-        });
+        }
+        let (graph, nodes) = plain(gpu, |raw| unsafe { driver.cu_graph_launch(exec, raw.raw()) }.unwrap());
         unsafe {
             driver.cu_graph_exec_destroy(exec).unwrap();
             driver.cu_graph_destroy(theirs).unwrap();
@@ -226,5 +215,47 @@ fn a_graph_that_the_code_launches_becomes_a_child() {
         assert_eq!(kinds(&nodes[0].bodies().unwrap()[0].nodes()), [NodeKind::Memset]);
         gpu.run(&graph);
         assert_eq!(gpu.read(&buffer), [8; 4]);
+    });
+}
+
+#[test]
+fn what_the_code_ties_to_the_captured_graph_stays_until_nothing_can_use_it() {
+    for_each_gpu(|gpu| {
+        let (buffer, released) = (gpu.words(&[0; 4]), Arc::new(AtomicU32::new(0)));
+        let driver = driver(gpu);
+        let (graph, nodes) = plain(gpu, |raw| unsafe {
+            let (mut status, mut captured) =
+                (CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE, ptr::null_mut());
+            let (mut id, mut before, mut data, mut count_of) = (0, ptr::null(), ptr::null(), 0);
+            driver
+                .cu_stream_get_capture_info_v3(
+                    raw.raw(),
+                    &mut status,
+                    &mut id,
+                    &mut captured,
+                    &mut before,
+                    &mut data,
+                    &mut count_of,
+                )
+                .unwrap();
+            let mut object = ptr::null_mut();
+            let tell = Arc::as_ptr(&released).cast_mut().cast();
+            let flags = CUuserObject_flags::CU_USER_OBJECT_NO_DESTRUCTOR_SYNC.0;
+            driver.cu_user_object_create(&mut object, tell, Some(count), 1, flags).unwrap();
+            let flags = CUuserObjectRetain_flags::CU_GRAPH_USER_OBJECT_MOVE.0;
+            driver.cu_graph_retain_user_object(captured, object, 1, flags).unwrap();
+            add_words(gpu, raw, function(&gpu.kernel("add")), &buffer, 1);
+        });
+        assert_eq!(kinds(&nodes), [NodeKind::Kernel]);
+        let executable = graph.instantiate().unwrap();
+        drop((graph, nodes));
+        executable.launch(&gpu.stream).unwrap();
+        gpu.stream.synchronize().unwrap();
+        assert_eq!(released.load(Ordering::SeqCst), 0);
+        drop(executable);
+        while released.load(Ordering::SeqCst) == 0 {
+            release::flush();
+            std::thread::yield_now();
+        }
     });
 }

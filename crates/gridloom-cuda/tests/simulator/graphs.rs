@@ -5,7 +5,7 @@ use super::objects::{copy_planes, fill, free_of_graph, record};
 use super::{INVALID, OK, REFUSED, World, capture, exports, handle, world};
 use gridloom_cuda::sys::*;
 use std::collections::{HashMap, HashSet};
-use std::ffi::c_uint;
+use std::ffi::{c_uint, c_void};
 
 pub fn export(table: &mut HashMap<&'static str, usize>) {
     exports! { table,
@@ -21,6 +21,8 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
         "cuGraphAddNode_v2" => add_general,
         "cuGraphAddChildGraphNode" => add_child,
         "cuGraphClone" => copy_graph,
+        "cuUserObjectCreate" => create_user_object,
+        "cuGraphRetainUserObject" => retain_user_object,
         "cuGraphExecChildGraphNodeSetParams" => set_child,
         "cuGraphKernelNodeSetAttribute" => set_attribute,
         "cuGraphConditionalHandleCreate" => create_condition,
@@ -44,6 +46,8 @@ pub struct Graph {
     /// Condition handles that belong to it, with the value each starts a launch with.
     conditions: Vec<(u64, u32)>,
     is_body: bool,
+    /// What is told when it is destroyed. Copies do not know of it here.
+    user_objects: Vec<(CUhostFn, usize)>,
 }
 
 #[derive(Clone)]
@@ -121,7 +125,7 @@ unsafe extern "C" fn create(out: *mut CUgraph, _: c_uint) -> CUresult {
 pub unsafe extern "C" fn destroy(graph: CUgraph) -> CUresult {
     let freed = world(|world| {
         let root = world.graphs.remove(&graph.addr())?;
-        let mut freed = Vec::new();
+        let (mut freed, user_objects) = (Vec::new(), root.user_objects);
         // What is inside goes with the nodes it is in.
         let mut nodes = root.nodes;
         while let Some(node) = nodes.pop() {
@@ -133,13 +137,47 @@ pub unsafe extern "C" fn destroy(graph: CUgraph) -> CUresult {
                 freed.push((address, bytes));
             }
         }
-        Some(freed)
+        Some((freed, user_objects))
     });
-    let Some(freed) = freed else { return INVALID };
+    let Some((freed, user_objects)) = freed else { return INVALID };
     for (address, bytes) in freed {
         unsafe { free_of_graph(address, bytes) };
     }
+    for (destroy, data) in user_objects {
+        unsafe { destroy.unwrap()(handle(data)) };
+    }
     OK
+}
+
+unsafe extern "C" fn create_user_object(
+    out: *mut CUuserObject,
+    data: *mut c_void,
+    destroy: CUhostFn,
+    _: c_uint,
+    _: c_uint,
+) -> CUresult {
+    let number = world(|world| {
+        let number = world.fresh();
+        world.user_objects.insert(number, (destroy, data as usize));
+        number
+    });
+    unsafe { *out = handle(number) };
+    OK
+}
+
+/// Moves an object into a graph.
+unsafe extern "C" fn retain_user_object(
+    graph: CUgraph,
+    object: CUuserObject,
+    _: c_uint,
+    _: c_uint,
+) -> CUresult {
+    world(|world| {
+        let Some(object) = world.user_objects.remove(&object.addr()) else { return INVALID };
+        let Some(graph) = world.graphs.get_mut(&graph.addr()) else { return INVALID };
+        graph.user_objects.push(object);
+        OK
+    })
 }
 
 /// A copy of a graph and all inside it, out of tables that hold them. `None` where the driver refuses: with conditionals or allocations.

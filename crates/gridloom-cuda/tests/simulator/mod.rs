@@ -21,7 +21,7 @@ mod objects;
 pub use objects::{FAR_STREAM, record};
 
 use gridloom_cuda::driver::{Driver, DriverOptions, SymbolSource};
-use gridloom_cuda::sys::CUresult;
+use gridloom_cuda::sys::{CUhostFn, CUresult};
 use gridloom_cuda::{CudaDevice, CudaVersion};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -52,6 +52,7 @@ pub struct World {
     pub captures: HashMap<usize, capture::Capture>,
     /// Events recorded in a capture: which one, and after which nodes.
     pub captured_events: HashMap<usize, (usize, Vec<usize>)>,
+    pub user_objects: HashMap<usize, (CUhostFn, usize)>,
     /// What descriptions of kernel nodes point to, by node.
     pub arguments: HashMap<usize, introspect::Arguments>,
     pub clock: u64,

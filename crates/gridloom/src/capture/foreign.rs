@@ -60,7 +60,7 @@ pub trait ForeignOps {
     /// - What the captured work uses stays valid until no graph, executable or launch in flight has the nodes any more, or until the owner is dropped:
     ///   memory, loaded code, events, functions and data of host calls. Memory, kernels and events of Gridloom's keep themselves where the driver
     ///   shows them: as an operand of a copy or fill, as a kernel argument, or aligned to 8 bytes in a structure that is one. An address that is stored in memory it does
-    ///   not show, nor, before CUDA 12.4, one in the arguments of a kernel.
+    ///   not show, nor, before CUDA 12.4, one in the arguments of a kernel. What `code` ties to the captured graph (`cudaGraphRetainUserObject`) is kept too.
     /// - The work may run any number of times, on any stream, and its host calls on any thread.
     /// - Memory that `code` allocates on the stream (`cudaMallocAsync`) gets another address in each executable. `code` gives that address to copies, fills and
     ///   kernels as an operand or argument only, and stores it nowhere.
