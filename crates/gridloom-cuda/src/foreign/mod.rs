@@ -1,9 +1,9 @@
 //! Capture of code that Gridloom does not know: libraries that enqueue work on a stream of the driver.
 //!
-//! 1. [`recording`] makes a stream of its own and has the driver capture it while the code runs.
-//! 2. [`introspect`] reads the captured `CUgraph`; [`import`] makes a graph of Gridloom of it, node by node, with the help of [`kernels`] and
-//!    [`memory`]. Kernels, events and memory that are Gridloom's come back as the objects they are.
-//! 3. What cannot be taken apart stays as it is: [`opaque`].
+//! 1. `recording` makes a stream of its own and has the driver capture it while the code runs.
+//! 2. `introspect` reads the captured `CUgraph`; `import` makes a graph of Gridloom of it, node by node, with the help of `kernels` and
+//!    `memory`. Kernels, events and memory that are Gridloom's come back as the objects they are.
+//! 3. What cannot be taken apart stays as it is: `opaque`.
 //! 4. The nodes are recorded in the capture, after what it has recorded so far.
 //!
 //! Up to the last step the capture is not touched, so a failure leaves it as it was.
@@ -134,7 +134,7 @@ impl fmt::Debug for ForeignStream {
 /// Has the driver capture what `code` enqueues on a stream, and records it: returns the nodes, in the order in which the driver lists them.
 ///
 /// # Safety
-/// - After `code` has returned, nothing uses the stream, nor any stream that joined the capture as if it still captured.
+/// - The stream is not used after `code` has returned.
 /// - What the captured work uses stays valid until no graph, executable or launch in flight has the nodes any more, or until
 ///   the owner in `options` is dropped: memory, loaded code, events, functions and data of host calls. Memory, kernels and events
 ///   of Gridloom's keep themselves where the driver shows them: as an operand of a copy or fill, as an argument of a kernel or in a structure that is one,
