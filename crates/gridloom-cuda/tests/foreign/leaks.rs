@@ -1,10 +1,11 @@
 //! Nothing of the driver's stays behind, whether a capture succeeds or fails.
 
 use crate::raw::*;
-use crate::simulator::world;
+use crate::simulator::{fail_nth, fault_is_left, world};
 use gridloom_core::{Error, ErrorKind};
 use gridloom_cuda::foreign::CaptureMode;
 use gridloom_cuda::release;
+use gridloom_cuda::sys::{CUevent_record_flags, CUresult};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What exists: streams, graphs, nodes, executables, captures, memory.
@@ -67,5 +68,47 @@ fn a_capture_that_fails_leaves_nothing() {
             assert!(outcome.is_err() || outcome.is_ok_and(|outcome| outcome.is_err()), "{way}");
             assert_eq!(alive(), before, "{way}");
         }
+    });
+}
+
+#[test]
+fn each_call_of_the_driver_that_fails_leaves_the_capture_as_it_was_or_the_graph_whole_and_nothing_behind() {
+    on_simulator(|gpu| {
+        let (buffer, add) = (gpu.words(&[0; 4]), gpu.kernel("add"));
+        let event = TheirEvent::new(gpu);
+        let (mut failed, mut whole, mut nth) = (0, 0, 0);
+        loop {
+            let before = alive();
+            let capture = gpu.stream.capture().unwrap();
+            fail_nth(nth);
+            let outcome = foreign(&capture, CaptureMode::ThreadLocal, |raw| unsafe {
+                let mut scratch = 0;
+                driver(gpu).cu_mem_alloc_async(&mut scratch, 16, raw.raw()).unwrap();
+                add_words(gpu, raw, function(&add), &buffer, 1);
+                copy_bytes(gpu, raw, scratch, buffer.address(), 16);
+                fill_words(gpu, raw, &buffer, 2);
+                let external = CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL.0;
+                driver(gpu).cu_event_record_with_flags(event.raw, raw.raw(), external).unwrap();
+                driver(gpu).cu_mem_free_async(scratch, raw.raw()).unwrap();
+                Ok(())
+            });
+            let done = fault_is_left();
+            match outcome {
+                Ok(nodes) if nodes.len() == 1 => whole += 1,
+                Ok(nodes) => assert_eq!(nodes.len(), 6, "an attribute that cannot be read is not set"),
+                Err(error) => {
+                    assert_eq!(error.driver().unwrap().code, CUresult::CUDA_ERROR_UNKNOWN.0, "{error}");
+                    failed += 1;
+                }
+            }
+            capture.close();
+            drop(capture);
+            assert_eq!(alive(), before, "call {nth}");
+            if done {
+                break;
+            }
+            nth += 1;
+        }
+        assert!(failed >= 3 && whole >= 10, "{failed} refused, {whole} left whole, of {nth}");
     });
 }

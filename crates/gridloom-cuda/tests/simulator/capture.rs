@@ -5,7 +5,7 @@
 //! every fork joined.
 
 use super::graphs::{self, Node, Work};
-use super::{INVALID, OK, World, exports, handle, world};
+use super::{FAULTY, INVALID, OK, World, exports, handle, is_faulty, world};
 use gridloom_cuda::sys::*;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -113,6 +113,9 @@ unsafe extern "C" fn exchange_mode(mode: *mut CUstreamCaptureMode) -> CUresult {
 }
 
 unsafe extern "C" fn begin(stream: CUstream, mode: CUstreamCaptureMode) -> CUresult {
+    if is_faulty() {
+        return FAULTY;
+    }
     world(|world| {
         if of(world, stream.addr()).is_some() {
             return CUresult::CUDA_ERROR_ILLEGAL_STATE;
@@ -158,6 +161,11 @@ unsafe extern "C" fn end(stream: CUstream, out: *mut CUgraph) -> CUresult {
         Ok((capture.graph, outcome))
     });
     match ended {
+        // The capture is over all the same.
+        Ok((graph, _)) if is_faulty() => {
+            unsafe { graphs::destroy(handle(graph)) };
+            FAULTY
+        }
         Ok((graph, OK)) => {
             unsafe { *out = handle(graph) };
             OK

@@ -2,7 +2,7 @@
 
 use super::code::{Call, Shape};
 use super::objects::{copy_planes, fill, free_of_graph, record};
-use super::{INVALID, OK, REFUSED, World, capture, exports, handle, world};
+use super::{FAULTY, INVALID, OK, REFUSED, World, capture, exports, handle, is_faulty, world};
 use gridloom_cuda::sys::*;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{c_uint, c_void};
@@ -215,6 +215,9 @@ fn copy_of(graph: CUgraph) -> Option<usize> {
 }
 
 unsafe extern "C" fn copy_graph(out: *mut CUgraph, graph: CUgraph) -> CUresult {
+    if is_faulty() {
+        return FAULTY;
+    }
     let Some(copy) = copy_of(graph) else { return REFUSED };
     unsafe { *out = handle(copy) };
     OK

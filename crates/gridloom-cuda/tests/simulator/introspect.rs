@@ -2,7 +2,7 @@
 
 use super::code::Call;
 use super::graphs::{Node, Work};
-use super::{INVALID, OK, exports, handle, world};
+use super::{FAULTY, INVALID, OK, exports, handle, is_faulty, world};
 use gridloom_cuda::sys::*;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -47,6 +47,9 @@ unsafe fn write<T>(out: *mut T, count: *mut usize, values: impl ExactSizeIterato
 }
 
 unsafe extern "C" fn nodes(graph: CUgraph, out: *mut CUgraphNode, count: *mut usize) -> CUresult {
+    if is_faulty() {
+        return FAULTY;
+    }
     world(|world| match world.graphs.get(&graph.addr()) {
         Some(graph) => {
             unsafe { write(out, count, graph.nodes.iter().map(|&node| handle(node))) };
@@ -88,6 +91,9 @@ unsafe extern "C" fn edges_with_data(
     data: *mut CUgraphEdgeData,
     count: *mut usize,
 ) -> CUresult {
+    if is_faulty() {
+        return FAULTY;
+    }
     let Some(edges) = list(graph) else { return INVALID };
     let room = unsafe { *count };
     unsafe {
@@ -104,6 +110,9 @@ unsafe extern "C" fn edges_with_data(
 
 /// Reads something of a node of the right kind.
 unsafe fn read<T>(node: CUgraphNode, out: *mut T, read: impl FnOnce(&Node) -> Option<T>) -> CUresult {
+    if is_faulty() {
+        return FAULTY;
+    }
     match world(|world| world.nodes.get(&node.addr()).and_then(read)) {
         Some(found) => {
             unsafe { *out = found };
@@ -134,6 +143,9 @@ unsafe extern "C" fn node_type(node: CUgraphNode, out: *mut CUgraphNodeType) -> 
 
 /// The arguments come back as one buffer where they were given so.
 unsafe extern "C" fn kernel(node: CUgraphNode, out: *mut CUDA_KERNEL_NODE_PARAMS_v2) -> CUresult {
+    if is_faulty() {
+        return FAULTY;
+    }
     world(|world| {
         let Some(Work::Kernel(call)) = world.nodes.get(&node.addr()).map(|node| &node.work) else {
             return INVALID;

@@ -72,6 +72,38 @@ pub fn world<T>(with: impl FnOnce(&mut World) -> T) -> T {
     with(&mut WORLD.lock())
 }
 
+thread_local! {
+    static FAULT: std::cell::Cell<Option<usize>> = const { std::cell::Cell::new(None) };
+}
+
+/// Has the `nth` call from now on, of those on this thread that can be made to fail, fail.
+pub fn fail_nth(nth: usize) {
+    FAULT.set(Some(nth));
+}
+
+/// Whether the fault is still to come. It is then forgotten.
+pub fn fault_is_left() -> bool {
+    FAULT.take().is_some()
+}
+
+/// Whether the present call is the one that is to fail.
+pub fn is_faulty() -> bool {
+    match FAULT.get() {
+        Some(0) => {
+            FAULT.set(None);
+            true
+        }
+        Some(left) => {
+            FAULT.set(Some(left - 1));
+            false
+        }
+        None => false,
+    }
+}
+
+/// What a call that was made to fail returns.
+pub const FAULTY: CUresult = CUresult::CUDA_ERROR_UNKNOWN;
+
 /// A handle of the driver as a number, and back.
 pub fn handle<T>(number: usize) -> *mut T {
     std::ptr::without_provenance_mut(number)

@@ -1,7 +1,7 @@
 //! Device, context, memory, streams and events.
 
 use super::graphs::Work;
-use super::{INVALID, OK, capture, exports, handle, world};
+use super::{FAULTY, INVALID, OK, capture, exports, handle, is_faulty, world};
 use gridloom_cuda::sys::*;
 use std::alloc::Layout;
 use std::collections::HashMap;
@@ -339,6 +339,9 @@ unsafe extern "C" fn fill_32(dst: CUdeviceptr, value: c_uint, count: usize, stre
 }
 
 unsafe extern "C" fn stream_create(out: *mut CUstream, _: c_uint, _: c_int) -> CUresult {
+    if is_faulty() {
+        return FAULTY;
+    }
     let number = world(|world| {
         let number = world.fresh();
         world.streams.insert(number);
