@@ -46,15 +46,18 @@ impl Allocator {
         pools: bool,
         managed: bool,
     ) -> DriverResult<Arc<Self>> {
-        let driver = Arc::clone(context.driver());
         let entered = context.enter()?;
-        let pool = if pools { Some(create_pool(&context)?) } else { None };
         let mut stream = ptr::null_mut();
         let flags = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
         // SAFETY: the context is current; one handle is written.
-        unsafe { driver.cu_stream_create_with_priority(&mut stream, flags, 0)? };
+        unsafe { context.driver().cu_stream_create_with_priority(&mut stream, flags, 0)? };
         drop(entered);
-        Ok(Arc::new(Self { context, device, pool, stream, managed, used: AtomicU64::new(0) }))
+        // Made before the pool, which may fail: from here on the stream has an owner.
+        let mut allocator = Self { context, device, pool: None, stream, managed, used: AtomicU64::new(0) };
+        if pools {
+            allocator.pool = Some(create_pool(&allocator.context)?);
+        }
+        Ok(Arc::new(allocator))
     }
 
     /// Bytes handed out and not given back.
@@ -117,8 +120,6 @@ impl Allocator {
                 Some(pool) => {
                     // SAFETY: pool and stream are alive; one address is written.
                     unsafe { driver.cu_mem_alloc_from_pool_async(&mut address, size, pool, self.stream)? };
-                    // The memory exists for other streams once this one has reached the allocation.
-                    self.settle()?;
                 }
                 // SAFETY: the context is current; one address is written.
                 None => unsafe { driver.cu_mem_alloc(&mut address, size)? },
@@ -140,6 +141,10 @@ impl Allocator {
         self.used.fetch_add(bytes, Ordering::Relaxed);
         let memory = Arc::new(Memory { allocator: Arc::clone(self), address, bytes, kind });
         MEMORY.add(address, &memory);
+        if kind == MemoryKind::Device && self.pool.is_some() {
+            // The memory exists for other streams once this one has reached the allocation.
+            self.settle()?;
+        }
         Ok(memory)
     }
 
@@ -206,9 +211,10 @@ impl Drop for Allocator {
     fn drop(&mut self) {
         let Some(_entered) = self.context.enter_to_release("memory pool") else { return };
         let driver = self.context.driver();
+        // The last frees may be on their way. The context may go right after this, so they are seen off first.
+        self.context.released("allocation stream", self.settle());
         if let Some(pool) = self.pool {
-            // SAFETY: no memory of the pool is left, since each piece holds a reference to this allocator; frees that
-            // are still on their way are completed by the driver.
+            // SAFETY: no memory of the pool is left, since each piece holds a reference to this allocator.
             self.context.released("memory pool", unsafe { driver.cu_mem_pool_destroy(pool) });
         }
         // SAFETY: the stream was made here and is destroyed once.
