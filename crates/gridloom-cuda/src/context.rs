@@ -2,9 +2,14 @@
 
 use crate::driver::{Driver, DriverResult};
 use crate::sys::{CUcontext, CUdevice};
+use parking_lot::Mutex;
 use std::marker::PhantomData;
 use std::ptr;
 use std::sync::Arc;
+
+/// Held while a primary context is retained or released. The last release destroys the context, and the next retain makes it anew: nothing is
+/// gained by having the driver do both at once.
+static PRIMARY: Mutex<()> = Mutex::new(());
 
 /// The primary context of one GPU, shared with every other CUDA library in the process. Its reference is given back with the last
 /// object that uses it; a context that had a [memory pool](crate::pools) stays until the process ends.
@@ -25,6 +30,7 @@ impl Context {
     /// ([`cuDevicePrimaryCtxRetain`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html))
     pub(crate) fn retain(driver: &Arc<Driver>, device: CUdevice) -> DriverResult<Arc<Self>> {
         let mut raw = ptr::null_mut();
+        let _one_at_a_time = PRIMARY.lock();
         // SAFETY: the device is one that the driver enumerated; one handle is written.
         unsafe { driver.cu_device_primary_ctx_retain(&mut raw, device)? };
         Ok(Arc::new(Self { driver: Arc::clone(driver), device, raw }))
@@ -91,6 +97,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        let _one_at_a_time = PRIMARY.lock();
         // SAFETY: gives back the one reference that `retain` took.
         let released = unsafe { self.driver.cu_device_primary_ctx_release(self.device) };
         self.released("primary context", released);

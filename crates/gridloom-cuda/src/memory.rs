@@ -43,15 +43,17 @@ impl Allocator {
         pools: bool,
         managed: bool,
     ) -> DriverResult<Arc<Self>> {
-        let driver = Arc::clone(context.driver());
-        let entered = context.enter()?;
-        let pool = if pools { Some(driver.pools().take(&context)?) } else { None };
+        let _entered = context.enter()?;
         let mut stream = ptr::null_mut();
         let flags = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
         // SAFETY: the context is current; one handle is written.
-        unsafe { driver.cu_stream_create_with_priority(&mut stream, flags, 0)? };
-        drop(entered);
-        Ok(Arc::new(Self { context, device, pool, stream, managed, used: AtomicU64::new(0) }))
+        unsafe { context.driver().cu_stream_create_with_priority(&mut stream, flags, 0)? };
+        // Made before the pool, which may fail: from here on the stream has an owner.
+        let mut allocator = Self { context: Arc::clone(&context), device, pool: None, stream, managed, used: AtomicU64::new(0) };
+        if pools {
+            allocator.pool = Some(context.driver().pools().take(&context)?);
+        }
+        Ok(Arc::new(allocator))
     }
 
     /// Bytes handed out and not given back.
@@ -114,8 +116,6 @@ impl Allocator {
                 Some(pool) => {
                     // SAFETY: pool and stream are alive; one address is written.
                     unsafe { driver.cu_mem_alloc_from_pool_async(&mut address, size, pool, self.stream)? };
-                    // The memory exists for other streams once this one has reached the allocation.
-                    self.settle()?;
                 }
                 // SAFETY: the context is current; one address is written.
                 None => unsafe { driver.cu_mem_alloc(&mut address, size)? },
@@ -137,6 +137,10 @@ impl Allocator {
         self.used.fetch_add(bytes, Ordering::Relaxed);
         let memory = Arc::new(Memory { allocator: Arc::clone(self), address, bytes, kind });
         MEMORY.add(address, &memory);
+        if kind == MemoryKind::Device && self.pool.is_some() {
+            // The memory exists for other streams once this one has reached the allocation.
+            self.settle()?;
+        }
         Ok(memory)
     }
 
@@ -203,12 +207,11 @@ impl Drop for Allocator {
     fn drop(&mut self) {
         let Some(_entered) = self.context.enter_to_release("memory pool") else { return };
         let driver = self.context.driver();
+        // The last frees may be on their way. The context may go right after this, so they are seen off first.
+        self.context.released("allocation stream", self.settle());
         if let Some(pool) = self.pool {
-            // No memory of the pool is left, since each piece holds a reference to this allocator; frees that are still on
-            // their way end here.
-            let settled = self.settle();
-            self.context
-                .released("memory pool", settled.and_then(|()| driver.pools().give(&self.context, pool)));
+            // No memory of the pool is left, since each piece holds a reference to this allocator.
+            self.context.released("memory pool", driver.pools().give(&self.context, pool));
         }
         // SAFETY: the stream was made here and is destroyed once.
         self.context.released("allocation stream", unsafe { driver.cu_stream_destroy(self.stream) });

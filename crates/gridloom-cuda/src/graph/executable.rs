@@ -9,7 +9,8 @@ use crate::device::Shared;
 use crate::event::RawEvent;
 use crate::failure::Failures;
 use crate::memory::Memory;
-use crate::occupancy::Occupation;
+use crate::occupancy::{self, Occupation};
+use crate::release;
 use crate::stream::Stream;
 use gridloom_core::backend::{self, DeviceId, EventOptions};
 use gridloom_core::executable::{ConditionalMode, InstantiateOptions, MemoryUse, Report};
@@ -203,12 +204,15 @@ impl State {
 
     /// Has a stream wait for launches from before the graph was compiled anew.
     fn pass_barrier(&mut self, stream: &Stream) -> Result<()> {
-        if let Some(barrier) = self.barrier.take() {
+        if let Some(barrier) = &self.barrier {
             stream.settle();
             let context = stream.context();
             let _entered = context.enter()?;
             // SAFETY: both handles are alive; 0 is the one flag there is.
             unsafe { context.driver().cu_stream_wait_event(stream.raw(), barrier.raw(), 0) }?;
+        }
+        // Only now: where the wait failed, the next launch still has to come after.
+        if let Some(barrier) = self.barrier.take() {
             stream.keep(barrier);
         }
         Ok(())
@@ -224,9 +228,10 @@ impl State {
     /// Launches a program in which the host decides, on a thread of its own.
     fn launch_hosted(&mut self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
         self.settle();
-        let last = self.last.take();
+        let last = self.last.clone();
         let (inner, held) = (Arc::clone(&self.inner), Arc::clone(stream));
         let occupation = Stream::from_backend(&**stream)?.occupy(move || {
+            occupancy::stop_at_exit();
             let outcome = Stream::from_backend(&*held).and_then(|stream| {
                 // Kernels of the last launch may write conditions until they have run.
                 if let Some(last) = &last {
@@ -240,6 +245,8 @@ impl State {
             if let Err(error) = outcome {
                 inner.resources.failures.put(error);
             }
+            // These may be the last references, and others wait for this thread: what a user's drop does there must not wait for it.
+            release::hand_over(Box::new((inner, held, last)));
         })?;
         self.running = Some(occupation);
         Ok(())
