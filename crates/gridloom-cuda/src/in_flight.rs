@@ -3,7 +3,7 @@
 //! A call that enqueues work returns before the work runs, so what it uses has to be held until then. Each thing is put
 //! into the *open* batch right after the call. Nothing is recorded on the stream at that moment, which keeps enqueuing fast;
 //! instead the [release thread](crate::release), a millisecond later, *closes* the batch by marking the stream's present end, and drops
-//! it once the device has passed the mark. Waiting for the stream drops everything at once.
+//! it once the device has passed the mark. Waiting for the stream hands everything over to that thread at once.
 //!
 //! # Why nothing is dropped too early
 //!
@@ -56,8 +56,13 @@ pub(crate) enum Waited<T> {
 /// What finished work kept alive, to be dropped where that does no harm.
 #[derive(Default)]
 pub(crate) struct Released {
-    #[expect(dead_code, reason = "they are there to be dropped")]
     batches: Vec<Vec<Payload>>,
+}
+
+impl Released {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.batches.iter().all(Vec::is_empty)
+    }
 }
 
 /// Something kept alive. What is shared is kept without an allocation.

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::driver::{DriverError, DriverResult};
 use crate::interop::Owner;
 use crate::registry::MEMORY;
-use crate::release;
+use crate::release::{self, Handle};
 use crate::sys::*;
 use gridloom_core::backend::{self, DeviceId};
 use gridloom_core::memory::MemoryKind;
@@ -170,18 +170,21 @@ impl Allocator {
     }
 
     fn free(&self, memory: &Memory) {
-        let Some(_entered) = self.context.enter_to_release("memory") else { return };
-        let driver = self.context.driver();
-        // SAFETY: the memory was allocated with the counterpart of each call, is freed once, and no work in flight
-        // can reach it, because such work would hold a reference to it.
-        let freed = unsafe {
-            match (memory.kind, self.pool) {
-                (MemoryKind::Device, Some(_)) => driver.cu_mem_free_async(memory.address, self.stream),
-                (MemoryKind::Host, _) => driver.cu_mem_free_host(memory.address as *mut c_void),
-                _ => driver.cu_mem_free(memory.address),
+        let (address, kind, pooled) = (memory.address, memory.kind, self.pool.is_some());
+        // Where the free is put off, the allocator is kept until then.
+        let (allocator, stream) = (Arc::clone(&memory.allocator), Handle(self.stream));
+        self.context.let_go("memory", move |driver| {
+            let _allocator = allocator;
+            // SAFETY: the memory was allocated with the counterpart of each call, is freed once, and no work in flight
+            // can reach it, because such work would hold a reference to it.
+            unsafe {
+                match kind {
+                    MemoryKind::Device if pooled => driver.cu_mem_free_async(address, stream.raw()),
+                    MemoryKind::Host => driver.cu_mem_free_host(address as *mut c_void),
+                    _ => driver.cu_mem_free(address),
+                }
             }
-        };
-        self.context.released("memory", freed);
+        });
         self.used.fetch_sub(memory.bytes, Ordering::Relaxed);
     }
 
@@ -205,16 +208,17 @@ impl Allocator {
 
 impl Drop for Allocator {
     fn drop(&mut self) {
-        let Some(_entered) = self.context.enter_to_release("memory pool") else { return };
-        let driver = self.context.driver();
-        // The last frees may be on their way. The context may go right after this, so they are seen off first.
-        self.context.released("allocation stream", self.settle());
-        if let Some(pool) = self.pool {
+        let (stream, pool, device) = (Handle(self.stream), self.pool.map(Handle), self.context.device());
+        self.context.let_go("memory pool", move |driver| {
+            // SAFETY: the stream was made here and is destroyed last. The last frees may be on their way, and the context may go right
+            // after this, so they are seen off first.
+            let settled = unsafe { driver.cu_stream_synchronize(stream.raw()) };
             // No memory of the pool is left, since each piece holds a reference to this allocator.
-            self.context.released("memory pool", driver.pools().give(&self.context, pool));
-        }
-        // SAFETY: the stream was made here and is destroyed once.
-        self.context.released("allocation stream", unsafe { driver.cu_stream_destroy(self.stream) });
+            let given = pool.map_or(Ok(()), |pool| driver.pools().give(driver, device, pool.raw()));
+            // SAFETY: destroyed once.
+            let ended = unsafe { driver.cu_stream_destroy(stream.raw()) };
+            settled.and(given).and(ended)
+        });
     }
 }
 

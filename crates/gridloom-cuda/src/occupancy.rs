@@ -89,7 +89,8 @@ impl Occupation {
         }
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether the program has enqueued everything.
+    pub(crate) fn is_over(&self) -> bool {
         *self.state.lock() != Progress::AtWork
     }
 

@@ -19,6 +19,7 @@
 //! not do so while it takes down itself. The threads that drive conditionals stop the same way (`occupancy.rs`).
 
 use crate::occupancy;
+use gridloom_core::op::in_callback;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -50,6 +51,37 @@ static STOPPED: AtomicBool = AtomicBool::new(false);
 /// Gives `payload` to the release thread, which drops it. Never waits, and may be called from a driver thread.
 pub fn hand_over(payload: Box<dyn Send>) {
     post(Message::Drop(payload));
+}
+
+/// Lets go of an object of the driver: here, or on the release thread where this thread runs a callback, and so is the driver's and must not
+/// call it.
+pub(crate) fn let_go(release: impl FnOnce() + Send + 'static) {
+    struct Later<F: FnOnce()>(Option<F>);
+    impl<F: FnOnce()> Drop for Later<F> {
+        fn drop(&mut self) {
+            if let Some(release) = self.0.take() {
+                release();
+            }
+        }
+    }
+    if in_callback() {
+        hand_over(Box::new(Later(Some(release))));
+    } else {
+        release();
+    }
+}
+
+/// A handle of the driver on its way to the thread that lets go of it.
+pub(crate) struct Handle<T>(pub(crate) *mut T);
+
+// SAFETY: the driver's handles are not bound to a thread.
+unsafe impl<T> Send for Handle<T> {}
+
+impl<T> Handle<T> {
+    /// The handle. A method, so that closures take the whole.
+    pub(crate) fn raw(&self) -> *mut T {
+        self.0
+    }
 }
 
 /// Has `watched` polled on the release thread until it says that nothing is in flight.

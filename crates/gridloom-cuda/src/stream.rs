@@ -5,12 +5,12 @@ use crate::device::Shared;
 use crate::driver::{DriverError, DriverResult};
 use crate::event::{Event, RawEvent};
 use crate::failure::{Failures, HostCall};
-use crate::in_flight::{InFlight, Marked, Queue, Released, Waited};
+use crate::in_flight::{InFlight, Marked, Queue, Waited};
 use crate::interop::{Owner, Ownership};
 use crate::kernel::{Kernel, Launch};
 use crate::occupancy::{Occupancy, Occupation, Occupations};
 use crate::registry::{self, STREAMS};
-use crate::release;
+use crate::release::{self, Handle};
 use crate::sys::*;
 use crate::transfer::{self, Location};
 use gridloom_core::backend::{self, DeviceId, EventOptions};
@@ -96,10 +96,9 @@ impl Drop for Lane {
         if !self.ownership.is_ours() {
             return;
         }
-        let Some(_entered) = self.context.enter_to_release("stream") else { return };
+        let raw = Handle(self.raw);
         // SAFETY: destroyed once; the driver lets work in flight finish.
-        let destroyed = unsafe { self.context.driver().cu_stream_destroy(self.raw) };
-        self.context.released("stream", destroyed);
+        self.context.let_go("stream", move |driver| unsafe { driver.cu_stream_destroy(raw.raw()) });
     }
 }
 
@@ -234,17 +233,10 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits for what is enqueued now, without looking at failures of callbacks. What the work kept alive is dropped elsewhere: its drop may run
-    /// anything, and the caller may hold locks, or be what others wait for.
+    /// Waits for what is enqueued now, without looking at failures of callbacks. What the work kept alive is dropped on the release thread: its
+    /// drop may run anything and take long, and the caller may hold locks, or be what others wait for.
     pub(crate) fn wait_for_device(&self) -> DriverResult<()> {
-        let (waited, released) = self.wait();
-        release::hand_over(Box::new(released));
-        waited
-    }
-
-    /// Waits for what is enqueued now, and returns what it kept alive.
-    fn wait(&self) -> (DriverResult<()>, Released) {
-        self.lane.wait(|| {
+        let (waited, released) = self.lane.wait(|| {
             let waited = self.context.enter().and_then(|_entered| {
                 // SAFETY: the handle is alive.
                 unsafe { self.context.driver().cu_stream_synchronize(self.raw()) }
@@ -253,7 +245,11 @@ impl Stream {
                 Err(error) if !error.is_sticky() => Waited::Unknown(Err(error)),
                 waited => Waited::Over(waited),
             }
-        })
+        });
+        if !released.is_empty() {
+            release::hand_over(Box::new(released));
+        }
+        waited
     }
 
     fn launch(&self, op: &KernelOp) -> Result<()> {
@@ -362,9 +358,7 @@ impl backend::Stream for Stream {
     fn synchronize(&self) -> Result<()> {
         self.settle();
         let launched = std::mem::take(&mut *self.launched.lock());
-        let (waited, released) = self.wait();
-        drop(released);
-        if let Err(error) = waited {
+        if let Err(error) = self.wait_for_device() {
             // It explains everything after it. What failed besides is told by the next call.
             launched.iter().for_each(|failures| self.report(failures));
             return Err(error.into());

@@ -128,7 +128,6 @@ const LETS_GO: &[&str] = &[
     "cuMemFreeAsync",
     "cuMemFreeHost",
     "cuMemFree_v2",
-    "cuMemPoolDestroy",
     "cuModuleUnload",
     "cuStreamDestroy_v2",
 ];

@@ -2,7 +2,7 @@
 
 use super::code::Call;
 use super::memory::{copy_planes, fill};
-use super::streams::{Recording, call, enqueue, record, wait_for};
+use super::streams::{Recording, call, enqueue, expect, use_event, wait_for};
 use super::{INVALID, OK, REFUSED, Use, World, exports, handle, world};
 use gridloom_cuda::sys::*;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -349,9 +349,15 @@ fn launch(executable: CUgraphExec, stream: CUstream) -> CUresult {
         let executable = world.executables.get_mut(&executable.addr())?;
         let before = executable.latest.replace(Arc::clone(&end));
         let (graphs, nodes) = (Arc::clone(&executable.graphs), Arc::clone(&executable.nodes));
-        Some((Launch { graphs, nodes }, executable.root, before))
+        Some((Launch { graphs, nodes, records: HashMap::new() }, executable.root, before))
     });
-    let Some((launch, root, before)) = launch else { return INVALID };
+    let Some((mut launch, root, before)) = launch else { return INVALID };
+    // Whoever waits for an event from now on waits for this launch to record it.
+    let records = launch.graphs[&root].nodes.iter().filter_map(|number| match launch.nodes[number].work {
+        Work::Record(event) => Some((*number, expect(event))),
+        _ => None,
+    });
+    launch.records = records.collect();
     enqueue(stream, move || {
         if let Some(before) = before {
             before.wait();
@@ -368,13 +374,18 @@ fn launch(executable: CUgraphExec, stream: CUstream) -> CUresult {
 struct Launch {
     graphs: Arc<HashMap<usize, Graph>>,
     nodes: Arc<HashMap<usize, Node>>,
+    /// What each record node reaches.
+    records: HashMap<usize, Arc<Recording>>,
 }
 
 impl Launch {
     fn run(&self, graph: usize) {
         for number in &self.graphs[&graph].nodes {
             let node = &self.nodes[number];
-            if node.enabled {
+            if let (Work::Record(event), Some(recording)) = (&node.work, self.records.get(number)) {
+                use_event(*event);
+                recording.reach();
+            } else if node.enabled {
                 self.run_node(&node.work);
             }
         }
@@ -382,13 +393,12 @@ impl Launch {
 
     fn run_node(&self, work: &Work) {
         match work {
-            Work::Nothing => {}
+            Work::Nothing | Work::Record(_) => {}
             Work::Wait(event) => wait_for(*event),
             Work::Kernel(call) => call.run(),
             Work::Fill(parameters) => fill(parameters),
             Work::Copy(parameters) => copy_planes(parameters),
             Work::Host(parameters) => call(parameters.fn_, parameters.userData),
-            Work::Record(event) => record(*event),
             Work::Conditional { condition, kind, bodies } => {
                 let value = || world(|world| world.conditions[condition]);
                 match *kind {

@@ -10,7 +10,6 @@ use std::ffi::{c_uint, c_void};
 pub fn export(table: &mut HashMap<&'static str, usize>) {
     exports! { table,
         "cuMemPoolCreate" => pool_create,
-        "cuMemPoolDestroy" => pool_destroy,
         "cuMemPoolSetAttribute" => pool_attribute,
         "cuMemPoolTrimTo" => pool_trim,
         "cuMemAllocFromPoolAsync" => alloc_async,
@@ -126,10 +125,6 @@ fn pool_create(out: *mut CUmemoryPool, _: *const CUmemPoolProps) -> CUresult {
         unsafe { *out = handle(number) };
     });
     OK
-}
-
-fn pool_destroy(pool: CUmemoryPool) -> CUresult {
-    if world(|world| world.pools.remove(&pool.addr())) { OK } else { INVALID }
 }
 
 fn pool_attribute(_: CUmemoryPool, _: CUmemPool_attribute, _: *mut c_void) -> CUresult {

@@ -103,7 +103,6 @@ pub struct Alive {
     pub bytes: usize,
     pub events: usize,
     pub streams: usize,
-    pub pools: usize,
     pub contexts: usize,
 }
 
@@ -118,8 +117,8 @@ pub fn alive() -> Alive {
         bytes: world.memory.bytes(),
         events: world.events.len(),
         streams: world.streams.len(),
-        pools: world.pools.len(),
-        contexts: world.retained,
+        // Pools stay, and each keeps the context.
+        contexts: world.retained - world.pools.len(),
     })
 }
 

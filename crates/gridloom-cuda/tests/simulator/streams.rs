@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 pub fn export(table: &mut HashMap<&'static str, usize>) {
     exports! { table,
@@ -175,8 +176,10 @@ pub struct Recording {
 
 impl Recording {
     pub fn reach(&self) {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        let nanoseconds = START.elapsed().as_nanos() as u64;
         let now = world(|world| {
-            world.clock += 1;
+            world.clock = nanoseconds.max(world.clock + 1000);
             world.clock
         });
         *self.time.lock() = Some(now);
@@ -204,9 +207,19 @@ fn event(number: usize) -> Arc<Event> {
 
 /// Notes that an event was reached now.
 pub fn record(number: usize) {
+    expect(number).reach();
+}
+
+/// Has an event stand for a point that is to be reached.
+pub fn expect(number: usize) -> Arc<Recording> {
     let recording = Arc::new(Recording::default());
-    recording.reach();
-    *event(number).0.lock() = Some(recording);
+    *event(number).0.lock() = Some(Arc::clone(&recording));
+    recording
+}
+
+/// Notes a use of an event by work that runs.
+pub fn use_event(number: usize) {
+    event(number);
 }
 
 /// Waits for the latest recording of an event.
@@ -234,8 +247,7 @@ fn event_destroy(event: CUevent) -> CUresult {
 }
 
 fn event_record(raw: CUevent, stream: CUstream) -> CUresult {
-    let recording = Arc::new(Recording::default());
-    *event(raw.addr()).0.lock() = Some(Arc::clone(&recording));
+    let recording = expect(raw.addr());
     enqueue(stream, move || recording.reach());
     OK
 }
@@ -261,10 +273,12 @@ fn event_synchronize(raw: CUevent) -> CUresult {
 fn elapsed(out: *mut f32, start: CUevent, end: CUevent) -> CUresult {
     let recordings = [start, end].map(|raw| event(raw.addr()).0.lock().clone());
     let [Some(start), Some(end)] = recordings else { return CUresult::CUDA_ERROR_INVALID_HANDLE };
-    let (start, end) = (*start.time.lock(), *end.time.lock());
+    // One after the other: both may be the same.
+    let start = *start.time.lock();
+    let end = *end.time.lock();
     match (start, end) {
         (Some(start), Some(end)) => {
-            unsafe { *out = end as f32 - start as f32 };
+            unsafe { *out = (end as f64 - start as f64) as f32 / 1e6 };
             OK
         }
         _ => CUresult::CUDA_ERROR_NOT_READY,
