@@ -49,7 +49,14 @@ impl Allocator {
         // SAFETY: the context is current; one handle is written.
         unsafe { context.driver().cu_stream_create_with_priority(&mut stream, flags, 0)? };
         // Made before the pool, which may fail: from here on the stream has an owner.
-        let mut allocator = Self { context: Arc::clone(&context), device, pool: None, stream, managed, used: AtomicU64::new(0) };
+        let mut allocator = Self {
+            context: Arc::clone(&context),
+            device,
+            pool: None,
+            stream,
+            managed,
+            used: AtomicU64::new(0),
+        };
         if pools {
             allocator.pool = Some(context.driver().pools().take(&context)?);
         }

@@ -192,8 +192,18 @@ impl Builder<'_> {
     fn add_steps(&mut self, graph: CUgraph, steps: &[Step]) -> Result<Nodes> {
         let mut nodes = Nodes::with_capacity(steps.len());
         let programmatic = self.driver.supports(PROGRAMMATIC_EDGES_SINCE);
+        let mut last_conditional = None;
         for step in steps {
-            let edges = Edges::of(&step.after, &nodes, programmatic);
+            let mut edges = Edges::of(&step.after, &nodes, programmatic);
+            if graph != self.root && matches!(step.work, Work::Native(_)) {
+                // Conditionals side by side in a body may never end, so they run one after the other: a driver for CUDA 13.0 (580.159)
+                // on an H200 has one loop for ever that way, and neither of its conditionals alone.
+                if let Some(before) = last_conditional.replace(nodes.len()).map(|step: usize| nodes[step])
+                    && !edges.nodes.contains(&before)
+                {
+                    edges.nodes.push(before);
+                }
+            }
             let node = self
                 .add_step(graph, edges, step)
                 .map_err(|error| error.at_node(self.definition.label(step.origin)))?;
@@ -464,9 +474,8 @@ impl Builder<'_> {
                 self.origins.insert(counting, origin);
             }
             let nodes = self.add_steps(body, steps)?;
-            if nodes.is_empty() {
-                // A body without nodes, once chosen, never ends: so a driver for CUDA 13.0 (580.159) on an H200.
-                self.add_empty(body, &Edges::none())?;
+            if counter.is_none() && !steps.iter().any(|step| !matches!(step.work, Work::Join)) {
+                self.add_work(body)?;
             }
             if let Some(next) = decider.as_ref().and_then(Decider::next) {
                 let last = Edges::full(last_nodes(steps, &nodes));
@@ -536,12 +545,20 @@ impl Builder<'_> {
                 let none = Edges::none();
                 let (_, bodies) =
                     self.add_conditional_node(self.root, &none, handle, ConditionalForm::If, 1)?;
-                for &body in &bodies {
-                    self.add_empty(body, &none)?;
-                }
+                bodies.iter().try_for_each(|&body| self.add_work(body))?;
             }
         }
         Ok(())
+    }
+
+    /// Has a body do something: one with nothing to do, chosen inside a loop, never ends with a driver for CUDA 13.0 (580.159).
+    fn add_work(&self, body: CUgraph) -> Result<()> {
+        if std::env::var("GRIDLOOM_X").is_ok() {
+            return Ok(());
+        }
+        let resources = self.lowering.resources;
+        let kernel = resources.builtins.nothing(&resources.shared)?;
+        self.add_builtin(body, Edges::none(), kernel, &Packed::default()).map(drop)
     }
 
     fn explain(&self, failure: InstantiateFailure) -> Error {

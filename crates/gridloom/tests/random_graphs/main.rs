@@ -2,7 +2,7 @@
 //!
 //! `GRIDLOOM_RANDOM_GRAPHS=10000` runs more of them; `GRIDLOOM_RANDOM_SEED=7` runs the one with that seed;
 //! `GRIDLOOM_RANDOM_TRACE=1` names each seed before its graph runs, which tells the one that
-//! never ends, and shows the program of a single one.
+//! never ends, and shows the program of a single one; `GRIDLOOM_RANDOM_STEPS=0,3` leaves only these of its outermost steps.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -39,7 +39,7 @@ fn random_graphs_compute_what_a_plain_program_does() {
     };
     let trace = variable("GRIDLOOM_RANDOM_TRACE").is_some();
     if trace && seeds.end - seeds.start == 1 {
-        let _ = writeln!(std::io::stderr(), "{:#?}", Program::random(seeds.start));
+        let _ = writeln!(std::io::stderr(), "{:#?}", kept(Program::random(seeds.start)));
     }
     for_each_device(|device| {
         let kernels = GraphKernels::new(device)?;
@@ -76,13 +76,23 @@ fn the_generator_makes_every_kind_of_step_at_every_depth() {
     );
 }
 
+/// The program without the outermost steps that `GRIDLOOM_RANDOM_STEPS` leaves out.
+fn kept(mut program: Program) -> Program {
+    if let Ok(list) = std::env::var("GRIDLOOM_RANDOM_STEPS") {
+        let kept: Vec<usize> = list.split(',').filter_map(|number| number.trim().parse().ok()).collect();
+        let mut number = 0..;
+        program.body.0.retain(|_| number.next().is_some_and(|number| kept.contains(&number)));
+    }
+    program
+}
+
 /// Runs the graph of a seed as often as the seed says, and says what differs from the reference.
 fn check(kernels: &GraphKernels, seed: u64) -> std::result::Result<(), String> {
     run(kernels, seed).map_err(|error| format!("the graph of seed {seed} fails: {error}"))?
 }
 
 fn run(kernels: &GraphKernels, seed: u64) -> Result<std::result::Result<(), String>> {
-    let program = Program::random(seed);
+    let program = kept(Program::random(seed));
     // Another sequence than the program's own.
     let mut random = Random::new(!seed);
     let initial: Vec<Vec<i32>> =
