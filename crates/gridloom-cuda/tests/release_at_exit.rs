@@ -101,6 +101,8 @@ fn the_child_process() {
             std::process::exit(22);
         }
         Ok("resting") => {
+            // Its driver goes slowly, after the thread was told to stop.
+            drop(simulator::device(None));
             release::hand_over(Box::new(Follows));
             release::flush();
             std::process::exit(23);

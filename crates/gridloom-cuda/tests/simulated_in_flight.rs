@@ -64,7 +64,7 @@ fn a_closure_is_kept_while_its_stream_cannot_be_marked() {
         let mut fixture = Fixture::new();
         let alive = fixture.enqueue();
         let failure = Failure::of(call, usize::MAX, FAILS);
-        while failure.failed().len() < 3 {
+        while failure.failed().len() < 3 && alive.strong_count() > 0 {
             release::flush();
         }
         assert_eq!(alive.strong_count(), 1, "{call} failed, and the work is still to run");
@@ -78,7 +78,7 @@ fn a_closure_is_kept_while_its_mark_cannot_be_looked_at() {
     let mut fixture = Fixture::new();
     let alive = fixture.enqueue();
     let failure = Failure::of("cuEventQuery", usize::MAX, FAILS);
-    while failure.failed().len() < 3 {
+    while failure.failed().len() < 3 && alive.strong_count() > 0 {
         release::flush();
     }
     assert_eq!(alive.strong_count(), 1);
