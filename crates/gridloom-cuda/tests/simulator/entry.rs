@@ -92,6 +92,11 @@ impl Failure {
         Self::arm(Plan { names: vec![], code, left: n, times: 1, everywhere: false, failed: vec![] })
     }
 
+    /// The call number `n` and all after it fail, so that what failed cannot be made good either.
+    pub fn of_calls_from(n: usize, code: CUresult) -> Self {
+        Self::arm(Plan { names: vec![], code, left: n, times: usize::MAX, everywhere: false, failed: vec![] })
+    }
+
     /// The next calls of this function fail, on whichever thread.
     pub fn of(name: &'static str, times: usize, code: CUresult) -> Self {
         Self::arm(Plan { names: vec![name], code, left: 0, times, everywhere: true, failed: vec![] })
@@ -101,6 +106,12 @@ impl Failure {
     pub fn of_release(n: usize, code: CUresult) -> Self {
         let names = LETS_GO.to_vec();
         Self::arm(Plan { names, code, left: n, times: 1, everywhere: true, failed: vec![] })
+    }
+
+    /// From the allocation number `n` on, counted from 0, there is no memory left, on whichever thread.
+    pub fn of_allocations(n: usize) -> Self {
+        let (names, code) = (ALLOCATES.to_vec(), CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+        Self::arm(Plan { names, code, left: n, times: usize::MAX, everywhere: true, failed: vec![] })
     }
 
     fn arm(plan: Plan) -> Self {
@@ -139,6 +150,9 @@ const LETS_GO: &[&str] = &[
     "cuModuleUnload",
     "cuStreamDestroy_v2",
 ];
+
+/// Calls that take memory of the device or of the host.
+const ALLOCATES: &[&str] = &["cuMemAllocFromPoolAsync", "cuMemAllocManaged", "cuMemHostAlloc"];
 
 /// Calls that need a context.
 const IN_CONTEXT: &[&str] = &[
