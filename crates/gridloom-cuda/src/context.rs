@@ -75,8 +75,7 @@ impl Context {
         Ok(Entered { context: self, pushed, thread_bound: PhantomData })
     }
 
-    /// Lets go of something of this context, with the context current, and not in a callback. A context that cannot be entered is lost, and so
-    /// is what was in it.
+    /// Lets go of something of this context, with the context current, and not in a callback. What was in a lost context is lost with it.
     pub(crate) fn let_go(
         self: &Arc<Self>,
         what: &'static str,
@@ -84,8 +83,9 @@ impl Context {
     ) {
         let context = Arc::clone(self);
         release::let_go(move || match context.enter() {
-            Ok(_entered) => released(what, release(&context.driver)),
-            Err(error) => tracing::debug!(%error, what, "not released"),
+            Err(error) if error.is_sticky() => tracing::debug!(%error, what, "lost with the context"),
+            // Also where it cannot be entered now: most objects know their context.
+            _entered => released(what, release(&context.driver)),
         });
     }
 }

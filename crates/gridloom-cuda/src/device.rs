@@ -7,6 +7,7 @@ use crate::graph;
 use crate::memory::{Allocator, Memory};
 use crate::module::Module;
 use crate::occupancy::Occupations;
+use crate::once::Once;
 use crate::stream::{Lanes, Stream};
 use crate::sys::*;
 use crate::version::CudaVersion;
@@ -18,7 +19,7 @@ use gridloom_core::memory::MemoryKind;
 use gridloom_core::{Error, ErrorKind, Result};
 use std::any::Any;
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// How many CUDA GPUs there are. An error where there is no driver to ask.
 /// ([`cuDeviceGetCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html))
@@ -53,14 +54,14 @@ pub(crate) struct Shared {
     pub(crate) allocator: Arc<Allocator>,
     pub(crate) occupations: Arc<Occupations>,
     pub(crate) lanes: Arc<Lanes>,
-    builtins: OnceLock<Result<Arc<Module>>>,
+    builtins: Once<Arc<Module>>,
 }
 
 impl Shared {
     /// Gridloom's own kernels, compiled at their first use.
     pub(crate) fn builtins(&self) -> Result<Arc<Module>> {
         let load = || Module::from_ptx(&self.context, self.id, graph::BUILTIN_PTX).map(Arc::new);
-        self.builtins.get_or_init(load).clone()
+        self.builtins.get(load).cloned()
     }
 }
 
@@ -105,7 +106,7 @@ impl CudaDevice {
                 allocator,
                 occupations: Arc::default(),
                 lanes: Arc::default(),
-                builtins: OnceLock::new(),
+                builtins: Once::new(),
             }),
         })
     }

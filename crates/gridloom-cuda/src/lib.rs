@@ -27,6 +27,8 @@ pub mod memory;
 pub mod module;
 pub mod nvrtc;
 mod occupancy;
+
+mod once;
 mod pools;
 mod registry;
 pub mod release;

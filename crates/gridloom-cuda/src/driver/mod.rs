@@ -17,6 +17,7 @@ pub use error::{CallError, DriverError, DriverResult, MissingDriver, Unavailable
 pub(crate) use source::reason as loader_reason;
 pub use source::{DRIVER_NAMES, DriverLibrary, SymbolSource};
 
+use crate::once::Once;
 use crate::pools::Pools;
 use crate::sys::CUresult;
 use crate::version::CudaVersion;
@@ -24,7 +25,7 @@ use functions::Slots;
 use parking_lot::Mutex;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use table::{Function, Slot};
 
 /// The environment variable that caps the driver version: `GRIDLOOM_CUDA_MAX_VERSION=12.2`.
@@ -215,31 +216,6 @@ impl Driver {
             Ok(()) => heard.push(function.as_ptr().addr()),
             Err(error) => tracing::debug!(%error, "the driver keeps no log of errors"),
         }
-    }
-}
-
-/// A value that is made by the first who succeeds at it, while others wait. Unlike with a `OnceLock`, who fails leaves it to the next, and
-/// unlike with a race, only one at a time tries.
-struct Once<T> {
-    value: OnceLock<T>,
-    trying: Mutex<()>,
-}
-
-impl<T> Once<T> {
-    const fn new() -> Self {
-        Self { value: OnceLock::new(), trying: Mutex::new(()) }
-    }
-
-    fn get<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
-        if let Some(value) = self.value.get() {
-            return Ok(value);
-        }
-        let _one_at_a_time = self.trying.lock();
-        if let Some(value) = self.value.get() {
-            return Ok(value);
-        }
-        let value = make()?;
-        Ok(self.value.get_or_init(|| value))
     }
 }
 

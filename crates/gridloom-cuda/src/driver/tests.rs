@@ -5,6 +5,7 @@ use super::functions::ALL;
 use super::*;
 use crate::sys::*;
 use std::ffi::c_uint;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const V12_2: CudaVersion = CudaVersion::new(12, 2);
@@ -244,29 +245,6 @@ fn the_log_is_subscribed_to_once_however_often_a_driver_is_opened_and_never_give
         drop(fake.open().unwrap());
     }
     assert_eq!((REGISTERED.load(Ordering::SeqCst), UNREGISTERED.load(Ordering::SeqCst)), (1, 0));
-}
-
-#[test]
-fn threads_that_ask_at_once_open_one_driver() {
-    let (once, opened) = (Once::new(), AtomicUsize::new(0));
-    let open = || -> Result<usize, ()> {
-        std::thread::yield_now();
-        Ok(opened.fetch_add(1, Ordering::SeqCst))
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| assert_eq!(once.get(open), Ok(&0)));
-        }
-    });
-    assert_eq!(opened.load(Ordering::SeqCst), 1);
-}
-
-#[test]
-fn a_driver_that_could_not_be_opened_is_looked_for_again() {
-    let once = Once::new();
-    assert_eq!(once.get(|| Err::<u32, _>("not there yet")), Err("not there yet"));
-    assert_eq!(once.get(|| Ok::<_, &str>(7)), Ok(&7));
-    assert_eq!(once.get(|| Err("asked again")), Ok(&7));
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! The way into every function of the driver: here calls are counted, and made to fail.
 
-use super::{streams, violations, world};
+use super::{objects, streams, violations, world};
 use gridloom_cuda::sys::CUresult;
 use parking_lot::Mutex;
 use std::any::type_name;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::LazyLock;
+use std::sync::atomic::Ordering;
 
 /// A function of the driver: given the driver's calling convention, and an address that goes through [`before`] first.
 pub trait Entry<Arguments>: Copy + 'static {
@@ -91,9 +92,26 @@ impl Failure {
         Self::arm(Plan { names: vec![], code, left: n, times: 1, everywhere: false, failed: vec![] })
     }
 
+    /// The call number `n` and all after it fail, so that what failed cannot be made good either.
+    pub fn of_calls_from(n: usize, code: CUresult) -> Self {
+        Self::arm(Plan { names: vec![], code, left: n, times: usize::MAX, everywhere: false, failed: vec![] })
+    }
+
     /// The next calls of this function fail, on whichever thread.
     pub fn of(name: &'static str, times: usize, code: CUresult) -> Self {
         Self::arm(Plan { names: vec![name], code, left: 0, times, everywhere: true, failed: vec![] })
+    }
+
+    /// The call number `n`, counted from 0, of those that let go of something fails once, on whichever thread.
+    pub fn of_release(n: usize, code: CUresult) -> Self {
+        let names = LETS_GO.to_vec();
+        Self::arm(Plan { names, code, left: n, times: 1, everywhere: true, failed: vec![] })
+    }
+
+    /// From the allocation number `n` on, counted from 0, there is no memory left, on whichever thread.
+    pub fn of_allocations(n: usize) -> Self {
+        let (names, code) = (ALLOCATES.to_vec(), CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+        Self::arm(Plan { names, code, left: n, times: usize::MAX, everywhere: true, failed: vec![] })
     }
 
     fn arm(plan: Plan) -> Self {
@@ -132,6 +150,9 @@ const LETS_GO: &[&str] = &[
     "cuStreamDestroy_v2",
 ];
 
+/// Calls that take memory of the device or of the host.
+const ALLOCATES: &[&str] = &["cuMemAllocFromPoolAsync", "cuMemAllocManaged", "cuMemHostAlloc"];
+
 /// Calls that need a context.
 const IN_CONTEXT: &[&str] = &[
     "cuCtxSynchronize",
@@ -152,6 +173,10 @@ const IN_CONTEXT: &[&str] = &[
 
 fn before(function: &'static str) -> Verdict {
     let name = NAMES.lock().get(function).copied().unwrap_or(function);
+    if objects::IS_GONE.load(Ordering::SeqCst) {
+        // Nobody would hear of a violation any more.
+        std::process::abort();
+    }
     if streams::in_host_function() {
         world(|world| world.violation(format!("{name} is called from a host function")));
         return Verdict::Fail(CUresult::CUDA_ERROR_NOT_PERMITTED);

@@ -5,6 +5,9 @@ use super::{INVALID, OK, Use, exports, handle, world};
 use gridloom_cuda::sys::*;
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 pub fn export(table: &mut HashMap<&'static str, usize>) {
     exports! { table,
@@ -27,7 +30,22 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
     }
 }
 
+/// The driver has taken itself down, as it does at the end of the process. A call from then on ends the process at once.
+pub static IS_GONE: AtomicBool = AtomicBool::new(false);
+
 fn init(_: c_uint) -> CUresult {
+    extern "C" fn go() {
+        IS_GONE.store(true, Ordering::SeqCst);
+        // Whoever still calls is to be seen.
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    unsafe extern "C" {
+        fn atexit(handler: extern "C" fn()) -> c_int;
+    }
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        unsafe { atexit(go) };
+    });
     OK
 }
 
