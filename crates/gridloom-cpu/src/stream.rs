@@ -184,7 +184,7 @@ impl backend::Stream for CpuStream {
         self.line.device.id
     }
 
-    fn enqueue(&self, operation: &Operation) -> Result<()> {
+    unsafe fn enqueue(&self, operation: &Operation) -> Result<()> {
         let work = match operation {
             Operation::Empty => return Ok(()),
             Operation::Kernel(op) => Work::Operation(Prepared::kernel(op, &NoNames)?, operation.clone()),
