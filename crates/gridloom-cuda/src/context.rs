@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::Arc;
 
-/// The primary context of one GPU, shared with every other CUDA library in the process, and released with the last
-/// object that uses it.
+/// The primary context of one GPU, shared with every other CUDA library in the process. Its reference is given back with the last
+/// object that uses it; a context that had a [memory pool](crate::pools) stays until the process ends.
 #[derive(Debug)]
 pub struct Context {
     driver: Arc<Driver>,
@@ -28,6 +28,14 @@ impl Context {
         // SAFETY: the device is one that the driver enumerated; one handle is written.
         unsafe { driver.cu_device_primary_ctx_retain(&mut raw, device)? };
         Ok(Arc::new(Self { driver: Arc::clone(driver), device, raw }))
+    }
+
+    /// Keeps the context until the process ends.
+    /// ([`cuDevicePrimaryCtxRetain`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html))
+    pub(crate) fn keep(&self) -> DriverResult<()> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: as in `retain`; this reference is not given back.
+        unsafe { self.driver.cu_device_primary_ctx_retain(&mut raw, self.device) }
     }
 
     /// The driver it belongs to.

@@ -27,6 +27,7 @@ pub mod memory;
 pub mod module;
 pub mod nvrtc;
 mod occupancy;
+mod pools;
 mod registry;
 pub mod release;
 pub mod stream;

@@ -1,6 +1,6 @@
 //! Memory of the GPU, pinned host memory, and managed memory.
 //!
-//! Device memory comes from a stream-ordered pool of this device's own, on a stream that is used for nothing else. An
+//! Device memory comes from a stream-ordered [pool](crate::pools) of this device's own, on a stream that is used for nothing else. An
 //! allocation is complete when it is handed out, and may be used on every stream. It is freed when the last reference goes, and
 //! because work in flight holds references too (see `in_flight.rs`), nothing on the device can reach it
 //! then: the free needs no synchronisation.
@@ -19,9 +19,6 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Freed memory that the pool keeps for the next allocation, at most; the rest goes back to the system.
-const KEPT_BY_POOL: u64 = 1 << 30;
 
 /// Hands out memory of one device.
 #[derive(Debug)]
@@ -48,7 +45,7 @@ impl Allocator {
     ) -> DriverResult<Arc<Self>> {
         let driver = Arc::clone(context.driver());
         let entered = context.enter()?;
-        let pool = if pools { Some(create_pool(&context)?) } else { None };
+        let pool = if pools { Some(driver.pools().take(&context)?) } else { None };
         let mut stream = ptr::null_mut();
         let flags = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
         // SAFETY: the context is current; one handle is written.
@@ -207,37 +204,19 @@ impl Drop for Allocator {
         let Some(_entered) = self.context.enter_to_release("memory pool") else { return };
         let driver = self.context.driver();
         if let Some(pool) = self.pool {
-            // SAFETY: no memory of the pool is left, since each piece holds a reference to this allocator; frees that
-            // are still on their way are completed by the driver.
-            self.context.released("memory pool", unsafe { driver.cu_mem_pool_destroy(pool) });
+            // No memory of the pool is left, since each piece holds a reference to this allocator; frees that are still on
+            // their way end here.
+            let settled = self.settle();
+            self.context
+                .released("memory pool", settled.and_then(|()| driver.pools().give(&self.context, pool)));
         }
         // SAFETY: the stream was made here and is destroyed once.
         self.context.released("allocation stream", unsafe { driver.cu_stream_destroy(self.stream) });
     }
 }
 
-fn create_pool(context: &Context) -> DriverResult<CUmemoryPool> {
-    let driver = context.driver();
-    let properties = CUmemPoolProps {
-        allocType: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
-        location: on_device(context.device()),
-        ..Default::default()
-    };
-    let mut pool = ptr::null_mut();
-    // SAFETY: the properties are read, and one handle is written.
-    unsafe { driver.cu_mem_pool_create(&mut pool, &properties)? };
-    let mut threshold: u64 = KEPT_BY_POOL;
-    let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-    // SAFETY: this attribute is a 64-bit number.
-    let set = unsafe { driver.cu_mem_pool_set_attribute(pool, attribute, (&raw mut threshold).cast()) };
-    if let Err(error) = set {
-        tracing::debug!(%error, "the memory pool keeps its own threshold");
-    }
-    Ok(pool)
-}
-
 /// Memory of this GPU, as the driver names places.
-fn on_device(device: CUdevice) -> CUmemLocation {
+pub(crate) fn on_device(device: CUdevice) -> CUmemLocation {
     CUmemLocation {
         type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
         __bindgen_anon_1: CUmemLocation_st__bindgen_ty_1 { id: device },

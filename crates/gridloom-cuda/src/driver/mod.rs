@@ -17,6 +17,7 @@ pub use error::{CallError, DriverError, DriverResult, MissingDriver, Unavailable
 pub(crate) use source::reason as loader_reason;
 pub use source::{DRIVER_NAMES, DriverLibrary, SymbolSource};
 
+use crate::pools::Pools;
 use crate::sys::CUresult;
 use crate::version::CudaVersion;
 use functions::Slots;
@@ -68,6 +69,7 @@ pub struct Driver {
     version: CudaVersion,
     cap: Option<CudaVersion>,
     log: OnceLock<log::LogHandle>,
+    pools: Pools,
 }
 
 impl Driver {
@@ -98,6 +100,7 @@ impl Driver {
             version: cap.unwrap_or(CudaVersion::from_raw(u32::MAX)),
             cap,
             log: OnceLock::new(),
+            pools: Pools::default(),
         };
         // SAFETY: 0 is the one value `cuInit` takes; it may be called any number of times.
         unsafe { driver.cu_init(0)? };
@@ -121,6 +124,10 @@ impl Driver {
             "opened the CUDA driver"
         );
         Ok(Arc::new(driver))
+    }
+
+    pub(crate) fn pools(&self) -> &Pools {
+        &self.pools
     }
 
     /// The newest CUDA version the driver supports, or the cap where that is lower.

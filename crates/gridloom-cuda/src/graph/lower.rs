@@ -463,6 +463,10 @@ impl Builder<'_> {
                 self.origins.insert(counting, origin);
             }
             let nodes = self.add_steps(body, steps)?;
+            if nodes.is_empty() {
+                // A body without nodes, once chosen, never ends: so a driver for CUDA 13.0 (580.159) on an H200.
+                self.add_empty(body, &Edges::none())?;
+            }
             if let Some(next) = decider.as_ref().and_then(Decider::next) {
                 let last = Edges::full(last_nodes(steps, &nodes));
                 let kernel = resources.builtins.loop_next(&resources.shared)?;
@@ -528,7 +532,12 @@ impl Builder<'_> {
     fn use_up_handles(&self) -> Result<()> {
         for (condition, &handle) in &self.handles {
             if !self.tested.contains(condition) {
-                self.add_conditional_node(self.root, &Edges::none(), handle, ConditionalForm::If, 1)?;
+                let none = Edges::none();
+                let (_, bodies) =
+                    self.add_conditional_node(self.root, &none, handle, ConditionalForm::If, 1)?;
+                for &body in &bodies {
+                    self.add_empty(body, &none)?;
+                }
             }
         }
         Ok(())

@@ -1,6 +1,8 @@
 //! Random graphs, built from a seed, run on every device and compared with a plain reference on the host.
 //!
-//! `GRIDLOOM_RANDOM_GRAPHS=10000` runs more of them; `GRIDLOOM_RANDOM_SEED=7` runs the one with that seed.
+//! `GRIDLOOM_RANDOM_GRAPHS=10000` runs more of them; `GRIDLOOM_RANDOM_SEED=7` runs the one with that seed;
+//! `GRIDLOOM_RANDOM_TRACE=1` names each seed before its graph runs, which tells the one that
+//! never ends, and shows the program of a single one.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -10,6 +12,7 @@ mod generate;
 mod model;
 mod program;
 
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,9 +37,17 @@ fn random_graphs_compute_what_a_plain_program_does() {
         Some(seed) => seed..seed + 1,
         None => 0..variable("GRIDLOOM_RANDOM_GRAPHS").unwrap_or(DEFAULT_GRAPHS),
     };
+    let trace = variable("GRIDLOOM_RANDOM_TRACE").is_some();
+    if trace && seeds.end - seeds.start == 1 {
+        let _ = writeln!(std::io::stderr(), "{:#?}", Program::random(seeds.start));
+    }
     for_each_device(|device| {
         let kernels = GraphKernels::new(device)?;
         for seed in seeds.clone() {
+            if trace {
+                // A direct write: the harness shows what it captured only after the end.
+                let _ = writeln!(std::io::stderr(), "seed {seed} on {}", device.name());
+            }
             if let Err(complaint) = check(&kernels, seed) {
                 panic!(
                     "{complaint}\nrun it alone with GRIDLOOM_RANDOM_SEED={seed}; the program is\n{:#?}",

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use gridloom::prelude::*;
 
 use crate::support::wait::OpenOnDrop;
-use crate::support::{Gate, GraphKernels, Random, for_each_device, refused};
+use crate::support::{Gate, GraphKernels, Random, for_each_device, is_cpu, refused};
 
 /// Graphs that a plain test run tries on each device.
 const DEFAULT_GRAPHS: u64 = 200;
@@ -176,6 +176,11 @@ impl World {
         let opens = OpenOnDrop(&gate);
         self.kernels.stream.callback(gate.waiter())?;
         executable.launch(&self.kernels.stream)?;
+        if !is_cpu(&self.kernels.device) {
+            // Changes that compile anew, stage bytes or come to a loop that the host drives wait for the device, so it must be able to
+            // go on.
+            gate.open();
+        }
         meanwhile()?;
         drop(opens);
         self.kernels.stream.synchronize()?;
