@@ -225,7 +225,7 @@ impl Stream {
 
     fn launch(&self, op: &KernelOp) -> Result<()> {
         let kernel = Kernel::from_backend(&**op.kernel())?;
-        let launch = Launch::new(kernel, op.config(), &op.args())?;
+        let launch = Launch::new(kernel, op.config(), op.args())?;
         // SAFETY: the arguments were made for this kernel's parameters, whose types its looker-up has promised, and
         // what they refer to is kept until the kernel has run.
         Ok(unsafe { launch.enqueue(self.raw()) }?)
