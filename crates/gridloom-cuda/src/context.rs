@@ -1,10 +1,16 @@
 //! The context of a GPU, made current on whichever thread needs it.
 
 use crate::driver::{Driver, DriverResult};
+use crate::release;
 use crate::sys::{CUcontext, CUdevice};
+use parking_lot::Mutex;
 use std::marker::PhantomData;
 use std::ptr;
 use std::sync::Arc;
+
+/// Held while a primary context is retained or released. The last release destroys the context, and the next retain makes it anew: nothing is
+/// gained by having the driver do both at once.
+static PRIMARY: Mutex<()> = Mutex::new(());
 
 /// The primary context of one GPU, shared with every other CUDA library in the process. Its reference is given back with the last
 /// object that uses it; a context that had a [memory pool](crate::pools) stays until the process ends.
@@ -25,6 +31,7 @@ impl Context {
     /// ([`cuDevicePrimaryCtxRetain`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html))
     pub(crate) fn retain(driver: &Arc<Driver>, device: CUdevice) -> DriverResult<Arc<Self>> {
         let mut raw = ptr::null_mut();
+        let _one_at_a_time = PRIMARY.lock();
         // SAFETY: the device is one that the driver enumerated; one handle is written.
         unsafe { driver.cu_device_primary_ctx_retain(&mut raw, device)? };
         Ok(Arc::new(Self { driver: Arc::clone(driver), device, raw }))
@@ -68,32 +75,38 @@ impl Context {
         Ok(Entered { context: self, pushed, thread_bound: PhantomData })
     }
 
-    /// Like [`enter`](Self::enter) for drops: a context that cannot be entered is lost, and so is what was in it.
-    pub(crate) fn enter_to_release(&self, what: &str) -> Option<Entered<'_>> {
-        match self.enter() {
-            Ok(entered) => Some(entered),
-            Err(error) => {
-                tracing::debug!(%error, what, "not released");
-                None
-            }
-        }
+    /// Lets go of something of this context, with the context current, and not in a callback. A context that cannot be entered is lost, and so
+    /// is what was in it.
+    pub(crate) fn let_go(
+        self: &Arc<Self>,
+        what: &'static str,
+        release: impl FnOnce(&Driver) -> DriverResult<()> + Send + 'static,
+    ) {
+        let context = Arc::clone(self);
+        release::let_go(move || match context.enter() {
+            Ok(_entered) => released(what, release(&context.driver)),
+            Err(error) => tracing::debug!(%error, what, "not released"),
+        });
     }
+}
 
-    /// Reports an error of a release. A lost context fails every release, which says nothing new.
-    pub(crate) fn released(&self, what: &str, result: DriverResult<()>) {
-        match result {
-            Ok(()) => {}
-            Err(error) if error.is_sticky() => tracing::debug!(%error, what, "lost with the context"),
-            Err(error) => tracing::warn!(%error, what, "could not be released"),
-        }
+/// Reports an error of a release. A lost context fails every release, which says nothing new.
+fn released(what: &str, result: DriverResult<()>) {
+    match result {
+        Ok(()) => {}
+        Err(error) if error.is_sticky() => tracing::debug!(%error, what, "lost with the context"),
+        Err(error) => tracing::warn!(%error, what, "could not be released"),
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: gives back the one reference that `retain` took.
-        let released = unsafe { self.driver.cu_device_primary_ctx_release(self.device) };
-        self.released("primary context", released);
+        let (driver, device) = (Arc::clone(&self.driver), self.device);
+        release::let_go(move || {
+            let _one_at_a_time = PRIMARY.lock();
+            // SAFETY: gives back the one reference that `retain` took.
+            released("primary context", unsafe { driver.cu_device_primary_ctx_release(device) });
+        });
     }
 }
 
@@ -113,7 +126,7 @@ impl Drop for Entered<'_> {
             let mut popped = ptr::null_mut();
             // SAFETY: takes off what `enter` put on; guards end in reverse order on their thread.
             let result = unsafe { self.context.driver.cu_ctx_pop_current(&mut popped) };
-            self.context.released("context stack", result);
+            released("context stack", result);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A call that enqueues work returns before the work runs, so what it uses has to be held until then. Each thing is put
 //! into the *open* batch right after the call. Nothing is recorded on the stream at that moment, which keeps enqueuing fast;
 //! instead the [release thread](crate::release), a millisecond later, *closes* the batch by marking the stream's present end, and drops
-//! it once the device has passed the mark. Waiting for the stream drops everything at once.
+//! it once the device has passed the mark. Waiting for the stream hands everything over to that thread at once.
 //!
 //! # Why nothing is dropped too early
 //!
@@ -12,6 +12,8 @@
 //!    the mark lies behind all the work whose payloads are in the batch.
 //! 3. The stream passes marks in order; a batch is dropped only when its own mark was passed.
 //! 4. A thread that waits for the stream takes the batches *before* it begins to wait.
+//! 5. What is not known to have ended is not dropped: where a mark cannot be made now, or a wait fails for a reason other than a lost
+//!    device, the batches stay and are looked at again.
 
 use crate::release::{self, Watched};
 use crate::sync::Mutex;
@@ -25,9 +27,9 @@ use std::sync::Arc;
 pub(crate) trait Queue: Send + Sync + 'static {
     /// A point of the queue.
     type Mark: Send;
-    /// Marks the present end. `None` where the queue is dead and nothing in it will run any more.
-    fn mark(&self) -> Option<Self::Mark>;
-    /// Whether everything before the mark has run, or never will.
+    /// Marks the present end.
+    fn mark(&self) -> Marked<Self::Mark>;
+    /// Whether everything before the mark is known to have run, or never to run any more.
     fn passed(&self, mark: &Self::Mark) -> bool;
     /// Takes back a mark that was passed.
     fn recycle(&self, mark: Self::Mark);
@@ -37,6 +39,36 @@ pub(crate) trait Queue: Send + Sync + 'static {
         Self: Sized,
     {
         release::watch(in_flight);
+    }
+}
+
+/// What came of marking a queue.
+pub(crate) enum Marked<M> {
+    /// The mark.
+    At(M),
+    /// It is not possible now, and may be later.
+    NotNow,
+    /// The queue is dead, and nothing in it will run any more.
+    Dead,
+}
+
+/// What came of waiting for a queue.
+pub(crate) enum Waited<T> {
+    /// All work enqueued before has ended, or never will run.
+    Over(T),
+    /// The wait failed; the work may go on.
+    Unknown(T),
+}
+
+/// What finished work kept alive, to be dropped where that does no harm.
+#[derive(Default)]
+pub(crate) struct Released {
+    batches: Vec<Vec<Payload>>,
+}
+
+impl Released {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.batches.iter().all(Vec::is_empty)
     }
 }
 
@@ -103,19 +135,45 @@ impl<Q: Queue> InFlight<Q> {
         }
     }
 
-    /// Runs `wait`, which returns when all work enqueued before has run, then drops what that work kept alive.
-    pub(crate) fn wait<T>(&self, wait: impl FnOnce() -> T) -> T {
+    /// Runs `wait`, which returns when all work enqueued before has run, and returns with its outcome what that work kept alive.
+    pub(crate) fn wait<T>(self: &Arc<Self>, wait: impl FnOnce() -> Waited<T>) -> (T, Released) {
         let (open, closed) = {
             let mut state = self.state.lock();
             (std::mem::take(&mut state.open), std::mem::take(&mut state.closed))
         };
-        let outcome = wait();
-        drop(open);
-        for (mark, payloads) in closed {
-            drop(payloads);
-            self.queue.recycle(mark);
+        match wait() {
+            Waited::Over(outcome) => {
+                let mut batches = vec![open];
+                for (mark, batch) in closed {
+                    self.queue.recycle(mark);
+                    batches.push(batch);
+                }
+                (outcome, Released { batches })
+            }
+            Waited::Unknown(outcome) => {
+                self.put_back(open, closed);
+                (outcome, Released::default())
+            }
         }
-        outcome
+    }
+
+    /// Keeps on keeping what was taken out to be dropped.
+    fn put_back(self: &Arc<Self>, mut open: Vec<Payload>, mut closed: VecDeque<(Q::Mark, Vec<Payload>)>) {
+        if open.is_empty() && closed.is_empty() {
+            return;
+        }
+        let watch = {
+            let mut state = self.state.lock();
+            // Older marks come first. What was not marked yet is behind the next mark.
+            closed.append(&mut state.closed);
+            state.closed = closed;
+            open.append(&mut state.open);
+            state.open = open;
+            !std::mem::replace(&mut state.watched, true)
+        };
+        if watch {
+            release::watch(Arc::clone(self) as Arc<dyn Watched>);
+        }
     }
 }
 
@@ -127,8 +185,9 @@ impl<Q: Queue> Watched for InFlight<Q> {
             if !state.open.is_empty() {
                 let batch = std::mem::take(&mut state.open);
                 match self.queue.mark() {
-                    Some(mark) => state.closed.push_back((mark, batch)),
-                    None => done.push(batch),
+                    Marked::At(mark) => state.closed.push_back((mark, batch)),
+                    Marked::NotNow => state.open = batch,
+                    Marked::Dead => done.push(batch),
                 }
             }
             while state.closed.front().is_some_and(|(mark, _)| self.queue.passed(mark)) {
@@ -137,7 +196,7 @@ impl<Q: Queue> Watched for InFlight<Q> {
                     done.push(batch);
                 }
             }
-            state.watched = !state.closed.is_empty();
+            state.watched = !(state.closed.is_empty() && state.open.is_empty());
             state.watched
         };
         // Outside of the lock: a drop may run anything, also work on this very stream.
@@ -157,13 +216,21 @@ mod tests {
         enqueued: AtomicU64,
         run: AtomicU64,
         dead: AtomicBool,
+        /// No mark can be made.
+        unmarkable: AtomicBool,
     }
 
     impl Queue for Arc<Manual> {
         type Mark = u64;
 
-        fn mark(&self) -> Option<u64> {
-            (!self.dead.load(Ordering::SeqCst)).then(|| self.enqueued.load(Ordering::SeqCst))
+        fn mark(&self) -> Marked<u64> {
+            if self.dead.load(Ordering::SeqCst) {
+                Marked::Dead
+            } else if self.unmarkable.load(Ordering::SeqCst) {
+                Marked::NotNow
+            } else {
+                Marked::At(self.enqueued.load(Ordering::SeqCst))
+            }
         }
 
         fn passed(&self, mark: &u64) -> bool {
@@ -234,10 +301,12 @@ mod tests {
         let first = fixture.enqueue();
         fixture.in_flight.poll();
         let second = fixture.enqueue();
-        fixture.in_flight.wait(|| {
+        let ((), released) = fixture.in_flight.wait(|| {
             assert!(alive(&first));
             assert!(alive(&second));
+            Waited::Over(())
         });
+        drop(released);
         assert!(!alive(&first));
         assert!(!alive(&second));
     }
@@ -245,7 +314,8 @@ mod tests {
     #[test]
     fn what_is_enqueued_while_another_thread_waits_is_kept() {
         let fixture = Fixture::new();
-        let late = fixture.in_flight.wait(|| fixture.enqueue());
+        let (late, released) = fixture.in_flight.wait(|| Waited::Over(fixture.enqueue()));
+        drop(released);
         assert!(alive(&late));
     }
 
@@ -269,6 +339,37 @@ mod tests {
         fixture.run_to(3);
         assert!(!fixture.in_flight.poll());
         assert!(!alive(&watch));
+    }
+
+    #[test]
+    fn a_wait_that_fails_releases_nothing_until_the_work_has_run() {
+        let fixture = Fixture::new();
+        let marked = fixture.enqueue();
+        fixture.in_flight.poll();
+        let unmarked = fixture.enqueue();
+        drop(fixture.in_flight.wait(|| Waited::Unknown(())));
+        assert!(alive(&marked) && alive(&unmarked));
+        fixture.run_to(1);
+        assert!(fixture.in_flight.poll());
+        assert!(!alive(&marked) && alive(&unmarked));
+        fixture.run_to(2);
+        assert!(!fixture.in_flight.poll());
+        assert!(!alive(&unmarked));
+    }
+
+    #[test]
+    fn a_queue_that_cannot_be_marked_now_keeps_everything_and_is_looked_at_again() {
+        let fixture = Fixture::new();
+        let resource = fixture.enqueue();
+        fixture.queue.unmarkable.store(true, Ordering::SeqCst);
+        fixture.run_to(1);
+        for _ in 0..3 {
+            assert!(fixture.in_flight.poll());
+            assert!(alive(&resource));
+        }
+        fixture.queue.unmarkable.store(false, Ordering::SeqCst);
+        assert!(!fixture.in_flight.poll());
+        assert!(!alive(&resource));
     }
 
     #[test]

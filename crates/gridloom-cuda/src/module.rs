@@ -4,6 +4,7 @@ use crate::condition_ptx;
 use crate::context::Context;
 use crate::driver::DriverError;
 use crate::kernel::Kernel;
+use crate::release::Handle;
 use crate::sys::*;
 use crate::version::CudaVersion;
 use gridloom_core::backend::{self, DeviceId};
@@ -207,10 +208,9 @@ fn text_of(buffer: &[u8]) -> String {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        let Some(_entered) = self.context.enter_to_release("module") else { return };
+        let raw = Handle(self.raw);
         // SAFETY: unloaded once; kernels hold the module, and work in flight holds kernels.
-        let unloaded = unsafe { self.context.driver().cu_module_unload(self.raw) };
-        self.context.released("module", unloaded);
+        self.context.let_go("module", move |driver| unsafe { driver.cu_module_unload(raw.raw()) });
     }
 }
 

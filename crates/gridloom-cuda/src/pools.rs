@@ -6,7 +6,7 @@
 //! its context, the primary context is kept from the first pool on.
 
 use crate::context::Context;
-use crate::driver::DriverResult;
+use crate::driver::{Driver, DriverResult};
 use crate::memory::on_device;
 use crate::sys::*;
 use parking_lot::Mutex;
@@ -40,10 +40,10 @@ impl Pools {
 
     /// Takes a pool back from which nothing is allocated any more.
     /// ([`cuMemPoolTrimTo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html))
-    pub(crate) fn give(&self, context: &Context, pool: CUmemoryPool) -> DriverResult<()> {
+    pub(crate) fn give(&self, driver: &Driver, device: CUdevice, pool: CUmemoryPool) -> DriverResult<()> {
         // SAFETY: the pool is alive, as all are.
-        let emptied = unsafe { context.driver().cu_mem_pool_trim_to(pool, 0) };
-        self.0.lock().push((context.device(), pool));
+        let emptied = unsafe { driver.cu_mem_pool_trim_to(pool, 0) };
+        self.0.lock().push((device, pool));
         emptied
     }
 }

@@ -58,11 +58,9 @@ pub(super) type Places = FxHashMap<NodeKey, NodePlace>;
 /// What is lowered, and how.
 #[derive(Clone, Copy)]
 pub(super) struct Lowering<'a> {
-    pub(super) definition: &'a Definition,
     pub(super) resources: &'a Resources,
     pub(super) modes: &'a Modes,
     pub(super) capabilities: Capabilities,
-    pub(super) node_priority: bool,
 }
 
 /// How often a unit runs.
@@ -76,13 +74,13 @@ pub(super) enum Runs {
     Repeatedly,
 }
 
-/// Builds and compiles the graph of these steps, as unit number `unit`.
+/// Builds and compiles the graph of these steps of a definition, as unit number `unit`.
 pub(super) fn lower(
-    lowering: Lowering<'_>,
-    held: &mut Held,
-    places: &mut Places,
+    (definition, lowering): (&Definition, Lowering<'_>),
+    (held, places): (&mut Held, &mut Places),
     (unit, runs): (usize, Runs),
     steps: &[Step],
+    node_priority: bool,
 ) -> Result<Unit> {
     let context = &lowering.resources.shared.context;
     let _entered = context.enter()?;
@@ -92,6 +90,7 @@ pub(super) fn lower(
         driver: context.driver(),
         ctx: context.raw(),
         root: graph.raw(),
+        definition,
         lowering,
         held,
         places,
@@ -106,7 +105,7 @@ pub(super) fn lower(
     builder.add_steps(graph.raw(), steps)?;
     builder.use_up_handles()?;
     let mut flags = CUgraphInstantiate_flags(0);
-    if lowering.node_priority {
+    if node_priority {
         flags.0 |= CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.0;
     }
     let made = CudaExecutable::new(context, &graph, flags);
@@ -173,6 +172,7 @@ struct Builder<'a> {
     ctx: CUcontext,
     /// The outermost graph; handles of conditions belong to it, also when they are tested further in.
     root: CUgraph,
+    definition: &'a Definition,
     lowering: Lowering<'a>,
     held: &'a mut Held,
     places: &'a mut Places,
@@ -196,7 +196,7 @@ impl Builder<'_> {
             let edges = Edges::of(&step.after, &nodes, programmatic);
             let node = self
                 .add_step(graph, edges, step)
-                .map_err(|error| error.at_node(self.lowering.definition.label(step.origin)))?;
+                .map_err(|error| error.at_node(self.definition.label(step.origin)))?;
             self.origins.insert(node, step.origin);
             nodes.push(node);
         }
@@ -204,14 +204,15 @@ impl Builder<'_> {
     }
 
     fn add_step(&mut self, graph: CUgraph, edges: Edges, step: &Step) -> Result<CUgraphNode> {
-        let operation = self.lowering.definition.node(step.origin).operation();
+        let operation = self.definition.node(step.origin).operation();
         let node = match (&step.work, operation) {
             (Work::Native(bodies), Operation::Conditional(conditional)) => {
                 return self.add_conditional(graph, edges, step.origin, conditional, bodies);
             }
             (Work::Node, Operation::Kernel(op)) => self.add_user_kernel(graph, edges, step.origin, op)?,
             (Work::Node, operation) => {
-                let parameters = self.lowering.parameters(self.held, step.origin, operation)?;
+                let label = || self.definition.label(step.origin);
+                let parameters = self.lowering.parameters(self.held, step.origin, operation, label)?;
                 self.add_other(graph, &edges, &parameters)?
             }
             // Joins: alloc, free and child nodes have no step of their own.
@@ -226,7 +227,7 @@ impl Builder<'_> {
     /// Where the host drives the launch, it does that before the first unit. Conditionals that are always reached and that a
     /// kernel of Gridloom's decides need it not: that kernel begins to count anew.
     fn add_reset(&mut self, steps: &[Step]) -> Result<()> {
-        let definition = self.lowering.definition;
+        let definition = self.definition;
         let is_needed = |step: &Step| match (&step.work, definition.node(step.origin).operation()) {
             (Work::Native(bodies), Operation::Conditional(op)) => {
                 (!has_decider(op) && self.is_counted(step)) || bodies.iter().any(|body| self.counts(body))
@@ -561,7 +562,7 @@ impl Builder<'_> {
         };
         let error = Error::from(failure.error).context(why);
         match failure.node.and_then(|node| self.origins.get(&node)) {
-            Some(&origin) => error.at_node(self.lowering.definition.label(origin)),
+            Some(&origin) => error.at_node(self.definition.label(origin)),
             None => error,
         }
     }

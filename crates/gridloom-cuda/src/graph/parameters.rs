@@ -45,6 +45,7 @@ impl Lowering<'_> {
         held: &mut Held,
         node: NodeKey,
         operation: &Operation,
+        label: impl FnOnce() -> String,
     ) -> Result<Parameters> {
         Ok(match operation {
             Operation::Memset(op) => {
@@ -58,8 +59,7 @@ impl Lowering<'_> {
             }
             Operation::Callback(callback) => {
                 let failures = Arc::clone(&self.resources.failures);
-                let label = self.definition.label(node);
-                let call = Arc::new(HostCall::new(callback.clone(), failures, Some(label)));
+                let call = HostCall::new(callback.clone(), failures, Some(label()));
                 let parameters = CUDA_HOST_NODE_PARAMS_v1 { fn_: Some(HostCall::run), userData: call.data() };
                 held.host_calls.insert(node, call);
                 Parameters::Call(parameters)

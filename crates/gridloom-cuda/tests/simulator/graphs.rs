@@ -1,11 +1,13 @@
 //! Graphs: built, compiled, changed and run.
 
 use super::code::Call;
-use super::objects::{copy_planes, fill, record};
-use super::{INVALID, OK, REFUSED, World, exports, handle, world};
+use super::memory::{copy_planes, fill};
+use super::streams::{Recording, call, enqueue, expect, use_event, wait_for};
+use super::{INVALID, OK, REFUSED, Use, World, exports, handle, world};
 use gridloom_cuda::sys::*;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::ffi::c_uint;
+use std::sync::Arc;
 
 pub fn export(table: &mut HashMap<&'static str, usize>) {
     exports! { table,
@@ -59,21 +61,26 @@ enum Work {
     Copy(CUDA_MEMCPY3D),
     Host(CUDA_HOST_NODE_PARAMS_v1),
     Record(usize),
-    Wait,
+    Wait(usize),
     Conditional { condition: u64, kind: CUgraphConditionalNodeType, bodies: Vec<usize> },
 }
 
 // Pointers in the descriptions are addresses; the simulator is as thread-safe as its one lock.
 unsafe impl Send for Work {}
+unsafe impl Sync for Work {}
 
 /// A compiled graph: a copy of everything that it reaches.
 pub struct Executable {
     root: usize,
-    graphs: HashMap<usize, Graph>,
-    nodes: HashMap<usize, Node>,
+    /// Each graph, with its nodes in the order in which they run.
+    graphs: Arc<HashMap<usize, Graph>>,
+    /// Copied when one is changed while a launch is in flight.
+    nodes: Arc<HashMap<usize, Node>>,
+    /// The end of the latest launch.
+    latest: Option<Arc<Recording>>,
 }
 
-unsafe extern "C" fn create(out: *mut CUgraph, _: c_uint) -> CUresult {
+fn create(out: *mut CUgraph, _: c_uint) -> CUresult {
     world(|world| {
         let number = world.fresh();
         world.graphs.insert(number, Graph::default());
@@ -82,7 +89,8 @@ unsafe extern "C" fn create(out: *mut CUgraph, _: c_uint) -> CUresult {
     OK
 }
 
-unsafe extern "C" fn destroy(graph: CUgraph) -> CUresult {
+fn destroy(graph: CUgraph) -> CUresult {
+    let _alone = Use::of(graph);
     world(|world| {
         let Some(root) = world.graphs.remove(&graph.addr()) else { return INVALID };
         // The bodies go with the nodes they are in.
@@ -105,6 +113,7 @@ unsafe fn add(
     count: usize,
     work: Work,
 ) -> CUresult {
+    let _alone = Use::of(graph);
     let after: Vec<usize> = (0..count).map(|index| unsafe { *before.add(index) }.addr()).collect();
     world(|world| {
         let graph = graph.addr();
@@ -120,12 +129,7 @@ unsafe fn add(
     })
 }
 
-unsafe extern "C" fn add_empty(
-    out: *mut CUgraphNode,
-    graph: CUgraph,
-    before: *const CUgraphNode,
-    count: usize,
-) -> CUresult {
+fn add_empty(out: *mut CUgraphNode, graph: CUgraph, before: *const CUgraphNode, count: usize) -> CUresult {
     unsafe { add(out, graph, before, count, Work::Nothing) }
 }
 
@@ -133,7 +137,7 @@ unsafe fn kernel(p: &CUDA_KERNEL_NODE_PARAMS_v2) -> Option<Work> {
     unsafe { Call::new(p.func.addr(), p.gridDimX * p.blockDimX, p.kernelParams, p.extra) }.map(Work::Kernel)
 }
 
-unsafe extern "C" fn add_kernel(
+fn add_kernel(
     out: *mut CUgraphNode,
     graph: CUgraph,
     before: *const CUgraphNode,
@@ -146,7 +150,7 @@ unsafe extern "C" fn add_kernel(
     }
 }
 
-unsafe extern "C" fn add_fill(
+fn add_fill(
     out: *mut CUgraphNode,
     graph: CUgraph,
     before: *const CUgraphNode,
@@ -157,7 +161,7 @@ unsafe extern "C" fn add_fill(
     unsafe { add(out, graph, before, count, Work::Fill(*parameters)) }
 }
 
-unsafe extern "C" fn add_copy(
+fn add_copy(
     out: *mut CUgraphNode,
     graph: CUgraph,
     before: *const CUgraphNode,
@@ -168,7 +172,7 @@ unsafe extern "C" fn add_copy(
     unsafe { add(out, graph, before, count, Work::Copy(*parameters)) }
 }
 
-unsafe extern "C" fn add_call(
+fn add_call(
     out: *mut CUgraphNode,
     graph: CUgraph,
     before: *const CUgraphNode,
@@ -178,7 +182,7 @@ unsafe extern "C" fn add_call(
     unsafe { add(out, graph, before, count, Work::Host(*parameters)) }
 }
 
-unsafe extern "C" fn add_record(
+fn add_record(
     out: *mut CUgraphNode,
     graph: CUgraph,
     before: *const CUgraphNode,
@@ -188,17 +192,17 @@ unsafe extern "C" fn add_record(
     unsafe { add(out, graph, before, count, Work::Record(event.addr())) }
 }
 
-unsafe extern "C" fn add_wait(
+fn add_wait(
     out: *mut CUgraphNode,
     graph: CUgraph,
     before: *const CUgraphNode,
     count: usize,
-    _: CUevent,
+    event: CUevent,
 ) -> CUresult {
-    unsafe { add(out, graph, before, count, Work::Wait) }
+    unsafe { add(out, graph, before, count, Work::Wait(event.addr())) }
 }
 
-unsafe extern "C" fn add_general(
+fn add_general(
     out: *mut CUgraphNode,
     graph: CUgraph,
     before: *const CUgraphNode,
@@ -234,15 +238,11 @@ unsafe extern "C" fn add_general(
     }
 }
 
-unsafe extern "C" fn set_attribute(
-    _: CUgraphNode,
-    _: CUlaunchAttributeID,
-    _: *const CUlaunchAttributeValue,
-) -> CUresult {
+fn set_attribute(_: CUgraphNode, _: CUlaunchAttributeID, _: *const CUlaunchAttributeValue) -> CUresult {
     OK
 }
 
-unsafe extern "C" fn create_condition(
+fn create_condition(
     out: *mut CUgraphConditionalHandle,
     graph: CUgraph,
     _: CUcontext,
@@ -258,21 +258,23 @@ unsafe extern "C" fn create_condition(
     })
 }
 
-unsafe extern "C" fn instantiate(
+fn instantiate(
     out: *mut CUgraphExec,
     graph: CUgraph,
     parameters: *mut CUDA_GRAPH_INSTANTIATE_PARAMS,
 ) -> CUresult {
+    let _alone = Use::of(graph);
     world(|world| {
-        let mut executable = Executable { root: graph.addr(), graphs: HashMap::new(), nodes: HashMap::new() };
+        let (mut graphs, mut nodes) = (HashMap::new(), HashMap::new());
+        let root = graph.addr();
         let mut used = HashSet::new();
-        let mut open = vec![graph.addr()];
+        let mut open = vec![root];
         while let Some(number) = open.pop() {
-            let graph = world.graphs[&number].clone();
+            let mut graph = world.graphs[&number].clone();
             for node in &graph.nodes {
                 let copy = world.nodes[node].clone();
                 let forbidden =
-                    graph.is_body && matches!(copy.work, Work::Host(_) | Work::Record(_) | Work::Wait);
+                    graph.is_body && matches!(copy.work, Work::Host(_) | Work::Record(_) | Work::Wait(_));
                 let mut twice = false;
                 if let Work::Conditional { condition, bodies, .. } = &copy.work {
                     twice = !used.insert(*condition);
@@ -282,11 +284,12 @@ unsafe extern "C" fn instantiate(
                     unsafe { (*parameters).hErrNode_out = handle(*node) };
                     return INVALID;
                 }
-                executable.nodes.insert(*node, copy);
+                nodes.insert(*node, copy);
             }
-            executable.graphs.insert(number, graph);
+            graph.nodes = order(&graph.nodes, &nodes);
+            graphs.insert(number, graph);
         }
-        let conditions = &executable.graphs[&executable.root].conditions;
+        let conditions = &graphs[&root].conditions;
         if conditions.iter().any(|(condition, _)| !used.contains(condition)) {
             unsafe {
                 (*parameters).result_out =
@@ -295,78 +298,124 @@ unsafe extern "C" fn instantiate(
             return INVALID;
         }
         let number = world.fresh();
+        let executable = Executable { root, graphs: Arc::new(graphs), nodes: Arc::new(nodes), latest: None };
         world.executables.insert(number, executable);
         unsafe { *out = handle(number) };
         OK
     })
 }
 
-unsafe extern "C" fn destroy_executable(executable: CUgraphExec) -> CUresult {
+/// Each node after those it waits for, and otherwise the youngest first: an edge that is missing shows.
+fn order(numbers: &[usize], nodes: &HashMap<usize, Node>) -> Vec<usize> {
+    let mut waits: HashMap<usize, usize> =
+        numbers.iter().map(|number| (*number, nodes[number].after.len())).collect();
+    let mut followers: HashMap<usize, Vec<usize>> = HashMap::new();
+    for number in numbers {
+        for before in &nodes[number].after {
+            followers.entry(*before).or_default().push(*number);
+        }
+    }
+    let mut ready: BinaryHeap<usize> = numbers.iter().copied().filter(|number| waits[number] == 0).collect();
+    let mut ordered = Vec::with_capacity(numbers.len());
+    while let Some(number) = ready.pop() {
+        ordered.push(number);
+        for follower in followers.remove(&number).unwrap_or_default() {
+            let left = waits.get_mut(&follower).expect("a node of this graph");
+            *left -= 1;
+            if *left == 0 {
+                ready.push(follower);
+            }
+        }
+    }
+    assert_eq!(ordered.len(), numbers.len(), "graphs have no cycles");
+    ordered
+}
+
+fn destroy_executable(executable: CUgraphExec) -> CUresult {
+    let _alone = Use::of(executable);
     if world(|world| world.executables.remove(&executable.addr()).is_some()) { OK } else { INVALID }
 }
 
-unsafe extern "C" fn upload(executable: CUgraphExec, _: CUstream) -> CUresult {
+fn upload(executable: CUgraphExec, _: CUstream) -> CUresult {
+    let _alone = Use::of(executable);
     if world(|world| world.executables.contains_key(&executable.addr())) { OK } else { INVALID }
 }
 
-unsafe extern "C" fn launch(executable: CUgraphExec, _: CUstream) -> CUresult {
-    let root = world(|world| {
-        let executable = world.executables.get(&executable.addr())?;
-        let (root, conditions) = (executable.root, executable.graphs[&executable.root].conditions.clone());
-        world.conditions.extend(conditions);
-        Some(root)
+/// A launch runs what the executable is now, after the launch before it, whatever becomes of the executable meanwhile.
+fn launch(executable: CUgraphExec, stream: CUstream) -> CUresult {
+    let _alone = Use::of(executable);
+    let end = Arc::new(Recording::default());
+    let launch = world(|world| {
+        let executable = world.executables.get_mut(&executable.addr())?;
+        let before = executable.latest.replace(Arc::clone(&end));
+        let (graphs, nodes) = (Arc::clone(&executable.graphs), Arc::clone(&executable.nodes));
+        Some((Launch { graphs, nodes, records: HashMap::new() }, executable.root, before))
     });
-    match root {
-        Some(root) => unsafe { run(executable.addr(), root) },
-        None => return INVALID,
-    }
+    let Some((mut launch, root, before)) = launch else { return INVALID };
+    // Whoever waits for an event from now on waits for this launch to record it.
+    let records = launch.graphs[&root].nodes.iter().filter_map(|number| match launch.nodes[number].work {
+        Work::Record(event) => Some((*number, expect(event))),
+        _ => None,
+    });
+    launch.records = records.collect();
+    enqueue(stream, move || {
+        if let Some(before) = before {
+            before.wait();
+        }
+        let conditions = launch.graphs[&root].conditions.clone();
+        world(|world| world.conditions.extend(conditions));
+        launch.run(root);
+        end.reach();
+    });
     OK
 }
 
-/// Runs a graph of an executable, each node after those it waits for, and otherwise the youngest first: an edge that is
-/// missing shows.
-unsafe fn run(executable: usize, graph: usize) {
-    let mut waiting = world(|world| world.executables[&executable].graphs[&graph].nodes.clone());
-    let mut done = HashSet::new();
-    while !waiting.is_empty() {
-        let (position, work, enabled) = world(|world| {
-            let nodes = &world.executables[&executable].nodes;
-            let is_ready = |number: &usize| nodes[number].after.iter().all(|before| done.contains(before));
-            let position = waiting.iter().rposition(is_ready).expect("graphs have no cycles");
-            let node = &nodes[&waiting[position]];
-            (position, node.work.clone(), node.enabled)
-        });
-        if enabled {
-            unsafe { run_node(executable, &work) };
-        }
-        done.insert(waiting.remove(position));
-    }
+/// One launch in flight.
+struct Launch {
+    graphs: Arc<HashMap<usize, Graph>>,
+    nodes: Arc<HashMap<usize, Node>>,
+    /// What each record node reaches.
+    records: HashMap<usize, Arc<Recording>>,
 }
 
-unsafe fn run_node(executable: usize, work: &Work) {
-    match work {
-        Work::Nothing | Work::Wait => {}
-        Work::Kernel(call) => unsafe { call.run() },
-        Work::Fill(parameters) => unsafe { fill(parameters) },
-        Work::Copy(parameters) => unsafe { copy_planes(parameters) },
-        Work::Host(parameters) => unsafe { parameters.fn_.unwrap()(parameters.userData) },
-        Work::Record(event) => record(*event),
-        Work::Conditional { condition, kind, bodies } => {
-            let value = || world(|world| world.conditions[condition]);
-            match *kind {
-                CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE => {
-                    while value() != 0 {
-                        unsafe { run(executable, bodies[0]) };
+impl Launch {
+    fn run(&self, graph: usize) {
+        for number in &self.graphs[&graph].nodes {
+            let node = &self.nodes[number];
+            if let (Work::Record(event), Some(recording)) = (&node.work, self.records.get(number)) {
+                use_event(*event);
+                recording.reach();
+            } else if node.enabled {
+                self.run_node(&node.work);
+            }
+        }
+    }
+
+    fn run_node(&self, work: &Work) {
+        match work {
+            Work::Nothing | Work::Record(_) => {}
+            Work::Wait(event) => wait_for(*event),
+            Work::Kernel(call) => call.run(),
+            Work::Fill(parameters) => fill(parameters),
+            Work::Copy(parameters) => copy_planes(parameters),
+            Work::Host(parameters) => call(parameters.fn_, parameters.userData),
+            Work::Conditional { condition, kind, bodies } => {
+                let value = || world(|world| world.conditions[condition]);
+                match *kind {
+                    CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE => {
+                        while value() != 0 {
+                            self.run(bodies[0]);
+                        }
                     }
-                }
-                CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_IF => {
-                    if let Some(&body) = bodies.get(usize::from(value() == 0)) {
-                        unsafe { run(executable, body) };
+                    CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_IF => {
+                        if let Some(&body) = bodies.get(usize::from(value() == 0)) {
+                            self.run(body);
+                        }
                     }
-                }
-                _ => {
-                    if let Some(&body) = bodies.get(value() as usize) {
-                        unsafe { run(executable, body) };
+                    _ => {
+                        if let Some(&body) = bodies.get(value() as usize) {
+                            self.run(body);
+                        }
                     }
                 }
             }
@@ -379,15 +428,17 @@ fn change(
     node: CUgraphNode,
     change: impl FnOnce(&mut Node, bool) -> CUresult,
 ) -> CUresult {
+    let _alone = Use::of(executable);
     world(|world: &mut World| {
         let Some(executable) = world.executables.get_mut(&executable.addr()) else { return INVALID };
-        let Some(node) = executable.nodes.get_mut(&node.addr()) else { return INVALID };
+        let nodes = Arc::make_mut(&mut executable.nodes);
+        let Some(node) = nodes.get_mut(&node.addr()) else { return INVALID };
         let in_body = executable.graphs[&node.graph].is_body;
         change(node, in_body)
     })
 }
 
-unsafe extern "C" fn set_enabled(executable: CUgraphExec, node: CUgraphNode, enabled: c_uint) -> CUresult {
+fn set_enabled(executable: CUgraphExec, node: CUgraphNode, enabled: c_uint) -> CUresult {
     change(executable, node, |node, in_body| {
         if in_body {
             return REFUSED;
@@ -397,7 +448,7 @@ unsafe extern "C" fn set_enabled(executable: CUgraphExec, node: CUgraphNode, ena
     })
 }
 
-unsafe extern "C" fn set_kernel(
+fn set_kernel(
     executable: CUgraphExec,
     node: CUgraphNode,
     parameters: *const CUDA_KERNEL_NODE_PARAMS_v2,
@@ -412,7 +463,7 @@ unsafe extern "C" fn set_kernel(
     })
 }
 
-unsafe extern "C" fn set_fill(
+fn set_fill(
     executable: CUgraphExec,
     node: CUgraphNode,
     parameters: *const CUDA_MEMSET_NODE_PARAMS,
@@ -424,7 +475,7 @@ unsafe extern "C" fn set_fill(
     })
 }
 
-unsafe extern "C" fn set_copy(
+fn set_copy(
     executable: CUgraphExec,
     node: CUgraphNode,
     parameters: *const CUDA_MEMCPY3D,
@@ -442,7 +493,7 @@ unsafe extern "C" fn set_copy(
     })
 }
 
-unsafe extern "C" fn set_call(
+fn set_call(
     executable: CUgraphExec,
     node: CUgraphNode,
     parameters: *const CUDA_HOST_NODE_PARAMS_v1,
@@ -453,13 +504,16 @@ unsafe extern "C" fn set_call(
     })
 }
 
-unsafe extern "C" fn set_record(executable: CUgraphExec, node: CUgraphNode, event: CUevent) -> CUresult {
+fn set_record(executable: CUgraphExec, node: CUgraphNode, event: CUevent) -> CUresult {
     change(executable, node, |node, _| {
         node.work = Work::Record(event.addr());
         OK
     })
 }
 
-unsafe extern "C" fn set_wait(executable: CUgraphExec, node: CUgraphNode, _: CUevent) -> CUresult {
-    change(executable, node, |_, _| OK)
+fn set_wait(executable: CUgraphExec, node: CUgraphNode, event: CUevent) -> CUresult {
+    change(executable, node, |node, _| {
+        node.work = Work::Wait(event.addr());
+        OK
+    })
 }

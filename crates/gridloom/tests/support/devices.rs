@@ -75,10 +75,11 @@ fn report(failures: &[String]) {
 }
 
 /// Lets one test at a time use the GPUs. A process shares one context and one thread for callbacks on each, so a test that holds
-/// a callback back would hold up all others.
-fn alone() -> MutexGuard<'static, ()> {
+/// a callback back would hold up all others. With `GRIDLOOM_TESTS_TOGETHER=1` in the environment tests run side by side all the same.
+pub fn alone() -> Option<MutexGuard<'static, ()>> {
     static GPUS: Mutex<()> = Mutex::new(());
-    GPUS.lock().unwrap_or_else(PoisonError::into_inner)
+    let together = std::env::var("GRIDLOOM_TESTS_TOGETHER").is_ok_and(|value| value == "1");
+    (!together).then(|| GPUS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 fn cuda_required() -> bool {
