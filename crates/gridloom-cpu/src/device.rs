@@ -293,8 +293,9 @@ impl backend::Device for CpuDevice {
     }
 
     fn read(&self, src: &dyn Allocation, offset: u64, dst: &mut [u8]) -> Result<()> {
+        backend::check_access(self.shared.id, src, offset, dst.len())?;
         self.wait_all()?;
-        // SAFETY: the core checked that the range lies in the allocation, which is borrowed and so alive, and `dst` is ours alone.
+        // SAFETY: the range lies in the allocation, which is borrowed and so alive, and `dst` is ours alone.
         unsafe {
             transfer::copy(
                 dst.as_mut_ptr().expose_provenance() as u64,
@@ -306,6 +307,7 @@ impl backend::Device for CpuDevice {
     }
 
     fn write(&self, dst: &dyn Allocation, offset: u64, src: &[u8]) -> Result<()> {
+        backend::check_access(self.shared.id, dst, offset, src.len())?;
         self.wait_all()?;
         // SAFETY: as for `read`, the other way round.
         unsafe {
@@ -314,7 +316,7 @@ impl backend::Device for CpuDevice {
         Ok(())
     }
 
-    fn instantiate(
+    unsafe fn instantiate(
         self: Arc<Self>,
         definition: &Arc<Definition>,
         options: &InstantiateOptions,

@@ -111,10 +111,10 @@ thread_local! {
 
 impl KernelLaunch {
     pub(crate) fn new(op: &KernelOp, mut params: Box<[u8]>) -> Result<Self> {
-        let Some(kernel) = op.kernel.as_any().downcast_ref::<CpuKernel>() else {
+        let Some(kernel) = op.kernel().as_any().downcast_ref::<CpuKernel>() else {
             return Err(Error::new(ErrorKind::WrongDevice, "the kernel is not one of the CPU device"));
         };
-        let config = &op.config;
+        let config = op.config();
         let refuse = |message: String| Err(Error::new(ErrorKind::NotSupported, message));
         if let Some(cluster) = config.cluster.filter(|&cluster| cluster != Dim3::ONE) {
             return refuse(format!(

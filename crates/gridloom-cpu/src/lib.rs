@@ -21,7 +21,7 @@
 //! | [`module`], [`kernel`] | PTX read and placed in memory, and launches of its kernels |
 //! | [`interp`] | the reference interpreter of PTX, a crate of its own |
 //! | `operation` | one operation, ready to run |
-//! | `pool` | the workers |
+//! | `pool`, `queue`, `sync` | the workers, the order of a stream, and the types that threads meet with |
 //! | [`graph`] | executables: plan, memory and replay |
 
 pub mod device;
@@ -32,8 +32,10 @@ pub mod memory;
 pub mod module;
 mod operation;
 mod pool;
+mod queue;
 mod reaper;
 pub mod stream;
+mod sync;
 mod transfer;
 
 #[doc(inline)]

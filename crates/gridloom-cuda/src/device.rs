@@ -214,14 +214,8 @@ impl CudaDevice {
     }
 
     /// The range of `memory` from `offset` on, which must hold `bytes`.
-    fn address(memory: &dyn backend::Allocation, offset: u64, bytes: usize) -> Result<u64> {
-        let end = offset.checked_add(bytes as u64).filter(|&end| end <= memory.bytes());
-        if end.is_none() {
-            return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!("{bytes} bytes at {offset} of a buffer of {}", memory.bytes()),
-            ));
-        }
+    fn address(&self, memory: &dyn backend::Allocation, offset: u64, bytes: usize) -> Result<u64> {
+        backend::check_access(self.shared.id, memory, offset, bytes)?;
         Ok(memory.address() + offset)
     }
 }
@@ -303,7 +297,7 @@ impl backend::Device for CudaDevice {
     }
 
     fn read(&self, src: &dyn backend::Allocation, offset: u64, dst: &mut [u8]) -> Result<()> {
-        let address = Self::address(src, offset, dst.len())?;
+        let address = self.address(src, offset, dst.len())?;
         if dst.is_empty() {
             return Ok(());
         }
@@ -311,14 +305,14 @@ impl backend::Device for CudaDevice {
     }
 
     fn write(&self, dst: &dyn backend::Allocation, offset: u64, src: &[u8]) -> Result<()> {
-        let address = Self::address(dst, offset, src.len())?;
+        let address = self.address(dst, offset, src.len())?;
         if src.is_empty() {
             return Ok(());
         }
         Ok(self.shared.allocator.copy_now(address, src.as_ptr() as u64, src.len())?)
     }
 
-    fn instantiate(
+    unsafe fn instantiate(
         self: Arc<Self>,
         definition: &Arc<Definition>,
         options: &InstantiateOptions,

@@ -16,7 +16,7 @@
 //!    device, the batches stay and are looked at again.
 
 use crate::release::{self, Watched};
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
@@ -33,6 +33,13 @@ pub(crate) trait Queue: Send + Sync + 'static {
     fn passed(&self, mark: &Self::Mark) -> bool;
     /// Takes back a mark that was passed.
     fn recycle(&self, mark: Self::Mark);
+    /// Has what is in flight polled until nothing is.
+    fn watch(in_flight: Arc<InFlight<Self>>)
+    where
+        Self: Sized,
+    {
+        release::watch(in_flight);
+    }
 }
 
 /// What came of marking a queue.
@@ -124,7 +131,7 @@ impl<Q: Queue> InFlight<Q> {
             !std::mem::replace(&mut state.watched, true)
         };
         if watch {
-            release::watch(Arc::clone(self) as Arc<dyn Watched>);
+            Q::watch(Arc::clone(self));
         }
     }
 
@@ -393,5 +400,124 @@ mod tests {
         fixture.run_to(1);
         assert!(!fixture.in_flight.poll());
         assert!(!fixture.in_flight.state.lock().watched);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use loom::thread;
+
+    /// A queue that a thread of the model runs.
+    #[derive(Default)]
+    struct Device {
+        enqueued: AtomicU64,
+        run: AtomicU64,
+        watched: AtomicBool,
+    }
+
+    impl Queue for Arc<Device> {
+        type Mark = u64;
+
+        fn mark(&self) -> Option<u64> {
+            Some(self.enqueued.load(Ordering::SeqCst))
+        }
+
+        fn passed(&self, mark: &u64) -> bool {
+            self.run.load(Ordering::SeqCst) >= *mark
+        }
+
+        fn recycle(&self, _: u64) {}
+
+        fn watch(in_flight: Arc<InFlight<Self>>) {
+            let before = in_flight.queue.watched.swap(true, Ordering::SeqCst);
+            assert!(!before, "it is watched already");
+        }
+    }
+
+    /// What work number `number` uses. It may go only once that has run.
+    struct Resource {
+        device: Arc<Device>,
+        number: u64,
+    }
+
+    impl Drop for Resource {
+        fn drop(&mut self) {
+            let run = self.device.run.load(Ordering::SeqCst);
+            assert!(run >= self.number, "work {} had not run when what it uses was dropped", self.number);
+        }
+    }
+
+    fn enqueue(in_flight: &Arc<InFlight<Arc<Device>>>) {
+        let device = in_flight.queue().clone();
+        let number = device.enqueued.fetch_add(1, Ordering::SeqCst) + 1;
+        in_flight.keep(Resource { device, number });
+    }
+
+    /// One look of the release thread.
+    fn poll(in_flight: &InFlight<Arc<Device>>) {
+        if in_flight.queue.watched.load(Ordering::SeqCst) {
+            // Before the poll, as whoever is told to watch anew may be told right after it.
+            in_flight.queue.watched.store(false, Ordering::SeqCst);
+            if in_flight.poll() {
+                in_flight.queue.watched.store(true, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// The device runs what is there now.
+    fn advance(device: &Device) {
+        let enqueued = device.enqueued.load(Ordering::SeqCst);
+        device.run.store(enqueued, Ordering::SeqCst);
+    }
+
+    #[test]
+    fn nothing_is_dropped_before_its_work_has_run_and_nothing_is_forgotten() {
+        loom::model(|| {
+            let in_flight = InFlight::new(Arc::<Device>::default());
+            enqueue(&in_flight);
+            let releasing = {
+                let in_flight = Arc::clone(&in_flight);
+                thread::spawn(move || {
+                    poll(&in_flight);
+                    poll(&in_flight);
+                })
+            };
+            let running = {
+                let in_flight = Arc::clone(&in_flight);
+                thread::spawn(move || advance(in_flight.queue()))
+            };
+            enqueue(&in_flight);
+            releasing.join().unwrap();
+            running.join().unwrap();
+            advance(in_flight.queue());
+            poll(&in_flight);
+            let state = in_flight.state.lock();
+            assert!(state.open.is_empty() && state.closed.is_empty() && !state.watched);
+        });
+    }
+
+    #[test]
+    fn a_thread_that_waits_and_the_release_thread_do_not_disturb_each_other() {
+        loom::model(|| {
+            let in_flight = InFlight::new(Arc::<Device>::default());
+            enqueue(&in_flight);
+            let releasing = {
+                let in_flight = Arc::clone(&in_flight);
+                thread::spawn(move || poll(&in_flight))
+            };
+            let waiting = {
+                let in_flight = Arc::clone(&in_flight);
+                thread::spawn(move || in_flight.wait(|| advance(in_flight.queue())))
+            };
+            enqueue(&in_flight);
+            releasing.join().unwrap();
+            waiting.join().unwrap();
+            advance(in_flight.queue());
+            poll(&in_flight);
+            let state = in_flight.state.lock();
+            assert!(state.open.is_empty() && state.closed.is_empty());
+        });
     }
 }

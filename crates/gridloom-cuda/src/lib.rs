@@ -33,6 +33,7 @@ mod pools;
 mod registry;
 pub mod release;
 pub mod stream;
+mod sync;
 pub mod sys;
 mod transfer;
 mod version;

@@ -265,7 +265,8 @@ impl Drop for Memory {
     }
 }
 
-impl backend::Allocation for Memory {
+// SAFETY: the driver gave this address for so many bytes of this kind, which are freed in the drop.
+unsafe impl backend::Allocation for Memory {
     fn device(&self) -> DeviceId {
         self.allocator.device
     }
@@ -309,7 +310,8 @@ impl BorrowedMemory {
     }
 }
 
-impl backend::Allocation for BorrowedMemory {
+// SAFETY: whoever made it from an address promised that these bytes are there until the owner is dropped.
+unsafe impl backend::Allocation for BorrowedMemory {
     fn device(&self) -> DeviceId {
         self.device
     }

@@ -278,7 +278,8 @@ struct ModuleVariable {
     bytes: u64,
 }
 
-impl backend::Allocation for ModuleVariable {
+// SAFETY: the driver told address and size of the variable, which is there while the module, held here, is loaded.
+unsafe impl backend::Allocation for ModuleVariable {
     fn device(&self) -> DeviceId {
         self.module.device
     }

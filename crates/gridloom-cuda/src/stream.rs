@@ -253,8 +253,8 @@ impl Stream {
     }
 
     fn launch(&self, op: &KernelOp) -> Result<()> {
-        let kernel = Kernel::from_backend(&*op.kernel)?;
-        let launch = Launch::new(kernel, &op.config, &op.args)?;
+        let kernel = Kernel::from_backend(&**op.kernel())?;
+        let launch = Launch::new(kernel, op.config(), op.args())?;
         // SAFETY: the arguments were made for this kernel's parameters, whose types its looker-up has promised, and
         // what they refer to is kept until the kernel has run.
         Ok(unsafe { launch.enqueue(self.raw()) }?)
@@ -324,7 +324,7 @@ impl backend::Stream for Stream {
         self.device
     }
 
-    fn enqueue(&self, operation: &Operation) -> Result<()> {
+    unsafe fn enqueue(&self, operation: &Operation) -> Result<()> {
         self.settle();
         let _entered = self.context.enter()?;
         match operation {

@@ -72,7 +72,8 @@ impl Program {
                     Op::Convert(ConvertOp::Mov { src, .. } | ConvertOp::Cvta { src, .. }) => {
                         std::slice::from_ref(src)
                     }
-                    Op::Memory(MemoryOp::St { srcs, .. }) => &srcs[..],
+                    Op::Memory(MemoryOp::St { srcs, .. })
+                    | Op::Convert(ConvertOp::MovVector { srcs, .. }) => &srcs[..],
                     _ => &[],
                 };
                 found.extend(operands.iter().filter_map(|operand| match operand {

@@ -428,7 +428,8 @@ struct Outliving {
     released: AtomicBool,
 }
 
-impl backend::Allocation for Outliving {
+// SAFETY: it answers for memory that it holds.
+unsafe impl backend::Allocation for Outliving {
     fn device(&self) -> DeviceId {
         self.memory.device()
     }

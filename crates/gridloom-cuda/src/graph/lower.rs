@@ -328,14 +328,14 @@ impl Builder<'_> {
         // The handles are made first: the arguments borrow from what is held.
         let stores = self.lowering.stores_conditions(op);
         if !stores {
-            for pointer in &op.args.pointers {
+            for pointer in &op.args().pointers {
                 if let PointerValue::Condition(condition) = pointer.value {
                     self.handle(condition)?;
                 }
             }
         }
         let arguments = self.lowering.kernel_arguments(self.held, origin, op, &self.handles)?;
-        self.add_kernel(graph, edges, arguments.kernel()?, &op.config, &op.args.layout, &arguments.bytes)
+        self.add_kernel(graph, edges, arguments.kernel()?, op.config(), &op.args().layout, &arguments.bytes)
     }
 
     /// ([`cuGraphAddKernelNode`, `cuGraphAddNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))

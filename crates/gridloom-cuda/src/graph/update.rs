@@ -254,7 +254,7 @@ impl<'a> Change<'a> {
         let place = self.inner.place(node)?;
         if let Some(Operation::Kernel(old)) = self.held.operations.get(&node) {
             let attributes = |config: &LaunchConfig| (config.cluster, config.cooperative, config.priority);
-            if attributes(&old.config) != attributes(&op.config) {
+            if attributes(old.config()) != attributes(op.config()) {
                 return refuse("the attributes of a launch are fixed when the graph is compiled");
             }
             if conditions(old) != conditions(op) {
@@ -264,7 +264,7 @@ impl<'a> Change<'a> {
         let handles = &self.inner.units[place.unit].handles;
         let arguments = self.lowering().kernel_arguments(self.held, node, op, handles)?;
         let kernel = arguments.kernel()?;
-        self.set_kernel_node(place.unit, place.node, kernel, &op.config, &op.args.layout, &arguments.bytes)
+        self.set_kernel_node(place.unit, place.node, kernel, op.config(), &op.args().layout, &arguments.bytes)
     }
 
     /// ([`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
@@ -332,5 +332,5 @@ fn conditions(op: &KernelOp) -> SmallVec<[ConditionKey; 2]> {
         PointerValue::Condition(condition) => Some(condition),
         PointerValue::Region(_) => None,
     };
-    op.args.pointers.iter().filter_map(condition).collect()
+    op.args().pointers.iter().filter_map(condition).collect()
 }

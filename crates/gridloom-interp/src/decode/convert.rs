@@ -6,7 +6,7 @@ use crate::fault::Space;
 use crate::lanes::Source;
 use crate::memory;
 use crate::numeric::convert::{self, PackType};
-use gridloom_ptx::op::ConvertOp;
+use gridloom_ptx::op::{self, ConvertOp};
 use gridloom_ptx::{self as ptx, Operand, RegId, ScalarType};
 
 impl FunctionDecoder<'_, '_> {
@@ -15,11 +15,14 @@ impl FunctionDecoder<'_, '_> {
             ConvertOp::Cvt(cvt) => self.cvt(cvt)?,
             ConvertOp::CvtPack { dst_ty, ty: _, dst, a, b, c } => {
                 let to = match dst_ty {
-                    ScalarType::U8 => PackType::U8,
-                    ScalarType::S8 => PackType::S8,
-                    ScalarType::U16 => PackType::U16,
-                    ScalarType::S16 => PackType::S16,
-                    other => return Err(Refusal::because(format!("cvt.pack to .{other}"))),
+                    op::PackType::U2 => PackType::U2,
+                    op::PackType::S2 => PackType::S2,
+                    op::PackType::U4 => PackType::U4,
+                    op::PackType::S4 => PackType::S4,
+                    op::PackType::U8 => PackType::U8,
+                    op::PackType::S8 => PackType::S8,
+                    op::PackType::U16 => PackType::U16,
+                    op::PackType::S16 => PackType::S16,
                 };
                 let [a, b] = self.sources([a, b], ScalarType::S32)?;
                 let c = match c {
@@ -69,8 +72,31 @@ impl FunctionDecoder<'_, '_> {
                 self.map(d, s, |halves| halves);
             }
             ConvertOp::Mov { ty, dst, src } => self.copy(self.slot(*dst), src, *ty)?,
+            ConvertOp::MovVector { ty, dsts, srcs } => self.move_vector(*ty, dsts, srcs)?,
             ConvertOp::Pack { ty, dst, srcs } => self.pack(*ty, *dst, srcs)?,
             ConvertOp::Unpack { ty, dsts, src } => self.unpack(*ty, dsts, src)?,
+        }
+        Ok(())
+    }
+
+    /// All elements are read before any is written, since they may change places.
+    fn move_vector(
+        &mut self,
+        ty: ScalarType,
+        dsts: &[Option<RegId>],
+        srcs: &[Operand],
+    ) -> Result<(), Refusal> {
+        let mut words = Vec::with_capacity(srcs.len());
+        for src in srcs {
+            let word = self.temporary();
+            self.copy(word, src, ty)?;
+            words.push(word);
+        }
+        for (dst, word) in dsts.iter().zip(words) {
+            if let Some(dst) = dst {
+                let d = self.slot(*dst);
+                self.map([d], [Source::Slot(word)], |[a]| [a]);
+            }
         }
         Ok(())
     }

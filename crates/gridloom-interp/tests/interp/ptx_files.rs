@@ -63,9 +63,6 @@ fn complaint(text: &str, case: &Case) -> Option<String> {
     }
 }
 
-/// Files with instructions that the model of PTX does not hold yet.
-const NOT_YET: [&str; 1] = ["cvt_pack_narrow.ptx"];
-
 #[test]
 fn every_file_gives_what_it_expects() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gridloom/tests/ptx");
@@ -77,9 +74,6 @@ fn every_file_gives_what_it_expects() {
         }
         let text = std::fs::read_to_string(&path).unwrap();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if NOT_YET.contains(&name.as_str()) {
-            continue;
-        }
         for case in ptx_file::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}")) {
             if case.only == Some(Device::Cuda) {
                 continue;

@@ -140,3 +140,20 @@ fn conversions_between_kinds() {
         0xff00
     );
 }
+
+#[test]
+fn the_elements_of_a_vector_may_change_places() {
+    assert_eq!(
+        thread(
+            "mov.u32 %r2, 7; mov.u32 %r3, 5; mov.v2.u32 {%r2, %r3}, {%r3, %r2}; shl.b32 %r2, %r2, 4; or.b32 %r0, %r2, %r3;"
+        ),
+        0x57
+    );
+    assert_eq!(thread("mov.u32 %r2, 7; mov.u32 %r0, 5; mov.v2.u32 {_, %r0}, {%r0, %r2};"), 7);
+    assert_eq!(
+        thread(
+            "mov.u32 %r4, 9; mov.v4.u32 {_, %r2, %r3, %r4}, %ntid; mad.lo.u32 %r0, %r2, 10, %r3; mad.lo.u32 %r0, %r0, 10, %r4;"
+        ),
+        110
+    );
+}
