@@ -160,6 +160,7 @@ impl Generator {
             4 => {
                 let to = match ty {
                     "f16x2" | "bf16x2" => ty,
+                    "f16" | "bf16" => self.random.pick(&["u16", "s16", "u32", "s32", ty]),
                     _ => self.random.pick(&["u32", "s32", "f32"]),
                 };
                 format!("set.{order}{combine}{flush}.{to}.{ty} {}, {a}, {b}{with};", self.dst(to))
@@ -193,7 +194,8 @@ impl Generator {
                     format!("cvt{sat}.{byte}.{from} {}, {};", self.dst("b16"), self.reg(scope, from))
                 }
                 _ => {
-                    let sat = self.maybe(".sat");
+                    // Clamping is for what does not fit.
+                    let sat = if bits(to) <= bits(from) && to != from { self.maybe(".sat") } else { "" };
                     format!("cvt{sat}.{to}.{from} {}, {};", self.dst(to), self.reg(scope, from))
                 }
             };

@@ -435,11 +435,9 @@ impl Generator {
         let mask = scope.mask.clone().unwrap_or_else(|| "0".into());
         let (x, y, z) = (self.random.below(12), self.random.below(8), self.random.below(8));
         let back = self.random.below(12);
-        let guard =
-            if !meets && self.random.one_in(4) { format!("@{} ", self.condition()) } else { String::new() };
         lines.push("{".into());
         lines.push(
-            ".param .b64 a0; .param .b64 a1; .param .b32 a2; .param .b32 a3; .param .b64 a4; .param .f32 a5; .param .b32 back;".into(),
+            ".param .b64 a0; .param .b64 a1; .param .b32 a2; .param .b32 a3; .param .b64 a4; .param .f32 a5; .param .b32 got;".into(),
         );
         lines.push("st.param.b64 [a0], %mine;".into());
         lines.push("st.param.b64 [a1], %in;".into());
@@ -448,10 +446,10 @@ impl Generator {
         lines.push(format!("st.param.b64 [a4], %rd{y};"));
         lines.push(format!("st.param.f32 [a5], %f{z};"));
         lines.push(match indirect {
-            true => format!("{guard}call (back), %td0, (a0, a1, a2, a3, a4, a5), proto;"),
-            false => format!("{guard}call (back), f{function}, (a0, a1, a2, a3, a4, a5);"),
+            true => "call (got), %td0, (a0, a1, a2, a3, a4, a5), proto;".into(),
+            false => format!("call (got), f{function}, (a0, a1, a2, a3, a4, a5);"),
         });
-        lines.push(format!("{guard}ld.param.b32 %r{back}, [back];"));
+        lines.push(format!("ld.param.b32 %r{back}, [got];"));
         lines.push("}".into());
         Some(lines)
     }

@@ -230,13 +230,12 @@ impl Generator {
                 format!("shf.{way}.{mode}.b32 {d}, {a}, {b}, {amount};")
             }
             11 => {
-                let (d, a, len) = (self.dst(typed), self.src(scope, typed), self.src(scope, "u32"));
-                format!("bfe.{typed} {d}, {a}, {amount}, {len};")
+                let (d, a) = (self.dst(typed), self.src(scope, typed));
+                format!("bfe.{typed} {d}, {a}, {}, {};", self.position(scope), self.position(scope))
             }
             12 => {
-                let (d, a, b, len) =
-                    (self.dst(wide), self.reg(scope, wide), self.src(scope, wide), self.src(scope, "u32"));
-                format!("bfi.{wide} {d}, {a}, {b}, {amount}, {len};")
+                let (d, a, b) = (self.dst(wide), self.reg(scope, wide), self.src(scope, wide));
+                format!("bfi.{wide} {d}, {a}, {b}, {}, {};", self.position(scope), self.position(scope))
             }
             13 => {
                 let (d, a) = (self.dst("u32"), self.src(scope, typed));
@@ -272,6 +271,14 @@ impl Generator {
                     }
                 }
             }
+        }
+    }
+
+    /// A position or length of a bit field, of which the low byte counts.
+    fn position(&mut self, scope: &Scope) -> String {
+        match self.random.one_in(2) {
+            true => self.random.below(70).to_string(),
+            false => self.reg(scope, "u32"),
         }
     }
 

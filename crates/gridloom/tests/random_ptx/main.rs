@@ -100,6 +100,54 @@ fn every_engine_computes_what_the_interpreter_does() {
     assert_eq!(found, 0, "programs with a difference");
 }
 
+#[test]
+fn the_generator_writes_every_family_of_instructions() {
+    const FAMILIES: &str = "abs. add. add.cc. addc. and. atom. bar.arrive bar.red. bar.sync bar.warp.sync barrier.sync bfe. bfi. bfind. \
+        bmsk. bra bra.uni brev. brx.idx brx.idx.uni call clz. cnot. copysign. cos. cp.async. cvt. cvt.pack. cvta. div. div.full. dp2a. \
+        dp4a. elect.sync ex2. exit fma. fns. isspacep. ld.const ld.global ld.global.nc ld.local ld.param ld.shared ld. lg2. lop3. \
+        mad. mad.lo.cc. mad24. madc. match.all match.any max. min. mov. mul. mul.wide mul24. neg. not. or. popc. prmt. rcp. red. redux. rem. \
+        ret rsqrt. sad. selp. set. setp. shf. shfl.sync.bfly shfl.sync.down shfl.sync.idx shfl.sync.up shl. shr. sin. slct. sqrt. \
+        st.global st.local st.shared st. sub. sub.cc. subc. szext. tanh. testp. vote.sync. xor.";
+    let mut text = String::new();
+    for seed in 0..DEFAULT_PROGRAMS {
+        text += &Program::random(seed, true).text();
+    }
+    for family in FAMILIES.split_whitespace() {
+        let plain = format!("    {family}");
+        let guarded = text.contains(&format!("%p1 {family}"));
+        assert!(guarded || text.contains(&plain), "no {family}");
+    }
+}
+
+#[test]
+fn a_program_without_approximations_has_none() {
+    for seed in 0..DEFAULT_PROGRAMS {
+        let text = Program::random(seed, false).text();
+        assert!(!text.contains(".approx") && !text.contains(".full"), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_difference_is_made_small() {
+    let (reference, mut tried) = (reference(), 0);
+    for (seed, wanted) in
+        (0..DEFAULT_PROGRAMS).flat_map(|seed| [(seed, "popc.b64"), (seed, "match.any.sync.b32 %m")])
+    {
+        let shows = |program: &Program| program.text().contains(wanted) && run(&reference, program).is_ok();
+        let program = Program::random(seed, true);
+        if tried < 4 && shows(&program) {
+            tried += 1;
+            let small = minimise(program, &shows);
+            assert!(shows(&small));
+            let lines = small.text().lines().count();
+            assert!(lines < 130, "{wanted} of seed {seed} in {lines} lines:\n{}", small.text());
+            let expected = run(&reference, &small).expect("a small program is valid too");
+            assert!(test_file(&small, seed, &expected).contains("// RUN: kernel=random"));
+        }
+    }
+    assert_eq!(tried, 4);
+}
+
 /// For other readers of PTX to try, such as an assembler.
 #[test]
 #[ignore = "writes files: set GRIDLOOM_RANDOM_PTX_FILES to a folder"]

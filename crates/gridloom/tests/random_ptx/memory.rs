@@ -124,7 +124,7 @@ impl Generator {
         };
         let guard = if self.random.one_in(4) { self.guard() } else { String::new() };
         let space = if generic { String::new() } else { format!(".{space}") };
-        let volatile = if self.random.one_in(8) { ".volatile" } else { "" };
+        let volatile = if space != ".local" && self.random.one_in(8) { ".volatile" } else { "" };
         lines.push(match self.random.one_in(2) {
             true => format!("{guard}ld{volatile}{space}{ty} {registers}, {address};"),
             false => format!("{guard}st{volatile}{space}{ty} {address}, {registers};"),
@@ -243,7 +243,7 @@ impl Generator {
         };
         let (d, b, c) = (register(self), register(self), register(self));
         let guard = if self.random.one_in(4) { self.guard() } else { String::new() };
-        let scope = self.random.pick(&["", ".relaxed.cta", ".acq_rel.gpu"]);
+        let scope = self.random.pick(&["", "", ".relaxed.cta", ".relaxed.gpu"]);
         if self.random.one_in(5) {
             let ty = if bytes == 8 { "b64" } else { "b32" };
             let offset = offset & !7;

@@ -213,10 +213,10 @@ impl Program {
             [
                 "    and.b32 %t0, %x, 7;\n    setp.eq.u32 %q, %t0, 0;\n    @%q bra LEAF;\n",
                 "    sub.u32 %t1, %x, 1;\n    {\n    .param .b64 a0; .param .b64 a1; .param .b32 a2; .param .b32 a3; .param .b64 a4; \
-                 .param .f32 a5; .param .b32 back;\n",
+                 .param .f32 a5; .param .b32 got;\n",
                 "    st.param.b64 [a0], %mine;\n    st.param.b64 [a1], %in;\n    st.param.b32 [a2], 0;\n    st.param.b32 [a3], %t1;\n",
                 "    st.param.b64 [a4], %rd0;\n    st.param.f32 [a5], %f0;\n",
-                &format!("    call (back), f{number}, (a0, a1, a2, a3, a4, a5);\n    ld.param.b32 %r1, [back];\n    }}\nLEAF:\n"),
+                &format!("    call (got), f{number}, (a0, a1, a2, a3, a4, a5);\n    ld.param.b32 %r1, [got];\n    }}\nLEAF:\n"),
             ]
             .concat()
         } else {
@@ -224,6 +224,19 @@ impl Program {
         };
         printer.statements(&function.body);
         code += &printer.text;
+        // Whatever was computed shows in the result.
+        let computed = code.clone();
+        for index in 2..12 {
+            if mentions(&computed, &format!("%r{index}")) {
+                let _ = writeln!(code, "    mad.lo.u32 %r0, %r0, 5, %r{index};");
+            }
+            if mentions(&computed, &format!("%f{index}")) {
+                let _ = writeln!(code, "    mov.b32 %t0, %f{index};\n    xor.b32 %r0, %r0, %t0;");
+            }
+            if mentions(&computed, &format!("%rd{index}")) {
+                let _ = writeln!(code, "    xor.b64 %rd0, %rd0, %rd{index};");
+            }
+        }
         code += "    mov.b32 %t0, %f0;\n    xor.b32 %t0, %t0, %r0;\n    cvt.u32.u64 %t1, %rd0;\n    add.u32 %t0, %t0, %t1;\n";
         code += "    xor.b32 %t0, %t0, %r1;\n    st.param.b32 [back], %t0;\n    ret;\n";
         let setup = self.setup(&code, true);
