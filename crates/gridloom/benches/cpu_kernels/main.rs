@@ -2,7 +2,7 @@
 //!
 //! Both sides are measured by turns within one run and checked against each other first. `cargo bench -p gridloom --bench cpu_kernels`
 //! compiles the hand-written side for any machine of the architecture; `RUSTFLAGS="-C target-cpu=native"` in front for this one. Words after
-//! `--` choose the kernels whose name contains one of them.
+//! `--` choose the kernels whose name contains one of them; `--quick` takes small sizes, which show that all works and nothing else.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
 
@@ -106,6 +106,7 @@ fn milliseconds(time: Duration) -> String {
 fn main() -> Result<()> {
     // The harness passes `--bench`.
     let chosen: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let quick = std::env::args().any(|word| word == "--quick");
     let device = Device::cpu_with(CpuOptions::default())?;
     let interpreter = Device::cpu_with(CpuOptions { engine: Engine::Interpreter, ..CpuOptions::default() })?;
     let features: Vec<&str> =
@@ -141,7 +142,7 @@ fn main() -> Result<()> {
             continue;
         }
         let ready = preparation(&device, make, few)?;
-        let mut case = make(&device, elements)?;
+        let mut case = make(&device, if quick { few } else { elements })?;
         launch(&case)?;
         (case.by_hand)();
         let apart = (case.difference)()?;
