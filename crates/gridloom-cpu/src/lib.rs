@@ -19,7 +19,7 @@
 //! | [`memory`], `transfer` | allocations, and what copies and fills them |
 //! | [`stream`], [`event`] | queues of work, and points in them |
 //! | [`module`], [`kernel`] | PTX read and placed in memory, and launches of its kernels |
-//! | [`interp`] | the reference interpreter of PTX |
+//! | [`interp`] | the reference interpreter of PTX, a crate of its own |
 //! | `operation` | one operation, ready to run |
 //! | `pool` | the workers |
 //! | [`graph`] | executables: plan, memory and replay |
@@ -27,16 +27,18 @@
 pub mod device;
 pub mod event;
 pub mod graph;
-pub mod interp;
 pub mod kernel;
 pub mod memory;
 pub mod module;
-#[doc(hidden)]
-pub mod numeric;
 mod operation;
 mod pool;
 mod reaper;
 pub mod stream;
 mod transfer;
+
+#[doc(inline)]
+pub use gridloom_interp as interp;
+#[doc(hidden)]
+pub use gridloom_interp::numeric;
 
 pub use device::{CpuDevice, CpuOptions, ENGINE_VARIABLE, Engine, PrintSink};

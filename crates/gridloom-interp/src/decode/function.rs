@@ -1,12 +1,12 @@
 //! Decoding one function: its registers, frame, labels and operands.
 
 use super::{Decoder, Refusal};
-use crate::interp::code::{Base, Function, Guard, Instruction, Op, Passed, Place, Position};
-use crate::interp::fault::Space;
-use crate::interp::lanes::{self, Slot, Source};
-use crate::interp::layout::VariableId;
-use crate::interp::memory::FUNCTION_WINDOW;
-use crate::interp::special;
+use crate::code::{Base, Function, Guard, Instruction, Op, Passed, Place, Position};
+use crate::fault::Space;
+use crate::lanes::{self, Slot, Source};
+use crate::layout::VariableId;
+use crate::memory::FUNCTION_WINDOW;
+use crate::special;
 use gridloom_ptx::{
     self as ptx, Address, AddressBase, Body, FunctionKind, Imm, LabelId, Param, PredOperand, RegId,
     ScalarType, SymbolId, TypeClass, VarRef, VarSpace, Variable,

@@ -3,9 +3,9 @@
 use super::Refusal;
 use super::function::FunctionDecoder;
 use super::integer::with_integer;
-use crate::interp::code::{Alloca, Atomic, AtomicKind, CopyAsync, Extend, Load, Op, Rmw, Store};
-use crate::interp::fault::Space;
-use crate::interp::lanes::{Slot, Source};
+use crate::code::{Alloca, Atomic, AtomicKind, CopyAsync, Extend, Load, Op, Rmw, Store};
+use crate::fault::Space;
+use crate::lanes::{Slot, Source};
 use crate::numeric::compare::{self, Extremum};
 use crate::numeric::integer::{self, Integer};
 use crate::numeric::{Bf16, F16, Float, atomic, packed};

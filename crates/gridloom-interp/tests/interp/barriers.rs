@@ -1,10 +1,10 @@
 //! Barriers of the block and of the warp.
 
 use crate::support::{HEADER, fault, kernel_text, line_of, threads, try_threads};
-use gridloom_cpu::interp::FaultKind;
+use gridloom_interp::FaultKind;
 
 /// Reverses the thread numbers through shared memory, with `barrier` between store and load.
-fn reversed_through_shared(barrier: &str, count: u32) -> Result<Vec<u32>, Box<gridloom_cpu::interp::Fault>> {
+fn reversed_through_shared(barrier: &str, count: u32) -> Result<Vec<u32>, Box<gridloom_interp::Fault>> {
     try_threads(
         ".shared .align 4 .b8 mem[4096];",
         &format!(

@@ -4,7 +4,7 @@
 mod ptx_file;
 
 use crate::support::{Chunk, Map, Module, Params, run};
-use gridloom_cpu::interp::Launch;
+use gridloom_interp::Launch;
 use ptx_file::{Argument, Case, Device, Outcome};
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Loads, stores, state spaces and addresses.
 
 use crate::support::{Module, Params, kernel_text, run, thread, threads, try_threads};
-use gridloom_cpu::interp::Launch;
+use gridloom_interp::Launch;
 
 fn one(before: &str, body: &str) -> u32 {
     try_threads(before, body, 1, 1).unwrap_or_else(|fault| panic!("{fault}"))[0]

@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use super::function::FunctionDecoder;
-use crate::interp::lanes::{Slot, Source};
+use crate::lanes::{Slot, Source};
 use crate::numeric::compare::{self, Extremum};
 use crate::numeric::float::{self, Property};
 use crate::numeric::format::Word;

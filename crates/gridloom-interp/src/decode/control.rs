@@ -2,8 +2,8 @@
 
 use super::Refusal;
 use super::function::{FunctionDecoder, immediate};
-use crate::interp::code::{BranchTable, Builtin, Call, Op, Passed, Target};
-use crate::interp::lanes::Source;
+use crate::code::{BranchTable, Builtin, Call, Op, Passed, Target};
+use crate::lanes::Source;
 use gridloom_ptx::op::{CallArg, CallTarget, ControlOp};
 use gridloom_ptx::{self as ptx, Imm, Param, ScalarType, SymbolId};
 

@@ -16,6 +16,8 @@ mod lanes;
 mod launch;
 mod layout;
 mod memory;
+#[doc(hidden)]
+pub mod numeric;
 mod printf;
 mod program;
 mod special;

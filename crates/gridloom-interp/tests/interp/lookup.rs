@@ -1,7 +1,7 @@
 //! Looking kernels up: what is refused, when, and in which words.
 
 use crate::support::{HEADER, Module};
-use gridloom_cpu::interp::{Error, Layout};
+use gridloom_interp::{Error, Layout};
 
 #[test]
 fn an_unknown_kernel_lists_those_there_are() {

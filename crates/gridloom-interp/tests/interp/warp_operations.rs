@@ -1,7 +1,7 @@
 //! Shuffles, votes, matches, reductions and elections.
 
 use crate::support::{fault, threads};
-use gridloom_cpu::interp::FaultKind;
+use gridloom_interp::FaultKind;
 
 fn lanes(f: impl Fn(u32) -> u32) -> Vec<u32> {
     (0..32).map(f).collect()

@@ -1,7 +1,7 @@
 //! Launches: many blocks, cooperative ones, and memory used again.
 
 use crate::support::{Module, Params, kernel_text, run_cooperative, try_threads};
-use gridloom_cpu::interp::{FaultKind, Launch, Scratch};
+use gridloom_interp::{FaultKind, Launch, Scratch};
 
 /// A barrier of the whole grid: every block arrives once and spins until all have.
 const GRID_BARRIER: &str = "

@@ -2,9 +2,9 @@
 
 use super::Refusal;
 use super::function::FunctionDecoder;
-use crate::interp::access;
-use crate::interp::code::{Barrier, BarrierAction, Collective, CollectiveKind, Mbarrier, MbarrierAction, Op};
-use crate::interp::lanes::{Slot, Source};
+use crate::access;
+use crate::code::{Barrier, BarrierAction, Collective, CollectiveKind, Mbarrier, MbarrierAction, Op};
+use crate::lanes::{Slot, Source};
 use gridloom_ptx::op::{BarrierKind, ClusterBarrier, MatchMode, MbarrierOp, SyncOp, WarpOp};
 use gridloom_ptx::{Address, Operand, ScalarType, Space};
 

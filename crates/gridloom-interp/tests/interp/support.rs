@@ -1,6 +1,6 @@
 //! Runs PTX on the interpreter: whole modules, or the body of a kernel that gives one number per thread.
 
-use gridloom_cpu::interp::{Fault, Heap, KernelCode, Launch, Layout, MemoryMap, Program, Scratch};
+use gridloom_interp::{Fault, Heap, KernelCode, Launch, Layout, MemoryMap, Program, Scratch};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 

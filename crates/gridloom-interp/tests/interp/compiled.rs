@@ -2,7 +2,7 @@
 //! their sources say, in checked mode.
 
 use crate::support::{Map, Module, Params, run, run_cooperative};
-use gridloom_cpu::interp::{FaultKind, Heap, Launch};
+use gridloom_interp::{FaultKind, Heap, Launch};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 

@@ -1,7 +1,7 @@
 //! `printf`, `assert`, `malloc`, `free` and conditions.
 
 use crate::support::{Module, Params, run};
-use gridloom_cpu::interp::{CONDITION_TAG, FaultKind, Heap, Launch};
+use gridloom_interp::{CONDITION_TAG, FaultKind, Heap, Launch};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use super::function::FunctionDecoder;
-use crate::interp::lanes::{Slot, Source};
+use crate::lanes::{Slot, Source};
 use crate::numeric::bits::{self, CountMode};
 use crate::numeric::integer::{self, Integer};
 use crate::numeric::permute::{self, PermuteMode};

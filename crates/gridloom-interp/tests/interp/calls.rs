@@ -1,7 +1,7 @@
 //! Calls: direct, indirect, recursive, and their parameters.
 
 use crate::support::{Module, Params, run, try_threads};
-use gridloom_cpu::interp::{FaultKind, Launch};
+use gridloom_interp::{FaultKind, Launch};
 
 const SQUARE: &str = "
     .func (.param .b32 result) square(.param .b32 x) {

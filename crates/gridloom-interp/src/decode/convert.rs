@@ -2,9 +2,9 @@
 
 use super::Refusal;
 use super::function::FunctionDecoder;
-use crate::interp::fault::Space;
-use crate::interp::lanes::Source;
-use crate::interp::memory;
+use crate::fault::Space;
+use crate::lanes::Source;
+use crate::memory;
 use crate::numeric::convert::{self, PackType};
 use gridloom_ptx::op::ConvertOp;
 use gridloom_ptx::{self as ptx, Operand, RegId, ScalarType};

@@ -4,7 +4,7 @@ use super::Refusal;
 use super::float::with_float;
 use super::function::FunctionDecoder;
 use super::integer::with_integer;
-use crate::interp::lanes::Source;
+use crate::lanes::Source;
 use crate::numeric::compare::{self, Comparison};
 use crate::numeric::format::Word;
 use crate::numeric::integer::Integer;

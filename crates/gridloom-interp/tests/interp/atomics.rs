@@ -1,7 +1,7 @@
 //! Atomic operations, on every type, in global and shared memory.
 
 use crate::support::{Module, Params, kernel_text, try_threads};
-use gridloom_cpu::interp::{Launch, Scratch};
+use gridloom_interp::{Launch, Scratch};
 
 /// The old values that `threads` threads saw of `word`, and the value it ends with.
 fn atomic(space: &str, ty: &str, start: u64, operation: &str, threads: u32) -> (Vec<u32>, u32) {

@@ -1,7 +1,7 @@
 //! What ends a launch early, and what it says about where.
 
 use crate::support::{HEADER, Map, Module, Params, fault, kernel_text, line_of, run, try_threads};
-use gridloom_cpu::interp::{FaultKind, Launch, SourceLine, Space};
+use gridloom_interp::{FaultKind, Launch, SourceLine, Space};
 use std::sync::atomic::AtomicBool;
 
 #[test]
@@ -131,7 +131,7 @@ fn the_device_stays_usable_after_a_fault() {
     let kernel = module.kernel("test");
     let mut out = vec![0u32; 64];
     let params = Params::default().buffer(&mut out);
-    let mut scratch = gridloom_cpu::interp::Scratch::new();
+    let mut scratch = gridloom_interp::Scratch::new();
     for (threads, fails) in [(64, true), (40, false), (64, true), (8, false)] {
         let launch =
             Launch { block: [threads, 1, 1], params: &params.0, ..Launch::new(&kernel, &module.heap) };
