@@ -57,7 +57,8 @@ impl CpuModule {
         let addresses: Vec<u64> = variables.iter().map(|variable| variable.address()).collect();
         for (index, &address) in addresses.iter().enumerate() {
             let image = layout.image(index, &addresses);
-            // SAFETY: the image has the size of the variable, whose memory was just made and is known to nobody else.
+            // The rest is zeros already.
+            // SAFETY: the image is no longer than the variable, whose memory was just made and is known to nobody else.
             unsafe { transfer::copy(address, image.as_ptr().expose_provenance() as u64, image.len() as u64) }
         }
         let program = Program::new(module, layout, addresses);
