@@ -8,7 +8,8 @@
 //! - loops count, and nothing else changes their counters.
 
 use super::program::{
-    FILES, Function, INPUT_WORDS, If, Loop, Masks, OWN_BYTES, Output, Program, Statement, Switch, TABLE_WORDS,
+    FILES, Function, INPUT_WORDS, If, Join, Loop, Masks, OWN_BYTES, Output, Program, Statement, Switch,
+    TABLE_WORDS,
 };
 use super::support::Random;
 
@@ -303,6 +304,7 @@ impl Generator {
             return Statement::If(Box::new(If {
                 prelude: lines,
                 condition: "%tq".into(),
+                also: None,
                 uniform: true,
                 masks: None,
                 then,
@@ -328,7 +330,21 @@ impl Generator {
             (side(masks.as_ref().map(|m| &m.then)), side(masks.as_ref().map(|m| &m.otherwise)));
         let then = self.block(&left);
         let otherwise = if with_else { self.block(&right) } else { Vec::new() };
-        Statement::If(Box::new(If { prelude: Vec::new(), condition, uniform: false, masks, then, otherwise }))
+        let also = match masks {
+            None if self.random.one_in(3) => {
+                Some((self.random.pick(&[Join::And, Join::Or]), self.condition()))
+            }
+            _ => None,
+        };
+        Statement::If(Box::new(If {
+            prelude: Vec::new(),
+            condition,
+            also,
+            uniform: false,
+            masks,
+            then,
+            otherwise,
+        }))
     }
 
     fn repeat(&mut self, scope: &Scope) -> Statement {

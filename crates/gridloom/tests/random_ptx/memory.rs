@@ -70,7 +70,7 @@ impl Generator {
     }
 
     pub(crate) fn memory(&mut self, scope: &Scope) -> Vec<String> {
-        match self.random.below(14) {
+        match self.random.below(17) {
             0..=3 => self.own_access(scope),
             4 | 5 => self.input(scope),
             6 => self.table(),
@@ -80,6 +80,8 @@ impl Generator {
             10 if !scope.in_function => self.argument(),
             11 => self.copy(scope),
             12 => self.question(),
+            13 => self.ordered(),
+            14 => self.vector_atomic(),
             _ => self.own_access(scope),
         }
     }
@@ -140,7 +142,7 @@ impl Generator {
         let mask = last & !(bytes - 1);
         let cache = self.random.pick(&["", "", ".nc"]);
         let guard = if self.random.one_in(4) { self.guard() } else { String::new() };
-        let address = match self.random.below(4) {
+        let address = match self.random.below(5) {
             0 => format!("[%in+{}]", self.random.u32() & mask),
             1 => {
                 // Neighbours read neighbours.
@@ -151,7 +153,16 @@ impl Generator {
                 lines.push("cvt.u64.u32 %td0, %t0;\n    add.s64 %td0, %in, %td0;".into());
                 "[%td0]".into()
             }
-            2 if !scope.in_function => {
+            2 if !scope.loops.is_empty() => {
+                // As loops walk over an array: a step a pass, from a place of the thread's own.
+                let counter = scope.loops[self.random.below(scope.loops.len())];
+                let (start, step) = (self.random.pick(&["%linear", "%lane"]), 1 + self.random.below(9));
+                lines.push(format!("mad.lo.s32 %t0, %i{counter}, {step}, {start};"));
+                lines.push(format!("shl.b32 %t0, %t0, 2;\n    and.b32 %t0, %t0, {mask};"));
+                lines.push("cvt.s64.s32 %td0, %t0;\n    add.s64 %td0, %in, %td0;".into());
+                "[%td0]".into()
+            }
+            3 if !scope.in_function => {
                 lines.push(format!("and.b32 %t0, %u{}, {mask};", self.random.below(4)));
                 lines.push("cvt.u64.u32 %td0, %t0;\n    add.u64 %td0, %in, %td0;".into());
                 "[%td0]".into()
@@ -329,6 +340,52 @@ impl Generator {
             lines[2] = "cp.async.wait_group 0;".to_owned();
         }
         lines
+    }
+
+    /// Accesses with an order, and fences, which change nothing for memory that only one thread uses.
+    fn ordered(&mut self) -> Vec<String> {
+        let offset = 8 * self.random.below(OWN_BYTES as usize / 8);
+        let (space, base) = self.random.pick(&[("global", "%mine"), ("shared", "%own")]);
+        let scope = self.random.pick(&["cta", "gpu", "sys"]);
+        let (d, b) = (self.dst("b64"), self.dst("b32"));
+        vec![match self.random.below(7) {
+            0 => format!("ld.acquire.{scope}.{space}.b64 {d}, [{base}+{offset}];"),
+            1 => format!("ld.relaxed.{scope}.{space}.b32 {b}, [{base}+{offset}];"),
+            2 => format!("st.release.{scope}.{space}.b32 [{base}+{offset}], {b};"),
+            3 => format!("st.relaxed.{scope}.{space}.b64 [{base}+{offset}], {d};"),
+            4 => format!("fence.{}.{scope};", self.random.pick(&["sc", "acq_rel"])),
+            5 => format!("membar.{};", self.random.pick(&["cta", "gl", "sys"])),
+            _ => format!("prefetch.global.L2 [%in+{offset}];"),
+        }]
+    }
+
+    /// Several elements at once, each atomically.
+    fn vector_atomic(&mut self) -> Vec<String> {
+        let (op, ty, prefix, bytes) = self.random.pick(&[
+            ("add", "f32", "%f", 4),
+            ("add.noftz", "f16", "%h", 2),
+            ("max.noftz", "f16", "%h", 2),
+            ("min.noftz", "bf16", "%h", 2),
+            ("add.noftz", "f16x2", "%r", 4),
+            ("min.noftz", "bf16x2", "%r", 4),
+        ]);
+        let count = self.random.pick(&[2, 4]);
+        let start = self.random.below(8);
+        let registers = |first: usize| {
+            let names: Vec<String> =
+                (0..count).map(|index| format!("{prefix}{}", (first + index) % 8)).collect();
+            names.join(", ")
+        };
+        let size = bytes * count as u32;
+        let offset = (self.random.u32() & (OWN_BYTES - 1)) & !(size - 1);
+        let values = registers(start);
+        vec![match self.random.one_in(2) {
+            true => format!("red.global.{op}.v{count}.{ty} [%mine+{offset}], {{{values}}};"),
+            false => {
+                let old = registers(self.random.below(8));
+                format!("atom.global.{op}.v{count}.{ty} {{{old}}}, [%mine+{offset}], {{{values}}};")
+            }
+        }]
     }
 
     fn question(&mut self) -> Vec<String> {

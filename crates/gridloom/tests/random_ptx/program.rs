@@ -56,11 +56,19 @@ pub(crate) struct If {
     /// Computes the condition, where it is not in a register already.
     pub(crate) prelude: Vec<String>,
     pub(crate) condition: String,
+    /// A second condition and how the two are joined, as compilers join them: by branches.
+    pub(crate) also: Option<(Join, String)>,
     /// Whether the condition is the same for the whole warp.
     pub(crate) uniform: bool,
     pub(crate) masks: Option<Masks>,
     pub(crate) then: Vec<Statement>,
     pub(crate) otherwise: Vec<Statement>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Join {
+    And,
+    Or,
 }
 
 /// Names of registers that hold masks of lanes.
@@ -525,17 +533,34 @@ impl Printer {
             self.line(&format!("vote.sync.ballot.b32 {then}, {condition}, {outer};"));
             self.line(&format!("xor.b32 {otherwise}, {then}, {outer};"));
         }
-        let negated = match condition.strip_prefix('!') {
+        let negated = |condition: &str| match condition.strip_prefix('!') {
             Some(plain) => plain.to_owned(),
             None => format!("!{condition}"),
         };
         let bra = if parts.uniform { "bra.uni" } else { "bra" };
-        if parts.otherwise.is_empty() {
-            self.line(&format!("@{negated} {bra} {end};"));
-            self.statements(&parts.then);
-        } else {
-            self.line(&format!("@{negated} {bra} {other};"));
-            self.statements(&parts.then);
+        let away = if parts.otherwise.is_empty() { &end } else { &other };
+        let then = match &parts.also {
+            None => {
+                self.line(&format!("@{} {bra} {away};", negated(condition)));
+                None
+            }
+            Some((Join::And, second)) => {
+                self.line(&format!("@{} bra {away};", negated(condition)));
+                self.line(&format!("@{} bra {away};", negated(second)));
+                None
+            }
+            Some((Join::Or, second)) => {
+                let then = self.label();
+                self.line(&format!("@{condition} bra {then};"));
+                self.line(&format!("@{} bra {away};", negated(second)));
+                Some(then)
+            }
+        };
+        if let Some(then) = then {
+            let _ = writeln!(self.text, "{then}:");
+        }
+        self.statements(&parts.then);
+        if !parts.otherwise.is_empty() {
             self.line(&format!("{bra} {end};"));
             let _ = writeln!(self.text, "{other}:");
             self.statements(&parts.otherwise);
