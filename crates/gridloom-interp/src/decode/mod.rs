@@ -109,6 +109,7 @@ pub(crate) fn kernel(program: &Program, id: SymbolId) -> Result<KernelCode, Erro
         shared_bytes,
         max_threads: entry.directives.maxntid,
         required_threads: entry.directives.reqntid,
+        module: program.module.clone(),
         code: decoder.code,
     })
 }
