@@ -27,7 +27,6 @@ pub mod memory;
 pub mod module;
 pub mod nvrtc;
 mod occupancy;
-
 mod once;
 mod pools;
 mod registry;

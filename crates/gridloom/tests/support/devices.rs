@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use gridloom::{ConditionalMode, CpuOptions, Device, DeviceKind, Engine, Error, Result};
 
 /// The engines of the CPU device, with the names under which failures are reported.
-const ENGINES: &[(&str, Engine)] = &[("the CPU (interpreter)", Engine::Interpreter)];
+const ENGINES: &[(&str, Engine)] =
+    &[("the CPU (interpreter)", Engine::Interpreter), ("the CPU (compiled)", Engine::Jit)];
 
 /// Runs a test on the CPU with each engine and on each CUDA GPU. It fails after the last device, with the names of those it failed on.
 ///
