@@ -5,6 +5,12 @@
 //!
 //! All objects are handed out as `Arc<dyn …>` and retained by whatever uses them, so a backend frees a resource in `Drop` of the
 //! object and nowhere else. `as_any` lets a backend recognise its own objects.
+//!
+//! # What is taken on trust
+//!
+//! Handles of the core lead to these objects, so what is safe to call here is safe whoever calls it. Where memory depends on what the
+//! caller checked, the method is `unsafe`: [`Stream::enqueue`] and [`Device::instantiate`]. Addresses come from [`Allocation`]s alone,
+//! which is why that trait is `unsafe` to implement.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -12,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::error::Result;
+use crate::error::{Result, bail};
 use crate::executable::{InstantiateOptions, MemoryUse, Report};
 use crate::graph::{Definition, NodeKey};
 use crate::launch::{KernelLimits, Limits};
@@ -70,12 +76,16 @@ pub trait Device: Send + Sync + Debug {
     fn load_binary(&self, image: &[u8]) -> Result<Arc<dyn Module>>;
     /// Waits until everything enqueued on any stream so far has run. Failures stay with their streams.
     fn wait_all(&self) -> Result<()>;
-    /// Copies bytes out of an allocation to host memory, after [`wait_all`](Device::wait_all).
+    /// Copies bytes out of an allocation to host memory, after [`wait_all`](Device::wait_all). It checks the range itself.
     fn read(&self, src: &dyn Allocation, offset: u64, dst: &mut [u8]) -> Result<()>;
-    /// Copies bytes from host memory into an allocation, after [`wait_all`](Device::wait_all).
+    /// Copies bytes from host memory into an allocation, after [`wait_all`](Device::wait_all). It checks the range itself.
     fn write(&self, dst: &dyn Allocation, offset: u64, src: &[u8]) -> Result<()>;
     /// Compiles a checked definition for replay. Who keeps the definition pins what updates replace in it; better keep its parts.
-    fn instantiate(
+    ///
+    /// # Safety
+    /// The definition belongs to a graph of this device and has passed the checks of its instantiation. What is returned is called as
+    /// [`Executable`] says: one call at a time, with streams of this device, with definitions that differ in checked operations only.
+    unsafe fn instantiate(
         self: Arc<Self>,
         definition: &Arc<Definition>,
         options: &InstantiateOptions,
@@ -84,8 +94,42 @@ pub trait Device: Send + Sync + Debug {
     fn as_any(&self) -> &dyn Any;
 }
 
+/// Whether `bytes` bytes from `offset` on are in an allocation of this device; the error says what is wrong.
+pub fn check_access(device: DeviceId, memory: &dyn Allocation, offset: u64, bytes: usize) -> Result<()> {
+    if memory.device() != device {
+        bail!(WrongDevice, "the memory belongs to another device");
+    }
+    match offset.checked_add(bytes as u64) {
+        Some(end) if end <= memory.bytes() => Ok(()),
+        _ => bail!(InvalidArgument, "{bytes} bytes at {offset} of a buffer of {}", memory.bytes()),
+    }
+}
+
 /// A block of memory, freed when the last reference goes.
-pub trait Allocation: Send + Sync + Debug {
+///
+/// Code that knows of no other promise writes where an allocation says, so it takes `unsafe` to say it:
+///
+/// ```compile_fail,E0200
+/// # use std::any::Any;
+/// # use gridloom_core::backend::{Allocation, DeviceId};
+/// # use gridloom_core::memory::MemoryKind;
+/// #[derive(Debug)]
+/// struct Anywhere(DeviceId, u64);
+///
+/// impl Allocation for Anywhere {
+///     fn device(&self) -> DeviceId { self.0 }
+///     fn address(&self) -> u64 { self.1 }
+///     fn bytes(&self) -> u64 { u64::MAX }
+///     fn kind(&self) -> MemoryKind { MemoryKind::Host }
+///     fn as_any(&self) -> &dyn Any { self }
+/// }
+/// ```
+///
+/// # Safety
+/// Until it is dropped there are [`bytes`](Allocation::bytes) bytes of memory from [`address`](Allocation::address) on, which the work of
+/// [`device`](Allocation::device), and the host where [`kind`](Allocation::kind) says so, may read and write from any thread; nothing else of Rust
+/// owns or borrows them. The answers never change. A device of kind [`Null`](DeviceKind::Null), which runs nothing, may make addresses up.
+pub unsafe trait Allocation: Send + Sync + Debug {
     /// The device it belongs to.
     fn device(&self) -> DeviceId;
     /// Its address, as kernels see it.
@@ -110,7 +154,17 @@ pub trait Stream: Send + Sync + Debug {
     /// The device it belongs to.
     fn device(&self) -> DeviceId;
     /// Enqueues one operation: a kernel, fill, copy, callback, record or wait. Regions have concrete allocations.
-    fn enqueue(&self, operation: &Operation) -> Result<()>;
+    ///
+    /// # Safety
+    /// The operation has passed the checks of [`crate::Stream::enqueue`], which is the safe way to do this:
+    ///
+    /// ```compile_fail,E0133
+    /// # use gridloom_core::{Result, Stream, op::Operation};
+    /// fn unchecked(stream: &Stream, operation: &Operation) -> Result<()> {
+    ///     stream.backend().enqueue(operation)
+    /// }
+    /// ```
+    unsafe fn enqueue(&self, operation: &Operation) -> Result<()>;
     /// Waits until everything enqueued so far has run. Returns the first failure since the last call, once.
     fn synchronize(&self) -> Result<()>;
     /// Whether everything enqueued so far has run. Does not take a failure away from `synchronize`.
@@ -191,7 +245,7 @@ pub trait Opaque: Send + Sync + Debug {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A graph, ready to be launched. Calls arrive one at a time.
+/// A graph, ready to be launched. Launches, uploads and changes arrive one at a time.
 pub trait Executable: Send + Sync + Debug {
     /// Enqueues the whole graph. Launches of one executable run one after the other, whichever streams they are on.
     fn launch(&self, stream: &Arc<dyn Stream>) -> Result<()>;

@@ -409,7 +409,7 @@ impl backend::Device for Inner {
         FakeAllocation::of(dst)?.write(offset, src)
     }
 
-    fn instantiate(
+    unsafe fn instantiate(
         self: Arc<Self>,
         definition: &Arc<Definition>,
         options: &InstantiateOptions,

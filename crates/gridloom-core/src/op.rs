@@ -6,6 +6,7 @@
 mod arguments;
 mod callback;
 mod keep;
+mod kernel;
 
 use std::sync::Arc;
 
@@ -13,11 +14,10 @@ use smallvec::SmallVec;
 
 pub use callback::{CallbackOp, Closure, RawCallback, RawData, SendPointer, in_callback, refuse_in_callback};
 pub use keep::Keep;
+pub use kernel::{ArgValue, KernelArgs, KernelOp, ParamLayout, PointerArg, PointerValue};
 
 use crate::backend;
-use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{ConditionKey, GraphKey, NodeKey};
-use crate::launch::LaunchConfig;
 use crate::memory::{Base, MemoryKind, Region};
 
 /// The work of one node.
@@ -230,151 +230,6 @@ impl Operation {
             }
             _ => {}
         }
-    }
-}
-
-/// A kernel launch.
-///
-/// Number and sizes of the arguments are checked, their meaning cannot be: whoever builds or alters one by hand vouches for the kernel as
-/// `Module::kernel` of the public crate asks its caller to. The typed operations there build it for you.
-#[derive(Clone, Debug)]
-pub struct KernelOp {
-    /// The kernel.
-    pub kernel: Arc<dyn backend::Kernel>,
-    /// Its launch shape and attributes.
-    pub config: LaunchConfig,
-    /// Its arguments.
-    pub args: KernelArgs,
-}
-
-/// Where one parameter of a kernel lies in its parameter buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ParamLayout {
-    /// Byte offset in the parameter buffer.
-    pub offset: u32,
-    /// Bytes.
-    pub size: u32,
-}
-
-/// The arguments of a launch: one packed parameter buffer, and what its pointers and handles stand for.
-///
-/// Addresses of existing allocations are in `bytes` already; an address of an alloc node and the handle of a condition are
-/// written there by the backend when it lowers the graph, since only then are they known.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct KernelArgs {
-    /// The parameter buffer, laid out as the kernel declares it.
-    pub bytes: SmallVec<[u8; 48]>,
-    /// Where each argument lies in it.
-    pub layout: SmallVec<[ParamLayout; 6]>,
-    /// The arguments, or parts of them, that refer to memory or conditions.
-    pub pointers: SmallVec<[PointerArg; 3]>,
-    /// What the arguments need besides: the owner of memory that is not Gridloom's.
-    pub keep: Option<Keep>,
-}
-
-/// Eight bytes of an argument that refer to something.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PointerArg {
-    /// Which parameter they are in.
-    pub index: u32,
-    /// Where they start in it: 0, except where the parameter is a structure.
-    pub offset: u32,
-    /// What they refer to.
-    pub value: PointerValue,
-}
-
-/// What an 8-byte argument refers to.
-#[derive(Clone, Debug, PartialEq)]
-pub enum PointerValue {
-    /// The address of a region.
-    Region(Region),
-    /// The handle of a condition, for `cudaGraphSetConditional`.
-    Condition(ConditionKey),
-}
-
-/// One argument as a caller gives it, before it is packed.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ArgValue {
-    /// A plain value.
-    Bytes(SmallVec<[u8; 16]>),
-    /// Something referred to.
-    Pointer(PointerValue),
-}
-
-impl KernelArgs {
-    /// Packs arguments as `params` lays them out, or one after the other at their natural alignment where the
-    /// kernel's parameters are unknown. Count and sizes must match.
-    pub fn pack(
-        kernel: &str,
-        params: Option<&[ParamLayout]>,
-        values: impl IntoIterator<Item = ArgValue>,
-    ) -> Result<Self> {
-        let mut args = KernelArgs::default();
-        let known = params.unwrap_or_default().iter();
-        args.bytes.resize(known.map(|param| (param.offset + param.size) as usize).max().unwrap_or(0), 0);
-        let mismatch = |message: String| Error::new(ErrorKind::ParameterMismatch, message);
-        for value in values {
-            let index = args.layout.len();
-            let size = match &value {
-                ArgValue::Bytes(bytes) => bytes.len() as u32,
-                ArgValue::Pointer(_) => 8,
-            };
-            let place = match params {
-                Some(params) => match params.get(index) {
-                    Some(param) if param.size == size => *param,
-                    Some(param) => {
-                        return Err(mismatch(format!(
-                            "parameter {index} of kernel {kernel} has {} bytes, the argument has {size}",
-                            param.size
-                        )));
-                    }
-                    None => {
-                        return Err(mismatch(format!(
-                            "kernel {kernel} takes {} parameters, more arguments were given",
-                            params.len()
-                        )));
-                    }
-                },
-                None => {
-                    // A type's size is a multiple of its alignment, so this is the strictest it can have.
-                    let align = 1 << size.trailing_zeros().min(4);
-                    ParamLayout { offset: args.bytes.len().next_multiple_of(align) as u32, size }
-                }
-            };
-            let end = (place.offset + place.size) as usize;
-            if args.bytes.len() < end {
-                args.bytes.resize(end, 0);
-            }
-            let slot = &mut args.bytes[place.offset as usize..end];
-            match value {
-                ArgValue::Bytes(bytes) => slot.copy_from_slice(&bytes),
-                ArgValue::Pointer(pointer) => {
-                    if let PointerValue::Region(region) = &pointer
-                        && let Base::Allocation(allocation) = &region.base
-                    {
-                        slot.copy_from_slice(&(allocation.address() + region.offset).to_ne_bytes());
-                    }
-                    args.pointers.push(PointerArg { index: index as u32, offset: 0, value: pointer });
-                }
-            }
-            args.layout.push(place);
-        }
-        if let Some(params) = params
-            && params.len() != args.layout.len()
-        {
-            return Err(mismatch(format!(
-                "kernel {kernel} takes {} parameters, {} arguments were given",
-                params.len(),
-                args.layout.len()
-            )));
-        }
-        Ok(args)
-    }
-
-    /// The bytes of argument `index`.
-    pub fn value(&self, index: usize) -> Option<&[u8]> {
-        let place = self.layout.get(index)?;
-        self.bytes.get(place.offset as usize..(place.offset + place.size) as usize)
     }
 }
 

@@ -132,7 +132,8 @@ impl Stream {
         }
         op::refuse_in_callback("work on a stream")?;
         Place { device: &*self.device, graph: None }.check(operation)?;
-        self.backend.enqueue(operation)
+        // SAFETY: the operation was checked for this device and for a stream just now.
+        unsafe { self.backend.enqueue(operation) }
     }
 
     /// Records an event. Where the stream is capturing, streams that wait for the event become part of the capture.

@@ -43,6 +43,9 @@ pub enum Engine {
     Auto,
     /// The reference interpreter.
     Interpreter,
+    /// Machine code, compiled when a kernel first runs. Where a kernel cannot be compiled, and on a device that checks memory or
+    /// limits steps, the interpreter runs it; what a kernel's properties say tells which and why.
+    Jit,
 }
 
 impl FromStr for Engine {
@@ -52,9 +55,10 @@ impl FromStr for Engine {
         match name {
             "" | "auto" => Ok(Engine::Auto),
             "interpreter" => Ok(Engine::Interpreter),
+            "jit" => Ok(Engine::Jit),
             _ => Err(Error::new(
                 ErrorKind::NotFound,
-                format!("no engine {name:?} in this build; there are auto and interpreter"),
+                format!("no engine {name:?} in this build; there are auto, interpreter and jit"),
             )),
         }
     }
@@ -68,7 +72,7 @@ impl Engine {
             }
             (engine, _) => engine,
         };
-        Ok(if chosen == Engine::Auto { Engine::Interpreter } else { chosen })
+        Ok(if chosen == Engine::Auto { Engine::Jit } else { chosen })
     }
 }
 
@@ -293,8 +297,9 @@ impl backend::Device for CpuDevice {
     }
 
     fn read(&self, src: &dyn Allocation, offset: u64, dst: &mut [u8]) -> Result<()> {
+        backend::check_access(self.shared.id, src, offset, dst.len())?;
         self.wait_all()?;
-        // SAFETY: the core checked that the range lies in the allocation, which is borrowed and so alive, and `dst` is ours alone.
+        // SAFETY: the range lies in the allocation, which is borrowed and so alive, and `dst` is ours alone.
         unsafe {
             transfer::copy(
                 dst.as_mut_ptr().expose_provenance() as u64,
@@ -306,6 +311,7 @@ impl backend::Device for CpuDevice {
     }
 
     fn write(&self, dst: &dyn Allocation, offset: u64, src: &[u8]) -> Result<()> {
+        backend::check_access(self.shared.id, dst, offset, src.len())?;
         self.wait_all()?;
         // SAFETY: as for `read`, the other way round.
         unsafe {
@@ -314,7 +320,7 @@ impl backend::Device for CpuDevice {
         Ok(())
     }
 
-    fn instantiate(
+    unsafe fn instantiate(
         self: Arc<Self>,
         definition: &Arc<Definition>,
         options: &InstantiateOptions,

@@ -6,12 +6,13 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use gridloom_core::backend::{self, DeviceId, EventOptions};
 use gridloom_core::{Error, ErrorKind, Result};
-use parking_lot::{Condvar, Mutex};
+
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex};
 
 /// Turns that a host thread spins for an event made without `blocking` before it sleeps after all.
 const SPINS: u32 = 4096;
@@ -180,4 +181,32 @@ pub(crate) fn own(event: &Arc<dyn backend::Event>) -> Result<&CpuEvent> {
         .as_any()
         .downcast_ref()
         .ok_or_else(|| Error::new(ErrorKind::WrongDevice, "the event is not one of the CPU device"))
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::cell::UnsafeCell;
+    use loom::thread;
+
+    #[test]
+    fn who_waits_goes_on_once_and_sees_what_came_before() {
+        loom::model(|| {
+            let shared = loom::sync::Arc::new((Recording::new(), UnsafeCell::new(0)));
+            let waiting: Vec<_> = (0..2)
+                .map(|_| {
+                    let shared = shared.clone();
+                    thread::spawn(move || {
+                        shared.0.wait();
+                        // SAFETY: the recording was reached, and nothing writes after that.
+                        assert_eq!(shared.1.with(|value| unsafe { *value }), 7);
+                    })
+                })
+                .collect();
+            // SAFETY: nobody reads before the recording is reached.
+            shared.1.with_mut(|value| unsafe { *value = 7 });
+            shared.0.reach();
+            waiting.into_iter().for_each(|waiting| waiting.join().unwrap());
+        });
+    }
 }

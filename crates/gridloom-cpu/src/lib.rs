@@ -19,24 +19,28 @@
 //! | [`memory`], `transfer` | allocations, and what copies and fills them |
 //! | [`stream`], [`event`] | queues of work, and points in them |
 //! | [`module`], [`kernel`] | PTX read and placed in memory, and launches of its kernels |
-//! | [`interp`] | the reference interpreter of PTX |
+//! | [`interp`] | the reference interpreter of PTX, a crate of its own |
 //! | `operation` | one operation, ready to run |
-//! | `pool` | the workers |
+//! | `pool`, `queue`, `sync` | the workers, the order of a stream, and the types that threads meet with |
 //! | [`graph`] | executables: plan, memory and replay |
 
 pub mod device;
 pub mod event;
 pub mod graph;
-pub mod interp;
 pub mod kernel;
 pub mod memory;
 pub mod module;
-#[doc(hidden)]
-pub mod numeric;
 mod operation;
 mod pool;
+mod queue;
 mod reaper;
 pub mod stream;
+mod sync;
 mod transfer;
+
+#[doc(inline)]
+pub use gridloom_interp as interp;
+#[doc(hidden)]
+pub use gridloom_interp::numeric;
 
 pub use device::{CpuDevice, CpuOptions, ENGINE_VARIABLE, Engine, PrintSink};

@@ -152,7 +152,8 @@ impl CpuAllocation {
     }
 }
 
-impl backend::Allocation for CpuAllocation {
+// SAFETY: the block has at least so many bytes there, lives while it is held here, and is reached by address only, as said above.
+unsafe impl backend::Allocation for CpuAllocation {
     fn device(&self) -> DeviceId {
         self.block.ledger.device
     }

@@ -103,13 +103,13 @@ impl Prepared {
     }
 
     pub(crate) fn kernel(op: &KernelOp, names: &dyn Names) -> Result<Self> {
-        let mut params: Box<[u8]> = op.args.bytes.as_slice().into();
-        for pointer in &op.args.pointers {
+        let mut params: Box<[u8]> = op.args().bytes.as_slice().into();
+        for pointer in &op.args().pointers {
             let value = match &pointer.value {
                 PointerValue::Region(region) => address(region, names),
                 PointerValue::Condition(condition) => names.handle(*condition),
             };
-            let offset = (op.args.layout[pointer.index as usize].offset + pointer.offset) as usize;
+            let offset = (op.args().layout[pointer.index as usize].offset + pointer.offset) as usize;
             params[offset..offset + 8].copy_from_slice(&value.to_ne_bytes());
         }
         Ok(Prepared::Kernel(Box::new(KernelLaunch::new(op, params)?)))

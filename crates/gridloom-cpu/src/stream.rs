@@ -15,7 +15,6 @@
 //! all they need for, and ends.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::thread;
@@ -23,12 +22,12 @@ use std::thread;
 use gridloom_core::backend::{self, DeviceId};
 use gridloom_core::op::Operation;
 use gridloom_core::{Error, ErrorKind, Result};
-use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::device::Shared;
 use crate::event::{self, CpuEvent, Recording};
 use crate::graph::Launch;
 use crate::operation::{Context, NoNames, Prepared, contain};
+use crate::queue::Queue;
 
 /// A piece of a stream's work.
 pub(crate) enum Work {
@@ -59,80 +58,22 @@ impl Work {
     }
 }
 
-#[derive(Default)]
-struct Queue {
-    work: VecDeque<Work>,
-    /// Whether some thread runs a piece now.
-    busy: bool,
-    enqueued: u64,
-    finished: u64,
-    failure: Option<Error>,
-    started: bool,
-    closed: bool,
-}
-
 /// What the handle and the thread of a stream share.
 pub(crate) struct Line {
     device: Arc<Shared>,
-    queue: Mutex<Queue>,
-    /// The stream's thread waits here for work.
-    more: Condvar,
-    /// Others wait here for pieces to finish.
-    done: Condvar,
+    queue: Queue<Work>,
 }
 
 impl Line {
     /// Waits until everything enqueued so far has run, helping.
     pub(crate) fn drain(&self) {
-        let mut queue = self.queue.lock();
-        let target = queue.enqueued;
-        while queue.finished < target {
-            match queue.work.pop_front() {
-                Some(work) if !queue.busy => self.run(&mut queue, work),
-                Some(work) => {
-                    queue.work.push_front(work);
-                    self.done.wait(&mut queue);
-                }
-                None => self.done.wait(&mut queue),
-            }
-        }
-        // The stream's thread goes back to sleep while somebody else is busy.
-        if !queue.work.is_empty() || queue.closed {
-            self.more.notify_one();
-        }
+        self.queue.drain(|work| self.run(work));
     }
 
-    /// Runs one piece, which was at the head of the queue, with the queue unlocked.
-    fn run(&self, queue: &mut MutexGuard<'_, Queue>, work: Work) {
-        queue.busy = true;
-        let outcome = MutexGuard::unlocked(queue, || {
-            let outcome = contain(|| work.run(&self.device));
-            self.device.dispose(work);
-            outcome
-        });
-        queue.busy = false;
-        queue.finished += 1;
-        if let Err(error) = outcome {
-            tracing::debug!(%error, "work on a stream failed");
-            queue.failure.get_or_insert(error);
-        }
-        self.done.notify_all();
-    }
-
-    /// The life of the stream's thread.
-    fn serve(&self) {
-        let mut queue = self.queue.lock();
-        loop {
-            if queue.busy {
-                self.more.wait(&mut queue);
-            } else if let Some(work) = queue.work.pop_front() {
-                self.run(&mut queue, work);
-            } else if queue.closed {
-                return;
-            } else {
-                self.more.wait(&mut queue);
-            }
-        }
+    fn run(&self, work: Work) -> Result<()> {
+        let outcome = contain(|| work.run(&self.device));
+        self.device.dispose(work);
+        outcome
     }
 }
 
@@ -143,8 +84,7 @@ pub struct CpuStream {
 
 impl CpuStream {
     pub(crate) fn new(device: Arc<Shared>) -> Self {
-        let (queue, more, done) = (Mutex::default(), Condvar::new(), Condvar::new());
-        CpuStream { line: Arc::new(Line { device, queue, more, done }) }
+        CpuStream { line: Arc::new(Line { device, queue: Queue::new() }) }
     }
 
     pub(crate) fn line(&self) -> &Arc<Line> {
@@ -153,29 +93,20 @@ impl CpuStream {
 
     /// Makes sure that there is a thread for what is pushed.
     pub(crate) fn start(&self) -> Result<()> {
-        let mut queue = self.line.queue.lock();
-        if !queue.started {
+        self.line.queue.start(|| {
             let line = self.line.clone();
-            let spawned = thread::Builder::new().name("gridloom-stream".into()).spawn(move || line.serve());
-            spawned.map_err(|error| {
+            let serve = move || line.queue.serve(|work| line.run(work));
+            let spawned = thread::Builder::new().name("gridloom-stream".into()).spawn(serve);
+            spawned.map(drop).map_err(|error| {
                 Error::new(ErrorKind::OutOfMemory, "the system gave no thread for the stream")
                     .with_source(error)
-            })?;
-            queue.started = true;
-        }
-        Ok(())
+            })
+        })
     }
 
     /// Enqueues work on a stream that was [started](CpuStream::start).
     pub(crate) fn push(&self, work: Work) {
-        let mut queue = self.line.queue.lock();
-        queue.work.push_back(work);
-        queue.enqueued += 1;
-        let idle = !queue.busy;
-        drop(queue);
-        if idle {
-            self.line.more.notify_one();
-        }
+        self.line.queue.push(work);
     }
 }
 
@@ -184,7 +115,7 @@ impl backend::Stream for CpuStream {
         self.line.device.id
     }
 
-    fn enqueue(&self, operation: &Operation) -> Result<()> {
+    unsafe fn enqueue(&self, operation: &Operation) -> Result<()> {
         let work = match operation {
             Operation::Empty => return Ok(()),
             Operation::Kernel(op) => Work::Operation(Prepared::kernel(op, &NoNames)?, operation.clone()),
@@ -211,15 +142,11 @@ impl backend::Stream for CpuStream {
 
     fn synchronize(&self) -> Result<()> {
         self.line.drain();
-        match self.line.queue.lock().failure.take() {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+        self.line.queue.take_failure().map_or(Ok(()), Err)
     }
 
     fn is_idle(&self) -> Result<bool> {
-        let queue = self.line.queue.lock();
-        Ok(queue.finished == queue.enqueued)
+        Ok(self.line.queue.is_idle())
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -229,14 +156,12 @@ impl backend::Stream for CpuStream {
 
 impl Drop for CpuStream {
     fn drop(&mut self) {
-        self.line.queue.lock().closed = true;
-        self.line.more.notify_one();
+        self.line.queue.close();
     }
 }
 
 impl fmt::Debug for CpuStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let queue = self.line.queue.lock();
-        write!(f, "CpuStream({} queued, {} finished)", queue.work.len(), queue.finished)
+        write!(f, "CpuStream({:?})", self.line.queue)
     }
 }

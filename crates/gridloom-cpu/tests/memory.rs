@@ -29,6 +29,22 @@ fn memory_of_every_kind_is_counted_and_freed_with_its_last_holder() {
 }
 
 #[test]
+fn the_host_reads_and_writes_only_inside_an_allocation_of_the_device() {
+    let (device, other) = (device(1), device(1));
+    let memory = device.allocate(8, MemoryKind::Host).unwrap();
+    device.write(&*memory, 4, &[7; 4]).unwrap();
+    let mut bytes = [1; 8];
+    device.read(&*memory, 0, &mut bytes).unwrap();
+    assert_eq!(bytes, [0, 0, 0, 0, 7, 7, 7, 7]);
+    for offset in [1, 9, u64::MAX] {
+        assert_eq!(device.read(&*memory, offset, &mut bytes).unwrap_err().kind(), ErrorKind::InvalidArgument);
+        assert_eq!(device.write(&*memory, offset, &bytes).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    }
+    assert_eq!(other.read(&*memory, 0, &mut bytes).unwrap_err().kind(), ErrorKind::WrongDevice);
+    assert_eq!(other.write(&*memory, 0, &bytes).unwrap_err().kind(), ErrorKind::WrongDevice);
+}
+
+#[test]
 fn the_memory_limit_holds_for_allocations_and_for_graphs() {
     let device = device_with(CpuOptions { memory_limit: Some(10_000), ..CpuOptions::default() });
     let held = device.allocate(6000, MemoryKind::Device).unwrap();

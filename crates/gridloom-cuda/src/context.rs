@@ -1,8 +1,9 @@
 //! The context of a GPU, made current on whichever thread needs it.
 
 use crate::driver::{Driver, DriverResult};
-use crate::sys::CUstreamCaptureMode;
-use crate::sys::{CUcontext, CUdevice};
+use crate::release;
+use crate::sys::{CUcontext, CUdevice, CUstreamCaptureMode};
+use parking_lot::Mutex;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr;
@@ -27,8 +28,12 @@ pub(crate) fn this_thread_is_ours() {
     THREAD.set(Thread::Ours);
 }
 
-/// The primary context of one GPU, shared with every other CUDA library in the process, and released with the last
-/// object that uses it.
+/// Held while a primary context is retained or released. The last release destroys the context, and the next retain makes it anew: nothing is
+/// gained by having the driver do both at once.
+static PRIMARY: Mutex<()> = Mutex::new(());
+
+/// The primary context of one GPU, shared with every other CUDA library in the process. Its reference is given back with the last
+/// object that uses it; a context that had a [memory pool](crate::pools) stays until the process ends.
 #[derive(Debug)]
 pub struct Context {
     driver: Arc<Driver>,
@@ -46,9 +51,19 @@ impl Context {
     /// ([`cuDevicePrimaryCtxRetain`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html))
     pub(crate) fn retain(driver: &Arc<Driver>, device: CUdevice) -> DriverResult<Arc<Self>> {
         let mut raw = ptr::null_mut();
+        let _one_at_a_time = PRIMARY.lock();
         // SAFETY: the device is one that the driver enumerated; one handle is written.
         unsafe { driver.cu_device_primary_ctx_retain(&mut raw, device)? };
         Ok(Arc::new(Self { driver: Arc::clone(driver), device, raw }))
+    }
+
+    /// Keeps the context until the process ends.
+    /// ([`cuDevicePrimaryCtxRetain`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html))
+    pub(crate) fn keep(&self) -> DriverResult<()> {
+        let mut raw = ptr::null_mut();
+        let _one_at_a_time = PRIMARY.lock();
+        // SAFETY: as in `retain`; this reference is not given back.
+        unsafe { self.driver.cu_device_primary_ctx_retain(&mut raw, self.device) }
     }
 
     /// The driver it belongs to.
@@ -96,32 +111,38 @@ impl Context {
         THREAD.set(Thread::Relaxed);
     }
 
-    /// Like [`enter`](Self::enter) for drops: a context that cannot be entered is lost, and so is what was in it.
-    pub(crate) fn enter_to_release(&self, what: &str) -> Option<Entered<'_>> {
-        match self.enter() {
-            Ok(entered) => Some(entered),
-            Err(error) => {
-                tracing::debug!(%error, what, "not released");
-                None
-            }
-        }
-    }
-
-    /// Reports an error of a release. A lost context fails every release, which says nothing new.
-    pub(crate) fn released(&self, what: &str, result: DriverResult<()>) {
-        match result {
-            Ok(()) => {}
+    /// Lets go of something of this context, with the context current, and not in a callback. What was in a lost context is lost with it.
+    pub(crate) fn let_go(
+        self: &Arc<Self>,
+        what: &'static str,
+        release: impl FnOnce(&Driver) -> DriverResult<()> + Send + 'static,
+    ) {
+        let context = Arc::clone(self);
+        release::let_go(move || match context.enter() {
             Err(error) if error.is_sticky() => tracing::debug!(%error, what, "lost with the context"),
-            Err(error) => tracing::warn!(%error, what, "could not be released"),
-        }
+            // Also where it cannot be entered now: most objects know their context.
+            _entered => released(what, release(&context.driver)),
+        });
+    }
+}
+
+/// Reports an error of a release. A lost context fails every release, which says nothing new.
+fn released(what: &str, result: DriverResult<()>) {
+    match result {
+        Ok(()) => {}
+        Err(error) if error.is_sticky() => tracing::debug!(%error, what, "lost with the context"),
+        Err(error) => tracing::warn!(%error, what, "could not be released"),
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: gives back the one reference that `retain` took.
-        let released = unsafe { self.driver.cu_device_primary_ctx_release(self.device) };
-        self.released("primary context", released);
+        let (driver, device) = (Arc::clone(&self.driver), self.device);
+        release::let_go(move || {
+            let _one_at_a_time = PRIMARY.lock();
+            // SAFETY: gives back the one reference that `retain` took.
+            released("primary context", unsafe { driver.cu_device_primary_ctx_release(device) });
+        });
     }
 }
 
@@ -141,7 +162,7 @@ impl Drop for Entered<'_> {
             let mut popped = ptr::null_mut();
             // SAFETY: takes off what `enter` put on; guards end in reverse order on their thread.
             let result = unsafe { self.context.driver.cu_ctx_pop_current(&mut popped) };
-            self.context.released("context stack", result);
+            released("context stack", result);
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::graph;
 use crate::memory::{Allocator, Memory};
 use crate::module::Module;
 use crate::occupancy::Occupations;
+use crate::once::Once;
 use crate::stream::{Lanes, Stream};
 use crate::sys::*;
 use crate::version::CudaVersion;
@@ -18,7 +19,7 @@ use gridloom_core::memory::MemoryKind;
 use gridloom_core::{Error, ErrorKind, Result};
 use std::any::Any;
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// How many CUDA GPUs there are. An error where there is no driver to ask.
 /// ([`cuDeviceGetCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html))
@@ -53,14 +54,14 @@ pub(crate) struct Shared {
     pub(crate) allocator: Arc<Allocator>,
     pub(crate) occupations: Arc<Occupations>,
     pub(crate) lanes: Arc<Lanes>,
-    builtins: OnceLock<Result<Arc<Module>>>,
+    builtins: Once<Arc<Module>>,
 }
 
 impl Shared {
     /// Gridloom's own kernels, compiled at their first use.
     pub(crate) fn builtins(&self) -> Result<Arc<Module>> {
         let load = || Module::from_ptx(&self.context, self.id, graph::BUILTIN_PTX).map(Arc::new);
-        self.builtins.get_or_init(load).clone()
+        self.builtins.get(load).cloned()
     }
 }
 
@@ -105,7 +106,7 @@ impl CudaDevice {
                 allocator,
                 occupations: Arc::default(),
                 lanes: Arc::default(),
-                builtins: OnceLock::new(),
+                builtins: Once::new(),
             }),
         })
     }
@@ -213,14 +214,8 @@ impl CudaDevice {
     }
 
     /// The range of `memory` from `offset` on, which must hold `bytes`.
-    fn address(memory: &dyn backend::Allocation, offset: u64, bytes: usize) -> Result<u64> {
-        let end = offset.checked_add(bytes as u64).filter(|&end| end <= memory.bytes());
-        if end.is_none() {
-            return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!("{bytes} bytes at {offset} of a buffer of {}", memory.bytes()),
-            ));
-        }
+    fn address(&self, memory: &dyn backend::Allocation, offset: u64, bytes: usize) -> Result<u64> {
+        backend::check_access(self.shared.id, memory, offset, bytes)?;
         Ok(memory.address() + offset)
     }
 }
@@ -302,7 +297,7 @@ impl backend::Device for CudaDevice {
     }
 
     fn read(&self, src: &dyn backend::Allocation, offset: u64, dst: &mut [u8]) -> Result<()> {
-        let address = Self::address(src, offset, dst.len())?;
+        let address = self.address(src, offset, dst.len())?;
         if dst.is_empty() {
             return Ok(());
         }
@@ -310,14 +305,14 @@ impl backend::Device for CudaDevice {
     }
 
     fn write(&self, dst: &dyn backend::Allocation, offset: u64, src: &[u8]) -> Result<()> {
-        let address = Self::address(dst, offset, src.len())?;
+        let address = self.address(dst, offset, src.len())?;
         if src.is_empty() {
             return Ok(());
         }
         Ok(self.shared.allocator.copy_now(address, src.as_ptr() as u64, src.len())?)
     }
 
-    fn instantiate(
+    unsafe fn instantiate(
         self: Arc<Self>,
         definition: &Arc<Definition>,
         options: &InstantiateOptions,

@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::driver::DriverResult;
 use crate::interop::{Owner, Ownership};
 use crate::registry::{self, EVENTS};
+use crate::release::Handle;
 use crate::sys::*;
 use gridloom_core::backend::{self, DeviceId, EventOptions};
 use gridloom_core::{Error, ErrorKind, Result};
@@ -79,10 +80,9 @@ impl Drop for RawEvent {
         if !self.ownership.is_ours() {
             return;
         }
-        let Some(_entered) = self.context.enter_to_release("event") else { return };
+        let raw = Handle(self.raw);
         // SAFETY: destroyed once; the driver lets recordings and waits in flight finish.
-        let destroyed = unsafe { self.context.driver().cu_event_destroy(self.raw) };
-        self.context.released("event", destroyed);
+        self.context.let_go("event", move |driver| unsafe { driver.cu_event_destroy(raw.raw()) });
     }
 }
 

@@ -1,10 +1,13 @@
 //! Failures that happen after the call that caused them has returned: a callback that panicked.
 
+use crate::release;
 use gridloom_core::op::CallbackOp;
 use gridloom_core::{Error, Result};
 use parking_lot::Mutex;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::ptr;
+use std::sync::{Arc, Weak};
 
 /// Keeps the first failure, once for the stream it ran on and once for the executable it came from.
 #[derive(Debug, Default)]
@@ -34,42 +37,62 @@ impl Failures {
     }
 }
 
-/// A callback on its way through the driver, which calls [`HostCall::run`] with a pointer to it.
+/// A callback on its way through the driver, which calls [`HostCall::run`] with its number.
 ///
-/// Whoever gives the pointer to the driver keeps the `HostCall` until the driver is done with it. It is never dropped on
-/// the driver's thread.
+/// Whoever gives the number to the driver keeps the `HostCall` until the driver is done with it. The driver has no pointer to it: should it
+/// call when the `HostCall` is gone, as it may on a device that was lost meanwhile, nothing happens. While the callback runs it is kept,
+/// and it is never dropped on the driver's thread.
 #[derive(Debug)]
 pub(crate) struct HostCall {
+    number: usize,
     callback: CallbackOp,
     failures: Arc<Failures>,
     /// The node it belongs to, for the error.
     label: Option<String>,
 }
 
+/// The calls there are, by their numbers.
+static CALLS: Mutex<Calls> = Mutex::new(Calls { last: 0, known: FxHashMap::with_hasher(FxBuildHasher) });
+
+struct Calls {
+    last: usize,
+    known: FxHashMap<usize, Weak<HostCall>>,
+}
+
 impl HostCall {
-    pub(crate) fn new(callback: CallbackOp, failures: Arc<Failures>, label: Option<String>) -> Self {
-        Self { callback, failures, label }
+    pub(crate) fn new(callback: CallbackOp, failures: Arc<Failures>, label: Option<String>) -> Arc<Self> {
+        let mut calls = CALLS.lock();
+        calls.last += 1;
+        let number = calls.last;
+        let call = Arc::new(Self { number, callback, failures, label });
+        calls.known.insert(number, Arc::downgrade(&call));
+        call
     }
 
     /// The argument for [`run`](Self::run).
-    pub(crate) fn data(self: &Arc<Self>) -> *mut c_void {
-        Arc::as_ptr(self).cast_mut().cast()
+    pub(crate) fn data(&self) -> *mut c_void {
+        ptr::without_provenance_mut(self.number)
     }
 
     /// The function the driver calls. A panic of the callback becomes a failure, and never crosses into the driver.
-    ///
-    /// # Safety
-    ///
-    /// `data` is the [`data`](Self::data) of a call that is alive until this returns.
-    pub(crate) unsafe extern "C" fn run(data: *mut c_void) {
-        // SAFETY: promised by the caller.
-        let call = unsafe { &*data.cast::<Self>() };
+    pub(crate) extern "C" fn run(data: *mut c_void) {
+        let call = CALLS.lock().known.get(&data.addr()).and_then(Weak::upgrade);
+        let Some(call) = call else { return };
         if let Err(error) = call.callback.call() {
             call.failures.put(match &call.label {
                 Some(label) => error.at_node(label.clone()),
                 None => error,
             });
         }
+        if let Some(last) = Arc::into_inner(call) {
+            release::hand_over(Box::new(last));
+        }
+    }
+}
+
+impl Drop for HostCall {
+    fn drop(&mut self) {
+        CALLS.lock().known.remove(&self.number);
     }
 }
 
@@ -77,12 +100,12 @@ impl HostCall {
 mod tests {
     use super::*;
     use gridloom_core::ErrorKind;
+    use std::sync::mpsc;
 
     fn run(callback: CallbackOp, label: Option<&str>) -> Arc<Failures> {
         let failures = Arc::new(Failures::default());
-        let call = Arc::new(HostCall::new(callback, Arc::clone(&failures), label.map(str::to_owned)));
-        // SAFETY: `call` outlives the call.
-        unsafe { HostCall::run(call.data()) };
+        let call = HostCall::new(callback, Arc::clone(&failures), label.map(str::to_owned));
+        HostCall::run(call.data());
         failures
     }
 
@@ -100,6 +123,38 @@ mod tests {
         assert!(failures.take_for_stream().is_ok());
         assert!(failures.take_for_executable().is_some());
         assert!(failures.take_for_executable().is_none());
+    }
+
+    #[test]
+    fn a_call_that_is_gone_does_nothing() {
+        let (told, hear) = mpsc::channel();
+        let callback = CallbackOp::closure(move || told.send(()).unwrap());
+        let data = HostCall::new(callback, Arc::default(), None).data();
+        HostCall::run(data);
+        assert!(hear.recv().is_err(), "it was dropped, and not called");
+    }
+
+    #[test]
+    fn a_call_that_is_let_go_of_while_it_runs_is_kept_to_its_end_and_dropped_on_the_release_thread() {
+        struct Tell(mpsc::Sender<Option<String>>);
+        impl Drop for Tell {
+            fn drop(&mut self) {
+                let _ = self.0.send(std::thread::current().name().map(str::to_owned));
+            }
+        }
+        let (told, hear) = mpsc::channel();
+        let slot: Arc<Mutex<Option<Arc<HostCall>>>> = Arc::default();
+        let (own, tell) = (Arc::clone(&slot), Tell(told));
+        let callback = CallbackOp::closure(move || {
+            drop(own.lock().take());
+            let _ = tell.0.send(Some("called".to_owned()));
+        });
+        let call = HostCall::new(callback, Arc::default(), None);
+        let data = call.data();
+        *slot.lock() = Some(call);
+        HostCall::run(data);
+        let heard: Vec<_> = hear.iter().map(Option::unwrap).collect();
+        assert_eq!(heard, ["called", "gridloom-release"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A call that enqueues work returns before the work runs, so what it uses has to be held until then. Each thing is put
 //! into the *open* batch right after the call. Nothing is recorded on the stream at that moment, which keeps enqueuing fast;
 //! instead the [release thread](crate::release), a millisecond later, *closes* the batch by marking the stream's present end, and drops
-//! it once the device has passed the mark. Waiting for the stream drops everything at once.
+//! it once the device has passed the mark. Waiting for the stream hands everything over to that thread at once.
 //!
 //! # Why nothing is dropped too early
 //!
@@ -12,9 +12,11 @@
 //!    the mark lies behind all the work whose payloads are in the batch.
 //! 3. The stream passes marks in order; a batch is dropped only when its own mark was passed.
 //! 4. A thread that waits for the stream takes the batches *before* it begins to wait.
+//! 5. What is not known to have ended is not dropped: where a mark cannot be made now, or a wait fails for a reason other than a lost
+//!    device, the batches stay and are looked at again.
 
 use crate::release::{self, Watched};
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,12 +27,49 @@ use std::sync::Arc;
 pub(crate) trait Queue: Send + Sync + 'static {
     /// A point of the queue.
     type Mark: Send;
-    /// Marks the present end. `None` where the queue is dead and nothing in it will run any more.
-    fn mark(&self) -> Option<Self::Mark>;
-    /// Whether everything before the mark has run, or never will.
+    /// Marks the present end.
+    fn mark(&self) -> Marked<Self::Mark>;
+    /// Whether everything before the mark is known to have run, or never to run any more.
     fn passed(&self, mark: &Self::Mark) -> bool;
     /// Takes back a mark that was passed.
     fn recycle(&self, mark: Self::Mark);
+    /// Has what is in flight polled until nothing is.
+    fn watch(in_flight: Arc<InFlight<Self>>)
+    where
+        Self: Sized,
+    {
+        release::watch(in_flight);
+    }
+}
+
+/// What came of marking a queue.
+pub(crate) enum Marked<M> {
+    /// The mark.
+    At(M),
+    /// It is not possible now, and may be later.
+    NotNow,
+    /// The queue is dead, and nothing in it will run any more.
+    Dead,
+}
+
+/// What came of waiting for a queue.
+pub(crate) enum Waited<T> {
+    /// All work enqueued before has ended, or never will run.
+    Over(T),
+    /// The wait failed; the work may go on.
+    Unknown(T),
+}
+
+/// What finished work kept alive, to be dropped where that does no harm.
+#[derive(Default)]
+pub(crate) struct Released {
+    batches: Vec<Vec<Payload>>,
+}
+
+impl Released {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.batches.iter().all(Vec::is_empty)
+    }
 }
 
 /// Something kept alive. What is shared is kept without an allocation.
@@ -92,23 +131,49 @@ impl<Q: Queue> InFlight<Q> {
             !std::mem::replace(&mut state.watched, true)
         };
         if watch {
-            release::watch(Arc::clone(self) as Arc<dyn Watched>);
+            Q::watch(Arc::clone(self));
         }
     }
 
-    /// Runs `wait`, which returns when all work enqueued before has run, then drops what that work kept alive.
-    pub(crate) fn wait<T>(&self, wait: impl FnOnce() -> T) -> T {
+    /// Runs `wait`, which returns when all work enqueued before has run, and returns with its outcome what that work kept alive.
+    pub(crate) fn wait<T>(self: &Arc<Self>, wait: impl FnOnce() -> Waited<T>) -> (T, Released) {
         let (open, closed) = {
             let mut state = self.state.lock();
             (std::mem::take(&mut state.open), std::mem::take(&mut state.closed))
         };
-        let outcome = wait();
-        drop(open);
-        for (mark, payloads) in closed {
-            drop(payloads);
-            self.queue.recycle(mark);
+        match wait() {
+            Waited::Over(outcome) => {
+                let mut batches = vec![open];
+                for (mark, batch) in closed {
+                    self.queue.recycle(mark);
+                    batches.push(batch);
+                }
+                (outcome, Released { batches })
+            }
+            Waited::Unknown(outcome) => {
+                self.put_back(open, closed);
+                (outcome, Released::default())
+            }
         }
-        outcome
+    }
+
+    /// Keeps on keeping what was taken out to be dropped.
+    fn put_back(self: &Arc<Self>, mut open: Vec<Payload>, mut closed: VecDeque<(Q::Mark, Vec<Payload>)>) {
+        if open.is_empty() && closed.is_empty() {
+            return;
+        }
+        let watch = {
+            let mut state = self.state.lock();
+            // Older marks come first. What was not marked yet is behind the next mark.
+            closed.append(&mut state.closed);
+            state.closed = closed;
+            open.append(&mut state.open);
+            state.open = open;
+            !std::mem::replace(&mut state.watched, true)
+        };
+        if watch {
+            release::watch(Arc::clone(self) as Arc<dyn Watched>);
+        }
     }
 }
 
@@ -120,8 +185,9 @@ impl<Q: Queue> Watched for InFlight<Q> {
             if !state.open.is_empty() {
                 let batch = std::mem::take(&mut state.open);
                 match self.queue.mark() {
-                    Some(mark) => state.closed.push_back((mark, batch)),
-                    None => done.push(batch),
+                    Marked::At(mark) => state.closed.push_back((mark, batch)),
+                    Marked::NotNow => state.open = batch,
+                    Marked::Dead => done.push(batch),
                 }
             }
             while state.closed.front().is_some_and(|(mark, _)| self.queue.passed(mark)) {
@@ -130,7 +196,7 @@ impl<Q: Queue> Watched for InFlight<Q> {
                     done.push(batch);
                 }
             }
-            state.watched = !state.closed.is_empty();
+            state.watched = !(state.closed.is_empty() && state.open.is_empty());
             state.watched
         };
         // Outside of the lock: a drop may run anything, also work on this very stream.
@@ -150,13 +216,21 @@ mod tests {
         enqueued: AtomicU64,
         run: AtomicU64,
         dead: AtomicBool,
+        /// No mark can be made.
+        unmarkable: AtomicBool,
     }
 
     impl Queue for Arc<Manual> {
         type Mark = u64;
 
-        fn mark(&self) -> Option<u64> {
-            (!self.dead.load(Ordering::SeqCst)).then(|| self.enqueued.load(Ordering::SeqCst))
+        fn mark(&self) -> Marked<u64> {
+            if self.dead.load(Ordering::SeqCst) {
+                Marked::Dead
+            } else if self.unmarkable.load(Ordering::SeqCst) {
+                Marked::NotNow
+            } else {
+                Marked::At(self.enqueued.load(Ordering::SeqCst))
+            }
         }
 
         fn passed(&self, mark: &u64) -> bool {
@@ -227,10 +301,12 @@ mod tests {
         let first = fixture.enqueue();
         fixture.in_flight.poll();
         let second = fixture.enqueue();
-        fixture.in_flight.wait(|| {
+        let ((), released) = fixture.in_flight.wait(|| {
             assert!(alive(&first));
             assert!(alive(&second));
+            Waited::Over(())
         });
+        drop(released);
         assert!(!alive(&first));
         assert!(!alive(&second));
     }
@@ -238,7 +314,8 @@ mod tests {
     #[test]
     fn what_is_enqueued_while_another_thread_waits_is_kept() {
         let fixture = Fixture::new();
-        let late = fixture.in_flight.wait(|| fixture.enqueue());
+        let (late, released) = fixture.in_flight.wait(|| Waited::Over(fixture.enqueue()));
+        drop(released);
         assert!(alive(&late));
     }
 
@@ -262,6 +339,37 @@ mod tests {
         fixture.run_to(3);
         assert!(!fixture.in_flight.poll());
         assert!(!alive(&watch));
+    }
+
+    #[test]
+    fn a_wait_that_fails_releases_nothing_until_the_work_has_run() {
+        let fixture = Fixture::new();
+        let marked = fixture.enqueue();
+        fixture.in_flight.poll();
+        let unmarked = fixture.enqueue();
+        drop(fixture.in_flight.wait(|| Waited::Unknown(())));
+        assert!(alive(&marked) && alive(&unmarked));
+        fixture.run_to(1);
+        assert!(fixture.in_flight.poll());
+        assert!(!alive(&marked) && alive(&unmarked));
+        fixture.run_to(2);
+        assert!(!fixture.in_flight.poll());
+        assert!(!alive(&unmarked));
+    }
+
+    #[test]
+    fn a_queue_that_cannot_be_marked_now_keeps_everything_and_is_looked_at_again() {
+        let fixture = Fixture::new();
+        let resource = fixture.enqueue();
+        fixture.queue.unmarkable.store(true, Ordering::SeqCst);
+        fixture.run_to(1);
+        for _ in 0..3 {
+            assert!(fixture.in_flight.poll());
+            assert!(alive(&resource));
+        }
+        fixture.queue.unmarkable.store(false, Ordering::SeqCst);
+        assert!(!fixture.in_flight.poll());
+        assert!(!alive(&resource));
     }
 
     #[test]
@@ -292,5 +400,124 @@ mod tests {
         fixture.run_to(1);
         assert!(!fixture.in_flight.poll());
         assert!(!fixture.in_flight.state.lock().watched);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use loom::thread;
+
+    /// A queue that a thread of the model runs.
+    #[derive(Default)]
+    struct Device {
+        enqueued: AtomicU64,
+        run: AtomicU64,
+        watched: AtomicBool,
+    }
+
+    impl Queue for Arc<Device> {
+        type Mark = u64;
+
+        fn mark(&self) -> Option<u64> {
+            Some(self.enqueued.load(Ordering::SeqCst))
+        }
+
+        fn passed(&self, mark: &u64) -> bool {
+            self.run.load(Ordering::SeqCst) >= *mark
+        }
+
+        fn recycle(&self, _: u64) {}
+
+        fn watch(in_flight: Arc<InFlight<Self>>) {
+            let before = in_flight.queue.watched.swap(true, Ordering::SeqCst);
+            assert!(!before, "it is watched already");
+        }
+    }
+
+    /// What work number `number` uses. It may go only once that has run.
+    struct Resource {
+        device: Arc<Device>,
+        number: u64,
+    }
+
+    impl Drop for Resource {
+        fn drop(&mut self) {
+            let run = self.device.run.load(Ordering::SeqCst);
+            assert!(run >= self.number, "work {} had not run when what it uses was dropped", self.number);
+        }
+    }
+
+    fn enqueue(in_flight: &Arc<InFlight<Arc<Device>>>) {
+        let device = in_flight.queue().clone();
+        let number = device.enqueued.fetch_add(1, Ordering::SeqCst) + 1;
+        in_flight.keep(Resource { device, number });
+    }
+
+    /// One look of the release thread.
+    fn poll(in_flight: &InFlight<Arc<Device>>) {
+        if in_flight.queue.watched.load(Ordering::SeqCst) {
+            // Before the poll, as whoever is told to watch anew may be told right after it.
+            in_flight.queue.watched.store(false, Ordering::SeqCst);
+            if in_flight.poll() {
+                in_flight.queue.watched.store(true, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// The device runs what is there now.
+    fn advance(device: &Device) {
+        let enqueued = device.enqueued.load(Ordering::SeqCst);
+        device.run.store(enqueued, Ordering::SeqCst);
+    }
+
+    #[test]
+    fn nothing_is_dropped_before_its_work_has_run_and_nothing_is_forgotten() {
+        loom::model(|| {
+            let in_flight = InFlight::new(Arc::<Device>::default());
+            enqueue(&in_flight);
+            let releasing = {
+                let in_flight = Arc::clone(&in_flight);
+                thread::spawn(move || {
+                    poll(&in_flight);
+                    poll(&in_flight);
+                })
+            };
+            let running = {
+                let in_flight = Arc::clone(&in_flight);
+                thread::spawn(move || advance(in_flight.queue()))
+            };
+            enqueue(&in_flight);
+            releasing.join().unwrap();
+            running.join().unwrap();
+            advance(in_flight.queue());
+            poll(&in_flight);
+            let state = in_flight.state.lock();
+            assert!(state.open.is_empty() && state.closed.is_empty() && !state.watched);
+        });
+    }
+
+    #[test]
+    fn a_thread_that_waits_and_the_release_thread_do_not_disturb_each_other() {
+        loom::model(|| {
+            let in_flight = InFlight::new(Arc::<Device>::default());
+            enqueue(&in_flight);
+            let releasing = {
+                let in_flight = Arc::clone(&in_flight);
+                thread::spawn(move || poll(&in_flight))
+            };
+            let waiting = {
+                let in_flight = Arc::clone(&in_flight);
+                thread::spawn(move || in_flight.wait(|| advance(in_flight.queue())))
+            };
+            enqueue(&in_flight);
+            releasing.join().unwrap();
+            waiting.join().unwrap();
+            advance(in_flight.queue());
+            poll(&in_flight);
+            let state = in_flight.state.lock();
+            assert!(state.open.is_empty() && state.closed.is_empty());
+        });
     }
 }

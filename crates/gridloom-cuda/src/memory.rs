@@ -1,6 +1,6 @@
 //! Memory of the GPU, pinned host memory, and managed memory.
 //!
-//! Device memory comes from a stream-ordered pool of this device's own, on a stream that is used for nothing else. An
+//! Device memory comes from a stream-ordered [pool](crate::pools) of this device's own, on a stream that is used for nothing else. An
 //! allocation is complete when it is handed out, and may be used on every stream. It is freed when the last reference goes, and
 //! because work in flight holds references too (see `in_flight.rs`), nothing on the device can reach it
 //! then: the free needs no synchronisation.
@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::driver::{DriverError, DriverResult};
 use crate::interop::Owner;
 use crate::registry::MEMORY;
-use crate::release;
+use crate::release::{self, Handle};
 use crate::sys::*;
 use gridloom_core::backend::{self, DeviceId};
 use gridloom_core::memory::MemoryKind;
@@ -19,9 +19,6 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Freed memory that the pool keeps for the next allocation, at most; the rest goes back to the system.
-const KEPT_BY_POOL: u64 = 1 << 30;
 
 /// Hands out memory of one device.
 #[derive(Debug)]
@@ -46,15 +43,24 @@ impl Allocator {
         pools: bool,
         managed: bool,
     ) -> DriverResult<Arc<Self>> {
-        let driver = Arc::clone(context.driver());
-        let entered = context.enter()?;
-        let pool = if pools { Some(create_pool(&context)?) } else { None };
+        let _entered = context.enter()?;
         let mut stream = ptr::null_mut();
         let flags = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
         // SAFETY: the context is current; one handle is written.
-        unsafe { driver.cu_stream_create_with_priority(&mut stream, flags, 0)? };
-        drop(entered);
-        Ok(Arc::new(Self { context, device, pool, stream, managed, used: AtomicU64::new(0) }))
+        unsafe { context.driver().cu_stream_create_with_priority(&mut stream, flags, 0)? };
+        // Made before the pool, which may fail: from here on the stream has an owner.
+        let mut allocator = Self {
+            context: Arc::clone(&context),
+            device,
+            pool: None,
+            stream,
+            managed,
+            used: AtomicU64::new(0),
+        };
+        if pools {
+            allocator.pool = Some(context.driver().pools().take(&context)?);
+        }
+        Ok(Arc::new(allocator))
     }
 
     /// Bytes handed out and not given back.
@@ -117,8 +123,6 @@ impl Allocator {
                 Some(pool) => {
                     // SAFETY: pool and stream are alive; one address is written.
                     unsafe { driver.cu_mem_alloc_from_pool_async(&mut address, size, pool, self.stream)? };
-                    // The memory exists for other streams once this one has reached the allocation.
-                    self.settle()?;
                 }
                 // SAFETY: the context is current; one address is written.
                 None => unsafe { driver.cu_mem_alloc(&mut address, size)? },
@@ -140,6 +144,10 @@ impl Allocator {
         self.used.fetch_add(bytes, Ordering::Relaxed);
         let memory = Arc::new(Memory { allocator: Arc::clone(self), address, bytes, kind });
         MEMORY.add(address, &memory);
+        if kind == MemoryKind::Device && self.pool.is_some() {
+            // The memory exists for other streams once this one has reached the allocation.
+            self.settle()?;
+        }
         Ok(memory)
     }
 
@@ -169,18 +177,21 @@ impl Allocator {
     }
 
     fn free(&self, memory: &Memory) {
-        let Some(_entered) = self.context.enter_to_release("memory") else { return };
-        let driver = self.context.driver();
-        // SAFETY: the memory was allocated with the counterpart of each call, is freed once, and no work in flight
-        // can reach it, because such work would hold a reference to it.
-        let freed = unsafe {
-            match (memory.kind, self.pool) {
-                (MemoryKind::Device, Some(_)) => driver.cu_mem_free_async(memory.address, self.stream),
-                (MemoryKind::Host, _) => driver.cu_mem_free_host(memory.address as *mut c_void),
-                _ => driver.cu_mem_free(memory.address),
+        let (address, kind, pooled) = (memory.address, memory.kind, self.pool.is_some());
+        // Where the free is put off, the allocator is kept until then.
+        let (allocator, stream) = (Arc::clone(&memory.allocator), Handle(self.stream));
+        self.context.let_go("memory", move |driver| {
+            let _allocator = allocator;
+            // SAFETY: the memory was allocated with the counterpart of each call, is freed once, and no work in flight
+            // can reach it, because such work would hold a reference to it.
+            unsafe {
+                match kind {
+                    MemoryKind::Device if pooled => driver.cu_mem_free_async(address, stream.raw()),
+                    MemoryKind::Host => driver.cu_mem_free_host(address as *mut c_void),
+                    _ => driver.cu_mem_free(address),
+                }
             }
-        };
-        self.context.released("memory", freed);
+        });
         self.used.fetch_sub(memory.bytes, Ordering::Relaxed);
     }
 
@@ -204,40 +215,22 @@ impl Allocator {
 
 impl Drop for Allocator {
     fn drop(&mut self) {
-        let Some(_entered) = self.context.enter_to_release("memory pool") else { return };
-        let driver = self.context.driver();
-        if let Some(pool) = self.pool {
-            // SAFETY: no memory of the pool is left, since each piece holds a reference to this allocator; frees that
-            // are still on their way are completed by the driver.
-            self.context.released("memory pool", unsafe { driver.cu_mem_pool_destroy(pool) });
-        }
-        // SAFETY: the stream was made here and is destroyed once.
-        self.context.released("allocation stream", unsafe { driver.cu_stream_destroy(self.stream) });
+        let (stream, pool, device) = (Handle(self.stream), self.pool.map(Handle), self.context.device());
+        self.context.let_go("memory pool", move |driver| {
+            // SAFETY: the stream was made here and is destroyed last. The last frees may be on their way, and the context may go right
+            // after this, so they are seen off first.
+            let settled = unsafe { driver.cu_stream_synchronize(stream.raw()) };
+            // No memory of the pool is left, since each piece holds a reference to this allocator.
+            let given = pool.map_or(Ok(()), |pool| driver.pools().give(driver, device, pool.raw()));
+            // SAFETY: destroyed once.
+            let ended = unsafe { driver.cu_stream_destroy(stream.raw()) };
+            settled.and(given).and(ended)
+        });
     }
-}
-
-fn create_pool(context: &Context) -> DriverResult<CUmemoryPool> {
-    let driver = context.driver();
-    let properties = CUmemPoolProps {
-        allocType: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
-        location: on_device(context.device()),
-        ..Default::default()
-    };
-    let mut pool = ptr::null_mut();
-    // SAFETY: the properties are read, and one handle is written.
-    unsafe { driver.cu_mem_pool_create(&mut pool, &properties)? };
-    let mut threshold: u64 = KEPT_BY_POOL;
-    let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-    // SAFETY: this attribute is a 64-bit number.
-    let set = unsafe { driver.cu_mem_pool_set_attribute(pool, attribute, (&raw mut threshold).cast()) };
-    if let Err(error) = set {
-        tracing::debug!(%error, "the memory pool keeps its own threshold");
-    }
-    Ok(pool)
 }
 
 /// Memory of this GPU, as the driver names places.
-fn on_device(device: CUdevice) -> CUmemLocation {
+pub(crate) fn on_device(device: CUdevice) -> CUmemLocation {
     CUmemLocation {
         type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
         __bindgen_anon_1: CUmemLocation_st__bindgen_ty_1 { id: device },
@@ -272,7 +265,8 @@ impl Drop for Memory {
     }
 }
 
-impl backend::Allocation for Memory {
+// SAFETY: the driver gave this address for so many bytes of this kind, which are freed in the drop.
+unsafe impl backend::Allocation for Memory {
     fn device(&self) -> DeviceId {
         self.allocator.device
     }
@@ -316,7 +310,8 @@ impl BorrowedMemory {
     }
 }
 
-impl backend::Allocation for BorrowedMemory {
+// SAFETY: whoever made it from an address promised that these bytes are there until the owner is dropped.
+unsafe impl backend::Allocation for BorrowedMemory {
     fn device(&self) -> DeviceId {
         self.device
     }

@@ -4,6 +4,8 @@ use crate::condition_ptx;
 use crate::context::Context;
 use crate::driver::DriverError;
 use crate::kernel::Kernel;
+use crate::once::Once;
+use crate::release::Handle;
 use crate::sys::*;
 use crate::version::CudaVersion;
 use gridloom_core::backend::{self, DeviceId};
@@ -12,7 +14,7 @@ use gridloom_core::{Error, ErrorKind, Result};
 use std::any::Any;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The first driver that has `cudaGraphSetConditional`.
 const CONDITION_SETTER_SINCE: CudaVersion = CudaVersion::new(12, 3);
@@ -35,7 +37,7 @@ enum Conditions {
     /// Not at all, or in machine code that cannot be changed.
     Fixed,
     /// Through the driver. The text is kept for the variant that stores them, made when it is first needed.
-    Driver { source: String, stored: Box<OnceLock<Result<Arc<Module>>>> },
+    Driver { source: String, stored: Box<Once<Arc<Module>>> },
     /// By storing the value at the address passed as the handle.
     Stored,
 }
@@ -56,7 +58,7 @@ impl Module {
             return Self::load(context, device, text.as_bytes_with_nul(), Conditions::Fixed);
         }
         if context.driver().supports(CONDITION_SETTER_SINCE) {
-            let conditions = Conditions::Driver { source: source.to_owned(), stored: Box::default() };
+            let conditions = Conditions::Driver { source: source.to_owned(), stored: Box::new(Once::new()) };
             Self::load(context, device, text.as_bytes_with_nul(), conditions)
         } else {
             // The driver has no function to set a condition, so the module could not even be linked.
@@ -155,8 +157,8 @@ impl Module {
         match &self.conditions {
             Conditions::Stored => Ok(Arc::clone(self)),
             Conditions::Driver { source, stored } => stored
-                .get_or_init(|| Self::storing_conditions(&self.context, self.device, source).map(Arc::new))
-                .clone(),
+                .get(|| Self::storing_conditions(&self.context, self.device, source).map(Arc::new))
+                .cloned(),
             Conditions::Fixed => Err(Error::new(
                 ErrorKind::NotSupported,
                 "the kernel is given a condition that the host has to read, which needs a module that was loaded from PTX and \
@@ -207,10 +209,9 @@ fn text_of(buffer: &[u8]) -> String {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        let Some(_entered) = self.context.enter_to_release("module") else { return };
+        let raw = Handle(self.raw);
         // SAFETY: unloaded once; kernels hold the module, and work in flight holds kernels.
-        let unloaded = unsafe { self.context.driver().cu_module_unload(self.raw) };
-        self.context.released("module", unloaded);
+        self.context.let_go("module", move |driver| unsafe { driver.cu_module_unload(raw.raw()) });
     }
 }
 
@@ -277,7 +278,8 @@ struct ModuleVariable {
     bytes: u64,
 }
 
-impl backend::Allocation for ModuleVariable {
+// SAFETY: the driver told address and size of the variable, which is there while the module, held here, is loaded.
+unsafe impl backend::Allocation for ModuleVariable {
     fn device(&self) -> DeviceId {
         self.module.device
     }

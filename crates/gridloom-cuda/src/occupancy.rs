@@ -3,31 +3,62 @@
 //! Such a program enqueues its later parts when it has seen the outcome of the earlier ones. What a user enqueues on the
 //! same stream in the meantime has to come after all of it, so it waits here until the program has enqueued its last part.
 
+use crate::release;
 use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
+use std::cell::RefCell;
+use std::ptr;
 use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+/// The name of the threads that drive programs.
+pub(crate) const THREAD_NAME: &str = "gridloom-hosted";
 
 /// One program at work on a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Occupation {
-    over: Mutex<bool>,
+    state: Mutex<Progress>,
     changed: Condvar,
+    /// Its thread, until somebody has joined it: a thread that called the driver is let end only while the driver is there.
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    #[default]
+    AtWork,
+    /// It has enqueued everything.
+    Over,
+    /// The process is ending, and it will do nothing more.
+    Resting,
+}
+
+/// Every program of the process whose thread was not joined yet.
+static UNJOINED: Mutex<Vec<Arc<Occupation>>> = Mutex::new(Vec::new());
 
 impl Occupation {
     /// Runs `work` on a thread of its own.
     fn start(work: impl FnOnce() + Send + 'static) -> Result<Arc<Self>> {
+        release::mind_exit();
+        join_ended();
         let occupation = Arc::new(Self::default());
         let ending = Ending(Arc::clone(&occupation));
-        let thread = std::thread::Builder::new().name("gridloom-hosted".to_owned());
+        let thread = std::thread::Builder::new().name(THREAD_NAME.to_owned());
         let spawned = thread.spawn(move || {
             // Also when the work panics, those who wait must go on.
             let _ending = ending;
             crate::context::this_thread_is_ours();
+            CURRENT.set(Some(Arc::clone(&_ending.0)));
             work();
+            CURRENT.set(None);
         });
         match spawned {
-            Ok(_) => Ok(occupation),
+            Ok(thread) => {
+                *occupation.thread.lock() = Some(thread);
+                UNJOINED.lock().push(Arc::clone(&occupation));
+                Ok(occupation)
+            }
             Err(error) => Err(Error::new(
                 ErrorKind::OutOfMemory,
                 format!("no thread to drive the conditionals of a launch: {error}"),
@@ -35,16 +66,83 @@ impl Occupation {
         }
     }
 
-    /// Waits until the program has enqueued everything.
+    /// Waits until the program has enqueued everything, and its thread has ended. From within the program it returns at once.
     pub(crate) fn wait(&self) {
-        let mut over = self.over.lock();
-        while !*over {
-            self.changed.wait(&mut over);
+        if CURRENT.with_borrow(|current| current.as_ref().is_some_and(|own| ptr::eq(&**own, self))) {
+            return;
+        }
+        let mut progress = self.state.lock();
+        while *progress == Progress::AtWork {
+            self.changed.wait(&mut progress);
+        }
+        drop(progress);
+        self.join();
+    }
+
+    fn join(&self) {
+        // The lock is held meanwhile, so that a second who waits comes after the end of the thread too.
+        let mut thread = self.thread.lock();
+        if *self.state.lock() == Progress::Over
+            && let Some(thread) = thread.take()
+        {
+            // A panic in the work was that of a drop; there is nobody to tell.
+            let _ = thread.join();
         }
     }
 
-    fn is_over(&self) -> bool {
-        *self.over.lock()
+    /// Whether the program has enqueued everything.
+    pub(crate) fn is_over(&self) -> bool {
+        *self.state.lock() != Progress::AtWork
+    }
+
+    fn end(&self, progress: Progress) {
+        *self.state.lock() = progress;
+        self.changed.notify_all();
+    }
+}
+
+thread_local! {
+    /// The program that this thread drives.
+    static CURRENT: RefCell<Option<Arc<Occupation>>> = const { RefCell::new(None) };
+}
+
+/// A thread that drives a program goes no further once the process is ending; any other is not concerned.
+pub(crate) fn stop_at_exit() {
+    if release::is_stopped() && CURRENT.with_borrow(Option::is_some) {
+        CURRENT.with_borrow(|current| {
+            if let Some(own) = current {
+                own.end(Progress::Resting);
+            }
+        });
+        release::rest();
+    }
+}
+
+/// Joins the threads of programs that have ended.
+fn join_ended() {
+    let ended: Vec<Arc<Occupation>> = {
+        let mut all = UNJOINED.lock();
+        let (ended, at_work) = all.drain(..).partition(|occupation| occupation.is_over());
+        *all = at_work;
+        ended
+    };
+    ended.iter().for_each(|occupation| occupation.join());
+}
+
+/// At the end of the process: waits until every program has ended or rests, but not past the deadline.
+pub(crate) fn stop_all(deadline: Instant) {
+    let all = std::mem::take(&mut *UNJOINED.lock());
+    for occupation in all {
+        let mut progress = occupation.state.lock();
+        while *progress == Progress::AtWork {
+            if occupation.changed.wait_until(&mut progress, deadline).timed_out() {
+                break;
+            }
+        }
+        drop(progress);
+        occupation.join();
+        // Its thread, where it goes on, must not find it gone.
+        std::mem::forget(occupation);
     }
 }
 
@@ -52,8 +150,7 @@ struct Ending(Arc<Occupation>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        *self.0.over.lock() = true;
-        self.0.changed.notify_all();
+        self.0.end(Progress::Over);
     }
 }
 
@@ -144,6 +241,31 @@ mod tests {
         occupancy.settle();
         drop(tell);
         assert_eq!(hear.iter().collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_program_does_not_wait_for_itself() {
+        let (occupancy, all) = (Occupancy::default(), Arc::new(Occupations::default()));
+        let own = Arc::clone(&all);
+        occupancy.occupy(&all, move || own.wait_all()).unwrap();
+        occupancy.settle();
+    }
+
+    #[test]
+    fn who_waits_for_a_program_waits_for_the_end_of_its_thread() {
+        struct Tell(mpsc::Sender<()>);
+        impl Drop for Tell {
+            fn drop(&mut self) {
+                std::thread::yield_now();
+                let _ = self.0.send(());
+            }
+        }
+        thread_local!(static AT_THE_END: RefCell<Option<Tell>> = const { RefCell::new(None) });
+        let (occupancy, all) = (Occupancy::default(), Occupations::default());
+        let (tell, hear) = mpsc::channel();
+        occupancy.occupy(&all, move || AT_THE_END.set(Some(Tell(tell)))).unwrap();
+        occupancy.settle();
+        assert!(hear.try_recv().is_ok(), "what the thread had of its own is gone");
     }
 
     #[test]

@@ -14,12 +14,17 @@
 //! the driver's own (handlers run in reverse order, and the driver was opened first). The handler asks the thread to stop
 //! and waits for the drop it is in, but no longer than [`EXIT_PATIENCE`]: user code that blocks must not keep a process from
 //! ending. What is still queued then is leaked to the operating system.
+//!
+//! Having stopped, the thread does not end. The driver keeps data for each thread that called it, which it takes down when the thread ends; it must
+//! not do so while it takes down itself. The threads that drive conditionals stop the same way (`occupancy.rs`).
 
+use crate::occupancy;
+use gridloom_core::op::in_callback;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often work in flight is looked at while there is any.
 const TICK: Duration = Duration::from_millis(1);
@@ -46,6 +51,37 @@ static STOPPED: AtomicBool = AtomicBool::new(false);
 /// Gives `payload` to the release thread, which drops it. Never waits, and may be called from a driver thread.
 pub fn hand_over(payload: Box<dyn Send>) {
     post(Message::Drop(payload));
+}
+
+/// Lets go of an object of the driver: here, or on the release thread where this thread runs a callback, and so is the driver's and must not
+/// call it.
+pub(crate) fn let_go(release: impl FnOnce() + Send + 'static) {
+    struct Later<F: FnOnce()>(Option<F>);
+    impl<F: FnOnce()> Drop for Later<F> {
+        fn drop(&mut self) {
+            if let Some(release) = self.0.take() {
+                release();
+            }
+        }
+    }
+    if in_callback() {
+        hand_over(Box::new(Later(Some(release))));
+    } else {
+        release();
+    }
+}
+
+/// A handle of the driver on its way to the thread that lets go of it.
+pub(crate) struct Handle<T>(pub(crate) *mut T);
+
+// SAFETY: the driver's handles are not bound to a thread.
+unsafe impl<T> Send for Handle<T> {}
+
+impl<T> Handle<T> {
+    /// The handle. A method, so that closures take the whole.
+    pub(crate) fn raw(&self) -> *mut T {
+        self.0
+    }
 }
 
 /// Has `watched` polled on the release thread until it says that nothing is in flight.
@@ -136,7 +172,7 @@ fn run(messages: &Receiver<Message>) {
                 // Dropping the watched would call into a driver that is going away.
                 std::mem::forget(watched);
                 let _ = done.send(());
-                return;
+                rest();
             }
             Err(RecvTimeoutError::Timeout) => poll(&mut watched),
             Err(RecvTimeoutError::Disconnected) => return,
@@ -159,6 +195,23 @@ fn guarded(work: impl FnOnce()) {
     }
 }
 
+/// Whether the process is ending, so that no thread of ours may call the driver any more.
+pub(crate) fn is_stopped() -> bool {
+    STOPPED.load(Ordering::Acquire)
+}
+
+/// Has the end of the process stop what is under way first. Whoever starts a thread that calls the driver sees to that.
+pub(crate) fn mind_exit() {
+    let _ = queue();
+}
+
+/// Does nothing until the process is gone.
+pub(crate) fn rest() -> ! {
+    loop {
+        std::thread::park();
+    }
+}
+
 fn at_exit() {
     unsafe extern "C" {
         fn atexit(handler: extern "C" fn()) -> std::ffi::c_int;
@@ -168,16 +221,18 @@ fn at_exit() {
         if STOPPED.swap(true, Ordering::AcqRel) {
             return;
         }
+        let deadline = Instant::now() + EXIT_PATIENCE;
+        occupancy::stop_all(deadline);
         if let Some(queue) = queue() {
             let (done, wait) = mpsc::channel();
             if queue.send(Message::Stop(done)).is_ok() {
-                let _ = wait.recv_timeout(EXIT_PATIENCE);
+                let _ = wait.recv_timeout(deadline.saturating_duration_since(Instant::now()));
             }
         }
     }
 
-    // SAFETY: `atexit` is the C library's; the handler is a plain function that does not unwind: sending to a channel and
-    // waiting with a limit do not panic.
+    // SAFETY: `atexit` is the C library's; the handler is a plain function that does not unwind: sending to a channel,
+    // waiting with a limit and joining threads do not panic.
     if unsafe { atexit(stop) } != 0 {
         tracing::warn!("no exit handler could be registered; a release in progress may be cut off at exit");
     }

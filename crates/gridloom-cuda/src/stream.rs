@@ -2,14 +2,15 @@
 
 use crate::context::Context;
 use crate::device::Shared;
-use crate::driver::DriverResult;
+use crate::driver::{DriverError, DriverResult};
 use crate::event::{Event, RawEvent};
 use crate::failure::{Failures, HostCall};
-use crate::in_flight::{InFlight, Queue};
+use crate::in_flight::{InFlight, Marked, Queue, Waited};
 use crate::interop::{Owner, Ownership};
 use crate::kernel::{Kernel, Launch};
 use crate::occupancy::{Occupancy, Occupation, Occupations};
 use crate::registry::{self, STREAMS};
+use crate::release::{self, Handle};
 use crate::sys::*;
 use crate::transfer::{self, Location};
 use gridloom_core::backend::{self, DeviceId, EventOptions};
@@ -52,24 +53,41 @@ impl Lane {
 impl Queue for Lane {
     type Mark = RawEvent;
 
-    fn mark(&self) -> Option<RawEvent> {
+    fn mark(&self) -> Marked<RawEvent> {
         let spare = self.spare.lock().pop();
         let event = match spare {
             Some(event) => event,
-            None => RawEvent::new(&self.context, EventOptions { timing: false, blocking: false }).ok()?,
+            None => match RawEvent::new(&self.context, EventOptions { timing: false, blocking: false }) {
+                Ok(event) => event,
+                Err(error) => return unmarked(&error),
+            },
         };
-        event.record(self.raw).ok()?;
-        Some(event)
+        match event.record(self.raw) {
+            Ok(()) => Marked::At(event),
+            Err(error) => {
+                self.recycle(event);
+                unmarked(&error)
+            }
+        }
     }
 
     fn passed(&self, mark: &RawEvent) -> bool {
-        // An error means that the context is lost, and nothing in the stream will run any more.
-        mark.is_reached().unwrap_or(true)
+        // Where the context is lost, nothing in the stream will run any more. Any other failure says nothing of the stream.
+        mark.is_reached().unwrap_or_else(|error| error.is_sticky())
     }
 
     fn recycle(&self, mark: RawEvent) {
         self.spare.lock().push(mark);
     }
+}
+
+/// What it means that a stream could not be marked.
+fn unmarked(error: &DriverError) -> Marked<RawEvent> {
+    if error.is_sticky() {
+        return Marked::Dead;
+    }
+    tracing::debug!(%error, "a stream cannot be marked; what its work uses is kept");
+    Marked::NotNow
 }
 
 impl Drop for Lane {
@@ -78,10 +96,9 @@ impl Drop for Lane {
         if !self.ownership.is_ours() {
             return;
         }
-        let Some(_entered) = self.context.enter_to_release("stream") else { return };
+        let raw = Handle(self.raw);
         // SAFETY: destroyed once; the driver lets work in flight finish.
-        let destroyed = unsafe { self.context.driver().cu_stream_destroy(self.raw) };
-        self.context.released("stream", destroyed);
+        self.context.let_go("stream", move |driver| unsafe { driver.cu_stream_destroy(raw.raw()) });
     }
 }
 
@@ -216,16 +233,28 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits for what is enqueued now, without looking at failures of callbacks.
+    /// Waits for what is enqueued now, without looking at failures of callbacks. What the work kept alive is dropped on the release thread: its
+    /// drop may run anything and take long, and the caller may hold locks, or be what others wait for.
     pub(crate) fn wait_for_device(&self) -> DriverResult<()> {
-        let _entered = self.context.enter()?;
-        // SAFETY: the handle is alive.
-        self.lane.wait(|| unsafe { self.context.driver().cu_stream_synchronize(self.raw()) })
+        let (waited, released) = self.lane.wait(|| {
+            let waited = self.context.enter().and_then(|_entered| {
+                // SAFETY: the handle is alive.
+                unsafe { self.context.driver().cu_stream_synchronize(self.raw()) }
+            });
+            match waited {
+                Err(error) if !error.is_sticky() => Waited::Unknown(Err(error)),
+                waited => Waited::Over(waited),
+            }
+        });
+        if !released.is_empty() {
+            release::hand_over(Box::new(released));
+        }
+        waited
     }
 
     fn launch(&self, op: &KernelOp) -> Result<()> {
-        let kernel = Kernel::from_backend(&*op.kernel)?;
-        let launch = Launch::new(kernel, &op.config, &op.args)?;
+        let kernel = Kernel::from_backend(&**op.kernel())?;
+        let launch = Launch::new(kernel, op.config(), op.args())?;
         // SAFETY: the arguments were made for this kernel's parameters, whose types its looker-up has promised, and
         // what they refer to is kept until the kernel has run.
         Ok(unsafe { launch.enqueue(self.raw()) }?)
@@ -272,8 +301,8 @@ impl Stream {
 
     /// ([`cuLaunchHostFunc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
     fn call(&self, callback: &CallbackOp) -> Result<()> {
-        let call = Arc::new(HostCall::new(callback.clone(), Arc::clone(&self.failures), None));
-        // SAFETY: the function gets the data it asks for, which is kept until it has run.
+        let call = HostCall::new(callback.clone(), Arc::clone(&self.failures), None);
+        // SAFETY: the function gets the number it asks for, of a call that is kept until it has run.
         unsafe { self.context.driver().cu_launch_host_func(self.raw(), Some(HostCall::run), call.data()) }?;
         self.keep(call);
         Ok(())
@@ -295,7 +324,7 @@ impl backend::Stream for Stream {
         self.device
     }
 
-    fn enqueue(&self, operation: &Operation) -> Result<()> {
+    unsafe fn enqueue(&self, operation: &Operation) -> Result<()> {
         self.settle();
         let _entered = self.context.enter()?;
         match operation {
@@ -329,11 +358,14 @@ impl backend::Stream for Stream {
     fn synchronize(&self) -> Result<()> {
         self.settle();
         let launched = std::mem::take(&mut *self.launched.lock());
-        let waited = self.wait_for_device();
+        if let Err(error) = self.wait_for_device() {
+            // It explains everything after it. What failed besides is told by the next call.
+            launched.iter().for_each(|failures| self.report(failures));
+            return Err(error.into());
+        }
+        // All are taken, and the first is told.
         let failed = launched.iter().chain([&self.failures]).map(|failures| failures.take_for_stream());
-        // A driver error comes first: it explains everything after it.
         let failed: Vec<Result<()>> = failed.collect();
-        waited?;
         failed.into_iter().collect()
     }
 

@@ -340,7 +340,8 @@ fn everything_made_on_a_device_outlives_the_handle_to_it() {
     backend.write(&*log, 0, &[0; 16]).unwrap();
     drop((device, backend));
     let args = gridloom_core::op::KernelArgs::pack("append", kernel.params(), [at(&log), uint(9)]).unwrap();
-    let op = gridloom_core::op::KernelOp { kernel, config: LaunchConfig::one(), args };
+    // SAFETY: the kernel takes nothing else.
+    let op = unsafe { gridloom_core::op::KernelOp::new(kernel, LaunchConfig::one(), args) };
     stream.enqueue(&Operation::Kernel(Arc::new(op))).unwrap();
     stream.synchronize().unwrap();
 }

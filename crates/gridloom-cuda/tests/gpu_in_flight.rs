@@ -10,6 +10,7 @@ use gridloom_core::backend::{Allocation, Device as _, EventOptions};
 use gridloom_core::memory::MemoryKind;
 use gridloom_core::op::{CallbackOp, Operation};
 use gridloom_core::{Event, Stream};
+use gridloom_cuda::release;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::{Arc, mpsc};
 
@@ -71,6 +72,7 @@ fn a_buffer_dropped_while_a_kernel_uses_it_lives_until_the_kernel_is_done() {
     assert_eq!(held.used(), before + (1 << 20));
     held.open();
     gpu.stream.synchronize().unwrap();
+    release::flush();
     assert_eq!(held.used(), before);
 }
 

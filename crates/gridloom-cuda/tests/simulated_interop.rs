@@ -122,7 +122,7 @@ fn a_borrowed_stream_runs_work_and_is_not_destroyed() {
     let (owner, watch) = owner();
     let stream = unsafe { stream_from_raw(&gpu.device, raw, owner) }.unwrap();
     let words = gpu.words(&[1, 2]);
-    stream.enqueue(&fill(&whole(&words), 5, 4)).unwrap();
+    unsafe { stream.enqueue(&fill(&whole(&words), 5, 4)) }.unwrap();
     drop(stream);
     until_dropped(&watch);
     let mut out = [0; 8];
@@ -144,7 +144,7 @@ fn the_stream_of_each_thread_is_refused_and_the_default_stream_is_not() {
     let error = unsafe { stream_from_raw(&gpu.device, raw_handle(2), None) }.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotSupported);
     let stream = unsafe { stream_from_raw(&gpu.device, raw_handle(0), None) }.unwrap();
-    stream.enqueue(&fill(&whole(&gpu.words(&[0])), 1, 4)).unwrap();
+    unsafe { stream.enqueue(&fill(&whole(&gpu.words(&[0])), 1, 4)) }.unwrap();
     stream.synchronize().unwrap();
 }
 
@@ -181,7 +181,8 @@ fn a_borrowed_kernel_has_its_name_and_parameters_and_keeps_its_owner_for_a_launc
     assert_eq!(kernel.params().unwrap().iter().map(|param| param.size).collect::<Vec<_>>(), [8, 4, 4]);
     let words = gpu.words(&[1, 2]);
     let args = KernelArgs::pack("add", kernel.params(), [at(&words), int(10), uint(2)]).unwrap();
-    let op = KernelOp { kernel: kernel.clone(), config: LaunchConfig::new(1u32, 2u32), args };
+    // SAFETY: the kernel takes just that.
+    let op = unsafe { KernelOp::new(kernel.clone(), LaunchConfig::new(1u32, 2u32), args) };
     gpu.stream.enqueue(&Operation::Kernel(Arc::new(op))).unwrap();
     drop(kernel);
     until_dropped(&watch);

@@ -12,12 +12,7 @@ use gridloom_core::memory::Region;
 use gridloom_core::op::{CallbackOp, ConditionalForm, Operation, Test};
 use gridloom_core::{Event, Executable};
 use gridloom_cuda::release;
-use simulator::world;
-
-/// What exists of the things that can leak.
-fn alive() -> [usize; 4] {
-    world(|world| [world.graphs.len(), world.executables.len(), world.modules.len(), world.memory.len()])
-}
+use simulator::{Alive, alive, violations};
 
 #[test]
 fn after_the_last_holder_lets_go_nothing_of_the_drivers_is_left() {
@@ -49,13 +44,14 @@ fn after_the_last_holder_lets_go_nothing_of_the_drivers_is_left() {
             executable.node(&copied).unwrap().set_operation(copy(&whole(&other), &bytes)).unwrap();
             executable.launch(&gpu.stream).unwrap();
         }
-        assert_ne!(alive(), [0; 4]);
+        assert_ne!(alive(), Alive::default());
         drop((executables, graph, again, node, bodies, copied, added));
         drop((buffer, other, log, left, event, gpu));
         // What launches kept is let go of by the release thread, without a further call.
-        while alive() != [0; 4] {
+        while alive() != Alive::default() {
             release::flush();
             std::thread::yield_now();
         }
     }
+    assert!(violations().is_empty(), "{:#?}", violations());
 }

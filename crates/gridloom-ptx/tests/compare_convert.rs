@@ -112,7 +112,12 @@ fn conversions_to_and_from_small_floats() {
          cvt.rn.bf16x2.ue8m0x2 %r1, %rs2
          cvt.rs.satfinite.e4m3x4.f32 %r1, {%f2, %f3, %f4, %f5}, %r6
          cvt.pack.sat.s16.s32 %r1, %r2, %r3
-         cvt.pack.sat.u8.s32.b32 %r1, %r2, %r3, %r4",
+         cvt.pack.sat.u8.s32.b32 %r1, %r2, %r3, %r4
+         cvt.pack.sat.s8.s32.b32 %r1, %r2, %r3, 0
+         cvt.pack.sat.u4.s32.b32 %r1, %r2, %r3, %r4
+         cvt.pack.sat.s4.s32.b32 %r1, %r2, %r3, %r4
+         cvt.pack.sat.u2.s32.b32 %r1, %r2, %r3, %r4
+         cvt.pack.sat.s2.s32.b32 %r1, %r2, %r3, %r4",
     );
     let Op::Convert(ConvertOp::Cvt(cvt)) = op("cvt.rs.satfinite.e2m1x4.f32 %rs1, {%f2, %f3, %f4, %f5}, %r6;")
     else {
@@ -170,12 +175,27 @@ fn moves_of_everything() {
          mov.b32 {%rs1, %rs2}, %r3
          mov.b64 {_, %r2}, %rd3
          mov.b64 {%f1, %f2}, %fd3
+         mov.v2.b32 {%r1, %r2}, {%r2, %r1}
+         mov.v4.f32 {%f1, _, %f3, %f4}, {%f5, %f6, 0f3F800000, %f8}
          mov.b128 %q1, {%rd1, %rd2}
          mov.b128 {%rd1, %rd2}, %q1",
     );
     assert_eq!(check_errors("mov.b64 %rd1, {%rs2, %rs3};"), ["2 elements of 2 bytes do not make a .b64"]);
     assert_eq!(check_errors("mov.b32 {%r1, %r2}, %r3;").len(), 1);
     assert_eq!(check_errors("mov.u32 %r1, %rd2;").len(), 1);
+    assert_eq!(check_errors("mov.v2.b32 {%r1, %r2}, {%r3, %rd4};").len(), 1);
+}
+
+#[test]
+fn fields_of_sixteen_bits_fill_a_register_and_smaller_ones_go_below_a_third_operand() {
+    assert_eq!(
+        check_errors("cvt.pack.sat.u16.s32.b32 %r1, %r2, %r3, %r4;"),
+        ["two fields of .u16 fill a register: there is no third operand"]
+    );
+    assert_eq!(
+        check_errors("cvt.pack.sat.s4.s32 %r1, %r2, %r3;"),
+        ["two fields of .s4 go below a third operand, of .b32"]
+    );
 }
 
 #[test]

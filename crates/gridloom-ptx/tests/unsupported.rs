@@ -18,7 +18,6 @@ const KNOWN_TO_EXIST: &str = "
     add.f32.bf16 %f1, %rs1, %f2
     add.u8x4 %r1, %r2, %r3
     mov.b64 {%r1, %r2}, {%r3, %r4}
-    mov.v4.u32 {%r1, %r2, %r3, %r4}, %ctaid
     brandnew.modifier %r1, -5 + 3, [buffer+4], end, %tid.x, \"text\"";
 
 #[test]

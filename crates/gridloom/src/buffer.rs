@@ -31,7 +31,10 @@ pub trait Element: Pod + Send + Sync {}
 impl<T: Pod + Send + Sync> Element for T {}
 
 /// Memory that operations can name: a [`Buffer`], a part of one, or the memory of an alloc node.
-pub trait Memory<T> {
+///
+/// # Safety
+/// [`region`](Memory::region) starts at a multiple of the alignment of `T`. That it lies in its allocation is checked whenever it is used.
+pub unsafe trait Memory<T> {
     /// The bytes it stands for. An error where its buffer was closed.
     fn region(&self) -> Result<Region>;
 
@@ -177,6 +180,12 @@ impl<T: Element> Buffer<T> {
                 "device memory cannot be borrowed by the host; use to_vec, or allocate host or managed memory",
             ));
         }
+        if self.shared.device.kind() == backend::DeviceKind::Null {
+            return Err(Error::new(
+                ErrorKind::NotSupported,
+                "the null device has no memory behind its addresses",
+            ));
+        }
         let pointer = allocation.address() as *const T;
         // SAFETY: the allocation is host-accessible, aligned for any element and holds `len` of them, of plain bytes. The caller
         // promised that nothing writes it and that no handle is closed, so this handle retains it.
@@ -233,7 +242,8 @@ impl<T> fmt::Debug for Buffer<T> {
     }
 }
 
-impl<T: Element> Memory<T> for Buffer<T> {
+// SAFETY: allocations are aligned for any element, and borrowed memory was checked to be for this one.
+unsafe impl<T: Element> Memory<T> for Buffer<T> {
     fn region(&self) -> Result<Region> {
         Ok(Region::whole(self.allocation()?))
     }
@@ -322,7 +332,8 @@ impl<T> fmt::Debug for BufferSlice<T> {
     }
 }
 
-impl<T: Element> Memory<T> for BufferSlice<T> {
+// SAFETY: it starts a whole number of elements into an aligned buffer.
+unsafe impl<T: Element> Memory<T> for BufferSlice<T> {
     fn region(&self) -> Result<Region> {
         let whole = self.buffer.region()?;
         Ok(whole

@@ -11,7 +11,7 @@ use gridloom_core::op::{
 
 use crate::buffer::{CopySource, Element, Memory};
 use crate::kernel::{Arg, Arguments, Kernel, Parameters};
-use crate::ops::{copy_operation, fill_operation, one_value};
+use crate::ops::{copy_operation, fill_operation, kernel_operation, one_value};
 use crate::{Error, ErrorKind, Event, Executable, Graph, LaunchConfig, Node, Result};
 
 /// Setters for the parameters of a node. Each is one replacement: it happens whole, or fails and changes nothing.
@@ -48,38 +48,40 @@ pub trait Edit {
     /// Gives the node's kernel other arguments. `kernel` must be the one that the node launches.
     fn set_args<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
         let current = self.current_kernel()?;
-        if !Arc::ptr_eq(&current.kernel, kernel.backend()) {
+        if !Arc::ptr_eq(current.kernel(), kernel.backend()) {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
                 format!(
                     "the node launches {}, not {}; use set_kernel to launch another kernel",
-                    current.kernel.name(),
+                    current.kernel().name(),
                     kernel.name()
                 ),
             ));
         }
-        self.replace(launch_of(kernel, current.config, args)?)
+        self.replace(kernel_operation(kernel, *current.config(), args)?)
     }
 
     /// Gives the node another kernel, with its arguments. The launch shape stays.
     fn set_kernel<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
-        let config = self.current_kernel()?.config;
-        self.replace(launch_of(kernel, config, args)?)
+        let config = *self.current_kernel()?.config();
+        self.replace(kernel_operation(kernel, config, args)?)
     }
 
     /// Gives the node's kernel another value for one argument, by its position. The size is checked.
     ///
     /// # Safety
-    /// The value is what the kernel expects there, and with it the kernel stays within the memory that its arguments lead to.
+    /// The value is what the kernel expects there, and with it, in whatever launch shape, the kernel stays within the memory that its arguments
+    /// lead to. Memory whose address is given as a plain value is there for as long as the operation exists or is in flight.
     unsafe fn set_arg(&self, index: usize, value: Arg) -> Result<()> {
         let current = self.current_kernel()?;
-        let (size, needed) = (value.size(), current.args.layout.get(index).map(|place| place.size as usize));
+        let (size, needed) =
+            (value.size(), current.args().layout.get(index).map(|place| place.size as usize));
         if needed.is_some_and(|needed| needed != size) {
             return Err(Error::new(
                 ErrorKind::ParameterMismatch,
                 format!(
                     "parameter {index} of kernel {} has {} bytes, the argument has {size}",
-                    current.kernel.name(),
+                    current.kernel().name(),
                     needed.unwrap_or_default()
                 ),
             ));
@@ -94,9 +96,11 @@ pub trait Edit {
     /// As for [`set_arg`](Edit::set_arg).
     unsafe fn set_arg_part(&self, index: usize, offset: usize, value: Arg) -> Result<()> {
         let current = self.current_kernel()?;
-        let mut changed = (*current).clone();
-        changed.args.set(current.kernel.name(), index, offset, value.0)?;
-        self.replace(Operation::Kernel(Arc::new(changed)))
+        let mut args = current.args().clone();
+        args.set(current.kernel().name(), index, offset, value.0)?;
+        // SAFETY: the caller promises it of the new value; the others are as whoever made the launch gave them.
+        let launch = unsafe { current.with_args(args) };
+        self.replace(Operation::Kernel(Arc::new(launch)))
     }
 
     /// Points every use of the memory `old` by this node at the same element of `new`, and says how many there were: operands of copies and
@@ -106,7 +110,8 @@ pub trait Edit {
     /// # Safety
     /// As for [`ReplaceMemory::replace_memory`].
     unsafe fn replace_memory<T: Element>(&self, old: &impl Memory<T>, new: &impl Memory<T>) -> Result<usize> {
-        match self.current()?.with_memory_replaced(&old.region()?, &new.region()?)? {
+        // SAFETY: the caller makes the same promise.
+        match unsafe { self.current()?.with_memory_replaced(&old.region()?, &new.region()?) }? {
             Some((operation, uses)) => self.replace(operation).map(|()| uses),
             None => Ok(0),
         }
@@ -115,7 +120,7 @@ pub trait Edit {
     /// Gives the kernel another launch shape and attributes.
     fn set_config(&self, config: impl Into<LaunchConfig>) -> Result<()> {
         let current = self.current_kernel()?;
-        self.replace(Operation::Kernel(Arc::new(KernelOp { config: config.into(), ..(*current).clone() })))
+        self.replace(Operation::Kernel(Arc::new(current.with_config(config.into()))))
     }
 
     /// Gives a one-dimensional copy other operands.
@@ -216,15 +221,6 @@ pub trait Edit {
             )),
         }
     }
-}
-
-fn launch_of<P: Parameters>(
-    kernel: &Kernel<P>,
-    config: LaunchConfig,
-    args: impl Arguments<P>,
-) -> Result<Operation> {
-    let args = args.pack(&**kernel.backend())?;
-    Ok(Operation::Kernel(Arc::new(KernelOp { kernel: kernel.backend().clone(), config, args })))
 }
 
 impl Edit for Node {

@@ -45,41 +45,66 @@ impl Parameter for ConditionHandle {
 }
 
 /// A value that can be given for a parameter of type `P`.
+///
+/// A kernel goes where its pointers lead, so it takes `unsafe` to say what a pointer is:
+///
+/// ```compile_fail,E0200
+/// # use gridloom::kernel::{IntoArg, PtrMut};
+/// # use gridloom::op::ArgValue;
+/// struct Anywhere(u64);
+///
+/// impl IntoArg<PtrMut<f32>> for Anywhere {
+///     fn into_arg(self) -> gridloom::Result<ArgValue> {
+///         IntoArg::<u64>::into_arg(self.0)
+///     }
+/// }
+/// ```
+///
+/// # Safety
+/// [`into_arg`](IntoArg::into_arg) gives a value of `P`. For [`Ptr`] and [`PtrMut`] that is the null address, a region that is aligned for the
+/// element, or the bytes of an address of such elements that the kernel may use for as long as anything that was given the argument exists or runs;
+/// for [`ConditionHandle`] a condition; for a plain type the bytes of a value.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be given for a kernel parameter of type `{P}`",
     note = "give `&buffer`, `&slice`, `&alloc` or `Null` for a pointer, `&condition` for a condition, and the very type for a plain value"
 )]
-pub trait IntoArg<P: Parameter> {
+pub unsafe trait IntoArg<P: Parameter> {
     /// The argument, with what it refers to.
     fn into_arg(self) -> Result<ArgValue>;
 }
 
-impl<T: Pod> IntoArg<T> for T {
+// SAFETY: the bytes of a value of the type.
+unsafe impl<T: Pod> IntoArg<T> for T {
     fn into_arg(self) -> Result<ArgValue> {
         Ok(ArgValue::Bytes(SmallVec::from_slice(bytemuck::bytes_of(&self))))
     }
 }
-impl<T: Element, M: Memory<T>> IntoArg<Ptr<T>> for &M {
+// SAFETY: memory of elements is aligned for them, by the promise of `Memory`.
+unsafe impl<T: Element, M: Memory<T>> IntoArg<Ptr<T>> for &M {
     fn into_arg(self) -> Result<ArgValue> {
         Ok(ArgValue::Pointer(PointerValue::Region(self.region()?)))
     }
 }
-impl<T: Element, M: Memory<T>> IntoArg<PtrMut<T>> for &M {
+// SAFETY: as above.
+unsafe impl<T: Element, M: Memory<T>> IntoArg<PtrMut<T>> for &M {
     fn into_arg(self) -> Result<ArgValue> {
         Ok(ArgValue::Pointer(PointerValue::Region(self.region()?)))
     }
 }
-impl<T> IntoArg<Ptr<T>> for Null {
+// SAFETY: the null address.
+unsafe impl<T> IntoArg<Ptr<T>> for Null {
     fn into_arg(self) -> Result<ArgValue> {
         0u64.into_arg()
     }
 }
-impl<T> IntoArg<PtrMut<T>> for Null {
+// SAFETY: the null address.
+unsafe impl<T> IntoArg<PtrMut<T>> for Null {
     fn into_arg(self) -> Result<ArgValue> {
         0u64.into_arg()
     }
 }
-impl IntoArg<ConditionHandle> for &Condition {
+// SAFETY: a condition.
+unsafe impl IntoArg<ConditionHandle> for &Condition {
     fn into_arg(self) -> Result<ArgValue> {
         Ok(ArgValue::Pointer(PointerValue::Condition(self.key())))
     }
@@ -92,11 +117,14 @@ pub trait Parameters {
 }
 
 /// Arguments for a parameter list: a tuple of values, one for each parameter.
+///
+/// # Safety
+/// [`pack`](Arguments::pack) gives, for each parameter, what [`IntoArg`] of its type asks for.
 #[diagnostic::on_unimplemented(
     message = "these arguments do not fit the kernel's parameters `{P}`",
     note = "give a tuple with one value for each parameter; a single argument is written `(value,)`"
 )]
-pub trait Arguments<P: Parameters> {
+pub unsafe trait Arguments<P: Parameters> {
     /// The arguments, laid out for this kernel.
     fn pack(self, kernel: &dyn backend::Kernel) -> Result<KernelArgs>;
 }
@@ -106,7 +134,8 @@ macro_rules! tuples {
         impl<$($P: Parameter),*> Parameters for ($($P,)*) {
             const SIZES: &'static [usize] = &[$($P::SIZE),*];
         }
-        impl<$($P: Parameter, $V: IntoArg<$P>),*> Arguments<($($P,)*)> for ($($V,)*) {
+        // SAFETY: each argument is one for its parameter, by the promise of `IntoArg`.
+        unsafe impl<$($P: Parameter, $V: IntoArg<$P>),*> Arguments<($($P,)*)> for ($($V,)*) {
             fn pack(self, kernel: &dyn backend::Kernel) -> Result<KernelArgs> {
                 KernelArgs::pack(kernel.name(), kernel.params(), [$(self.$index.into_arg()?),*] as [ArgValue; _])
             }

@@ -95,14 +95,14 @@ pub trait Ops {
         config: impl Into<LaunchConfig>,
         args: impl Arguments<P>,
     ) -> Result<Self::Added> {
-        let args = args.pack(&**kernel.backend())?;
-        self.submit(kernel_operation(kernel.backend(), config.into(), args))
+        self.submit(kernel_operation(kernel, config.into(), args)?)
     }
 
     /// Runs a kernel whose arguments are known only at run time. Their number and sizes are checked.
     ///
     /// # Safety
-    /// The arguments are what the kernel expects, and with them it stays within the memory that they lead to.
+    /// The arguments are what the kernel expects, and with them, in whatever launch shape, it stays within the memory that they lead to. Memory whose address
+    /// is given as a plain value is there for as long as a graph or executable with this operation exists or a launch of it is in flight.
     unsafe fn launch_untyped(
         &self,
         kernel: &UntypedKernel,
@@ -111,7 +111,9 @@ pub trait Ops {
     ) -> Result<Self::Added> {
         let values = args.into_iter().map(|arg| arg.0);
         let args = KernelArgs::pack(kernel.name(), kernel.params(), values)?;
-        self.submit(kernel_operation(kernel.backend(), config.into(), args))
+        // SAFETY: the caller promises what is asked for.
+        let launch = unsafe { KernelOp::new(kernel.backend().clone(), config.into(), args) };
+        self.submit(Operation::Kernel(Arc::new(launch)))
     }
 
     /// Fills memory with a value of 1, 2 or 4 bytes, as often as it fits. The memory must hold a whole number of them.
@@ -486,7 +488,8 @@ impl<T> fmt::Debug for AllocNode<T> {
     }
 }
 
-impl<T: Element> Memory<T> for AllocNode<T> {
+// SAFETY: the memory of an alloc node is aligned for any element.
+unsafe impl<T: Element> Memory<T> for AllocNode<T> {
     fn region(&self) -> Result<Region> {
         let bytes = (self.len * size_of::<T>()) as u64;
         Ok(Region { base: Base::AllocNode(self.node.key()), offset: 0, bytes })
@@ -504,7 +507,8 @@ pub struct AllocSlice<T> {
     len: usize,
 }
 
-impl<T: Element> Memory<T> for AllocSlice<T> {
+// SAFETY: it starts a whole number of elements into the aligned memory.
+unsafe impl<T: Element> Memory<T> for AllocSlice<T> {
     fn region(&self) -> Result<Region> {
         let size = size_of::<T>() as u64;
         let part = self.alloc.region()?.part(self.start as u64 * size, self.len as u64 * size);
@@ -540,12 +544,17 @@ impl<T: Element> Freeable for Buffer<T> {
     }
 }
 
-fn kernel_operation(
-    kernel: &Arc<dyn gridloom_core::backend::Kernel>,
+/// A launch of a typed kernel.
+pub(crate) fn kernel_operation<P: Parameters>(
+    kernel: &Kernel<P>,
     config: LaunchConfig,
-    args: KernelArgs,
-) -> Operation {
-    Operation::Kernel(Arc::new(KernelOp { kernel: kernel.clone(), config, args }))
+    args: impl Arguments<P>,
+) -> Result<Operation> {
+    let args = args.pack(&**kernel.backend())?;
+    // SAFETY: the arguments are of the types that the kernel was looked up with (`Arguments`), and whoever looked it up promised that it
+    // stays within what such arguments lead to, in any shape (`Module::kernel`).
+    let launch = unsafe { KernelOp::new(kernel.backend().clone(), config, args) };
+    Ok(Operation::Kernel(Arc::new(launch)))
 }
 
 /// Memory for `len` elements, provided at each launch.

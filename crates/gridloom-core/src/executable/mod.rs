@@ -13,7 +13,7 @@ pub(crate) use update::check_replaceable;
 use crate::backend;
 use crate::capture::Capture;
 use crate::error::{Error, ErrorKind, Result, bail};
-use crate::graph::{Definition, Hierarchy, Node, NodeKey};
+use crate::graph::{Definition, Graph, Hierarchy, Node, NodeKey};
 use crate::op::{self, FreeTarget, Operation};
 use crate::stream::Stream;
 
@@ -136,7 +136,9 @@ impl Executable {
             })
             .collect();
         let device = hierarchy.device.clone();
-        let backend = device.clone().instantiate(&definition, options)?;
+        // SAFETY: every operation was checked for this device when it was added, and the caller checked the whole. The result is called
+        // by this executable alone, under its lock, with streams of the device and operations that were checked in the same way.
+        let backend = unsafe { device.clone().instantiate(&definition, options) }?;
         if let Some(stream) = &options.upload {
             backend.upload(stream.backend())?;
         }
@@ -278,9 +280,9 @@ impl Executable {
         self.state.lock().definition.clone()
     }
 
-    /// The backend's part of it.
-    pub fn backend(&self) -> &dyn backend::Executable {
-        &*self.backend
+    /// What it does now, as a graph of its own under the same keys. Editing it leaves the executable as it is.
+    pub fn graph(&self) -> Graph {
+        Graph::from_definition(&self.device, self.definition())
     }
 
     fn check_stream(&self, stream: &Stream) -> Result<()> {

@@ -58,7 +58,8 @@ impl Executable {
         // Declared before the lock is taken, and so dropped after it is released.
         let mut replacement;
         let mut state = self.state.lock();
-        replacement = state.definition.with_memory_replaced(state.definition.root(), old, new)?;
+        // SAFETY: the caller makes the same promise.
+        replacement = unsafe { state.definition.with_memory_replaced(state.definition.root(), old, new) }?;
         self.replace(&mut state.definition, &mut replacement.operations)?;
         Ok(replacement.uses)
     }

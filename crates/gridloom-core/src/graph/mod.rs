@@ -163,8 +163,8 @@ impl Graph {
         }
     }
 
-    /// A graph with this definition, under the same keys. Editing it leaves the original as it is.
-    pub fn from_definition(device: &impl AsDevice, definition: Arc<Definition>) -> Self {
+    /// A graph with this definition, which was checked for the same device, under the same keys. Editing it leaves the original as it is.
+    pub(crate) fn from_definition(device: &impl AsDevice, definition: Arc<Definition>) -> Self {
         let key = definition.root();
         Graph {
             hierarchy: Arc::new(Hierarchy {

@@ -14,7 +14,10 @@ pub(crate) struct Replacement {
 
 impl Definition {
     /// Finds every use of `old` in a graph and the graphs inside it, and puts `new` in its place.
-    pub(crate) fn with_memory_replaced(
+    ///
+    /// # Safety
+    /// As for [`Graph::replace_region`].
+    pub(crate) unsafe fn with_memory_replaced(
         &self,
         graph: GraphKey,
         old: &Region,
@@ -23,7 +26,8 @@ impl Definition {
         let mut replacement = Replacement { operations: Vec::new(), uses: 0 };
         for graph in self.graphs_inside(graph) {
             for key in self.nodes(graph) {
-                let replaced = self.node(key).operation.with_memory_replaced(old, new);
+                // SAFETY: the caller makes the same promise.
+                let replaced = unsafe { self.node(key).operation.with_memory_replaced(old, new) };
                 if let Some((operation, uses)) = replaced.map_err(|error| error.at_node(self.label(key)))? {
                     replacement.operations.push((key, operation));
                     replacement.uses += uses;
@@ -47,7 +51,8 @@ impl Graph {
             if definition.graphs.get(self.key).is_none() {
                 return Err(deleted_graph());
             }
-            let replacement = definition.with_memory_replaced(self.key, old, new)?;
+            // SAFETY: the caller makes the same promise.
+            let replacement = unsafe { definition.with_memory_replaced(self.key, old, new) }?;
             for (key, operation) in &replacement.operations {
                 let place = Place { device, graph: Some((definition, definition.node(*key).graph)) };
                 let checked = match operation {

@@ -105,7 +105,8 @@ impl FakeAllocation {
     }
 }
 
-impl Allocation for FakeAllocation {
+// SAFETY: of a device that runs nothing; its addresses are made up.
+unsafe impl Allocation for FakeAllocation {
     fn device(&self) -> DeviceId {
         self.device
     }

@@ -37,7 +37,7 @@ impl backend::Stream for FakeStream {
         self.shared.id
     }
 
-    fn enqueue(&self, operation: &Operation) -> Result<()> {
+    unsafe fn enqueue(&self, operation: &Operation) -> Result<()> {
         self.shared.record(Call::Enqueue { stream: self.number, operation: operation.clone() })
     }
 

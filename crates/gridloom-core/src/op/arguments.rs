@@ -110,7 +110,14 @@ fn address_now(pointer: &PointerValue) -> u64 {
 impl Operation {
     /// The same operation with every use of memory in `old` moved to the same byte of `new`, and how many uses there were.
     /// `None` where there were none.
-    pub fn with_memory_replaced(&self, old: &Region, new: &Region) -> Result<Option<(Operation, usize)>> {
+    ///
+    /// # Safety
+    /// As for [`Graph::replace_region`](crate::graph::Graph::replace_region).
+    pub unsafe fn with_memory_replaced(
+        &self,
+        old: &Region,
+        new: &Region,
+    ) -> Result<Option<(Operation, usize)>> {
         let mut count = 0;
         let mut move_region = |region: &mut Region| -> Result<()> {
             if let Some(moved) = region.moved(old, new) {
@@ -121,9 +128,10 @@ impl Operation {
         };
         let operation = match self {
             Operation::Kernel(kernel) => {
-                let mut changed = (**kernel).clone();
-                count = changed.args.replace_memory(kernel.kernel.name(), old, new)?;
-                Operation::Kernel(Arc::new(changed))
+                let mut args = kernel.args().clone();
+                count = args.replace_memory(kernel.kernel().name(), old, new)?;
+                // SAFETY: the caller promises it of the addresses that are replaced; the others are as whoever made the launch gave them.
+                Operation::Kernel(Arc::new(unsafe { kernel.with_args(args) }))
             }
             Operation::Memset(memset) => {
                 let mut changed = (**memset).clone();

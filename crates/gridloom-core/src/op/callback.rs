@@ -40,10 +40,13 @@ impl RawCallback {
         RawCallback { function, data, keep: None }
     }
 
-    /// The same callback, which keeps the owner of what its pointer leads to.
+    /// The same callback, which keeps the owner of what its pointer leads to, besides what it keeps already.
     #[must_use]
-    pub fn keeping(mut self, owner: Option<Keep>) -> Self {
-        self.keep = owner;
+    pub fn keeping(mut self, owner: Keep) -> Self {
+        self.keep = Some(match self.keep.take() {
+            Some(kept) => Keep::new(Arc::new((kept, owner))),
+            None => owner,
+        });
         self
     }
 

@@ -38,7 +38,8 @@ impl Bench {
 
     pub(crate) fn kernel_with(&self, config: LaunchConfig) -> Operation {
         let kernel = FakeKernel::new("work").params([]).on(&self.device);
-        Operation::Kernel(Arc::new(KernelOp { kernel, config, args: KernelArgs::default() }))
+        // SAFETY: kernels of the null device never run.
+        Operation::Kernel(Arc::new(unsafe { KernelOp::new(kernel, config, KernelArgs::default()) }))
     }
 
     /// A fill of a buffer of its own.

@@ -32,10 +32,16 @@ pub(crate) fn plain_kernel(device: &NullDevice) -> Arc<dyn Kernel> {
     FakeKernel::new("step").params([]).on(device)
 }
 
+/// A launch with these arguments, whatever they are.
+pub(crate) fn kernel_op(kernel: Arc<dyn Kernel>, config: LaunchConfig, args: KernelArgs) -> KernelOp {
+    // SAFETY: kernels of the null device never run.
+    unsafe { KernelOp::new(kernel, config, args) }
+}
+
 /// A launch of one thread with these arguments.
 pub(crate) fn launch_op(kernel: &Arc<dyn Kernel>, args: impl IntoIterator<Item = ArgValue>) -> Operation {
     let args = KernelArgs::pack(kernel.name(), kernel.params(), args).unwrap();
-    Operation::Kernel(Arc::new(KernelOp { kernel: kernel.clone(), config: LaunchConfig::one(), args }))
+    Operation::Kernel(Arc::new(kernel_op(kernel.clone(), LaunchConfig::one(), args)))
 }
 
 /// A kernel node with one pointer argument for each region.

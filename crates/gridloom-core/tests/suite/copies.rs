@@ -127,7 +127,7 @@ fn embedding_keeps_conditions_memory_and_callbacks_apart_from_the_original() {
     let Operation::Conditional(op) = repeat.operation().unwrap() else { panic!() };
     let Test::Condition(tested) = op.test else { panic!() };
     let Operation::Kernel(op) = set.operation().unwrap() else { panic!() };
-    assert_eq!(op.args.pointers[0].value, PointerValue::Condition(tested));
+    assert_eq!(op.args().pointers[0].value, PointerValue::Condition(tested));
     let definition = graph.definition();
     let data = definition.get_condition(tested).unwrap();
     assert_eq!((data.default_value(), data.used_by()), (Some(4), Some(repeat.key())));

@@ -23,10 +23,9 @@ fn region_arg(region: Region) -> ArgValue {
 fn structured(device: &NullDevice, region: &Region) -> KernelOp {
     let kernel = structure_kernel(device);
     let args = [region_arg(region.clone()), bytes_arg(&[1; 24]), bytes_arg(&[2; 4])];
-    let args = KernelArgs::pack("structured", kernel.params(), args).unwrap();
-    let mut op = KernelOp { kernel, config: gridloom_core::launch::LaunchConfig::one(), args };
-    op.args.set("structured", 1, 8, region_arg(region.clone())).unwrap();
-    op
+    let mut args = KernelArgs::pack("structured", kernel.params(), args).unwrap();
+    args.set("structured", 1, 8, region_arg(region.clone())).unwrap();
+    kernel_op(kernel, gridloom_core::launch::LaunchConfig::one(), args)
 }
 
 fn places(args: &KernelArgs) -> Vec<(u32, u32)> {
@@ -45,9 +44,9 @@ fn an_address_in_a_structure_is_written_there_and_keeps_its_memory() {
     let (device, _, graph) = setup();
     let memory = buffer(&device, 64);
     let op = structured(&device, &Region::whole(memory.clone()).part(16, 8).unwrap());
-    assert_eq!(places(&op.args), [(0, 0), (1, 8)]);
+    assert_eq!(places(&op.args()), [(0, 0), (1, 8)]);
     let address = (memory.address() + 16).to_ne_bytes();
-    assert_eq!(op.args.value(1).unwrap(), [&[1; 8][..], &address, &[1; 8]].concat());
+    assert_eq!(op.args().value(1).unwrap(), [&[1; 8][..], &address, &[1; 8]].concat());
     graph.add(&[], Operation::Kernel(Arc::new(op))).unwrap();
     drop(memory);
     assert_eq!(device.live_allocations(), 1);
@@ -58,7 +57,7 @@ fn an_address_in_a_structure_is_written_there_and_keeps_its_memory() {
 #[test]
 fn a_value_takes_the_place_of_the_address_it_overwrites() {
     let (device, ..) = setup();
-    let mut args = structured(&device, &Region::whole(buffer(&device, 64))).args;
+    let mut args = structured(&device, &Region::whole(buffer(&device, 64))).args().clone();
     args.set("structured", 1, 12, bytes_arg(&[9; 2])).unwrap();
     assert_eq!(places(&args), [(0, 0)]);
     assert_eq!(args.value(1).unwrap()[12..14], [9; 2]);
@@ -70,7 +69,7 @@ fn a_value_takes_the_place_of_the_address_it_overwrites() {
 #[test]
 fn a_value_past_the_end_of_an_argument_is_refused_and_changes_nothing() {
     let (device, ..) = setup();
-    let args = structured(&device, &Region::whole(buffer(&device, 64))).args;
+    let args = structured(&device, &Region::whole(buffer(&device, 64))).args().clone();
     for (index, offset, mention) in
         [(1, 17, "24 bytes"), (1, usize::MAX, "24 bytes"), (2, 0, "4 bytes"), (3, 0, "no parameter 3")]
     {
@@ -123,8 +122,8 @@ fn every_use_of_memory_in_a_graph_and_inside_it_is_moved_to_the_same_byte_of_oth
         assert!(found > 0, "{}", node.label());
     }
     let address = (new.address() + 64).to_ne_bytes();
-    assert_eq!(kernel_of(&kernel).args.value(0).unwrap(), address);
-    assert_eq!(kernel_of(&kernel).args.value(1).unwrap()[8..16], address);
+    assert_eq!(kernel_of(&kernel).args().value(0).unwrap(), address);
+    assert_eq!(kernel_of(&kernel).args().value(1).unwrap()[8..16], address);
     assert_eq!(Arc::strong_count(&old), 2, "the test's own, and the region it asked with");
 }
 
@@ -153,8 +152,8 @@ fn an_address_that_is_only_a_number_is_found_and_becomes_a_reference() {
     // SAFETY: nothing runs on this device.
     let replaced = unsafe { graph.replace_region(&Region::whole(old), &Region::whole(new.clone())) };
     assert_eq!(replaced.unwrap(), 1);
-    assert_eq!(places(&kernel_of(&node).args), [(0, 8)]);
-    assert_eq!(kernel_of(&node).args.value(0).unwrap()[8..], (new.address() + 4).to_ne_bytes());
+    assert_eq!(places(&kernel_of(&node).args()), [(0, 8)]);
+    assert_eq!(kernel_of(&node).args().value(0).unwrap()[8..], (new.address() + 4).to_ne_bytes());
 }
 
 #[test]
@@ -200,7 +199,7 @@ fn the_owner_of_a_raw_callback_lives_as_long_as_the_callback() {
     let raw = unsafe {
         RawCallback::new(nothing, RawData::Pointer(SendPointer::new(Arc::as_ptr(&owner).cast_mut().cast())))
     };
-    let callback = raw.keeping(Some(Keep::new(owner.clone())));
+    let callback = raw.keeping(Keep::new(owner.clone()));
     let node = graph.add(&[], Operation::Callback(CallbackOp::Raw(callback))).unwrap();
     let executable = graph.instantiate().unwrap();
     node.delete().unwrap();

@@ -14,7 +14,7 @@ use crate::common::*;
 
 fn launch(graph: &Graph, kernel: &Arc<dyn Kernel>, config: LaunchConfig) -> gridloom_core::Result<()> {
     let args = KernelArgs::default();
-    graph.add(&[], Operation::Kernel(Arc::new(KernelOp { kernel: kernel.clone(), config, args }))).map(drop)
+    graph.add(&[], Operation::Kernel(Arc::new(kernel_op(kernel.clone(), config, args)))).map(drop)
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn arguments_packed_for_another_kernel_are_refused() {
     let (device, _, graph) = setup();
     let wanted = FakeKernel::new("axpy").params([4, 8]).on(&device);
     let args = KernelArgs::pack("other", None, [bytes_arg(&[0; 8]), bytes_arg(&[0; 4])]).unwrap();
-    let op = KernelOp { kernel: wanted, config: LaunchConfig::one(), args };
+    let op = kernel_op(wanted, LaunchConfig::one(), args);
     let result = graph.add(&[], Operation::Kernel(Arc::new(op)));
     assert_error(result, ErrorKind::ParameterMismatch, &["axpy", "[4, 8]", "[8, 4]"]);
 }
@@ -243,7 +243,7 @@ fn arguments_made_by_hand_must_hold_together() {
         ),
     ];
     for (mention, args) in cases {
-        let op = KernelOp { kernel: kernel.clone(), config: LaunchConfig::one(), args };
+        let op = kernel_op(kernel.clone(), LaunchConfig::one(), args);
         let result = graph.add(&[], Operation::Kernel(Arc::new(op)));
         assert_error(result, ErrorKind::ParameterMismatch, &["loose", mention]);
     }

@@ -149,18 +149,18 @@ fn cases() -> Vec<Case> {
                 condition_arg(&condition),
             ];
             let args = KernelArgs::pack("axpy", kernel.params(), values).unwrap();
-            let op = KernelOp { kernel: kernel.clone(), config, args };
+            let op = kernel_op(kernel.clone(), config, args);
             let node = graph.add(&[], Operation::Kernel(Arc::new(op))).unwrap();
             let check = move |node: &Node| {
                 let Operation::Kernel(read) = node.operation().unwrap() else { panic!("{node:?}") };
-                assert!(Arc::ptr_eq(&read.kernel, &kernel));
-                assert_eq!(read.config, config);
-                assert_eq!(read.args.layout.as_slice(), kernel.params().unwrap());
-                assert_eq!(read.args.value(0).unwrap(), 1.5f32.to_ne_bytes());
-                assert_eq!(read.args.value(1).unwrap(), (buffer.address() + 16).to_ne_bytes());
-                assert_eq!(read.args.pointers[0].value, PointerValue::Region(part.clone()));
-                assert_eq!(read.args.pointers[1].index, 2);
-                let PointerValue::Condition(key) = read.args.pointers[1].value else { panic!() };
+                assert!(Arc::ptr_eq(read.kernel(), &kernel));
+                assert_eq!(read.config(), &config);
+                assert_eq!(read.args().layout.as_slice(), kernel.params().unwrap());
+                assert_eq!(read.args().value(0).unwrap(), 1.5f32.to_ne_bytes());
+                assert_eq!(read.args().value(1).unwrap(), (buffer.address() + 16).to_ne_bytes());
+                assert_eq!(read.args().pointers[0].value, PointerValue::Region(part.clone()));
+                assert_eq!(read.args().pointers[1].index, 2);
+                let PointerValue::Condition(key) = read.args().pointers[1].value else { panic!() };
                 assert!(node.graph().unwrap().definition().get_condition(key).is_some());
             };
             (node, Box::new(check))

@@ -7,6 +7,7 @@
 //! | `plan` | the steps of a launch, and the tasks they form |
 //! | `choice` | whether a plan runs on one thread or several |
 //! | `replay` | running a plan |
+//! | `turns` | the order of launches |
 //! | `events` | recordings that launches make and wait for |
 //! | `update` | changing single nodes of an executable |
 
@@ -16,6 +17,7 @@ mod events;
 mod flatten;
 mod plan;
 mod replay;
+mod turns;
 mod update;
 
 use std::any::Any;
@@ -30,7 +32,7 @@ use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::memory::MemoryKind;
 use gridloom_core::op::{FreeTarget, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::device::Shared;
 use crate::memory::{Block, CpuAllocation};
@@ -38,6 +40,7 @@ use crate::stream::{CpuStream, Work};
 use events::{Events, LaunchEvent};
 use plan::{Addresses, Plan, Planner, Step};
 use replay::Replay;
+use turns::Turns;
 use update::{Change, Keys, Place, Places, Planned, Replaced};
 
 /// Memory that outlives launches: one block, and a new allocation over it for every launch.
@@ -84,33 +87,6 @@ struct Front {
     changes: Vec<Change>,
     /// Where the step of each node is, and the event of each event node; made when something is first changed.
     places: Option<Places>,
-}
-
-/// Lets launches run one after the other, in the order they were enqueued.
-#[derive(Default)]
-struct Turns {
-    finished: AtomicU64,
-    lock: Mutex<()>,
-    next: Condvar,
-}
-
-impl Turns {
-    fn wait_for(&self, turn: u64) {
-        if self.finished.load(Ordering::Acquire) == turn {
-            return;
-        }
-        let mut guard = self.lock.lock();
-        while self.finished.load(Ordering::Acquire) != turn {
-            self.next.wait(&mut guard);
-        }
-    }
-
-    fn finish(&self, turn: u64) {
-        let guard = self.lock.lock();
-        self.finished.store(turn + 1, Ordering::Release);
-        drop(guard);
-        self.next.notify_all();
-    }
 }
 
 /// An executable on its way through a stream.
@@ -284,7 +260,7 @@ impl CpuExecutable {
         let inner = &*self.inner;
         let mut front = inner.front.lock();
         // A launch finishes under this lock, so the answer holds until it is released.
-        let idle = inner.turns.finished.load(Ordering::Acquire) == front.given;
+        let idle = inner.turns.finished() == front.given;
         let Front { events, changes, places, .. } = &mut *front;
         let places = places.get_or_insert_with(|| Places::new(&inner.keys, &inner.event_places));
         let mut new_events = Events::clone(events);

@@ -51,7 +51,7 @@ impl Part {
         let whole_name = match &operation {
             // Such a node is named after its kernel as well, which an update may replace.
             Operation::Kernel(kernel) if node.given_name().is_none() => {
-                let stem = name.strip_suffix(kernel.kernel.name()).map(|stem| stem.trim_end().len());
+                let stem = name.strip_suffix(kernel.kernel().name()).map(|stem| stem.trim_end().len());
                 name.truncate(stem.unwrap_or(name.len()));
                 stem.is_none()
             }
@@ -63,7 +63,7 @@ impl Part {
     fn label(&self) -> String {
         match &self.operation {
             Operation::Kernel(kernel) if !self.whole_name => {
-                format!("{} {}", self.name, kernel.kernel.name())
+                format!("{} {}", self.name, kernel.kernel().name())
             }
             _ => self.name.to_string(),
         }

@@ -4,12 +4,9 @@
 //! Everything a run needs is made once. A counter that reaches 0 is set back at once by the thread that saw it, so a
 //! finished run leaves the tasks ready for the next.
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-
-use crossbeam_deque::{Steal, Stealer, Worker};
-use parking_lot::Mutex;
-
 use super::{Pool, Work};
+use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use crate::sync::{Mutex, Steal, Stealer, Worker};
 
 /// The successors of each task, one list after the other.
 #[derive(Debug, Default)]

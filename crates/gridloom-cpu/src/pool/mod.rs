@@ -18,19 +18,20 @@
 
 mod dag;
 mod each;
+#[cfg(all(test, loom))]
+mod models;
 mod sleep;
 
 use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
-
-use parking_lot::Mutex;
 
 pub(crate) use dag::{Dag, Edges};
 use sleep::Sleep;
+
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Mutex, thread};
 
 /// Work that several threads can do together.
 pub(crate) trait Work: Sync {
@@ -58,9 +59,19 @@ struct Entry(*const Posted);
 // SAFETY: the pointers are followed only as the module documentation says, and `Work` is `Sync`.
 unsafe impl Send for Entry {}
 
+#[cfg(not(loom))]
 thread_local! {
     /// The work that this thread is inside of.
     static INSIDE: Cell<*const Posted> = const { Cell::new(ptr::null()) };
+}
+#[cfg(loom)]
+loom::thread_local! {
+    static INSIDE: Cell<*const Posted> = Cell::new(ptr::null());
+}
+
+/// Enters work and returns what this thread was inside of before.
+fn enter(work: *const Posted) -> *const Posted {
+    INSIDE.with(|inside| inside.replace(work))
 }
 
 struct Shared {
@@ -122,7 +133,7 @@ impl Pool {
             work,
             helpers: AtomicUsize::new(0),
             panicked: AtomicBool::new(false),
-            parent: INSIDE.get(),
+            parent: INSIDE.with(Cell::get),
         };
         {
             let mut board = self.shared.board.lock();
@@ -130,7 +141,7 @@ impl Pool {
             self.shared.entries.store(board.len(), Ordering::Relaxed);
         }
         let outcome = {
-            let guard = Owner { shared: &self.shared, posted: &posted, outer: INSIDE.replace(&posted) };
+            let guard = Owner { shared: &self.shared, posted: &posted, outer: enter(&posted) };
             owner(&guard)
         };
         if posted.panicked.load(Ordering::Relaxed) {
@@ -178,7 +189,7 @@ impl Drop for Owner<'_> {
             self.shared.entries.store(board.len(), Ordering::Relaxed);
         }
         self.wait_until(|| self.posted.helpers.load(Ordering::SeqCst) == 0);
-        INSIDE.set(self.outer);
+        enter(self.outer);
     }
 }
 
@@ -198,10 +209,10 @@ impl Shared {
         let Some(entry) = found else {
             return false;
         };
-        let outer = INSIDE.replace(entry.0);
+        let outer = enter(entry.0);
         // SAFETY: this thread is counted as a helper, so the owner keeps the work and the entry until the count goes down.
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| unsafe { (*(*entry.0).work).help() }));
-        INSIDE.set(outer);
+        enter(outer);
         // SAFETY: as above.
         let posted = unsafe { &*entry.0 };
         if outcome.is_err() {

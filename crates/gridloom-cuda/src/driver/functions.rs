@@ -154,8 +154,6 @@ driver_functions! {
             as PFN_cuMemFreeAsync_v11020 = ["cuMemFreeAsync" since 11020];
         fn cu_mem_pool_create(pool: *mut CUmemoryPool, pool_props: *const CUmemPoolProps_v1)
             as PFN_cuMemPoolCreate_v11020 = ["cuMemPoolCreate" since 11020];
-        fn cu_mem_pool_destroy(pool: CUmemoryPool)
-            as PFN_cuMemPoolDestroy_v11020 = ["cuMemPoolDestroy" since 11020];
         fn cu_mem_pool_set_attribute(pool: CUmemoryPool, attr: CUmemPool_attribute, value: *mut c_void)
             as PFN_cuMemPoolSetAttribute_v11020 = ["cuMemPoolSetAttribute" since 11020];
         fn cu_mem_pool_get_attribute(pool: CUmemoryPool, attr: CUmemPool_attribute, value: *mut c_void)

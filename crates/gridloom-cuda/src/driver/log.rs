@@ -4,7 +4,7 @@
 //! `CUDA_ERROR_INVALID_VALUE`. The driver hands each message to a callback while the failing call runs, on the calling
 //! thread, so that a buffer per thread is enough to bring message and call together.
 
-use crate::sys::{CUlogLevel, CUlogsCallbackHandle};
+use crate::sys::CUlogLevel;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_void};
@@ -15,15 +15,6 @@ const KEPT: usize = 8;
 thread_local! {
     static MESSAGES: RefCell<VecDeque<String>> = const { RefCell::new(VecDeque::new()) };
 }
-
-/// The registration with the driver.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LogHandle(pub(super) CUlogsCallbackHandle);
-
-// SAFETY: the handle is an opaque token that only `cuLogsUnregisterCallback` takes, from any thread.
-unsafe impl Send for LogHandle {}
-// SAFETY: as above; it is never dereferenced.
-unsafe impl Sync for LogHandle {}
 
 /// The callback the driver is given. It only stores: the driver may hold locks while it runs.
 pub(super) unsafe extern "C" fn remember(

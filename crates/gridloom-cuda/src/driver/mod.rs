@@ -17,12 +17,15 @@ pub use error::{CallError, DriverError, DriverResult, MissingDriver, Unavailable
 pub(crate) use source::reason as loader_reason;
 pub use source::{DRIVER_NAMES, DriverLibrary, SymbolSource};
 
+use crate::once::Once;
+use crate::pools::Pools;
 use crate::sys::CUresult;
 use crate::version::CudaVersion;
 use functions::Slots;
+use parking_lot::Mutex;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use table::{Function, Slot};
 
 /// The environment variable that caps the driver version: `GRIDLOOM_CUDA_MAX_VERSION=12.2`.
@@ -67,7 +70,7 @@ pub struct Driver {
     source: Box<dyn SymbolSource>,
     version: CudaVersion,
     cap: Option<CudaVersion>,
-    log: OnceLock<log::LogHandle>,
+    pools: Pools,
 }
 
 impl Driver {
@@ -75,12 +78,8 @@ impl Driver {
     ///
     /// Only success is remembered: a driver that is not there yet may be later.
     pub fn get() -> DriverResult<Arc<Self>> {
-        static DRIVER: OnceLock<Arc<Driver>> = OnceLock::new();
-        if let Some(driver) = DRIVER.get() {
-            return Ok(Arc::clone(driver));
-        }
-        let driver = Self::open(DriverOptions::from_environment()?)?;
-        Ok(Arc::clone(DRIVER.get_or_init(|| driver)))
+        static DRIVER: Once<Arc<Driver>> = Once::new();
+        DRIVER.get(|| Self::open(DriverOptions::from_environment()?)).cloned()
     }
 
     /// Opens the machine's driver with options of its own, beside the one that [`Driver::get`] shares.
@@ -97,7 +96,7 @@ impl Driver {
             // Until the driver has told its version, only the cap hides anything.
             version: cap.unwrap_or(CudaVersion::from_raw(u32::MAX)),
             cap,
-            log: OnceLock::new(),
+            pools: Pools::default(),
         };
         // SAFETY: 0 is the one value `cuInit` takes; it may be called any number of times.
         unsafe { driver.cu_init(0)? };
@@ -121,6 +120,10 @@ impl Driver {
             "opened the CUDA driver"
         );
         Ok(Arc::new(driver))
+    }
+
+    pub(crate) fn pools(&self) -> &Pools {
+        &self.pools
     }
 
     /// The newest CUDA version the driver supports, or the cap where that is lower.
@@ -196,24 +199,22 @@ impl Driver {
         }
     }
 
-    /// Subscribes to the driver's log where there is one. Errors are then less readable, nothing else.
+    /// Subscribes to the driver's log where there is one, once for each driver of the process and for good: a driver that is opened or let
+    /// go of does not disturb calls that log on other threads. Without a log errors are less readable, nothing else.
     fn listen_to_log(&self) {
+        static HEARD: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+        let Some(function) = self.source.symbol("cuLogsRegisterCallback") else { return };
+        let mut heard = HEARD.lock();
+        if heard.contains(&function.as_ptr().addr()) {
+            return;
+        }
         let mut handle = ptr::null_mut();
         // SAFETY: the callback is a plain function without state, valid for the whole program.
         let registered =
             unsafe { self.cu_logs_register_callback(Some(log::remember), ptr::null_mut(), &mut handle) };
         match registered {
-            Ok(()) => drop(self.log.set(log::LogHandle(handle))),
+            Ok(()) => heard.push(function.as_ptr().addr()),
             Err(error) => tracing::debug!(%error, "the driver keeps no log of errors"),
-        }
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        if let Some(handle) = self.log.get() {
-            // SAFETY: the handle came from the registration, and is given back once.
-            let _ = unsafe { self.cu_logs_unregister_callback(handle.0) };
         }
     }
 }

@@ -4,6 +4,7 @@ use super::error::{DriverError, MissingDriver};
 use libloading::Library;
 use std::ffi::c_void;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 /// Something that knows addresses by exported name.
@@ -23,7 +24,8 @@ pub unsafe trait SymbolSource: Send + Sync + fmt::Debug {
 /// The NVIDIA driver's user-mode library, opened at run time.
 #[derive(Debug)]
 pub struct DriverLibrary {
-    library: Library,
+    /// Never closed: the driver has threads of its own, and handlers that run when threads and the process end.
+    library: ManuallyDrop<Library>,
     name: String,
 }
 
@@ -50,7 +52,7 @@ impl DriverLibrary {
             // SAFETY: the NVIDIA driver's initialisers are made to run when a program opens it, on any thread.
             match unsafe { Library::new(name) } {
                 Ok(library) => {
-                    let opened = Self { library, name: name.to_owned() };
+                    let opened = Self { library: ManuallyDrop::new(library), name: name.to_owned() };
                     if opened.symbol("cuInit").is_some() {
                         return Ok(opened);
                     }
@@ -74,7 +76,7 @@ pub(crate) fn reason(error: &libloading::Error) -> String {
 }
 
 // SAFETY: a library that exports `cuInit` under the driver's file name is the driver, whose exported names have the
-// signatures that NVIDIA documents; it stays open while `self` holds it.
+// signatures that NVIDIA documents; it is never closed.
 unsafe impl SymbolSource for DriverLibrary {
     fn symbol(&self, name: &str) -> Option<NonNull<c_void>> {
         // SAFETY: the symbol is taken as a bare address; who turns it into a function answers for the type.

@@ -5,7 +5,8 @@ use super::functions::ALL;
 use super::*;
 use crate::sys::*;
 use std::ffi::c_uint;
-use std::sync::atomic::Ordering;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const V12_2: CudaVersion = CudaVersion::new(12, 2);
 const V13: CudaVersion = CudaVersion::new(13, 0);
@@ -196,9 +197,6 @@ fn what_the_driver_logs_while_a_call_fails_is_part_of_the_error() {
         unsafe { *handle = ptr::null_mut() };
         CUresult::CUDA_SUCCESS
     }
-    unsafe extern "C" fn unregister(_handle: CUlogsCallbackHandle) -> CUresult {
-        CUresult::CUDA_SUCCESS
-    }
     unsafe extern "C" fn refuse_and_say_why() -> CUresult {
         let text = c"a handle was used twice\n";
         let callback = CALLBACK.get().unwrap().unwrap();
@@ -215,7 +213,6 @@ fn what_the_driver_logs_while_a_call_fails_is_part_of_the_error() {
     }
     let driver = FakeDriver::new(V13)
         .with("cuLogsRegisterCallback", register as *const c_void)
-        .with("cuLogsUnregisterCallback", unregister as *const c_void)
         .with("cuCtxSynchronize", refuse_and_say_why as *const c_void)
         .open()
         .unwrap();
@@ -223,6 +220,31 @@ fn what_the_driver_logs_while_a_call_fails_is_part_of_the_error() {
     let error = unsafe { driver.cu_ctx_synchronize() }.unwrap_err();
     assert_eq!(error.call().unwrap().log.as_deref(), Some("a handle was used twice"));
     assert!(error.to_string().ends_with("the driver logged: a handle was used twice"), "{error}");
+}
+
+#[test]
+fn the_log_is_subscribed_to_once_however_often_a_driver_is_opened_and_never_given_back() {
+    static REGISTERED: AtomicUsize = AtomicUsize::new(0);
+    static UNREGISTERED: AtomicUsize = AtomicUsize::new(0);
+    unsafe extern "C" fn register(
+        _callback: CUlogsCallback,
+        _data: *mut c_void,
+        _handle: *mut CUlogsCallbackHandle,
+    ) -> CUresult {
+        REGISTERED.fetch_add(1, Ordering::SeqCst);
+        CUresult::CUDA_SUCCESS
+    }
+    unsafe extern "C" fn unregister(_handle: CUlogsCallbackHandle) -> CUresult {
+        UNREGISTERED.fetch_add(1, Ordering::SeqCst);
+        CUresult::CUDA_SUCCESS
+    }
+    for _ in 0..3 {
+        let fake = FakeDriver::new(V13)
+            .with("cuLogsRegisterCallback", register as *const c_void)
+            .with("cuLogsUnregisterCallback", unregister as *const c_void);
+        drop(fake.open().unwrap());
+    }
+    assert_eq!((REGISTERED.load(Ordering::SeqCst), UNREGISTERED.load(Ordering::SeqCst)), (1, 0));
 }
 
 #[test]

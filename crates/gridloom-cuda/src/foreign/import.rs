@@ -206,7 +206,7 @@ impl<'a> Importer<'a> {
         };
         // SAFETY: the caller of the capture promises that function and data may be used by any thread until the owner is dropped.
         let callback = unsafe { RawCallback::new(function, RawData::Pointer(SendPointer::new(p.userData))) };
-        let callback = callback.keeping(Some(Keep::new(self.owner.clone())));
+        let callback = callback.keeping(Keep::new(self.owner.clone()));
         Ok(Operation::Callback(CallbackOp::Raw(callback)))
     }
 

@@ -29,7 +29,10 @@ impl Importer<'_> {
         }
         args.keep = Some(Keep::new(self.owner.clone()));
         let config = LaunchConfig { programmatic, ..self.config(node, &p) };
-        Ok(Operation::Kernel(Arc::new(KernelOp { kernel, config, args })))
+        // SAFETY: the launch is one that the captured code made; its caller promises that what it uses stays valid until the owner, which the
+        // arguments keep, is dropped, and that it may run any number of times.
+        let launch = unsafe { KernelOp::new(kernel, config, args) };
+        Ok(Operation::Kernel(Arc::new(launch)))
     }
 
     /// The kernel of a node: one of Gridloom's as itself, another one borrowed once for all nodes that launch it.

@@ -4,6 +4,7 @@ use super::CaptureMode;
 use crate::context::Context;
 use crate::driver::{DriverError, DriverResult};
 use crate::graph::CudaGraph;
+use crate::release::Handle;
 use crate::sys::*;
 use gridloom_core::error::DriverFailure;
 use gridloom_core::{Error, ErrorKind, Result};
@@ -39,6 +40,8 @@ impl Recording {
 
     /// Ends the capture, on the thread that began it, and gives the graph.
     pub(super) fn end(mut self) -> Result<CudaGraph> {
+        let context = Arc::clone(&self.context);
+        let _entered = context.enter()?;
         self.end_capture()
             .map_err(explain)?
             .ok_or_else(|| Error::new(ErrorKind::Driver, "the driver ended the capture and gave no graph"))
@@ -47,7 +50,6 @@ impl Recording {
     /// ([`cuStreamEndCapture`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
     fn end_capture(&mut self) -> DriverResult<Option<CudaGraph>> {
         self.capturing = false;
-        let _entered = self.context.enter()?;
         let mut graph = ptr::null_mut();
         // SAFETY: the stream is alive; one handle is written. Whatever the outcome, the stream does not capture any more.
         unsafe { self.context.driver().cu_stream_end_capture(self.stream, &mut graph)? };
@@ -58,16 +60,18 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
+        let context = Arc::clone(&self.context);
+        // Also where it cannot be entered now: the stream knows its context, and must not be destroyed while it is captured.
+        let _entered = context.enter();
         if self.capturing
             && let Err(error) = self.end_capture()
         {
             tracing::debug!(%error, "a capture that was given up");
-            self.context.driver().discard_log();
+            context.driver().discard_log();
         }
-        let Some(_entered) = self.context.enter_to_release("capture stream") else { return };
+        let raw = Handle(self.stream);
         // SAFETY: made here, and destroyed once.
-        let destroyed = unsafe { self.context.driver().cu_stream_destroy(self.stream) };
-        self.context.released("capture stream", destroyed);
+        context.let_go("capture stream", move |driver| unsafe { driver.cu_stream_destroy(raw.raw()) });
     }
 }
 

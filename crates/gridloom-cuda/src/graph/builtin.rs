@@ -97,6 +97,7 @@ pub(super) struct Builtins {
     next: OnceLock<Arc<Kernel>>,
     choose: OnceLock<Arc<Kernel>>,
     count: OnceLock<Arc<Kernel>>,
+    nothing: OnceLock<Arc<Kernel>>,
 }
 
 /// All run as one thread.
@@ -119,6 +120,10 @@ impl Builtins {
 
     pub(super) fn count(&self, shared: &Shared) -> Result<&Arc<Kernel>> {
         find(&self.count, shared, c"gridloom_count")
+    }
+
+    pub(super) fn nothing(&self, shared: &Shared) -> Result<&Arc<Kernel>> {
+        find(&self.nothing, shared, c"gridloom_nothing")
     }
 }
 
@@ -148,7 +153,9 @@ mod tests {
 
     #[test]
     fn every_kernel_that_is_looked_up_is_in_the_text() {
-        for name in ["gridloom_loop_begin", "gridloom_loop_next", "gridloom_choose", "gridloom_count"] {
+        for name in
+            ["loop_begin", "loop_next", "choose", "count", "nothing"].map(|name| format!("gridloom_{name}"))
+        {
             assert!(PTX.contains(&format!(".visible .entry {name}(")));
         }
     }

@@ -5,11 +5,13 @@ use super::lower::{self, Lowering, Places, Runs, Unit};
 use super::modes::{Capabilities, Modes};
 use super::plan::{Part, Program};
 use super::resources::{Held, Resources};
+use super::update::Undo;
 use crate::device::Shared;
 use crate::event::RawEvent;
 use crate::failure::Failures;
 use crate::memory::Memory;
-use crate::occupancy::Occupation;
+use crate::occupancy::{self, Occupation};
+use crate::release;
 use crate::stream::Stream;
 use gridloom_core::backend::{self, DeviceId, EventOptions};
 use gridloom_core::executable::{ConditionalMode, InstantiateOptions, MemoryUse, Report};
@@ -49,8 +51,17 @@ pub(super) struct State {
     pub(super) last: Option<Arc<dyn backend::Stream>>,
     /// The latest hosted launch: the next one comes after it.
     running: Option<Arc<Occupation>>,
-    /// The end of what ran before the graph was compiled anew: the driver orders launches of one `CUgraphExec` only.
-    pub(super) barrier: Option<RawEvent>,
+    /// What the next launch comes after, when the graph was compiled anew: the driver orders launches of one `CUgraphExec` only.
+    pub(super) barrier: Option<Barrier>,
+    /// Nodes that an update that failed has changed, and that could not be changed back yet.
+    pub(super) undone: Undo,
+}
+
+/// The end of what ran before the graph was compiled anew.
+pub(super) enum Barrier {
+    At(RawEvent),
+    /// Not made yet, since the host drives a launch still, or one has failed half way: the next launch makes it.
+    ToBeMade,
 }
 
 /// What launches in flight keep alive.
@@ -93,13 +104,9 @@ impl Inner {
         )?;
         let report = Report { conditionals: modes.report(definition), notes: Vec::new() };
         let mut compiling = Compiling {
-            lowering: Lowering {
-                definition,
-                resources: &resources,
-                modes: &modes,
-                capabilities,
-                node_priority: settings.node_priority,
-            },
+            definition,
+            lowering: Lowering { resources: &resources, modes: &modes, capabilities },
+            node_priority: settings.node_priority,
             held: Held::new(definition),
             units: Vec::new(),
             places: Places::default(),
@@ -139,7 +146,9 @@ impl Inner {
 
 /// The compilation of a program's graphs.
 struct Compiling<'a> {
+    definition: &'a Definition,
     lowering: Lowering<'a>,
+    node_priority: bool,
     held: Held,
     units: Vec<Unit>,
     places: Places,
@@ -152,8 +161,13 @@ impl Compiling<'_> {
             match part {
                 Part::Graph(steps) => {
                     let number = self.units.len();
-                    let (held, places) = (&mut self.held, &mut self.places);
-                    let unit = lower::lower(self.lowering, held, places, (number, runs), steps)?;
+                    let unit = lower::lower(
+                        (self.definition, self.lowering),
+                        (&mut self.held, &mut self.places),
+                        (number, runs),
+                        steps,
+                        self.node_priority,
+                    )?;
                     self.units.push(unit);
                     parts.push(CompiledPart::Graph(number));
                 }
@@ -162,7 +176,7 @@ impl Compiling<'_> {
                         .iter()
                         .map(|body| self.compile(body, Runs::Repeatedly))
                         .collect::<Result<Vec<_>>>()?;
-                    let definition = self.lowering.definition;
+                    let definition = self.definition;
                     let Operation::Conditional(op) = definition.node(*node).operation() else { continue };
                     let test = HostedTest::new(self.lowering.resources, &self.held, *node, op)?;
                     let label = definition.label(*node);
@@ -188,7 +202,8 @@ impl Executable {
         let failures = Arc::default();
         let disabled = FxHashSet::default();
         let inner = Arc::new(Inner::new(shared, &failures, definition, &disabled, settings)?);
-        let state = State { inner, disabled, last: None, running: None, barrier: None };
+        let undone = Undo::new();
+        let state = State { inner, disabled, last: None, running: None, barrier: None, undone };
         Ok(Self { shared: Arc::clone(shared), failures, settings, state: Mutex::new(state) })
     }
 }
@@ -201,14 +216,35 @@ impl State {
         }
     }
 
+    /// Whether the host still drives the latest launch.
+    pub(super) fn is_driven(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| !running.is_over())
+    }
+
+    /// Marks the end of what was launched so far. Nothing is driven by the host.
+    fn mark_end(&self) -> Result<Option<RawEvent>> {
+        let Some(last) = &self.last else { return Ok(None) };
+        let stream = Stream::from_backend(&**last)?;
+        let event = RawEvent::new(stream.context(), EventOptions { timing: false, blocking: false })?;
+        event.record(stream.raw())?;
+        Ok(Some(event))
+    }
+
     /// Has a stream wait for launches from before the graph was compiled anew.
     fn pass_barrier(&mut self, stream: &Stream) -> Result<()> {
-        if let Some(barrier) = self.barrier.take() {
+        if matches!(self.barrier, Some(Barrier::ToBeMade)) {
+            self.settle();
+            self.barrier = self.mark_end()?.map(Barrier::At);
+        }
+        if let Some(Barrier::At(barrier)) = &self.barrier {
             stream.settle();
             let context = stream.context();
             let _entered = context.enter()?;
             // SAFETY: both handles are alive; 0 is the one flag there is.
             unsafe { context.driver().cu_stream_wait_event(stream.raw(), barrier.raw(), 0) }?;
+        }
+        // Only now: where the wait failed, the next launch still has to come after.
+        if let Some(Barrier::At(barrier)) = self.barrier.take() {
             stream.keep(barrier);
         }
         Ok(())
@@ -224,9 +260,10 @@ impl State {
     /// Launches a program in which the host decides, on a thread of its own.
     fn launch_hosted(&mut self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
         self.settle();
-        let last = self.last.take();
+        let last = self.last.clone();
         let (inner, held) = (Arc::clone(&self.inner), Arc::clone(stream));
         let occupation = Stream::from_backend(&**stream)?.occupy(move || {
+            occupancy::stop_at_exit();
             let outcome = Stream::from_backend(&*held).and_then(|stream| {
                 // Kernels of the last launch may write conditions until they have run.
                 if let Some(last) = &last {
@@ -240,6 +277,8 @@ impl State {
             if let Err(error) = outcome {
                 inner.resources.failures.put(error);
             }
+            // These may be the last references, and others wait for this thread: what a user's drop does there must not wait for it.
+            release::hand_over(Box::new((inner, held, last)));
         })?;
         self.running = Some(occupation);
         Ok(())
@@ -250,6 +289,7 @@ impl backend::Executable for Executable {
     fn launch(&self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
         let cuda_stream = Stream::from_backend(&**stream)?;
         let mut state = self.state.lock();
+        state.take_back()?;
         state.pass_barrier(cuda_stream)?;
         if state.last.is_some() && !state.inner.resources.outliving.is_empty() {
             // Memory that outlived the last launch is used again, and whoever used it meanwhile may be on any stream.
@@ -269,6 +309,10 @@ impl backend::Executable for Executable {
         // Also after a failure: a part of the program may be under way.
         cuda_stream.keep_shared(&state.inner);
         state.launched_on(stream);
+        if launched.is_err() {
+            // What the failed launch came after, the next one has to come after too, on whichever stream.
+            state.barrier = Some(Barrier::ToBeMade);
+        }
         launched
     }
 
@@ -352,13 +396,17 @@ impl Executable {
         disabled: &FxHashSet<NodeKey>,
     ) -> Result<()> {
         let inner = Inner::new(&self.shared, &self.failures, definition, disabled, self.settings)?;
-        if let Some(last) = &state.last {
-            let event = RawEvent::new(&self.shared.context, EventOptions { timing: false, blocking: false })?;
-            event.record(Stream::from_backend(&**last)?.raw())?;
-            state.barrier = Some(event);
-        }
+        let barrier = if state.is_driven() {
+            Some(Barrier::ToBeMade)
+        } else {
+            state.settle();
+            state.mark_end()?.map(Barrier::At)
+        };
+        // An earlier barrier is on no stream yet where nothing was launched since, and then this one is where that one was.
+        state.barrier = barrier.or(state.barrier.take());
         // Launches in flight hold the old one.
         state.inner = Arc::new(inner);
+        state.undone.clear();
         Ok(())
     }
 }
@@ -380,7 +428,8 @@ struct Outliving {
     released: AtomicBool,
 }
 
-impl backend::Allocation for Outliving {
+// SAFETY: it answers for memory that it holds.
+unsafe impl backend::Allocation for Outliving {
     fn device(&self) -> DeviceId {
         self.memory.device()
     }

@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::driver::DriverResult;
+use crate::release::Handle;
 use crate::sys::*;
 use std::ptr;
 use std::sync::Arc;
@@ -51,9 +52,9 @@ impl CudaGraph {
 
 impl Drop for CudaGraph {
     fn drop(&mut self) {
+        let raw = Handle(self.raw);
         // SAFETY: destroyed once; executables made from it are independent of it.
-        let destroyed = unsafe { self.context.driver().cu_graph_destroy(self.raw) };
-        self.context.released("graph", destroyed);
+        self.context.let_go("graph", move |driver| unsafe { driver.cu_graph_destroy(raw.raw()) });
     }
 }
 
@@ -124,9 +125,9 @@ impl CudaExecutable {
 
 impl Drop for CudaExecutable {
     fn drop(&mut self) {
-        let Some(_entered) = self.context.enter_to_release("executable graph") else { return };
+        let raw = Handle(self.raw);
         // SAFETY: destroyed once; the driver lets a launch in flight finish.
-        let destroyed = unsafe { self.context.driver().cu_graph_exec_destroy(self.raw) };
-        self.context.released("executable graph", destroyed);
+        self.context
+            .let_go("executable graph", move |driver| unsafe { driver.cu_graph_exec_destroy(raw.raw()) });
     }
 }

@@ -6,6 +6,7 @@
 
 use super::lower::Unit;
 use super::resources::{Held, Resources};
+use crate::occupancy;
 use crate::stream::Stream;
 use gridloom_core::graph::{ConditionKey, NodeKey};
 use gridloom_core::op::{ConditionalForm, ConditionalOp, Test};
@@ -136,6 +137,7 @@ impl Drive<'_> {
     /// has run everything.
     pub(super) fn run(&self, program: &Compiled) -> Result<()> {
         for part in &program.parts {
+            occupancy::stop_at_exit();
             match part {
                 CompiledPart::Graph(unit) => {
                     let unit = &self.units[*unit];
@@ -199,6 +201,7 @@ impl Drive<'_> {
                 )
             })
         };
+        occupancy::stop_at_exit();
         match source {
             TestSource::Count => Ok(1),
             TestSource::Condition(condition) => {

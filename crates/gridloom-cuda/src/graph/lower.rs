@@ -11,6 +11,7 @@ use crate::foreign::OpaqueGraph;
 use crate::kernel::{Kernel, Launch};
 use crate::sys::*;
 use crate::version::CudaVersion;
+use gridloom_core::backend::Opaque;
 use gridloom_core::graph::{ConditionKey, Definition, EdgeKind, NodeKey};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::op::{
@@ -20,6 +21,7 @@ use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::ptr;
+use std::sync::Arc;
 
 /// The first driver whose edges carry data.
 const PROGRAMMATIC_EDGES_SINCE: CudaVersion = CudaVersion::new(12, 3);
@@ -28,10 +30,19 @@ const PROGRAMMATIC_EDGES_SINCE: CudaVersion = CudaVersion::new(12, 3);
 #[derive(Debug)]
 pub(super) struct Unit {
     pub(super) executable: CudaExecutable,
-    /// Kept because nodes of the executable are named by nodes of the graph. An opaque graph that runs alone is kept by its node.
-    _graph: Option<CudaGraph>,
+    /// Kept because nodes of the executable are named by nodes of the graph.
+    _graph: Source,
     /// The handles of the conditions that kernels of this graph set.
     pub(super) handles: FxHashMap<ConditionKey, CUgraphConditionalHandle>,
+}
+
+/// The graph that a unit was compiled from.
+#[derive(Debug)]
+#[expect(dead_code, reason = "it is there to be dropped")]
+enum Source {
+    Made(CudaGraph),
+    /// An opaque graph that runs alone, which may hold what its nodes need.
+    Captured(Arc<dyn Opaque>),
 }
 
 /// Where a node of the definition is among the driver's.
@@ -59,11 +70,9 @@ pub(super) type Places = FxHashMap<NodeKey, NodePlace>;
 /// What is lowered, and how.
 #[derive(Clone, Copy)]
 pub(super) struct Lowering<'a> {
-    pub(super) definition: &'a Definition,
     pub(super) resources: &'a Resources,
     pub(super) modes: &'a Modes,
     pub(super) capabilities: Capabilities,
-    pub(super) node_priority: bool,
 }
 
 /// How often a unit runs.
@@ -77,18 +86,18 @@ pub(super) enum Runs {
     Repeatedly,
 }
 
-/// Builds and compiles the graph of these steps, as unit number `unit`.
+/// Builds and compiles the graph of these steps of a definition, as unit number `unit`.
 pub(super) fn lower(
-    lowering: Lowering<'_>,
-    held: &mut Held,
-    places: &mut Places,
+    (definition, lowering): (&Definition, Lowering<'_>),
+    (held, places): (&mut Held, &mut Places),
     (unit, runs): (usize, Runs),
     steps: &[Step],
+    node_priority: bool,
 ) -> Result<Unit> {
     let context = &lowering.resources.shared.context;
     let _entered = context.enter()?;
     if let [Step { work: Work::Alone, origin, .. }] = steps {
-        return lower_alone(lowering, *origin);
+        return lower_alone(definition, lowering, *origin, flags(node_priority));
     }
     let graph = CudaGraph::new(context)?;
     places.reserve(steps.len());
@@ -96,6 +105,7 @@ pub(super) fn lower(
         driver: context.driver(),
         ctx: context.raw(),
         root: graph.raw(),
+        definition,
         lowering,
         held,
         places,
@@ -109,34 +119,38 @@ pub(super) fn lower(
     builder.add_reset(steps)?;
     builder.add_steps(graph.raw(), steps)?;
     builder.use_up_handles()?;
-    let made = CudaExecutable::new(context, &graph, flags(lowering));
+    let made = CudaExecutable::new(context, &graph, flags(node_priority));
     let executable = made.map_err(|failure| builder.explain(failure))?;
     let handles = builder.handles;
-    Ok(Unit { executable, _graph: Some(graph), handles })
+    Ok(Unit { executable, _graph: Source::Made(graph), handles })
 }
 
-fn flags(lowering: Lowering<'_>) -> CUgraphInstantiate_flags {
+fn flags(node_priority: bool) -> CUgraphInstantiate_flags {
     let mut flags = CUgraphInstantiate_flags(0);
-    if lowering.node_priority {
+    if node_priority {
         flags.0 |= CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.0;
     }
     flags
 }
 
 /// Compiles an opaque graph that no other graph can hold.
-fn lower_alone(lowering: Lowering<'_>, origin: NodeKey) -> Result<Unit> {
-    let label = || lowering.definition.label(origin);
-    let Operation::Opaque(opaque) = lowering.definition.node(origin).operation() else {
+fn lower_alone(
+    definition: &Definition,
+    lowering: Lowering<'_>,
+    origin: NodeKey,
+    flags: CUgraphInstantiate_flags,
+) -> Result<Unit> {
+    let label = || definition.label(origin);
+    let Operation::Opaque(opaque) = definition.node(origin).operation() else {
         return Err(Error::new(ErrorKind::InvalidState, "only an opaque graph runs alone").at_node(label()));
     };
     let context = &lowering.resources.shared.context;
-    let made = OpaqueGraph::from_backend(&**opaque)?
-        .with(|graph| CudaExecutable::new(context, graph, flags(lowering)));
+    let made = OpaqueGraph::from_backend(&**opaque)?.with(|graph| CudaExecutable::new(context, graph, flags));
     let executable = made.map_err(|failure| {
         let what = "the driver could not compile what was captured; of a graph that allocates memory there can be one executable at a time";
         Error::from(failure.error).context(what).at_node(label())
     })?;
-    Ok(Unit { executable, _graph: None, handles: FxHashMap::default() })
+    Ok(Unit { executable, _graph: Source::Captured(Arc::clone(opaque)), handles: FxHashMap::default() })
 }
 
 /// The node of one graph at the end of which each of its steps has ended.
@@ -197,6 +211,7 @@ struct Builder<'a> {
     ctx: CUcontext,
     /// The outermost graph; handles of conditions belong to it, also when they are tested further in.
     root: CUgraph,
+    definition: &'a Definition,
     lowering: Lowering<'a>,
     held: &'a mut Held,
     places: &'a mut Places,
@@ -216,11 +231,21 @@ impl Builder<'_> {
     fn add_steps(&mut self, graph: CUgraph, steps: &[Step]) -> Result<Nodes> {
         let mut nodes = Nodes::with_capacity(steps.len());
         let programmatic = self.driver.supports(PROGRAMMATIC_EDGES_SINCE);
+        let mut last_conditional = None;
         for step in steps {
-            let edges = Edges::of(&step.after, &nodes, programmatic);
+            let mut edges = Edges::of(&step.after, &nodes, programmatic);
+            if graph != self.root && matches!(step.work, Work::Native(_)) {
+                // Conditionals side by side in a body may never end, so they run one after the other: a driver for CUDA 13.0 (580.159)
+                // on an H200 has one loop for ever that way, and neither of its conditionals alone.
+                if let Some(before) = last_conditional.replace(nodes.len()).map(|step: usize| nodes[step])
+                    && !edges.nodes.contains(&before)
+                {
+                    edges.nodes.push(before);
+                }
+            }
             let node = self
                 .add_step(graph, edges, step)
-                .map_err(|error| error.at_node(self.lowering.definition.label(step.origin)))?;
+                .map_err(|error| error.at_node(self.definition.label(step.origin)))?;
             self.origins.insert(node, step.origin);
             nodes.push(node);
         }
@@ -228,14 +253,15 @@ impl Builder<'_> {
     }
 
     fn add_step(&mut self, graph: CUgraph, edges: Edges, step: &Step) -> Result<CUgraphNode> {
-        let operation = self.lowering.definition.node(step.origin).operation();
+        let operation = self.definition.node(step.origin).operation();
         let node = match (&step.work, operation) {
             (Work::Native(bodies), Operation::Conditional(conditional)) => {
                 return self.add_conditional(graph, edges, step.origin, conditional, bodies);
             }
             (Work::Node, Operation::Kernel(op)) => self.add_user_kernel(graph, edges, step.origin, op)?,
             (Work::Node, operation) => {
-                let parameters = self.lowering.parameters(self.held, step.origin, operation)?;
+                let label = || self.definition.label(step.origin);
+                let parameters = self.lowering.parameters(self.held, step.origin, operation, label)?;
                 self.add_other(graph, &edges, &parameters)?
             }
             // Joins: alloc, free and child nodes have no step of their own.
@@ -250,7 +276,7 @@ impl Builder<'_> {
     /// Where the host drives the launch, it does that before the first unit. Conditionals that are always reached and that a
     /// kernel of Gridloom's decides need it not: that kernel begins to count anew.
     fn add_reset(&mut self, steps: &[Step]) -> Result<()> {
-        let definition = self.lowering.definition;
+        let definition = self.definition;
         let is_needed = |step: &Step| match (&step.work, definition.node(step.origin).operation()) {
             (Work::Native(bodies), Operation::Conditional(op)) => {
                 (!has_decider(op) && self.is_counted(step)) || bodies.iter().any(|body| self.counts(body))
@@ -350,14 +376,14 @@ impl Builder<'_> {
         // The handles are made first: the arguments borrow from what is held.
         let stores = self.lowering.stores_conditions(op);
         if !stores {
-            for pointer in &op.args.pointers {
+            for pointer in &op.args().pointers {
                 if let PointerValue::Condition(condition) = pointer.value {
                     self.handle(condition)?;
                 }
             }
         }
         let arguments = self.lowering.kernel_arguments(self.held, origin, op, &self.handles)?;
-        self.add_kernel(graph, edges, arguments.kernel()?, &op.config, &op.args.layout, &arguments.bytes)
+        self.add_kernel(graph, edges, arguments.kernel()?, op.config(), &op.args().layout, &arguments.bytes)
     }
 
     /// ([`cuGraphAddKernelNode`, `cuGraphAddNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
@@ -496,6 +522,9 @@ impl Builder<'_> {
                 self.origins.insert(counting, origin);
             }
             let nodes = self.add_steps(body, steps)?;
+            if counter.is_none() && !steps.iter().any(|step| !matches!(step.work, Work::Join)) {
+                self.add_work(body)?;
+            }
             if let Some(next) = decider.as_ref().and_then(Decider::next) {
                 let last = Edges::full(last_nodes(steps, &nodes));
                 let kernel = resources.builtins.loop_next(&resources.shared)?;
@@ -561,10 +590,23 @@ impl Builder<'_> {
     fn use_up_handles(&self) -> Result<()> {
         for (condition, &handle) in &self.handles {
             if !self.tested.contains(condition) {
-                self.add_conditional_node(self.root, &Edges::none(), handle, ConditionalForm::If, 1)?;
+                let none = Edges::none();
+                let (_, bodies) =
+                    self.add_conditional_node(self.root, &none, handle, ConditionalForm::If, 1)?;
+                bodies.iter().try_for_each(|&body| self.add_work(body))?;
             }
         }
         Ok(())
+    }
+
+    /// Has a body do something: one with nothing to do, chosen inside a loop, never ends with a driver for CUDA 13.0 (580.159).
+    fn add_work(&self, body: CUgraph) -> Result<()> {
+        if std::env::var("GRIDLOOM_X").is_ok() {
+            return Ok(());
+        }
+        let resources = self.lowering.resources;
+        let kernel = resources.builtins.nothing(&resources.shared)?;
+        self.add_builtin(body, Edges::none(), kernel, &Packed::default()).map(drop)
     }
 
     fn explain(&self, failure: InstantiateFailure) -> Error {
@@ -585,7 +627,7 @@ impl Builder<'_> {
         };
         let error = Error::from(failure.error).context(why);
         match failure.node.and_then(|node| self.origins.get(&node)) {
-            Some(&origin) => error.at_node(self.lowering.definition.label(origin)),
+            Some(&origin) => error.at_node(self.definition.label(origin)),
             None => error,
         }
     }

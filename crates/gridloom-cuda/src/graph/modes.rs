@@ -302,7 +302,7 @@ fn setters(definition: &Definition) -> BTreeMap<NodeKey, Vec<ConditionKey>> {
             graphs.extend(definition.bodies(node));
             if let Operation::Kernel(kernel) = definition.node(node).operation() {
                 let conditions: Vec<ConditionKey> = kernel
-                    .args
+                    .args()
                     .pointers
                     .iter()
                     .filter_map(|pointer| match &pointer.value {

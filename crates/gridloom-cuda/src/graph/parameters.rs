@@ -47,6 +47,7 @@ impl Lowering<'_> {
         held: &mut Held,
         node: NodeKey,
         operation: &Operation,
+        label: impl FnOnce() -> String,
     ) -> Result<Parameters> {
         Ok(match operation {
             Operation::Memset(op) => {
@@ -60,8 +61,7 @@ impl Lowering<'_> {
             }
             Operation::Callback(callback) => {
                 let failures = Arc::clone(&self.resources.failures);
-                let label = self.definition.label(node);
-                let call = Arc::new(HostCall::new(callback.clone(), failures, Some(label)));
+                let call = HostCall::new(callback.clone(), failures, Some(label()));
                 let parameters = CUDA_HOST_NODE_PARAMS_v1 { fn_: Some(HostCall::run), userData: call.data() };
                 held.host_calls.insert(node, call);
                 Parameters::Call(parameters)
@@ -81,14 +81,15 @@ impl Lowering<'_> {
         op: &KernelOp,
         handles: &FxHashMap<ConditionKey, CUgraphConditionalHandle>,
     ) -> Result<KernelArguments> {
-        let mut arguments = KernelArguments { kernel: Arc::clone(&op.kernel), bytes: op.args.bytes.clone() };
-        if op.args.pointers.is_empty() {
+        let mut arguments =
+            KernelArguments { kernel: Arc::clone(op.kernel()), bytes: op.args().bytes.clone() };
+        if op.args().pointers.is_empty() {
             return Ok(arguments);
         }
         let no_place =
             || Error::new(ErrorKind::InvalidState, "a condition that this kernel is given has no place");
         let stores = self.stores_conditions(op);
-        for pointer in &op.args.pointers {
+        for pointer in &op.args().pointers {
             let value = match &pointer.value {
                 PointerValue::Region(region) => self.resources.locate(held, node, region)?.address,
                 PointerValue::Condition(condition) if stores => {
@@ -96,20 +97,20 @@ impl Lowering<'_> {
                 }
                 PointerValue::Condition(condition) => *handles.get(condition).ok_or_else(no_place)?,
             };
-            if let Some(place) = op.args.layout.get(pointer.index as usize) {
+            if let Some(place) = op.args().layout.get(pointer.index as usize) {
                 let start = (place.offset + pointer.offset) as usize;
                 arguments.bytes[start..start + 8].copy_from_slice(&value.to_ne_bytes());
             }
         }
         if stores {
-            arguments.kernel = held.stored_kernel(&op.kernel)?;
+            arguments.kernel = held.stored_kernel(op.kernel())?;
         }
         Ok(arguments)
     }
 
     /// Whether a kernel stores its conditions in memory: when the host tests one of them, or the driver knows none.
     pub(super) fn stores_conditions(&self, op: &KernelOp) -> bool {
-        let mut conditions = op.args.pointers.iter().filter_map(|pointer| match &pointer.value {
+        let mut conditions = op.args().pointers.iter().filter_map(|pointer| match &pointer.value {
             PointerValue::Condition(condition) => Some(*condition),
             PointerValue::Region(_) => None,
         });

@@ -260,9 +260,12 @@ pub(super) struct Held {
     /// Kernels that store their conditions, by the address of the kernel they stand for, which is kept so that the address
     /// stays its own.
     stored_kernels: FxHashMap<usize, (Arc<dyn backend::Kernel>, Arc<Kernel>)>,
-    /// Bytes that came with an update: the address of the original, and the copy in device memory.
-    restaged: FxHashMap<NodeKey, (usize, Arc<Memory>)>,
+    /// Bytes that came with an update.
+    restaged: FxHashMap<NodeKey, Staged>,
 }
+
+/// A copy of host bytes in device memory: the address of the original, and the copy.
+pub(super) type Staged = (usize, Arc<Memory>);
 
 impl Held {
     /// Holds every operation of a definition.
@@ -302,6 +305,19 @@ impl Held {
             shared.allocator.copy_now(memory.address(), bytes.as_ptr() as u64, bytes.len())?;
         }
         Ok(self.restaged.insert(node, (bytes.as_ptr() as usize, memory)).map(|(_, replaced)| replaced))
+    }
+
+    /// The copy that came with the latest update of a node, to put it back with [`restore_staged`](Self::restore_staged).
+    pub(super) fn staged_copy(&self, node: NodeKey) -> Option<Staged> {
+        self.restaged.get(&node).cloned()
+    }
+
+    /// Uses another copy, or the one from before all updates, and returns the one it replaces.
+    pub(super) fn restore_staged(&mut self, node: NodeKey, staged: Option<Staged>) -> Option<Staged> {
+        match staged {
+            Some(staged) => self.restaged.insert(node, staged),
+            None => self.restaged.remove(&node),
+        }
     }
 
     fn staged(&self, node: NodeKey, original: usize) -> Option<u64> {

@@ -31,7 +31,8 @@ impl Sketch {
         let kernel = FakeKernel::new("kernel").on(&self.device);
         let values = sets.iter().map(|condition| ArgValue::Pointer(PointerValue::Condition(condition.key())));
         let args = KernelArgs::pack("kernel", None, values).unwrap();
-        let op = KernelOp { kernel, config: LaunchConfig::one(), args };
+        // SAFETY: kernels of the null device never run.
+        let op = unsafe { KernelOp::new(kernel, LaunchConfig::one(), args) };
         graph.add(after, Operation::Kernel(Arc::new(op))).unwrap()
     }
 

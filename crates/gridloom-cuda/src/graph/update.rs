@@ -2,14 +2,20 @@
 //!
 //! The driver changes most parameters of a compiled graph in place, for a fraction of a microsecond each, and the next launch sees
 //! them. What it refuses (another direction of a copy, another attribute, a disabled node in a body) is not an error here:
-//! the graph is then compiled anew. Either way launches in flight go on with what they were launched with.
+//! the graph is then compiled anew. Either way launches in flight go on with what they were launched with; where the host still drives one, the graph
+//! is compiled anew as well, since that launch has passes to come.
+//!
+//! # All or nothing
+//!
+//! What a node did before is noted before it is touched. When neither changing in place nor compiling anew succeeds, every touched node
+//! is changed back. Should even that fail, the nodes are remembered, and nothing is launched before they are as they were.
 
 use super::executable::{Executable, Inner, State};
 use super::hosted::{HostedConditional, HostedTest};
 use super::lower::{Lowering, NodePlace};
 use super::modes::Capabilities;
 use super::parameters::Parameters;
-use super::resources::Held;
+use super::resources::{Held, Staged};
 use crate::driver::DriverResult;
 use crate::foreign::OpaqueGraph;
 use crate::kernel::{Kernel, Launch};
@@ -28,72 +34,97 @@ use std::sync::Arc;
 type Replaced = SmallVec<[Box<dyn Any + Send>; 1]>;
 
 /// What the changed nodes did before.
-type Undo = SmallVec<[(NodeKey, Operation); 1]>;
+pub(super) type Undo = SmallVec<[Before; 1]>;
+
+/// What a node did before it was changed.
+pub(super) struct Before {
+    node: NodeKey,
+    operation: Operation,
+    /// The copy of its host bytes that came with an earlier update.
+    staged: Option<Staged>,
+    /// Its name, for errors.
+    label: String,
+}
 
 impl Executable {
     /// Takes over the operations of these nodes, all or none.
     pub(super) fn take_over(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()> {
         let mut state = self.state.lock();
+        let disabled = state.disabled.clone();
+        if state.is_driven() {
+            return self.compile_anew(&mut state, definition, &disabled);
+        }
         state.settle();
         let inner = Arc::clone(&state.inner);
         let mut held = inner.held.lock();
-        let mut change = Change {
-            inner: &inner,
-            definition,
-            held: &mut held,
-            replaced: Replaced::new(),
-            undo: Undo::new(),
-        };
-        let in_place = changed.iter().try_for_each(|&node| change.apply(node));
-        let (replaced, undo) = (change.replaced, change.undo);
-        match in_place {
-            Ok(()) => {
-                drop(held);
-                keep(&state, replaced);
-                Ok(())
-            }
-            Err(refusal) => {
-                tracing::debug!(%refusal, "an update needs the graph compiled anew");
-                let disabled = state.disabled.clone();
-                let compiled = self.compile_anew(&mut state, definition, &disabled);
-                if compiled.is_err() {
-                    // The old graph stays: what was changed in it is changed back.
-                    let mut back = Change {
-                        inner: &inner,
-                        definition,
-                        held: &mut held,
-                        replaced: Replaced::new(),
-                        undo: Undo::new(),
-                    };
-                    for (node, operation) in undo.into_iter().rev() {
-                        if let Err(error) = back.set(node, operation) {
-                            tracing::error!(%error, "an update that failed could not be taken back");
-                        }
-                    }
-                }
-                drop(held);
-                keep(&state, replaced);
-                compiled
+        let mut replaced = Replaced::new();
+        let mut undo = Undo::new();
+        let in_place = take_back(&inner, &mut held, &mut state.undone).and_then(|()| {
+            let mut change = Change { inner: &inner, held: &mut held, replaced: &mut replaced };
+            changed.iter().try_for_each(|&node| change.apply(definition, node, &mut undo))
+        });
+        let outcome = in_place.or_else(|refusal| {
+            tracing::debug!(%refusal, "an update needs the graph compiled anew");
+            self.compile_anew(&mut state, definition, &disabled)
+        });
+        if outcome.is_err() {
+            // The old graph stays.
+            state.undone.append(&mut undo);
+            if let Err(error) = take_back(&inner, &mut held, &mut state.undone) {
+                tracing::warn!(%error, "an update that failed is taken back before the next launch");
             }
         }
+        drop(held);
+        keep(&state, replaced);
+        outcome
     }
 
     /// Lets a node do its work, or makes it do nothing.
     pub(super) fn enable(&self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
         let mut state = self.state.lock();
-        state.settle();
         let mut disabled = state.disabled.clone();
         if enabled {
             disabled.remove(&node);
         } else {
             disabled.insert(node);
         }
-        if state.inner.set_enabled(node, enabled).is_err() {
+        if state.is_driven() {
             self.compile_anew(&mut state, definition, &disabled)?;
+        } else {
+            state.settle();
+            if state.inner.set_enabled(node, enabled).is_err() {
+                self.compile_anew(&mut state, definition, &disabled)?;
+            }
         }
         state.disabled = disabled;
         Ok(())
     }
+}
+
+impl State {
+    /// Changes back what an update that failed could not change back at once.
+    pub(super) fn take_back(&mut self) -> Result<()> {
+        if self.undone.is_empty() {
+            return Ok(());
+        }
+        self.settle();
+        let inner = Arc::clone(&self.inner);
+        take_back(&inner, &mut inner.held.lock(), &mut self.undone)
+    }
+}
+
+/// Changes nodes back, the last first. Those that could not be stay in the list.
+fn take_back(inner: &Inner, held: &mut Held, undo: &mut Undo) -> Result<()> {
+    while let Some(before) = undo.pop() {
+        let mut replaced = Replaced::new();
+        let mut change = Change { inner, held, replaced: &mut replaced };
+        if let Err(error) = change.put_back(&before) {
+            let error = error.at_node(before.label.clone());
+            undo.push(before);
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// Holds what was replaced until the latest launch, and with it every earlier one, has run.
@@ -124,35 +155,43 @@ impl Inner {
 /// One update under way.
 struct Change<'a> {
     inner: &'a Inner,
-    definition: &'a Definition,
     held: &'a mut Held,
-    replaced: Replaced,
-    undo: Undo,
+    replaced: &'a mut Replaced,
 }
 
 impl<'a> Change<'a> {
-    /// Has a node do what the definition says.
-    fn apply(&mut self, node: NodeKey) -> Result<()> {
-        let operation = self.definition.node(node).operation().clone();
-        let old = self.held.operations.get(&node).cloned();
-        self.set(node, operation).map_err(|error| error.at_node(self.definition.label(node)))?;
-        self.undo.extend(old.map(|old| (node, old)));
-        Ok(())
+    /// Has a node do what the definition says. What it did before is added to `undo`, also when this fails half way.
+    fn apply(&mut self, definition: &Definition, node: NodeKey, undo: &mut Undo) -> Result<()> {
+        let operation = definition.node(node).operation();
+        if let Some(old) = self.held.operations.get(&node).cloned() {
+            let staged = self.held.staged_copy(node);
+            undo.push(Before { node, operation: old, staged, label: definition.label(node) });
+        }
+        let label = || definition.label(node);
+        self.restage(node, operation)
+            .and_then(|()| self.set(node, operation, label()))
+            .map_err(|error| error.at_node(label()))
     }
 
-    fn set(&mut self, node: NodeKey, operation: Operation) -> Result<()> {
+    /// Has a node do what it did before.
+    fn put_back(&mut self, before: &Before) -> Result<()> {
+        let unwanted = self.held.restore_staged(before.node, before.staged.clone());
+        self.replaced.extend(unwanted.map(|staged| Box::new(staged) as Box<dyn Any + Send>));
+        self.set(before.node, &before.operation, before.label.clone())
+    }
+
+    fn set(&mut self, node: NodeKey, operation: &Operation, label: String) -> Result<()> {
         let inner = self.inner;
         let _entered = inner.resources.shared.context.enter()?;
-        self.restage(node, &operation)?;
-        match &operation {
+        match operation {
             Operation::Conditional(op) => match inner.hosted(node) {
                 Some(hosted) => self.set_hosted(node, op, hosted)?,
                 None => self.set_decider(node, op)?,
             },
             Operation::Kernel(op) => self.set_kernel(node, op)?,
-            operation => self.set_other(node, operation)?,
+            operation => self.set_other(node, operation, label)?,
         }
-        if let Some(old) = self.held.operations.insert(node, operation) {
+        if let Some(old) = self.held.operations.insert(node, operation.clone()) {
             self.replaced.push(Box::new(old));
         }
         Ok(())
@@ -160,11 +199,9 @@ impl<'a> Change<'a> {
 
     fn lowering(&self) -> Lowering<'a> {
         Lowering {
-            definition: self.definition,
             resources: &self.inner.resources,
             modes: &self.inner.modes,
             capabilities: Capabilities::of(self.inner.resources.shared.context.driver()),
-            node_priority: false,
         }
     }
 
@@ -218,7 +255,7 @@ impl<'a> Change<'a> {
         let place = self.inner.place(node)?;
         if let Some(Operation::Kernel(old)) = self.held.operations.get(&node) {
             let attributes = |config: &LaunchConfig| (config.cluster, config.cooperative, config.priority);
-            if attributes(&old.config) != attributes(&op.config) {
+            if attributes(old.config()) != attributes(op.config()) {
                 return refuse("the attributes of a launch are fixed when the graph is compiled");
             }
             if conditions(old) != conditions(op) {
@@ -228,7 +265,7 @@ impl<'a> Change<'a> {
         let handles = &self.inner.units[place.unit].handles;
         let arguments = self.lowering().kernel_arguments(self.held, node, op, handles)?;
         let kernel = arguments.kernel()?;
-        self.set_kernel_node(place.unit, place.node, kernel, &op.config, &op.args.layout, &arguments.bytes)
+        self.set_kernel_node(place.unit, place.node, kernel, op.config(), &op.args().layout, &arguments.bytes)
     }
 
     /// ([`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
@@ -249,10 +286,10 @@ impl<'a> Change<'a> {
         Ok(unsafe { driver.cu_graph_exec_kernel_node_set_params(exec, node, &parameters) }?)
     }
 
-    fn set_other(&mut self, node: NodeKey, operation: &Operation) -> Result<()> {
+    fn set_other(&mut self, node: NodeKey, operation: &Operation, label: String) -> Result<()> {
         let place = self.inner.place(node)?;
         let old_call = self.held.host_calls.get(&node).cloned();
-        let parameters = self.lowering().parameters(self.held, node, operation)?;
+        let parameters = self.lowering().parameters(self.held, node, operation, || label)?;
         let set = self.set_parameters(place, &parameters);
         if let Some(old) = old_call {
             match &set {
@@ -303,5 +340,5 @@ fn conditions(op: &KernelOp) -> SmallVec<[ConditionKey; 2]> {
         PointerValue::Condition(condition) => Some(condition),
         PointerValue::Region(_) => None,
     };
-    op.args.pointers.iter().filter_map(condition).collect()
+    op.args().pointers.iter().filter_map(condition).collect()
 }

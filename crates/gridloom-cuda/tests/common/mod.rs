@@ -137,7 +137,8 @@ impl Gpu {
         arguments: impl IntoIterator<Item = ArgValue>,
     ) -> Operation {
         let args = KernelArgs::pack(kernel.name(), kernel.params(), arguments).unwrap();
-        Operation::Kernel(Arc::new(KernelOp { kernel: kernel.clone(), config, args }))
+        // SAFETY: the tests give each kernel what it takes, and memory that is large enough.
+        Operation::Kernel(Arc::new(unsafe { KernelOp::new(kernel.clone(), config, args) }))
     }
 
     /// A launch of one thread.

@@ -65,7 +65,7 @@ fn memory_that_is_not_gridlooms_is_found_by_its_address() {
         let (graph, nodes) = plain(gpu, |raw| {
             launch(gpu, raw.raw(), function(&gpu.kernel("move_words")), 4, &[&move_argument(&to, &theirs)]);
         });
-        assert_eq!(kernel_of(&nodes[0]).args.pointers.len(), 1, "nothing of Gridloom's is there");
+        assert_eq!(kernel_of(&nodes[0]).args().pointers.len(), 1, "nothing of Gridloom's is there");
         assert_eq!(unsafe { graph.replace_region(&whole(&theirs), &whole(&ours)) }.unwrap(), 1);
         unsafe { driver(gpu).cu_mem_free(address) }.unwrap();
         gpu.run(&graph);
@@ -97,8 +97,10 @@ fn one_argument_or_a_part_of_one_is_set_by_its_position() {
             add_words(gpu, raw, function(&gpu.kernel("add")), &to, 1);
         });
         let changed = |node, index, offset, value: ArgValue| {
-            let mut op: KernelOp = (*kernel_of(node)).clone();
-            op.args.set("kernel", index, offset, value).map(|()| Operation::Kernel(Arc::new(op)))
+            let op: Arc<KernelOp> = kernel_of(node);
+            let mut args = op.args().clone();
+            args.set("kernel", index, offset, value)
+                .map(|()| Operation::Kernel(Arc::new(unsafe { op.with_args(args) })))
         };
         let executable = graph.instantiate().unwrap();
         executable.node(&nodes[0]).unwrap().set_operation(changed(&nodes[0], 0, 8, at(&b)).unwrap()).unwrap();

@@ -18,13 +18,14 @@ fn a_kernel_of_gridlooms_comes_back_as_itself_with_its_arguments() {
         let (buffer, add) = (gpu.words(&[1; 8]), gpu.kernel("add"));
         let (_, nodes) = plain(gpu, |raw| add_words(gpu, raw, function(&add), &buffer, 41));
         let op = kernel_of(&nodes[0]);
-        assert!(Arc::ptr_eq(&op.kernel, &add));
-        assert_eq!((op.config.grid, op.config.block), (Dim3::ONE, Dim3::new(8, 1, 1)));
-        assert_eq!(op.args.layout.as_slice(), add.params().unwrap());
-        assert_eq!(op.args.value(1), Some(&41i32.to_ne_bytes()[..]));
-        let [PointerArg { index: 0, offset: 0, value: PointerValue::Region(region) }] = &op.args.pointers[..]
+        assert!(Arc::ptr_eq(op.kernel(), &add));
+        assert_eq!((op.config().grid, op.config().block), (Dim3::ONE, Dim3::new(8, 1, 1)));
+        assert_eq!(op.args().layout.as_slice(), add.params().unwrap());
+        assert_eq!(op.args().value(1), Some(&41i32.to_ne_bytes()[..]));
+        let [PointerArg { index: 0, offset: 0, value: PointerValue::Region(region) }] =
+            &op.args().pointers[..]
         else {
-            panic!("{:?}", op.args);
+            panic!("{:?}", op.args());
         };
         assert!(matches!(&region.base, Base::Allocation(found) if Arc::ptr_eq(found, &buffer)));
     });
@@ -41,8 +42,8 @@ fn a_kernel_of_others_has_its_name_and_keeps_the_owner() {
             add_words(gpu, raw, add, &buffer, 1);
             add_words(gpu, raw, add, &buffer, 2);
         });
-        assert_eq!(kernel_of(&nodes[0]).kernel.name(), "add");
-        assert!(Arc::ptr_eq(&kernel_of(&nodes[0]).kernel, &kernel_of(&nodes[1]).kernel));
+        assert_eq!(kernel_of(&nodes[0]).kernel().name(), "add");
+        assert!(Arc::ptr_eq(kernel_of(&nodes[0]).kernel(), kernel_of(&nodes[1]).kernel()));
         let executable = graph.instantiate().unwrap();
         drop((graph, nodes));
         executable.launch(&gpu.stream).unwrap();
@@ -66,7 +67,7 @@ fn memory_behind_an_address_in_a_structure_is_kept_by_the_node() {
             launch(gpu, raw.raw(), function(&kernel), 4, &[&move_argument(&to, &from)]);
         });
         let op = kernel_of(&nodes[0]);
-        let offsets: Vec<u32> = op.args.pointers.iter().map(|pointer| pointer.offset).collect();
+        let offsets: Vec<u32> = op.args().pointers.iter().map(|pointer| pointer.offset).collect();
         assert_eq!(offsets, [0, 8]);
         drop((op, from));
         assert!(watch.strong_count() > 0);
@@ -111,9 +112,9 @@ fn arguments_given_as_one_buffer_are_read_like_any_others() {
             .unwrap();
         });
         let op = kernel_of(&nodes[0]);
-        assert_eq!(op.args.layout.len(), 3);
-        assert_eq!(op.args.value(1), Some(&6i32.to_ne_bytes()[..]));
-        assert_eq!(op.args.pointers.len(), 1);
+        assert_eq!(op.args().layout.len(), 3);
+        assert_eq!(op.args().value(1), Some(&6i32.to_ne_bytes()[..]));
+        assert_eq!(op.args().pointers.len(), 1);
         gpu.run(&graph);
         assert_eq!(gpu.read(&buffer), [7; 4]);
     });
@@ -169,7 +170,7 @@ fn a_launch_that_may_start_early_gives_a_programmatic_edge_and_attributes_are_re
         });
         assert_eq!(kinds(&nodes), [NodeKind::Kernel; 3]);
         assert_eq!(edges(&graph), [(0, 1, EdgeKind::Full), (1, 2, EdgeKind::Programmatic)]);
-        let configs = [0, 1, 2].map(|index: usize| kernel_of(&nodes[index]).config);
+        let configs = [0, 1, 2].map(|index: usize| *kernel_of(&nodes[index]).config());
         assert_eq!(configs.map(|config| config.cooperative), [true, false, false]);
         assert_eq!(configs.map(|config| config.programmatic), [false, false, true]);
         assert_eq!(configs.map(|config| config.shared), [64; 3]);

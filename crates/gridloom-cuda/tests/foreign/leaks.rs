@@ -1,26 +1,17 @@
 //! Nothing of the driver's stays behind, whether a capture succeeds or fails.
 
 use crate::raw::*;
-use crate::simulator::{fail_nth, fault_is_left, world};
+use crate::simulator::{self, Alive, Failure, uncounted};
 use gridloom_core::{Error, ErrorKind};
 use gridloom_cuda::foreign::CaptureMode;
 use gridloom_cuda::release;
 use gridloom_cuda::sys::{CUevent_record_flags, CUresult};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What exists: streams, graphs, nodes, executables, captures, memory.
-fn alive() -> [usize; 6] {
+/// What exists, once what was let go of is gone.
+fn alive() -> Alive {
     release::flush();
-    world(|world| {
-        [
-            world.streams.len(),
-            world.graphs.len(),
-            world.nodes.len(),
-            world.executables.len(),
-            world.captures.len(),
-            world.memory.len(),
-        ]
-    })
+    simulator::alive()
 }
 
 #[test]
@@ -80,19 +71,22 @@ fn each_call_of_the_driver_that_fails_leaves_the_capture_as_it_was_or_the_graph_
         loop {
             let before = alive();
             let capture = gpu.stream.capture().unwrap();
-            fail_nth(nth);
-            let outcome = foreign(&capture, CaptureMode::ThreadLocal, |raw| unsafe {
-                let mut scratch = 0;
-                driver(gpu).cu_mem_alloc_async(&mut scratch, 16, raw.raw()).unwrap();
-                add_words(gpu, raw, function(&add), &buffer, 1);
-                copy_bytes(gpu, raw, scratch, buffer.address(), 16);
-                fill_words(gpu, raw, &buffer, 2);
-                let external = CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL.0;
-                driver(gpu).cu_event_record_with_flags(event.raw, raw.raw(), external).unwrap();
-                driver(gpu).cu_mem_free_async(scratch, raw.raw()).unwrap();
+            let failure = Failure::of_call(nth, CUresult::CUDA_ERROR_UNKNOWN);
+            let outcome = foreign(&capture, CaptureMode::ThreadLocal, |raw| {
+                uncounted(|| unsafe {
+                    let mut scratch = 0;
+                    driver(gpu).cu_mem_alloc_async(&mut scratch, 16, raw.raw()).unwrap();
+                    add_words(gpu, raw, function(&add), &buffer, 1);
+                    copy_bytes(gpu, raw, scratch, buffer.address(), 16);
+                    fill_words(gpu, raw, &buffer, 2);
+                    let external = CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL.0;
+                    driver(gpu).cu_event_record_with_flags(event.raw, raw.raw(), external).unwrap();
+                    driver(gpu).cu_mem_free_async(scratch, raw.raw()).unwrap();
+                });
                 Ok(())
             });
-            let done = fault_is_left();
+            let done = failure.failed().is_empty();
+            drop(failure);
             match outcome {
                 Ok(nodes) if nodes.len() == 1 => whole += 1,
                 Ok(nodes) => assert_eq!(nodes.len(), 6, "an attribute that cannot be read is not set"),

@@ -35,6 +35,7 @@ fn on(gpus: impl FnOnce() -> [Option<Gpu>; 2], test: impl Fn(&Gpu)) {
         let driver = Arc::clone(gpu.device.driver());
         unsafe { driver.cu_ctx_push_current(gpu.device.context().raw()) }.unwrap();
         test(&gpu);
+        assert_eq!(simulator::violations(), Vec::<String>::new());
         unsafe { driver.cu_ctx_pop_current(&mut ptr::null_mut()) }.unwrap();
     }
 }

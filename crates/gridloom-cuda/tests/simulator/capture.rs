@@ -4,8 +4,9 @@
 //! asked or waited for, or a prohibited call on a thread that the capture restricts, invalidates the capture; it ends on the stream, and unless it is relaxed the thread, it began on, with
 //! every fork joined.
 
+use super::entry::hands_nothing_out;
 use super::graphs::{self, Node, Work};
-use super::{FAULTY, INVALID, OK, World, exports, handle, is_faulty, world};
+use super::{INVALID, OK, World, exports, handle, world};
 use gridloom_cuda::sys::*;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -20,9 +21,6 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
         "cuStreamGetCaptureInfo_v3" => info,
         "cuStreamUpdateCaptureDependencies_v2" => set_dependencies,
         "cuThreadExchangeStreamCaptureMode" => exchange_mode,
-        "cuStreamWaitEvent" => wait,
-        "cuEventRecord" => record,
-        "cuEventRecordWithFlags" => record_with_flags,
     }
 }
 
@@ -107,15 +105,12 @@ pub fn prohibited() -> CUresult {
     })
 }
 
-unsafe extern "C" fn exchange_mode(mode: *mut CUstreamCaptureMode) -> CUresult {
+fn exchange_mode(mode: *mut CUstreamCaptureMode) -> CUresult {
     unsafe { (*mode).0 = MODE.replace((*mode).0) };
     OK
 }
 
-unsafe extern "C" fn begin(stream: CUstream, mode: CUstreamCaptureMode) -> CUresult {
-    if is_faulty() {
-        return FAULTY;
-    }
+fn begin(stream: CUstream, mode: CUstreamCaptureMode) -> CUresult {
     world(|world| {
         if of(world, stream.addr()).is_some() {
             return CUresult::CUDA_ERROR_ILLEGAL_STATE;
@@ -130,7 +125,7 @@ unsafe extern "C" fn begin(stream: CUstream, mode: CUstreamCaptureMode) -> CUres
     })
 }
 
-unsafe extern "C" fn end(stream: CUstream, out: *mut CUgraph) -> CUresult {
+fn end(stream: CUstream, out: *mut CUgraph) -> CUresult {
     unsafe { *out = std::ptr::null_mut() };
     let ended = world(|world| {
         let id = of(world, stream.addr()).ok_or(CUresult::CUDA_ERROR_ILLEGAL_STATE)?;
@@ -161,24 +156,20 @@ unsafe extern "C" fn end(stream: CUstream, out: *mut CUgraph) -> CUresult {
         Ok((capture.graph, outcome))
     });
     match ended {
-        // The capture is over all the same.
-        Ok((graph, _)) if is_faulty() => {
-            unsafe { graphs::destroy(handle(graph)) };
-            FAULTY
-        }
-        Ok((graph, OK)) => {
+        // The capture is over, whatever is reported.
+        Ok((graph, OK)) if !hands_nothing_out() => {
             unsafe { *out = handle(graph) };
             OK
         }
         Ok((graph, outcome)) => {
-            unsafe { graphs::destroy(handle(graph)) };
+            graphs::destroy(handle(graph));
             outcome
         }
         Err(outcome) => outcome,
     }
 }
 
-unsafe extern "C" fn is_capturing(stream: CUstream, out: *mut CUstreamCaptureStatus) -> CUresult {
+fn is_capturing(stream: CUstream, out: *mut CUstreamCaptureStatus) -> CUresult {
     let status = world(|world| match of(world, stream.addr()).map(|id| world.captures[&id].valid) {
         None => CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE,
         Some(true) => CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE,
@@ -189,7 +180,7 @@ unsafe extern "C" fn is_capturing(stream: CUstream, out: *mut CUstreamCaptureSta
 }
 
 /// The graph that is captured and what the stream comes after, for who adds nodes by hand.
-unsafe extern "C" fn info(
+fn info(
     stream: CUstream,
     status: *mut CUstreamCaptureStatus,
     _: *mut cuuint64_t,
@@ -211,11 +202,11 @@ unsafe extern "C" fn info(
             *nodes = tail.leak().as_ptr();
         }
     }
-    unsafe { is_capturing(stream, status) }
+    is_capturing(stream, status)
 }
 
 /// Has the stream go on after these nodes.
-unsafe extern "C" fn set_dependencies(
+fn set_dependencies(
     stream: CUstream,
     nodes: *mut CUgraphNode,
     _: *const CUgraphEdgeData,
@@ -230,38 +221,26 @@ unsafe extern "C" fn set_dependencies(
     })
 }
 
-unsafe extern "C" fn record(event: CUevent, stream: CUstream) -> CUresult {
-    unsafe { record_with_flags(event, stream, 0) }
-}
-
-unsafe extern "C" fn record_with_flags(event: CUevent, stream: CUstream, flags: c_uint) -> CUresult {
-    if flags == CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL.0 {
-        return add(stream, Work::Record(event.addr())).unwrap_or(INVALID);
-    }
-    let captured = world(|world| {
+/// Records an event on a captured stream. Says whether it is one.
+pub fn record(event: CUevent, stream: CUstream) -> bool {
+    world(|world| {
         world.captured_events.remove(&event.addr());
-        let id = of(world, stream.addr())?;
+        let Some(id) = of(world, stream.addr()) else { return false };
         let tail = world.captures[&id].tails[&stream.addr()].clone();
         world.captured_events.insert(event.addr(), (id, tail));
-        Some(())
-    });
-    if captured.is_none() {
-        super::record(event.addr());
-    }
-    OK
+        true
+    })
 }
 
-unsafe extern "C" fn wait(stream: CUstream, event: CUevent, flags: c_uint) -> CUresult {
-    if flags == CUevent_wait_flags::CU_EVENT_WAIT_EXTERNAL.0 {
-        return add(stream, Work::Wait(event.addr())).unwrap_or(INVALID);
-    }
+/// Has a stream wait for an event, and says how that went. `None` where neither is captured.
+pub fn wait(stream: CUstream, event: CUevent) -> Option<CUresult> {
     world(|world| {
         let here = of(world, stream.addr());
         match (here, world.captured_events.get(&event.addr()).cloned()) {
-            (None, None) => OK,
+            (None, None) => None,
             (None, Some((id, nodes))) => {
                 world.captures.get_mut(&id).unwrap().tails.insert(stream.addr(), nodes);
-                OK
+                Some(OK)
             }
             (Some(id), Some((other, nodes))) if id == other => {
                 let tails = &mut world.captures.get_mut(&id).unwrap().tails;
@@ -269,14 +248,14 @@ unsafe extern "C" fn wait(stream: CUstream, event: CUevent, flags: c_uint) -> CU
                 tail.extend(nodes);
                 tail.sort_unstable();
                 tail.dedup();
-                OK
+                Some(OK)
             }
             (Some(id), other) => {
                 world.captures.get_mut(&id).unwrap().valid = false;
-                match other {
+                Some(match other {
                     Some(_) => CUresult::CUDA_ERROR_STREAM_CAPTURE_MERGE,
                     None => CUresult::CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
-                }
+                })
             }
         }
     })

@@ -1,11 +1,13 @@
 //! Graphs: built, compiled, changed and run.
 
 use super::code::{Call, Shape};
-use super::objects::{copy_planes, fill, free_of_graph, record};
-use super::{FAULTY, INVALID, OK, REFUSED, World, capture, exports, handle, is_faulty, world};
+use super::memory::{copy_planes, fill, free_of_graph};
+use super::streams::{Recording, call, enqueue, expect, use_event, wait_for};
+use super::{INVALID, OK, REFUSED, Use, World, capture, exports, handle, world};
 use gridloom_cuda::sys::*;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::ffi::{c_uint, c_void};
+use std::sync::Arc;
 
 pub fn export(table: &mut HashMap<&'static str, usize>) {
     exports! { table,
@@ -103,17 +105,23 @@ impl Work {
 
 // Pointers in the descriptions are addresses; the simulator is as thread-safe as its one lock.
 unsafe impl Send for Work {}
+unsafe impl Sync for Work {}
 // Attributes hold addresses too.
 unsafe impl Send for Node {}
+unsafe impl Sync for Node {}
 
 /// A compiled graph: a copy of everything that it reaches.
 pub struct Executable {
     root: usize,
-    graphs: HashMap<usize, Graph>,
-    nodes: HashMap<usize, Node>,
+    /// Each graph, with its nodes in the order in which they run.
+    graphs: Arc<HashMap<usize, Graph>>,
+    /// Copied when one is changed while a launch is in flight.
+    nodes: Arc<HashMap<usize, Node>>,
+    /// The end of the latest launch.
+    latest: Option<Arc<Recording>>,
 }
 
-unsafe extern "C" fn create(out: *mut CUgraph, _: c_uint) -> CUresult {
+fn create(out: *mut CUgraph, _: c_uint) -> CUresult {
     world(|world| {
         let number = world.fresh();
         world.graphs.insert(number, Graph::default());
@@ -122,7 +130,8 @@ unsafe extern "C" fn create(out: *mut CUgraph, _: c_uint) -> CUresult {
     OK
 }
 
-pub unsafe extern "C" fn destroy(graph: CUgraph) -> CUresult {
+pub fn destroy(graph: CUgraph) -> CUresult {
+    let _alone = Use::of(graph);
     let freed = world(|world| {
         let root = world.graphs.remove(&graph.addr())?;
         let (mut freed, user_objects) = (Vec::new(), root.user_objects);
@@ -141,7 +150,7 @@ pub unsafe extern "C" fn destroy(graph: CUgraph) -> CUresult {
     });
     let Some((freed, user_objects)) = freed else { return INVALID };
     for (address, bytes) in freed {
-        unsafe { free_of_graph(address, bytes) };
+        free_of_graph(address, bytes);
     }
     for (destroy, data) in user_objects {
         unsafe { destroy.unwrap()(handle(data)) };
@@ -149,29 +158,23 @@ pub unsafe extern "C" fn destroy(graph: CUgraph) -> CUresult {
     OK
 }
 
-unsafe extern "C" fn create_user_object(
+fn create_user_object(
     out: *mut CUuserObject,
     data: *mut c_void,
     destroy: CUhostFn,
     _: c_uint,
     _: c_uint,
 ) -> CUresult {
-    let number = world(|world| {
+    world(|world| {
         let number = world.fresh();
         world.user_objects.insert(number, (destroy, data as usize));
-        number
+        unsafe { *out = handle(number) };
     });
-    unsafe { *out = handle(number) };
     OK
 }
 
 /// Moves an object into a graph.
-unsafe extern "C" fn retain_user_object(
-    graph: CUgraph,
-    object: CUuserObject,
-    _: c_uint,
-    _: c_uint,
-) -> CUresult {
+fn retain_user_object(graph: CUgraph, object: CUuserObject, _: c_uint, _: c_uint) -> CUresult {
     world(|world| {
         let Some(object) = world.user_objects.remove(&object.addr()) else { return INVALID };
         let Some(graph) = world.graphs.get_mut(&graph.addr()) else { return INVALID };
@@ -208,22 +211,20 @@ fn copied(
 }
 
 fn copy_of(graph: CUgraph) -> Option<usize> {
+    let _alone = Use::of(graph);
     world(|world| {
         let (graphs, nodes) = (world.graphs.clone(), world.nodes.clone());
         copied(world, &graphs, &nodes, graph.addr())
     })
 }
 
-unsafe extern "C" fn copy_graph(out: *mut CUgraph, graph: CUgraph) -> CUresult {
-    if is_faulty() {
-        return FAULTY;
-    }
+fn copy_graph(out: *mut CUgraph, graph: CUgraph) -> CUresult {
     let Some(copy) = copy_of(graph) else { return REFUSED };
     unsafe { *out = handle(copy) };
     OK
 }
 
-unsafe extern "C" fn add_child(
+fn add_child(
     out: *mut CUgraphNode,
     graph: CUgraph,
     before: *const CUgraphNode,
@@ -243,6 +244,7 @@ unsafe fn add(
     count: usize,
     work: Work,
 ) -> CUresult {
+    let _alone = Use::of(graph);
     let after: Vec<usize> = (0..count).map(|index| unsafe { *before.add(index) }.addr()).collect();
     world(|world| {
         let graph = graph.addr();
@@ -258,22 +260,17 @@ unsafe fn add(
     })
 }
 
-unsafe extern "C" fn add_empty(
-    out: *mut CUgraphNode,
-    graph: CUgraph,
-    before: *const CUgraphNode,
-    count: usize,
-) -> CUresult {
+fn add_empty(out: *mut CUgraphNode, graph: CUgraph, before: *const CUgraphNode, count: usize) -> CUresult {
     unsafe { add(out, graph, before, count, Work::Nothing) }
 }
 
 unsafe fn kernel(p: &CUDA_KERNEL_NODE_PARAMS_v2) -> Option<Work> {
-    let grid = [p.gridDimX, p.gridDimY, p.gridDimZ];
-    let shape = Shape { grid, block: [p.blockDimX, p.blockDimY, p.blockDimZ], shared: p.sharedMemBytes };
+    let (grid, block) = ([p.gridDimX, p.gridDimY, p.gridDimZ], [p.blockDimX, p.blockDimY, p.blockDimZ]);
+    let shape = Shape { grid, block, shared: p.sharedMemBytes };
     unsafe { Call::new(p.func.addr(), shape, p.kernelParams, p.extra) }.map(Work::Kernel)
 }
 
-unsafe extern "C" fn add_kernel(
+fn add_kernel(
     out: *mut CUgraphNode,
     graph: CUgraph,
     before: *const CUgraphNode,
@@ -286,7 +283,7 @@ unsafe extern "C" fn add_kernel(
     }
 }
 
-unsafe extern "C" fn add_fill(
+fn add_fill(
     out: *mut CUgraphNode,
     graph: CUgraph,
     before: *const CUgraphNode,
@@ -297,7 +294,7 @@ unsafe extern "C" fn add_fill(
     unsafe { add(out, graph, before, count, Work::Fill(*parameters)) }
 }
 
-unsafe extern "C" fn add_copy(
+fn add_copy(
     out: *mut CUgraphNode,
     graph: CUgraph,
     before: *const CUgraphNode,
@@ -308,7 +305,7 @@ unsafe extern "C" fn add_copy(
     unsafe { add(out, graph, before, count, Work::Copy(*parameters)) }
 }
 
-unsafe extern "C" fn add_call(
+fn add_call(
     out: *mut CUgraphNode,
     graph: CUgraph,
     before: *const CUgraphNode,
@@ -318,7 +315,7 @@ unsafe extern "C" fn add_call(
     unsafe { add(out, graph, before, count, Work::Host(*parameters)) }
 }
 
-unsafe extern "C" fn add_record(
+fn add_record(
     out: *mut CUgraphNode,
     graph: CUgraph,
     before: *const CUgraphNode,
@@ -328,7 +325,7 @@ unsafe extern "C" fn add_record(
     unsafe { add(out, graph, before, count, Work::Record(event.addr())) }
 }
 
-unsafe extern "C" fn add_wait(
+fn add_wait(
     out: *mut CUgraphNode,
     graph: CUgraph,
     before: *const CUgraphNode,
@@ -338,7 +335,7 @@ unsafe extern "C" fn add_wait(
     unsafe { add(out, graph, before, count, Work::Wait(event.addr())) }
 }
 
-unsafe extern "C" fn add_general(
+fn add_general(
     out: *mut CUgraphNode,
     graph: CUgraph,
     before: *const CUgraphNode,
@@ -365,8 +362,8 @@ unsafe fn add_by_type(
     match parameters.type_ {
         CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL => {
             let p = unsafe { parameters.__bindgen_anon_1.kernel };
-            let grid = [p.gridDimX, p.gridDimY, p.gridDimZ];
-            let block = [p.blockDimX, p.blockDimY, p.blockDimZ];
+            let (grid, block) =
+                ([p.gridDimX, p.gridDimY, p.gridDimZ], [p.blockDimX, p.blockDimY, p.blockDimZ]);
             let shape = Shape { grid, block, shared: p.sharedMemBytes };
             let work = unsafe { Call::new(p.func.addr(), shape, p.kernelParams, p.extra) };
             work.map_or(INVALID, |call| unsafe { add(out, graph, before, count, Work::Kernel(call)) })
@@ -392,7 +389,7 @@ unsafe fn add_by_type(
     }
 }
 
-unsafe extern "C" fn set_attribute(
+fn set_attribute(
     node: CUgraphNode,
     id: CUlaunchAttributeID,
     value: *const CUlaunchAttributeValue,
@@ -405,7 +402,7 @@ unsafe extern "C" fn set_attribute(
     })
 }
 
-unsafe extern "C" fn create_condition(
+fn create_condition(
     out: *mut CUgraphConditionalHandle,
     graph: CUgraph,
     _: CUcontext,
@@ -421,17 +418,19 @@ unsafe extern "C" fn create_condition(
     })
 }
 
-unsafe extern "C" fn instantiate(
+fn instantiate(
     out: *mut CUgraphExec,
     graph: CUgraph,
     parameters: *mut CUDA_GRAPH_INSTANTIATE_PARAMS,
 ) -> CUresult {
+    let _alone = Use::of(graph);
     world(|world| {
-        let mut executable = Executable { root: graph.addr(), graphs: HashMap::new(), nodes: HashMap::new() };
+        let (mut graphs, mut nodes) = (HashMap::new(), HashMap::new());
+        let root = graph.addr();
         let mut used = HashSet::new();
-        let mut open = vec![graph.addr()];
+        let mut open = vec![root];
         while let Some(number) = open.pop() {
-            let graph = world.graphs[&number].clone();
+            let mut graph = world.graphs[&number].clone();
             for node in &graph.nodes {
                 let copy = world.nodes[node].clone();
                 let forbidden =
@@ -445,11 +444,12 @@ unsafe extern "C" fn instantiate(
                     unsafe { (*parameters).hErrNode_out = handle(*node) };
                     return INVALID;
                 }
-                executable.nodes.insert(*node, copy);
+                nodes.insert(*node, copy);
             }
-            executable.graphs.insert(number, graph);
+            graph.nodes = order(&graph.nodes, &nodes);
+            graphs.insert(number, graph);
         }
-        let conditions = &executable.graphs[&executable.root].conditions;
+        let conditions = &graphs[&root].conditions;
         if conditions.iter().any(|(condition, _)| !used.contains(condition)) {
             unsafe {
                 (*parameters).result_out =
@@ -458,89 +458,146 @@ unsafe extern "C" fn instantiate(
             return INVALID;
         }
         let number = world.fresh();
+        let executable = Executable { root, graphs: Arc::new(graphs), nodes: Arc::new(nodes), latest: None };
         world.executables.insert(number, executable);
         unsafe { *out = handle(number) };
         OK
     })
 }
 
-unsafe extern "C" fn destroy_executable(executable: CUgraphExec) -> CUresult {
+/// Each node after those it waits for, and otherwise the youngest first: an edge that is missing shows.
+fn order(numbers: &[usize], nodes: &HashMap<usize, Node>) -> Vec<usize> {
+    let mut waits: HashMap<usize, usize> =
+        numbers.iter().map(|number| (*number, nodes[number].after.len())).collect();
+    let mut followers: HashMap<usize, Vec<usize>> = HashMap::new();
+    for number in numbers {
+        for before in &nodes[number].after {
+            followers.entry(*before).or_default().push(*number);
+        }
+    }
+    let mut ready: BinaryHeap<usize> = numbers.iter().copied().filter(|number| waits[number] == 0).collect();
+    let mut ordered = Vec::with_capacity(numbers.len());
+    while let Some(number) = ready.pop() {
+        ordered.push(number);
+        for follower in followers.remove(&number).unwrap_or_default() {
+            let left = waits.get_mut(&follower).expect("a node of this graph");
+            *left -= 1;
+            if *left == 0 {
+                ready.push(follower);
+            }
+        }
+    }
+    assert_eq!(ordered.len(), numbers.len(), "graphs have no cycles");
+    ordered
+}
+
+fn destroy_executable(executable: CUgraphExec) -> CUresult {
+    let _alone = Use::of(executable);
     if world(|world| world.executables.remove(&executable.addr()).is_some()) { OK } else { INVALID }
 }
 
-unsafe extern "C" fn upload(executable: CUgraphExec, _: CUstream) -> CUresult {
+fn upload(executable: CUgraphExec, _: CUstream) -> CUresult {
+    let _alone = Use::of(executable);
     if world(|world| world.executables.contains_key(&executable.addr())) { OK } else { INVALID }
 }
 
-unsafe extern "C" fn launch(executable: CUgraphExec, stream: CUstream) -> CUresult {
+/// A launch runs what the executable is now, after the launch before it, whatever becomes of the executable meanwhile.
+fn launch(executable: CUgraphExec, stream: CUstream) -> CUresult {
+    let _alone = Use::of(executable);
     if capture::captures(stream) {
         let child = world(|world| {
             let executable = world.executables.get(&executable.addr())?;
-            let (graphs, nodes) = (executable.graphs.clone(), executable.nodes.clone());
-            let root = executable.root;
+            let (root, graphs, nodes) =
+                (executable.root, Arc::clone(&executable.graphs), Arc::clone(&executable.nodes));
             copied(world, &graphs, &nodes, root)
         });
         let Some(child) = child else { return REFUSED };
         return capture::add(stream, Work::Child(child)).unwrap_or(INVALID);
     }
-    let root = world(|world| {
-        let executable = world.executables.get(&executable.addr())?;
-        let (root, conditions) = (executable.root, executable.graphs[&executable.root].conditions.clone());
-        world.conditions.extend(conditions);
-        Some(root)
+    let end = Arc::new(Recording::default());
+    let launch = world(|world| {
+        let executable = world.executables.get_mut(&executable.addr())?;
+        let before = executable.latest.replace(Arc::clone(&end));
+        let (graphs, nodes) = (Arc::clone(&executable.graphs), Arc::clone(&executable.nodes));
+        Some((Launch { graphs, nodes, records: HashMap::new() }, executable.root, before))
     });
-    match root {
-        Some(root) => unsafe { run(executable.addr(), root) },
-        None => return INVALID,
-    }
+    let Some((mut launch, root, before)) = launch else { return INVALID };
+    // Whoever waits for an event from now on waits for this launch to record it.
+    launch.records = launch.expect_records(root);
+    enqueue(stream, move || {
+        if let Some(before) = before {
+            before.wait();
+        }
+        let conditions = launch.graphs[&root].conditions.clone();
+        world(|world| world.conditions.extend(conditions));
+        launch.run(root);
+        end.reach();
+    });
     OK
 }
 
-/// Runs a graph of an executable, each node after those it waits for, and otherwise the youngest first: an edge that is
-/// missing shows.
-unsafe fn run(executable: usize, graph: usize) {
-    let mut waiting = world(|world| world.executables[&executable].graphs[&graph].nodes.clone());
-    let mut done = HashSet::new();
-    while !waiting.is_empty() {
-        let (position, work, enabled) = world(|world| {
-            let nodes = &world.executables[&executable].nodes;
-            let is_ready = |number: &usize| nodes[number].after.iter().all(|before| done.contains(before));
-            let position = waiting.iter().rposition(is_ready).expect("graphs have no cycles");
-            let node = &nodes[&waiting[position]];
-            (position, node.work.clone(), node.enabled)
-        });
-        if enabled {
-            unsafe { run_node(executable, &work) };
-        }
-        done.insert(waiting.remove(position));
-    }
+/// One launch in flight.
+struct Launch {
+    graphs: Arc<HashMap<usize, Graph>>,
+    nodes: Arc<HashMap<usize, Node>>,
+    /// What each record node reaches.
+    records: HashMap<usize, Arc<Recording>>,
 }
 
-unsafe fn run_node(executable: usize, work: &Work) {
-    match work {
-        Work::Nothing | Work::Wait(_) | Work::Alloc { .. } | Work::Free(_) => {}
-        Work::Child(graph) => unsafe { run(executable, *graph) },
-        Work::Kernel(call) => unsafe { call.run() },
-        Work::Fill(parameters) => unsafe { fill(parameters) },
-        Work::Copy(parameters) => unsafe { copy_planes(parameters) },
-        Work::Host(parameters) => unsafe { parameters.fn_.unwrap()(parameters.userData) },
-        Work::Record(event) => record(*event),
-        Work::Conditional { condition, kind, bodies } => {
-            let value = || world(|world| world.conditions[condition]);
-            match *kind {
-                CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE => {
-                    while value() != 0 {
-                        unsafe { run(executable, bodies[0]) };
-                    }
+impl Launch {
+    /// Has events stand for the nodes that record them, in the order in which those run.
+    fn expect_records(&self, graph: usize) -> HashMap<usize, Arc<Recording>> {
+        let mut records = HashMap::new();
+        for number in &self.graphs[&graph].nodes {
+            match self.nodes[number].work {
+                Work::Record(event) => {
+                    records.insert(*number, expect(event));
                 }
-                CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_IF => {
-                    if let Some(&body) = bodies.get(usize::from(value() == 0)) {
-                        unsafe { run(executable, body) };
+                Work::Child(child) => records.extend(self.expect_records(child)),
+                _ => {}
+            }
+        }
+        records
+    }
+
+    fn run(&self, graph: usize) {
+        for number in &self.graphs[&graph].nodes {
+            let node = &self.nodes[number];
+            if let (Work::Record(event), Some(recording)) = (&node.work, self.records.get(number)) {
+                use_event(*event);
+                recording.reach();
+            } else if node.enabled {
+                self.run_node(&node.work);
+            }
+        }
+    }
+
+    fn run_node(&self, work: &Work) {
+        match work {
+            Work::Nothing | Work::Record(_) | Work::Alloc { .. } | Work::Free(_) => {}
+            Work::Child(graph) => self.run(*graph),
+            Work::Wait(event) => wait_for(*event),
+            Work::Kernel(call) => call.run(),
+            Work::Fill(parameters) => fill(parameters),
+            Work::Copy(parameters) => copy_planes(parameters),
+            Work::Host(parameters) => call(parameters.fn_, parameters.userData),
+            Work::Conditional { condition, kind, bodies } => {
+                let value = || world(|world| world.conditions[condition]);
+                match *kind {
+                    CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE => {
+                        while value() != 0 {
+                            self.run(bodies[0]);
+                        }
                     }
-                }
-                _ => {
-                    if let Some(&body) = bodies.get(value() as usize) {
-                        unsafe { run(executable, body) };
+                    CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_IF => {
+                        if let Some(&body) = bodies.get(usize::from(value() == 0)) {
+                            self.run(body);
+                        }
+                    }
+                    _ => {
+                        if let Some(&body) = bodies.get(value() as usize) {
+                            self.run(body);
+                        }
                     }
                 }
             }
@@ -553,15 +610,17 @@ fn change(
     node: CUgraphNode,
     change: impl FnOnce(&mut Node, bool) -> CUresult,
 ) -> CUresult {
+    let _alone = Use::of(executable);
     world(|world: &mut World| {
         let Some(executable) = world.executables.get_mut(&executable.addr()) else { return INVALID };
-        let Some(node) = executable.nodes.get_mut(&node.addr()) else { return INVALID };
+        let nodes = Arc::make_mut(&mut executable.nodes);
+        let Some(node) = nodes.get_mut(&node.addr()) else { return INVALID };
         let in_body = executable.graphs[&node.graph].is_body;
         change(node, in_body)
     })
 }
 
-unsafe extern "C" fn set_enabled(executable: CUgraphExec, node: CUgraphNode, enabled: c_uint) -> CUresult {
+fn set_enabled(executable: CUgraphExec, node: CUgraphNode, enabled: c_uint) -> CUresult {
     change(executable, node, |node, in_body| {
         if in_body {
             return REFUSED;
@@ -571,7 +630,7 @@ unsafe extern "C" fn set_enabled(executable: CUgraphExec, node: CUgraphNode, ena
     })
 }
 
-unsafe extern "C" fn set_kernel(
+fn set_kernel(
     executable: CUgraphExec,
     node: CUgraphNode,
     parameters: *const CUDA_KERNEL_NODE_PARAMS_v2,
@@ -586,7 +645,7 @@ unsafe extern "C" fn set_kernel(
     })
 }
 
-unsafe extern "C" fn set_fill(
+fn set_fill(
     executable: CUgraphExec,
     node: CUgraphNode,
     parameters: *const CUDA_MEMSET_NODE_PARAMS,
@@ -598,7 +657,7 @@ unsafe extern "C" fn set_fill(
     })
 }
 
-unsafe extern "C" fn set_copy(
+fn set_copy(
     executable: CUgraphExec,
     node: CUgraphNode,
     parameters: *const CUDA_MEMCPY3D,
@@ -616,7 +675,7 @@ unsafe extern "C" fn set_copy(
     })
 }
 
-unsafe extern "C" fn set_call(
+fn set_call(
     executable: CUgraphExec,
     node: CUgraphNode,
     parameters: *const CUDA_HOST_NODE_PARAMS_v1,
@@ -627,14 +686,14 @@ unsafe extern "C" fn set_call(
     })
 }
 
-unsafe extern "C" fn set_record(executable: CUgraphExec, node: CUgraphNode, event: CUevent) -> CUresult {
+fn set_record(executable: CUgraphExec, node: CUgraphNode, event: CUevent) -> CUresult {
     change(executable, node, |node, _| {
         node.work = Work::Record(event.addr());
         OK
     })
 }
 
-unsafe extern "C" fn set_wait(executable: CUgraphExec, node: CUgraphNode, event: CUevent) -> CUresult {
+fn set_wait(executable: CUgraphExec, node: CUgraphNode, event: CUevent) -> CUresult {
     change(executable, node, |node, _| {
         node.work = Work::Wait(event.addr());
         OK
@@ -642,30 +701,32 @@ unsafe extern "C" fn set_wait(executable: CUgraphExec, node: CUgraphNode, event:
 }
 
 /// Takes over a graph with as many nodes as the one before.
-unsafe extern "C" fn set_child(executable: CUgraphExec, node: CUgraphNode, child: CUgraph) -> CUresult {
+fn set_child(executable: CUgraphExec, node: CUgraphNode, child: CUgraph) -> CUresult {
+    let _alone = Use::of(executable);
     let Some(copy) = copy_of(child) else { return REFUSED };
     let outcome = world(|world| {
-        let graphs: HashMap<usize, Graph> = world.graphs.clone();
-        let nodes = world.nodes.clone();
         let Some(executable) = world.executables.get_mut(&executable.addr()) else { return INVALID };
         let old = match executable.nodes.get(&node.addr()).map(|node| &node.work) {
             Some(Work::Child(old)) => *old,
             _ => return INVALID,
         };
-        if executable.graphs[&old].nodes.len() != graphs[&copy].nodes.len() {
+        if executable.graphs[&old].nodes.len() != world.graphs[&copy].nodes.len() {
             return CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
         }
+        let (graphs, nodes) = (Arc::make_mut(&mut executable.graphs), Arc::make_mut(&mut executable.nodes));
         let mut open = vec![copy];
-        while let Some(graph) = open.pop() {
-            for node in &graphs[&graph].nodes {
-                open.extend(nodes[node].work.inside());
-                executable.nodes.insert(*node, nodes[node].clone());
+        while let Some(number) = open.pop() {
+            let mut graph = world.graphs[&number].clone();
+            for node in &graph.nodes {
+                open.extend(world.nodes[node].work.inside());
+                nodes.insert(*node, world.nodes[node].clone());
             }
-            executable.graphs.insert(graph, graphs[&graph].clone());
+            graph.nodes = order(&graph.nodes, nodes);
+            graphs.insert(number, graph);
         }
-        executable.nodes.get_mut(&node.addr()).unwrap().work = Work::Child(copy);
+        nodes.get_mut(&node.addr()).unwrap().work = Work::Child(copy);
         OK
     });
-    unsafe { destroy(handle(copy)) };
+    destroy(handle(copy));
     outcome
 }

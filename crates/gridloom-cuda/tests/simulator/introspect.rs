@@ -2,7 +2,7 @@
 
 use super::code::Call;
 use super::graphs::{Node, Work};
-use super::{FAULTY, INVALID, OK, exports, handle, is_faulty, world};
+use super::{INVALID, OK, Use, exports, handle, world};
 use gridloom_cuda::sys::*;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -46,10 +46,8 @@ unsafe fn write<T>(out: *mut T, count: *mut usize, values: impl ExactSizeIterato
     }
 }
 
-unsafe extern "C" fn nodes(graph: CUgraph, out: *mut CUgraphNode, count: *mut usize) -> CUresult {
-    if is_faulty() {
-        return FAULTY;
-    }
+fn nodes(graph: CUgraph, out: *mut CUgraphNode, count: *mut usize) -> CUresult {
+    let _alone = Use::of(graph);
     world(|world| match world.graphs.get(&graph.addr()) {
         Some(graph) => {
             unsafe { write(out, count, graph.nodes.iter().map(|&node| handle(node))) };
@@ -71,29 +69,22 @@ fn list(graph: CUgraph) -> Option<Vec<(usize, usize, bool)>> {
     })
 }
 
-unsafe extern "C" fn edges(
-    graph: CUgraph,
-    from: *mut CUgraphNode,
-    to: *mut CUgraphNode,
-    count: *mut usize,
-) -> CUresult {
+fn edges(graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: *mut usize) -> CUresult {
     match list(graph) {
         Some(edges) if edges.iter().any(|edge| edge.2) => CUresult::CUDA_ERROR_LOSSY_QUERY,
-        Some(_) => unsafe { edges_with_data(graph, from, to, std::ptr::null_mut(), count) },
+        Some(_) => edges_with_data(graph, from, to, std::ptr::null_mut(), count),
         None => INVALID,
     }
 }
 
-unsafe extern "C" fn edges_with_data(
+fn edges_with_data(
     graph: CUgraph,
     from: *mut CUgraphNode,
     to: *mut CUgraphNode,
     data: *mut CUgraphEdgeData,
     count: *mut usize,
 ) -> CUresult {
-    if is_faulty() {
-        return FAULTY;
-    }
+    let _alone = Use::of(graph);
     let Some(edges) = list(graph) else { return INVALID };
     let room = unsafe { *count };
     unsafe {
@@ -110,9 +101,6 @@ unsafe extern "C" fn edges_with_data(
 
 /// Reads something of a node of the right kind.
 unsafe fn read<T>(node: CUgraphNode, out: *mut T, read: impl FnOnce(&Node) -> Option<T>) -> CUresult {
-    if is_faulty() {
-        return FAULTY;
-    }
     match world(|world| world.nodes.get(&node.addr()).and_then(read)) {
         Some(found) => {
             unsafe { *out = found };
@@ -122,7 +110,7 @@ unsafe fn read<T>(node: CUgraphNode, out: *mut T, read: impl FnOnce(&Node) -> Op
     }
 }
 
-unsafe extern "C" fn node_type(node: CUgraphNode, out: *mut CUgraphNodeType) -> CUresult {
+fn node_type(node: CUgraphNode, out: *mut CUgraphNodeType) -> CUresult {
     let kind = |node: &Node| {
         Some(match node.work {
             Work::Nothing => CUgraphNodeType::CU_GRAPH_NODE_TYPE_EMPTY,
@@ -142,10 +130,7 @@ unsafe extern "C" fn node_type(node: CUgraphNode, out: *mut CUgraphNodeType) -> 
 }
 
 /// The arguments come back as one buffer where they were given so.
-unsafe extern "C" fn kernel(node: CUgraphNode, out: *mut CUDA_KERNEL_NODE_PARAMS_v2) -> CUresult {
-    if is_faulty() {
-        return FAULTY;
-    }
+fn kernel(node: CUgraphNode, out: *mut CUDA_KERNEL_NODE_PARAMS_v2) -> CUresult {
     world(|world| {
         let Some(Work::Kernel(call)) = world.nodes.get(&node.addr()).map(|node| &node.work) else {
             return INVALID;
@@ -179,11 +164,7 @@ unsafe extern "C" fn kernel(node: CUgraphNode, out: *mut CUDA_KERNEL_NODE_PARAMS
     })
 }
 
-unsafe extern "C" fn attribute(
-    node: CUgraphNode,
-    id: CUlaunchAttributeID,
-    out: *mut CUlaunchAttributeValue,
-) -> CUresult {
+fn attribute(node: CUgraphNode, id: CUlaunchAttributeID, out: *mut CUlaunchAttributeValue) -> CUresult {
     let value = |node: &Node| {
         let set = node.attributes.iter().find(|attribute| attribute.id == id);
         Some(set.map_or_else(Default::default, |attribute| attribute.value))
@@ -191,7 +172,7 @@ unsafe extern "C" fn attribute(
     unsafe { read(node, out, value) }
 }
 
-unsafe extern "C" fn copy(node: CUgraphNode, out: *mut CUDA_MEMCPY3D) -> CUresult {
+fn copy(node: CUgraphNode, out: *mut CUDA_MEMCPY3D) -> CUresult {
     let found = |node: &Node| match node.work {
         Work::Copy(parameters) => Some(parameters),
         _ => None,
@@ -199,7 +180,7 @@ unsafe extern "C" fn copy(node: CUgraphNode, out: *mut CUDA_MEMCPY3D) -> CUresul
     unsafe { read(node, out, found) }
 }
 
-unsafe extern "C" fn fill(node: CUgraphNode, out: *mut CUDA_MEMSET_NODE_PARAMS) -> CUresult {
+fn fill(node: CUgraphNode, out: *mut CUDA_MEMSET_NODE_PARAMS) -> CUresult {
     let found = |node: &Node| match node.work {
         Work::Fill(parameters) => Some(parameters),
         _ => None,
@@ -207,7 +188,7 @@ unsafe extern "C" fn fill(node: CUgraphNode, out: *mut CUDA_MEMSET_NODE_PARAMS) 
     unsafe { read(node, out, found) }
 }
 
-unsafe extern "C" fn call(node: CUgraphNode, out: *mut CUDA_HOST_NODE_PARAMS_v1) -> CUresult {
+fn call(node: CUgraphNode, out: *mut CUDA_HOST_NODE_PARAMS_v1) -> CUresult {
     let found = |node: &Node| match node.work {
         Work::Host(parameters) => Some(parameters),
         _ => None,
@@ -215,7 +196,7 @@ unsafe extern "C" fn call(node: CUgraphNode, out: *mut CUDA_HOST_NODE_PARAMS_v1)
     unsafe { read(node, out, found) }
 }
 
-unsafe extern "C" fn child(node: CUgraphNode, out: *mut CUgraph) -> CUresult {
+fn child(node: CUgraphNode, out: *mut CUgraph) -> CUresult {
     let found = |node: &Node| match node.work {
         Work::Child(graph) => Some(handle(graph)),
         _ => None,
@@ -223,7 +204,7 @@ unsafe extern "C" fn child(node: CUgraphNode, out: *mut CUgraph) -> CUresult {
     unsafe { read(node, out, found) }
 }
 
-unsafe extern "C" fn recorded(node: CUgraphNode, out: *mut CUevent) -> CUresult {
+fn recorded(node: CUgraphNode, out: *mut CUevent) -> CUresult {
     let found = |node: &Node| match node.work {
         Work::Record(event) => Some(handle(event)),
         _ => None,
@@ -231,7 +212,7 @@ unsafe extern "C" fn recorded(node: CUgraphNode, out: *mut CUevent) -> CUresult 
     unsafe { read(node, out, found) }
 }
 
-unsafe extern "C" fn waited(node: CUgraphNode, out: *mut CUevent) -> CUresult {
+fn waited(node: CUgraphNode, out: *mut CUevent) -> CUresult {
     let found = |node: &Node| match node.work {
         Work::Wait(event) => Some(handle(event)),
         _ => None,
@@ -239,7 +220,7 @@ unsafe extern "C" fn waited(node: CUgraphNode, out: *mut CUevent) -> CUresult {
     unsafe { read(node, out, found) }
 }
 
-unsafe extern "C" fn allocated(node: CUgraphNode, out: *mut CUDA_MEM_ALLOC_NODE_PARAMS) -> CUresult {
+fn allocated(node: CUgraphNode, out: *mut CUDA_MEM_ALLOC_NODE_PARAMS) -> CUresult {
     let found = |node: &Node| match node.work {
         Work::Alloc { address, bytes } => {
             let mut parameters =
@@ -252,7 +233,7 @@ unsafe extern "C" fn allocated(node: CUgraphNode, out: *mut CUDA_MEM_ALLOC_NODE_
     unsafe { read(node, out, found) }
 }
 
-unsafe extern "C" fn freed(node: CUgraphNode, out: *mut CUdeviceptr) -> CUresult {
+fn freed(node: CUgraphNode, out: *mut CUdeviceptr) -> CUresult {
     let found = |node: &Node| match node.work {
         Work::Free(address) => Some(address),
         _ => None,

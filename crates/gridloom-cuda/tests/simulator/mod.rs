@@ -1,27 +1,38 @@
-//! A CUDA driver in a few hundred lines, so that the lowering of graphs is tested on any machine.
+//! A CUDA driver in about a thousand lines, so that the lowering of graphs is tested on any machine.
 //!
-//! Memory is host memory, streams run what they are given at once, and the kernels of the tests are Rust functions found by
-//! name. Graphs are built, compiled, changed and run as the driver does it, and what the driver refuses is refused here too:
-//! a condition handle that no node uses, or two use; host and event nodes in the body of a conditional; another direction of a copy
-//! in a compiled graph; a disabled node in a body; a copy of a graph that holds conditionals or allocations. Streams can be captured.
+//! Memory is host memory, and the kernels of the tests are Rust functions found by name. Streams are threads: what is enqueued runs later, as
+//! on a GPU, host functions on one thread of the driver's own. Graphs are built, compiled, changed and run as the driver does it, and what the driver
+//! refuses is refused here too: a condition handle that no node uses, or two use; host and event nodes in the body of a conditional; another
+//! direction of a copy in a compiled graph; a disabled node in a body; a copy of a graph that holds conditionals or allocations. Streams can be
+//! captured.
+//!
+//! It is stricter than a driver. What a driver leaves undefined is noted as a [violation](violations): work that touches memory after it
+//! was freed, runs a kernel of a module that was unloaded, or uses an event or stream that was destroyed; two threads in calls on one graph;
+//! a call from a host function. And every call can be made to fail ([`Failure`]).
 
 #![allow(unreachable_pub, dead_code, unused_imports, reason = "a module of each test program that uses it")]
 #![allow(
     clippy::undocumented_unsafe_blocks,
     clippy::missing_safety_doc,
+    clippy::not_unsafe_ptr_arg_deref,
     reason = "every function here stands for one of the driver's, called by code that keeps the driver's contract"
 )]
 
 mod capture;
 mod code;
+mod entry;
 mod graphs;
 mod introspect;
+mod memory;
 mod objects;
+mod streams;
 
-pub use objects::{FAR_STREAM, record};
+pub use entry::{Failure, uncounted};
+pub use objects::FAR_STREAM;
+pub use streams::{Held, hold, record};
 
 use gridloom_cuda::driver::{Driver, DriverOptions, SymbolSource};
-use gridloom_cuda::sys::{CUhostFn, CUresult};
+use gridloom_cuda::sys::{CUhostFn, CUlaunchAttributeID, CUresult};
 use gridloom_cuda::{CudaDevice, CudaVersion};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -44,10 +55,10 @@ pub struct World {
     pub executables: HashMap<usize, graphs::Executable>,
     /// The value of each condition handle.
     pub conditions: HashMap<u64, u32>,
-    /// Bytes of each allocation.
-    pub memory: HashMap<u64, usize>,
-    pub events: HashMap<usize, u64>,
-    pub streams: HashSet<usize>,
+    pub memory: memory::Blocks,
+    pub events: HashMap<usize, Arc<streams::Event>>,
+    pub destroyed_events: HashSet<usize>,
+    pub streams: HashMap<usize, Arc<streams::Stream>>,
     pub destroyed_streams: HashSet<usize>,
     pub captures: HashMap<usize, capture::Capture>,
     /// Events recorded in a capture: which one, and after which nodes.
@@ -55,7 +66,15 @@ pub struct World {
     pub user_objects: HashMap<usize, (CUhostFn, usize)>,
     /// What descriptions of kernel nodes point to, by node.
     pub arguments: HashMap<usize, introspect::Arguments>,
+    pub pools: HashSet<usize>,
+    /// How often the primary context is retained.
+    pub retained: usize,
     pub clock: u64,
+    /// The attributes of the latest launch that had any.
+    pub launch_attributes: Vec<CUlaunchAttributeID>,
+    /// Objects that a call is at work on.
+    busy: HashSet<usize>,
+    violations: Vec<String>,
 }
 
 impl World {
@@ -63,6 +82,11 @@ impl World {
     pub fn fresh(&mut self) -> usize {
         self.next += 1;
         self.next << 4 | 1
+    }
+
+    /// Notes what a driver would leave undefined.
+    pub fn violation(&mut self, what: impl Into<String>) {
+        self.violations.push(what.into());
     }
 }
 
@@ -72,37 +96,65 @@ pub fn world<T>(with: impl FnOnce(&mut World) -> T) -> T {
     with(&mut WORLD.lock())
 }
 
-thread_local! {
-    static FAULT: std::cell::Cell<Option<usize>> = const { std::cell::Cell::new(None) };
+/// What was done that a driver leaves undefined, so far.
+pub fn violations() -> Vec<String> {
+    world(|world| world.violations.clone())
 }
 
-/// Has the `nth` call from now on, of those on this thread that can be made to fail, fail.
-pub fn fail_nth(nth: usize) {
-    FAULT.set(Some(nth));
+/// How many objects of each kind exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Alive {
+    pub graphs: usize,
+    pub nodes: usize,
+    pub executables: usize,
+    pub modules: usize,
+    pub memory: usize,
+    pub bytes: usize,
+    pub events: usize,
+    pub streams: usize,
+    pub captures: usize,
+    pub contexts: usize,
 }
 
-/// Whether the fault is still to come. It is then forgotten.
-pub fn fault_is_left() -> bool {
-    FAULT.take().is_some()
+/// Counts what exists.
+pub fn alive() -> Alive {
+    world(|world| Alive {
+        graphs: world.graphs.len(),
+        nodes: world.nodes.len(),
+        executables: world.executables.len(),
+        modules: world.modules.len(),
+        memory: world.memory.count(),
+        bytes: world.memory.bytes(),
+        events: world.events.len(),
+        streams: world.streams.len(),
+        captures: world.captures.len(),
+        // Pools stay, and each keeps the context.
+        contexts: world.retained - world.pools.len(),
+    })
 }
 
-/// Whether the present call is the one that is to fail.
-pub fn is_faulty() -> bool {
-    match FAULT.get() {
-        Some(0) => {
-            FAULT.set(None);
-            true
-        }
-        Some(left) => {
-            FAULT.set(Some(left - 1));
-            false
-        }
-        None => false,
+/// Has one call at a time use an object that the driver does not guard. Two at once is a violation.
+pub struct Use(usize);
+
+impl Use {
+    pub fn of<T>(object: *mut T) -> Self {
+        let number = object.addr();
+        world(|world| {
+            if !world.busy.insert(number) {
+                world.violation(format!("two calls at once use object {number:#x}"));
+            }
+        });
+        // Whoever comes at the same time is to be seen.
+        std::thread::yield_now();
+        Self(number)
     }
 }
 
-/// What a call that was made to fail returns.
-pub const FAULTY: CUresult = CUresult::CUDA_ERROR_UNKNOWN;
+impl Drop for Use {
+    fn drop(&mut self) {
+        world(|world| world.busy.remove(&self.0));
+    }
+}
 
 /// A handle of the driver as a number, and back.
 pub fn handle<T>(number: usize) -> *mut T {
@@ -128,6 +180,8 @@ unsafe impl SymbolSource for Simulated {
 pub fn device(cap: Option<CudaVersion>) -> Arc<CudaDevice> {
     let mut symbols = HashMap::new();
     objects::export(&mut symbols);
+    memory::export(&mut symbols);
+    streams::export(&mut symbols);
     code::export(&mut symbols);
     graphs::export(&mut symbols);
     capture::export(&mut symbols);
@@ -140,7 +194,7 @@ pub fn device(cap: Option<CudaVersion>) -> Arc<CudaDevice> {
 /// Puts functions into the table under the names the driver exports them by.
 macro_rules! exports {
     ($table:expr, $($name:literal => $function:expr),* $(,)?) => {
-        $($table.insert($name, $function as *const () as usize);)*
+        $($table.insert($name, super::entry::Entry::address($function, $name));)*
     };
 }
 pub(crate) use exports;

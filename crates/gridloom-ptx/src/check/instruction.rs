@@ -4,7 +4,7 @@ use super::types::{fits, wrong_type};
 use super::{Checker, Context};
 use crate::model::op::{
     Access, AtomOp, AtomicOp, CacheOp, CallArg, CallTarget, ControlOp, ConvertOp, Cvt, CvtRounding, MemoryOp,
-    Op, Order, Place, Rule, SyncOp,
+    Op, Order, PackType, Place, Rule, SyncOp,
 };
 use crate::model::{Imm, Operand, Param, ScalarType, VarRef, VarSpace};
 use crate::print::op_name;
@@ -98,6 +98,16 @@ impl<'a> Checker<'a> {
 
     /// The elements of a pack or unpack make up the whole exactly.
     fn packing(&mut self, context: &Context<'a>, op: &ConvertOp) {
+        if let ConvertOp::CvtPack { dst_ty, c, .. } = op
+            && matches!(dst_ty, PackType::U16 | PackType::S16) == c.is_some()
+        {
+            let wants = if c.is_some() {
+                "fill a register: there is no third operand"
+            } else {
+                "go below a third operand, of .b32"
+            };
+            self.wrong(context.span, format!("two fields of .{dst_ty} {wants}"));
+        }
         let registers = &context.body.registers;
         let (ty, count, widths): (ScalarType, usize, Vec<u32>) = match op {
             ConvertOp::Pack { ty, srcs, .. } => {

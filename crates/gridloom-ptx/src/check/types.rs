@@ -199,6 +199,7 @@ fn convert(op: &ConvertOp) -> Option<ScalarType> {
         }
         ConvertOp::Isspacep { .. } => None,
         ConvertOp::Mov { ty, .. } => unless(is_selectable(*ty) || matches!(ty, Pred | B128), *ty),
+        ConvertOp::MovVector { ty, .. } => unless(is_selectable(*ty), *ty),
         ConvertOp::Pack { ty, .. } | ConvertOp::Unpack { ty, .. } => {
             unless(is_plain_int(*ty) || matches!(ty, B16 | B32 | B64 | B128 | F64), *ty)
         }

@@ -272,6 +272,17 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// The elements of a special register such as `%tid` named as a whole. There is a fourth, which is always 0.
+    pub(super) fn whole_special(&mut self) -> Option<Srcs> {
+        if !self.at_kind(Kind::Ident) || self.token_at(1).kind == Kind::Dot {
+            return None;
+        }
+        let special = DimSpecial::from_word(self.text_of(self.token()))?;
+        self.advance();
+        let dims = Dim::ALL.iter().map(|dim| Operand::Special(SpecialReg::Dim(special, *dim)));
+        Some(dims.chain([Operand::Imm(Imm::Int(0))]).collect())
+    }
+
     /// `[base + offset]`, or the old form `name[index]`.
     pub(super) fn addr(&mut self) -> Parse<Address> {
         if self.at_kind(Kind::Ident) && self.token_at(1).kind == Kind::LBracket {

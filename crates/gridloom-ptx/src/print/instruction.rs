@@ -226,6 +226,9 @@ fn convert(n: &Names<'_>, op: &ConvertOp) -> String {
             format!("getctarank{}.{ty} {}{}", space(*from), n.reg(*dst), n.more([src]))
         }
         ConvertOp::Mov { ty, dst, src } => format!("mov.{ty} {}{}", n.reg(*dst), n.more([src])),
+        ConvertOp::MovVector { ty, dsts, srcs } => {
+            format!("mov.v{}.{ty} {}, {}", srcs.len(), n.dsts(dsts), n.srcs(srcs))
+        }
         ConvertOp::Pack { ty, dst, srcs } => format!("mov.{ty} {}, {}", n.reg(*dst), n.srcs(srcs)),
         ConvertOp::Unpack { ty, dsts, src } => format!("mov.{ty} {}{}", n.dsts(dsts), n.more([src])),
     }

@@ -176,11 +176,18 @@ impl Choices<'_> {
     fn convert(&mut self) -> ConvertOp {
         let (dst, src, ty) = (self.reg(), self.src(), self.int_type());
         let space = self.pick(&Space::ALL[1..]);
-        match self.below(9) {
+        match self.below(10) {
             0 => ConvertOp::Cvt(Box::new(self.cvt())),
             1 => {
                 let (b, c) = (self.src(), self.maybe(Self::src));
-                ConvertOp::CvtPack { dst_ty: self.int_type(), ty: ScalarType::S32, dst, a: src, b, c }
+                ConvertOp::CvtPack {
+                    dst_ty: self.pick(PackType::ALL),
+                    ty: ScalarType::S32,
+                    dst,
+                    a: src,
+                    b,
+                    c,
+                }
             }
             2 => ConvertOp::Cvta { to: self.flag(), space, ty, dst, src },
             3 => ConvertOp::Isspacep { space, dst, src },
@@ -188,6 +195,7 @@ impl Choices<'_> {
             5 => ConvertOp::Getctarank { space: self.space(), ty, dst, src },
             6 => ConvertOp::Mov { ty, dst, src },
             7 => ConvertOp::Pack { ty, dst, srcs: self.srcs(2) },
+            8 => ConvertOp::MovVector { ty, dsts: self.dsts(2), srcs: self.srcs(2) },
             _ => ConvertOp::Unpack { ty, dsts: self.dsts(4), src },
         }
     }

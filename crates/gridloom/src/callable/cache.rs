@@ -1,8 +1,5 @@
 //! The graphs that a callable has built, and the executables made of each.
 
-use std::sync::Arc;
-
-use gridloom_core::backend;
 use smallvec::SmallVec;
 
 use super::params::{Binding, Bindings};
@@ -65,7 +62,6 @@ impl Entry {
     /// are enough, the one used longest ago, whose launches will run one after the other.
     pub(super) fn choose(
         &mut self,
-        device: &Arc<dyn backend::Device>,
         stream: &Stream,
         bindings: &[Binding],
         most: usize,
@@ -80,7 +76,7 @@ impl Entry {
             Some(index) => index,
             None if self.instances.len() < most.max(1) => {
                 let first = &self.instances[0];
-                let graph = Graph::from_definition(device, first.executable.definition());
+                let graph = first.executable.graph();
                 let bindings = first.bindings.clone();
                 let executable = graph.instantiate_with(options)?;
                 self.instances.push(Instance { executable, bindings, stream: None, used: 0 });
@@ -119,7 +115,7 @@ impl Entry {
                 .map_err(|error| error.at_node(instance.executable.definition().label(recipe.node)))?;
             patched.nodes += 1;
             if let Operation::Kernel(kernel) = &operation {
-                patched.bytes += kernel.args.bytes.len() as u64;
+                patched.bytes += kernel.args().bytes.len() as u64;
             }
             changes.push((recipe.node, operation));
         }

@@ -166,8 +166,7 @@ impl<S: Specs> Callable<S> {
         let now = cache.tick();
         let entry = cache.find(&key).expect("the cache has been locked since it was found there");
         let options = inner.instantiate_options();
-        let chosen =
-            entry.choose(&inner.device, stream, &bindings, inner.options.max_instances, &options, now)?;
+        let chosen = entry.choose(stream, &bindings, inner.options.max_instances, &options, now)?;
         let (recipes, instances) = entry.parts();
         let instance = &mut instances[chosen];
         let patched = Entry::patch(instance, recipes, &bindings)?;
@@ -214,7 +213,7 @@ impl<S: Specs> Callable<S> {
     pub fn graph(&self) -> Option<Graph> {
         let cache = self.inner.cache.lock();
         let latest = cache.entries.iter().max_by_key(|entry| entry.used())?;
-        Some(Graph::from_definition(&self.inner.device, latest.latest().executable.definition()))
+        Some(latest.latest().executable.graph())
     }
 
     /// Writes what it does into another callable's sequence.

@@ -13,7 +13,10 @@ use crate::kernel::{Null, Parameter, Parameters, Ptr, PtrMut};
 use crate::{Error, ErrorKind, LaunchConfig, Result};
 
 /// Memory that an operation of a callable names: a parameter, or a buffer that is the same in every call.
-pub trait CallMemory<T> {
+///
+/// # Safety
+/// [`slot`](CallMemory::slot) is a parameter of elements `T`, or a region that is aligned for them.
+pub unsafe trait CallMemory<T> {
     /// Which.
     fn slot(&self) -> Result<MemorySlot>;
 }
@@ -53,22 +56,26 @@ impl MemorySlot {
     }
 }
 
-impl<T: Element> CallMemory<T> for Param<[T]> {
+// SAFETY: a parameter of these elements.
+unsafe impl<T: Element> CallMemory<T> for Param<[T]> {
     fn slot(&self) -> Result<MemorySlot> {
         Ok(MemorySlot::Param(self.id))
     }
 }
-impl<T: Element> CallMemory<T> for Param<T> {
+// SAFETY: a parameter of these elements.
+unsafe impl<T: Element> CallMemory<T> for Param<T> {
     fn slot(&self) -> Result<MemorySlot> {
         Ok(MemorySlot::Param(self.id))
     }
 }
-impl<T: Element> CallMemory<T> for Buffer<T> {
+// SAFETY: aligned by the promise of `Memory`.
+unsafe impl<T: Element> CallMemory<T> for Buffer<T> {
     fn slot(&self) -> Result<MemorySlot> {
         self.region().map(MemorySlot::Fixed)
     }
 }
-impl<T: Element> CallMemory<T> for BufferSlice<T> {
+// SAFETY: aligned by the promise of `Memory`.
+unsafe impl<T: Element> CallMemory<T> for BufferSlice<T> {
     fn slot(&self) -> Result<MemorySlot> {
         self.region().map(MemorySlot::Fixed)
     }
@@ -131,48 +138,70 @@ impl Slot {
 }
 
 /// A value for a kernel parameter of type `P` inside a callable.
+///
+/// ```compile_fail,E0200
+/// # use gridloom::callable::{CallArg, Slot};
+/// # use gridloom::kernel::PtrMut;
+/// struct Anywhere(u64);
+///
+/// impl CallArg<PtrMut<f32>> for Anywhere {
+///     fn slot(self) -> gridloom::Result<Slot> {
+///         CallArg::<u64>::slot(self.0)
+///     }
+/// }
+/// ```
+///
+/// # Safety
+/// In every call, what comes from [`slot`](CallArg::slot) is what [`IntoArg`](crate::kernel::IntoArg) asks for `P`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be given for a kernel parameter of type `{P}` inside a callable",
     note = "give `&param` or `&buffer` for a pointer, `&scalar` or a plain value of the very type, or `param.len()` for a length"
 )]
-pub trait CallArg<P: Parameter> {
+pub unsafe trait CallArg<P: Parameter> {
     /// Where the argument comes from.
     fn slot(self) -> Result<Slot>;
 }
 
-impl<T: Pod> CallArg<T> for T {
+// SAFETY: the bytes of a value of the type.
+unsafe impl<T: Pod> CallArg<T> for T {
     fn slot(self) -> Result<Slot> {
         Ok(Slot::Fixed(ArgValue::Bytes(SmallVec::from_slice(bytemuck::bytes_of(&self)))))
     }
 }
-impl<T: Pod> CallArg<T> for &Scalar<T> {
+// SAFETY: a call gives a value of the type for the parameter.
+unsafe impl<T: Pod> CallArg<T> for &Scalar<T> {
     fn slot(self) -> Result<Slot> {
         Ok(Slot::Scalar(self.id))
     }
 }
-impl<T: Element, M: CallMemory<T>> CallArg<Ptr<T>> for &M {
+// SAFETY: memory of these elements, by the promise of `CallMemory`.
+unsafe impl<T: Element, M: CallMemory<T>> CallArg<Ptr<T>> for &M {
     fn slot(self) -> Result<Slot> {
         CallMemory::slot(self).map(Slot::Memory)
     }
 }
-impl<T: Element, M: CallMemory<T>> CallArg<PtrMut<T>> for &M {
+// SAFETY: as above.
+unsafe impl<T: Element, M: CallMemory<T>> CallArg<PtrMut<T>> for &M {
     fn slot(self) -> Result<Slot> {
         CallMemory::slot(self).map(Slot::Memory)
     }
 }
-impl<T> CallArg<Ptr<T>> for Null {
+// SAFETY: the null address.
+unsafe impl<T> CallArg<Ptr<T>> for Null {
     fn slot(self) -> Result<Slot> {
         0u64.slot()
     }
 }
-impl<T> CallArg<PtrMut<T>> for Null {
+// SAFETY: the null address.
+unsafe impl<T> CallArg<PtrMut<T>> for Null {
     fn slot(self) -> Result<Slot> {
         0u64.slot()
     }
 }
 macro_rules! lengths {
     ($($integer:ty, $signed:literal);*) => {$(
-        impl CallArg<$integer> for Length {
+        // SAFETY: the bytes of an integer of this size.
+        unsafe impl CallArg<$integer> for Length {
             fn slot(self) -> Result<Slot> {
                 Ok(Slot::Length(self, size_of::<$integer>(), $signed))
             }
@@ -182,14 +211,18 @@ macro_rules! lengths {
 lengths!(u32, false; i32, true; u64, false; i64, true);
 
 /// Arguments for the parameters `P` of a kernel inside a callable: a tuple of values.
-pub trait CallArguments<P: Parameters> {
+///
+/// # Safety
+/// [`slots`](CallArguments::slots) gives, for each parameter, what [`CallArg`] of its type asks for.
+pub unsafe trait CallArguments<P: Parameters> {
     /// Where each comes from.
     fn slots(self) -> Result<SmallVec<[Slot; 8]>>;
 }
 
 macro_rules! tuples {
     ($($P:ident $V:ident $index:tt),*) => {
-        impl<$($P: Parameter, $V: CallArg<$P>),*> CallArguments<($($P,)*)> for ($($V,)*) {
+        // SAFETY: each slot is one for its parameter, by the promise of `CallArg`.
+        unsafe impl<$($P: Parameter, $V: CallArg<$P>),*> CallArguments<($($P,)*)> for ($($V,)*) {
             fn slots(self) -> Result<SmallVec<[Slot; 8]>> {
                 Ok([$(self.$index.slot()?),*].into_iter().collect::<SmallVec<[Slot; 8]>>())
             }

@@ -127,7 +127,10 @@ impl Sequence {
                 slots.iter().map(|slot| slot.value(bindings)).collect::<Result<_>>()?;
             let args = KernelArgs::pack(kernel.name(), kernel.params(), values)?;
             let config = shape.config(bindings)?;
-            Ok(Operation::Kernel(Arc::new(KernelOp { kernel: kernel.clone(), config, args })))
+            // SAFETY: the arguments are of the types that the kernel was looked up with (`CallArguments`), and whoever looked it up
+            // promised that it stays within what such arguments lead to, in any shape (`Module::kernel`).
+            let launch = unsafe { KernelOp::new(kernel.clone(), config, args) };
+            Ok(Operation::Kernel(Arc::new(launch)))
         })
     }
 

@@ -151,6 +151,27 @@ fn bodies_may_be_empty() {
 }
 
 #[test]
+fn bodies_inside_a_loop_may_be_empty() {
+    for_each_mode(|device, conditional_mode| {
+        let kernels = GraphKernels::new(device)?;
+        let (value, selector) = (kernels.value(0)?, kernels.value(0)?);
+        let graph = Graph::new(device);
+        let body = graph.repeat(3)?.body();
+        let last = body.if_else_nonzero(&selector)?.switch_on(&selector, 2)?;
+        let condition = body.condition(Some(0));
+        let last = last.switch(&condition, 1)?;
+        kernels.bump(&*last, &value, 1)?;
+        let options = InstantiateOptions { conditional_mode, ..InstantiateOptions::default() };
+        let executable = graph.instantiate_with(&options)?;
+        for launch in 1..=3 {
+            executable.launch(&kernels.stream)?;
+            assert_eq!(read(&value)?, 3 * launch);
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn a_nested_condition_keeps_the_value_last_set_across_passes() {
     for_each_mode(|device, mode| {
         let kernels = GraphKernels::new(device)?;

@@ -88,11 +88,11 @@ fn a_kernel_node_reads_back_its_kernel_shape_and_arguments() {
         let config = LaunchConfig::new((3, 2), 64).shared(128).priority(-1);
         let node = Graph::new(device).launch(&kernels.increase, config, (&value, 7, -5))?;
         let Operation::Kernel(kernel) = node.operation()? else { panic!("{node:?}") };
-        assert_eq!((kernel.kernel.name(), kernel.config), ("increase", config));
-        assert_eq!(kernel.args.value(0), Some(&value.address()?.to_ne_bytes()[..]));
-        assert_eq!(kernel.args.value(1), Some(&7u32.to_ne_bytes()[..]));
-        assert_eq!(kernel.args.value(2), Some(&(-5i32).to_ne_bytes()[..]));
-        assert_eq!(kernel.args.value(3), None);
+        assert_eq!((kernel.kernel().name(), kernel.config()), ("increase", &config));
+        assert_eq!(kernel.args().value(0), Some(&value.address()?.to_ne_bytes()[..]));
+        assert_eq!(kernel.args().value(1), Some(&7u32.to_ne_bytes()[..]));
+        assert_eq!(kernel.args().value(2), Some(&(-5i32).to_ne_bytes()[..]));
+        assert_eq!(kernel.args().value(3), None);
         Ok(())
     });
 }

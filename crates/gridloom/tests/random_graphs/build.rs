@@ -17,7 +17,8 @@ struct Part {
     len: usize,
 }
 
-impl Memory<i32> for Part {
+// SAFETY: the regions are whole integers of aligned buffers.
+unsafe impl Memory<i32> for Part {
     fn region(&self) -> Result<Region> {
         Ok(self.region.clone())
     }

@@ -1,6 +1,8 @@
 //! Random graphs, built from a seed, run on every device and compared with a plain reference on the host.
 //!
-//! `GRIDLOOM_RANDOM_GRAPHS=10000` runs more of them; `GRIDLOOM_RANDOM_SEED=7` runs the one with that seed.
+//! `GRIDLOOM_RANDOM_GRAPHS=10000` runs more of them; `GRIDLOOM_RANDOM_SEED=7` runs the one with that seed;
+//! `GRIDLOOM_RANDOM_TRACE=1` names each seed before its graph runs, which tells the one that
+//! never ends, and shows the program of a single one; `GRIDLOOM_RANDOM_STEPS=0,3` leaves only these of its outermost steps.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -10,6 +12,7 @@ mod generate;
 mod model;
 mod program;
 
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,9 +37,17 @@ fn random_graphs_compute_what_a_plain_program_does() {
         Some(seed) => seed..seed + 1,
         None => 0..variable("GRIDLOOM_RANDOM_GRAPHS").unwrap_or(DEFAULT_GRAPHS),
     };
+    let trace = variable("GRIDLOOM_RANDOM_TRACE").is_some();
+    if trace && seeds.end - seeds.start == 1 {
+        let _ = writeln!(std::io::stderr(), "{:#?}", kept(Program::random(seeds.start)));
+    }
     for_each_device(|device| {
         let kernels = GraphKernels::new(device)?;
         for seed in seeds.clone() {
+            if trace {
+                // A direct write: the harness shows what it captured only after the end.
+                let _ = writeln!(std::io::stderr(), "seed {seed} on {}", device.name());
+            }
             if let Err(complaint) = check(&kernels, seed) {
                 panic!(
                     "{complaint}\nrun it alone with GRIDLOOM_RANDOM_SEED={seed}; the program is\n{:#?}",
@@ -65,13 +76,23 @@ fn the_generator_makes_every_kind_of_step_at_every_depth() {
     );
 }
 
+/// The program without the outermost steps that `GRIDLOOM_RANDOM_STEPS` leaves out.
+fn kept(mut program: Program) -> Program {
+    if let Ok(list) = std::env::var("GRIDLOOM_RANDOM_STEPS") {
+        let kept: Vec<usize> = list.split(',').filter_map(|number| number.trim().parse().ok()).collect();
+        let mut number = 0..;
+        program.body.0.retain(|_| number.next().is_some_and(|number| kept.contains(&number)));
+    }
+    program
+}
+
 /// Runs the graph of a seed as often as the seed says, and says what differs from the reference.
 fn check(kernels: &GraphKernels, seed: u64) -> std::result::Result<(), String> {
     run(kernels, seed).map_err(|error| format!("the graph of seed {seed} fails: {error}"))?
 }
 
 fn run(kernels: &GraphKernels, seed: u64) -> Result<std::result::Result<(), String>> {
-    let program = Program::random(seed);
+    let program = kept(Program::random(seed));
     // Another sequence than the program's own.
     let mut random = Random::new(!seed);
     let initial: Vec<Vec<i32>> =

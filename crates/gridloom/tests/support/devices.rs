@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use gridloom::{ConditionalMode, CpuOptions, Device, DeviceKind, Engine, Error, Result};
 
 /// The engines of the CPU device, with the names under which failures are reported.
-const ENGINES: &[(&str, Engine)] = &[("the CPU (interpreter)", Engine::Interpreter)];
+const ENGINES: &[(&str, Engine)] =
+    &[("the CPU (interpreter)", Engine::Interpreter), ("the CPU (compiled)", Engine::Jit)];
 
 /// Runs a test on the CPU with each engine and on each CUDA GPU. It fails after the last device, with the names of those it failed on.
 ///
@@ -89,10 +90,11 @@ fn report(failures: &[String]) {
 }
 
 /// Lets one test at a time use the GPUs. A process shares one context and one thread for callbacks on each, so a test that holds
-/// a callback back would hold up all others.
-fn alone() -> MutexGuard<'static, ()> {
+/// a callback back would hold up all others. With `GRIDLOOM_TESTS_TOGETHER=1` in the environment tests run side by side all the same.
+pub fn alone() -> Option<MutexGuard<'static, ()>> {
     static GPUS: Mutex<()> = Mutex::new(());
-    GPUS.lock().unwrap_or_else(PoisonError::into_inner)
+    let together = std::env::var("GRIDLOOM_TESTS_TOGETHER").is_ok_and(|value| value == "1");
+    (!together).then(|| GPUS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 fn cuda_required() -> bool {

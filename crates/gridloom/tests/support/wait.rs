@@ -15,9 +15,23 @@ pub fn eventually(what: &str, condition: impl Fn() -> bool) {
     panic!("waited in vain until {what}");
 }
 
-/// A gate that callbacks wait at, so that a test knows that work behind it has not run yet.
+/// A gate that callbacks wait at, so that a test knows that work behind it has not run yet. It opens when it is dropped: a test that fails
+/// leaves no stream waiting, which would hold up the other tests, and the end of the process.
 #[derive(Clone, Default)]
-pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
+pub struct Gate(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    open: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl State {
+    fn wait(&self) {
+        let guard = self.open.lock().expect("no holder panics");
+        drop(self.changed.wait_while(guard, |open| !*open).expect("no holder panics"));
+    }
+}
 
 impl Gate {
     pub fn closed() -> Self {
@@ -26,20 +40,23 @@ impl Gate {
 
     /// A closure that waits until the gate is open.
     pub fn waiter(&self) -> impl FnMut() + Send + 'static {
-        let gate = self.clone();
-        move || gate.wait()
+        let state = self.0.clone();
+        move || state.wait()
     }
 
     pub fn wait(&self) {
-        let (open, changed) = &*self.0;
-        let guard = open.lock().expect("no holder panics");
-        drop(changed.wait_while(guard, |open| !*open).expect("no holder panics"));
+        self.0.wait();
     }
 
     pub fn open(&self) {
-        let (open, changed) = &*self.0;
-        *open.lock().expect("no holder panics") = true;
-        changed.notify_all();
+        *self.0.open.lock().expect("no holder panics") = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.open();
     }
 }
 

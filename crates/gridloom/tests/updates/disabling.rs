@@ -2,7 +2,7 @@
 
 use gridloom::prelude::*;
 
-use crate::changes::{Change, LEN, Lab};
+use super::changes::{Change, LEN, Lab};
 use crate::support::{for_each_device, refused};
 
 #[test]

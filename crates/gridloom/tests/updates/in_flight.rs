@@ -17,10 +17,10 @@ fn each_launch_runs_what_was_set_when_it_was_enqueued() {
         let value = kernels.value(0)?;
         let gate = Gate::closed();
         let _opens = OpenOnDrop(&gate);
-        kernels.stream.callback(gate.waiter())?;
         let graph = Graph::new(device);
         let node = kernels.bump(&graph, &value, 1)?;
         let executable = graph.instantiate()?;
+        kernels.stream.callback(gate.waiter())?;
         executable.launch(&kernels.stream)?;
         for by in [10, 100, 1000] {
             executable.node(&node)?.set_args(&kernels.increase, (&value, 1, by))?;
@@ -79,10 +79,10 @@ fn disabling_waits_for_the_next_launch() {
         let value = kernels.value(0)?;
         let gate = Gate::closed();
         let _opens = OpenOnDrop(&gate);
-        kernels.stream.callback(gate.waiter())?;
         let graph = Graph::new(device);
         let node = kernels.bump(&graph, &value, 1)?;
         let executable = graph.instantiate()?;
+        kernels.stream.callback(gate.waiter())?;
         executable.launch(&kernels.stream)?;
         executable.node(&node)?.set_enabled(false)?;
         executable.launch(&kernels.stream)?;
@@ -126,11 +126,11 @@ fn a_loop_in_flight_keeps_its_passes() {
         let value = kernels.value(0)?;
         let gate = Gate::closed();
         let _opens = OpenOnDrop(&gate);
-        kernels.stream.callback(gate.waiter())?;
         let graph = Graph::new(device);
         let repeat = graph.repeat(3)?;
         let inside = kernels.bump(&repeat.body(), &value, 1)?;
         let executable = graph.instantiate()?;
+        kernels.stream.callback(gate.waiter())?;
         executable.launch(&kernels.stream)?;
         executable.node(&repeat)?.set_passes(5)?;
         executable.node(&inside)?.set_args(&kernels.increase, (&value, 1, 100))?;

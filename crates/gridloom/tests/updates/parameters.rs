@@ -2,7 +2,7 @@
 
 use gridloom::prelude::*;
 
-use crate::changes::{ALL, Lab};
+use super::changes::{ALL, Lab};
 use crate::support::{for_each_device, refused};
 
 #[test]

@@ -9,11 +9,14 @@ use crate::support::for_each_device;
 /// Set for the process that is to end.
 const VARIABLE: &str = "GRIDLOOM_TEST_EXITS";
 
-/// Whether `test` runs in a process of its own, which it starts otherwise and waits for.
+/// Whether a test of this file runs in a process of its own, which it starts otherwise and waits for.
 fn in_own_process(test: &str) -> bool {
     if std::env::var_os(VARIABLE).is_some() {
         return true;
     }
+    // Tests are named from below the crate on.
+    let module = module_path!().split_once("::").map_or("", |(_, module)| module);
+    let test = &format!("{module}::{test}");
     let status = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", test, "--nocapture"])
         .env(VARIABLE, "1")
@@ -43,14 +46,14 @@ fn leave_behind(device: &Device) -> Result<()> {
 
 #[test]
 fn a_process_may_return_from_main_with_work_in_flight() {
-    if in_own_process("process_exit::a_process_may_return_from_main_with_work_in_flight") {
+    if in_own_process("a_process_may_return_from_main_with_work_in_flight") {
         for_each_device(leave_behind);
     }
 }
 
 #[test]
 fn a_process_may_exit_with_work_in_flight() {
-    if in_own_process("process_exit::a_process_may_exit_with_work_in_flight") {
+    if in_own_process("a_process_may_exit_with_work_in_flight") {
         for_each_device(leave_behind);
         std::process::exit(0);
     }

@@ -1,15 +1,17 @@
 //! Random graphs under random edits: an executable that took them all computes what one made anew computes.
 //!
-//! `GRIDLOOM_RANDOM_EDITS=10000` tries more graphs; `GRIDLOOM_RANDOM_SEED=7` tries the one with that seed.
+//! `GRIDLOOM_RANDOM_EDITS=10000` tries more graphs; `GRIDLOOM_RANDOM_SEED=7` tries the one with that seed;
+//! `GRIDLOOM_RANDOM_TRACE=1` names each seed before it is tried.
 
 use std::collections::HashSet;
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use gridloom::prelude::*;
 
 use crate::support::wait::OpenOnDrop;
-use crate::support::{Gate, GraphKernels, Random, for_each_device, refused};
+use crate::support::{Gate, GraphKernels, Random, for_each_device, is_cpu, refused};
 
 /// Graphs that a plain test run tries on each device.
 const DEFAULT_GRAPHS: u64 = 200;
@@ -176,6 +178,11 @@ impl World {
         let opens = OpenOnDrop(&gate);
         self.kernels.stream.callback(gate.waiter())?;
         executable.launch(&self.kernels.stream)?;
+        if !is_cpu(&self.kernels.device) {
+            // Changes that compile anew, stage bytes or come to a loop that the host drives wait for the device, so it must be able to
+            // go on.
+            gate.open();
+        }
         meanwhile()?;
         drop(opens);
         self.kernels.stream.synchronize()?;
@@ -293,6 +300,7 @@ fn variable(name: &str) -> Option<u64> {
 
 #[test]
 fn an_executable_that_took_all_edits_computes_what_a_new_one_does() {
+    let trace = variable("GRIDLOOM_RANDOM_TRACE").is_some();
     let seeds = match variable("GRIDLOOM_RANDOM_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..variable("GRIDLOOM_RANDOM_EDITS").unwrap_or(DEFAULT_GRAPHS),
@@ -300,6 +308,10 @@ fn an_executable_that_took_all_edits_computes_what_a_new_one_does() {
     for_each_device(|device| {
         let world = World::new(device)?;
         for seed in seeds.clone() {
+            if trace {
+                // A direct write: the harness shows what it captured only after the end.
+                let _ = writeln!(std::io::stderr(), "seed {seed} on {}", device.name());
+            }
             world.check(seed).map_err(|error| {
                 error.context(format_args!("run it alone with GRIDLOOM_RANDOM_SEED={seed}"))
             })?;

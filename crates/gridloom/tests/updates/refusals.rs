@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gridloom::kernel::Arg;
 use gridloom::prelude::*;
 
-use crate::changes::{ALL, Change, LEN, Lab};
+use super::changes::{ALL, Change, LEN, Lab};
 use crate::support::{GraphKernels, for_each_device, for_each_engine, refused};
 
 #[test]

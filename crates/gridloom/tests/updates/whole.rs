@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use gridloom::prelude::*;
 
-use crate::changes::{ALL, LEN, Lab};
+use super::changes::{ALL, LEN, Lab};
 use crate::support::graph_kernels::read;
 use crate::support::{for_each_device, for_each_mode, refused};
 

@@ -20,7 +20,7 @@ pub use atomic::{AtomOp, AtomicOp, AtomicRmw};
 pub use bits::{BfindMode, BitsOp, FunnelMode, LogicOp, Lop3Pred, MaskMode, PrmtMode, ShiftDirection};
 pub use compare::{BoolOp, Combine, Compare, CompareOp};
 pub use control::{CallArg, CallTarget, ControlOp, GridDep};
-pub use convert::{ConvertOp, Cvt, CvtRounding};
+pub use convert::{ConvertOp, Cvt, CvtRounding, PackType};
 pub use float::{ApproxOp, FloatArith, FloatOp, FloatPrecision, MinMax, Rounding, TestpOp};
 pub use int::{Half, IntArith, IntOp, MulMode};
 pub use memory::{

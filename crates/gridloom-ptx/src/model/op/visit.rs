@@ -327,6 +327,12 @@ fn convert<'a>(v: &mut Visit<'_, 'a>, op: &'a ConvertOp) {
             v.def(*dst, *ty);
             v.srcs(*ty, [src]);
         }
+        ConvertOp::MovVector { ty, dsts, srcs } => {
+            for dst in dsts.iter().flatten() {
+                v.def(*dst, *ty);
+            }
+            v.srcs(*ty, srcs);
+        }
         ConvertOp::Pack { ty, dst, srcs } => {
             v.def(*dst, *ty);
             for src in srcs {

@@ -2,7 +2,7 @@
 
 use super::Mods;
 use crate::lexer::Kind;
-use crate::model::op::{ConvertOp, Cvt, CvtRounding, Op};
+use crate::model::op::{ConvertOp, Cvt, CvtRounding, Op, PackType};
 use crate::model::{ScalarType, Space, Srcs};
 use crate::parse::{Parse, Parser, Stop};
 
@@ -12,7 +12,8 @@ impl<'a> Parser<'a> {
         let op = match mnemonic {
             "cvt" if m.flag("pack") => {
                 m.flag("sat");
-                let (dst_ty, ty) = (self.need_type(m)?, self.need_type(m)?);
+                let dst_ty: PackType = self.need(m, "a type to pack such as .u8")?;
+                let ty = self.need_type(m)?;
                 let with_c = m.flag("b32");
                 m.finish()?;
                 let (dst, a, b) = self.binary_operands(ScalarType::B32)?;
@@ -92,14 +93,27 @@ impl<'a> Parser<'a> {
     }
 
     fn mov(&mut self, m: &mut Mods<'a>) -> Parse<Op> {
+        let vector = m.vector();
         let ty = self.need_type(m)?;
         m.finish()?;
         let first = self.span();
         let dsts = self.dsts()?;
+        if vector > 1 {
+            self.vector_length(first, vector, dsts.len())?;
+            self.comma()?;
+            let at = self.span();
+            let srcs = match self.whole_special() {
+                Some(srcs) => srcs,
+                None => self.srcs()?,
+            };
+            self.vector_length(at, vector, srcs.len())?;
+            return Ok(ConvertOp::MovVector { ty, dsts, srcs }.into());
+        }
         self.comma()?;
         if dsts.len() > 1 {
             if self.at_kind(Kind::LBrace) {
-                return Err(Stop::Unsupported("`mov` from a vector to a vector is not known".to_owned()));
+                let message = "`mov` from a vector to a vector says of how many elements: `mov.v2`";
+                return Err(Stop::Unsupported(message.to_owned()));
             }
             let src = self.src()?;
             return Ok(ConvertOp::Unpack { ty, dsts, src }.into());

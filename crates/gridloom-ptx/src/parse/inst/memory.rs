@@ -71,7 +71,7 @@ impl<'a> Parser<'a> {
         Ok(op.into())
     }
 
-    fn vector_length(&mut self, at: Span, wanted: usize, found: usize) -> Parse<()> {
+    pub(super) fn vector_length(&mut self, at: Span, wanted: usize, found: usize) -> Parse<()> {
         if wanted == found {
             return Ok(());
         }

@@ -1,0 +1,228 @@
+//! Kernel launches: the one operation whose meaning cannot be checked, and so the one that is `unsafe` to make.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::Keep;
+use crate::backend;
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::ConditionKey;
+use crate::launch::LaunchConfig;
+use crate::memory::{Base, Region};
+
+/// A kernel launch.
+///
+/// Number and sizes of the arguments are checked when it is added to a graph or stream, their meaning cannot be: a kernel follows whatever
+/// address it is given. So making one is `unsafe`, and nobody can put other arguments into one that is there:
+///
+/// ```compile_fail,E0133
+/// # use std::sync::Arc;
+/// # use gridloom_core::{backend::Kernel, launch::LaunchConfig, op::{ArgValue, KernelArgs, KernelOp}};
+/// fn write_anywhere(kernel: Arc<dyn Kernel>, address: u64) -> KernelOp {
+///     let address = ArgValue::Bytes(address.to_ne_bytes().as_slice().into());
+///     let args = KernelArgs::pack(kernel.name(), kernel.params(), [address]).unwrap();
+///     KernelOp::new(kernel, LaunchConfig::one(), args)
+/// }
+/// ```
+///
+/// ```compile_fail,E0616
+/// # use gridloom_core::op::{KernelArgs, KernelOp};
+/// fn write_anywhere(launch: &mut KernelOp, elsewhere: KernelArgs) {
+///     launch.args = elsewhere;
+/// }
+/// ```
+///
+/// ```compile_fail,E0451
+/// # use gridloom_core::op::{KernelArgs, KernelOp};
+/// fn write_anywhere(launch: KernelOp, elsewhere: KernelArgs) -> KernelOp {
+///     KernelOp { args: elsewhere, ..launch }
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct KernelOp {
+    pub(crate) kernel: Arc<dyn backend::Kernel>,
+    pub(crate) config: LaunchConfig,
+    pub(crate) args: KernelArgs,
+}
+
+impl KernelOp {
+    /// A launch of `kernel` with these arguments.
+    ///
+    /// # Safety
+    /// `kernel` comes from a backend, `args` are as [`KernelArgs::pack`] and [`KernelArgs::set`] make them, and with these arguments the kernel reads
+    /// and writes only
+    ///
+    /// - memory of the regions among [`args.pointers`](KernelArgs::pointers), which the operation keeps alive,
+    /// - the conditions among them,
+    /// - variables of its own module, and
+    /// - memory behind addresses that are plain values in [`args.bytes`](KernelArgs::bytes), which the caller, or the owner in
+    ///   [`args.keep`](KernelArgs::keep), keeps alive for as long as the operation or a copy of it exists or is in flight.
+    ///
+    /// This holds for every launch shape that the device accepts ([`with_config`](KernelOp::with_config) is safe), and for any number of runs at
+    /// any time, also at once: the operation can be read back from a node and added to another graph or stream.
+    pub unsafe fn new(kernel: Arc<dyn backend::Kernel>, config: LaunchConfig, args: KernelArgs) -> Self {
+        KernelOp { kernel, config, args }
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &Arc<dyn backend::Kernel> {
+        &self.kernel
+    }
+
+    /// Its launch shape and attributes.
+    pub fn config(&self) -> &LaunchConfig {
+        &self.config
+    }
+
+    /// Its arguments.
+    pub fn args(&self) -> &KernelArgs {
+        &self.args
+    }
+
+    /// The same launch in another shape. Whoever made it has promised for every shape.
+    pub fn with_config(&self, config: LaunchConfig) -> Self {
+        KernelOp { config, ..self.clone() }
+    }
+
+    /// The same kernel in the same shape with other arguments.
+    ///
+    /// # Safety
+    /// As for [`KernelOp::new`] with these arguments.
+    pub unsafe fn with_args(&self, args: KernelArgs) -> Self {
+        KernelOp { kernel: self.kernel.clone(), config: self.config, args }
+    }
+}
+
+/// Where one parameter of a kernel lies in its parameter buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParamLayout {
+    /// Byte offset in the parameter buffer.
+    pub offset: u32,
+    /// Bytes.
+    pub size: u32,
+}
+
+/// The arguments of a launch: one packed parameter buffer, and what its pointers and handles stand for.
+///
+/// Addresses of existing allocations are in `bytes` already; an address of an alloc node and the handle of a condition are
+/// written there by the backend when it lowers the graph, since only then are they known.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KernelArgs {
+    /// The parameter buffer, laid out as the kernel declares it.
+    pub bytes: SmallVec<[u8; 48]>,
+    /// Where each argument lies in it.
+    pub layout: SmallVec<[ParamLayout; 6]>,
+    /// The arguments, or parts of them, that refer to memory or conditions.
+    pub pointers: SmallVec<[PointerArg; 3]>,
+    /// What the arguments need besides: the owner of memory that is not Gridloom's.
+    pub keep: Option<Keep>,
+}
+
+/// Eight bytes of an argument that refer to something.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PointerArg {
+    /// Which parameter they are in.
+    pub index: u32,
+    /// Where they start in it: 0, except where the parameter is a structure.
+    pub offset: u32,
+    /// What they refer to.
+    pub value: PointerValue,
+}
+
+/// What an 8-byte argument refers to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PointerValue {
+    /// The address of a region.
+    Region(Region),
+    /// The handle of a condition, for `cudaGraphSetConditional`.
+    Condition(ConditionKey),
+}
+
+/// One argument as a caller gives it, before it is packed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ArgValue {
+    /// A plain value.
+    Bytes(SmallVec<[u8; 16]>),
+    /// Something referred to.
+    Pointer(PointerValue),
+}
+
+impl KernelArgs {
+    /// Packs arguments as `params` lays them out, or one after the other at their natural alignment where the
+    /// kernel's parameters are unknown. Count and sizes must match.
+    pub fn pack(
+        kernel: &str,
+        params: Option<&[ParamLayout]>,
+        values: impl IntoIterator<Item = ArgValue>,
+    ) -> Result<Self> {
+        let mut args = KernelArgs::default();
+        let known = params.unwrap_or_default().iter();
+        args.bytes.resize(known.map(|param| (param.offset + param.size) as usize).max().unwrap_or(0), 0);
+        let mismatch = |message: String| Error::new(ErrorKind::ParameterMismatch, message);
+        for value in values {
+            let index = args.layout.len();
+            let size = match &value {
+                ArgValue::Bytes(bytes) => bytes.len() as u32,
+                ArgValue::Pointer(_) => 8,
+            };
+            let place = match params {
+                Some(params) => match params.get(index) {
+                    Some(param) if param.size == size => *param,
+                    Some(param) => {
+                        return Err(mismatch(format!(
+                            "parameter {index} of kernel {kernel} has {} bytes, the argument has {size}",
+                            param.size
+                        )));
+                    }
+                    None => {
+                        return Err(mismatch(format!(
+                            "kernel {kernel} takes {} parameters, more arguments were given",
+                            params.len()
+                        )));
+                    }
+                },
+                None => {
+                    // A type's size is a multiple of its alignment, so this is the strictest it can have.
+                    let align = 1 << size.trailing_zeros().min(4);
+                    ParamLayout { offset: args.bytes.len().next_multiple_of(align) as u32, size }
+                }
+            };
+            let end = (place.offset + place.size) as usize;
+            if args.bytes.len() < end {
+                args.bytes.resize(end, 0);
+            }
+            let slot = &mut args.bytes[place.offset as usize..end];
+            match value {
+                ArgValue::Bytes(bytes) => slot.copy_from_slice(&bytes),
+                ArgValue::Pointer(pointer) => {
+                    if let PointerValue::Region(region) = &pointer
+                        && let Base::Allocation(allocation) = &region.base
+                    {
+                        // Wraps for a region that no allocation has, which the checks then refuse.
+                        let address = allocation.address().wrapping_add(region.offset);
+                        slot.copy_from_slice(&address.to_ne_bytes());
+                    }
+                    args.pointers.push(PointerArg { index: index as u32, offset: 0, value: pointer });
+                }
+            }
+            args.layout.push(place);
+        }
+        if let Some(params) = params
+            && params.len() != args.layout.len()
+        {
+            return Err(mismatch(format!(
+                "kernel {kernel} takes {} parameters, {} arguments were given",
+                params.len(),
+                args.layout.len()
+            )));
+        }
+        Ok(args)
+    }
+
+    /// The bytes of argument `index`.
+    pub fn value(&self, index: usize) -> Option<&[u8]> {
+        let place = self.layout.get(index)?;
+        self.bytes.get(place.offset as usize..(place.offset + place.size) as usize)
+    }
+}

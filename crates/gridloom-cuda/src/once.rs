@@ -1,0 +1,60 @@
+//! Values made once, by the first who succeeds at it.
+
+use parking_lot::Mutex;
+use std::sync::OnceLock;
+
+/// A value that is made by the first who succeeds, while others wait. Unlike with a `OnceLock`, who fails leaves it to the next: memory may
+/// be there then that was not before, or a driver.
+#[derive(Debug)]
+pub(crate) struct Once<T> {
+    value: OnceLock<T>,
+    trying: Mutex<()>,
+}
+
+impl<T> Once<T> {
+    pub(crate) const fn new() -> Self {
+        Self { value: OnceLock::new(), trying: Mutex::new(()) }
+    }
+
+    /// The value, made by `make` where there is none yet.
+    pub(crate) fn get<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
+        if let Some(value) = self.value.get() {
+            return Ok(value);
+        }
+        let _one_at_a_time = self.trying.lock();
+        if let Some(value) = self.value.get() {
+            return Ok(value);
+        }
+        let value = make()?;
+        Ok(self.value.get_or_init(|| value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn threads_that_ask_at_once_make_one_value() {
+        let (once, made) = (Once::new(), AtomicUsize::new(0));
+        let make = || -> Result<usize, ()> {
+            std::thread::yield_now();
+            Ok(made.fetch_add(1, Ordering::SeqCst))
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| assert_eq!(once.get(make), Ok(&0)));
+            }
+        });
+        assert_eq!(made.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn what_could_not_be_made_is_tried_again() {
+        let once = Once::new();
+        assert_eq!(once.get(|| Err::<u32, _>("not there yet")), Err("not there yet"));
+        assert_eq!(once.get(|| Ok::<_, &str>(7)), Ok(&7));
+        assert_eq!(once.get(|| Err("asked again")), Ok(&7));
+    }
+}

@@ -1,0 +1,198 @@
+//! What work in flight uses is kept, whatever else goes wrong meanwhile: on a simulated driver whose streams can be held back and whose
+//! calls can be made to fail.
+
+mod common;
+mod simulator;
+
+use common::*;
+use gridloom_core::executable::{ConditionalMode, InstantiateOptions};
+use gridloom_core::op::{CallbackOp, ConditionalForm, Operation, Test};
+use gridloom_cuda::interop::stream_to_raw;
+use gridloom_cuda::release;
+use gridloom_cuda::sys::CUresult;
+use parking_lot::{Mutex, MutexGuard};
+use simulator::{Failure, Held, violations};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
+
+/// A GPU whose stream is held back, alone: failures are those of all threads.
+struct Fixture {
+    gpu: Gpu,
+    held: Option<Held>,
+    ran: Arc<AtomicU32>,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock();
+        let gpu = Gpu::new(simulator::device(None));
+        let held = simulator::hold(stream_to_raw(&**gpu.stream.backend()).unwrap());
+        Self { gpu, held: Some(held), ran: Arc::default(), _alone: alone }
+    }
+
+    /// Enqueues a callback, and returns a way to see whether its closure is alive.
+    fn enqueue(&self) -> Weak<()> {
+        let (resource, ran) = (Arc::new(()), Arc::clone(&self.ran));
+        let alive = Arc::downgrade(&resource);
+        let callback = CallbackOp::closure(move || {
+            let _used = &resource;
+            ran.fetch_add(1, Ordering::SeqCst);
+        });
+        self.gpu.stream.enqueue(&Operation::Callback(callback)).unwrap();
+        alive
+    }
+
+    /// Lets the stream run, and expects `calls` of them to have run and everything to be let go of.
+    fn finish(&mut self, calls: u32, alive: &Weak<()>) {
+        self.held = None;
+        self.gpu.stream.synchronize().unwrap();
+        assert_eq!(self.ran.load(Ordering::SeqCst), calls);
+        while alive.strong_count() > 0 {
+            release::flush();
+        }
+        assert!(violations().is_empty(), "{:#?}", violations());
+    }
+}
+
+const FAILS: CUresult = CUresult::CUDA_ERROR_OUT_OF_MEMORY;
+
+#[test]
+fn a_closure_is_kept_while_its_stream_cannot_be_marked() {
+    for call in ["cuEventCreate", "cuEventRecord"] {
+        let mut fixture = Fixture::new();
+        let alive = fixture.enqueue();
+        let failure = Failure::of(call, usize::MAX, FAILS);
+        while failure.failed().len() < 3 && alive.strong_count() > 0 {
+            release::flush();
+        }
+        assert_eq!(alive.strong_count(), 1, "{call} failed, and the work is still to run");
+        drop(failure);
+        fixture.finish(1, &alive);
+    }
+}
+
+#[test]
+fn a_closure_is_kept_while_its_mark_cannot_be_looked_at() {
+    let mut fixture = Fixture::new();
+    let alive = fixture.enqueue();
+    let failure = Failure::of("cuEventQuery", usize::MAX, FAILS);
+    while failure.failed().len() < 3 && alive.strong_count() > 0 {
+        release::flush();
+    }
+    assert_eq!(alive.strong_count(), 1);
+    drop(failure);
+    fixture.finish(1, &alive);
+}
+
+#[test]
+fn a_wait_that_fails_lets_go_of_nothing() {
+    let mut fixture = Fixture::new();
+    let alive = fixture.enqueue();
+    let failure = Failure::of("cuStreamSynchronize", 1, CUresult::CUDA_ERROR_NOT_PERMITTED);
+    fixture.gpu.stream.synchronize().unwrap_err();
+    drop(failure);
+    release::flush();
+    assert_eq!(alive.strong_count(), 1);
+    fixture.finish(1, &alive);
+}
+
+#[test]
+fn a_wait_that_fails_does_not_swallow_the_panic_of_a_callback() {
+    let mut fixture = Fixture::new();
+    let graph = fixture.gpu.graph();
+    graph.add(&[], Operation::Callback(CallbackOp::closure(|| panic!("as the test wants")))).unwrap();
+    graph.instantiate().unwrap().launch(&fixture.gpu.stream).unwrap();
+    let failure = Failure::of("cuStreamSynchronize", 1, CUresult::CUDA_ERROR_NOT_PERMITTED);
+    fixture.gpu.stream.synchronize().unwrap_err();
+    drop(failure);
+    fixture.held = None;
+    let error = fixture.gpu.stream.synchronize().unwrap_err().to_string();
+    assert!(error.contains("as the test wants"), "{error}");
+}
+
+#[test]
+fn everything_may_go_while_a_launch_is_held_back() {
+    for mode in [ConditionalMode::Native, ConditionalMode::Hosted] {
+        let mut fixture = Fixture::new();
+        let gpu = &fixture.gpu;
+        let alive = {
+            let (log, left) = (gpu.words(&[0; 8]), gpu.words(&[2]));
+            let (alive, graph) = (Arc::new(()), gpu.graph());
+            let (used, ran) = (Arc::clone(&alive), Arc::clone(&fixture.ran));
+            let again = graph.condition(Some(1));
+            let test = Test::Condition(again.key());
+            let (repeat, bodies) = conditional(&graph, &[], ConditionalForm::While, test, 1);
+            bodies[0].add(&[], gpu.launch("countdown", [handle(&again), at(&left)])).unwrap();
+            let appended = graph.add(&[&repeat], gpu.append(&log, 1)).unwrap();
+            let count = CallbackOp::closure(move || {
+                let _used = &used;
+                ran.fetch_add(1, Ordering::SeqCst);
+            });
+            graph.add(&[&appended], Operation::Callback(count)).unwrap();
+            let options = InstantiateOptions { conditional_mode: mode, ..Default::default() };
+            graph.instantiate_with(&options).unwrap().launch(&gpu.stream).unwrap();
+            Arc::downgrade(&alive)
+        };
+        release::flush();
+        assert!(alive.strong_count() > 0, "{mode:?}");
+        fixture.finish(1, &alive);
+    }
+}
+
+#[test]
+fn a_closure_that_uses_the_device_when_it_goes_does_not_hold_up_a_loop_that_the_host_drives() {
+    /// Waits for the device when it is dropped.
+    struct Waits(Arc<dyn gridloom_core::backend::Device>);
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            self.0.wait_all().unwrap();
+        }
+    }
+    let mut fixture = Fixture::new();
+    let gpu = &fixture.gpu;
+    let waits = Waits(Arc::clone(&gpu.backend));
+    let first = CallbackOp::closure(move || {
+        let _used = &waits;
+    });
+    gpu.stream.enqueue(&Operation::Callback(first)).unwrap();
+    let (word, graph) = (gpu.words(&[0]), gpu.graph());
+    conditional(&graph, &[], ConditionalForm::While, Test::Value(whole(&word)), 1);
+    let options = InstantiateOptions { conditional_mode: ConditionalMode::Hosted, ..Default::default() };
+    let executable = graph.instantiate_with(&options).unwrap();
+    executable.launch(&gpu.stream).unwrap();
+    fixture.held = None;
+    fixture.gpu.stream.synchronize().unwrap();
+}
+
+#[test]
+fn an_update_does_not_wait_for_a_launch_that_the_host_drives_and_does_not_change_it() {
+    let mut fixture = Fixture::new();
+    let gpu = &fixture.gpu;
+    let (log, word, graph) = (gpu.words(&[0; 8]), gpu.words(&[0]), gpu.graph());
+    let (node, _) = conditional(&graph, &[], ConditionalForm::While, Test::Value(whole(&word)), 1);
+    let after = graph.add(&[&node], gpu.append(&log, 1)).unwrap();
+    let options = InstantiateOptions { conditional_mode: ConditionalMode::Hosted, ..Default::default() };
+    let executable = graph.instantiate_with(&options).unwrap();
+    executable.launch(&gpu.stream).unwrap();
+    executable.node(&after).unwrap().set_operation(gpu.append(&log, 2)).unwrap();
+    executable.node(&after).unwrap().set_enabled(false).unwrap();
+    executable.node(&after).unwrap().set_enabled(true).unwrap();
+    fixture.held = None;
+    executable.launch(&fixture.gpu.stream).unwrap();
+    fixture.gpu.stream.synchronize().unwrap();
+    assert_eq!(fixture.gpu.read(&log)[..3], [2, 1, 2]);
+    assert!(violations().is_empty(), "{:#?}", violations());
+}
+
+#[test]
+fn the_primary_context_is_retained_and_released_by_one_thread_at_a_time() {
+    let _alone = Fixture::new();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| (0..50).for_each(|_| drop(simulator::device(None))));
+        }
+    });
+    assert!(violations().is_empty(), "{:#?}", violations());
+}

@@ -1,0 +1,460 @@
+//! What a kernel is decoded to: one flat array of instructions with every name resolved.
+
+use super::fault::{SourceLine, Space};
+use super::lanes::{Lanes, Lanewise, Slot, Source};
+use gridloom_ptx::op::{RedOp, ReduxOp, ShuffleMode, VoteMode};
+use gridloom_ptx::{ScalarType, SpecialReg};
+
+/// An index into the instructions of a kernel.
+pub type Pc = u32;
+
+/// The instructions of a kernel and of every function it can reach.
+pub struct Code {
+    pub instructions: Vec<Instruction>,
+    /// Where each instruction came from; beside the instructions, since only faults ask.
+    pub positions: Vec<Position>,
+    pub constants: Vec<Lanes>,
+    /// The kernel first, then the functions it can reach.
+    pub functions: Vec<Function>,
+    /// For each symbol of the module, which of `functions` it is.
+    pub by_symbol: Vec<Option<u32>>,
+}
+
+/// Where an instruction came from.
+#[derive(Clone, Debug)]
+pub struct Position {
+    pub line: u32,
+    pub source: Option<SourceLine>,
+}
+
+/// A function: where it starts, and what a call of it needs.
+#[derive(Clone, Debug, Default)]
+pub struct Function {
+    /// Which symbol of the module it is.
+    pub symbol: u32,
+    pub entry: Pc,
+    /// Registers it uses.
+    pub slots: u32,
+    /// Bytes of local memory its variables and parameters take.
+    pub frame: u32,
+    /// What its frame must start at a multiple of.
+    pub align: u32,
+    /// The type of each slot: of the register it holds, or of what the decoder keeps in it.
+    pub types: Vec<ScalarType>,
+    pub params: Vec<Passed>,
+    pub returns: Vec<Passed>,
+}
+
+/// A value passed to or from a function: where it is, on either side of the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passed {
+    /// A register. `size` is that of its type.
+    Slot { slot: Slot, size: u32 },
+    /// An operand of the call.
+    Source(Source),
+    /// Bytes of the frame.
+    Frame { offset: u32, size: u32 },
+    /// A result that nobody wants.
+    Nowhere,
+}
+
+/// The predicate of an instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Guard {
+    pub slot: Slot,
+    pub negated: bool,
+}
+
+pub struct Instruction {
+    pub guard: Option<Guard>,
+    pub op: Op,
+    pub meaning: Meaning,
+}
+
+/// What a [`Op::Map`] computes, for a compiler that wants to do better than to call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// What the instruction of this index in the function's body says, on its operands in their order.
+    Instruction(u32),
+    /// A copy.
+    Copy,
+    /// The other truth value.
+    Not,
+    /// Two values of so many bits as one, the first lower.
+    Pair { bits: u32 },
+    /// So many bits from a position.
+    Field { start: u32, bits: u32 },
+    /// Nothing that has a name.
+    Other,
+}
+
+/// What an instruction does.
+pub enum Op {
+    /// A function of registers.
+    Map(Box<dyn Lanewise>),
+    /// Reads a special register.
+    Special {
+        destination: Slot,
+        register: SpecialReg,
+    },
+    /// The address of a variable of this frame, in local space.
+    FrameAddress {
+        destination: Slot,
+        offset: u32,
+    },
+    Load(Box<Load>),
+    Store(Box<Store>),
+    Atomic(Box<Atomic>),
+    CopyAsync(Box<CopyAsync>),
+    Alloca(Box<Alloca>),
+    StackSave {
+        destination: Slot,
+    },
+    StackRestore {
+        source: Source,
+    },
+    Branch {
+        target: Pc,
+    },
+    BranchTable(Box<BranchTable>),
+    Call(Box<Call>),
+    Return,
+    Exit,
+    Trap,
+    Breakpoint,
+    /// Gives the other threads a turn.
+    Yield,
+    Fence,
+    /// An instruction whose effect is none here: cache hints and the like.
+    Nothing,
+    ActiveMask {
+        destination: Slot,
+    },
+    Collective(Box<Collective>),
+    Barrier(Box<Barrier>),
+    Mbarrier(Box<Mbarrier>),
+}
+
+/// A memory operand.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub space: Space,
+    pub base: Base,
+    pub offset: i64,
+    /// Whether the address is one of 32 bits, where sums wrap.
+    pub narrow: bool,
+}
+
+/// What the address of a memory operand starts from.
+#[derive(Clone, Copy, Debug)]
+pub enum Base {
+    /// A value.
+    Source(Source),
+    /// The frame of the function.
+    Frame,
+}
+
+/// How a value of memory becomes that of a register.
+#[derive(Clone, Copy, Debug)]
+pub struct Extend {
+    /// Bytes in memory.
+    pub size: u32,
+    /// The register's bits, where the value is sign-extended to them.
+    pub signed_to: Option<u32>,
+}
+
+pub struct Load {
+    pub place: Place,
+    pub extend: Extend,
+    /// One per element; those of 16 bytes have two, low half first.
+    pub destinations: Vec<Slot>,
+    pub align: u32,
+    pub acquire: bool,
+}
+
+pub struct Store {
+    pub place: Place,
+    /// Bytes of each of `sources`.
+    pub size: u32,
+    /// One per element; those of 16 bytes have two, low half first.
+    pub sources: Vec<Source>,
+    pub align: u32,
+    pub release: bool,
+}
+
+/// The new value as a function of the one in memory and the operands.
+pub type Rmw = Box<dyn Fn(u64, u64, u64) -> u64 + Send + Sync>;
+
+pub struct Atomic {
+    pub place: Place,
+    pub kind: AtomicKind,
+    /// None for `red`.
+    pub destinations: Vec<Slot>,
+}
+
+pub enum AtomicKind {
+    /// 2, 4 or 8 bytes; one operand pair per element.
+    Update { size: u32, function: Rmw, operands: Vec<[Source; 2]> },
+    /// 16 bytes, halves low first: exchange, or compare and exchange with `compare`.
+    Wide { compare: Option<[Source; 2]>, value: [Source; 2] },
+}
+
+pub struct CopyAsync {
+    pub to: Place,
+    pub from: Place,
+    pub size: u32,
+    pub source_size: Option<Source>,
+    /// Where it holds, zeros are written.
+    pub ignore: Option<Source>,
+}
+
+pub struct Alloca {
+    pub destination: Slot,
+    pub size: Source,
+    pub align: u32,
+}
+
+pub struct BranchTable {
+    pub index: Source,
+    pub targets: Vec<Pc>,
+}
+
+pub struct Call {
+    pub target: Target,
+    pub arguments: Vec<Passed>,
+    pub results: Vec<Passed>,
+    /// Registers of the calling function; those of the called one come after.
+    pub slots: u32,
+}
+
+pub enum Target {
+    /// One of [`Code::functions`].
+    Function(u32),
+    /// The function whose address a register holds; it must be among `table`, where there is one.
+    Indirect { address: Source, table: Option<Vec<u32>> },
+    /// A function that the device itself provides.
+    Builtin(Builtin),
+}
+
+/// Functions that CUDA's device runtime provides and kernels declare `.extern`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Builtin {
+    Vprintf,
+    AssertFail,
+    Malloc,
+    Free,
+    SetConditional,
+}
+
+impl Builtin {
+    /// The builtin of a name, with the sizes of what it takes and returns.
+    pub fn from_name(name: &str) -> Option<(Self, &'static [u32], &'static [u32])> {
+        Some(match name {
+            "vprintf" => (Self::Vprintf, &[8, 8], &[4]),
+            "__assertfail" => (Self::AssertFail, &[8, 8, 4, 8, 8], &[]),
+            "malloc" => (Self::Malloc, &[8], &[8]),
+            "free" => (Self::Free, &[8], &[]),
+            "cudaGraphSetConditional" => (Self::SetConditional, &[8, 4], &[]),
+            _ => return None,
+        })
+    }
+}
+
+/// An instruction that lanes of one warp execute together.
+pub struct Collective {
+    pub kind: CollectiveKind,
+    /// The lanes that take part. None in the forms before `.sync`: those that happen to be active.
+    pub mask: Option<Source>,
+    /// The value a lane contributes.
+    pub value: Source,
+    pub b: Source,
+    pub c: Source,
+    pub destination: Option<Slot>,
+    pub predicate: Option<Slot>,
+}
+
+/// What a collective computes. Lanes meet only in equal ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CollectiveKind {
+    Shuffle(ShuffleMode),
+    Vote(VoteMode),
+    MatchAny,
+    MatchAll,
+    Redux { op: ReduxOp, ty: ScalarType, abs: bool, nan: bool },
+    Elect,
+    Barrier,
+}
+
+/// A barrier of the block.
+pub struct Barrier {
+    pub id: Source,
+    /// How many threads take part; all of the block where none is given.
+    pub threads: Option<Source>,
+    pub action: BarrierAction,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum BarrierAction {
+    Sync,
+    Arrive,
+    Reduce { op: RedOp, predicate: Source, destination: Slot },
+}
+
+/// A barrier object in shared memory.
+pub struct Mbarrier {
+    pub place: Place,
+    pub action: MbarrierAction,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum MbarrierAction {
+    Init {
+        count: Source,
+    },
+    Invalidate,
+    /// `drop` also lowers the count that later phases expect.
+    Arrive {
+        count: Source,
+        drop: bool,
+        state: Option<Slot>,
+        expect_tx: bool,
+    },
+    Transactions {
+        count: Source,
+        complete: bool,
+    },
+    Wait {
+        state: Source,
+        parity: bool,
+        suspend: bool,
+        destination: Slot,
+    },
+}
+
+impl Function {
+    /// The type of a slot.
+    pub fn type_of(&self, slot: Slot) -> ScalarType {
+        self.types.get(slot.0 as usize).copied().unwrap_or(ScalarType::B64)
+    }
+}
+
+impl Instruction {
+    /// Calls `visit` with every operand it reads, its guard included.
+    pub fn for_each_use(&self, visit: &mut dyn FnMut(Source)) {
+        if let Some(guard) = self.guard {
+            visit(Source::Slot(guard.slot));
+        }
+        let mut place = |place: &Place| {
+            if let Base::Source(source) = place.base {
+                visit(source);
+            }
+        };
+        match &self.op {
+            Op::Load(load) => place(&load.place),
+            Op::Store(store) => place(&store.place),
+            Op::Atomic(atomic) => place(&atomic.place),
+            Op::CopyAsync(copy) => {
+                place(&copy.to);
+                place(&copy.from);
+            }
+            Op::Mbarrier(mbarrier) => place(&mbarrier.place),
+            _ => {}
+        }
+        match &self.op {
+            Op::Map(map) => map.sources().iter().for_each(|&source| visit(source)),
+            Op::Store(store) => store.sources.iter().for_each(|&source| visit(source)),
+            Op::Atomic(atomic) => match &atomic.kind {
+                AtomicKind::Update { operands, .. } => operands.iter().flatten().for_each(|&s| visit(s)),
+                AtomicKind::Wide { compare, value } => {
+                    compare.iter().flatten().chain(value).for_each(|&source| visit(source));
+                }
+            },
+            Op::CopyAsync(copy) => copy.source_size.iter().chain(&copy.ignore).for_each(|&s| visit(s)),
+            Op::Alloca(alloca) => visit(alloca.size),
+            Op::StackRestore { source } => visit(*source),
+            Op::BranchTable(table) => visit(table.index),
+            Op::Call(call) => {
+                if let Target::Indirect { address, .. } = call.target {
+                    visit(address);
+                }
+                for argument in &call.arguments {
+                    match *argument {
+                        Passed::Slot { slot, .. } => visit(Source::Slot(slot)),
+                        Passed::Source(source) => visit(source),
+                        Passed::Frame { .. } | Passed::Nowhere => {}
+                    }
+                }
+            }
+            Op::Collective(collective) => {
+                [collective.value, collective.b, collective.c].iter().for_each(|&source| visit(source));
+                if let Some(mask) = collective.mask {
+                    visit(mask);
+                }
+            }
+            Op::Barrier(barrier) => {
+                visit(barrier.id);
+                if let Some(threads) = barrier.threads {
+                    visit(threads);
+                }
+                if let BarrierAction::Reduce { predicate, .. } = barrier.action {
+                    visit(predicate);
+                }
+            }
+            Op::Mbarrier(mbarrier) => match mbarrier.action {
+                MbarrierAction::Init { count }
+                | MbarrierAction::Arrive { count, .. }
+                | MbarrierAction::Transactions { count, .. } => visit(count),
+                MbarrierAction::Wait { state, .. } => visit(state),
+                MbarrierAction::Invalidate => {}
+            },
+            Op::Special { .. }
+            | Op::FrameAddress { .. }
+            | Op::Load(_)
+            | Op::StackSave { .. }
+            | Op::Branch { .. }
+            | Op::Return
+            | Op::Exit
+            | Op::Trap
+            | Op::Breakpoint
+            | Op::Yield
+            | Op::Fence
+            | Op::Nothing
+            | Op::ActiveMask { .. } => {}
+        }
+    }
+
+    /// Calls `visit` with every slot it writes. Under a guard, and for the results of a call, it may also leave them as they are.
+    pub fn for_each_definition(&self, visit: &mut dyn FnMut(Slot)) {
+        match &self.op {
+            Op::Map(map) => map.destinations().iter().for_each(|&slot| visit(slot)),
+            Op::Load(load) => load.destinations.iter().for_each(|&slot| visit(slot)),
+            Op::Atomic(atomic) => atomic.destinations.iter().for_each(|&slot| visit(slot)),
+            Op::Alloca(alloca) => visit(alloca.destination),
+            Op::Special { destination, .. }
+            | Op::FrameAddress { destination, .. }
+            | Op::StackSave { destination }
+            | Op::ActiveMask { destination } => visit(*destination),
+            Op::Call(call) => {
+                for result in &call.results {
+                    if let Passed::Slot { slot, .. } = result {
+                        visit(*slot);
+                    }
+                }
+            }
+            Op::Collective(collective) => {
+                collective.destination.iter().chain(&collective.predicate).for_each(|&slot| visit(slot));
+            }
+            Op::Barrier(barrier) => {
+                if let BarrierAction::Reduce { destination, .. } = barrier.action {
+                    visit(destination);
+                }
+            }
+            Op::Mbarrier(mbarrier) => match mbarrier.action {
+                MbarrierAction::Arrive { state: Some(slot), .. }
+                | MbarrierAction::Wait { destination: slot, .. } => visit(slot),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+}

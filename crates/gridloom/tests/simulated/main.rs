@@ -1,0 +1,15 @@
+//! The tests of graphs, updates and memory once more, on CUDA as a simulated driver has it: late, strict, and on any machine.
+//!
+//! What a driver leaves undefined is a failure here: work that uses what was freed, unloaded or destroyed, or two threads in calls on
+//! one graph. The kernels are those of `support/graph.ptx`, simulated by name.
+
+#[path = "../../../gridloom-cuda/tests/simulator/mod.rs"]
+mod simulator;
+mod support;
+
+#[path = "../graphs/main.rs"]
+mod graphs;
+#[path = "../memory/main.rs"]
+mod memory;
+#[path = "../updates/main.rs"]
+mod updates;

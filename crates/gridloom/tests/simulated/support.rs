@@ -1,0 +1,35 @@
+//! What the tests share, with the simulated GPU for every device.
+
+#![allow(dead_code, unused_imports, unreachable_pub, missing_docs, reason = "the tests use a part of it")]
+
+#[path = "../support/mod.rs"]
+mod shared;
+
+pub use shared::{
+    Bench, Gate, GraphKernels, Random, bench, data, eventually, graph_kernels, is_cpu, random, refused, wait,
+};
+
+use crate::simulator::{self, Alive};
+use gridloom::{ConditionalMode, CpuOptions, Device, Result};
+
+/// Runs a test on the simulated GPU, alone, since it shares one thread for callbacks as a GPU does.
+#[track_caller]
+pub fn for_each_device(test: impl Fn(&Device) -> Result<()>) {
+    let alone = shared::devices::alone();
+    let outcome = test(&Device::from_backend(simulator::device(None)));
+    let violations = simulator::violations();
+    drop(alone);
+    assert!(violations.is_empty(), "{violations:#?}");
+    outcome.unwrap_or_else(|error| panic!("{error:?}"));
+}
+
+/// Runs a test with conditionals driven by the device and by the host.
+#[track_caller]
+pub fn for_each_mode(test: impl Fn(&Device, ConditionalMode) -> Result<()>) {
+    for mode in [ConditionalMode::Auto, ConditionalMode::Hosted] {
+        for_each_device(|device| test(device, mode).map_err(|error| error.context(format_args!("{mode:?}"))));
+    }
+}
+
+/// The engines are those of the CPU; there is none here.
+pub fn for_each_engine(_: impl Fn(CpuOptions) -> Result<()>) {}
