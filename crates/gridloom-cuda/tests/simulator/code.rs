@@ -55,6 +55,7 @@ fn sizes(name: &str) -> Option<&'static [usize]> {
         "wait_for" | "read_variable" | "fault" | "gridloom_count" => &[8],
         "gridloom_loop_begin" | "gridloom_loop_next" => &[8, 8, 8, 8, 4],
         "gridloom_choose" => &[8, 8, 8, 4, 4],
+        "demands_32_threads" => &[],
         _ => return None,
     })
 }
@@ -205,6 +206,7 @@ impl Call {
                 *self.at::<u64>(self.long(2)) = u64::from(runs);
                 self.set_condition(self.long(0), value);
             }
+            "demands_32_threads" => assert_eq!(self.threads, 32),
             "gridloom_count" => *self.at::<u64>(self.long(0)) += 1,
             name => panic!("{name} is not simulated"),
         }
