@@ -50,6 +50,7 @@ impl Context {
     /// ([`cuDevicePrimaryCtxRetain`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html))
     pub(crate) fn keep(&self) -> DriverResult<()> {
         let mut raw = ptr::null_mut();
+        let _one_at_a_time = PRIMARY.lock();
         // SAFETY: as in `retain`; this reference is not given back.
         unsafe { self.driver.cu_device_primary_ctx_retain(&mut raw, self.device) }
     }
