@@ -114,7 +114,9 @@ impl Program {
             budget: 0,
         };
         let functions = generator.functions();
-        generator.budget = 10 + generator.random.below(50) as u32;
+        // Mostly small: a hundred small ones find more than ten large ones, and sooner.
+        let most = if generator.random.one_in(10) { 60 } else { 18 };
+        generator.budget = 3 + generator.random.below(most) as u32;
         let body = generator.kernel();
         Program { grid, block, dynamic, input, table, n, x, z, functions, body }
     }
