@@ -1,40 +1,33 @@
-//! Any text: loading it and getting its kernels ready answers, with each engine of the CPU device.
+//! Any text: reading and checking it, laying it out, decoding its kernels and compiling them answers.
 #![no_main]
 
-use std::sync::OnceLock;
+use std::sync::Arc;
 
-use gridloom::{CpuOptions, Device, Engine};
+use gridloom_interp::{Layout, Program};
+use gridloom_jit::CompiledKernel;
 use libfuzzer_sys::fuzz_target;
 
-/// What a module may ask for. A text that asks for more is refused, which is an answer.
-const MEMORY: u64 = 64 << 20;
-
-fn devices() -> &'static [Device] {
-    static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
-    DEVICES.get_or_init(|| {
-        let open = |engine| {
-            let options =
-                CpuOptions { engine, threads: Some(1), memory_limit: Some(MEMORY), ..CpuOptions::default() };
-            Device::cpu_with(options).expect("the CPU is always there")
-        };
-        [Engine::Interpreter, Engine::Auto].map(open).into()
-    })
-}
-
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
-    for device in devices() {
-        let module = match device.load_ptx(text) {
-            Ok(module) => module,
-            Err(error) => {
-                assert!(!error.to_string().is_empty());
-                continue;
-            }
-        };
-        for name in module.kernel_names() {
-            match module.untyped_kernel(&name) {
-                Ok(kernel) => assert!(!kernel.info().is_empty()),
-                Err(error) => assert!(!error.to_string().is_empty()),
+    let Ok(module) = gridloom_ptx::parse_bytes(bytes) else { return };
+    gridloom_ptx::check(&module);
+    let layout = match Layout::of(&module) {
+        Ok(layout) => layout,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    let addresses: Vec<u64> = (1..).map(|index| index << 32).take(layout.variables().len()).collect();
+    for index in 0..addresses.len() {
+        layout.image(index, &addresses);
+    }
+    let names: Vec<String> = module.entries().map(|(_, function)| function.name.clone()).collect();
+    let program = Program::new(Arc::new(module), layout, addresses);
+    for name in names {
+        match program.kernel(&name) {
+            Err(error) => assert!(!error.to_string().is_empty()),
+            Ok(kernel) => {
+                if let Ok(compiled) = CompiledKernel::new(kernel) {
+                    // What cannot be compiled is interpreted.
+                    let _ = compiled.compile_all();
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::driver::{Driver, DriverResult};
 use crate::release;
-use crate::sys::{CUcontext, CUdevice, CUstreamCaptureMode};
+use crate::sys::{CUcontext, CUdevice, CUdevice_attribute, CUstreamCaptureMode};
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -39,7 +39,11 @@ pub struct Context {
     driver: Arc<Driver>,
     device: CUdevice,
     raw: CUcontext,
+    overlaps_kernels: bool,
 }
+
+/// The first compute capability on which a kernel may start before the one it follows has ended.
+const OVERLAPS_SINCE: i32 = 9;
 
 // SAFETY: a context may be current on any number of threads at once, and the driver's functions are thread-safe.
 unsafe impl Send for Context {}
@@ -54,7 +58,12 @@ impl Context {
         let _one_at_a_time = PRIMARY.lock();
         // SAFETY: the device is one that the driver enumerated; one handle is written.
         unsafe { driver.cu_device_primary_ctx_retain(&mut raw, device)? };
-        Ok(Arc::new(Self { driver: Arc::clone(driver), device, raw }))
+        let mut major = 0;
+        let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
+        // SAFETY: one number is written.
+        let asked = unsafe { driver.cu_device_get_attribute(&mut major, attribute, device) };
+        let overlaps_kernels = asked.is_ok() && major >= OVERLAPS_SINCE;
+        Ok(Arc::new(Self { driver: Arc::clone(driver), device, raw, overlaps_kernels }))
     }
 
     /// Keeps the context until the process ends.
@@ -74,6 +83,11 @@ impl Context {
     /// The driver's handle.
     pub fn raw(&self) -> CUcontext {
         self.raw
+    }
+
+    /// Whether a kernel can be allowed to start before the one it follows on a stream has ended.
+    pub(crate) fn overlaps_kernels(&self) -> bool {
+        self.overlaps_kernels
     }
 
     /// The driver's number of the GPU.

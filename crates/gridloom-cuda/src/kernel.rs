@@ -64,7 +64,9 @@ impl Kernel {
         {
             return Ok(known);
         }
-        let kernel = Arc::new(Self::new(Home::Module(Arc::clone(module)), raw, name.to_owned())?);
+        let mut kernel = Self::new(Home::Module(Arc::clone(module)), raw, name.to_owned())?;
+        kernel.limits.required_block = module.required_block(name);
+        let kernel = Arc::new(kernel);
         KERNELS.add(registry::key(raw), &kernel);
         Ok(kernel)
     }
@@ -340,7 +342,15 @@ impl<'a> Launch<'a> {
     pub(crate) unsafe fn enqueue(mut self, stream: CUstream) -> DriverResult<()> {
         let (grid, block) = (self.config.grid, self.config.block);
         let (params, extra) = self.arguments();
-        let driver = self.kernel.home.context().driver();
+        let context = self.kernel.home.context();
+        let driver = context.driver();
+        if self.config.programmatic && context.overlaps_kernels() {
+            // In a graph the edges say it.
+            let id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+            let mut attribute = CUlaunchAttribute { id, ..Default::default() };
+            attribute.value.programmaticStreamSerializationAllowed = 1;
+            self.attributes.push(attribute);
+        }
         if self.attributes.is_empty() {
             // SAFETY: promised by the caller; the arrays live across the call, which copies the arguments.
             return unsafe {

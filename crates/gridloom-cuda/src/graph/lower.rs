@@ -234,9 +234,9 @@ impl Builder<'_> {
         let mut last_conditional = None;
         for step in steps {
             let mut edges = Edges::of(&step.after, &nodes, programmatic);
-            if graph != self.root && matches!(step.work, Work::Native(_)) {
-                // Conditionals side by side in a body may never end, so they run one after the other: a driver for CUDA 13.0 (580.159)
-                // on an H200 has one loop for ever that way, and neither of its conditionals alone.
+            if matches!(step.work, Work::Native(_)) {
+                // Conditionals side by side in one graph may hang or fault (a driver for CUDA 13.0, 580.159, on an H200, in two of
+                // 10,000 random graphs), so they run one after the other.
                 if let Some(before) = last_conditional.replace(nodes.len()).map(|step: usize| nodes[step])
                     && !edges.nodes.contains(&before)
                 {
@@ -522,9 +522,6 @@ impl Builder<'_> {
                 self.origins.insert(counting, origin);
             }
             let nodes = self.add_steps(body, steps)?;
-            if counter.is_none() && !steps.iter().any(|step| !matches!(step.work, Work::Join)) {
-                self.add_work(body)?;
-            }
             if let Some(next) = decider.as_ref().and_then(Decider::next) {
                 let last = Edges::full(last_nodes(steps, &nodes));
                 let kernel = resources.builtins.loop_next(&resources.shared)?;
@@ -590,23 +587,10 @@ impl Builder<'_> {
     fn use_up_handles(&self) -> Result<()> {
         for (condition, &handle) in &self.handles {
             if !self.tested.contains(condition) {
-                let none = Edges::none();
-                let (_, bodies) =
-                    self.add_conditional_node(self.root, &none, handle, ConditionalForm::If, 1)?;
-                bodies.iter().try_for_each(|&body| self.add_work(body))?;
+                self.add_conditional_node(self.root, &Edges::none(), handle, ConditionalForm::If, 1)?;
             }
         }
         Ok(())
-    }
-
-    /// Has a body do something: one with nothing to do, chosen inside a loop, never ends with a driver for CUDA 13.0 (580.159).
-    fn add_work(&self, body: CUgraph) -> Result<()> {
-        if std::env::var("GRIDLOOM_X").is_ok() {
-            return Ok(());
-        }
-        let resources = self.lowering.resources;
-        let kernel = resources.builtins.nothing(&resources.shared)?;
-        self.add_builtin(body, Edges::none(), kernel, &Packed::default()).map(drop)
     }
 
     fn explain(&self, failure: InstantiateFailure) -> Error {

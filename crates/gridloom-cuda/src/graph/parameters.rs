@@ -62,7 +62,7 @@ impl Lowering<'_> {
             Operation::Callback(callback) => {
                 let failures = Arc::clone(&self.resources.failures);
                 let call = HostCall::new(callback.clone(), failures, Some(label()));
-                let parameters = CUDA_HOST_NODE_PARAMS_v1 { fn_: Some(HostCall::run), userData: call.data() };
+                let parameters = call.parameters();
                 held.host_calls.insert(node, call);
                 Parameters::Call(parameters)
             }

@@ -17,6 +17,7 @@ use super::modes::Capabilities;
 use super::parameters::Parameters;
 use super::resources::{Held, Staged};
 use crate::driver::DriverResult;
+use crate::failure::HostCall;
 use crate::foreign::OpaqueGraph;
 use crate::kernel::{Kernel, Launch};
 use crate::stream::Stream;
@@ -42,16 +43,16 @@ pub(super) struct Before {
     operation: Operation,
     /// The copy of its host bytes that came with an earlier update.
     staged: Option<Staged>,
-    /// Its name, for errors.
-    label: String,
+    /// Its callback, as the driver knows it.
+    call: Option<Arc<HostCall>>,
 }
 
 impl Executable {
     /// Takes over the operations of these nodes, all or none.
     pub(super) fn take_over(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()> {
         let mut state = self.state.lock();
-        let disabled = state.disabled.clone();
         if state.is_driven() {
+            let disabled = state.disabled.clone();
             return self.compile_anew(&mut state, definition, &disabled);
         }
         state.settle();
@@ -65,6 +66,7 @@ impl Executable {
         });
         let outcome = in_place.or_else(|refusal| {
             tracing::debug!(%refusal, "an update needs the graph compiled anew");
+            let disabled = state.disabled.clone();
             self.compile_anew(&mut state, definition, &disabled)
         });
         if outcome.is_err() {
@@ -119,9 +121,8 @@ fn take_back(inner: &Inner, held: &mut Held, undo: &mut Undo) -> Result<()> {
         let mut replaced = Replaced::new();
         let mut change = Change { inner, held, replaced: &mut replaced };
         if let Err(error) = change.put_back(&before) {
-            let error = error.at_node(before.label.clone());
             undo.push(before);
-            return Err(error);
+            return Err(error.context("taking back an update that failed"));
         }
     }
     Ok(())
@@ -165,11 +166,12 @@ impl<'a> Change<'a> {
         let operation = definition.node(node).operation();
         if let Some(old) = self.held.operations.get(&node).cloned() {
             let staged = self.held.staged_copy(node);
-            undo.push(Before { node, operation: old, staged, label: definition.label(node) });
+            let call = self.held.host_calls.get(&node).cloned();
+            undo.push(Before { node, operation: old, staged, call });
         }
         let label = || definition.label(node);
         self.restage(node, operation)
-            .and_then(|()| self.set(node, operation, label()))
+            .and_then(|()| self.set(node, operation, label))
             .map_err(|error| error.at_node(label()))
     }
 
@@ -177,10 +179,18 @@ impl<'a> Change<'a> {
     fn put_back(&mut self, before: &Before) -> Result<()> {
         let unwanted = self.held.restore_staged(before.node, before.staged.clone());
         self.replaced.extend(unwanted.map(|staged| Box::new(staged) as Box<dyn Any + Send>));
-        self.set(before.node, &before.operation, before.label.clone())
+        let Some(call) = &before.call else {
+            return self.set(before.node, &before.operation, String::new);
+        };
+        let _entered = self.inner.resources.shared.context.enter()?;
+        self.set_parameters(self.inner.place(before.node)?, &Parameters::Call(call.parameters()))?;
+        self.held.host_calls.insert(before.node, Arc::clone(call));
+        self.held.operations.insert(before.node, before.operation.clone());
+        Ok(())
     }
 
-    fn set(&mut self, node: NodeKey, operation: &Operation, label: String) -> Result<()> {
+    /// Has a node do something else. `label` is its name, for the failures of a callback.
+    fn set(&mut self, node: NodeKey, operation: &Operation, label: impl FnOnce() -> String) -> Result<()> {
         let inner = self.inner;
         let _entered = inner.resources.shared.context.enter()?;
         match operation {
@@ -286,10 +296,15 @@ impl<'a> Change<'a> {
         Ok(unsafe { driver.cu_graph_exec_kernel_node_set_params(exec, node, &parameters) }?)
     }
 
-    fn set_other(&mut self, node: NodeKey, operation: &Operation, label: String) -> Result<()> {
+    fn set_other(
+        &mut self,
+        node: NodeKey,
+        operation: &Operation,
+        label: impl FnOnce() -> String,
+    ) -> Result<()> {
         let place = self.inner.place(node)?;
         let old_call = self.held.host_calls.get(&node).cloned();
-        let parameters = self.lowering().parameters(self.held, node, operation, || label)?;
+        let parameters = self.lowering().parameters(self.held, node, operation, label)?;
         let set = self.set_parameters(place, &parameters);
         if let Some(old) = old_call {
             match &set {

@@ -1,7 +1,7 @@
 //! Foreign code in bodies of conditionals, and conditionals in foreign code.
 
-use crate::common::*;
-use crate::raw::*;
+use super::common::*;
+use super::raw::*;
 use gridloom_core::graph::ConditionalSpec;
 use gridloom_core::op::{ConditionalForm, NodeKind, Test};
 use gridloom_cuda::CudaVersion;

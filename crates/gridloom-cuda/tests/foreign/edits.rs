@@ -1,7 +1,7 @@
 //! Captured nodes are edited like any others, and pointed at other memory.
 
-use crate::common::*;
-use crate::raw::*;
+use super::common::*;
+use super::raw::*;
 use gridloom_core::ErrorKind;
 use gridloom_core::backend::EventOptions;
 use gridloom_core::op::{ArgValue, KernelOp, Operation};

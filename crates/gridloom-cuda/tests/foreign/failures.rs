@@ -1,7 +1,7 @@
 //! Captures that go wrong end cleanly, say why, and leave the capture around them as it was.
 
-use crate::common::*;
-use crate::raw::*;
+use super::common::*;
+use super::raw::*;
 use gridloom_core::memory::MemoryKind;
 use gridloom_core::null::NullDevice;
 use gridloom_core::op::Operation;

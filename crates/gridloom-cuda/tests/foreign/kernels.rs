@@ -1,6 +1,6 @@
 //! Kernels and their arguments.
 
-use crate::raw::*;
+use super::raw::*;
 use gridloom_core::graph::EdgeKind;
 use gridloom_core::launch::Dim3;
 use gridloom_core::memory::Base;

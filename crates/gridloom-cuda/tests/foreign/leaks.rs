@@ -1,7 +1,7 @@
 //! Nothing of the driver's stays behind, whether a capture succeeds or fails.
 
-use crate::raw::*;
-use crate::simulator::{self, Alive, Failure, uncounted};
+use super::raw::*;
+use super::simulator::{self, Alive, Failure, uncounted};
 use gridloom_core::{Error, ErrorKind};
 use gridloom_cuda::foreign::CaptureMode;
 use gridloom_cuda::release;

@@ -1,7 +1,7 @@
 //! What is captured, and where it goes.
 
-use crate::common::*;
-use crate::raw::*;
+use super::common::*;
+use super::raw::*;
 use gridloom_core::Event;
 use gridloom_core::backend::EventOptions;
 use gridloom_core::capture::CaptureKind;

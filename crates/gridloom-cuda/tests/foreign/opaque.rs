@@ -1,8 +1,8 @@
 //! Graphs that stay as they were captured.
 
-use crate::common::*;
-use crate::raw::*;
-use crate::simulator::world;
+use super::common::*;
+use super::raw::*;
+use super::simulator::world;
 use gridloom_core::Executable;
 use gridloom_core::graph::DifferenceKind;
 use gridloom_core::op::{NodeKind, Operation};
@@ -182,7 +182,7 @@ fn a_copy_from_an_array_cannot_be_taken_apart() {
 #[test]
 fn an_old_driver_does_not_tell_of_programmatic_edges_so_the_graph_stays_whole() {
     on_simulator(|_| {
-        let gpu = Gpu::new(crate::simulator::device(Some(CudaVersion::new(12, 2))));
+        let gpu = Gpu::new(super::simulator::device(Some(CudaVersion::new(12, 2))));
         let buffer = gpu.words(&[0; 4]);
         let mut early = CUlaunchAttribute {
             id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,

@@ -1,7 +1,7 @@
 //! The foreign code of the tests: calls of the driver on a raw stream.
 
-use crate::common::*;
-use crate::simulator;
+use super::common::*;
+use super::simulator;
 use gridloom_core::backend::{Allocation, Kernel};
 use gridloom_core::graph::{EdgeKind, Graph, Node};
 use gridloom_core::op::{KernelOp, NodeKind, Operation};

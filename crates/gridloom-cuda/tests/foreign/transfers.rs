@@ -1,6 +1,6 @@
 //! Copies, fills and allocations.
 
-use crate::raw::*;
+use super::raw::*;
 use gridloom_core::executable::InstantiateOptions;
 use gridloom_core::memory::{Base, MemoryKind};
 use gridloom_core::op::{NodeKind, Operation};

@@ -74,7 +74,7 @@ fn sizes(name: &str) -> Option<&'static [usize]> {
         "wait_for" | "read_variable" | "fault" | "gridloom_count" => &[8],
         "gridloom_loop_begin" | "gridloom_loop_next" => &[8, 8, 8, 8, 4],
         "gridloom_choose" => &[8, 8, 8, 4, 4],
-        "gridloom_nothing" => &[],
+        "demands_32_threads" => &[],
         _ => return None,
     })
 }
@@ -244,7 +244,7 @@ impl Call {
                 *self.at::<u64>(self.long(2)) = u64::from(runs);
                 self.set_condition(self.long(0), value);
             }
-            "gridloom_nothing" => {}
+            "demands_32_threads" => assert_eq!(self.shape.threads(), 32),
             "gridloom_count" => *self.at::<u64>(self.long(0)) += 1,
             name => panic!("{name} is not simulated"),
         }

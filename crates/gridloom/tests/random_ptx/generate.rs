@@ -9,7 +9,7 @@
 
 use super::program::{
     FILES, Function, INPUT_WORDS, If, Join, Loop, Masks, OWN_BYTES, Output, Program, Statement, Switch,
-    TABLE_WORDS,
+    TABLE_WORDS, mentions, print,
 };
 use super::support::Random;
 
@@ -114,7 +114,9 @@ impl Program {
             budget: 0,
         };
         let functions = generator.functions();
-        generator.budget = 10 + generator.random.below(50) as u32;
+        // Mostly small: a hundred small ones find more than ten large ones, and sooner.
+        let most = if generator.random.one_in(10) { 60 } else { 18 };
+        generator.budget = 3 + generator.random.below(most) as u32;
         let body = generator.kernel();
         Program { grid, block, dynamic, input, table, n, x, z, functions, body }
     }
@@ -206,21 +208,20 @@ impl Generator {
         while self.budget > 0 {
             body.extend(self.block(&scope));
         }
+        // Whatever the program touched shows.
+        let text = print(&body);
         for (number, file) in FILES.iter().enumerate() {
-            body.extend(
-                (0..file.size).map(|index| Statement::Output(Output::Register { file: number, index })),
-            );
+            let touched = (0..file.size).filter(|index| mentions(&text, &format!("{}{index}", file.prefix)));
+            body.extend(touched.map(|index| Statement::Output(Output::Register { file: number, index })));
         }
-        if self.features.memory {
-            for offset in (0..OWN_BYTES).step_by(8) {
-                for (place, space) in [("%own", "shared"), ("stack", "local")] {
-                    body.push(Statement::Output(Output::Memory { place, space, offset }));
-                }
+        for (place, space) in [("%own", "shared"), ("stack", "local")] {
+            if mentions(&text, place) {
+                let words = (0..OWN_BYTES).step_by(8);
+                body.extend(words.map(|offset| Statement::Output(Output::Memory { place, space, offset })));
             }
         }
-        if self.features.barriers {
-            body.extend((0..8).map(|index| Statement::Output(Output::Counter(index))));
-        }
+        let counted = (0..8).filter(|index| text.contains(&format!("[tally+{}]", 8 * index)));
+        body.extend(counted.map(|index| Statement::Output(Output::Counter(index))));
         body
     }
 

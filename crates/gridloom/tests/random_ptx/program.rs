@@ -162,7 +162,7 @@ impl Program {
         end.next_multiple_of(8).max(8)
     }
 
-    /// Instructions as written, without labels and declarations: the size of the program to a reader.
+    /// The module, with no more in it than the statements mention.
     pub(crate) fn text(&self) -> String {
         let mut body = Printer::new("L");
         body.statements(&self.body);
@@ -289,6 +289,14 @@ impl Program {
             part("%m0", "and.b32 %s0, %linear, -32;\nsub.u32 %s0, %count, %s0;\nbmsk.clamp.b32 %m0, 0, %s0;");
             part("%mine", "ld.param.u64 %mine, [p_mine];\nmad.wide.u32 %mine, %gid, 64, %mine;");
             part("%column", "ld.param.u64 %column, [p_columns];\nmad.wide.u32 %column, %gid, 4, %column;");
+            let step = 8 * 11;
+            part(
+                "%start",
+                &format!(
+                    "mul.lo.u32 %s0, %gid, {step};\nand.b32 %s0, %s0, {};\ncvt.u64.u32 %start, %s0;\nadd.u64 %start, %start, %in;",
+                    2 * INPUT_WORDS - 8
+                ),
+            );
             part(
                 "%record",
                 &format!(
@@ -335,22 +343,13 @@ impl Program {
                 let lines = if in_function {
                     inner_value(file, index)
                 } else {
-                    let place = number * 29 + index * 37;
-                    let address = format!(
-                        "mad.lo.u32 %s0, %gid, {}, {place};\nand.b32 %s0, %s0, {};\nmad.wide.u32 %sd0, %s0, 4, %in;",
-                        11 + 2 * index,
-                        INPUT_WORDS - 2
-                    );
+                    // Somewhere in the half behind where the thread's own view of the buffer starts.
+                    let offset = (number * 88 + index * 40) % (2 * INPUT_WORDS) & !7;
                     match file.prefix {
                         "%p" => format!(
-                            "{address}\nld.global.u32 %s0, [%sd0];\nand.b32 %s0, %s0, 1;\nsetp.ne.u32 {name}, %s0, 0;"
+                            "ld.global.u8 %s0, [%start+{offset}];\nand.b32 %s0, %s0, 1;\nsetp.ne.u32 {name}, %s0, 0;"
                         ),
-                        // A pair of words is not aligned to 8 bytes where its index is odd.
-                        _ if file.bytes == 8 => format!(
-                            "{address}\nand.b64 %sd0, %sd0, -8;\nld.global.{} {name}, [%sd0];",
-                            file.ty
-                        ),
-                        _ => format!("{address}\nld.global.{} {name}, [%sd0];", file.ty),
+                        _ => format!("ld.global.{} {name}, [%start+{offset}];", file.ty),
                     }
                 };
                 part(&name, &lines);
@@ -406,7 +405,7 @@ fn declarations(text: &str) -> String {
             "b32",
             "%linear %group %count %gid %lane %warp %own %swap %x %index %u0 %u1 %u2 %u3 %s0 %s1 %s2 %t0 %t1 %t2 %t3",
         ),
-        ("b64", "%mine %in %common %column %record %y %sd0 %td0 %td1 %td2"),
+        ("b64", "%mine %in %start %common %column %record %y %sd0 %td0 %td1 %td2"),
         ("pred", "%q %tq"),
     ];
     let mut lines = String::new();
@@ -436,6 +435,13 @@ fn declarations(text: &str) -> String {
                   .param .b64 _, .param .f32 _);\n";
     }
     lines
+}
+
+/// The statements as text.
+pub(crate) fn print(statements: &[Statement]) -> String {
+    let mut printer = Printer::new("L");
+    printer.statements(statements);
+    printer.text
 }
 
 /// Whether a text has this word in it.

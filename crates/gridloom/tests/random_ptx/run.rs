@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use gridloom::kernel::Arg;
 use gridloom::prelude::*;
+use gridloom::{Error, ErrorKind};
 
 use super::program::{COLUMNS, COUNTERS, OWN_BYTES, Program, mentions};
 
@@ -47,6 +48,12 @@ pub(crate) fn run(device: &Device, program: &Program) -> Outcome {
 fn launch(device: &Device, program: &Program, text: &str) -> Result<Vec<Vec<u8>>> {
     let module = device.load_ptx(text)?;
     let kernel = module.untyped_kernel("random")?;
+    // Nothing in these programs is left to the interpreter as a whole: if it is, compiling it failed.
+    let said = |name: &str| kernel.info().into_iter().find(|(key, _)| key == name).map(|(_, value)| value);
+    let compiles = device.properties().iter().any(|(name, value)| name == "engine" && value == "jit");
+    if compiles && (said("engine").as_deref(), said("vectorized").as_deref()) != (Some("jit"), Some("true")) {
+        return Err(Error::new(ErrorKind::NotSupported, format!("not compiled: {:?}", kernel.info())));
+    }
     let stream = device.stream()?;
     let buffers: Vec<Buffer<u8>> = program
         .buffers(text)
