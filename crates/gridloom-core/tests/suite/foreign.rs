@@ -44,7 +44,7 @@ fn an_address_in_a_structure_is_written_there_and_keeps_its_memory() {
     let (device, _, graph) = setup();
     let memory = buffer(&device, 64);
     let op = structured(&device, &Region::whole(memory.clone()).part(16, 8).unwrap());
-    assert_eq!(places(&op.args()), [(0, 0), (1, 8)]);
+    assert_eq!(places(op.args()), [(0, 0), (1, 8)]);
     let address = (memory.address() + 16).to_ne_bytes();
     assert_eq!(op.args().value(1).unwrap(), [&[1; 8][..], &address, &[1; 8]].concat());
     graph.add(&[], Operation::Kernel(Arc::new(op))).unwrap();
@@ -152,7 +152,7 @@ fn an_address_that_is_only_a_number_is_found_and_becomes_a_reference() {
     // SAFETY: nothing runs on this device.
     let replaced = unsafe { graph.replace_region(&Region::whole(old), &Region::whole(new.clone())) };
     assert_eq!(replaced.unwrap(), 1);
-    assert_eq!(places(&kernel_of(&node).args()), [(0, 8)]);
+    assert_eq!(places(kernel_of(&node).args()), [(0, 8)]);
     assert_eq!(kernel_of(&node).args().value(0).unwrap()[8..], (new.address() + 4).to_ne_bytes());
 }
 
