@@ -26,6 +26,11 @@ fn main() {
         run(arguments);
         let mut times: Vec<Duration> = (0..ROUNDS).map(|_| run(arguments)).collect();
         times.sort_unstable();
-        println!("gridloom {:<24} {:>8.1?} (fastest {:.1?})", arguments.join(" "), times[ROUNDS / 2], times[0]);
+        println!(
+            "gridloom {:<24} {:>8.1?} (fastest {:.1?})",
+            arguments.join(" "),
+            times[ROUNDS / 2],
+            times[0]
+        );
     }
 }
