@@ -32,7 +32,7 @@ impl SlotSet {
         before != *word
     }
 
-    fn remove(&mut self, Slot(slot): Slot) {
+    pub(crate) fn remove(&mut self, Slot(slot): Slot) {
         self.0[slot as usize / 64] &= !(1 << (slot % 64));
     }
 
