@@ -83,6 +83,9 @@ impl CompiledKernel {
         let mut entries = vec![false; code.instructions.len() + 1];
         for function in 0..code.functions.len() {
             let flow = Flow::of(code, function);
+            if let Some(reason) = flow.too_large() {
+                return Err(reason);
+            }
             for pc in entries_of(&flow, true) {
                 entries[pc as usize] = true;
             }

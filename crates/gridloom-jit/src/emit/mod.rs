@@ -376,17 +376,12 @@ impl<'a> Emitter<'a> {
     /// Computes the invariant definitions, before the group is where it is entered.
     fn compute_invariants(&mut self) {
         let flow = self.flow;
-        for &pc in &self.invariants.order {
+        for (pc, reads) in &self.invariants.order {
+            let pc = *pc;
             let instruction = flow.instruction(pc);
-            let block = flow.blocks.partition_point(|block| block.range.start <= pc) - 1;
-            let before = self.invariants.before(flow, block, pc);
-            instruction.for_each_use(&mut |source| {
-                if let Source::Slot(slot) = source
-                    && let Some(Some(definition)) = before.get(slot.0 as usize)
-                {
-                    self.recall(slot, *definition);
-                }
-            });
+            for &(slot, definition) in reads {
+                self.recall(slot, definition);
+            }
             self.pc = pc;
             self.instruction(instruction);
             let mut values = Vec::new();
@@ -585,7 +580,8 @@ impl<'a> Emitter<'a> {
             Shape::Affine(step) => step,
             _ => 0,
         };
-        if shape::widens(native).is_some() {
+        // An invariant is known not to.
+        if shape::widens(native).is_some() && self.entering.is_none() {
             let lane = self.lanes as usize - 1;
             let last = at(self, lane);
             let expected = self.b.ins().iadd_imm_s(first, step.wrapping_mul(lane as i64));
