@@ -236,28 +236,25 @@ impl Invariants {
         self.is_value(reaching).then_some(reaching)
     }
 
-    /// What reaches an instruction, by slot.
-    pub(crate) fn before(&self, flow: &Flow<'_>, block: usize, pc: Pc) -> Vec<Option<Pc>> {
-        let Some(at) = self.at.get(block) else { return Vec::new() };
-        let mut state = at.clone();
-        for pc in flow.blocks[block].range.start..pc {
-            step(flow, pc, &mut state);
+    /// The registers that must be in memory when a thread is suspended before an instruction: those live there that are not
+    /// computed again where the thread is entered next, and those that the interpreter reads before that.
+    ///
+    /// Where it is entered decides, not where it is suspended: ways may join there, and what one of them can compute again
+    /// the others cannot.
+    pub(crate) fn kept(&self, flow: &Flow<'_>, pc: Pc, live: &SlotSet) -> SlotSet {
+        let mut entry = pc;
+        while entry < flow.range.end && flow.role(entry) == Role::Interpreted {
+            entry += 1;
         }
-        state.into_iter().map(|reaching| self.is_value(reaching).then_some(reaching)).collect()
-    }
-
-    /// The registers that must be in memory when a thread is suspended before an instruction of a block: those live there that
-    /// cannot be computed again, and those that the interpreter reads before it comes to compiled code.
-    pub(crate) fn kept(&self, flow: &Flow<'_>, block: usize, pc: Pc, live: &SlotSet) -> SlotSet {
-        let invariant = self.before(flow, block, pc);
         let mut kept = live.clone();
-        for slot in live.iter() {
-            if invariant.get(slot.0 as usize).is_some_and(Option::is_some) {
-                kept.remove(slot);
+        if let Some(block) = flow.block_at(entry) {
+            for slot in live.iter() {
+                if self.at_block(block, slot).is_some() {
+                    kept.remove(slot);
+                }
             }
         }
-        let mut next = pc;
-        while next < flow.range.end && flow.role(next) == Role::Interpreted {
+        for next in pc..entry {
             flow.instruction(next).for_each_use(&mut |source| {
                 if let Source::Slot(slot) = source
                     && live.contains(slot)
@@ -265,7 +262,6 @@ impl Invariants {
                     kept.insert(slot);
                 }
             });
-            next += 1;
         }
         kept
     }

@@ -224,8 +224,8 @@ impl Emitter<'_> {
     }
 
     /// Leaves the instruction at the end of a block to the interpreter, which comes back behind it.
-    pub(super) fn interpret_next(&mut self, block: usize) {
-        let kept = self.invariants.kept(self.flow, block, self.pc, &self.live);
+    pub(super) fn interpret_next(&mut self) {
+        let kept = self.invariants.kept(self.flow, self.pc, &self.live);
         self.spill_all(&kept);
         self.leave_at(self.pc | INTERPRET);
     }
@@ -277,7 +277,7 @@ impl Emitter<'_> {
     fn kept_on(&self, way: Way) -> Option<SlotSet> {
         let Way::To(pc) = way else { return None };
         let index = self.flow.block_at(pc)?;
-        Some(self.invariants.kept(self.flow, index, pc, &self.flow.blocks[index].live_in))
+        Some(self.invariants.kept(self.flow, pc, &self.flow.blocks[index].live_in))
     }
 
     pub(super) fn terminator(&mut self, instruction: &Instruction) {

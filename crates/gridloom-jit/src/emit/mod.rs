@@ -357,7 +357,7 @@ impl<'a> Emitter<'a> {
             (self.pc, self.live) = (pc, live);
             let instruction = flow.instruction(pc);
             match flow.role(pc) {
-                Role::Interpreted => return self.interpret_next(index),
+                Role::Interpreted => return self.interpret_next(),
                 Role::Terminator => {
                     self.terminator(instruction);
                     return self.write_ways();
