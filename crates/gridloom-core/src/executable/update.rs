@@ -5,13 +5,15 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::Executable;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::{Definition, Graph, GraphKey, Node, NodeKey, Place, compare, lifetimes};
 use crate::op::{ConditionalOp, NodeKind, Operation, Test};
 
-/// Operations to put in place of others.
-type Changes = Vec<(NodeKey, Operation)>;
+/// Operations to put in place of others. One lies in place: most changes are of one node, and made often.
+type Changes = SmallVec<[(NodeKey, Operation); 1]>;
 
 impl Executable {
     /// Takes over all parameters of a graph with the same topology, or changes nothing.
@@ -38,7 +40,7 @@ impl Executable {
     /// Replaces what several nodes do by operations of the same kinds, all or none.
     pub fn set_operations<'a>(&self, changes: impl IntoIterator<Item = (&'a Node, Operation)>) -> Result<()> {
         let keyed = changes.into_iter().map(|(node, operation)| Ok((self.own_key(node)?, operation)));
-        self.set_operations_at(keyed.collect::<Result<Vec<_>>>()?)
+        self.set_operations_at(keyed.collect::<Result<Changes>>()?)
     }
 
     /// Replaces what several nodes do, named by their keys in the definition, all or none.
@@ -89,7 +91,7 @@ impl Executable {
         if changes.is_empty() {
             return Ok(());
         }
-        let keys: smallvec::SmallVec<[NodeKey; 4]> = changes.iter().map(|&(key, _)| key).collect();
+        let keys: SmallVec<[NodeKey; 4]> = changes.iter().map(|&(key, _)| key).collect();
         let definition = Arc::make_mut(definition);
         let swap = |definition: &mut Definition, (key, operation): &mut (NodeKey, Operation)| {
             let node = definition.nodes.get_mut(*key).expect("a node of this executable");
@@ -195,7 +197,7 @@ impl ExecutableNode<'_> {
 
 /// Whether an operation uses memory of alloc nodes that the one before it at the same node does not.
 fn uses_other_allocations(old: &Operation, new: &Operation) -> bool {
-    let mut used: smallvec::SmallVec<[NodeKey; 4]> = smallvec::SmallVec::new();
+    let mut used: SmallVec<[NodeKey; 4]> = SmallVec::new();
     old.for_each_alloc_node(|alloc| used.push(alloc));
     let mut other = false;
     new.for_each_alloc_node(|alloc| other |= !used.contains(&alloc));

@@ -5,7 +5,7 @@ use super::lower::{self, Lowering, Places, Runs, Unit};
 use super::modes::{Capabilities, Modes};
 use super::plan::{Part, Program};
 use super::resources::{Held, Resources};
-use super::update::Undo;
+use super::update::Undone;
 use crate::device::Shared;
 use crate::event::RawEvent;
 use crate::failure::Failures;
@@ -54,7 +54,7 @@ pub(super) struct State {
     /// What the next launch comes after, when the graph was compiled anew: the driver orders launches of one `CUgraphExec` only.
     pub(super) barrier: Option<Barrier>,
     /// Nodes that an update that failed has changed, and that could not be changed back yet.
-    pub(super) undone: Undo,
+    pub(super) undone: Undone,
 }
 
 /// The end of what ran before the graph was compiled anew.
@@ -109,7 +109,7 @@ impl Inner {
             node_priority: settings.node_priority,
             held: Held::new(definition),
             units: Vec::new(),
-            places: Places::default(),
+            places: Places::new(definition),
         };
         let runs = if program.parts.len() > 1 || program.is_hosted() { Runs::Once } else { Runs::Alone };
         let program = compiling.compile(&program, runs)?;
@@ -202,7 +202,7 @@ impl Executable {
         let failures = Arc::default();
         let disabled = FxHashSet::default();
         let inner = Arc::new(Inner::new(shared, &failures, definition, &disabled, settings)?);
-        let undone = Undo::new();
+        let undone = Undone::new();
         let state = State { inner, disabled, last: None, running: None, barrier: None, undone };
         Ok(Self { shared: Arc::clone(shared), failures, settings, state: Mutex::new(state) })
     }
@@ -388,13 +388,14 @@ impl backend::Executable for Executable {
 }
 
 impl Executable {
-    /// Compiles the graph anew and puts it in the place of the present one.
+    /// Compiles the graph anew and puts it in the place of the present one. The nodes that do nothing are these, or those from before.
     pub(super) fn compile_anew(
         &self,
         state: &mut State,
         definition: &Definition,
-        disabled: &FxHashSet<NodeKey>,
+        disabled: Option<&FxHashSet<NodeKey>>,
     ) -> Result<()> {
+        let disabled = disabled.unwrap_or(&state.disabled);
         let inner = Inner::new(&self.shared, &self.failures, definition, disabled, self.settings)?;
         let barrier = if state.is_driven() {
             Some(Barrier::ToBeMade)
