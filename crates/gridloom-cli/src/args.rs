@@ -77,12 +77,15 @@ pub(crate) enum DeviceChoice {
 pub(crate) enum EngineChoice {
     /// The reference interpreter.
     Interpreter,
+    /// Machine code.
+    Jit,
 }
 
 impl From<EngineChoice> for Engine {
     fn from(choice: EngineChoice) -> Self {
         match choice {
             EngineChoice::Interpreter => Engine::Interpreter,
+            EngineChoice::Jit => Engine::Jit,
         }
     }
 }

@@ -232,6 +232,19 @@ pub trait Kernel: Send + Sync + Debug {
     fn as_any(&self) -> &dyn Any;
 }
 
+/// A graph of the device's own, which the core cannot look into: what was captured from code that Gridloom does not know and could not be
+/// taken apart. Only the device it belongs to can run it.
+pub trait Opaque: Send + Sync + Debug {
+    /// The device it belongs to.
+    fn device(&self) -> DeviceId;
+    /// How many nodes it has, without those of graphs inside it.
+    fn node_count(&self) -> usize;
+    /// Why it could not be taken apart, for people.
+    fn reason(&self) -> &str;
+    /// For recognising one's own.
+    fn as_any(&self) -> &dyn Any;
+}
+
 /// A graph, ready to be launched. Launches, uploads and changes arrive one at a time.
 pub trait Executable: Send + Sync + Debug {
     /// Enqueues the whole graph. Launches of one executable run one after the other, whichever streams they are on.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::backend;
+use crate::error::{Error, ErrorKind, Result};
 use crate::graph::NodeKey;
 
 /// Where an allocation lives and who can reach it.
@@ -95,5 +96,31 @@ impl Region {
     pub fn part(&self, offset: u64, bytes: u64) -> Option<Self> {
         let end = offset.checked_add(bytes)?;
         (end <= self.bytes).then(|| Region { base: self.base.clone(), offset: self.offset + offset, bytes })
+    }
+
+    /// Where this region goes when the memory of `old` is replaced by that of `new`: to the same byte of it. `None` where it does not start
+    /// in `old`; an error where `new` ends before that byte. What has no end of its own, an address given to a kernel, then ends with `new`.
+    ///
+    /// Memory is told apart by address, since one block may be known by several allocations.
+    pub(crate) fn moved(&self, old: &Region, new: &Region) -> Option<Result<Region>> {
+        let from = match (&self.base, &old.base) {
+            (Base::Allocation(ours), Base::Allocation(theirs)) => {
+                (ours.address() + self.offset).checked_sub(theirs.address() + old.offset)?
+            }
+            (ours, theirs) if ours == theirs => self.offset.checked_sub(old.offset)?,
+            _ => return None,
+        };
+        if from >= old.bytes {
+            return None;
+        }
+        if from >= new.bytes {
+            let message = format!(
+                "byte {from} of the memory to replace is used, and the memory in its place has {} bytes",
+                new.bytes
+            );
+            return Some(Err(Error::new(ErrorKind::InvalidArgument, message)));
+        }
+        let bytes = self.bytes.min(new.bytes - from);
+        Some(Ok(Region { base: new.base.clone(), offset: new.offset + from, bytes }))
     }
 }

@@ -3,7 +3,9 @@
 //! Payloads are shared (`Arc`) because definitions are copied on write: a copy of a graph of 100,000 nodes copies
 //! reference counts, not arguments.
 
+mod arguments;
 mod callback;
+mod keep;
 mod kernel;
 
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 pub use callback::{CallbackOp, Closure, RawCallback, RawData, SendPointer, in_callback, refuse_in_callback};
+pub use keep::Keep;
 pub use kernel::{ArgValue, KernelArgs, KernelOp, ParamLayout, PointerArg, PointerValue};
 
 use crate::backend;
@@ -43,9 +46,11 @@ pub enum Operation {
     EventWait(Arc<dyn backend::Event>),
     /// Runs bodies as a condition says.
     Conditional(Arc<ConditionalOp>),
+    /// Runs a graph of the device's own that cannot be looked into.
+    Opaque(Arc<dyn backend::Opaque>),
 }
 
-/// The fourteen kinds of node.
+/// The fifteen kinds of node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NodeKind {
     /// Does nothing.
@@ -76,11 +81,13 @@ pub enum NodeKind {
     While,
     /// Runs the body whose index is the condition.
     Switch,
+    /// Runs a graph of the device's own.
+    Opaque,
 }
 
 impl NodeKind {
     /// All kinds, for tables and tests.
-    pub const ALL: [NodeKind; 14] = [
+    pub const ALL: [NodeKind; 15] = [
         NodeKind::Empty,
         NodeKind::Kernel,
         NodeKind::Alloc,
@@ -95,6 +102,7 @@ impl NodeKind {
         NodeKind::IfElse,
         NodeKind::While,
         NodeKind::Switch,
+        NodeKind::Opaque,
     ];
 
     /// The kind's name, as errors and pictures show it.
@@ -114,12 +122,13 @@ impl NodeKind {
             NodeKind::IfElse => "if-else",
             NodeKind::While => "while",
             NodeKind::Switch => "switch",
+            NodeKind::Opaque => "opaque",
         }
     }
 }
 
 impl Operation {
-    /// Which of the fourteen kinds it is.
+    /// Which of the fifteen kinds it is.
     pub fn kind(&self) -> NodeKind {
         match self {
             Operation::Empty => NodeKind::Empty,
@@ -133,6 +142,7 @@ impl Operation {
             Operation::EventRecord(_) => NodeKind::EventRecord,
             Operation::EventWait(_) => NodeKind::EventWait,
             Operation::Conditional(conditional) => conditional.form.kind(),
+            Operation::Opaque(_) => NodeKind::Opaque,
         }
     }
 
@@ -162,6 +172,7 @@ impl Operation {
                     && a.limit == b.limit
                     && a.bodies == b.bodies
             }
+            (Operation::Opaque(a), Operation::Opaque(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }
     }

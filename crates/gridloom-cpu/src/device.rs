@@ -43,6 +43,9 @@ pub enum Engine {
     Auto,
     /// The reference interpreter.
     Interpreter,
+    /// Machine code, compiled when a kernel first runs. Where a kernel cannot be compiled, and on a device that checks memory or
+    /// limits steps, the interpreter runs it; what a kernel's properties say tells which and why.
+    Jit,
 }
 
 impl FromStr for Engine {
@@ -52,9 +55,10 @@ impl FromStr for Engine {
         match name {
             "" | "auto" => Ok(Engine::Auto),
             "interpreter" => Ok(Engine::Interpreter),
+            "jit" => Ok(Engine::Jit),
             _ => Err(Error::new(
                 ErrorKind::NotFound,
-                format!("no engine {name:?} in this build; there are auto and interpreter"),
+                format!("no engine {name:?} in this build; there are auto, interpreter and jit"),
             )),
         }
     }
@@ -68,7 +72,7 @@ impl Engine {
             }
             (engine, _) => engine,
         };
-        Ok(if chosen == Engine::Auto { Engine::Interpreter } else { chosen })
+        Ok(if chosen == Engine::Auto { Engine::Jit } else { chosen })
     }
 }
 

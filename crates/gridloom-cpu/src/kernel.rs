@@ -11,16 +11,29 @@ use gridloom_core::backend::{self, DeviceId};
 use gridloom_core::launch::{Dim3, KernelLimits};
 use gridloom_core::op::{KernelOp, ParamLayout};
 use gridloom_core::{Error, ErrorKind, Result};
+use gridloom_jit::CompiledKernel;
 use parking_lot::Mutex;
 
+use crate::interp::compiled::Compiled;
 use crate::interp::{CONDITION_TAG, Fault, FaultKind, KernelCode, Launch, MemoryMap, Scratch};
 use crate::module::Loaded;
 use crate::operation::Context;
 
 /// The most blocks of a cooperative launch, which are all in memory at once.
 const MAX_RESIDENT: u128 = 16_384;
-/// About how long a warp takes for an instruction.
-const INSTRUCTION_NS: u64 = 40;
+/// About how long a warp takes for an instruction that is interpreted.
+const INTERPRETED_NS: u64 = 40;
+/// About how long a warp takes for an instruction that is compiled.
+const COMPILED_NS: u64 = 5;
+
+/// What runs a kernel.
+#[derive(Clone)]
+pub(crate) enum KernelEngine {
+    /// The interpreter, and why, where the device has a compiler.
+    Interpreter { reason: Option<String> },
+    /// Machine code.
+    Jit(Arc<CompiledKernel>),
+}
 
 /// What a kernel is given for the condition of this number.
 pub(crate) fn condition_handle(number: u32) -> u64 {
@@ -30,6 +43,7 @@ pub(crate) fn condition_handle(number: u32) -> u64 {
 /// A kernel of the CPU device.
 pub struct CpuKernel {
     code: Arc<KernelCode>,
+    engine: KernelEngine,
     /// Keeps the module's variables, whose addresses are in the code.
     module: Arc<Loaded>,
     params: Vec<ParamLayout>,
@@ -37,7 +51,7 @@ pub struct CpuKernel {
 }
 
 impl CpuKernel {
-    pub(crate) fn new(code: Arc<KernelCode>, module: Arc<Loaded>) -> Self {
+    pub(crate) fn new(code: Arc<KernelCode>, engine: KernelEngine, module: Arc<Loaded>) -> Self {
         let params = code
             .params()
             .iter()
@@ -50,7 +64,7 @@ impl CpuKernel {
             required_block: code.required_threads().map(Dim3::from),
             static_shared: code.shared_bytes(),
         };
-        CpuKernel { code, module, params, limits }
+        CpuKernel { code, engine, module, params, limits }
     }
 }
 
@@ -72,14 +86,22 @@ impl backend::Kernel for CpuKernel {
     }
 
     fn properties(&self) -> Vec<(String, String)> {
-        [
+        let (engine, vectorized, reason) = match &self.engine {
+            KernelEngine::Interpreter { reason } => ("interpreter", None, reason.clone()),
+            KernelEngine::Jit(compiled) => ("jit", Some(compiled.is_vectorized()), None),
+        };
+        let mut properties: Vec<(String, String)> = [
             ("instructions", self.code.instruction_count().to_string()),
             ("parameter bytes", self.code.param_bytes().to_string()),
             ("static shared bytes", self.code.shared_bytes().to_string()),
             ("local bytes a thread", self.code.local_bytes().to_string()),
         ]
         .map(|(name, value)| (name.to_owned(), value))
-        .into()
+        .into();
+        properties.push(("engine".to_owned(), engine.to_owned()));
+        properties.extend(vectorized.map(|vectorized| ("vectorized".to_owned(), vectorized.to_string())));
+        properties.extend(reason.map(|reason| ("interpreted because".to_owned(), reason)));
+        properties
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -96,6 +118,7 @@ impl fmt::Debug for CpuKernel {
 /// A launch of a kernel with its arguments packed, ready to run any number of times.
 pub(crate) struct KernelLaunch {
     code: Arc<KernelCode>,
+    compiled: Option<Arc<CompiledKernel>>,
     _module: Arc<Loaded>,
     grid: [u32; 3],
     block: [u32; 3],
@@ -136,6 +159,10 @@ impl KernelLaunch {
         }
         Ok(KernelLaunch {
             code: kernel.code.clone(),
+            compiled: match &kernel.engine {
+                KernelEngine::Jit(compiled) => Some(compiled.clone()),
+                KernelEngine::Interpreter { .. } => None,
+            },
             _module: kernel.module.clone(),
             grid: config.grid.to_array(),
             block: config.block.to_array(),
@@ -149,7 +176,8 @@ impl KernelLaunch {
     pub(crate) fn estimate(&self) -> u64 {
         let blocks: u64 = self.grid.iter().map(|&extent| u64::from(extent)).product();
         let threads: u64 = self.block.iter().map(|&extent| u64::from(extent)).product();
-        let instructions = self.code.instruction_count() as u64 * INSTRUCTION_NS;
+        let one = if self.compiled.is_some() { COMPILED_NS } else { INTERPRETED_NS };
+        let instructions = self.code.instruction_count() as u64 * one;
         blocks.saturating_mul(threads.div_ceil(32)).saturating_mul(instructions)
     }
 
@@ -169,6 +197,7 @@ impl KernelLaunch {
             step_limit: device.step_limit,
             cancel: Some(&cancel),
             grid_id: device.grids.fetch_add(1, Ordering::Relaxed),
+            compiled: self.compiled.as_deref().map(|compiled| compiled as &dyn Compiled),
             ..Launch::new(&self.code, &device.heap)
         };
         let failure: Mutex<Option<Box<Fault>>> = Mutex::new(None);

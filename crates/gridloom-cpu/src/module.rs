@@ -1,15 +1,18 @@
 //! Modules: PTX, read and placed in memory.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use gridloom_core::backend::{self, Allocation, DeviceId};
 use gridloom_core::memory::MemoryKind;
 use gridloom_core::{Error, ErrorKind, Result};
+use gridloom_jit::CompiledKernel;
+use parking_lot::Mutex;
 
-use crate::device::Shared;
-use crate::interp::{self, Layout, Program};
-use crate::kernel::CpuKernel;
+use crate::device::{Engine, Shared};
+use crate::interp::{self, KernelCode, Layout, Program};
+use crate::kernel::{CpuKernel, KernelEngine};
 use crate::memory::{ALIGNMENT, Block, CpuAllocation};
 use crate::transfer;
 
@@ -17,6 +20,11 @@ use crate::transfer;
 pub(crate) struct Loaded {
     pub(crate) device: DeviceId,
     program: Program,
+    /// What kernels that were looked up are run by.
+    engines: Mutex<HashMap<String, KernelEngine>>,
+    /// The device's engine, and whether it must interpret whatever that is, with the reason.
+    engine: Engine,
+    interprets: Option<&'static str>,
     /// The module's variables, in the order of the program's layout.
     variables: Vec<Arc<CpuAllocation>>,
 }
@@ -57,11 +65,44 @@ impl CpuModule {
         let addresses: Vec<u64> = variables.iter().map(|variable| variable.address()).collect();
         for (index, &address) in addresses.iter().enumerate() {
             let image = layout.image(index, &addresses);
-            // SAFETY: the image has the size of the variable, whose memory was just made and is known to nobody else.
+            // The rest is zeros already.
+            // SAFETY: the image is no longer than the variable, whose memory was just made and is known to nobody else.
             unsafe { transfer::copy(address, image.as_ptr().expose_provenance() as u64, image.len() as u64) }
         }
         let program = Program::new(module, layout, addresses);
-        Ok(CpuModule(Arc::new(Loaded { device: device.id, program, variables })))
+        let interprets = match (device.checked, device.step_limit) {
+            (true, _) => Some("the device checks memory"),
+            (_, Some(_)) => Some("the device limits steps"),
+            _ => None,
+        };
+        Ok(CpuModule(Arc::new(Loaded {
+            device: device.id,
+            program,
+            engines: Mutex::default(),
+            engine: device.engine,
+            interprets,
+            variables,
+        })))
+    }
+}
+
+impl Loaded {
+    /// What runs a kernel: compiled once, whoever looks it up.
+    fn engine(&self, code: &Arc<KernelCode>) -> KernelEngine {
+        if self.engine != Engine::Jit {
+            return KernelEngine::Interpreter { reason: None };
+        }
+        if let Some(reason) = self.interprets {
+            return KernelEngine::Interpreter { reason: Some(reason.to_owned()) };
+        }
+        let mut engines = self.engines.lock();
+        engines
+            .entry(code.name().to_owned())
+            .or_insert_with(|| match CompiledKernel::new(code.clone()) {
+                Ok(compiled) => KernelEngine::Jit(Arc::new(compiled)),
+                Err(reason) => KernelEngine::Interpreter { reason: Some(reason) },
+            })
+            .clone()
     }
 }
 
@@ -85,7 +126,8 @@ impl backend::Module for CpuModule {
 
     fn kernel(self: Arc<Self>, name: &str) -> Result<Arc<dyn backend::Kernel>> {
         let code = self.0.program.kernel(name).map_err(invalid)?;
-        Ok(Arc::new(CpuKernel::new(code, self.0.clone())))
+        let engine = self.0.engine(&code);
+        Ok(Arc::new(CpuKernel::new(code, engine, self.0.clone())))
     }
 
     fn global(self: Arc<Self>, name: &str) -> Result<Arc<dyn Allocation>> {

@@ -109,7 +109,7 @@ impl Prepared {
                 PointerValue::Region(region) => address(region, names),
                 PointerValue::Condition(condition) => names.handle(*condition),
             };
-            let offset = op.args().layout[pointer.index as usize].offset as usize;
+            let offset = (op.args().layout[pointer.index as usize].offset + pointer.offset) as usize;
             params[offset..offset + 8].copy_from_slice(&value.to_ne_bytes());
         }
         Ok(Prepared::Kernel(Box::new(KernelLaunch::new(op, params)?)))

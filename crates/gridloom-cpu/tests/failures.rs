@@ -10,6 +10,7 @@ use std::time::Duration;
 use common::*;
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::Region;
+use gridloom_core::op::Operation;
 use gridloom_core::{ErrorKind, Graph};
 
 #[test]
@@ -188,4 +189,36 @@ fn everything_is_freed_when_device_and_graphs_are_gone() {
     for _ in 0..64 {
         drops.recv_timeout(Duration::from_secs(10)).unwrap();
     }
+}
+
+/// A graph of another device's driver.
+#[derive(Debug)]
+struct Sealed(gridloom_core::backend::DeviceId);
+
+impl gridloom_core::backend::Opaque for Sealed {
+    fn device(&self) -> gridloom_core::backend::DeviceId {
+        self.0
+    }
+
+    fn node_count(&self) -> usize {
+        1
+    }
+
+    fn reason(&self) -> &str {
+        "it is sealed"
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+#[test]
+fn an_opaque_graph_is_refused_by_name_when_the_graph_is_instantiated() {
+    let device = device(1);
+    let graph = Graph::new(&device);
+    graph.add(&[], Operation::Opaque(Arc::new(Sealed(device.id())))).unwrap();
+    let error = graph.instantiate().unwrap_err();
+    assert_eq!((error.kind(), error.node()), (ErrorKind::NotSupported, Some("opaque#0")));
+    assert!(error.message().contains("only that device can run it"), "{error}");
 }

@@ -2,11 +2,31 @@
 
 use crate::driver::{Driver, DriverResult};
 use crate::release;
-use crate::sys::{CUcontext, CUdevice};
+use crate::sys::{CUcontext, CUdevice, CUdevice_attribute, CUstreamCaptureMode};
 use parking_lot::Mutex;
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr;
 use std::sync::Arc;
+
+/// Whether a thread is one of Gridloom's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Thread {
+    Others,
+    Ours,
+    /// One of ours that captures elsewhere do not restrict.
+    Relaxed,
+}
+
+thread_local! {
+    static THREAD: Cell<Thread> = const { Cell::new(Thread::Others) };
+}
+
+/// Says that this thread is one of Gridloom's own, which waits, asks and frees in the background. Another thread that has the driver capture a
+/// stream meanwhile, with the strictest mode, prohibits that to every thread that does not say that it knows what it does.
+pub(crate) fn this_thread_is_ours() {
+    THREAD.set(Thread::Ours);
+}
 
 /// Held while a primary context is retained or released. The last release destroys the context, and the next retain makes it anew: nothing is
 /// gained by having the driver do both at once.
@@ -19,7 +39,11 @@ pub struct Context {
     driver: Arc<Driver>,
     device: CUdevice,
     raw: CUcontext,
+    overlaps_kernels: bool,
 }
+
+/// The first compute capability on which a kernel may start before the one it follows has ended.
+const OVERLAPS_SINCE: i32 = 9;
 
 // SAFETY: a context may be current on any number of threads at once, and the driver's functions are thread-safe.
 unsafe impl Send for Context {}
@@ -34,13 +58,19 @@ impl Context {
         let _one_at_a_time = PRIMARY.lock();
         // SAFETY: the device is one that the driver enumerated; one handle is written.
         unsafe { driver.cu_device_primary_ctx_retain(&mut raw, device)? };
-        Ok(Arc::new(Self { driver: Arc::clone(driver), device, raw }))
+        let mut major = 0;
+        let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
+        // SAFETY: one number is written.
+        let asked = unsafe { driver.cu_device_get_attribute(&mut major, attribute, device) };
+        let overlaps_kernels = asked.is_ok() && major >= OVERLAPS_SINCE;
+        Ok(Arc::new(Self { driver: Arc::clone(driver), device, raw, overlaps_kernels }))
     }
 
     /// Keeps the context until the process ends.
     /// ([`cuDevicePrimaryCtxRetain`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html))
     pub(crate) fn keep(&self) -> DriverResult<()> {
         let mut raw = ptr::null_mut();
+        let _one_at_a_time = PRIMARY.lock();
         // SAFETY: as in `retain`; this reference is not given back.
         unsafe { self.driver.cu_device_primary_ctx_retain(&mut raw, self.device) }
     }
@@ -55,6 +85,11 @@ impl Context {
         self.raw
     }
 
+    /// Whether a kernel can be allowed to start before the one it follows on a stream has ended.
+    pub(crate) fn overlaps_kernels(&self) -> bool {
+        self.overlaps_kernels
+    }
+
     /// The driver's number of the GPU.
     pub(crate) fn device(&self) -> CUdevice {
         self.device
@@ -64,6 +99,9 @@ impl Context {
     ///
     /// Where it is current already, which is the usual case, nothing is pushed.
     pub(crate) fn enter(&self) -> DriverResult<Entered<'_>> {
+        if THREAD.get() == Thread::Ours {
+            self.relax_thread();
+        }
         let mut current = ptr::null_mut();
         // SAFETY: one handle is written.
         unsafe { self.driver.cu_ctx_get_current(&mut current)? };
@@ -73,6 +111,18 @@ impl Context {
             unsafe { self.driver.cu_ctx_push_current(self.raw)? };
         }
         Ok(Entered { context: self, pushed, thread_bound: PhantomData })
+    }
+
+    /// Nothing that Gridloom does in the background has to do with a stream that is captured.
+    /// ([`cuThreadExchangeStreamCaptureMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
+    #[cold]
+    fn relax_thread(&self) {
+        let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the mode of this thread, which is ours, is exchanged.
+        if let Err(error) = unsafe { self.driver.cu_thread_exchange_stream_capture_mode(&mut mode) } {
+            tracing::debug!(%error, "captures restrict a thread of Gridloom's");
+        }
+        THREAD.set(Thread::Relaxed);
     }
 
     /// Lets go of something of this context, with the context current, and not in a callback. What was in a lost context is lost with it.

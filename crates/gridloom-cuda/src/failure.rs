@@ -1,6 +1,7 @@
 //! Failures that happen after the call that caused them has returned: a callback that panicked.
 
 use crate::release;
+use crate::sys::CUDA_HOST_NODE_PARAMS_v1;
 use gridloom_core::op::CallbackOp;
 use gridloom_core::{Error, Result};
 use parking_lot::Mutex;
@@ -72,6 +73,11 @@ impl HostCall {
     /// The argument for [`run`](Self::run).
     pub(crate) fn data(&self) -> *mut c_void {
         ptr::without_provenance_mut(self.number)
+    }
+
+    /// The description of a node that calls it.
+    pub(crate) fn parameters(&self) -> CUDA_HOST_NODE_PARAMS_v1 {
+        CUDA_HOST_NODE_PARAMS_v1 { fn_: Some(Self::run), userData: self.data() }
     }
 
     /// The function the driver calls. A panic of the callback becomes a failure, and never crosses into the driver.

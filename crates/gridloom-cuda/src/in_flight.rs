@@ -46,6 +46,8 @@ pub(crate) trait Queue: Send + Sync + 'static {
 pub(crate) enum Marked<M> {
     /// The mark.
     At(M),
+    /// Everything enqueued so far has run, and there is nothing to mark.
+    Idle,
     /// It is not possible now, and may be later.
     NotNow,
     /// The queue is dead, and nothing in it will run any more.
@@ -187,7 +189,7 @@ impl<Q: Queue> Watched for InFlight<Q> {
                 match self.queue.mark() {
                     Marked::At(mark) => state.closed.push_back((mark, batch)),
                     Marked::NotNow => state.open = batch,
-                    Marked::Dead => done.push(batch),
+                    Marked::Idle | Marked::Dead => done.push(batch),
                 }
             }
             while state.closed.front().is_some_and(|(mark, _)| self.queue.passed(mark)) {
@@ -218,6 +220,7 @@ mod tests {
         dead: AtomicBool,
         /// No mark can be made.
         unmarkable: AtomicBool,
+        marks: AtomicU64,
     }
 
     impl Queue for Arc<Manual> {
@@ -228,7 +231,10 @@ mod tests {
                 Marked::Dead
             } else if self.unmarkable.load(Ordering::SeqCst) {
                 Marked::NotNow
+            } else if self.run.load(Ordering::SeqCst) >= self.enqueued.load(Ordering::SeqCst) {
+                Marked::Idle
             } else {
+                self.marks.fetch_add(1, Ordering::SeqCst);
                 Marked::At(self.enqueued.load(Ordering::SeqCst))
             }
         }
@@ -370,6 +376,16 @@ mod tests {
         fixture.queue.unmarkable.store(false, Ordering::SeqCst);
         assert!(!fixture.in_flight.poll());
         assert!(!alive(&resource));
+    }
+
+    #[test]
+    fn a_queue_that_has_run_everything_is_not_marked() {
+        let fixture = Fixture::new();
+        let resource = fixture.enqueue();
+        fixture.run_to(1);
+        assert!(!fixture.in_flight.poll());
+        assert!(!alive(&resource));
+        assert_eq!(fixture.queue.marks.load(Ordering::SeqCst), 0);
     }
 
     #[test]

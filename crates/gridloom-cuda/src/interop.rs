@@ -66,10 +66,20 @@ pub unsafe fn stream_from_raw(
     }
     let context = device.context();
     let mut found = ptr::null_mut();
+    let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
     let entered = context.enter()?;
-    // SAFETY: the caller promises that the stream exists; one handle is written.
-    unsafe { device.driver().cu_stream_get_ctx(raw, &mut found) }?;
+    // SAFETY: the caller promises that the stream exists; one number and one handle are written.
+    unsafe {
+        device.driver().cu_stream_is_capturing(raw, &mut status)?;
+        device.driver().cu_stream_get_ctx(raw, &mut found)?;
+    }
     drop(entered);
+    if status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
+        return Err(Error::new(
+            ErrorKind::InvalidState,
+            "the driver captures the stream; record with the capture of Gridloom instead",
+        ));
+    }
     if found != context.raw() {
         return Err(Error::new(
             ErrorKind::WrongDevice,
@@ -167,7 +177,7 @@ pub fn kernel_to_raw(kernel: &dyn backend::Kernel) -> Result<CUfunction> {
 
 /// What the driver knows of memory that is not ours.
 /// ([`cuPointerGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html))
-fn kind_of(device: &CudaDevice, address: CUdeviceptr) -> Result<MemoryKind> {
+pub(crate) fn kind_of(device: &CudaDevice, address: CUdeviceptr) -> Result<MemoryKind> {
     let _entered = device.context().enter()?;
     let ask = |attribute, value: *mut u32| {
         // SAFETY: each attribute that is asked for is a number of 32 bits; an address that the driver does not know is an error.

@@ -66,7 +66,9 @@ impl Kernel {
         {
             return Ok(known);
         }
-        let kernel = Arc::new(Self::new(Home::Module(Arc::clone(module)), raw, name.to_owned())?);
+        let mut kernel = Self::new(Home::Module(Arc::clone(module)), raw, name.to_owned())?;
+        kernel.limits.required_block = module.required_block(name);
+        let kernel = Arc::new(kernel);
         KERNELS.add(registry::key(raw), &kernel);
         Ok(kernel)
     }
@@ -80,7 +82,13 @@ impl Kernel {
     ) -> DriverResult<Self> {
         let _entered = context.enter()?;
         let name = function_name(context, raw);
-        Self::new(Home::Borrowed { context: Arc::clone(context), device, _owner: owner }, raw, name)
+        let home = Home::Borrowed { context: Arc::clone(context), device, _owner: owner };
+        let kernel = Self::new(home, raw, name)?;
+        // What its own library asked for is not to be taken back by asking for less.
+        let asked = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let asked = u32::try_from(function_attribute(context, raw, asked)?).unwrap_or(0);
+        kernel.dynamic_shared.store(asked, Ordering::Relaxed);
+        Ok(kernel)
     }
 
     fn new(home: Home, raw: CUfunction, name: CString) -> DriverResult<Self> {
@@ -335,7 +343,15 @@ impl<'a> Launch<'a> {
     pub(crate) unsafe fn enqueue(mut self, stream: CUstream) -> DriverResult<()> {
         let (grid, block) = (self.config.grid, self.config.block);
         let (params, extra) = self.arguments();
-        let driver = self.kernel.home.context().driver();
+        let context = self.kernel.home.context();
+        let driver = context.driver();
+        if self.config.programmatic && context.overlaps_kernels() {
+            // In a graph the edges say it.
+            let id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+            let mut attribute = CUlaunchAttribute { id, ..Default::default() };
+            attribute.value.programmaticStreamSerializationAllowed = 1;
+            self.attributes.push(attribute);
+        }
         if self.attributes.is_empty() {
             // SAFETY: promised by the caller; the arrays live across the call, which copies the arguments.
             return unsafe {

@@ -10,6 +10,7 @@
 //! | `graph` | graphs lowered to CUDA graphs, and how they run |
 //! | [`release`], `in_flight` | what keeps resources alive, and where they end |
 //! | [`interop`], `registry` | raw handles, out and in |
+//! | [`foreign`] | capture, by the driver, of code that Gridloom does not know |
 //! | [`nvrtc`] | CUDA C++ to PTX |
 
 mod condition_ptx;
@@ -19,6 +20,7 @@ pub mod driver;
 mod error;
 pub mod event;
 mod failure;
+pub mod foreign;
 mod graph;
 mod in_flight;
 pub mod interop;
@@ -27,7 +29,6 @@ pub mod memory;
 pub mod module;
 pub mod nvrtc;
 mod occupancy;
-
 mod once;
 mod pools;
 mod registry;

@@ -9,8 +9,10 @@ use crate::release::Handle;
 use crate::sys::*;
 use crate::version::CudaVersion;
 use gridloom_core::backend::{self, DeviceId};
+use gridloom_core::launch::Dim3;
 use gridloom_core::memory::MemoryKind;
 use gridloom_core::{Error, ErrorKind, Result};
+use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
@@ -29,6 +31,23 @@ pub struct Module {
     device: DeviceId,
     raw: CUmodule,
     conditions: Conditions,
+    required_blocks: RequiredBlocks,
+}
+
+/// The blocks that kernels demand with `.reqntid`, which the driver does not tell.
+type RequiredBlocks = FxHashMap<String, Dim3>;
+
+/// Reads them off the PTX. A text that only the driver understands demands nothing, and the driver then refuses a launch itself.
+fn required_blocks(source: &str) -> RequiredBlocks {
+    // Few kernels have one, and reading takes time.
+    if !source.contains(".reqntid") {
+        return RequiredBlocks::default();
+    }
+    let Ok(module) = gridloom_ptx::parse(source) else { return RequiredBlocks::default() };
+    let required = |function: &gridloom_ptx::Function| {
+        Some((function.name.to_string(), Dim3::from(function.directives.reqntid?)))
+    };
+    module.entries().filter_map(|(_, function)| required(function)).collect()
 }
 
 /// How the code of a module sets conditions.
@@ -54,16 +73,22 @@ impl Module {
             let at = error.nul_position();
             Error::new(ErrorKind::InvalidModule, format!("the PTX has a NUL byte at position {at}"))
         })?;
-        if !condition_ptx::sets_conditions(source) {
-            return Self::load(context, device, text.as_bytes_with_nul(), Conditions::Fixed);
-        }
-        if context.driver().supports(CONDITION_SETTER_SINCE) {
+        let mut module = if !condition_ptx::sets_conditions(source) {
+            Self::load(context, device, text.as_bytes_with_nul(), Conditions::Fixed)
+        } else if context.driver().supports(CONDITION_SETTER_SINCE) {
             let conditions = Conditions::Driver { source: source.to_owned(), stored: Box::new(Once::new()) };
             Self::load(context, device, text.as_bytes_with_nul(), conditions)
         } else {
             // The driver has no function to set a condition, so the module could not even be linked.
             Self::storing_conditions(context, device, source)
-        }
+        }?;
+        module.required_blocks = required_blocks(source);
+        Ok(module)
+    }
+
+    /// The block that a kernel demands, if it does.
+    pub(crate) fn required_block(&self, kernel: &CStr) -> Option<Dim3> {
+        self.required_blocks.get(kernel.to_str().ok()?).copied()
     }
 
     fn storing_conditions(context: &Arc<Context>, device: DeviceId, source: &str) -> Result<Self> {
@@ -114,7 +139,8 @@ impl Module {
                 if !remarks.is_empty() {
                     tracing::debug!(remarks, "the driver compiled a module");
                 }
-                Ok(Self { context: Arc::clone(context), device, raw, conditions })
+                let required_blocks = RequiredBlocks::default();
+                Ok(Self { context: Arc::clone(context), device, raw, conditions, required_blocks })
             }
             Err(error) => Err(load_error(error, text_of(&errors), image)),
         }
@@ -312,6 +338,16 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::InvalidModule);
         }
         assert!(check_binary(&[b"\x7fELF".as_slice(), &[0; 60]].concat()).is_ok());
+    }
+
+    #[test]
+    fn required_blocks_are_read_off_the_text_and_a_text_that_cannot_be_read_has_none() {
+        let text = ".version 8.0\n.target sm_70\n.address_size 64\n\
+                    .visible .entry tile() .reqntid 16, 16 { ret; }\n.visible .entry free() { ret; }\n";
+        let found = required_blocks(text);
+        assert_eq!(found.get("tile"), Some(&Dim3::new(16, 16, 1)));
+        assert_eq!(found.get("free"), None);
+        assert!(required_blocks(".reqntid of no kernel").is_empty());
     }
 
     #[test]

@@ -48,6 +48,7 @@ impl Occupation {
         let spawned = thread.spawn(move || {
             // Also when the work panics, those who wait must go on.
             let _ending = ending;
+            crate::context::this_thread_is_ours();
             CURRENT.set(Some(Arc::clone(&_ending.0)));
             work();
             CURRENT.set(None);

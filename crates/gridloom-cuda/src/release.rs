@@ -151,6 +151,7 @@ fn queue() -> Option<&'static Sender<Message>> {
 }
 
 fn run(messages: &Receiver<Message>) {
+    crate::context::this_thread_is_ours();
     let mut watched: Vec<Arc<dyn Watched>> = Vec::new();
     loop {
         let message = if watched.is_empty() {

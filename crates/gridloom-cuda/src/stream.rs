@@ -48,12 +48,28 @@ impl Lane {
         let ownership = Ownership::Ours;
         Ok(Self { context: Arc::clone(context), raw, spare: Mutex::default(), ownership })
     }
+
+    /// ([`cuStreamQuery`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
+    fn is_idle(&self) -> DriverResult<bool> {
+        let _entered = self.context.enter()?;
+        // SAFETY: the handle is alive.
+        match unsafe { self.context.driver().cu_stream_query(self.raw) }? {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            code => self.context.driver().check("cuStreamQuery", code).map(|()| true),
+        }
+    }
 }
 
 impl Queue for Lane {
     type Mark = RawEvent;
 
     fn mark(&self) -> Marked<RawEvent> {
+        match self.is_idle() {
+            // Also because a mark is work, and would make the stream busy again for whoever asks.
+            Ok(true) => return Marked::Idle,
+            Ok(false) => {}
+            Err(error) => return unmarked(&error),
+        }
         let spare = self.spare.lock().pop();
         let event = match spare {
             Some(event) => event,
@@ -369,20 +385,11 @@ impl backend::Stream for Stream {
         failed.into_iter().collect()
     }
 
-    /// ([`cuStreamQuery`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
     fn is_idle(&self) -> Result<bool> {
         if self.occupancy.is_occupied() {
             return Ok(false);
         }
-        let _entered = self.context.enter()?;
-        // SAFETY: the handle is alive.
-        match unsafe { self.context.driver().cu_stream_query(self.raw()) }? {
-            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
-            code => {
-                self.context.driver().check("cuStreamQuery", code)?;
-                Ok(true)
-            }
-        }
+        Ok(self.lane.queue().is_idle()?)
     }
 
     fn as_any(&self) -> &dyn Any {

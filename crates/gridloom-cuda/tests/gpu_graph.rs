@@ -693,3 +693,26 @@ fn uploading_ahead_changes_nothing_but_the_cost_of_the_first_launch() {
         assert_eq!(gpu.read(&log)[0], 1);
     }
 }
+
+#[test]
+fn an_event_recorded_twice_in_one_launch_has_the_time_of_the_last_recording() {
+    for gpu in gpus() {
+        for mode in MODES {
+            let [twice, between] = [0, 1].map(|_| Event::new(&gpu.backend, EventOptions::default()).unwrap());
+            let log = gpu.words(&[0; 16]);
+            let graph = gpu.graph();
+            let record = |event: &Event| Operation::EventRecord(event.backend().clone());
+            let first = graph.add(&[], record(&twice)).unwrap();
+            let a = graph.add(&[&first], gpu.append(&log, 1)).unwrap();
+            let middle = graph.add(&[&a], record(&between)).unwrap();
+            let (looped, bodies) = conditional(&graph, &[&middle], ConditionalForm::While, Test::Count(3), 1);
+            bodies[0].add(&[], gpu.append(&log, 2)).unwrap();
+            graph.add(&[&looped], record(&twice)).unwrap();
+            let executable = instantiate(&graph, mode);
+            for _ in 0..2 {
+                launch(&gpu, &executable);
+                assert!(twice.elapsed_since(&between).unwrap() > std::time::Duration::ZERO, "{mode:?}");
+            }
+        }
+    }
+}

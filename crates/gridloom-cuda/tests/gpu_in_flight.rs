@@ -6,9 +6,10 @@
 mod common;
 
 use common::*;
-use gridloom_core::backend::{Allocation, Device as _};
+use gridloom_core::backend::{Allocation, Device as _, EventOptions};
 use gridloom_core::memory::MemoryKind;
 use gridloom_core::op::{CallbackOp, Operation};
+use gridloom_core::{Event, Stream};
 use gridloom_cuda::release;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::{Arc, mpsc};
@@ -131,4 +132,35 @@ fn launches_of_one_executable_on_two_streams_do_not_overlap() {
     // The second launch came after the first one had ended.
     assert!(gpu.stream.is_idle().unwrap());
     assert_eq!(gpu.read(&log)[0], 2);
+}
+
+#[test]
+fn an_event_recorded_twice_in_one_graph_is_reached_with_the_second_recording() {
+    let Some(held) = Held::new() else { return };
+    let gpu = &held.gpu;
+    let (log, out) = (gpu.words(&[0; 4]), gpu.words(&[0; 4]));
+    let event = Event::new(&gpu.backend, EventOptions::default()).unwrap();
+    let record = || Operation::EventRecord(event.backend().clone());
+    let graph = gpu.graph();
+    let first = graph.add(&[], record()).unwrap();
+    let waiting = graph.add(&[&first], held.wait()).unwrap();
+    let appended = graph.add(&[&waiting], gpu.append(&log, 7)).unwrap();
+    graph.add(&[&appended], record()).unwrap();
+    let (executable, other) = (graph.instantiate().unwrap(), Stream::new(&gpu.backend).unwrap());
+    for launch in 1..=2 {
+        held.set(0);
+        executable.launch(&gpu.stream).unwrap();
+        other.wait(&event).unwrap();
+        other.enqueue(&copy(&whole(&out), &whole(&log))).unwrap();
+        // Asked often while the launch is held back between the two.
+        let early = (0..1000).any(|_| {
+            std::thread::yield_now();
+            event.is_reached().unwrap() || other.is_idle().unwrap()
+        });
+        held.open();
+        gpu.stream.synchronize().unwrap();
+        other.synchronize().unwrap();
+        assert!(!early, "launch {launch}: reached with the first recording");
+        assert_eq!(gpu.read(&out)[0], launch);
+    }
 }

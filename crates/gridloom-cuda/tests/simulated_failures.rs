@@ -198,6 +198,14 @@ impl Stage {
         scene.graph.instantiate_with(&options)
     }
 
+    /// An executable that was updated already, so that it has copies of host bytes that came with an update.
+    fn updated(&self, scene: &Scene, mode: ConditionalMode) -> Executable {
+        let executable = self.instantiate(scene, mode).unwrap();
+        let bytes = self.bytes(Values { byte: 5, ..FIRST });
+        executable.node(&scene.bytes).unwrap().set_operation(bytes).unwrap();
+        executable
+    }
+
     /// Everything that exists but events, of which streams keep some for later use.
     fn alive(&self) -> Alive {
         self.gpu.backend.wait_all().unwrap();
@@ -265,7 +273,7 @@ const CHANGES: &[Change] = &[
     }),
     ("a kernel in a child", |stage, scene| set(&scene.in_child, stage.gpu.append(&stage.log, 97))),
     ("a kernel in a body", |stage, scene| set(&scene.in_repeat, stage.gpu.append(&stage.log, 96))),
-    ("a count of passes", |_, scene| set(&scene.repeat, conditional_with(&scene.repeat, Test::Count(4)))),
+    ("a count of passes", |_, scene| set(&scene.repeat, conditional_with(&scene.repeat, Test::Count(0)))),
     ("the value that decides", |stage, scene| {
         let test = Test::Value(whole(&stage.words[1]));
         set(&scene.choice, conditional_with(&scene.choice, test))
@@ -296,7 +304,7 @@ fn change_with(arm: impl Fn(usize) -> Failure) {
         for (name, change) in CHANGES {
             let stage = Stage::new();
             let scene = stage.scene(FIRST);
-            let plain = stage.instantiate(&scene, mode).unwrap();
+            let plain = stage.updated(&scene, mode);
             let before = stage.outcome(&plain);
             let change = change(&stage, &scene);
             change(&plain).unwrap();
@@ -308,7 +316,7 @@ fn change_with(arm: impl Fn(usize) -> Failure) {
             let exists = stage.alive();
             for n in 0.. {
                 let what = format!("{name}, {mode:?}, call {n}");
-                let executable = stage.instantiate(&scene, mode).unwrap();
+                let executable = stage.updated(&scene, mode);
                 // Also after a launch, which then holds what the change replaces.
                 if n % 2 == 1 {
                     assert_eq!(stage.outcome(&executable), before, "{what}");
@@ -428,8 +436,12 @@ fn a_launch_during_which_a_call_fails_says_so_and_the_next_is_right() {
             let failed = failure.failed();
             drop(failure);
             let told = launched.is_err() || waited.is_err();
-            let lets_go = failed.iter().all(|name| name.starts_with("cuCtxPop"));
-            assert!(told || lets_go, "{mode:?}, call {n}: {failed:?}");
+            // Letting go of the context, and not being restricted by captures, which there are none of.
+            let harmless = ["cuCtxPopCurrent_v2", "cuThreadExchangeStreamCaptureMode"];
+            assert!(
+                told || failed.iter().all(|name| harmless.contains(name)),
+                "{mode:?}, call {n}: {failed:?}"
+            );
             // What was under way when the wait failed.
             let _ = stage.gpu.stream.synchronize();
             let _ = executable.take_error();

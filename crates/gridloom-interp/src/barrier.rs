@@ -5,10 +5,10 @@
 //! thread has arrived. One with a count is complete when so many have; a warp whose live lanes have all arrived counts in
 //! full, since counts are whole warps even where the last warp of the block is not.
 
-use super::code::{BarrierAction, Op};
+use super::code::{BarrierAction, Code, Op};
 use super::fault::FaultKind;
 use super::lanes::lanes_of;
-use super::warp::{Context, Warp};
+use super::warp::Warp;
 use gridloom_ptx::op::RedOp;
 
 const BARRIERS: u32 = 16;
@@ -36,6 +36,11 @@ impl Barriers {
             state.arrived.clear();
             state.arrived.resize(warps, 0);
         }
+    }
+
+    /// Whether a thread has arrived at a barrier that is not complete.
+    pub(crate) fn are_pending(&self) -> bool {
+        self.pending != 0
     }
 
     /// Notes that a thread has come to a barrier, and returns which.
@@ -90,25 +95,25 @@ impl Barriers {
 }
 
 /// Lets every thread go on that waits at a complete barrier.
-pub(crate) fn release(warps: &mut [Warp], cx: &mut Context<'_>) {
-    while let Some(id) = cx.barriers.complete(warps) {
+pub(crate) fn release(warps: &mut [Warp], barriers: &mut Barriers, code: &Code) {
+    while let Some(id) = barriers.complete(warps) {
         let waiting = |warp: &Warp| {
             let lanes = lanes_of(warp.at_barrier).filter(|&lane| warp.barrier[lane as usize] == id);
             lanes.fold(0, |mask, lane| mask | 1 << lane)
         };
         let (mut all, mut any, mut count) = (true, false, 0);
-        for_each_reduction(warps, cx, waiting, |warp, lane, base, reduction| {
+        for_each_reduction(warps, code, waiting, |warp, lane, base, reduction| {
             let (_, predicate, _) = reduction;
-            let value = warp.registers(base, cx.code).get(predicate, lane) != 0;
+            let value = warp.registers(base, code).get(predicate, lane) != 0;
             (all, any, count) = (all & value, any | value, count + u64::from(value));
         });
-        for_each_reduction(warps, cx, waiting, |warp, lane, base, (op, _, destination)| {
+        for_each_reduction(warps, code, waiting, |warp, lane, base, (op, _, destination)| {
             let result = match op {
                 RedOp::Popc => count,
                 RedOp::And => all.into(),
                 RedOp::Or => any.into(),
             };
-            warp.registers(base, cx.code).set(destination, lane, result);
+            warp.registers(base, code).set(destination, lane, result);
         });
         for warp in warps.iter_mut() {
             let lanes = waiting(warp);
@@ -121,14 +126,14 @@ type Reduction = (RedOp, super::lanes::Source, super::lanes::Slot);
 
 fn for_each_reduction(
     warps: &mut [Warp],
-    cx: &Context<'_>,
+    code: &Code,
     waiting: impl Fn(&Warp) -> u32,
     mut visit: impl FnMut(&mut Warp, u32, u32, Reduction),
 ) {
     for warp in warps {
         for lane in lanes_of(waiting(warp)) {
             let (pc, base) = (warp.pc[lane as usize], warp.base[lane as usize]);
-            if let Op::Barrier(barrier) = &cx.code.instructions[pc as usize].op
+            if let Op::Barrier(barrier) = &code.instructions[pc as usize].op
                 && let BarrierAction::Reduce { op, predicate, destination } = barrier.action
             {
                 visit(warp, lane, base, (op, predicate, destination));

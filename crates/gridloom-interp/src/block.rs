@@ -1,9 +1,10 @@
 //! A block: its warps, shared memory and barriers, as a state machine that can be left and resumed.
 
 use super::barrier::{self, Barriers};
-use super::code::{BarrierAction, Code, Op};
+use super::code::{BarrierAction, Code, Instruction, Op, Pc};
+use super::compiled::{Compiled, EXITED, Local, Machine, PC, YIELDED};
 use super::fault::{Fault, FaultKind, Raised, SourceLine, Waiting};
-use super::lanes::{LANES, lanes_of};
+use super::lanes::{LANES, Source, lanes_of};
 use super::launch::Launch;
 use super::memory::Memory;
 use super::special::coordinates;
@@ -29,7 +30,19 @@ pub(crate) struct Block {
     local: Vec<Vec<u8>>,
     barriers: Barriers,
     last: Range<u64>,
+    /// Where all threads are, while compiled code drives them together.
+    together: Option<Pc>,
+    /// Whether the warps are those of this block; while all threads run together, nobody asks them.
+    materialised: bool,
+    /// For compiled code: where each thread is, the registers of each warp, and local memory of each thread.
+    pcs: Vec<u32>,
+    registers: Vec<*mut u64>,
+    local_table: Vec<Local>,
 }
+
+// SAFETY: the tables of pointers are filled from the block's own memory right before each call of compiled code, and are not
+// read at any other time.
+unsafe impl Send for Block {}
 
 impl Block {
     /// Starts the block of a linear index.
@@ -40,18 +53,55 @@ impl Block {
         self.index = coordinates(linear, launch.grid);
         self.shared.clear();
         self.shared.resize((launch.kernel.shared_bytes() + launch.dynamic_shared) as usize, 0);
+        self.last = 0..0;
+        self.together = None;
+        self.materialised = false;
+        let start = code.functions[0].entry;
+        if let Some(compiled) = launch.machine_code()
+            && compiled.is_entry(start)
+        {
+            self.together = Some(start);
+            if self.warps.len() != warps {
+                self.warps.resize_with(warps, Warp::default);
+                self.local.resize_with(warps * LANES, Vec::new);
+            }
+            self.warps.iter_mut().for_each(|warp| warp.reserve(code));
+            let frame = code.functions[0].frame as usize;
+            for memory in self.local.iter_mut().filter(|memory| frame > 0 || !memory.is_empty()) {
+                memory.clear();
+                memory.resize(frame, 0);
+            }
+        } else {
+            self.materialise(launch, false);
+        }
+    }
+
+    /// Makes the warps those of this block, at its start.
+    fn materialise(&mut self, launch: &Launch<'_>, compiled: bool) {
+        if std::mem::replace(&mut self.materialised, true) {
+            return;
+        }
+        let code = &launch.kernel.code;
+        let threads = launch.threads_per_block();
+        let warps = threads.div_ceil(LANES as u32) as usize;
         self.warps.resize_with(warps, Warp::default);
         self.local.resize_with(warps * LANES, Vec::new);
         self.barriers.reset(warps);
-        self.last = 0..0;
         for ((i, warp), local) in (0..).zip(&mut self.warps).zip(self.local.chunks_mut(LANES)) {
-            warp.reset(i, threads - i * LANES as u32, code, local);
+            warp.reset(i, threads - i * LANES as u32, code, local, compiled);
         }
     }
 
     /// Gives every warp one turn.
     pub(crate) fn run(&mut self, launch: &Launch<'_>) -> Result<Progress, Box<Fault>> {
-        let code = &launch.kernel.code;
+        if let Some(compiled) = launch.machine_code() {
+            if self.together.is_none() {
+                self.together = self.find_together(launch);
+            }
+            if let Some(pc) = self.together.take() {
+                return self.run_together(launch, compiled, pc);
+            }
+        }
         let mut ran = false;
         for i in 0..self.warps.len() {
             // A warp with lanes at a collective only may be complete since another of its lanes exited; it sees that itself.
@@ -59,24 +109,8 @@ impl Block {
                 continue;
             }
             ran = true;
-            let mut cx = Context {
-                launch,
-                code,
-                memory: Memory {
-                    shared: &mut self.shared,
-                    local: &mut self.local[i * LANES..][..LANES],
-                    params: launch.params,
-                    map: launch.memory_map,
-                    heap: launch.heap,
-                    last: &mut self.last,
-                },
-                barriers: &mut self.barriers,
-                block: self.index,
-            };
-            if let Err(raised) = self.warps[i].run(&mut cx) {
-                return Err(self.fault(launch, i, raised));
-            }
-            barrier::release(&mut self.warps, &mut cx);
+            self.with_warp(launch, i, |warp, cx| warp.run(cx))?;
+            self.release(launch);
         }
         if self.warps.iter().all(|warp| warp.live == 0) {
             return Ok(Progress::Done);
@@ -85,6 +119,138 @@ impl Block {
             return Err(self.deadlock(launch));
         }
         Ok(Progress::Running)
+    }
+
+    /// Runs a warp, and says where a fault of it happened.
+    fn with_warp<T>(
+        &mut self,
+        launch: &Launch<'_>,
+        i: usize,
+        run: impl FnOnce(&mut Warp, &mut Context<'_>) -> Result<T, Raised>,
+    ) -> Result<T, Box<Fault>> {
+        let mut cx = Context {
+            launch,
+            code: &launch.kernel.code,
+            memory: Memory {
+                shared: &mut self.shared,
+                local: &mut self.local[i * LANES..][..LANES],
+                params: launch.params,
+                map: launch.memory_map,
+                heap: launch.heap,
+                last: &mut self.last,
+            },
+            barriers: &mut self.barriers,
+            block: self.index,
+            compiled: launch.machine_code(),
+        };
+        run(&mut self.warps[i], &mut cx).map_err(|raised| self.fault(launch, i, raised))
+    }
+
+    fn release(&mut self, launch: &Launch<'_>) {
+        barrier::release(&mut self.warps, &mut self.barriers, &launch.kernel.code);
+    }
+
+    /// Where all threads of the block are, if that is one place and none has exited or waits.
+    fn find_together(&self, launch: &Launch<'_>) -> Option<Pc> {
+        let threads = launch.threads_per_block();
+        let pc = self.warps.first()?.together(threads)?;
+        let same = |(i, warp): (u32, &Warp)| warp.together(threads - i * LANES as u32) == Some(pc);
+        (!self.barriers.are_pending() && (0..).zip(&self.warps).all(same)).then_some(pc)
+    }
+
+    /// Runs all threads, which are all at `pc`, for as long as they stay together. Instructions that are not compiled are
+    /// executed warp by warp by the interpreter.
+    fn run_together(
+        &mut self,
+        launch: &Launch<'_>,
+        compiled: &dyn Compiled,
+        mut pc: Pc,
+    ) -> Result<Progress, Box<Fault>> {
+        let code = &launch.kernel.code;
+        let threads = launch.threads_per_block();
+        loop {
+            if compiled.is_entry(pc) {
+                self.enter(launch, compiled, pc);
+                let at = self.pcs[0];
+                if self.pcs.iter().any(|&other| other != at) {
+                    self.scatter(launch);
+                    return Ok(Progress::Running);
+                }
+                if at == EXITED {
+                    return Ok(Progress::Done);
+                }
+                pc = at & PC;
+                if at & YIELDED != 0 {
+                    // Blocks of a cooperative launch may wait for each other.
+                    if launch.is_cancelled() {
+                        self.scatter(launch);
+                    } else {
+                        self.together = Some(pc);
+                    }
+                    return Ok(Progress::Running);
+                }
+            }
+            let Instruction { guard, op, .. } = &code.instructions[pc as usize];
+            let plain = match op {
+                Op::Barrier(barrier) if guard.is_none() && barrier.threads.is_none() => {
+                    matches!(barrier.action, BarrierAction::Sync)
+                        && matches!(barrier.id, Source::Constant(id) if code.constants[id as usize][0] < 16)
+                }
+                _ => false,
+            };
+            if !plain {
+                self.materialise(launch, true);
+                let mut together = true;
+                for i in 0..self.warps.len() {
+                    together &= self.with_warp(launch, i, |warp, cx| warp.step(cx, pc))?;
+                }
+                if !together {
+                    self.release(launch);
+                    return Ok(Progress::Running);
+                }
+            }
+            if launch.is_cancelled() {
+                // The first warp that runs sees it, and says so.
+                self.pcs.clear();
+                self.pcs.resize(threads as usize, pc + 1);
+                self.scatter(launch);
+                return Ok(Progress::Running);
+            }
+            pc += 1;
+        }
+    }
+
+    /// Runs compiled code in all threads.
+    fn enter(&mut self, launch: &Launch<'_>, compiled: &dyn Compiled, pc: Pc) {
+        let threads = launch.threads_per_block();
+        self.pcs.clear();
+        self.pcs.resize(threads as usize, EXITED);
+        self.registers.clear();
+        self.registers.extend(self.warps.iter_mut().map(|warp| warp.registers.as_mut_ptr().cast::<u64>()));
+        self.local_table.clear();
+        if compiled.uses_local() {
+            let table = self.local.iter_mut();
+            self.local_table.extend(
+                table.map(|memory| Local { start: memory.as_mut_ptr(), length: memory.len() as u64 }),
+            );
+        }
+        let machine = Machine {
+            registers: self.registers.as_ptr(),
+            pcs: self.pcs.as_mut_ptr(),
+            local: self.local_table.as_ptr(),
+            ..launch.machine(&mut self.shared, self.index)
+        };
+        // SAFETY: all threads are at `pc`, in the kernel itself, whose registers each warp has room for. The tables are those of
+        // this block, and nothing else touches it meanwhile; memory is the launch's promise.
+        unsafe { compiled.run(&machine, pc, 0..threads) };
+    }
+
+    /// Puts each thread where compiled code has left it, for its warp to go on.
+    fn scatter(&mut self, launch: &Launch<'_>) {
+        self.materialise(launch, true);
+        for (warp, pcs) in self.warps.iter_mut().zip(self.pcs.chunks(LANES)) {
+            warp.put(pcs);
+        }
     }
 
     fn thread(&self, launch: &Launch<'_>, warp: usize, lane: u32) -> [u32; 3] {

@@ -6,44 +6,48 @@ use gridloom_ptx::op::{RedOp, ReduxOp, ShuffleMode, VoteMode};
 use gridloom_ptx::{ScalarType, SpecialReg};
 
 /// An index into the instructions of a kernel.
-pub(crate) type Pc = u32;
+pub type Pc = u32;
 
 /// The instructions of a kernel and of every function it can reach.
-pub(crate) struct Code {
-    pub(crate) instructions: Vec<Instruction>,
+pub struct Code {
+    pub instructions: Vec<Instruction>,
     /// Where each instruction came from; beside the instructions, since only faults ask.
-    pub(crate) positions: Vec<Position>,
-    pub(crate) constants: Vec<Lanes>,
+    pub positions: Vec<Position>,
+    pub constants: Vec<Lanes>,
     /// The kernel first, then the functions it can reach.
-    pub(crate) functions: Vec<Function>,
+    pub functions: Vec<Function>,
     /// For each symbol of the module, which of `functions` it is.
-    pub(crate) by_symbol: Vec<Option<u32>>,
+    pub by_symbol: Vec<Option<u32>>,
 }
 
 /// Where an instruction came from.
 #[derive(Clone, Debug)]
-pub(crate) struct Position {
-    pub(crate) line: u32,
-    pub(crate) source: Option<SourceLine>,
+pub struct Position {
+    pub line: u32,
+    pub source: Option<SourceLine>,
 }
 
 /// A function: where it starts, and what a call of it needs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Function {
-    pub(crate) entry: Pc,
+pub struct Function {
+    /// Which symbol of the module it is.
+    pub symbol: u32,
+    pub entry: Pc,
     /// Registers it uses.
-    pub(crate) slots: u32,
+    pub slots: u32,
     /// Bytes of local memory its variables and parameters take.
-    pub(crate) frame: u32,
+    pub frame: u32,
     /// What its frame must start at a multiple of.
-    pub(crate) align: u32,
-    pub(crate) params: Vec<Passed>,
-    pub(crate) returns: Vec<Passed>,
+    pub align: u32,
+    /// The type of each slot: of the register it holds, or of what the decoder keeps in it.
+    pub types: Vec<ScalarType>,
+    pub params: Vec<Passed>,
+    pub returns: Vec<Passed>,
 }
 
 /// A value passed to or from a function: where it is, on either side of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Passed {
+pub enum Passed {
     /// A register. `size` is that of its type.
     Slot { slot: Slot, size: u32 },
     /// An operand of the call.
@@ -56,18 +60,36 @@ pub(crate) enum Passed {
 
 /// The predicate of an instruction.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Guard {
-    pub(crate) slot: Slot,
-    pub(crate) negated: bool,
+pub struct Guard {
+    pub slot: Slot,
+    pub negated: bool,
 }
 
-pub(crate) struct Instruction {
-    pub(crate) guard: Option<Guard>,
-    pub(crate) op: Op,
+pub struct Instruction {
+    pub guard: Option<Guard>,
+    pub op: Op,
+    pub meaning: Meaning,
+}
+
+/// What a [`Op::Map`] computes, for a compiler that wants to do better than to call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// What the instruction of this index in the function's body says, on its operands in their order.
+    Instruction(u32),
+    /// A copy.
+    Copy,
+    /// The other truth value.
+    Not,
+    /// Two values of so many bits as one, the first lower.
+    Pair { bits: u32 },
+    /// So many bits from a position.
+    Field { start: u32, bits: u32 },
+    /// Nothing that has a name.
+    Other,
 }
 
 /// What an instruction does.
-pub(crate) enum Op {
+pub enum Op {
     /// A function of registers.
     Map(Box<dyn Lanewise>),
     /// Reads a special register.
@@ -115,17 +137,17 @@ pub(crate) enum Op {
 
 /// A memory operand.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub(crate) space: Space,
-    pub(crate) base: Base,
-    pub(crate) offset: i64,
+pub struct Place {
+    pub space: Space,
+    pub base: Base,
+    pub offset: i64,
     /// Whether the address is one of 32 bits, where sums wrap.
-    pub(crate) narrow: bool,
+    pub narrow: bool,
 }
 
 /// What the address of a memory operand starts from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Base {
+pub enum Base {
     /// A value.
     Source(Source),
     /// The frame of the function.
@@ -134,78 +156,78 @@ pub(crate) enum Base {
 
 /// How a value of memory becomes that of a register.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Extend {
+pub struct Extend {
     /// Bytes in memory.
-    pub(crate) size: u32,
+    pub size: u32,
     /// The register's bits, where the value is sign-extended to them.
-    pub(crate) signed_to: Option<u32>,
+    pub signed_to: Option<u32>,
 }
 
-pub(crate) struct Load {
-    pub(crate) place: Place,
-    pub(crate) extend: Extend,
+pub struct Load {
+    pub place: Place,
+    pub extend: Extend,
     /// One per element; those of 16 bytes have two, low half first.
-    pub(crate) destinations: Vec<Slot>,
-    pub(crate) align: u32,
-    pub(crate) acquire: bool,
+    pub destinations: Vec<Slot>,
+    pub align: u32,
+    pub acquire: bool,
 }
 
-pub(crate) struct Store {
-    pub(crate) place: Place,
+pub struct Store {
+    pub place: Place,
     /// Bytes of each of `sources`.
-    pub(crate) size: u32,
+    pub size: u32,
     /// One per element; those of 16 bytes have two, low half first.
-    pub(crate) sources: Vec<Source>,
-    pub(crate) align: u32,
-    pub(crate) release: bool,
+    pub sources: Vec<Source>,
+    pub align: u32,
+    pub release: bool,
 }
 
 /// The new value as a function of the one in memory and the operands.
-pub(crate) type Rmw = Box<dyn Fn(u64, u64, u64) -> u64 + Send + Sync>;
+pub type Rmw = Box<dyn Fn(u64, u64, u64) -> u64 + Send + Sync>;
 
-pub(crate) struct Atomic {
-    pub(crate) place: Place,
-    pub(crate) kind: AtomicKind,
+pub struct Atomic {
+    pub place: Place,
+    pub kind: AtomicKind,
     /// None for `red`.
-    pub(crate) destinations: Vec<Slot>,
+    pub destinations: Vec<Slot>,
 }
 
-pub(crate) enum AtomicKind {
+pub enum AtomicKind {
     /// 2, 4 or 8 bytes; one operand pair per element.
     Update { size: u32, function: Rmw, operands: Vec<[Source; 2]> },
     /// 16 bytes, halves low first: exchange, or compare and exchange with `compare`.
     Wide { compare: Option<[Source; 2]>, value: [Source; 2] },
 }
 
-pub(crate) struct CopyAsync {
-    pub(crate) to: Place,
-    pub(crate) from: Place,
-    pub(crate) size: u32,
-    pub(crate) source_size: Option<Source>,
+pub struct CopyAsync {
+    pub to: Place,
+    pub from: Place,
+    pub size: u32,
+    pub source_size: Option<Source>,
     /// Where it holds, zeros are written.
-    pub(crate) ignore: Option<Source>,
+    pub ignore: Option<Source>,
 }
 
-pub(crate) struct Alloca {
-    pub(crate) destination: Slot,
-    pub(crate) size: Source,
-    pub(crate) align: u32,
+pub struct Alloca {
+    pub destination: Slot,
+    pub size: Source,
+    pub align: u32,
 }
 
-pub(crate) struct BranchTable {
-    pub(crate) index: Source,
-    pub(crate) targets: Vec<Pc>,
+pub struct BranchTable {
+    pub index: Source,
+    pub targets: Vec<Pc>,
 }
 
-pub(crate) struct Call {
-    pub(crate) target: Target,
-    pub(crate) arguments: Vec<Passed>,
-    pub(crate) results: Vec<Passed>,
+pub struct Call {
+    pub target: Target,
+    pub arguments: Vec<Passed>,
+    pub results: Vec<Passed>,
     /// Registers of the calling function; those of the called one come after.
-    pub(crate) slots: u32,
+    pub slots: u32,
 }
 
-pub(crate) enum Target {
+pub enum Target {
     /// One of [`Code::functions`].
     Function(u32),
     /// The function whose address a register holds; it must be among `table`, where there is one.
@@ -216,7 +238,7 @@ pub(crate) enum Target {
 
 /// Functions that CUDA's device runtime provides and kernels declare `.extern`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Builtin {
+pub enum Builtin {
     Vprintf,
     AssertFail,
     Malloc,
@@ -226,7 +248,7 @@ pub(crate) enum Builtin {
 
 impl Builtin {
     /// The builtin of a name, with the sizes of what it takes and returns.
-    pub(crate) fn from_name(name: &str) -> Option<(Self, &'static [u32], &'static [u32])> {
+    pub fn from_name(name: &str) -> Option<(Self, &'static [u32], &'static [u32])> {
         Some(match name {
             "vprintf" => (Self::Vprintf, &[8, 8], &[4]),
             "__assertfail" => (Self::AssertFail, &[8, 8, 4, 8, 8], &[]),
@@ -239,21 +261,21 @@ impl Builtin {
 }
 
 /// An instruction that lanes of one warp execute together.
-pub(crate) struct Collective {
-    pub(crate) kind: CollectiveKind,
+pub struct Collective {
+    pub kind: CollectiveKind,
     /// The lanes that take part. None in the forms before `.sync`: those that happen to be active.
-    pub(crate) mask: Option<Source>,
+    pub mask: Option<Source>,
     /// The value a lane contributes.
-    pub(crate) value: Source,
-    pub(crate) b: Source,
-    pub(crate) c: Source,
-    pub(crate) destination: Option<Slot>,
-    pub(crate) predicate: Option<Slot>,
+    pub value: Source,
+    pub b: Source,
+    pub c: Source,
+    pub destination: Option<Slot>,
+    pub predicate: Option<Slot>,
 }
 
 /// What a collective computes. Lanes meet only in equal ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CollectiveKind {
+pub enum CollectiveKind {
     Shuffle(ShuffleMode),
     Vote(VoteMode),
     MatchAny,
@@ -264,28 +286,28 @@ pub(crate) enum CollectiveKind {
 }
 
 /// A barrier of the block.
-pub(crate) struct Barrier {
-    pub(crate) id: Source,
+pub struct Barrier {
+    pub id: Source,
     /// How many threads take part; all of the block where none is given.
-    pub(crate) threads: Option<Source>,
-    pub(crate) action: BarrierAction,
+    pub threads: Option<Source>,
+    pub action: BarrierAction,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum BarrierAction {
+pub enum BarrierAction {
     Sync,
     Arrive,
     Reduce { op: RedOp, predicate: Source, destination: Slot },
 }
 
 /// A barrier object in shared memory.
-pub(crate) struct Mbarrier {
-    pub(crate) place: Place,
-    pub(crate) action: MbarrierAction,
+pub struct Mbarrier {
+    pub place: Place,
+    pub action: MbarrierAction,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum MbarrierAction {
+pub enum MbarrierAction {
     Init {
         count: Source,
     },
@@ -307,4 +329,132 @@ pub(crate) enum MbarrierAction {
         suspend: bool,
         destination: Slot,
     },
+}
+
+impl Function {
+    /// The type of a slot.
+    pub fn type_of(&self, slot: Slot) -> ScalarType {
+        self.types.get(slot.0 as usize).copied().unwrap_or(ScalarType::B64)
+    }
+}
+
+impl Instruction {
+    /// Calls `visit` with every operand it reads, its guard included.
+    pub fn for_each_use(&self, visit: &mut dyn FnMut(Source)) {
+        if let Some(guard) = self.guard {
+            visit(Source::Slot(guard.slot));
+        }
+        let mut place = |place: &Place| {
+            if let Base::Source(source) = place.base {
+                visit(source);
+            }
+        };
+        match &self.op {
+            Op::Load(load) => place(&load.place),
+            Op::Store(store) => place(&store.place),
+            Op::Atomic(atomic) => place(&atomic.place),
+            Op::CopyAsync(copy) => {
+                place(&copy.to);
+                place(&copy.from);
+            }
+            Op::Mbarrier(mbarrier) => place(&mbarrier.place),
+            _ => {}
+        }
+        match &self.op {
+            Op::Map(map) => map.sources().iter().for_each(|&source| visit(source)),
+            Op::Store(store) => store.sources.iter().for_each(|&source| visit(source)),
+            Op::Atomic(atomic) => match &atomic.kind {
+                AtomicKind::Update { operands, .. } => operands.iter().flatten().for_each(|&s| visit(s)),
+                AtomicKind::Wide { compare, value } => {
+                    compare.iter().flatten().chain(value).for_each(|&source| visit(source));
+                }
+            },
+            Op::CopyAsync(copy) => copy.source_size.iter().chain(&copy.ignore).for_each(|&s| visit(s)),
+            Op::Alloca(alloca) => visit(alloca.size),
+            Op::StackRestore { source } => visit(*source),
+            Op::BranchTable(table) => visit(table.index),
+            Op::Call(call) => {
+                if let Target::Indirect { address, .. } = call.target {
+                    visit(address);
+                }
+                for argument in &call.arguments {
+                    match *argument {
+                        Passed::Slot { slot, .. } => visit(Source::Slot(slot)),
+                        Passed::Source(source) => visit(source),
+                        Passed::Frame { .. } | Passed::Nowhere => {}
+                    }
+                }
+            }
+            Op::Collective(collective) => {
+                [collective.value, collective.b, collective.c].iter().for_each(|&source| visit(source));
+                if let Some(mask) = collective.mask {
+                    visit(mask);
+                }
+            }
+            Op::Barrier(barrier) => {
+                visit(barrier.id);
+                if let Some(threads) = barrier.threads {
+                    visit(threads);
+                }
+                if let BarrierAction::Reduce { predicate, .. } = barrier.action {
+                    visit(predicate);
+                }
+            }
+            Op::Mbarrier(mbarrier) => match mbarrier.action {
+                MbarrierAction::Init { count }
+                | MbarrierAction::Arrive { count, .. }
+                | MbarrierAction::Transactions { count, .. } => visit(count),
+                MbarrierAction::Wait { state, .. } => visit(state),
+                MbarrierAction::Invalidate => {}
+            },
+            Op::Special { .. }
+            | Op::FrameAddress { .. }
+            | Op::Load(_)
+            | Op::StackSave { .. }
+            | Op::Branch { .. }
+            | Op::Return
+            | Op::Exit
+            | Op::Trap
+            | Op::Breakpoint
+            | Op::Yield
+            | Op::Fence
+            | Op::Nothing
+            | Op::ActiveMask { .. } => {}
+        }
+    }
+
+    /// Calls `visit` with every slot it writes. Under a guard, and for the results of a call, it may also leave them as they are.
+    pub fn for_each_definition(&self, visit: &mut dyn FnMut(Slot)) {
+        match &self.op {
+            Op::Map(map) => map.destinations().iter().for_each(|&slot| visit(slot)),
+            Op::Load(load) => load.destinations.iter().for_each(|&slot| visit(slot)),
+            Op::Atomic(atomic) => atomic.destinations.iter().for_each(|&slot| visit(slot)),
+            Op::Alloca(alloca) => visit(alloca.destination),
+            Op::Special { destination, .. }
+            | Op::FrameAddress { destination, .. }
+            | Op::StackSave { destination }
+            | Op::ActiveMask { destination } => visit(*destination),
+            Op::Call(call) => {
+                for result in &call.results {
+                    if let Passed::Slot { slot, .. } = result {
+                        visit(*slot);
+                    }
+                }
+            }
+            Op::Collective(collective) => {
+                collective.destination.iter().chain(&collective.predicate).for_each(|&slot| visit(slot));
+            }
+            Op::Barrier(barrier) => {
+                if let BarrierAction::Reduce { destination, .. } = barrier.action {
+                    visit(destination);
+                }
+            }
+            Op::Mbarrier(mbarrier) => match mbarrier.action {
+                MbarrierAction::Arrive { state: Some(slot), .. }
+                | MbarrierAction::Wait { destination: slot, .. } => visit(slot),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
 }

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Bytes of parameters that a launch can pass, as on GPUs.
+pub(crate) const PARAMETER_BYTES: u64 = 32_764;
+
 /// Why a module cannot be laid out, or a kernel of it not be run by the CPU device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -44,6 +47,13 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// The parameters of the kernel take more than a launch can pass.
+    Parameters {
+        /// The kernel looked up.
+        kernel: String,
+        /// Bytes of its parameters.
+        bytes: u64,
+    },
     /// The module is not one for 64-bit addresses.
     AddressSize {
         /// Its `.address_size`.
@@ -78,6 +88,13 @@ impl fmt::Display for Error {
                 )
             }
             Error::Variable { name, reason } => write!(f, "module variable `{name}`: {reason}"),
+            Error::Parameters { kernel, bytes } => {
+                write!(
+                    f,
+                    "kernel `{kernel}` takes {bytes} bytes of parameters, and a launch passes at most {PARAMETER_BYTES}; pass a \
+                     pointer to the rest"
+                )
+            }
             Error::AddressSize { bits } => {
                 write!(
                     f,

@@ -1,7 +1,8 @@
 //! A kernel decoded for execution, with what a launch of it must respect.
 
 use super::code::Code;
-use gridloom_ptx::ScalarType;
+use gridloom_ptx::{Module, ScalarType};
+use std::sync::Arc;
 
 /// A parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,7 @@ pub struct KernelCode {
     pub(crate) shared_bytes: u32,
     pub(crate) max_threads: Option<[u32; 3]>,
     pub(crate) required_threads: Option<[u32; 3]>,
+    pub(crate) module: Arc<Module>,
     pub(crate) code: Code,
 }
 
@@ -64,6 +66,18 @@ impl KernelCode {
     /// `.reqntid`: the threads that a block must have.
     pub fn required_threads(&self) -> Option<[u32; 3]> {
         self.required_threads
+    }
+
+    /// The decoded instructions, for a compiler.
+    #[doc(hidden)]
+    pub fn code(&self) -> &Code {
+        &self.code
+    }
+
+    /// The module it is from, for a compiler.
+    #[doc(hidden)]
+    pub fn module(&self) -> &Module {
+        &self.module
     }
 
     /// Instructions, with those of every function it can reach: what decoding cost, and a first guess at what running does.

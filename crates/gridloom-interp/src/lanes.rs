@@ -6,18 +6,18 @@
 //! it runs.
 
 /// Lanes of a warp.
-pub(crate) const LANES: usize = 32;
+pub const LANES: usize = 32;
 
 /// One register in every lane of a warp. A value narrower than 64 bits is held zero-extended.
-pub(crate) type Lanes = [u64; LANES];
+pub type Lanes = [u64; LANES];
 
 /// The register of a frame, counted from the frame's first slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot(pub(crate) u32);
+pub struct Slot(pub u32);
 
 /// Where an operand is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
     /// A register.
     Slot(Slot),
     /// A constant of the kernel, stored once per lane so that it reads like a register.
@@ -25,14 +25,14 @@ pub(crate) enum Source {
 }
 
 /// The registers of the function that a group of lanes executes.
-pub(crate) struct Frame<'a> {
-    pub(crate) slots: &'a mut [Lanes],
-    pub(crate) constants: &'a [Lanes],
+pub struct Frame<'a> {
+    pub slots: &'a mut [Lanes],
+    pub constants: &'a [Lanes],
 }
 
 impl Frame<'_> {
     #[inline]
-    pub(crate) fn lanes(&self, source: Source) -> &Lanes {
+    pub fn lanes(&self, source: Source) -> &Lanes {
         match source {
             Source::Slot(Slot(slot)) => &self.slots[slot as usize],
             Source::Constant(index) => &self.constants[index as usize],
@@ -40,19 +40,19 @@ impl Frame<'_> {
     }
 
     #[inline]
-    pub(crate) fn get(&self, source: Source, lane: u32) -> u64 {
+    pub fn get(&self, source: Source, lane: u32) -> u64 {
         self.lanes(source)[lane as usize]
     }
 
     #[inline]
-    pub(crate) fn set(&mut self, slot: Slot, lane: u32, value: u64) {
+    pub fn set(&mut self, slot: Slot, lane: u32, value: u64) {
         self.slots[slot.0 as usize][lane as usize] = value;
     }
 }
 
 /// The lanes of a mask, lowest first.
 #[inline]
-pub(crate) fn lanes_of(mask: u32) -> impl Iterator<Item = u32> {
+pub fn lanes_of(mask: u32) -> impl Iterator<Item = u32> {
     let mut rest = mask;
     std::iter::from_fn(move || {
         (rest != 0).then(|| {
@@ -64,9 +64,19 @@ pub(crate) fn lanes_of(mask: u32) -> impl Iterator<Item = u32> {
 }
 
 /// An instruction that maps registers to registers, lane by lane.
-pub(crate) trait Lanewise: Send + Sync {
+pub trait Lanewise: Send + Sync {
     /// Executes it in the lanes of `mask`.
     fn run(&self, frame: &mut Frame<'_>, mask: u32);
+
+    /// Executes it on the values of one lane. Both slices are as long as [`sources`](Self::sources) and
+    /// [`destinations`](Self::destinations); missing values are zeros, and results past the end are dropped.
+    fn call(&self, values: &[u64], results: &mut [u64]);
+
+    /// What it reads.
+    fn sources(&self) -> &[Source];
+
+    /// What it writes.
+    fn destinations(&self) -> &[Slot];
 }
 
 struct Map<F, const N: usize, const M: usize> {
@@ -105,6 +115,21 @@ where
                 }
             }
         }
+    }
+
+    fn call(&self, values: &[u64], results: &mut [u64]) {
+        let value = |i: usize| values.get(i).copied().unwrap_or(0);
+        for (result, value) in results.iter_mut().zip((self.function)(std::array::from_fn(value))) {
+            *result = value;
+        }
+    }
+
+    fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    fn destinations(&self) -> &[Slot] {
+        &self.destinations
     }
 }
 

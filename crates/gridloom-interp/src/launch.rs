@@ -1,6 +1,7 @@
 //! A launch: a kernel, its shape and arguments, and what the device lends it.
 
 use super::block::{Block, Progress};
+use super::compiled::{Compiled, Machine};
 use super::fault::{Fault, FaultKind};
 use super::heap::Heap;
 use super::kernel::KernelCode;
@@ -10,6 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Bytes of stack that calls and `alloca` may take per thread, unless a launch says otherwise.
 pub const DEFAULT_STACK: u32 = 64 << 10;
+
+/// What tells compiled code of a launch that nobody can cancel.
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Threads of a block, at most.
 const MAX_THREADS: u32 = 1024;
@@ -47,6 +51,8 @@ pub struct Launch<'a> {
     pub cancel: Option<&'a AtomicBool>,
     /// `%gridid`.
     pub grid_id: u64,
+    /// The kernel compiled, where it is. A launch with a memory map or a step limit is interpreted all the same.
+    pub compiled: Option<&'a dyn Compiled>,
 }
 
 impl<'a> Launch<'a> {
@@ -66,6 +72,7 @@ impl<'a> Launch<'a> {
             stack_limit: DEFAULT_STACK,
             cancel: None,
             grid_id: 0,
+            compiled: None,
         }
     }
 
@@ -104,6 +111,30 @@ impl<'a> Launch<'a> {
 
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+    }
+
+    /// The compiled kernel, where it can serve this launch.
+    pub(crate) fn machine_code(&self) -> Option<&'a dyn Compiled> {
+        self.compiled.filter(|_| self.memory_map.is_none() && self.step_limit.is_none())
+    }
+
+    /// What compiled code needs of the launch and of the block at `index`, without its threads.
+    pub(crate) fn machine(&self, shared: &mut [u8], index: [u32; 3]) -> Machine {
+        Machine {
+            registers: std::ptr::null(),
+            pcs: std::ptr::null_mut(),
+            params: self.params.as_ptr(),
+            shared: shared.as_mut_ptr(),
+            shared_length: shared.len() as u64,
+            local: std::ptr::null(),
+            frames: std::ptr::null(),
+            cancel: self.cancel.unwrap_or(&NEVER).as_ptr().cast_const().cast(),
+            grid_id: self.grid_id,
+            grid: self.grid,
+            block: self.block,
+            index,
+            dynamic_shared: self.dynamic_shared,
+        }
     }
 
     pub(crate) fn stack_bytes(&self) -> u64 {

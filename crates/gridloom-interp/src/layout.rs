@@ -110,11 +110,17 @@ impl Layout {
         self.index.get(&id).copied()
     }
 
-    /// What a variable starts as, given the addresses of all.
+    /// What a variable starts as, given the addresses of all: its first bytes, up to the last that has a value. The others are zeros,
+    /// of which a line of PTX can ask for a terabyte.
     pub fn image(&self, index: usize, addresses: &[u64]) -> Vec<u8> {
         let variable = &self.variables[index];
         let mut bytes = variable.bytes.clone();
-        bytes.resize(variable.size as usize, 0);
+        let ends = variable
+            .relocations
+            .iter()
+            .map(|relocation| relocation.offset + u64::from(relocation.size.min(8)));
+        let end = ends.fold(bytes.len() as u64, u64::max).min(variable.size);
+        bytes.resize(end as usize, 0);
         for relocation in &variable.relocations {
             let target = match self.index(VariableId::Module(relocation.symbol)) {
                 Some(index) => addresses[index],

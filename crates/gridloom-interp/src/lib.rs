@@ -5,14 +5,18 @@ mod barrier;
 mod block;
 mod builtin;
 mod call;
-mod code;
+#[doc(hidden)]
+pub mod code;
 mod collective;
+#[doc(hidden)]
+pub mod compiled;
 mod decode;
 mod error;
 mod fault;
 mod heap;
 mod kernel;
-mod lanes;
+#[doc(hidden)]
+pub mod lanes;
 mod launch;
 mod layout;
 mod memory;

@@ -2,7 +2,7 @@
 
 use super::lanes::{Slot, lanes_of};
 use super::warp::{Context, Group, Warp};
-use gridloom_ptx::{Dim, DimSpecial, PlainSpecial, SpecialReg};
+use gridloom_ptx::{Dim, DimSpecial, PlainSpecial, ScalarType, SpecialReg};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The registers that the CPU device has a value for. The others are refused when the kernel is looked up.
@@ -10,6 +10,24 @@ pub(crate) fn is_supported(register: SpecialReg) -> bool {
     match register {
         SpecialReg::Plain(_) | SpecialReg::Dim(..) | SpecialReg::EnvReg(_) => true,
         SpecialReg::Pm(_) | SpecialReg::Pm64(_) | SpecialReg::ReservedSmemOffset(_) => false,
+    }
+}
+
+/// The type of a temporary that holds a special register.
+pub(crate) fn type_of(register: SpecialReg) -> ScalarType {
+    match register {
+        SpecialReg::Dim(..)
+        | SpecialReg::Plain(
+            PlainSpecial::LaneId
+            | PlainSpecial::WarpId
+            | PlainSpecial::NWarpId
+            | PlainSpecial::LaneMaskEq
+            | PlainSpecial::LaneMaskLe
+            | PlainSpecial::LaneMaskLt
+            | PlainSpecial::LaneMaskGe
+            | PlainSpecial::LaneMaskGt,
+        ) => ScalarType::U32,
+        _ => ScalarType::U64,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::barrier::Barriers;
 use super::code::{BarrierAction, BranchTable, Code, Guard, Instruction, Op, Pc};
+use super::compiled::{Compiled, EXITED, INTERPRET, Local, Machine, PC, YIELDED};
 use super::fault::{FaultKind, Raised};
 use super::lanes::{Frame, LANES, Lanes, lanes_of};
 use super::launch::Launch;
@@ -19,6 +20,7 @@ pub(crate) struct Context<'a> {
     pub(crate) barriers: &'a mut Barriers,
     /// `%ctaid`.
     pub(crate) block: [u32; 3],
+    pub(crate) compiled: Option<&'a dyn Compiled>,
 }
 
 /// What a return restores.
@@ -58,6 +60,8 @@ pub(crate) struct Warp {
     turn_end: u64,
     /// Set when the block must look at its barriers before this warp goes on.
     arrived: bool,
+    /// Lanes whose next instruction compiled code has left to the interpreter.
+    interpret: u32,
 }
 
 /// Lanes that are at the same instruction of the same call.
@@ -82,22 +86,64 @@ pub(crate) enum Flow {
 
 impl Warp {
     /// Puts `threads` lanes at the start of the kernel.
-    pub(crate) fn reset(&mut self, index: u32, threads: u32, code: &Code, local: &mut [Vec<u8>]) {
+    ///
+    /// Registers that compiled code has written keep their values.
+    pub(crate) fn reset(
+        &mut self,
+        index: u32,
+        threads: u32,
+        code: &Code,
+        local: &mut [Vec<u8>],
+        compiled: bool,
+    ) {
         let kernel = &code.functions[0];
         self.index = index;
         self.live = if threads >= 32 { u32::MAX } else { (1 << threads) - 1 };
         (self.at_collective, self.at_barrier, self.yielded) = (0, 0, 0);
-        (self.steps, self.turn_end, self.arrived) = (0, 0, false);
+        (self.steps, self.turn_end, self.arrived, self.interpret) = (0, 0, false, 0);
         self.pc = [kernel.entry; LANES];
         self.base = [0; LANES];
         self.frame = [0; LANES];
         self.stack = [kernel.frame; LANES];
         self.calls.iter_mut().for_each(Vec::clear);
+        if compiled {
+            return;
+        }
         self.registers.clear();
         self.registers.resize(kernel.slots as usize, [0; LANES]);
         for memory in local {
             memory.clear();
             memory.resize(kernel.frame as usize, 0);
+        }
+    }
+
+    /// Makes room for the registers of compiled code, which sets those it reads.
+    pub(crate) fn reserve(&mut self, code: &Code) {
+        let slots = code.functions[0].slots as usize;
+        if self.registers.len() < slots {
+            self.registers.resize(slots, [0; LANES]);
+        }
+    }
+
+    /// Where all lanes are, if none has exited or waits and all are at one instruction of the kernel itself.
+    pub(crate) fn together(&self, threads: u32) -> Option<Pc> {
+        let all = if threads >= 32 { u32::MAX } else { (1 << threads) - 1 };
+        let pc = self.pc[0];
+        let kernel = |lane: u32| self.pc[lane as usize] == pc && self.base[lane as usize] == 0;
+        let ready = self.live == all && self.ready() == all && self.interpret == 0;
+        (ready && lanes_of(all).all(kernel)).then_some(pc)
+    }
+
+    /// Puts all lanes at an instruction of the kernel, or where compiled code has left them.
+    pub(crate) fn put(&mut self, pcs: &[u32]) {
+        for (lane, &at) in (0..).zip(pcs) {
+            match at {
+                EXITED => self.live &= !(1 << lane),
+                at => {
+                    self.pc[lane as usize] = at & PC;
+                    self.interpret |= u32::from(at & INTERPRET != 0) << lane;
+                }
+            }
         }
     }
 
@@ -159,8 +205,15 @@ impl Warp {
     /// Runs a group until it splits, waits, meets other lanes or has had its turn.
     fn run_group(&mut self, cx: &mut Context<'_>, mut group: Group) -> Result<(), Raised> {
         let code = cx.code;
+        if let Some(compiled) = cx.compiled
+            && self.interpret & group.mask == 0
+            && compiled.is_entry(group.pc)
+        {
+            return self.run_compiled(cx, compiled, group);
+        }
+        self.interpret &= !group.mask;
         loop {
-            let Instruction { guard, op } = &code.instructions[group.pc as usize];
+            let Instruction { guard, op, .. } = &code.instructions[group.pc as usize];
             self.steps += 1;
             let active = match guard {
                 Some(guard) => self.test(*guard, group),
@@ -189,10 +242,88 @@ impl Warp {
                 self.set_pc(group.mask, next);
                 return self.end_turn(cx, group.mask);
             }
-            if next >= group.limit {
+            let entered = cx.compiled.is_some_and(|compiled| compiled.is_entry(next));
+            if next >= group.limit || entered {
                 self.set_pc(group.mask, next);
                 return Ok(());
             }
+        }
+    }
+
+    /// Hands a group at an entry to compiled code, which leaves each lane at an instruction for the interpreter.
+    fn run_compiled(
+        &mut self,
+        cx: &mut Context<'_>,
+        compiled: &dyn Compiled,
+        group: Group,
+    ) -> Result<(), Raised> {
+        let first = self.index * LANES as u32;
+        let mut pcs = [EXITED; LANES];
+        let registers = self.registers[group.base as usize..].as_mut_ptr().cast::<u64>();
+        let mut local = [Local { start: std::ptr::null_mut(), length: 0 }; LANES];
+        if compiled.uses_local() {
+            for (entry, memory) in local.iter_mut().zip(cx.memory.local.iter_mut()) {
+                *entry = Local { start: memory.as_mut_ptr(), length: memory.len() as u64 };
+            }
+        }
+        let machine = Machine {
+            registers: (&raw const registers).wrapping_sub(self.index as usize),
+            pcs: pcs.as_mut_ptr().wrapping_sub(first as usize),
+            local: local.as_ptr().wrapping_sub(first as usize),
+            frames: self.frame.as_ptr().wrapping_sub(first as usize),
+            ..cx.launch.machine(cx.memory.shared, cx.block)
+        };
+        let mut rest = group.mask;
+        while rest != 0 {
+            let start = rest.trailing_zeros();
+            let length = (rest >> start).trailing_ones();
+            // SAFETY: the lanes of the group are at the entry, in the function whose registers start at the group's base. The
+            // tables above are those of this warp and live until the call returns, and nothing else touches the warp meanwhile.
+            unsafe { compiled.run(&machine, group.pc, first + start..first + start + length) };
+            rest &= if start + length == 32 { 0 } else { u32::MAX << (start + length) };
+        }
+        self.steps += 1;
+        let mut yielded = 0;
+        for lane in lanes_of(group.mask) {
+            match pcs[lane as usize] {
+                EXITED => self.live &= !(1 << lane),
+                at => {
+                    self.pc[lane as usize] = at & PC;
+                    yielded |= u32::from(at & YIELDED != 0) << lane;
+                    self.interpret |= u32::from(at & INTERPRET != 0) << lane;
+                }
+            }
+        }
+        if yielded != 0 { self.end_turn(cx, yielded) } else { Ok(()) }
+    }
+
+    /// Executes one instruction in all live lanes, which are all at it and go on behind it. False where they do not; then
+    /// they are where the instruction has sent them.
+    pub(crate) fn step(&mut self, cx: &mut Context<'_>, pc: Pc) -> Result<bool, Raised> {
+        let group = Group { pc, base: 0, mask: self.live, limit: Pc::MAX };
+        let Instruction { guard, op, .. } = &cx.code.instructions[pc as usize];
+        self.set_pc(group.mask, pc);
+        self.steps += 1;
+        self.turn_end = self.steps + TURN;
+        let active = guard.map_or(group.mask, |guard| self.test(guard, group));
+        let flow = match op {
+            _ if active == 0 => Flow::Next,
+            Op::Map(function) => {
+                function.run(&mut self.registers(0, cx.code), active);
+                Flow::Next
+            }
+            op => self.execute(cx, op, group, active)?,
+        };
+        match flow {
+            Flow::Next => {
+                self.set_pc(group.mask, pc + 1);
+                Ok(true)
+            }
+            Flow::Jump(target) => {
+                self.set_pc(group.mask, target);
+                Ok(false)
+            }
+            Flow::Apart => Ok(false),
         }
     }
 

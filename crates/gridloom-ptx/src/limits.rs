@@ -6,8 +6,8 @@ pub(crate) const TEXT_BYTES: usize = 1 << 30;
 pub(crate) const SCOPE_DEPTH: usize = 64;
 /// Parentheses and operators inside each other in a constant expression.
 pub(crate) const EXPR_DEPTH: u32 = 64;
-/// Registers of one function.
-pub(crate) const REGISTERS: u32 = 1 << 20;
+/// Registers of one function. Each takes 256 bytes of every warp that the CPU device interprets.
+pub(crate) const REGISTERS: u32 = 1 << 18;
 /// Variables of a function, when declared as ranges.
 pub(crate) const LOCAL_RANGE: u32 = 4096;
 /// Bytes of the name of a range of variables.

@@ -146,12 +146,12 @@ fn depth_is_bounded() {
 #[test]
 fn registers_are_bounded() {
     let declares = |text: &str| format!("{HEADER}.entry k() {{ {text} ret; }}");
-    assert!(parse(&declares(".reg .b32 %r<1048576>;")).is_ok());
-    assert!(fails(&declares(".reg .b32 %r<1048577>;")).contains("at most 1048576 registers"));
-    assert!(fails(&declares(".reg .b32 %r<4294967295>;")).contains("at most 1048576 registers"));
+    assert!(parse(&declares(".reg .b32 %r<262144>;")).is_ok());
+    assert!(fails(&declares(".reg .b32 %r<262145>;")).contains("at most 262144 registers"));
+    assert!(fails(&declares(".reg .b32 %r<4294967295>;")).contains("at most 262144 registers"));
     assert!(fails(&declares(".reg .b32 %r<99999999999999999999>;")).contains("is not a number of registers"));
     assert!(
-        fails(&declares(".reg .b32 %a<600000>; .reg .b32 %b<600000>;")).contains("at most 1048576 registers")
+        fails(&declares(".reg .b32 %a<150000>; .reg .b32 %b<150000>;")).contains("at most 262144 registers")
     );
 }
 

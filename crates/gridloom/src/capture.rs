@@ -63,9 +63,14 @@
 //! # }
 //! ```
 //!
+//! Code that Gridloom does not know, such as a CUDA library, is captured with [`ForeignOps::foreign`].
+//!
 //! A capture that is dropped half way, by an early return or a panic, discards what was recorded and leaves its streams usable. See
 //! [`gridloom_core::capture`] for the kinds and states of captures and what each allows.
 
+mod foreign;
+
+pub use foreign::{CaptureMode, ForeignOps, ForeignOptions, ForeignStream};
 use gridloom_core::graph::ConditionalSpec;
 use gridloom_core::op::{ConditionalForm, Operation, Test};
 

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use gridloom_core::executable::ExecutableNode;
 use gridloom_core::op::{
-    ArgValue, CallbackOp, ConditionalOp, KernelArgs, KernelOp, MemcpyOp, MemsetOp, NodeKind, Operation,
-    RawCallback, RawData, Test,
+    CallbackOp, ConditionalOp, KernelOp, MemcpyOp, MemsetOp, NodeKind, Operation, RawCallback, RawData, Test,
 };
 
 use crate::buffer::{CopySource, Element, Memory};
 use crate::kernel::{Arg, Arguments, Kernel, Parameters};
 use crate::ops::{copy_operation, fill_operation, kernel_operation, one_value};
-use crate::{Error, ErrorKind, Event, LaunchConfig, Node, Result};
+use crate::{Error, ErrorKind, Event, Executable, Graph, LaunchConfig, Node, Result};
 
 /// Setters for the parameters of a node. Each is one replacement: it happens whole, or fails and changes nothing.
 ///
@@ -75,23 +74,47 @@ pub trait Edit {
     /// lead to. Memory whose address is given as a plain value is there for as long as the operation exists or is in flight.
     unsafe fn set_arg(&self, index: usize, value: Arg) -> Result<()> {
         let current = self.current_kernel()?;
-        let params = &current.args().layout;
-        if index >= params.len() {
+        let (size, needed) =
+            (value.size(), current.args().layout.get(index).map(|place| place.size as usize));
+        if needed.is_some_and(|needed| needed != size) {
             return Err(Error::new(
                 ErrorKind::ParameterMismatch,
                 format!(
-                    "kernel {} takes {} parameters; there is no parameter {index}",
+                    "parameter {index} of kernel {} has {} bytes, the argument has {size}",
                     current.kernel().name(),
-                    params.len()
+                    needed.unwrap_or_default()
                 ),
             ));
         }
-        let values = (0..params.len())
-            .map(|at| if at == index { value.0.clone() } else { argument(current.args(), at) });
-        let args = KernelArgs::pack(current.kernel().name(), Some(params), values)?;
+        // SAFETY: the caller makes the same promise.
+        unsafe { self.set_arg_part(index, 0, value) }
+    }
+
+    /// Gives the node's kernel another value for a part of one argument: the bytes from `offset` on, for example an address inside a structure.
+    ///
+    /// # Safety
+    /// As for [`set_arg`](Edit::set_arg).
+    unsafe fn set_arg_part(&self, index: usize, offset: usize, value: Arg) -> Result<()> {
+        let current = self.current_kernel()?;
+        let mut args = current.args().clone();
+        args.set(current.kernel().name(), index, offset, value.0)?;
         // SAFETY: the caller promises it of the new value; the others are as whoever made the launch gave them.
         let launch = unsafe { current.with_args(args) };
         self.replace(Operation::Kernel(Arc::new(launch)))
+    }
+
+    /// Points every use of the memory `old` by this node at the same element of `new`, and says how many there were: operands of copies and
+    /// fills, the value that a conditional tests, and addresses in kernel arguments, inside structures too. [`ReplaceMemory`] does it
+    /// for a whole graph or executable.
+    ///
+    /// # Safety
+    /// As for [`ReplaceMemory::replace_memory`].
+    unsafe fn replace_memory<T: Element>(&self, old: &impl Memory<T>, new: &impl Memory<T>) -> Result<usize> {
+        // SAFETY: the caller makes the same promise.
+        match unsafe { self.current()?.with_memory_replaced(&old.region()?, &new.region()?) }? {
+            Some((operation, uses)) => self.replace(operation).map(|()| uses),
+            None => Ok(0),
+        }
     }
 
     /// Gives the kernel another launch shape and attributes.
@@ -200,14 +223,6 @@ pub trait Edit {
     }
 }
 
-/// One argument as it was given.
-fn argument(args: &KernelArgs, index: usize) -> ArgValue {
-    match args.pointers.iter().find(|pointer| pointer.index as usize == index) {
-        Some(pointer) => ArgValue::Pointer(pointer.value.clone()),
-        None => ArgValue::Bytes(args.value(index).unwrap_or_default().into()),
-    }
-}
-
 impl Edit for Node {
     fn current(&self) -> Result<Operation> {
         self.operation()
@@ -225,5 +240,51 @@ impl Edit for ExecutableNode<'_> {
 
     fn replace(&self, operation: Operation) -> Result<()> {
         self.set_operation(operation)
+    }
+}
+
+/// Points a whole [`Graph`] or [`Executable`] at other memory, in one step.
+///
+/// ```
+/// use gridloom::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let device = Device::cpu()?;
+/// let (a, b, out) = (device.buffer_from(&[1u32; 4])?, device.buffer_from(&[2u32; 4])?, device.alloc::<u32>(4)?);
+/// let graph = Graph::new(&device);
+/// graph.memcpy(&out, &a)?;
+/// let (exec, stream) = (graph.instantiate()?, device.stream()?);
+///
+/// // SAFETY: no kernel is involved.
+/// assert_eq!(unsafe { exec.replace_memory(&a, &b)? }, 1);
+/// exec.launch(&stream)?;
+/// assert_eq!(out.to_vec()?, [2; 4]);
+/// # Ok(())
+/// # }
+/// ```
+pub trait ReplaceMemory {
+    /// Points every use of the memory `old` at the same element of `new`, all or none, and says how many there were: operands of copies
+    /// and fills, values that conditionals test, and addresses in kernel arguments, inside structures too. Nodes that were
+    /// [captured](crate::capture::ForeignOps::foreign) from other code are included; what stayed opaque is not.
+    ///
+    /// Of a [`Graph`], it changes the definition, with the graphs inside it; of an [`Executable`], that one alone, from its next launch on.
+    ///
+    /// # Safety
+    /// Eight bytes of a kernel argument whose value is an address in `old` are that address, and kernels that get one of `new` in its place
+    /// stay within `new`.
+    unsafe fn replace_memory<T: Element>(&self, old: &impl Memory<T>, new: &impl Memory<T>) -> Result<usize>;
+}
+
+impl ReplaceMemory for Graph {
+    unsafe fn replace_memory<T: Element>(&self, old: &impl Memory<T>, new: &impl Memory<T>) -> Result<usize> {
+        // SAFETY: the caller makes the same promise.
+        unsafe { self.replace_region(&old.region()?, &new.region()?) }
+    }
+}
+
+impl ReplaceMemory for Executable {
+    unsafe fn replace_memory<T: Element>(&self, old: &impl Memory<T>, new: &impl Memory<T>) -> Result<usize> {
+        // SAFETY: the caller makes the same promise.
+        unsafe { self.replace_region(&old.region()?, &new.region()?) }
     }
 }

@@ -294,6 +294,14 @@ impl Arg {
         Ok(Arg(ArgValue::Pointer(PointerValue::Region(memory.region()?))))
     }
 
+    /// Its bytes.
+    pub(crate) fn size(&self) -> usize {
+        match &self.0 {
+            ArgValue::Bytes(bytes) => bytes.len(),
+            ArgValue::Pointer(_) => 8,
+        }
+    }
+
     /// The handle of a condition.
     pub fn condition(condition: &Condition) -> Self {
         Arg(ArgValue::Pointer(PointerValue::Condition(condition.key())))

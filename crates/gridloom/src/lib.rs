@@ -16,7 +16,7 @@ pub mod prelude;
 
 pub use buffer::{Buffer, BufferSlice, Element, Memory};
 pub use callable::{Callable, CallableOptions, CallableStats};
-pub use capture::{CaptureOps, StreamOps};
+pub use capture::{CaptureMode, CaptureOps, ForeignOps, ForeignOptions, ForeignStream, StreamOps};
 pub use device::{CompileOptions, CpuOptions, Device, Engine};
 pub use gridloom_core::backend::{DeviceKind, EventOptions};
 pub use gridloom_core::capture::{CaptureKind, CaptureState, ConditionDefault};

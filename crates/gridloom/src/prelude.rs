@@ -2,10 +2,10 @@
 
 pub use crate::buffer::{Buffer, BufferSlice, Element, Memory};
 pub use crate::callable::{Callable, Param, Scalar, Sequence, Shape, per_element, shape_of};
-pub use crate::capture::{CaptureOps, StreamOps};
+pub use crate::capture::{CaptureMode, CaptureOps, ForeignOps, StreamOps};
 pub use crate::conditional::{If, IfElse, Switch, While};
 pub use crate::device::{CpuOptions, Device, Engine};
-pub use crate::edit::Edit;
+pub use crate::edit::{Edit, ReplaceMemory};
 pub use crate::kernel::{ConditionHandle, Kernel, Null, Ptr, PtrMut};
 pub use crate::module::Module;
 pub use crate::ops::{AllocNode, ExecutableOps, GraphOps, Ops};

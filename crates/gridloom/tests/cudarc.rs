@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
-use cudarc::driver::CudaContext;
+use cudarc::driver::{CudaContext, PushKernelArg};
 use cudarc::nvrtc::Ptx;
 use gridloom::interop::{self, cudarc as shared};
 use gridloom::prelude::*;
@@ -97,5 +97,53 @@ fn a_buffer_lent_to_cudarc_comes_back_written() -> Result<()> {
     theirs.memcpy_htod(&[1u32, 2, 3], &mut *slice).unwrap();
     drop(slice);
     assert_eq!(buffer.to_vec()?, [1, 2, 3]);
+    Ok(())
+}
+
+#[test]
+fn a_launch_of_cudarc_is_captured_launched_again_and_pointed_at_another_buffer() -> Result<()> {
+    let Some((device, context)) = gpu() else { return Ok(()) };
+    let module = context.load_module(Ptx::from_src(gridloom::demo_kernels::SWITCH)).unwrap();
+    let function = module.load_function("double_it").unwrap();
+    let (stream, a, b) = (device.stream()?, device.buffer_from(&[5i32])?, device.buffer_from(&[7i32])?);
+    let mut nodes = Vec::new();
+    let graph = stream.capture_scope(|capture| {
+        let mode = CaptureMode::ThreadLocal.keeping(Arc::new(function.clone()));
+        // SAFETY: the function keeps its module loaded, and touches the one integer it is given the address of.
+        nodes = unsafe {
+            capture.foreign(mode, |raw| {
+                let theirs = shared::foreign_stream(raw, &context)?;
+                let address = a.address()?;
+                let config = cudarc::driver::LaunchConfig {
+                    grid_dim: (1, 1, 1),
+                    block_dim: (1, 1, 1),
+                    shared_mem_bytes: 0,
+                };
+                for _ in 0..2 {
+                    theirs.launch_builder(&function).arg(&address).launch(config).unwrap();
+                }
+                Ok(())
+            })?
+        };
+        Ok(())
+    })?;
+    drop((module, function));
+    let exec = graph.instantiate()?;
+    exec.launch(&stream)?;
+    assert_eq!(a.to_vec()?, [20]);
+    if nodes[0].kind()? == NodeKind::Opaque {
+        // A driver before 12.4 tells no parameters.
+        return Ok(());
+    }
+    assert_eq!(nodes.len(), 2);
+    // SAFETY: both are one integer.
+    assert_eq!(unsafe { exec.replace_memory(&a, &b)? }, 2);
+    exec.launch(&stream)?;
+    exec.launch(&stream)?;
+    assert_eq!((a.to_vec()?, b.to_vec()?), (vec![20], vec![112]));
+    // SAFETY: as above.
+    unsafe { nodes[0].set_arg(0, gridloom::kernel::Arg::memory(&b)?)? };
+    graph.instantiate()?.launch(&stream)?;
+    assert_eq!((a.to_vec()?, b.to_vec()?), (vec![40], vec![224]));
     Ok(())
 }

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::order;
 use super::session::{LaneProgress, Mark, Progress, Session, Tail};
 use super::state::{Action, CaptureKind, CaptureState};
+use crate::backend::Device;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::event::Event;
 use crate::executable::Executable;
@@ -149,6 +150,26 @@ impl Lane {
         let here = self.session.progress.lock().lane(self.index, Action::Record)?.0.clone();
         let source = here.source_to_embed(graph)?;
         self.record(|here, tail| here.embed_keys(tail, &source, graph.key()))
+    }
+
+    /// The device, while the lane records.
+    pub(crate) fn recording_device(&self) -> Result<Arc<dyn Device>> {
+        Ok(self.session.progress.lock().lane(self.index, Action::Record)?.0.device().clone())
+    }
+
+    /// Records the nodes of a graph themselves. What comes next comes after the last of them.
+    pub(crate) fn inline(&self, graph: &Graph) -> Result<Vec<Node>> {
+        let here = self.session.progress.lock().lane(self.index, Action::Record)?.0.clone();
+        let source = here.source_to_embed(graph)?;
+        let mut progress = self.session.progress.lock();
+        let (here, lane) = progress.lane(self.index, Action::Record)?;
+        let inlined = here
+            .inline_keys(&lane.tail, &source, graph.key())
+            .map_err(|error| explain(here, &lane.tail, error))?;
+        if !inlined.nodes.is_empty() {
+            lane.tail = inlined.last.into_iter().collect();
+        }
+        Ok(inlined.nodes.into_iter().map(|key| here.node_handle(key)).collect())
     }
 
     pub(crate) fn embed_executable(&self, executable: &Executable) -> Result<Node> {

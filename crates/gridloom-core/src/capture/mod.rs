@@ -31,6 +31,7 @@ mod state;
 mod value;
 
 use std::fmt;
+use std::sync::Arc;
 
 pub use lane::MAX_BRANCHES;
 pub(crate) use lane::{Lane, WeakLane};
@@ -38,6 +39,7 @@ pub(crate) use session::Mark;
 pub use state::{CaptureKind, CaptureState};
 pub use value::ConditionDefault;
 
+use crate::backend::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::executable::Executable;
@@ -162,6 +164,17 @@ impl Capture {
     /// Records a copy of a graph, as it is now, as a child node.
     pub fn embed(&self, graph: &Graph) -> Result<Node> {
         self.lane.embed(graph)
+    }
+
+    /// Records copies of the nodes of a graph, as it is now, among those of this capture: the first ones come after what was recorded last, and
+    /// what is recorded next comes after the last ones.
+    pub fn inline(&self, graph: &Graph) -> Result<Vec<Node>> {
+        self.lane.inline(graph)
+    }
+
+    /// The device of its graph. An error where the capture does not record.
+    pub fn recording_device(&self) -> Result<Arc<dyn Device>> {
+        self.lane.recording_device()
     }
 
     /// Records a copy of the graph that an executable was made from, as a child node.

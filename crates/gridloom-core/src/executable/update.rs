@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use super::Executable;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::{Definition, Graph, GraphKey, Node, NodeKey, Place, compare, lifetimes};
+use crate::memory::Region;
 use crate::op::{ConditionalOp, NodeKind, Operation, Test};
 
 /// Operations to put in place of others. One lies in place: most changes are of one node, and made often.
@@ -48,23 +49,42 @@ impl Executable {
         // Collected before the lock is taken, and so dropped after it is released.
         let mut changes: Changes = changes.into_iter().collect();
         let mut state = self.state.lock();
+        self.replace(&mut state.definition, &mut changes)
+    }
+
+    /// Points every use of the region `old` at the same byte of `new`, all or none, and says how many there were. See [`Graph::replace_region`].
+    ///
+    /// # Safety
+    /// As for [`Graph::replace_region`].
+    pub unsafe fn replace_region(&self, old: &Region, new: &Region) -> Result<usize> {
+        // Declared before the lock is taken, and so dropped after it is released.
+        let mut replacement;
+        let mut state = self.state.lock();
+        // SAFETY: the caller makes the same promise.
+        replacement = unsafe { state.definition.with_memory_replaced(state.definition.root(), old, new) }?;
+        self.replace(&mut state.definition, &mut replacement.operations)?;
+        Ok(replacement.uses)
+    }
+
+    /// Checks replacements and puts them in place. What they replaced is then in `changes`.
+    fn replace(&self, definition: &mut Arc<Definition>, changes: &mut [(NodeKey, Operation)]) -> Result<()> {
         let mut new_uses = false;
-        for (key, operation) in &changes {
-            if state.definition.get_node(*key).is_none() {
+        for (key, operation) in &*changes {
+            if definition.get_node(*key).is_none() {
                 bail!(InvalidHandle, "there is no node {key:?} in this executable");
             }
-            self.check_change(&state.definition, *key, operation)?;
-            new_uses |= uses_other_allocations(state.definition.node(*key).operation(), operation);
+            self.check_change(definition, *key, operation)?;
+            new_uses |= uses_other_allocations(definition.node(*key).operation(), operation);
         }
         if new_uses {
             // Whether each use is ordered after the allocation and before its free takes the whole graph to tell.
-            let mut trial = (*state.definition).clone();
-            for (key, operation) in &changes {
+            let mut trial = (**definition).clone();
+            for (key, operation) in &*changes {
                 trial.nodes.get_mut(*key).expect("a node of this executable").operation = operation.clone();
             }
             lifetimes::check(&trial)?;
         }
-        self.apply(&mut state.definition, &mut changes)
+        self.apply(definition, changes)
     }
 
     fn check_change(&self, definition: &Definition, key: NodeKey, operation: &Operation) -> Result<()> {
@@ -87,7 +107,7 @@ impl Executable {
 
     /// Puts the new operations in place and tells the backend. The old ones are then in `changes`, for the caller to drop without
     /// the lock; on failure everything is as before.
-    fn apply(&self, definition: &mut Arc<Definition>, changes: &mut Changes) -> Result<()> {
+    fn apply(&self, definition: &mut Arc<Definition>, changes: &mut [(NodeKey, Operation)]) -> Result<()> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -220,7 +240,8 @@ pub(crate) fn check_replaceable(old: &Operation, new: &Operation) -> Result<()> 
         | NodeKind::Memcpy
         | NodeKind::Callback
         | NodeKind::EventRecord
-        | NodeKind::EventWait => Ok(()),
+        | NodeKind::EventWait
+        | NodeKind::Opaque => Ok(()),
         kind => match (old, new) {
             (Operation::Conditional(old), Operation::Conditional(new)) => {
                 check_replaceable_conditional(old, new)

@@ -32,6 +32,7 @@ impl Place<'_> {
             }
             Operation::Conditional(conditional) => self.check_test(&conditional.test),
             Operation::Child(_) => Ok(()),
+            Operation::Opaque(opaque) => self.check_device(&"the opaque graph", opaque.device()),
         }
     }
 
@@ -92,8 +93,13 @@ impl Place<'_> {
 
     fn check_pointer(&self, op: &KernelOp, pointer: &PointerArg) -> Result<()> {
         match op.args.layout.get(pointer.index as usize) {
-            Some(place) if place.size == 8 => {}
-            Some(place) => bail!(ParameterMismatch, "a pointer for a parameter of {} bytes", place.size),
+            Some(place) if pointer.offset.checked_add(8).is_some_and(|end| end <= place.size) => {}
+            Some(place) => bail!(
+                ParameterMismatch,
+                "a pointer at byte {} of a parameter of {} bytes",
+                pointer.offset,
+                place.size
+            ),
             None => bail!(ParameterMismatch, "there are {} arguments", op.args.layout.len()),
         }
         match &pointer.value {

@@ -140,6 +140,14 @@ impl<T> Table<T> {
         slot.value.as_mut()
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Key<T>, &mut T)> {
+        let owner = self.owner;
+        self.slots.iter_mut().enumerate().filter_map(move |(index, slot)| {
+            let key = Key { index: index as u32, generation: slot.generation, owner, kind: PhantomData };
+            slot.value.as_mut().map(|value| (key, value))
+        })
+    }
+
     /// One past the largest index in use: the size of a dense side table.
     pub(crate) fn bound(&self) -> usize {
         self.slots.len()

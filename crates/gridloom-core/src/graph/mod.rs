@@ -9,10 +9,12 @@ mod definition;
 mod diff;
 mod edges;
 mod edit;
+mod inline;
 mod keys;
 pub(crate) mod lifetimes;
 mod node;
 pub mod picture;
+mod replace;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -28,6 +30,7 @@ pub use definition::{
 };
 pub(crate) use diff::compare;
 pub use diff::{Difference, DifferenceKind};
+pub(crate) use inline::Inlined;
 pub use keys::Key;
 pub use node::Node;
 
@@ -369,6 +372,20 @@ impl Graph {
             let key = definition.insert_node(self.key, after, Operation::Child(child));
             definition.graphs.get_mut(child).expect("inserted").owner = Some((key, 0));
             Ok(key)
+        })
+    }
+
+    /// Adds copies of the nodes of a definition, or of a part of one, the first of them after nodes of this hierarchy.
+    pub(crate) fn inline_keys(
+        &self,
+        after: &[NodeKey],
+        source: &Definition,
+        from: GraphKey,
+    ) -> Result<Inlined> {
+        self.hierarchy.edit(|definition| {
+            definition.check_alive(self.key, after)?;
+            definition.check_depth(self.key, source.depth_inside(from))?;
+            definition.inline_from(source, from, self.key, after)
         })
     }
 

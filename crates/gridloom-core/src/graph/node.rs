@@ -46,7 +46,7 @@ impl Node {
         Ok(Graph { hierarchy: self.hierarchy.clone(), key })
     }
 
-    /// Which of the fourteen kinds it is.
+    /// Which of the fifteen kinds it is.
     pub fn kind(&self) -> Result<NodeKind> {
         self.read(|node| node.operation.kind())
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::Keep;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Host code to call.
@@ -26,6 +27,7 @@ pub struct Closure(Mutex<Box<dyn FnMut() + Send>>);
 pub struct RawCallback {
     function: unsafe extern "C" fn(*mut c_void),
     data: RawData,
+    keep: Option<Keep>,
 }
 
 impl RawCallback {
@@ -35,7 +37,22 @@ impl RawCallback {
     /// For as long as a graph, executable or launch can reach the callback, any thread may call `function` with the pointer that
     /// `data` stands for. Bytes are lent for reading, and for the time of the call only.
     pub unsafe fn new(function: unsafe extern "C" fn(*mut c_void), data: RawData) -> Self {
-        RawCallback { function, data }
+        RawCallback { function, data, keep: None }
+    }
+
+    /// The same callback, which keeps the owner of what its pointer leads to, besides what it keeps already.
+    #[must_use]
+    pub fn keeping(mut self, owner: Keep) -> Self {
+        self.keep = Some(match self.keep.take() {
+            Some(kept) => Keep::new(Arc::new((kept, owner))),
+            None => owner,
+        });
+        self
+    }
+
+    /// The owner that it keeps.
+    pub fn kept(&self) -> Option<&Keep> {
+        self.keep.as_ref()
     }
 
     /// The function.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::Keep;
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::ConditionKey;
@@ -49,13 +50,14 @@ impl KernelOp {
     /// A launch of `kernel` with these arguments.
     ///
     /// # Safety
-    /// `kernel` comes from a backend, `args` are as [`KernelArgs::pack`] makes them, and with these arguments the kernel reads and writes only
+    /// `kernel` comes from a backend, `args` are as [`KernelArgs::pack`] and [`KernelArgs::set`] make them, and with these arguments the kernel reads
+    /// and writes only
     ///
     /// - memory of the regions among [`args.pointers`](KernelArgs::pointers), which the operation keeps alive,
     /// - the conditions among them,
     /// - variables of its own module, and
-    /// - memory behind addresses that are plain values in [`args.bytes`](KernelArgs::bytes), which the caller keeps alive for as long as
-    ///   the operation or a copy of it exists or is in flight.
+    /// - memory behind addresses that are plain values in [`args.bytes`](KernelArgs::bytes), which the caller, or the owner in
+    ///   [`args.keep`](KernelArgs::keep), keeps alive for as long as the operation or a copy of it exists or is in flight.
     ///
     /// This holds for every launch shape that the device accepts ([`with_config`](KernelOp::with_config) is safe), and for any number of runs at
     /// any time, also at once: the operation can be read back from a node and added to another graph or stream.
@@ -112,16 +114,20 @@ pub struct KernelArgs {
     pub bytes: SmallVec<[u8; 48]>,
     /// Where each argument lies in it.
     pub layout: SmallVec<[ParamLayout; 6]>,
-    /// The arguments that refer to memory or conditions.
+    /// The arguments, or parts of them, that refer to memory or conditions.
     pub pointers: SmallVec<[PointerArg; 3]>,
+    /// What the arguments need besides: the owner of memory that is not Gridloom's.
+    pub keep: Option<Keep>,
 }
 
-/// An argument that refers to something.
+/// Eight bytes of an argument that refer to something.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointerArg {
-    /// Which parameter it is.
+    /// Which parameter they are in.
     pub index: u32,
-    /// What it refers to.
+    /// Where they start in it: 0, except where the parameter is a structure.
+    pub offset: u32,
+    /// What they refer to.
     pub value: PointerValue,
 }
 
@@ -196,7 +202,7 @@ impl KernelArgs {
                     let address = allocation.address().wrapping_add(region.offset);
                     slot.copy_from_slice(&address.to_ne_bytes());
                 }
-                self.pointers.push(PointerArg { index: self.layout.len() as u32, value: pointer });
+                self.pointers.push(PointerArg { index: self.layout.len() as u32, offset: 0, value: pointer });
             }
         }
         self.layout.push(place);

@@ -5,6 +5,7 @@ mod common;
 mod events;
 mod faults;
 mod forks;
+mod inlining;
 mod lifetimes;
 mod states;
 mod streams;

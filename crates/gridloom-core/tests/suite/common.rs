@@ -1,9 +1,10 @@
 //! What many tests need: a device, short ways to make operations, and a drop that can be observed.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gridloom_core::backend::{Allocation, EventOptions, Kernel};
+use gridloom_core::backend::{Allocation, AsDevice, DeviceId, EventOptions, Kernel, Opaque};
 use gridloom_core::graph::{ConditionalSpec, Graph, Node};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::{Base, MemoryKind, Region};
@@ -170,4 +171,30 @@ pub(crate) fn assert_error<T: std::fmt::Debug>(
         assert!(text.contains(mention), "{text:?} does not mention {mention:?}");
     }
     error
+}
+
+/// An opaque graph that does nothing.
+#[derive(Debug)]
+struct Sealed(DeviceId);
+
+impl Opaque for Sealed {
+    fn device(&self) -> DeviceId {
+        self.0
+    }
+
+    fn node_count(&self) -> usize {
+        7
+    }
+
+    fn reason(&self) -> &str {
+        "it is sealed"
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+pub(crate) fn sealed(device: &NullDevice) -> Operation {
+    Operation::Opaque(Arc::new(Sealed(device.as_device().id())))
 }

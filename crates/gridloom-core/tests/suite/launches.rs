@@ -151,7 +151,10 @@ fn arguments_are_packed_where_the_kernel_wants_them() {
     assert_eq!(args.value(4).unwrap(), [9; 12]);
     assert_eq!(args.value(5), None);
     assert_eq!(args.bytes[1..8], [0; 7], "what lies between arguments is zero");
-    assert_eq!(args.pointers.as_slice(), [PointerArg { index: 1, value: PointerValue::Region(region) }]);
+    assert_eq!(
+        args.pointers.as_slice(),
+        [PointerArg { index: 1, offset: 0, value: PointerValue::Region(region) }]
+    );
 }
 
 #[test]
@@ -206,8 +209,11 @@ fn arguments_made_by_hand_must_hold_together() {
     let (device, _, graph) = setup();
     let kernel = FakeKernel::new("loose").on(&device);
     let place = |offset, size| ParamLayout { offset, size };
-    let pointer =
-        |index| PointerArg { index, value: PointerValue::Region(Region::whole(buffer(&device, 8))) };
+    let pointer = |index| PointerArg {
+        index,
+        offset: 0,
+        value: PointerValue::Region(Region::whole(buffer(&device, 8))),
+    };
     let cases = [
         (
             "reach past their buffer",
@@ -223,14 +229,16 @@ fn arguments_made_by_hand_must_hold_together() {
                 bytes: [0; 8].into_iter().collect(),
                 layout: [place(0, 8)].into_iter().collect(),
                 pointers: [pointer(1)].into_iter().collect(),
+                ..Default::default()
             },
         ),
         (
-            "a pointer for a parameter of 4 bytes",
+            "a pointer at byte 0 of a parameter of 4 bytes",
             KernelArgs {
                 bytes: [0; 8].into_iter().collect(),
                 layout: [place(0, 4)].into_iter().collect(),
                 pointers: [pointer(0)].into_iter().collect(),
+                ..Default::default()
             },
         ),
     ];

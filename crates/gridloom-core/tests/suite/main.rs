@@ -11,6 +11,7 @@ mod edges;
 mod errors;
 mod executables;
 mod fills_and_copies;
+mod foreign;
 mod handles;
 mod launches;
 mod listing;

@@ -280,6 +280,12 @@ fn cases() -> Vec<Case> {
             EventOptions { timing: false, blocking: false },
         ),
         event_case("wait", NodeKind::EventWait, EventOptions { timing: false, blocking: true }),
+        case("opaque", NodeKind::Opaque, |device, graph| {
+            let operation = sealed(device);
+            let node = graph.add(&[], operation.clone()).unwrap();
+            let check = move |node: &Node| assert!(node.operation().unwrap().same(&operation));
+            (node, Box::new(check))
+        }),
         conditional_case("if", ConditionalForm::If, 1),
         conditional_case("if-else", ConditionalForm::IfElse, 2),
         conditional_case("while", ConditionalForm::While, 1),

@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
-use gridloom_core::Result;
 use gridloom_core::graph::{ConditionKey, Definition, GraphKey, NodeKey};
 use gridloom_core::op::{ConditionalForm, ConditionalOp, Operation, Test};
+use gridloom_core::{Error, ErrorKind, Result};
 
 use super::choice::Choice;
 use super::events::Events;
@@ -171,6 +171,12 @@ pub(super) fn prepare(operation: &Operation, addresses: &Addresses) -> Result<Pr
         Operation::Memset(op) => Prepared::memset(op, addresses),
         Operation::Memcpy(op) => Prepared::memcpy(op, addresses),
         Operation::Callback(op) => Prepared::callback(op),
+        Operation::Opaque(_) => {
+            return Err(Error::new(
+                ErrorKind::NotSupported,
+                "an opaque graph of another device, captured there from code that Gridloom does not know; only that device can run it",
+            ));
+        }
         other => unreachable!("{} nodes have no work to prepare", other.kind().name()),
     })
 }

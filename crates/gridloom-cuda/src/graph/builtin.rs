@@ -97,7 +97,6 @@ pub(super) struct Builtins {
     next: OnceLock<Arc<Kernel>>,
     choose: OnceLock<Arc<Kernel>>,
     count: OnceLock<Arc<Kernel>>,
-    nothing: OnceLock<Arc<Kernel>>,
 }
 
 /// All run as one thread.
@@ -120,10 +119,6 @@ impl Builtins {
 
     pub(super) fn count(&self, shared: &Shared) -> Result<&Arc<Kernel>> {
         find(&self.count, shared, c"gridloom_count")
-    }
-
-    pub(super) fn nothing(&self, shared: &Shared) -> Result<&Arc<Kernel>> {
-        find(&self.nothing, shared, c"gridloom_nothing")
     }
 }
 
@@ -153,9 +148,7 @@ mod tests {
 
     #[test]
     fn every_kernel_that_is_looked_up_is_in_the_text() {
-        for name in
-            ["loop_begin", "loop_next", "choose", "count", "nothing"].map(|name| format!("gridloom_{name}"))
-        {
+        for name in ["loop_begin", "loop_next", "choose", "count"].map(|name| format!("gridloom_{name}")) {
             assert!(PTX.contains(&format!(".visible .entry {name}(")));
         }
     }

@@ -5,7 +5,7 @@ use super::lower::{self, Lowering, Places, Runs, Unit};
 use super::modes::{Capabilities, Modes};
 use super::plan::{Part, Program};
 use super::resources::{Held, Resources};
-use super::update::Undone;
+use super::update::Undo;
 use crate::device::Shared;
 use crate::event::RawEvent;
 use crate::failure::Failures;
@@ -54,7 +54,7 @@ pub(super) struct State {
     /// What the next launch comes after, when the graph was compiled anew: the driver orders launches of one `CUgraphExec` only.
     pub(super) barrier: Option<Barrier>,
     /// Nodes that an update that failed has changed, and that could not be changed back yet.
-    pub(super) undone: Undone,
+    pub(super) undone: Undo,
 }
 
 /// The end of what ran before the graph was compiled anew.
@@ -202,7 +202,7 @@ impl Executable {
         let failures = Arc::default();
         let disabled = FxHashSet::default();
         let inner = Arc::new(Inner::new(shared, &failures, definition, &disabled, settings)?);
-        let undone = Undone::new();
+        let undone = Undo::new();
         let state = State { inner, disabled, last: None, running: None, barrier: None, undone };
         Ok(Self { shared: Arc::clone(shared), failures, settings, state: Mutex::new(state) })
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// A `CUgraph`. The driver lets one thread at a time use it; it is touched only while an executable is made.
 #[derive(Debug)]
-pub(super) struct CudaGraph {
+pub(crate) struct CudaGraph {
     context: Arc<Context>,
     raw: CUgraph,
 }
@@ -28,7 +28,24 @@ impl CudaGraph {
         Ok(Self { context: Arc::clone(context), raw })
     }
 
-    pub(super) fn raw(&self) -> CUgraph {
+    /// Takes over a graph that somebody else made.
+    ///
+    /// # Safety
+    /// The graph exists, and nobody else destroys it.
+    pub(crate) unsafe fn from_raw(context: &Arc<Context>, raw: CUgraph) -> Self {
+        Self { context: Arc::clone(context), raw }
+    }
+
+    /// A copy of a graph that exists and that no other thread uses.
+    /// ([`cuGraphClone`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    pub(crate) fn copy_of(context: &Arc<Context>, original: CUgraph) -> DriverResult<Self> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: promised by the caller; one handle is written.
+        unsafe { context.driver().cu_graph_clone(&mut raw, original)? };
+        Ok(Self { context: Arc::clone(context), raw })
+    }
+
+    pub(crate) fn raw(&self) -> CUgraph {
         self.raw
     }
 }

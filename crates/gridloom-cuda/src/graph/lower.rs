@@ -7,9 +7,11 @@ use super::parameters::{Decider, Parameters, has_decider};
 use super::plan::{Dependencies, Step, Work};
 use super::resources::{Held, Resources};
 use crate::driver::{Driver, DriverResult};
+use crate::foreign::OpaqueGraph;
 use crate::kernel::{Kernel, Launch};
 use crate::sys::*;
 use crate::version::CudaVersion;
+use gridloom_core::backend::Opaque;
 use gridloom_core::graph::{ConditionKey, Definition, EdgeKind, NodeKey};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::op::{
@@ -19,6 +21,7 @@ use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::ptr;
+use std::sync::Arc;
 
 /// The first driver whose edges carry data.
 const PROGRAMMATIC_EDGES_SINCE: CudaVersion = CudaVersion::new(12, 3);
@@ -28,9 +31,18 @@ const PROGRAMMATIC_EDGES_SINCE: CudaVersion = CudaVersion::new(12, 3);
 pub(super) struct Unit {
     pub(super) executable: CudaExecutable,
     /// Kept because nodes of the executable are named by nodes of the graph.
-    _graph: CudaGraph,
+    _graph: Source,
     /// The handles of the conditions that kernels of this graph set.
     pub(super) handles: FxHashMap<ConditionKey, CUgraphConditionalHandle>,
+}
+
+/// The graph that a unit was compiled from.
+#[derive(Debug)]
+#[expect(dead_code, reason = "it is there to be dropped")]
+enum Source {
+    Made(CudaGraph),
+    /// An opaque graph that runs alone, which may hold what its nodes need.
+    Captured(Arc<dyn Opaque>),
 }
 
 /// Where a node of the definition is among the driver's.
@@ -102,6 +114,9 @@ pub(super) fn lower(
 ) -> Result<Unit> {
     let context = &lowering.resources.shared.context;
     let _entered = context.enter()?;
+    if let [Step { work: Work::Alone, origin, .. }] = steps {
+        return lower_alone(definition, lowering, *origin, flags(node_priority));
+    }
     let graph = CudaGraph::new(context)?;
     let mut builder = Builder {
         driver: context.driver(),
@@ -121,14 +136,38 @@ pub(super) fn lower(
     builder.add_reset(steps)?;
     builder.add_steps(graph.raw(), steps)?;
     builder.use_up_handles()?;
+    let made = CudaExecutable::new(context, &graph, flags(node_priority));
+    let executable = made.map_err(|failure| builder.explain(failure))?;
+    let handles = builder.handles;
+    Ok(Unit { executable, _graph: Source::Made(graph), handles })
+}
+
+fn flags(node_priority: bool) -> CUgraphInstantiate_flags {
     let mut flags = CUgraphInstantiate_flags(0);
     if node_priority {
         flags.0 |= CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.0;
     }
-    let made = CudaExecutable::new(context, &graph, flags);
-    let executable = made.map_err(|failure| builder.explain(failure))?;
-    let handles = builder.handles;
-    Ok(Unit { executable, _graph: graph, handles })
+    flags
+}
+
+/// Compiles an opaque graph that no other graph can hold.
+fn lower_alone(
+    definition: &Definition,
+    lowering: Lowering<'_>,
+    origin: NodeKey,
+    flags: CUgraphInstantiate_flags,
+) -> Result<Unit> {
+    let label = || definition.label(origin);
+    let Operation::Opaque(opaque) = definition.node(origin).operation() else {
+        return Err(Error::new(ErrorKind::InvalidState, "only an opaque graph runs alone").at_node(label()));
+    };
+    let context = &lowering.resources.shared.context;
+    let made = OpaqueGraph::from_backend(&**opaque)?.with(|graph| CudaExecutable::new(context, graph, flags));
+    let executable = made.map_err(|failure| {
+        let what = "the driver could not compile what was captured; of a graph that allocates memory there can be one executable at a time";
+        Error::from(failure.error).context(what).at_node(label())
+    })?;
+    Ok(Unit { executable, _graph: Source::Captured(Arc::clone(opaque)), handles: FxHashMap::default() })
 }
 
 /// The node of one graph at the end of which each of its steps has ended.
@@ -212,9 +251,9 @@ impl Builder<'_> {
         let mut last_conditional = None;
         for step in steps {
             let mut edges = Edges::of(&step.after, &nodes, programmatic);
-            if graph != self.root && matches!(step.work, Work::Native(_)) {
-                // Conditionals side by side in a body may never end, so they run one after the other: a driver for CUDA 13.0 (580.159)
-                // on an H200 has one loop for ever that way, and neither of its conditionals alone.
+            if matches!(step.work, Work::Native(_)) {
+                // Conditionals side by side in one graph may hang or fault (a driver for CUDA 13.0, 580.159, on an H200, in two of
+                // 10,000 random graphs), so they run one after the other.
                 if let Some(before) = last_conditional.replace(nodes.len()).map(|step: usize| nodes[step])
                     && !edges.nodes.contains(&before)
                 {
@@ -304,6 +343,10 @@ impl Builder<'_> {
 
     fn add_other(&self, graph: CUgraph, edges: &Edges, parameters: &Parameters) -> Result<CUgraphNode> {
         let (before, count) = (edges.as_ptr(), edges.len());
+        let copied = match parameters {
+            Parameters::Opaque(opaque) => Some(OpaqueGraph::from_backend(&**opaque)?),
+            _ => None,
+        };
         // SAFETY: graph and dependencies are alive; what the parameters refer to is kept by the executable.
         let node = make(|node| unsafe {
             match parameters {
@@ -322,6 +365,11 @@ impl Builder<'_> {
                 Parameters::Wait(event) => {
                     self.driver.cu_graph_add_event_wait_node(node, graph, before, count, *event)
                 }
+                Parameters::Opaque(_) => copied.map_or(Ok(()), |copied| {
+                    copied.with(|child| {
+                        self.driver.cu_graph_add_child_graph_node(node, graph, before, count, child.raw())
+                    })
+                }),
                 Parameters::Nothing => self.driver.cu_graph_add_empty_node(node, graph, before, count),
             }
         })?;
@@ -491,9 +539,6 @@ impl Builder<'_> {
                 self.origins.push((counting, origin));
             }
             let nodes = self.add_steps(body, steps)?;
-            if counter.is_none() && !steps.iter().any(|step| !matches!(step.work, Work::Join)) {
-                self.add_work(body)?;
-            }
             if let Some(next) = decider.as_ref().and_then(Decider::next) {
                 let last = Edges::full(last_nodes(steps, &nodes));
                 let kernel = resources.builtins.loop_next(&resources.shared)?;
@@ -560,20 +605,10 @@ impl Builder<'_> {
     fn use_up_handles(&self) -> Result<()> {
         for (condition, &handle) in &self.handles {
             if !self.tested.contains(condition) {
-                let none = Edges::none();
-                let (_, bodies) =
-                    self.add_conditional_node(self.root, &none, handle, ConditionalForm::If, 1)?;
-                bodies.iter().try_for_each(|&body| self.add_work(body))?;
+                self.add_conditional_node(self.root, &Edges::none(), handle, ConditionalForm::If, 1)?;
             }
         }
         Ok(())
-    }
-
-    /// Has a body do something: one with nothing to do, chosen inside a loop, never ends with a driver for CUDA 13.0 (580.159).
-    fn add_work(&self, body: CUgraph) -> Result<()> {
-        let resources = self.lowering.resources;
-        let kernel = resources.builtins.nothing(&resources.shared)?;
-        self.add_builtin(body, Edges::none(), kernel, &Packed::default()).map(drop)
     }
 
     fn explain(&self, failure: InstantiateFailure) -> Error {

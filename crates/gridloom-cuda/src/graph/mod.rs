@@ -36,6 +36,7 @@ use gridloom_core::{Result, backend};
 use std::sync::Arc;
 
 pub(crate) use builtin::PTX as BUILTIN_PTX;
+pub(crate) use handles::CudaGraph;
 
 /// Compiles a checked definition.
 pub(crate) fn instantiate(

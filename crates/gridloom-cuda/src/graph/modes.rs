@@ -2,7 +2,9 @@
 
 use super::plan::Program;
 use crate::driver::Driver;
+use crate::foreign::OpaqueGraph;
 use crate::version::CudaVersion;
+use gridloom_core::backend::Opaque;
 use gridloom_core::executable::{ConditionalMode, ConditionalReport};
 use gridloom_core::graph::{ConditionKey, Definition, GraphKey, NodeKey};
 use gridloom_core::op::{ConditionalForm, ConditionalOp, Operation, PointerValue, Test};
@@ -183,6 +185,12 @@ impl<'a> Decision<'a> {
                             operation.kind().name()
                         ));
                     }
+                    Operation::Opaque(opaque) if not_for_bodies(&**opaque) => {
+                        return Some(format!(
+                            "its body holds {}, in which there are nodes that CUDA does not allow there",
+                            self.definition.label(node)
+                        ));
+                    }
                     Operation::Conditional(_) if modes.is_hosted(node) => {
                         return Some(format!(
                             "its body holds {}, which the host drives",
@@ -253,6 +261,10 @@ impl<'a> Decision<'a> {
         }
         added
     }
+}
+
+fn not_for_bodies(opaque: &dyn Opaque) -> bool {
+    OpaqueGraph::from_backend(opaque).is_ok_and(|opaque| opaque.contents().not_for_bodies)
 }
 
 fn conditional(definition: &Definition, node: NodeKey) -> Option<&ConditionalOp> {

@@ -8,6 +8,7 @@ use crate::failure::HostCall;
 use crate::kernel::Kernel;
 use crate::sys::*;
 use crate::transfer;
+use gridloom_core::backend;
 use gridloom_core::graph::{ConditionKey, NodeKey};
 use gridloom_core::memory::{Base, Region};
 use gridloom_core::op::{ConditionalForm, ConditionalOp, KernelOp, Operation, PointerValue, Test};
@@ -23,6 +24,8 @@ pub(super) enum Parameters {
     Call(CUDA_HOST_NODE_PARAMS_v1),
     Record(CUevent),
     Wait(CUevent),
+    /// A graph that stays as it was captured, and is copied.
+    Opaque(Arc<dyn backend::Opaque>),
     Nothing,
 }
 
@@ -70,12 +73,13 @@ impl Lowering<'_> {
             Operation::Callback(callback) => {
                 let failures = Arc::clone(&self.resources.failures);
                 let call = HostCall::new(callback.clone(), failures, Some(label()));
-                let parameters = CUDA_HOST_NODE_PARAMS_v1 { fn_: Some(HostCall::run), userData: call.data() };
+                let parameters = call.parameters();
                 held.host_calls.insert(node, call);
                 Parameters::Call(parameters)
             }
             Operation::EventRecord(event) => Parameters::Record(Event::from_backend(&**event)?.raw()),
             Operation::EventWait(event) => Parameters::Wait(Event::from_backend(&**event)?.raw()),
+            Operation::Opaque(opaque) => Parameters::Opaque(Arc::clone(opaque)),
             _ => Parameters::Nothing,
         })
     }
@@ -106,7 +110,7 @@ impl Lowering<'_> {
                 PointerValue::Condition(condition) => *handles.get(condition).ok_or_else(no_place)?,
             };
             if let Some(place) = op.args().layout.get(pointer.index as usize) {
-                let start = place.offset as usize;
+                let start = (place.offset + pointer.offset) as usize;
                 bytes[start..start + 8].copy_from_slice(&value.to_ne_bytes());
             }
         }

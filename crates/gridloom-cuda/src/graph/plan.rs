@@ -1,6 +1,8 @@
 //! The graph in the form in which it runs: children flattened, and cut where the host drives a conditional.
 
 use super::modes::Modes;
+use crate::foreign::OpaqueGraph;
+use gridloom_core::backend::Opaque;
 use gridloom_core::graph::{Definition, EdgeKind, GraphKey, NodeKey};
 use gridloom_core::op::Operation;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -26,6 +28,8 @@ pub(super) enum Work {
     Join,
     /// A conditional that the device drives, with its bodies.
     Native(Vec<Vec<Step>>),
+    /// What the node does, in a `CUgraph` of its own. Between splitting and lowering it is the one step of its list.
+    Alone,
     /// A conditional that the host drives, with its bodies. Only between flattening and splitting.
     Hosted(Vec<Program>),
 }
@@ -196,6 +200,7 @@ impl Flattening<'_> {
                 };
                 self.push(key, work, after)
             }
+            Operation::Opaque(opaque) if runs_alone(&**opaque) => self.push(key, Work::Alone, after),
             _ if self.source.disabled.contains(&key) => self.meet(key, after, fan_out),
             _ => self.push(key, Work::Node, after),
         }
@@ -211,6 +216,11 @@ impl Flattening<'_> {
         after.iter_mut().for_each(|(_, kind)| *kind = EdgeKind::Full);
         if after.len() <= 1 || fan_out <= 1 { after } else { self.push(origin, Work::Join, after) }
     }
+}
+
+/// Whether a captured graph holds what no graph within another may hold.
+fn runs_alone(opaque: &dyn Opaque) -> bool {
+    OpaqueGraph::from_backend(opaque).is_ok_and(|opaque| opaque.contents().alone)
 }
 
 /// Each step once. A full dependency includes a programmatic one on the same step.
@@ -231,24 +241,24 @@ fn merged(mut after: Dependencies) -> Dependencies {
     after
 }
 
-/// Cuts a list of steps at the conditionals that the host drives.
+/// Cuts a list of steps at the conditionals that the host drives, and at what runs in a `CUgraph` of its own.
 ///
 /// Those run one after the other, and a step runs in the graph after the last one it depends on, so as early as can be.
 fn split(steps: Vec<Step>) -> Vec<Part> {
-    if !steps.iter().any(|step| matches!(step.work, Work::Hosted(_))) {
+    if !steps.iter().any(|step| matches!(step.work, Work::Hosted(_) | Work::Alone)) {
         return if steps.is_empty() { Vec::new() } else { vec![Part::Graph(steps)] };
     }
     let mut graphs: Vec<Vec<Step>> = vec![Vec::new()];
-    let mut hosted: Vec<(NodeKey, Vec<Program>)> = Vec::new();
-    // For each step: the graph it runs in, and its place there. A hosted one is placed in the graph after it.
+    let mut cuts: Vec<Part> = Vec::new();
+    // For each step: the graph it runs in, and its place there. One that cuts is placed in the graph after it.
     let mut places: Vec<(usize, Option<usize>)> = Vec::with_capacity(steps.len());
     for step in steps {
         let graph = step.after.iter().map(|&(before, _)| places[before].0).max().unwrap_or(0);
-        match step.work {
-            Work::Hosted(bodies) => {
-                hosted.push((step.origin, bodies));
-                graphs.push(Vec::new());
-                places.push((hosted.len(), None));
+        let cut = match step.work {
+            Work::Hosted(bodies) => Part::Hosted { node: step.origin, bodies },
+            Work::Alone => {
+                let (origin, after) = (step.origin, Dependencies::new());
+                Part::Graph(vec![Step { origin, work: Work::Alone, after }])
             }
             work => {
                 let after = step
@@ -262,18 +272,20 @@ fn split(steps: Vec<Step>) -> Vec<Part> {
                     .collect();
                 places.push((graph, Some(graphs[graph].len())));
                 graphs[graph].push(Step { origin: step.origin, work, after });
+                continue;
             }
-        }
+        };
+        cuts.push(cut);
+        graphs.push(Vec::new());
+        places.push((cuts.len(), None));
     }
     let mut parts = Vec::new();
-    let mut hosted = hosted.into_iter();
+    let mut cuts = cuts.into_iter();
     for graph in graphs {
         if !graph.is_empty() {
             parts.push(Part::Graph(graph));
         }
-        if let Some((node, bodies)) = hosted.next() {
-            parts.push(Part::Hosted { node, bodies });
-        }
+        parts.extend(cuts.next());
     }
     parts
 }

@@ -18,6 +18,7 @@ use super::parameters::Parameters;
 use super::resources::{Held, Staged};
 use crate::driver::DriverResult;
 use crate::failure::HostCall;
+use crate::foreign::OpaqueGraph;
 use crate::kernel::{Kernel, Launch};
 use crate::stream::Stream;
 use crate::sys::*;
@@ -30,10 +31,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// What the changed nodes did before.
-type Undo = SmallVec<[Before; 1]>;
-
-/// What could not be changed back yet, with the names of the nodes, for errors.
-pub(super) type Undone = Vec<(String, Before)>;
+pub(super) type Undo = SmallVec<[Before; 1]>;
 
 /// What a node did before it was changed.
 pub(super) struct Before {
@@ -41,8 +39,8 @@ pub(super) struct Before {
     operation: Operation,
     /// The copy of its host bytes that came with an earlier update.
     staged: Option<Staged>,
-    /// What the driver calls, where it is a callback. Kept for launches in flight.
-    _call: Option<Arc<HostCall>>,
+    /// Its callback, as the driver knows it.
+    call: Option<Arc<HostCall>>,
 }
 
 impl Executable {
@@ -59,8 +57,7 @@ impl Executable {
             let compiled = self.compile_anew(&mut state, definition, None);
             if compiled.is_err() {
                 // The old graph stays.
-                let named = |before: Before| (definition.label(before.node), before);
-                state.undone.extend(undo.drain(..).map(named));
+                state.undone.append(&mut undo);
                 if let Err(error) = state.take_back() {
                     tracing::warn!(%error, "an update that failed is taken back before the next launch");
                 }
@@ -120,17 +117,15 @@ impl State {
 }
 
 /// Changes nodes back, the last first. Those that could not be stay in the list.
-fn take_back(inner: &Inner, held: &mut Held, undone: &mut Undone) -> Result<()> {
-    if undone.is_empty() {
+fn take_back(inner: &Inner, held: &mut Held, undo: &mut Undo) -> Result<()> {
+    if undo.is_empty() {
         return Ok(());
     }
     let _entered = inner.resources.shared.context.enter()?;
-    while let Some((label, before)) = undone.pop() {
-        let mut change = Change { inner, held };
-        if let Err(error) = change.put_back(&before, &label) {
-            let error = error.at_node(label.clone());
-            undone.push((label, before));
-            return Err(error);
+    while let Some(before) = undo.pop() {
+        if let Err(error) = (Change { inner, held }).put_back(&before) {
+            undo.push(before);
+            return Err(error.context("taking back an update that failed"));
         }
     }
     Ok(())
@@ -180,22 +175,28 @@ impl<'a> Change<'a> {
         if let Some(old) = self.held.operation(node).cloned() {
             let staged = self.held.staged_copy(node);
             let call = self.held.host_calls.get(&node).cloned();
-            undo.push(Before { node, operation: old, staged, _call: call });
+            undo.push(Before { node, operation: old, staged, call });
         }
         let label = || definition.label(node);
         self.restage(node, operation)
-            .and_then(|()| self.set(node, operation, &label))
+            .and_then(|()| self.set(node, operation, label))
             .map_err(|error| error.at_node(label()))
     }
 
     /// Has a node do what it did before.
-    fn put_back(&mut self, before: &Before, label: &str) -> Result<()> {
+    fn put_back(&mut self, before: &Before) -> Result<()> {
         self.held.restore_staged(before.node, before.staged.clone());
-        self.set(before.node, &before.operation, &|| label.to_owned())
+        let Some(call) = &before.call else {
+            return self.set(before.node, &before.operation, String::new);
+        };
+        self.set_parameters(self.inner.place(before.node)?, &Parameters::Call(call.parameters()))?;
+        self.held.host_calls.insert(before.node, Arc::clone(call));
+        self.held.set_operation(before.node, before.operation.clone());
+        Ok(())
     }
 
-    /// The context is current.
-    fn set(&mut self, node: NodeKey, operation: &Operation, label: &dyn Fn() -> String) -> Result<()> {
+    /// Has a node do something else; the context is current. `label` is its name, for the failures of a callback.
+    fn set(&mut self, node: NodeKey, operation: &Operation, label: impl FnOnce() -> String) -> Result<()> {
         match operation {
             Operation::Conditional(op) => match self.inner.hosted(node) {
                 Some(hosted) => self.set_hosted(node, op, hosted)?,
@@ -296,7 +297,12 @@ impl<'a> Change<'a> {
         Ok(unsafe { driver.cu_graph_exec_kernel_node_set_params(exec, node, &parameters) }?)
     }
 
-    fn set_other(&mut self, node: NodeKey, operation: &Operation, label: &dyn Fn() -> String) -> Result<()> {
+    fn set_other(
+        &mut self,
+        node: NodeKey,
+        operation: &Operation,
+        label: impl FnOnce() -> String,
+    ) -> Result<()> {
         let place = self.inner.place(node)?;
         let old_call = self.held.host_calls.get(&node).cloned();
         let parameters = self.lowering().parameters(self.held, node, operation, label)?;
@@ -323,6 +329,13 @@ impl<'a> Change<'a> {
                     driver.cu_graph_exec_event_record_node_set_event(exec, node, *event)
                 }
                 Parameters::Wait(event) => driver.cu_graph_exec_event_wait_node_set_event(exec, node, *event),
+                Parameters::Opaque(opaque) => match OpaqueGraph::from_backend(&**opaque) {
+                    Ok(opaque) => opaque.with(|graph| {
+                        driver.cu_graph_exec_child_graph_node_set_params(exec, node, graph.raw())
+                    }),
+                    // It is of another device, which the core has ruled out.
+                    Err(_) => Ok(()),
+                },
                 Parameters::Nothing => Ok(()),
             }
         }

@@ -7,6 +7,7 @@
 // wait_for(flag)                   spins until the word, which the host writes, is not 0; one thread
 // sum_shared(out, words)           *out = 0 + 1 + … in that many words of dynamic shared memory; one block
 // read_variable(out)               *out = module_variable; one thread
+// move_words({to, from, n})         to[i] = from[i] for i < n, all in one structure; n threads or more
 // fault(address)                   writes where nothing is; one thread
 
 extern "C" __device__ __cudart_builtin__ void cudaGraphSetConditional(unsigned long long handle, unsigned value);
@@ -49,5 +50,16 @@ extern "C" __global__ void sum_shared(unsigned *out, unsigned words) {
 }
 
 extern "C" __global__ void read_variable(int *out) { *out = module_variable; }
+
+struct Move {
+    int *to;
+    const int *from;
+    unsigned n;
+};
+
+extern "C" __global__ void move_words(Move move) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < move.n) move.to[i] = move.from[i];
+}
 
 extern "C" __global__ void fault(unsigned long long address) { *(volatile int *)address = 1; }

@@ -1,8 +1,8 @@
 //! Modules and kernels: those of the tests, and Gridloom's own, as Rust functions found by name.
 
+use super::graphs::{Node, Work};
 use super::memory::touch;
-use super::streams::enqueue;
-use super::{INVALID, OK, exports, handle, world};
+use super::{INVALID, OK, capture, exports, handle, streams, world};
 use gridloom_cuda::sys::*;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -38,9 +38,27 @@ pub struct Function {
 /// A kernel with its arguments, copied.
 #[derive(Clone)]
 pub struct Call {
+    /// The driver's handle of the function.
+    pub handle: usize,
     function: Function,
-    threads: u32,
-    arguments: Vec<Vec<u8>>,
+    pub shape: Shape,
+    pub arguments: Vec<Vec<u8>>,
+    /// Whether the arguments were given as one buffer.
+    pub packed: bool,
+}
+
+/// The shape of a launch.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub shared: u32,
+}
+
+impl Shape {
+    fn threads(&self) -> u32 {
+        self.grid[0] * self.block[0]
+    }
 }
 
 /// The sizes of a kernel's parameters.
@@ -52,9 +70,11 @@ fn sizes(name: &str) -> Option<&'static [usize]> {
         "affine" => &[8, 8, 4, 4, 4],
         "mix" | "below" | "grid_barrier" => &[8, 8, 4],
         "countdown" | "set_condition_to_value_at" => &[8, 8],
+        "move_words" => &[24],
         "wait_for" | "read_variable" | "fault" | "gridloom_count" => &[8],
         "gridloom_loop_begin" | "gridloom_loop_next" => &[8, 8, 8, 8, 4],
         "gridloom_choose" => &[8, 8, 8, 4, 4],
+        "demands_32_threads" => &[],
         _ => return None,
     })
 }
@@ -74,12 +94,12 @@ fn offset(sizes: &[usize], index: usize) -> usize {
 impl Call {
     /// Copies the arguments of a launch, given as pointers or as one buffer.
     pub unsafe fn new(
-        function: usize,
-        threads: u32,
+        handle: usize,
+        shape: Shape,
         pointers: *mut *mut c_void,
         extra: *mut *mut c_void,
     ) -> Option<Self> {
-        let function = world(|world| world.functions.get(&function).cloned())?;
+        let function = world(|world| world.functions.get(&handle).cloned())?;
         let sizes = sizes(&function.name)?;
         let mut arguments = Vec::new();
         for (index, &size) in sizes.iter().enumerate() {
@@ -93,7 +113,18 @@ impl Call {
             };
             arguments.push(unsafe { std::slice::from_raw_parts(from, size) }.to_vec());
         }
-        Some(Self { function, threads, arguments })
+        Some(Self { handle, function, shape, arguments, packed: !extra.is_null() })
+    }
+
+    /// The arguments as one buffer.
+    pub fn buffer(&self) -> Vec<u8> {
+        let sizes = sizes(&self.function.name).unwrap_or_default();
+        let mut buffer = Vec::new();
+        for (index, value) in self.arguments.iter().enumerate() {
+            buffer.resize(offset(sizes, index), 0);
+            buffer.extend(value);
+        }
+        buffer
     }
 
     fn word(&self, index: usize) -> u32 {
@@ -124,7 +155,7 @@ impl Call {
 
     /// The first elements of an array, one for each thread, and no more than `n`.
     fn elements<T>(&self, address: u64, n: u32) -> (*mut T, usize) {
-        let count = n.min(self.threads) as usize;
+        let count = n.min(self.shape.threads()) as usize;
         touch(&self.function.name, address, count * size_of::<T>());
         (address as *mut T, count)
     }
@@ -141,6 +172,14 @@ impl Call {
                 let (data, n) = self.elements::<i32>(self.long(0), self.word(2));
                 for index in 0..n {
                     unsafe { *data.add(index) += self.word(1) as i32 };
+                }
+            }
+            "move_words" => {
+                let part = |at: usize| u64::from_ne_bytes(self.arguments[0][at..at + 8].try_into().unwrap());
+                let (to, n) = self.elements::<u32>(part(0), part(16) as u32);
+                let (from, _) = self.elements::<u32>(part(8), part(16) as u32);
+                for index in 0..n {
+                    unsafe { *to.add(index) = *from.add(index) };
                 }
             }
             "increase" => {
@@ -205,6 +244,7 @@ impl Call {
                 *self.at::<u64>(self.long(2)) = u64::from(runs);
                 self.set_condition(self.long(0), value);
             }
+            "demands_32_threads" => assert_eq!(self.shape.threads(), 32),
             "gridloom_count" => *self.at::<u64>(self.long(0)) += 1,
             name => panic!("{name} is not simulated"),
         }
@@ -301,21 +341,19 @@ fn parameter(function: CUfunction, index: usize, out_offset: *mut usize, out_siz
 fn launch(
     function: CUfunction,
     grid_x: c_uint,
-    _: c_uint,
-    _: c_uint,
+    grid_y: c_uint,
+    grid_z: c_uint,
     block_x: c_uint,
-    _: c_uint,
-    _: c_uint,
-    _: c_uint,
+    block_y: c_uint,
+    block_z: c_uint,
+    shared: c_uint,
     stream: CUstream,
     pointers: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> CUresult {
-    match unsafe { Call::new(function.addr(), grid_x * block_x, pointers, extra) } {
-        Some(call) => {
-            enqueue(stream, move || call.run());
-            OK
-        }
+    let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared };
+    match unsafe { Call::new(function.addr(), shape, pointers, extra) } {
+        Some(call) => enqueue(stream, call, &[]),
         None => INVALID,
     }
 }
@@ -326,9 +364,32 @@ fn launch_with_attributes(
     pointers: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> CUresult {
-    let config = unsafe { &*config };
-    let attributes = unsafe { std::slice::from_raw_parts(config.attrs, config.numAttrs as usize) };
+    let c = unsafe { &*config };
+    let grid = [c.gridDimX, c.gridDimY, c.gridDimZ];
+    let shape = Shape { grid, block: [c.blockDimX, c.blockDimY, c.blockDimZ], shared: c.sharedMemBytes };
+    let attributes = unsafe { std::slice::from_raw_parts(c.attrs, c.numAttrs as usize) };
     world(|world| world.launch_attributes = attributes.iter().map(|attribute| attribute.id).collect());
-    let (grid_x, block_x) = (config.gridDimX, config.blockDimX);
-    launch(function, grid_x, 1, 1, block_x, 1, 1, 0, config.hStream, pointers, extra)
+    match unsafe { Call::new(function.addr(), shape, pointers, extra) } {
+        Some(call) => enqueue(c.hStream, call, attributes),
+        None => INVALID,
+    }
+}
+
+/// Has a stream run a kernel, or records it where the stream is captured.
+fn enqueue(stream: CUstream, call: Call, attributes: &[CUlaunchAttribute]) -> CUresult {
+    if !capture::captures(stream) {
+        streams::enqueue(stream, move || call.run());
+        return OK;
+    }
+    let programmatic = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    let early = attributes.iter().any(|attribute| attribute.id == programmatic);
+    let added = capture::add_node(stream, |after| {
+        let mut node = Node::new(0, after, Work::Kernel(call));
+        node.attributes = attributes.to_vec();
+        if early {
+            node.early = node.after.clone();
+        }
+        node
+    });
+    added.and_then(Result::err).unwrap_or(OK)
 }

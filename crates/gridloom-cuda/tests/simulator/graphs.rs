@@ -1,12 +1,12 @@
 //! Graphs: built, compiled, changed and run.
 
-use super::code::Call;
-use super::memory::{copy_planes, fill};
+use super::code::{Call, Shape};
+use super::memory::{copy_planes, fill, free_of_graph};
 use super::streams::{Recording, call, enqueue, expect, use_event, wait_for};
-use super::{INVALID, OK, REFUSED, Use, World, exports, handle, world};
+use super::{INVALID, OK, REFUSED, Use, World, capture, exports, handle, world};
 use gridloom_cuda::sys::*;
 use std::collections::{BinaryHeap, HashMap, HashSet};
-use std::ffi::c_uint;
+use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
 
 pub fn export(table: &mut HashMap<&'static str, usize>) {
@@ -21,6 +21,11 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
         "cuGraphAddEventRecordNode" => add_record,
         "cuGraphAddEventWaitNode" => add_wait,
         "cuGraphAddNode_v2" => add_general,
+        "cuGraphAddChildGraphNode" => add_child,
+        "cuGraphClone" => copy_graph,
+        "cuUserObjectCreate" => create_user_object,
+        "cuGraphRetainUserObject" => retain_user_object,
+        "cuGraphExecChildGraphNodeSetParams" => set_child,
         "cuGraphKernelNodeSetAttribute" => set_attribute,
         "cuGraphConditionalHandleCreate" => create_condition,
         "cuGraphInstantiateWithParams" => instantiate,
@@ -39,22 +44,33 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
 
 #[derive(Clone, Default)]
 pub struct Graph {
-    nodes: Vec<usize>,
+    pub nodes: Vec<usize>,
     /// Condition handles that belong to it, with the value each starts a launch with.
     conditions: Vec<(u64, u32)>,
     is_body: bool,
+    /// What is told when it is destroyed. Copies do not know of it here.
+    user_objects: Vec<(CUhostFn, usize)>,
 }
 
 #[derive(Clone)]
 pub struct Node {
-    graph: usize,
-    after: Vec<usize>,
-    work: Work,
-    enabled: bool,
+    pub graph: usize,
+    pub after: Vec<usize>,
+    /// Those of the nodes before it that it need not wait for to the end.
+    pub early: Vec<usize>,
+    pub work: Work,
+    pub attributes: Vec<CUlaunchAttribute>,
+    pub enabled: bool,
+}
+
+impl Node {
+    pub fn new(graph: usize, after: Vec<usize>, work: Work) -> Self {
+        Node { graph, after, early: Vec::new(), work, attributes: Vec::new(), enabled: true }
+    }
 }
 
 #[derive(Clone)]
-enum Work {
+pub enum Work {
     Nothing,
     Kernel(Call),
     Fill(CUDA_MEMSET_NODE_PARAMS),
@@ -62,12 +78,37 @@ enum Work {
     Host(CUDA_HOST_NODE_PARAMS_v1),
     Record(usize),
     Wait(usize),
-    Conditional { condition: u64, kind: CUgraphConditionalNodeType, bodies: Vec<usize> },
+    Child(usize),
+    /// Memory that exists while the graph does.
+    Alloc {
+        address: u64,
+        bytes: usize,
+    },
+    Free(u64),
+    Conditional {
+        condition: u64,
+        kind: CUgraphConditionalNodeType,
+        bodies: Vec<usize>,
+    },
+}
+
+impl Work {
+    /// The graphs inside.
+    fn inside(&self) -> &[usize] {
+        match self {
+            Work::Child(graph) => std::slice::from_ref(graph),
+            Work::Conditional { bodies, .. } => bodies,
+            _ => &[],
+        }
+    }
 }
 
 // Pointers in the descriptions are addresses; the simulator is as thread-safe as its one lock.
 unsafe impl Send for Work {}
 unsafe impl Sync for Work {}
+// Attributes hold addresses too.
+unsafe impl Send for Node {}
+unsafe impl Sync for Node {}
 
 /// A compiled graph: a copy of everything that it reaches.
 pub struct Executable {
@@ -89,21 +130,111 @@ fn create(out: *mut CUgraph, _: c_uint) -> CUresult {
     OK
 }
 
-fn destroy(graph: CUgraph) -> CUresult {
+pub fn destroy(graph: CUgraph) -> CUresult {
     let _alone = Use::of(graph);
-    world(|world| {
-        let Some(root) = world.graphs.remove(&graph.addr()) else { return INVALID };
-        // The bodies go with the nodes they are in.
+    let freed = world(|world| {
+        let root = world.graphs.remove(&graph.addr())?;
+        let (mut freed, user_objects) = (Vec::new(), root.user_objects);
+        // What is inside goes with the nodes it is in.
         let mut nodes = root.nodes;
         while let Some(node) = nodes.pop() {
-            if let Some(Node { work: Work::Conditional { bodies, .. }, .. }) = world.nodes.remove(&node) {
-                nodes.extend(
-                    bodies.iter().filter_map(|body| world.graphs.remove(body)).flat_map(|body| body.nodes),
-                );
+            world.arguments.remove(&node);
+            let Some(node) = world.nodes.remove(&node) else { continue };
+            let inside = node.work.inside().iter().filter_map(|graph| world.graphs.remove(graph));
+            nodes.extend(inside.flat_map(|graph| graph.nodes));
+            if let Work::Alloc { address, bytes } = node.work {
+                freed.push((address, bytes));
             }
         }
+        Some((freed, user_objects))
+    });
+    let Some((freed, user_objects)) = freed else { return INVALID };
+    for (address, bytes) in freed {
+        free_of_graph(address, bytes);
+    }
+    for (destroy, data) in user_objects {
+        unsafe { destroy.unwrap()(handle(data)) };
+    }
+    OK
+}
+
+fn create_user_object(
+    out: *mut CUuserObject,
+    data: *mut c_void,
+    destroy: CUhostFn,
+    _: c_uint,
+    _: c_uint,
+) -> CUresult {
+    world(|world| {
+        let number = world.fresh();
+        world.user_objects.insert(number, (destroy, data as usize));
+        unsafe { *out = handle(number) };
+    });
+    OK
+}
+
+/// Moves an object into a graph.
+fn retain_user_object(graph: CUgraph, object: CUuserObject, _: c_uint, _: c_uint) -> CUresult {
+    world(|world| {
+        let Some(object) = world.user_objects.remove(&object.addr()) else { return INVALID };
+        let Some(graph) = world.graphs.get_mut(&graph.addr()) else { return INVALID };
+        graph.user_objects.push(object);
         OK
     })
+}
+
+/// A copy of a graph and all inside it, out of tables that hold them. `None` where the driver refuses: with conditionals or allocations.
+fn copied(
+    world: &mut World,
+    graphs: &HashMap<usize, Graph>,
+    nodes: &HashMap<usize, Node>,
+    graph: usize,
+) -> Option<usize> {
+    let original = graphs.get(&graph)?;
+    let number = world.fresh();
+    let renamed: HashMap<usize, usize> = original.nodes.iter().map(|&node| (node, world.fresh())).collect();
+    let new = |old: &[usize]| old.iter().map(|node| renamed[node]).collect::<Vec<_>>();
+    let mut copies = Vec::new();
+    for node in &original.nodes {
+        let mut copy = nodes[node].clone();
+        copy.work = match copy.work {
+            Work::Conditional { .. } | Work::Alloc { .. } | Work::Free(_) => return None,
+            Work::Child(child) => Work::Child(copied(world, graphs, nodes, child)?),
+            work => work,
+        };
+        (copy.graph, copy.after, copy.early) = (number, new(&copy.after), new(&copy.early));
+        copies.push((renamed[node], copy));
+    }
+    world.graphs.insert(number, Graph { nodes: new(&original.nodes), ..Graph::default() });
+    world.nodes.extend(copies);
+    Some(number)
+}
+
+fn copy_of(graph: CUgraph) -> Option<usize> {
+    let _alone = Use::of(graph);
+    world(|world| {
+        let (graphs, nodes) = (world.graphs.clone(), world.nodes.clone());
+        copied(world, &graphs, &nodes, graph.addr())
+    })
+}
+
+fn copy_graph(out: *mut CUgraph, graph: CUgraph) -> CUresult {
+    let Some(copy) = copy_of(graph) else { return REFUSED };
+    unsafe { *out = handle(copy) };
+    OK
+}
+
+fn add_child(
+    out: *mut CUgraphNode,
+    graph: CUgraph,
+    before: *const CUgraphNode,
+    count: usize,
+    child: CUgraph,
+) -> CUresult {
+    match copy_of(child) {
+        Some(copy) => unsafe { add(out, graph, before, count, Work::Child(copy)) },
+        None => REFUSED,
+    }
 }
 
 unsafe fn add(
@@ -123,7 +254,7 @@ unsafe fn add(
         let number = world.fresh();
         let Some(owner) = world.graphs.get_mut(&graph) else { return INVALID };
         owner.nodes.push(number);
-        world.nodes.insert(number, Node { graph, after, work, enabled: true });
+        world.nodes.insert(number, Node::new(graph, after, work));
         unsafe { *out = handle(number) };
         OK
     })
@@ -134,7 +265,9 @@ fn add_empty(out: *mut CUgraphNode, graph: CUgraph, before: *const CUgraphNode, 
 }
 
 unsafe fn kernel(p: &CUDA_KERNEL_NODE_PARAMS_v2) -> Option<Work> {
-    unsafe { Call::new(p.func.addr(), p.gridDimX * p.blockDimX, p.kernelParams, p.extra) }.map(Work::Kernel)
+    let (grid, block) = ([p.gridDimX, p.gridDimY, p.gridDimZ], [p.blockDimX, p.blockDimY, p.blockDimZ]);
+    let shape = Shape { grid, block, shared: p.sharedMemBytes };
+    unsafe { Call::new(p.func.addr(), shape, p.kernelParams, p.extra) }.map(Work::Kernel)
 }
 
 fn add_kernel(
@@ -206,15 +339,33 @@ fn add_general(
     out: *mut CUgraphNode,
     graph: CUgraph,
     before: *const CUgraphNode,
-    _: *const CUgraphEdgeData,
+    data: *const CUgraphEdgeData,
     count: usize,
     parameters: *mut CUgraphNodeParams,
 ) -> CUresult {
-    let parameters = unsafe { &mut *parameters };
+    let outcome = unsafe { add_by_type(out, graph, before, count, &mut *parameters) };
+    if outcome == OK && !data.is_null() {
+        let early = (0..count).filter(|&index| unsafe { (*data.add(index)).type_ } == 1);
+        let early = early.map(|index| unsafe { *before.add(index) }.addr()).collect();
+        world(|world| world.nodes.get_mut(&unsafe { *out }.addr()).unwrap().early = early);
+    }
+    outcome
+}
+
+unsafe fn add_by_type(
+    out: *mut CUgraphNode,
+    graph: CUgraph,
+    before: *const CUgraphNode,
+    count: usize,
+    parameters: &mut CUgraphNodeParams,
+) -> CUresult {
     match parameters.type_ {
         CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL => {
             let p = unsafe { parameters.__bindgen_anon_1.kernel };
-            let work = unsafe { Call::new(p.func.addr(), p.gridDimX * p.blockDimX, p.kernelParams, p.extra) };
+            let (grid, block) =
+                ([p.gridDimX, p.gridDimY, p.gridDimZ], [p.blockDimX, p.blockDimY, p.blockDimZ]);
+            let shape = Shape { grid, block, shared: p.sharedMemBytes };
+            let work = unsafe { Call::new(p.func.addr(), shape, p.kernelParams, p.extra) };
             work.map_or(INVALID, |call| unsafe { add(out, graph, before, count, Work::Kernel(call)) })
         }
         CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL => {
@@ -238,8 +389,17 @@ fn add_general(
     }
 }
 
-fn set_attribute(_: CUgraphNode, _: CUlaunchAttributeID, _: *const CUlaunchAttributeValue) -> CUresult {
-    OK
+fn set_attribute(
+    node: CUgraphNode,
+    id: CUlaunchAttributeID,
+    value: *const CUlaunchAttributeValue,
+) -> CUresult {
+    world(|world| {
+        let Some(node) = world.nodes.get_mut(&node.addr()) else { return INVALID };
+        node.attributes.retain(|attribute| attribute.id != id);
+        node.attributes.push(CUlaunchAttribute { id, value: unsafe { *value }, ..Default::default() });
+        OK
+    })
 }
 
 fn create_condition(
@@ -276,10 +436,10 @@ fn instantiate(
                 let forbidden =
                     graph.is_body && matches!(copy.work, Work::Host(_) | Work::Record(_) | Work::Wait(_));
                 let mut twice = false;
-                if let Work::Conditional { condition, bodies, .. } = &copy.work {
+                if let Work::Conditional { condition, .. } = &copy.work {
                     twice = !used.insert(*condition);
-                    open.extend(bodies);
                 }
+                open.extend(copy.work.inside());
                 if forbidden || twice {
                     unsafe { (*parameters).hErrNode_out = handle(*node) };
                     return INVALID;
@@ -344,6 +504,16 @@ fn upload(executable: CUgraphExec, _: CUstream) -> CUresult {
 /// A launch runs what the executable is now, after the launch before it, whatever becomes of the executable meanwhile.
 fn launch(executable: CUgraphExec, stream: CUstream) -> CUresult {
     let _alone = Use::of(executable);
+    if capture::captures(stream) {
+        let child = world(|world| {
+            let executable = world.executables.get(&executable.addr())?;
+            let (root, graphs, nodes) =
+                (executable.root, Arc::clone(&executable.graphs), Arc::clone(&executable.nodes));
+            copied(world, &graphs, &nodes, root)
+        });
+        let Some(child) = child else { return REFUSED };
+        return capture::add(stream, Work::Child(child)).unwrap_or(INVALID);
+    }
     let end = Arc::new(Recording::default());
     let launch = world(|world| {
         let executable = world.executables.get_mut(&executable.addr())?;
@@ -353,11 +523,7 @@ fn launch(executable: CUgraphExec, stream: CUstream) -> CUresult {
     });
     let Some((mut launch, root, before)) = launch else { return INVALID };
     // Whoever waits for an event from now on waits for this launch to record it.
-    let records = launch.graphs[&root].nodes.iter().filter_map(|number| match launch.nodes[number].work {
-        Work::Record(event) => Some((*number, expect(event))),
-        _ => None,
-    });
-    launch.records = records.collect();
+    launch.records = launch.expect_records(root);
     enqueue(stream, move || {
         if let Some(before) = before {
             before.wait();
@@ -379,6 +545,21 @@ struct Launch {
 }
 
 impl Launch {
+    /// Has events stand for the nodes that record them, in the order in which those run.
+    fn expect_records(&self, graph: usize) -> HashMap<usize, Arc<Recording>> {
+        let mut records = HashMap::new();
+        for number in &self.graphs[&graph].nodes {
+            match self.nodes[number].work {
+                Work::Record(event) => {
+                    records.insert(*number, expect(event));
+                }
+                Work::Child(child) => records.extend(self.expect_records(child)),
+                _ => {}
+            }
+        }
+        records
+    }
+
     fn run(&self, graph: usize) {
         for number in &self.graphs[&graph].nodes {
             let node = &self.nodes[number];
@@ -393,7 +574,8 @@ impl Launch {
 
     fn run_node(&self, work: &Work) {
         match work {
-            Work::Nothing | Work::Record(_) => {}
+            Work::Nothing | Work::Record(_) | Work::Alloc { .. } | Work::Free(_) => {}
+            Work::Child(graph) => self.run(*graph),
             Work::Wait(event) => wait_for(*event),
             Work::Kernel(call) => call.run(),
             Work::Fill(parameters) => fill(parameters),
@@ -516,4 +698,35 @@ fn set_wait(executable: CUgraphExec, node: CUgraphNode, event: CUevent) -> CUres
         node.work = Work::Wait(event.addr());
         OK
     })
+}
+
+/// Takes over a graph with as many nodes as the one before.
+fn set_child(executable: CUgraphExec, node: CUgraphNode, child: CUgraph) -> CUresult {
+    let _alone = Use::of(executable);
+    let Some(copy) = copy_of(child) else { return REFUSED };
+    let outcome = world(|world| {
+        let Some(executable) = world.executables.get_mut(&executable.addr()) else { return INVALID };
+        let old = match executable.nodes.get(&node.addr()).map(|node| &node.work) {
+            Some(Work::Child(old)) => *old,
+            _ => return INVALID,
+        };
+        if executable.graphs[&old].nodes.len() != world.graphs[&copy].nodes.len() {
+            return CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+        }
+        let (graphs, nodes) = (Arc::make_mut(&mut executable.graphs), Arc::make_mut(&mut executable.nodes));
+        let mut open = vec![copy];
+        while let Some(number) = open.pop() {
+            let mut graph = world.graphs[&number].clone();
+            for node in &graph.nodes {
+                open.extend(world.nodes[node].work.inside());
+                nodes.insert(*node, world.nodes[node].clone());
+            }
+            graph.nodes = order(&graph.nodes, nodes);
+            graphs.insert(number, graph);
+        }
+        nodes.get_mut(&node.addr()).unwrap().work = Work::Child(copy);
+        OK
+    });
+    destroy(handle(copy));
+    outcome
 }

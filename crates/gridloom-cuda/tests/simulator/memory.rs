@@ -1,7 +1,8 @@
 //! Memory: blocks of host memory that stay, poisoned, for a while after they were freed, so that a late use is seen.
 
+use super::graphs::Work;
 use super::streams::enqueue;
-use super::{INVALID, OK, World, exports, handle, world};
+use super::{INVALID, OK, World, capture, exports, handle, world};
 use gridloom_cuda::sys::*;
 use std::alloc::Layout;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -12,13 +13,16 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
         "cuMemPoolCreate" => pool_create,
         "cuMemPoolSetAttribute" => pool_attribute,
         "cuMemPoolTrimTo" => pool_trim,
-        "cuMemAllocFromPoolAsync" => alloc_async,
+        "cuMemAlloc_v2" => alloc_now,
+        "cuMemAllocFromPoolAsync" => alloc_from_pool,
+        "cuMemAllocAsync" => alloc_async,
         "cuMemFreeAsync" => free_async,
         "cuMemHostAlloc" => host_alloc,
         "cuMemFreeHost" => host_free,
         "cuMemAllocManaged" => managed_alloc,
         "cuMemFree_v2" => free,
         "cuMemcpyAsync" => copy,
+        "cuMemcpyHtoDAsync_v2" => copy_from_host,
         "cuMemcpy3DAsync_v2" => copy_3d,
         "cuMemsetD8Async" => fill_8,
         "cuMemsetD16Async" => fill_16,
@@ -135,11 +139,37 @@ fn pool_trim(_: CUmemoryPool, _: usize) -> CUresult {
     OK
 }
 
-fn alloc_async(out: *mut CUdeviceptr, bytes: usize, _: CUmemoryPool, _: CUstream) -> CUresult {
-    allocate(out, bytes)
+fn alloc_from_pool(out: *mut CUdeviceptr, bytes: usize, _: CUmemoryPool, stream: CUstream) -> CUresult {
+    alloc_async(out, bytes, stream)
+}
+
+/// On a captured stream the address is that of the node, which gets its memory with the graph.
+fn alloc_async(out: *mut CUdeviceptr, bytes: usize, stream: CUstream) -> CUresult {
+    if !capture::captures(stream) {
+        return allocate(out, bytes);
+    }
+    let Some(layout) = layout(bytes) else { return CUresult::CUDA_ERROR_OUT_OF_MEMORY };
+    let address = unsafe { std::alloc::alloc(layout) } as u64;
+    unsafe { *out = address };
+    capture::add(stream, Work::Alloc { address, bytes }).unwrap_or(INVALID)
+}
+
+/// Gives back the memory of an alloc node.
+pub fn free_of_graph(address: u64, bytes: usize) {
+    unsafe { std::alloc::dealloc(address as *mut u8, layout(bytes).unwrap()) };
+}
+
+fn alloc_now(out: *mut CUdeviceptr, bytes: usize) -> CUresult {
+    match capture::prohibited() {
+        OK => allocate(out, bytes),
+        refused => refused,
+    }
 }
 
 fn free_async(address: CUdeviceptr, stream: CUstream) -> CUresult {
+    if let Some(outcome) = capture::add(stream, Work::Free(address)) {
+        return outcome;
+    }
     enqueue(stream, move || {
         if deallocate(address) != OK {
             world(|world| world.violation(format!("{address:#x} is freed and was not allocated")));
@@ -153,7 +183,10 @@ fn host_alloc(out: *mut *mut c_void, bytes: usize, _: c_uint) -> CUresult {
 }
 
 fn host_free(address: *mut c_void) -> CUresult {
-    deallocate(address as u64)
+    match capture::prohibited() {
+        OK => deallocate(address as u64),
+        refused => refused,
+    }
 }
 
 fn managed_alloc(out: *mut CUdeviceptr, bytes: usize, _: c_uint) -> CUresult {
@@ -165,18 +198,39 @@ fn free(address: CUdeviceptr) -> CUresult {
 }
 
 fn copy(dst: CUdeviceptr, src: CUdeviceptr, bytes: usize, stream: CUstream) -> CUresult {
-    enqueue(stream, move || {
-        touch("a copy", src, bytes);
-        touch("a copy", dst, bytes);
-        unsafe { std::ptr::copy(src as *const u8, dst as *mut u8, bytes) };
-    });
-    OK
+    let parameters = CUDA_MEMCPY3D {
+        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_UNIFIED,
+        srcDevice: src,
+        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_UNIFIED,
+        dstDevice: dst,
+        WidthInBytes: bytes,
+        Height: 1,
+        Depth: 1,
+        ..Default::default()
+    };
+    copy_3d(&parameters, stream)
+}
+
+fn copy_from_host(dst: CUdeviceptr, src: *const c_void, bytes: usize, stream: CUstream) -> CUresult {
+    let parameters = CUDA_MEMCPY3D {
+        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+        srcHost: src,
+        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        dstDevice: dst,
+        WidthInBytes: bytes,
+        Height: 1,
+        Depth: 1,
+        ..Default::default()
+    };
+    copy_3d(&parameters, stream)
 }
 
 fn copy_3d(parameters: *const CUDA_MEMCPY3D, stream: CUstream) -> CUresult {
     let parameters = Sendable(unsafe { *parameters });
-    enqueue(stream, move || copy_planes(&{ parameters }.0));
-    OK
+    capture::add(stream, Work::Copy(parameters.0)).unwrap_or_else(|| {
+        enqueue(stream, move || copy_planes(&{ parameters }.0));
+        OK
+    })
 }
 
 /// A description, whose pointers are addresses.
@@ -192,8 +246,10 @@ pub fn copy_planes(p: &CUDA_MEMCPY3D) {
     let dst = if p.dstMemoryType == host { p.dstHost as u64 } else { p.dstDevice };
     for plane in 0..p.Depth {
         for row in 0..p.Height {
-            let from = src as usize + (plane * p.srcHeight + row) * p.srcPitch;
-            let to = dst as usize + (plane * p.dstHeight + row) * p.dstPitch;
+            let from = (p.srcZ + plane) * p.srcHeight + p.srcY + row;
+            let to = (p.dstZ + plane) * p.dstHeight + p.dstY + row;
+            let from = src as usize + from * p.srcPitch + p.srcXInBytes;
+            let to = dst as usize + to * p.dstPitch + p.dstXInBytes;
             touch("a copy", from as u64, p.WidthInBytes);
             touch("a copy", to as u64, p.WidthInBytes);
             unsafe { std::ptr::copy(from as *const u8, to as *mut u8, p.WidthInBytes) };
@@ -215,12 +271,14 @@ pub fn fill(p: &CUDA_MEMSET_NODE_PARAMS) {
 }
 
 fn fill_later(p: CUDA_MEMSET_NODE_PARAMS, stream: CUstream) -> CUresult {
-    enqueue(stream, move || fill(&p));
-    OK
+    capture::add(stream, Work::Fill(p)).unwrap_or_else(|| {
+        enqueue(stream, move || fill(&p));
+        OK
+    })
 }
 
 fn row(dst: CUdeviceptr, value: u32, size: u32, width: usize) -> CUDA_MEMSET_NODE_PARAMS {
-    CUDA_MEMSET_NODE_PARAMS { dst, pitch: 0, value, elementSize: size, width, height: 1 }
+    CUDA_MEMSET_NODE_PARAMS { dst, pitch: width * size as usize, value, elementSize: size, width, height: 1 }
 }
 
 fn fill_8(dst: CUdeviceptr, value: u8, count: usize, stream: CUstream) -> CUresult {

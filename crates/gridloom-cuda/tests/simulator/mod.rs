@@ -3,7 +3,8 @@
 //! Memory is host memory, and the kernels of the tests are Rust functions found by name. Streams are threads: what is enqueued runs later, as
 //! on a GPU, host functions on one thread of the driver's own. Graphs are built, compiled, changed and run as the driver does it, and what the driver
 //! refuses is refused here too: a condition handle that no node uses, or two use; host and event nodes in the body of a conditional; another
-//! direction of a copy in a compiled graph; a disabled node in a body.
+//! direction of a copy in a compiled graph; a disabled node in a body; a copy of a graph that holds conditionals or allocations. Streams can be
+//! captured.
 //!
 //! It is stricter than a driver. What a driver leaves undefined is noted as a [violation](violations): work that touches memory after it
 //! was freed, runs a kernel of a module that was unloaded, or uses an event or stream that was destroyed; two threads in calls on one graph;
@@ -17,19 +18,21 @@
     reason = "every function here stands for one of the driver's, called by code that keeps the driver's contract"
 )]
 
+mod capture;
 mod code;
 mod entry;
 mod graphs;
+mod introspect;
 mod memory;
 mod objects;
 mod streams;
 
-pub use entry::Failure;
+pub use entry::{Failure, uncounted};
 pub use objects::FAR_STREAM;
 pub use streams::{Held, hold, record};
 
 use gridloom_cuda::driver::{Driver, DriverOptions, SymbolSource};
-use gridloom_cuda::sys::{CUlaunchAttributeID, CUresult};
+use gridloom_cuda::sys::{CUhostFn, CUlaunchAttributeID, CUresult};
 use gridloom_cuda::{CudaDevice, CudaVersion};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -57,6 +60,12 @@ pub struct World {
     pub destroyed_events: HashSet<usize>,
     pub streams: HashMap<usize, Arc<streams::Stream>>,
     pub destroyed_streams: HashSet<usize>,
+    pub captures: HashMap<usize, capture::Capture>,
+    /// Events recorded in a capture: which one, and after which nodes.
+    pub captured_events: HashMap<usize, (usize, Vec<usize>)>,
+    pub user_objects: HashMap<usize, (CUhostFn, usize)>,
+    /// What descriptions of kernel nodes point to, by node.
+    pub arguments: HashMap<usize, introspect::Arguments>,
     pub pools: HashSet<usize>,
     /// How often the primary context is retained.
     pub retained: usize,
@@ -103,6 +112,7 @@ pub struct Alive {
     pub bytes: usize,
     pub events: usize,
     pub streams: usize,
+    pub captures: usize,
     pub contexts: usize,
 }
 
@@ -117,6 +127,7 @@ pub fn alive() -> Alive {
         bytes: world.memory.bytes(),
         events: world.events.len(),
         streams: world.streams.len(),
+        captures: world.captures.len(),
         // Pools stay, and each keeps the context.
         contexts: world.retained - world.pools.len(),
     })
@@ -173,6 +184,8 @@ pub fn device(cap: Option<CudaVersion>) -> Arc<CudaDevice> {
     streams::export(&mut symbols);
     code::export(&mut symbols);
     graphs::export(&mut symbols);
+    capture::export(&mut symbols);
+    introspect::export(&mut symbols);
     let driver =
         Driver::with_source(Box::new(Simulated { symbols }), DriverOptions { max_version: cap }).unwrap();
     CudaDevice::open_with(driver, 0).unwrap()

@@ -1,6 +1,6 @@
 //! Streams and events: each stream is a thread that runs what is enqueued, later.
 
-use super::{INVALID, OK, exports, handle, world};
+use super::{INVALID, OK, capture, exports, graphs, handle, world};
 use gridloom_cuda::sys::*;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, VecDeque};
@@ -21,6 +21,7 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
         "cuEventCreate" => event_create,
         "cuEventDestroy_v2" => event_destroy,
         "cuEventRecord" => event_record,
+        "cuEventRecordWithFlags" => event_record_with_flags,
         "cuEventQuery" => event_query,
         "cuEventSynchronize" => event_synchronize,
         "cuEventElapsedTime_v2" => elapsed,
@@ -148,12 +149,20 @@ fn stream_destroy(stream: CUstream) -> CUresult {
     OK
 }
 
+/// Waiting for and asking a captured stream are errors.
 fn stream_synchronize(raw: CUstream) -> CUresult {
-    stream(raw).wait();
-    OK
+    let outcome = capture::ask(raw);
+    if outcome == OK {
+        stream(raw).wait();
+    }
+    outcome
 }
 
 fn stream_query(raw: CUstream) -> CUresult {
+    let outcome = capture::ask(raw);
+    if outcome != OK {
+        return outcome;
+    }
     if stream(raw).is_idle() { OK } else { CUresult::CUDA_ERROR_NOT_READY }
 }
 
@@ -247,12 +256,27 @@ fn event_destroy(event: CUevent) -> CUresult {
 }
 
 fn event_record(raw: CUevent, stream: CUstream) -> CUresult {
-    let recording = expect(raw.addr());
-    enqueue(stream, move || recording.reach());
+    event_record_with_flags(raw, stream, 0)
+}
+
+fn event_record_with_flags(raw: CUevent, stream: CUstream, flags: c_uint) -> CUresult {
+    if flags == CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL.0 {
+        return capture::add(stream, graphs::Work::Record(raw.addr())).unwrap_or(INVALID);
+    }
+    if !capture::record(raw, stream) {
+        let recording = expect(raw.addr());
+        enqueue(stream, move || recording.reach());
+    }
     OK
 }
 
-fn stream_wait(stream: CUstream, raw: CUevent, _: c_uint) -> CUresult {
+fn stream_wait(stream: CUstream, raw: CUevent, flags: c_uint) -> CUresult {
+    if flags == CUevent_wait_flags::CU_EVENT_WAIT_EXTERNAL.0 {
+        return capture::add(stream, graphs::Work::Wait(raw.addr())).unwrap_or(INVALID);
+    }
+    if let Some(outcome) = capture::wait(stream, raw) {
+        return outcome;
+    }
     if let Some(recording) = event(raw.addr()).0.lock().clone() {
         enqueue(stream, move || recording.wait());
     }
@@ -316,7 +340,10 @@ fn host_function(stream: CUstream, function: CUhostFn, data: *mut c_void) -> CUr
     if function.is_none() {
         return INVALID;
     }
+    let parameters = CUDA_HOST_NODE_PARAMS_v1 { fn_: function, userData: data };
     let data = data as usize;
-    enqueue(stream, move || call(function, data as *mut c_void));
-    OK
+    capture::add(stream, graphs::Work::Host(parameters)).unwrap_or_else(|| {
+        enqueue(stream, move || call(function, data as *mut c_void));
+        OK
+    })
 }

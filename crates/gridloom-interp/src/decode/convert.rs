@@ -2,6 +2,7 @@
 
 use super::Refusal;
 use super::function::FunctionDecoder;
+use crate::code::Meaning;
 use crate::fault::Space;
 use crate::lanes::Source;
 use crate::memory;
@@ -65,11 +66,11 @@ impl FunctionDecoder<'_, '_> {
             ConvertOp::Getctarank { dst, .. } => {
                 // A block is a cluster of its own, where it has rank 0.
                 let (d, zero) = (self.slot(*dst), self.constant(0));
-                self.map([d], [zero], |[a]| [a]);
+                self.map_as(Meaning::Copy, [d], [zero], |[a]| [a]);
             }
             ConvertOp::Mov { ty, dst, src } if ty.bits() > 64 => {
                 let (d, s) = (self.wide_slots(Some(*dst)), self.wide_sources(src)?);
-                self.map(d, s, |halves| halves);
+                self.map_as(Meaning::Other, d, s, |halves| halves);
             }
             ConvertOp::Mov { ty, dst, src } => self.copy(self.slot(*dst), src, *ty)?,
             ConvertOp::MovVector { ty, dsts, srcs } => self.move_vector(*ty, dsts, srcs)?,
@@ -88,7 +89,7 @@ impl FunctionDecoder<'_, '_> {
     ) -> Result<(), Refusal> {
         let mut words = Vec::with_capacity(srcs.len());
         for src in srcs {
-            let word = self.temporary();
+            let word = self.temporary(ty);
             self.copy(word, src, ty)?;
             words.push(word);
         }
@@ -114,20 +115,22 @@ impl FunctionDecoder<'_, '_> {
                 [only] => self.copy(destination, only, element)?,
                 [low, high] => {
                     let s = self.sources([low, high], element)?;
-                    self.map([destination], s, move |[low, high]| {
+                    self.map_as(Meaning::Pair { bits }, [destination], s, move |[low, high]| {
                         [low & ones(bits) | (high & ones(bits)) << bits]
                     });
                 }
                 elements => {
                     // The destination may be an element too, so it is written last.
-                    let word = self.temporary();
+                    let word = self.temporary(ScalarType::B64);
                     let zero = self.constant(0);
-                    self.map([word], [zero], |[a]| [a]);
+                    self.map_as(Meaning::Copy, [word], [zero], |[a]| [a]);
                     for (i, operand) in (0..).zip(elements) {
                         let s = [Source::Slot(word), self.source(operand, element)?];
-                        self.map([word], s, move |[word, a]| [word | (a & ones(bits)) << (i * bits)]);
+                        self.map_as(Meaning::Other, [word], s, move |[word, a]| {
+                            [word | (a & ones(bits)) << (i * bits)]
+                        });
                     }
-                    self.map([destination], [Source::Slot(word)], |[a]| [a]);
+                    self.map_as(Meaning::Copy, [destination], [Source::Slot(word)], |[a]| [a]);
                 }
             }
         }
@@ -145,7 +148,8 @@ impl FunctionDecoder<'_, '_> {
             for (i, dst) in (0..).zip(elements) {
                 if let Some(dst) = dst {
                     let d = self.slot(*dst);
-                    self.map([d], [source], move |[a]| [a >> (i * bits) & ones(bits)]);
+                    let meaning = Meaning::Field { start: i * bits, bits };
+                    self.map_as(meaning, [d], [source], move |[a]| [a >> (i * bits) & ones(bits)]);
                 }
             }
         }

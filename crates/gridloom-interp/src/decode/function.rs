@@ -1,7 +1,7 @@
 //! Decoding one function: its registers, frame, labels and operands.
 
 use super::{Decoder, Refusal};
-use crate::code::{Base, Function, Guard, Instruction, Op, Passed, Place, Position};
+use crate::code::{Base, Function, Guard, Instruction, Meaning, Op, Passed, Place, Position};
 use crate::fault::Space;
 use crate::lanes::{self, Slot, Source};
 use crate::layout::VariableId;
@@ -36,6 +36,8 @@ pub(super) struct FunctionDecoder<'d, 'a> {
     /// For each register its first slot and its type.
     registers: Vec<(Slot, ScalarType)>,
     slots: u32,
+    /// The type of each slot.
+    types: Vec<ScalarType>,
     /// Takes results that nobody wants.
     sink: Slot,
     /// The carry flag.
@@ -50,6 +52,8 @@ pub(super) struct FunctionDecoder<'d, 'a> {
     /// For each instruction of the body, the first it was decoded to.
     starts: Vec<u32>,
     guard: Option<Guard>,
+    /// Of the maps that are appended next.
+    meaning: Meaning,
 }
 
 impl<'d, 'a> FunctionDecoder<'d, 'a> {
@@ -67,6 +71,11 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         let registers =
             body.registers.types().map(|ty| (new_slot(if ty.bits() > 64 { 2 } else { 1 }), ty)).collect();
         let (sink, carry) = (new_slot(1), new_slot(1));
+        let mut types = Vec::with_capacity(slots as usize);
+        for ty in body.registers.types() {
+            types.extend(if ty.bits() > 64 { vec![ScalarType::B64; 2] } else { vec![ty] });
+        }
+        types.extend([ScalarType::B64, ScalarType::Pred]);
         let entry = decoder.code.instructions.len() as u32;
         let mut this = Self {
             decoder,
@@ -75,6 +84,7 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
             body,
             registers,
             slots,
+            types,
             sink,
             carry,
             locals: Vec::new(),
@@ -85,6 +95,7 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
             entry,
             starts: Vec::with_capacity(body.instructions.len()),
             guard: None,
+            meaning: Meaning::Other,
         };
         let in_frame = |variable: &Variable| matches!(variable.space, VarSpace::Local | VarSpace::Param);
         for variable in &body.locals {
@@ -167,6 +178,8 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         let returns =
             self.function.returns.iter().enumerate().map(|(i, p)| passed((p, offsets(&self.returns, i))));
         Function {
+            symbol: self.id.0,
+            types: self.types,
             entry: self.entry,
             slots: self.slots,
             frame: self.frame,
@@ -179,6 +192,7 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
     pub(super) fn instruction(&mut self, instruction: &ptx::op::Instruction) -> Result<(), Refusal> {
         self.guard =
             instruction.guard.map(|guard| Guard { slot: self.slot(guard.reg), negated: guard.negated });
+        self.meaning = Meaning::Instruction(self.starts.len() as u32 - 1);
         match &instruction.op {
             ptx::op::Op::Int(op) => self.integer(op),
             ptx::op::Op::Bits(op) => self.bits(op),
@@ -196,7 +210,20 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
 
     /// Appends an instruction under the guard of the one being decoded.
     pub(super) fn emit(&mut self, op: Op) {
-        self.decoder.code.instructions.push(Instruction { guard: self.guard, op });
+        self.decoder.code.instructions.push(Instruction { guard: self.guard, op, meaning: self.meaning });
+    }
+
+    /// Appends a function of registers that is not the whole of the instruction being decoded, or has a shorter name.
+    pub(super) fn map_as<const N: usize, const M: usize>(
+        &mut self,
+        meaning: Meaning,
+        destinations: [Slot; M],
+        sources: [Source; N],
+        function: impl Fn([u64; N]) -> [u64; M] + Send + Sync + 'static,
+    ) {
+        let whole = std::mem::replace(&mut self.meaning, meaning);
+        self.map(destinations, sources, function);
+        self.meaning = whole;
     }
 
     /// Appends a function of registers.
@@ -210,8 +237,9 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
     }
 
     /// A register of the interpreter's own.
-    pub(super) fn temporary(&mut self) -> Slot {
+    pub(super) fn temporary(&mut self, ty: ScalarType) -> Slot {
         self.slots += 1;
+        self.types.push(ty);
         Slot(self.slots - 1)
     }
 
@@ -273,7 +301,7 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
                         "the special register {register} has no value here"
                     )));
                 }
-                let destination = self.temporary();
+                let destination = self.temporary(special::type_of(*register));
                 self.emit(Op::Special { destination, register: *register });
                 Ok(Source::Slot(destination))
             }
@@ -299,8 +327,8 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
             PredOperand::Const(value) => self.constant(value.into()),
             PredOperand::Reg { reg, negated: false } => Source::Slot(self.slot(reg)),
             PredOperand::Reg { reg, negated: true } => {
-                let (source, inverse) = (Source::Slot(self.slot(reg)), self.temporary());
-                self.map([inverse], [source], |[p]| [p ^ 1]);
+                let (source, inverse) = (Source::Slot(self.slot(reg)), self.temporary(ScalarType::Pred));
+                self.map_as(Meaning::Not, [inverse], [source], |[p]| [p ^ 1]);
                 Source::Slot(inverse)
             }
         }
@@ -392,7 +420,7 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
             Located::At(_, address) => Ok(self.constant(address.wrapping_add_signed(offset))),
             Located::Dynamic(constant) => Ok(Source::Constant(constant)),
             Located::Frame(at) => {
-                let destination = self.temporary();
+                let destination = self.temporary(ScalarType::B64);
                 let at = u32::try_from(i64::from(at) + offset)
                     .map_err(|_| Refusal::because("an address before the start of local memory"))?;
                 self.emit(Op::FrameAddress { destination, offset: at });

@@ -2,6 +2,7 @@
 
 use super::Refusal;
 use super::function::FunctionDecoder;
+use crate::code::Meaning;
 use crate::lanes::{Slot, Source};
 use crate::numeric::bits::{self, CountMode};
 use crate::numeric::integer::{self, Integer};
@@ -384,7 +385,7 @@ impl FunctionDecoder<'_, '_> {
         ty: ScalarType,
     ) -> Result<(), Refusal> {
         let source = self.source(operand, ty)?;
-        self.map([destination], [source], |[a]| [a]);
+        self.map_as(Meaning::Copy, [destination], [source], |[a]| [a]);
         Ok(())
     }
 }

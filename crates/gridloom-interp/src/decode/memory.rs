@@ -3,7 +3,7 @@
 use super::Refusal;
 use super::function::FunctionDecoder;
 use super::integer::with_integer;
-use crate::code::{Alloca, Atomic, AtomicKind, CopyAsync, Extend, Load, Op, Rmw, Store};
+use crate::code::{Alloca, Atomic, AtomicKind, CopyAsync, Extend, Load, Meaning, Op, Rmw, Store};
 use crate::fault::Space;
 use crate::lanes::{Slot, Source};
 use crate::numeric::compare::{self, Extremum};
@@ -45,7 +45,7 @@ impl FunctionDecoder<'_, '_> {
             | MemoryOp::CreatePolicyRange { dst, .. }
             | MemoryOp::CreatePolicyCvt { dst, .. } => {
                 let (d, zero) = (self.slot(*dst), self.constant(0));
-                self.map([d], [zero], |[a]| [a]);
+                self.map_as(Meaning::Copy, [d], [zero], |[a]| [a]);
             }
             MemoryOp::CpAsync(copy) => {
                 let (to, from) =

@@ -14,7 +14,7 @@ mod memory;
 mod sync;
 
 use super::code::{Code, Function, Position};
-use super::error::Error;
+use super::error::{Error, PARAMETER_BYTES};
 use super::fault::SourceLine;
 use super::kernel::{KernelCode, KernelParam};
 use super::lanes::LANES;
@@ -81,6 +81,11 @@ pub(crate) fn kernel(program: &Program, id: SymbolId) -> Result<KernelCode, Erro
     let Some(entry) = module.function(id) else {
         return Err(Error::UnknownKernel { name: module.symbol(id).name().to_owned(), known: Vec::new() });
     };
+    let bytes =
+        entry.params.iter().map(|param| param.offset.saturating_add(param.var.size())).max().unwrap_or(0);
+    if bytes > PARAMETER_BYTES {
+        return Err(Error::Parameters { kernel: entry.name.clone(), bytes });
+    }
     decoder.find(id);
     // Decoding a function finds others, behind it.
     let mut next = 0;
@@ -104,6 +109,7 @@ pub(crate) fn kernel(program: &Program, id: SymbolId) -> Result<KernelCode, Erro
         shared_bytes,
         max_threads: entry.directives.maxntid,
         required_threads: entry.directives.reqntid,
+        module: program.module.clone(),
         code: decoder.code,
     })
 }

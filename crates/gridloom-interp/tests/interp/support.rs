@@ -49,7 +49,8 @@ impl Module {
         let addresses: Vec<u64> =
             memory.iter_mut().map(|m| m.as_mut_ptr().expose_provenance() as u64).collect();
         for (i, memory) in memory.iter_mut().enumerate() {
-            memory.copy_from_slice(&Chunk::holding(&layout.image(i, &addresses)));
+            let image = Chunk::holding(&layout.image(i, &addresses));
+            memory[..image.len()].copy_from_slice(&image);
         }
         let program = Program::new(Arc::new(module), layout, addresses);
         Ok(Self { program, heap: Heap::new(1 << 16), memory })

@@ -14,7 +14,7 @@ use gridloom_core::backend::{Allocation, AsDevice};
 
 use super::{Owner, cuda};
 use crate::kernel::UntypedKernel;
-use crate::{Buffer, Device, Element, Error, ErrorKind, Event, EventOptions, Result, Stream};
+use crate::{Buffer, Device, Element, Error, ErrorKind, Event, EventOptions, ForeignStream, Result, Stream};
 
 /// The device of a context, which must be a primary one. Each call opens the device anew, and objects of one handle do not go with another's:
 /// keep the result.
@@ -53,6 +53,22 @@ pub unsafe fn to_stream(stream: &Stream, context: &Arc<CudaContext>) -> Result<A
     let raw = super::stream_to_raw(stream)?;
     // SAFETY: a stream of this very context; the caller promises that it is not used beyond its life.
     Ok(unsafe { context.wrap_borrowed_stream(raw.cast()) })
+}
+
+/// The stream of a [foreign capture](crate::ForeignOps::foreign), for cudarc.
+///
+/// cudarc orders its streams through events of its slices, which a capture must not wait for: either turn that off for the context with
+/// `disable_event_tracking`, or give its launches the addresses of Gridloom's buffers.
+///
+/// # Safety
+/// The result, and what keeps it, is not used after the code that is captured has returned.
+pub unsafe fn foreign_stream(stream: &ForeignStream, context: &Arc<CudaContext>) -> Result<Arc<CudaStream>> {
+    let ours: sys::CUcontext = stream.context().cast();
+    if context.cu_ctx() != ours {
+        return Err(other_context("the context"));
+    }
+    // SAFETY: a stream of this very context; the caller promises that it is not used beyond its life.
+    Ok(unsafe { context.wrap_borrowed_stream(stream.raw().cast()) })
 }
 
 /// An event of cudarc, made as `options` says.

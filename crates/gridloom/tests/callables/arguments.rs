@@ -3,8 +3,8 @@
 use gridloom::callable::{CallableOptions, per_element, shape_of};
 use gridloom::prelude::*;
 
+use super::{assert_built_once, for_each_way, with_graphs};
 use crate::support::{GraphKernels, for_each_device};
-use crate::{assert_built_once, for_each_way, with_graphs};
 
 type Add = Callable<(Param<[i32]>, Scalar<i32>)>;
 

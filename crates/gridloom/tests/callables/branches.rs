@@ -3,9 +3,9 @@
 use gridloom::callable::CallableOptions;
 use gridloom::prelude::*;
 
+use super::{assert_built_once, for_each_way};
 use crate::support::GraphKernels;
 use crate::support::graph_kernels::read;
-use crate::{assert_built_once, for_each_way};
 
 type Chosen = Callable<(Param<i32>, Param<i32>, Scalar<i32>)>;
 

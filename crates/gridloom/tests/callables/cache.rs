@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use gridloom::callable::CallableOptions;
 use gridloom::prelude::*;
 
+use super::{assert_counts, for_each_way, with_graphs};
 use crate::support::graph_kernels::read;
 use crate::support::{GraphKernels, for_each_device, is_cpu};
-use crate::{assert_counts, for_each_way, with_graphs};
 
 type Steps = Callable<(Param<i32>, Shape)>;
 

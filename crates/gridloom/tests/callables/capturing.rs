@@ -2,7 +2,7 @@
 
 use gridloom::prelude::*;
 
-use crate::for_each_way;
+use super::for_each_way;
 use crate::support::graph_kernels::read;
 
 #[test]

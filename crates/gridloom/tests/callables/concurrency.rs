@@ -6,10 +6,10 @@ use std::sync::{Arc, Barrier};
 use gridloom::callable::{CallableOptions, per_element};
 use gridloom::prelude::*;
 
+use super::{assert_built_once, for_each_way, with_graphs};
 use crate::support::graph_kernels::read;
 use crate::support::wait::OpenOnDrop;
 use crate::support::{Gate, GraphKernels, for_each_device};
-use crate::{assert_built_once, for_each_way, with_graphs};
 
 type Add = Callable<(Param<[i32]>, Scalar<i32>)>;
 

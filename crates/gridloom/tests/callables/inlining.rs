@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 use gridloom::callable::{CallableOptions, per_element};
 use gridloom::prelude::*;
 
+use super::{assert_built_once, for_each_way, with_graphs};
 use crate::support::graph_kernels::read;
 use crate::support::{GraphKernels, for_each_device, refused};
-use crate::{assert_built_once, for_each_way, with_graphs};
 
 type Task = Callable<(Param<[i32]>, Scalar<i32>)>;
 

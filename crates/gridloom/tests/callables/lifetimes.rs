@@ -5,10 +5,10 @@ use std::sync::Arc;
 use gridloom::callable::per_element;
 use gridloom::prelude::*;
 
+use super::with_graphs;
 use crate::support::graph_kernels::read;
 use crate::support::wait::OpenOnDrop;
 use crate::support::{Gate, GraphKernels, eventually, for_each_device, is_cpu};
-use crate::with_graphs;
 
 const LEN: usize = 1 << 20;
 

@@ -3,9 +3,9 @@
 use gridloom::callable::{Sequence, per_element};
 use gridloom::prelude::*;
 
+use super::{assert_built_once, for_each_way};
 use crate::support::GraphKernels;
 use crate::support::graph_kernels::read;
-use crate::{assert_built_once, for_each_way};
 
 /// `x += by`, for one integer.
 fn bump(g: &Sequence, kernels: &Kernels, x: Param<i32>, by: i32) -> Result<()> {

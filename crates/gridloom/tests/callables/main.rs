@@ -19,7 +19,7 @@ use gridloom::callable::Specs;
 use gridloom::prelude::*;
 use gridloom::{Callable, CallableOptions};
 
-use support::{GraphKernels, for_each_device};
+use crate::support::{GraphKernels, for_each_device};
 
 /// Options that use graphs, whatever the environment says.
 fn with_graphs() -> CallableOptions {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use gridloom::callable::{CallableOptions, per_element, shape_of};
 use gridloom::prelude::*;
 
+use super::{assert_built_once, assert_counts, for_each_way, with_graphs};
 use crate::support::graph_kernels::read;
 use crate::support::{GraphKernels, for_each_device, refused};
-use crate::{assert_built_once, assert_counts, for_each_way, with_graphs};
 
 type Copy2 = Callable<(Param<[i32]>, Param<[i32]>, Scalar<i32>)>;
 

@@ -2,9 +2,9 @@
 
 use gridloom::prelude::*;
 
+use super::{assert_built_once, for_each_way, with_graphs};
 use crate::support::graph_kernels::read;
 use crate::support::{GraphKernels, for_each_device};
-use crate::{assert_built_once, for_each_way, with_graphs};
 
 #[test]
 fn sections_start_after_what_came_before_and_join_before_what_comes_next() {

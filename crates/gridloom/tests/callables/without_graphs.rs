@@ -5,14 +5,16 @@ use std::process::Command;
 use gridloom::CallableOptions;
 use gridloom::prelude::*;
 
+use super::with_graphs;
 use crate::support::{GraphKernels, Random, for_each_device};
-use crate::with_graphs;
 
 const VARIABLE: &str = "GRIDLOOM_CALLABLE_GRAPHS";
 
 #[test]
 fn an_environment_variable_turns_graphs_off() {
-    let probe = "without_graphs::probe_of_the_environment";
+    // Tests are named from below the crate on.
+    let module = module_path!().split_once("::").map_or("", |(_, module)| module);
+    let probe = &format!("{module}::probe_of_the_environment");
     for (value, graphs) in [(Some("0"), false), (Some("1"), true), (None, true)] {
         let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
         command.args(["--exact", probe, "--ignored"]).env_remove(VARIABLE);

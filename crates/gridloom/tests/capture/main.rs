@@ -6,6 +6,7 @@ mod support;
 mod allocations;
 mod callbacks;
 mod conditionals;
+mod foreign;
 mod programs;
 mod random_programs;
 mod shape;

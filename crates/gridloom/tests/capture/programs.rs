@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use gridloom::demo_kernels;
 use gridloom::prelude::*;
 
-use crate::shape::shape;
+use super::shape::shape;
 use crate::support::{Bench, for_each_mode};
 
 const ONE: fn() -> LaunchConfig = LaunchConfig::one;

@@ -2,7 +2,7 @@
 
 use gridloom::prelude::*;
 
-use crate::shape::outline;
+use super::shape::outline;
 use crate::support::{GraphKernels, for_each_device, refused};
 
 /// Work written once, for whatever can take it.

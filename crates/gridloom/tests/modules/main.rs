@@ -5,5 +5,6 @@ mod support;
 
 mod arguments;
 mod faults;
+mod hostile;
 mod loading;
 mod printing;

@@ -8,7 +8,7 @@ use gridloom::buffer::CopySource;
 use gridloom::prelude::*;
 use gridloom_core::memory::Region;
 
-use crate::program::{Block, Buf, Program, Step};
+use super::program::{Block, Buf, Program, Step};
 use crate::support::{GraphKernels, Random};
 
 /// Some elements of a buffer of either kind.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::program::{Block, Buf, Program, Step};
+use super::program::{Block, Buf, Program, Step};
 use crate::support::Random;
 
 /// Conditionals and children are nested at most this deep, below the root.

@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use gridloom::prelude::*;
 
+use crate::support::{GraphKernels, Random, for_each_device};
 use build::Builder;
 use model::Model;
 use program::Program;
-use support::{GraphKernels, Random, for_each_device};
 
 /// Graphs that a plain test run tries on each device.
 const DEFAULT_GRAPHS: u64 = 300;

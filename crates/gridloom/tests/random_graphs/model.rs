@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::program::{Block, Buf, Program, Step};
+use super::program::{Block, Buf, Program, Step};
 
 /// The state of a program's buffers.
 pub(crate) struct Model<'a> {

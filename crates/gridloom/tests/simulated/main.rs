@@ -3,6 +3,8 @@
 //! What a driver leaves undefined is a failure here: work that uses what was freed, unloaded or destroyed, or two threads in calls on
 //! one graph. The kernels are those of `support/graph.ptx`, simulated by name.
 
+#![allow(clippy::duplicate_mod, reason = "each suite is a program of its own elsewhere, with all it needs")]
+
 #[path = "../../../gridloom-cuda/tests/simulator/mod.rs"]
 mod simulator;
 mod support;

@@ -9,14 +9,16 @@ pub use shared::{
     Bench, Gate, GraphKernels, Random, bench, data, eventually, graph_kernels, is_cpu, random, refused, wait,
 };
 
-use crate::simulator::{self, Alive};
+use crate::simulator;
 use gridloom::{ConditionalMode, CpuOptions, Device, Result};
+use gridloom_cuda::driver::DriverOptions;
 
-/// Runs a test on the simulated GPU, alone, since it shares one thread for callbacks as a GPU does.
+/// Runs a test on the simulated GPU, behind a driver as old as the environment says, and alone, since it shares one thread for callbacks as a GPU does.
 #[track_caller]
 pub fn for_each_device(test: impl Fn(&Device) -> Result<()>) {
     let alone = shared::devices::alone();
-    let outcome = test(&Device::from_backend(simulator::device(None)));
+    let cap = DriverOptions::from_environment().expect("a version").max_version;
+    let outcome = test(&Device::from_backend(simulator::device(cap)));
     let violations = simulator::violations();
     drop(alone);
     assert!(violations.is_empty(), "{violations:#?}");

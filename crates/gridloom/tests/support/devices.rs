@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use gridloom::{ConditionalMode, CpuOptions, Device, DeviceKind, Engine, Error, Result};
 
 /// The engines of the CPU device, with the names under which failures are reported.
-const ENGINES: &[(&str, Engine)] = &[("the CPU (interpreter)", Engine::Interpreter)];
+const ENGINES: &[(&str, Engine)] =
+    &[("the CPU (interpreter)", Engine::Interpreter), ("the CPU (compiled)", Engine::Jit)];
 
 /// Runs a test on the CPU with each engine and on each CUDA GPU. It fails after the last device, with the names of those it failed on.
 ///
@@ -17,11 +18,26 @@ pub fn for_each_device(test: impl Fn(&Device) -> Result<()>) {
     for (name, engine) in ENGINES {
         run(&mut failures, name, || test(&Device::cpu_with(engine_options(*engine))?));
     }
+    run_on_gpus(&mut failures, test);
+    report(&failures);
+}
+
+/// Runs a test on each CUDA GPU. It fails after the last, with the names of those it failed on.
+///
+/// Without a GPU one line says so; with `GRIDLOOM_REQUIRE_CUDA=1` in the environment that is a failure.
+#[track_caller]
+pub fn for_each_gpu(test: impl Fn(&Device) -> Result<()>) {
+    let mut failures = Vec::new();
+    run_on_gpus(&mut failures, test);
+    report(&failures);
+}
+
+fn run_on_gpus(failures: &mut Vec<String>, test: impl Fn(&Device) -> Result<()>) {
     match cuda_devices() {
         Ok(count) => {
             let _alone = alone();
             for ordinal in 0..*count {
-                run(&mut failures, &format!("GPU {ordinal}"), || test(&Device::cuda(ordinal)?));
+                run(failures, &format!("GPU {ordinal}"), || test(&Device::cuda(ordinal)?));
             }
         }
         Err(error) if cuda_required() => {
@@ -29,7 +45,6 @@ pub fn for_each_device(test: impl Fn(&Device) -> Result<()>) {
         }
         Err(_) => {}
     }
-    report(&failures);
 }
 
 /// Runs a test with each engine of the CPU. It gets the options to open the device with, to extend them first.

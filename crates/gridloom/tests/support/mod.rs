@@ -11,7 +11,7 @@ pub mod random;
 pub mod wait;
 
 pub use bench::Bench;
-pub use devices::{for_each_device, for_each_engine, for_each_mode, is_cpu};
+pub use devices::{for_each_device, for_each_engine, for_each_gpu, for_each_mode, is_cpu};
 pub use graph_kernels::GraphKernels;
 pub use random::Random;
 pub use wait::{Gate, eventually};

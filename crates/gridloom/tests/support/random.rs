@@ -40,6 +40,11 @@ impl Random {
         self.below(times) == 0
     }
 
+    /// One of several values.
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+
     /// A float between `low` and `high`.
     pub fn f32(&mut self, low: f32, high: f32) -> f32 {
         self.f64(f64::from(low), f64::from(high)) as f32

@@ -14,5 +14,6 @@ mod process_exit;
 mod random_edits;
 mod refusals;
 mod release;
+mod replacing;
 mod stress;
 mod whole;

@@ -4,8 +4,8 @@ use super::numbering::Numbering;
 use crate::graph::definition::{Definition, NodeKey};
 use crate::memory::{Base, MemoryKind, Region};
 use crate::op::{
-    AllocOp, CallbackOp, ConditionalForm, ConditionalOp, FreeTarget, KernelOp, MemcpyOp, MemsetOp, Operation,
-    PointerValue, RawData, Test,
+    AllocOp, CallbackOp, ConditionalForm, ConditionalOp, FreeTarget, KernelArgs, KernelOp, MemcpyOp,
+    MemsetOp, Operation, PointerValue, RawData, Test,
 };
 
 /// More arguments than this are counted, not shown.
@@ -47,6 +47,9 @@ impl Describe<'_> {
                 vec![line]
             }
             Operation::Conditional(conditional) => self.conditional(conditional),
+            Operation::Opaque(opaque) => {
+                vec![count(opaque.node_count() as u64, "node"), opaque.reason().to_owned()]
+            }
         };
         if node.name.is_some() {
             let kind = node.operation.kind().name();
@@ -75,20 +78,9 @@ impl Describe<'_> {
         if !attributes.is_empty() {
             lines.push(attributes.join(", "));
         }
-        let pointer = |index| op.args.pointers.iter().find(|pointer| pointer.index as usize == index);
         let total = op.args.layout.len();
-        let mut args: Vec<String> = (0..total.min(MOST_ARGS))
-            .map(|index| match pointer(index) {
-                Some(pointer) => match &pointer.value {
-                    PointerValue::Region(region) => self.region(region),
-                    PointerValue::Condition(condition) => match self.numbering.condition(*condition) {
-                        Some(number) => format!("condition {number}"),
-                        None => "condition".into(),
-                    },
-                },
-                None => op.args.value(index).map_or_else(|| "?".into(), value),
-            })
-            .collect();
+        let mut args: Vec<String> =
+            (0..total.min(MOST_ARGS)).map(|index| self.argument(&op.args, index)).collect();
         if total > MOST_ARGS {
             args.push(format!("{} more", total - MOST_ARGS));
         }
@@ -96,6 +88,25 @@ impl Describe<'_> {
             lines.push(format!("({})", args.join(", ")));
         }
         lines
+    }
+
+    fn argument(&self, args: &KernelArgs, index: usize) -> String {
+        let Some(bytes) = args.value(index) else { return "?".into() };
+        let mut pointers = args.pointers_in(index).map(|pointer| match &pointer.value {
+            PointerValue::Region(region) => self.region(region),
+            PointerValue::Condition(condition) => match self.numbering.condition(*condition) {
+                Some(number) => format!("condition {number}"),
+                None => "condition".into(),
+            },
+        });
+        if bytes.len() == 8 {
+            return pointers.next().unwrap_or_else(|| value(bytes));
+        }
+        let pointers: Vec<String> = pointers.collect();
+        if pointers.is_empty() {
+            return value(bytes);
+        }
+        format!("{} with {}", value(bytes), pointers.join(", "))
     }
 
     fn memset(&self, op: &MemsetOp) -> Vec<String> {

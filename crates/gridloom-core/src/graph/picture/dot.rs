@@ -74,6 +74,7 @@ impl Drawing<'_> {
                 ", shape=hexagon, style=filled"
             }
             NodeKind::Child => ", shape=tab, style=filled",
+            NodeKind::Opaque => ", shape=box3d, style=filled",
             _ => "",
         };
         self.line(

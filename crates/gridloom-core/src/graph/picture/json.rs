@@ -8,8 +8,8 @@ use super::numbering::Numbering;
 use crate::graph::definition::{Definition, EdgeKind, GraphKey, NodeKey};
 use crate::memory::{Base, Region};
 use crate::op::{
-    CallbackOp, ConditionalForm, ConditionalOp, CopySide, FreeTarget, KernelOp, Operation, PointerValue,
-    RawData, Test,
+    CallbackOp, ConditionalForm, ConditionalOp, CopySide, FreeTarget, KernelArgs, KernelOp, Operation,
+    PointerValue, RawData, Test,
 };
 
 pub(super) fn write(definition: &Definition, graph: GraphKey) -> String {
@@ -159,6 +159,10 @@ enum ParamsJson {
         #[serde(skip_serializing_if = "Option::is_none")]
         limit: Option<u64>,
     },
+    Opaque {
+        nodes: usize,
+        reason: String,
+    },
 }
 
 #[derive(Serialize)]
@@ -170,11 +174,26 @@ enum TestJson {
 }
 
 #[derive(Serialize)]
+struct ArgJson {
+    #[serde(flatten)]
+    value: ArgValueJson,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pointers: Vec<PointerJson>,
+}
+
+#[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum ArgJson {
+enum ArgValueJson {
     Value(String),
     Memory(RegionJson),
     Condition(Option<usize>),
+}
+
+#[derive(Serialize)]
+struct PointerJson {
+    at: u32,
+    #[serde(flatten)]
+    value: ArgValueJson,
 }
 
 #[derive(Serialize)]
@@ -295,17 +314,14 @@ impl View<'_> {
                 ParamsJson::Event { event: self.numbering.event(event) }
             }
             Operation::Conditional(conditional) => self.conditional(conditional),
+            Operation::Opaque(opaque) => {
+                ParamsJson::Opaque { nodes: opaque.node_count(), reason: opaque.reason().to_owned() }
+            }
         })
     }
 
     fn kernel(&self, op: &KernelOp) -> ParamsJson {
-        let pointer = |index| op.args.pointers.iter().find(|pointer| pointer.index as usize == index);
-        let args =
-            (0..op.args.layout.len()).map(|index| match pointer(index).map(|pointer| &pointer.value) {
-                Some(PointerValue::Region(region)) => ArgJson::Memory(self.region(region)),
-                Some(PointerValue::Condition(key)) => ArgJson::Condition(self.numbering.condition(*key)),
-                None => ArgJson::Value(hex(op.args.value(index).unwrap_or_default())),
-            });
+        let args = (0..op.args.layout.len()).map(|index| self.argument(&op.args, index));
         ParamsJson::Kernel {
             kernel: op.kernel.name().to_owned(),
             grid: op.config.grid.to_array(),
@@ -317,6 +333,23 @@ impl View<'_> {
             priority: op.config.priority,
             args: args.collect(),
         }
+    }
+
+    fn argument(&self, args: &KernelArgs, index: usize) -> ArgJson {
+        let bytes = args.value(index).unwrap_or_default();
+        let mut pointers = args.pointers_in(index).map(|pointer| PointerJson {
+            at: pointer.offset,
+            value: match &pointer.value {
+                PointerValue::Region(region) => ArgValueJson::Memory(self.region(region)),
+                PointerValue::Condition(key) => ArgValueJson::Condition(self.numbering.condition(*key)),
+            },
+        });
+        if bytes.len() == 8
+            && let Some(pointer) = pointers.next()
+        {
+            return ArgJson { value: pointer.value, pointers: Vec::new() };
+        }
+        ArgJson { value: ArgValueJson::Value(hex(bytes)), pointers: pointers.collect() }
     }
 
     fn conditional(&self, op: &ConditionalOp) -> ParamsJson {

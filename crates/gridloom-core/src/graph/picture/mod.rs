@@ -68,12 +68,14 @@ impl Graph {
     ///   `params` for kinds without any: empty nodes and children.
     /// - `params` by kind:
     ///   - kernel: `kernel`, `grid`, `block` (arrays of three), `shared`, and where set `cluster`, `cooperative`, `programmatic`, `priority`; `args`, each
-    ///     `{ "value": hex }` in the order of memory, `{ "memory": region }` or `{ "condition": id }`
+    ///     `{ "value": hex }` in the order of memory, `{ "memory": region }` or `{ "condition": id }`; a structure is a value with `pointers` where it
+    ///     holds some, each `{ "at": byte, "memory": region }` or `{ "at": byte, "condition": id }`
     ///   - alloc: `len`, `element_size`, `memory`, and `peers` where there are any; free: `alloc` (a node) or `buffer`
     ///   - memset: `dst`, `value`, `element_size`, `width`, `height`, `pitch`
     ///   - memcpy: `dst` and `src` (each `region`, `memory`, `pitch`, `rows`), `width`, `height`, `depth`
     ///   - callback: `function` (`"closure"` or `"raw"`), and for raw ones `bytes` or `pointer: true`
     ///   - record and wait: `event`
+    ///   - opaque: `nodes` (how many) and `reason`
     ///   - conditionals: `condition`, `value` (a region) or `count`; loops also `test_first`, and `limit` where set
     /// - A region is `{ "alloc": node, "name": …, "offset": …, "bytes": … }`, or has `buffer: id` or `host: true` instead of
     ///   `alloc` and `name`. The node is `null` where it is outside of the picture or deleted.
@@ -114,6 +116,7 @@ fn colors(kind: NodeKind) -> Colors {
         NodeKind::Memset => ("#fef9c3", "#ca8a04"),
         NodeKind::Memcpy => ("#ffedd5", "#ea580c"),
         NodeKind::Child => ("#f1f5f9", "#64748b"),
+        NodeKind::Opaque => ("#e2e8f0", "#334155"),
         NodeKind::Callback => ("#fce7f3", "#db2777"),
         NodeKind::EventRecord | NodeKind::EventWait => ("#ccfbf1", "#0d9488"),
         NodeKind::If | NodeKind::IfElse | NodeKind::While | NodeKind::Switch => ("#ede9fe", "#7c3aed"),

@@ -1,0 +1,158 @@
+//! Changing parts of kernel arguments, and pointing operations at other memory.
+
+use std::sync::Arc;
+
+use super::{ArgValue, KernelArgs, Operation, PointerArg, PointerValue, Test};
+use crate::error::{Result, bail};
+use crate::memory::{Base, Region};
+
+impl KernelArgs {
+    /// What argument `index` refers to, at whichever of its bytes.
+    pub fn pointers_in(&self, index: usize) -> impl Iterator<Item = &PointerArg> {
+        self.pointers.iter().filter(move |pointer| pointer.index as usize == index)
+    }
+
+    /// Every place where an address can be, with the eight bytes there: argument, byte in it, value. Addresses are aligned, in structures too.
+    pub fn words(&self) -> impl Iterator<Item = (u32, u32, u64)> {
+        self.layout.iter().enumerate().flat_map(move |(index, place)| {
+            let first = place.offset.next_multiple_of(8) - place.offset;
+            let bytes = self.value(index).unwrap_or_default();
+            (first as usize..bytes.len().saturating_sub(7)).step_by(8).map(move |offset| {
+                let word = bytes[offset..offset + 8].try_into().expect("eight bytes");
+                (index as u32, offset as u32, u64::from_ne_bytes(word))
+            })
+        })
+    }
+
+    /// Puts a value at byte `offset` of argument `index`, in the place of what was there.
+    pub fn set(&mut self, kernel: &str, index: usize, offset: usize, value: ArgValue) -> Result<()> {
+        let Some(place) = self.layout.get(index).copied() else {
+            bail!(
+                ParameterMismatch,
+                "kernel {kernel} takes {} parameters; there is no parameter {index}",
+                self.layout.len()
+            );
+        };
+        let size = match &value {
+            ArgValue::Bytes(bytes) => bytes.len(),
+            ArgValue::Pointer(_) => 8,
+        };
+        if offset.checked_add(size).is_none_or(|end| end > place.size as usize) {
+            bail!(
+                ParameterMismatch,
+                "parameter {index} of kernel {kernel} has {} bytes, the value has {size} at byte {offset}",
+                place.size
+            );
+        }
+        let start = place.offset as usize + offset;
+        let Some(slot) = self.bytes.get_mut(start..start + size) else {
+            bail!(
+                ParameterMismatch,
+                "the arguments of {kernel} end before byte {offset} of parameter {index}"
+            );
+        };
+        let overlaps = |pointer: &PointerArg| {
+            let at = pointer.offset as usize;
+            pointer.index as usize == index && at < offset + size && offset < at + 8
+        };
+        self.pointers.retain(|pointer| !overlaps(pointer));
+        match value {
+            ArgValue::Bytes(bytes) => slot.copy_from_slice(&bytes),
+            ArgValue::Pointer(pointer) => {
+                slot.copy_from_slice(&address_now(&pointer).to_ne_bytes());
+                self.pointers.push(PointerArg { index: index as u32, offset: offset as u32, value: pointer });
+            }
+        }
+        Ok(())
+    }
+
+    /// Points every address in `old` at the same byte of `new`, and says how many there were. Addresses of memory that Gridloom
+    /// does not know are found by their value.
+    pub fn replace_memory(&mut self, kernel: &str, old: &Region, new: &Region) -> Result<usize> {
+        let mut changes = Vec::new();
+        for (index, offset, word) in self.words() {
+            let known = self.pointers_in(index as usize).find(|pointer| pointer.offset == offset);
+            let used = match (known.map(|pointer| &pointer.value), &old.base) {
+                (Some(PointerValue::Region(region)), _) => region.clone(),
+                (Some(PointerValue::Condition(_)), _) => continue,
+                (None, Base::Allocation(allocation)) => {
+                    let start = allocation.address();
+                    let Some(from) = word.checked_sub(start).filter(|from| *from < allocation.bytes()) else {
+                        continue;
+                    };
+                    Region { base: old.base.clone(), offset: from, bytes: allocation.bytes() - from }
+                }
+                (None, _) => continue,
+            };
+            if let Some(region) = used.moved(old, new) {
+                changes.push((index, offset, region?));
+            }
+        }
+        let count = changes.len();
+        for (index, offset, region) in changes {
+            let value = ArgValue::Pointer(PointerValue::Region(region));
+            self.set(kernel, index as usize, offset as usize, value)?;
+        }
+        Ok(count)
+    }
+}
+
+/// The address as far as it is known before the graph is lowered; 0 where it is not.
+fn address_now(pointer: &PointerValue) -> u64 {
+    match pointer {
+        PointerValue::Region(Region { base: Base::Allocation(allocation), offset, .. }) => {
+            allocation.address() + offset
+        }
+        _ => 0,
+    }
+}
+
+impl Operation {
+    /// The same operation with every use of memory in `old` moved to the same byte of `new`, and how many uses there were.
+    /// `None` where there were none.
+    ///
+    /// # Safety
+    /// As for [`Graph::replace_region`](crate::graph::Graph::replace_region).
+    pub unsafe fn with_memory_replaced(
+        &self,
+        old: &Region,
+        new: &Region,
+    ) -> Result<Option<(Operation, usize)>> {
+        let mut count = 0;
+        let mut move_region = |region: &mut Region| -> Result<()> {
+            if let Some(moved) = region.moved(old, new) {
+                *region = moved?;
+                count += 1;
+            }
+            Ok(())
+        };
+        let operation = match self {
+            Operation::Kernel(kernel) => {
+                let mut args = kernel.args().clone();
+                count = args.replace_memory(kernel.kernel().name(), old, new)?;
+                // SAFETY: the caller promises it of the addresses that are replaced; the others are as whoever made the launch gave them.
+                Operation::Kernel(Arc::new(unsafe { kernel.with_args(args) }))
+            }
+            Operation::Memset(memset) => {
+                let mut changed = (**memset).clone();
+                move_region(&mut changed.dst)?;
+                Operation::Memset(Arc::new(changed))
+            }
+            Operation::Memcpy(memcpy) => {
+                let mut changed = (**memcpy).clone();
+                move_region(&mut changed.dst.region)?;
+                move_region(&mut changed.src.region)?;
+                Operation::Memcpy(Arc::new(changed))
+            }
+            Operation::Conditional(conditional) => {
+                let mut changed = (**conditional).clone();
+                if let Test::Value(region) = &mut changed.test {
+                    move_region(region)?;
+                }
+                Operation::Conditional(Arc::new(changed))
+            }
+            _ => return Ok(None),
+        };
+        Ok((count > 0).then_some((operation, count)))
+    }
+}

@@ -1,0 +1,34 @@
+//! The graph that the driver captured, and who keeps it.
+
+use crate::graph::CudaGraph;
+use crate::interop::Owner;
+use parking_lot::Mutex;
+
+/// A captured graph with the owner of what it uses. Every node that was made of it and uses something foreign keeps it, because code that is captured may have
+/// tied what it needs to the graph (`cuGraphRetainUserObject`).
+#[derive(Debug)]
+pub(super) struct Captured {
+    /// The driver lets one thread at a time use it, even for copying it.
+    graph: Mutex<CudaGraph>,
+    _owner: Kept,
+}
+
+/// An owner, of which there is nothing to say.
+struct Kept(#[expect(dead_code, reason = "it is there to be dropped")] Option<Owner>);
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an owner")
+    }
+}
+
+impl Captured {
+    pub(super) fn new(graph: CudaGraph, owner: Option<Owner>) -> Self {
+        Self { graph: Mutex::new(graph), _owner: Kept(owner) }
+    }
+
+    /// Uses the graph; meanwhile no other thread does.
+    pub(super) fn with<T>(&self, work: impl FnOnce(&CudaGraph) -> T) -> T {
+        work(&self.graph.lock())
+    }
+}

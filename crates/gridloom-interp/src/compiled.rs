@@ -1,0 +1,82 @@
+//! Where compiled code takes part in the execution of a block.
+//!
+//! Compiled code runs threads from one *entry*, an instruction it can be entered at, until each has exited or has come to an
+//! instruction that is left to the interpreter: a barrier, a collective, a call, a fault. Then the registers that are still
+//! needed are in their slots, as if the interpreter had run the thread, and the interpreter executes that one instruction. So
+//! barriers, collectives, faults and everything rare mean the same with and without a compiler, because there is one
+//! definition of them.
+//!
+//! The usual case is that all threads of a block stand at the same instruction. Then [`Block`](super::block) drives them together;
+//! as soon as they do not, each warp runs its groups as ever, and hands those at an entry to compiled code.
+
+use super::code::Pc;
+use std::ops::Range;
+
+/// The thread has exited.
+pub const EXITED: u32 = u32::MAX;
+/// The thread has had its turn: others should run before it goes on at this instruction.
+pub const YIELDED: u32 = 1 << 31;
+/// The interpreter must execute this instruction.
+pub const INTERPRET: u32 = 1 << 30;
+/// Beside the flags, which instruction.
+pub const PC: u32 = (1 << 28) - 1;
+
+/// Local memory of a thread.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Local {
+    /// Its first byte.
+    pub start: *mut u8,
+    /// Bytes.
+    pub length: u64,
+}
+
+/// What compiled code works on: the state of a block, and what its launch lends.
+///
+/// Pointers that are indexed by a thread or warp of the block are valid for the threads of the call only.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Machine {
+    /// For each warp the lanes of the first slot of the function that runs; others follow every 256 bytes.
+    pub registers: *const *mut u64,
+    /// For each thread where it is, when the call returns: [`EXITED`], or an instruction with flags.
+    pub pcs: *mut u32,
+    /// The parameters of the launch.
+    pub params: *const u8,
+    /// Shared memory of the block.
+    pub shared: *mut u8,
+    /// Its bytes.
+    pub shared_length: u64,
+    /// For each thread, its local memory.
+    pub local: *const Local,
+    /// For each thread, where the frame of its function starts in local memory.
+    pub frames: *const u32,
+    /// Becomes 1 when the launch is cancelled.
+    pub cancel: *const u8,
+    /// `%gridid`.
+    pub grid_id: u64,
+    /// `%nctaid`.
+    pub grid: [u32; 3],
+    /// `%ntid`.
+    pub block: [u32; 3],
+    /// `%ctaid`.
+    pub index: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub dynamic_shared: u32,
+}
+
+/// A kernel as machine code.
+pub trait Compiled: Send + Sync {
+    /// Whether it can be entered at an instruction.
+    fn is_entry(&self, pc: Pc) -> bool;
+
+    /// Whether it accesses local memory, so that [`Machine::local`] must be there.
+    fn uses_local(&self) -> bool;
+
+    /// Runs threads of the block that are at an entry.
+    ///
+    /// # Safety
+    /// The machine is that of a block of this kernel whose threads in the range are all at `pc`, in the same function; memory
+    /// is as [`Launch::run_blocks`](super::Launch::run_blocks) asks for.
+    unsafe fn run(&self, machine: &Machine, pc: Pc, threads: Range<u32>);
+}

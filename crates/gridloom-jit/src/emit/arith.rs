@@ -1,0 +1,487 @@
+//! Machine instructions for computing instructions, in one thread or in a vector of threads.
+//!
+//! A lowering may be wrong for rare operands, if it says for which: there the interpreter's own function is called instead.
+
+use super::Emitter;
+use super::value::{Val, per_vector, scalar_type, vector_type};
+use crate::native::{Class, Kind, Native};
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::types::{F32X4, I8X16, I32, I64};
+use cranelift_codegen::ir::{InstBuilder, Value};
+use gridloom_ptx::op::{BoolOp, Compare, LogicOp};
+
+/// What instructions compute, and where that is not the result.
+pub(crate) struct Lowered {
+    pub(crate) value: Value,
+    /// Where the interpreter's function must be called: a truth value, or a mask.
+    pub(crate) rare: Option<Value>,
+}
+
+impl From<Value> for Lowered {
+    fn from(value: Value) -> Self {
+        Lowered { value, rare: None }
+    }
+}
+
+impl Emitter<'_> {
+    /// The instruction in all threads, as vectors; none where there are no vector instructions for it.
+    pub(crate) fn lower_vectors(
+        &mut self,
+        native: &Native,
+        operands: &[Val],
+    ) -> Option<(Vec<Value>, Vec<Value>)> {
+        let result = vector_type(native.result)?;
+        for i in 0..operands.len() {
+            vector_type(native.operands[i])?;
+        }
+        let classes = native.operands;
+        let (mut values, mut rare) = (Vec::new(), Vec::new());
+        match native.kind {
+            // Shift counts are the same in all elements of a vector.
+            Kind::ShiftLeft | Kind::ShiftRight { .. } => {
+                let Val::One(count) = operands[1] else { return None };
+                for part in self.vectors(&operands[0], classes[0]) {
+                    values.push(self.shift(native.kind, part, count, native.result, true));
+                }
+                return Some((values, rare));
+            }
+            Kind::Select => {
+                let (a, b) =
+                    (self.vectors(&operands[0], native.result), self.vectors(&operands[1], native.result));
+                let masks = self.masks(&operands[2], native.result);
+                for ((a, b), mask) in a.into_iter().zip(b).zip(masks) {
+                    let mask = self.vector_cast(mask, result);
+                    values.push(self.b.ins().bitselect(mask, a, b));
+                }
+                return Some((values, rare));
+            }
+            Kind::MulWide { signed } | Kind::MadWide { signed } if classes[0] == Class::B32 => {
+                let a = self.vectors(&operands[0], Class::B32);
+                let b = self.vectors(&operands[1], Class::B32);
+                for (a, b) in a.into_iter().zip(b) {
+                    let halves = if signed {
+                        [
+                            (self.b.ins().swiden_low(a), self.b.ins().swiden_low(b)),
+                            (self.b.ins().swiden_high(a), self.b.ins().swiden_high(b)),
+                        ]
+                    } else {
+                        [
+                            (self.b.ins().uwiden_low(a), self.b.ins().uwiden_low(b)),
+                            (self.b.ins().uwiden_high(a), self.b.ins().uwiden_high(b)),
+                        ]
+                    };
+                    for (a, b) in halves {
+                        values.push(self.b.ins().imul(a, b));
+                    }
+                }
+                if let Some(c) = operands.get(2) {
+                    let c = self.vectors(c, Class::B64);
+                    for (value, c) in values.iter_mut().zip(c) {
+                        *value = self.b.ins().iadd(*value, c);
+                    }
+                }
+                return Some((values, rare));
+            }
+            Kind::Extend { from: 32, signed, to: 64, .. } if native.result == Class::B64 => {
+                for a in self.vectors(&operands[0], Class::B32) {
+                    if signed {
+                        values.extend([self.b.ins().swiden_low(a), self.b.ins().swiden_high(a)]);
+                    } else {
+                        values.extend([self.b.ins().uwiden_low(a), self.b.ins().uwiden_high(a)]);
+                    }
+                }
+                return Some((values, rare));
+            }
+            Kind::Extend { from: 64, to: 32, .. } if native.result == Class::B32 => {
+                let parts = self.vectors(&operands[0], Class::B64);
+                for pair in parts.chunks(2) {
+                    values.push(self.narrow(pair[0], pair[1]));
+                }
+                return Some((values, rare));
+            }
+            Kind::Extend { from, to, .. } if from == to && classes[0].bits() == native.result.bits() => {
+                return Some((self.vectors(&operands[0], native.result), rare));
+            }
+            Kind::Compare { compare, signed, ftz, combine } => {
+                let class = classes[0];
+                let a = self.vectors(&operands[0], class);
+                let b = self.vectors(&operands[1], class);
+                let mut masks = Vec::new();
+                for (a, b) in a.into_iter().zip(b) {
+                    masks.push(self.compare(compare, signed, ftz, class, a, b, true));
+                }
+                if class.bits() == 64 {
+                    masks = masks.chunks(2).map(|pair| self.narrow(pair[0], pair[1])).collect();
+                }
+                if let Some(op) = combine {
+                    let with = self.vectors(&operands[2], Class::Pred);
+                    for (mask, with) in masks.iter_mut().zip(with) {
+                        *mask = self.combine(op, *mask, with);
+                    }
+                }
+                return Some((masks, rare));
+            }
+            Kind::FloatRsqrt { ftz } => {
+                for a in self.vectors(&operands[0], Class::F32) {
+                    values.push(self.rsqrt_vector(a, ftz));
+                }
+                return Some((values, rare));
+            }
+            _ => {}
+        }
+        let elementwise = match native.kind {
+            Kind::Copy
+            | Kind::AddConstant(_)
+            | Kind::Add
+            | Kind::Sub
+            | Kind::Mul
+            | Kind::MadLow
+            | Kind::Neg
+            | Kind::Logic(_)
+            | Kind::Not
+            | Kind::BitNot
+            | Kind::Lop3(_)
+            | Kind::FloatAdd { .. }
+            | Kind::FloatSub { .. }
+            | Kind::FloatMul { .. }
+            | Kind::FloatFma { .. }
+            | Kind::FloatDiv { .. }
+            | Kind::FloatDivApprox { .. }
+            | Kind::FloatReciprocal { .. }
+            | Kind::FloatSqrt { .. }
+            | Kind::FloatMin { .. }
+            | Kind::FloatMax { .. }
+            | Kind::FloatAbs { .. }
+            | Kind::FloatNeg { .. }
+            | Kind::RoundIntegral { .. } => true,
+            Kind::Min { .. } | Kind::Max { .. } | Kind::Abs => native.result == Class::B32,
+            Kind::IntToFloat { .. } => (classes[0], native.result) == (Class::B32, Class::F32),
+            Kind::FloatToInt { .. } => (classes[0], native.result) == (Class::F32, Class::B32),
+            _ => false,
+        };
+        if !elementwise {
+            return None;
+        }
+        let parts: Vec<Vec<Value>> =
+            operands.iter().enumerate().map(|(i, operand)| self.vectors(operand, classes[i])).collect();
+        for part in 0..self.lanes as usize / per_vector(native.result) {
+            let operands: Vec<Value> = parts.iter().map(|parts| parts[part]).collect();
+            let lowered = self.lower(native, &operands, true);
+            values.push(lowered.value);
+            rare.extend(lowered.rare);
+        }
+        Some((values, rare))
+    }
+
+    /// The instruction on values of one thread, or element by element on vectors.
+    pub(crate) fn lower(&mut self, native: &Native, x: &[Value], vector: bool) -> Lowered {
+        let class = native.result;
+        match native.kind {
+            Kind::Copy => x[0].into(),
+            Kind::Not if vector => self.b.ins().bnot(x[0]).into(),
+            Kind::Not => self.b.ins().bxor_imm_u(x[0], 1).into(),
+            Kind::Pair { bits } => {
+                let wide = scalar_type(class);
+                let (low, high) = (self.b.ins().uextend(wide, x[0]), self.b.ins().uextend(wide, x[1]));
+                let high = self.b.ins().ishl_imm_u(high, i64::from(bits));
+                self.b.ins().bor(low, high).into()
+            }
+            Kind::Field { start, .. } => {
+                let value = self.b.ins().ushr_imm_u(x[0], i64::from(start));
+                self.convert(value, Class::B64, class).into()
+            }
+            Kind::AddConstant(0) => x[0].into(),
+            Kind::AddConstant(more) => {
+                let more = if vector { self.vector_of(more, class) } else { self.constant(more, class) };
+                self.b.ins().iadd(x[0], more).into()
+            }
+            Kind::Add => self.b.ins().iadd(x[0], x[1]).into(),
+            Kind::Sub => self.b.ins().isub(x[0], x[1]).into(),
+            Kind::Mul => self.b.ins().imul(x[0], x[1]).into(),
+            Kind::MadLow => {
+                let product = self.b.ins().imul(x[0], x[1]);
+                self.b.ins().iadd(product, x[2]).into()
+            }
+            Kind::MulHigh { signed } => self.mul_high(signed, class, x[0], x[1]).into(),
+            Kind::Div { signed } => self.divide(signed, false, class, x[0], x[1]).into(),
+            Kind::Rem { signed } => self.divide(signed, true, class, x[0], x[1]).into(),
+            Kind::Min { signed: true } => self.b.ins().smin(x[0], x[1]).into(),
+            Kind::Min { signed: false } => self.b.ins().umin(x[0], x[1]).into(),
+            Kind::Max { signed: true } => self.b.ins().smax(x[0], x[1]).into(),
+            Kind::Max { signed: false } => self.b.ins().umax(x[0], x[1]).into(),
+            Kind::Abs => self.b.ins().iabs(x[0]).into(),
+            Kind::Neg => self.b.ins().ineg(x[0]).into(),
+            Kind::MulWide { signed } | Kind::MadWide { signed } => {
+                let wide = scalar_type(class);
+                let (a, b) = if signed {
+                    (self.b.ins().sextend(wide, x[0]), self.b.ins().sextend(wide, x[1]))
+                } else {
+                    (self.b.ins().uextend(wide, x[0]), self.b.ins().uextend(wide, x[1]))
+                };
+                let product = self.b.ins().imul(a, b);
+                match x.get(2) {
+                    Some(&c) => self.b.ins().iadd(product, c).into(),
+                    None => product.into(),
+                }
+            }
+            Kind::Logic(LogicOp::And) => self.b.ins().band(x[0], x[1]).into(),
+            Kind::Logic(LogicOp::Or) => self.b.ins().bor(x[0], x[1]).into(),
+            Kind::Logic(LogicOp::Xor) => self.b.ins().bxor(x[0], x[1]).into(),
+            Kind::BitNot => self.b.ins().bnot(x[0]).into(),
+            Kind::Lop3(table) => self.lop3(table, x, vector).into(),
+            Kind::ShiftLeft | Kind::ShiftRight { .. } => {
+                self.shift(native.kind, x[0], x[1], class, vector).into()
+            }
+            Kind::Funnel { left, wrap } => self.funnel(left, wrap, x).into(),
+            Kind::CountZeros => {
+                let zeros = self.b.ins().clz(x[0]);
+                self.convert(zeros, native.operands[0], Class::B32).into()
+            }
+            Kind::CountOnes => {
+                let ones = self.b.ins().popcnt(x[0]);
+                self.convert(ones, native.operands[0], Class::B32).into()
+            }
+            Kind::Reverse => self.b.ins().bitrev(x[0]).into(),
+            Kind::Compare { compare, signed, ftz, combine } => {
+                let value = self.compare(compare, signed, ftz, native.operands[0], x[0], x[1], vector);
+                match combine {
+                    Some(op) => self.combine(op, value, x[2]).into(),
+                    None => value.into(),
+                }
+            }
+            Kind::Select => self.b.ins().select(x[2], x[0], x[1]).into(),
+            Kind::Extend { from, signed, to, to_signed } => {
+                let value = self.extend(x[0], from, signed, to);
+                self.extend(value, to, to_signed, class.bits()).into()
+            }
+            Kind::IntToFloat { signed } => {
+                let ty = if vector { F32X4 } else { scalar_type(class) };
+                if signed {
+                    self.b.ins().fcvt_from_sint(ty, x[0]).into()
+                } else {
+                    self.b.ins().fcvt_from_uint(ty, x[0]).into()
+                }
+            }
+            _ => self.lower_float(native, x, vector),
+        }
+    }
+
+    /// An integer from one width to another.
+    fn extend(&mut self, value: Value, from: u32, signed: bool, to: u32) -> Value {
+        let ty = scalar_type(Class::of_bits(to));
+        match to.cmp(&from) {
+            std::cmp::Ordering::Equal => value,
+            std::cmp::Ordering::Less => self.b.ins().ireduce(ty, value),
+            std::cmp::Ordering::Greater if signed => self.b.ins().sextend(ty, value),
+            std::cmp::Ordering::Greater => self.b.ins().uextend(ty, value),
+        }
+    }
+
+    fn mul_high(&mut self, signed: bool, class: Class, a: Value, b: Value) -> Value {
+        match (class, signed) {
+            (Class::B64 | Class::B32, true) => self.b.ins().smulhi(a, b),
+            (Class::B64 | Class::B32, false) => self.b.ins().umulhi(a, b),
+            (class, signed) => {
+                let (a, b) =
+                    (self.extend(a, class.bits(), signed, 32), self.extend(b, class.bits(), signed, 32));
+                let product = self.b.ins().imul(a, b);
+                let high = self.b.ins().ushr_imm_u(product, i64::from(class.bits()));
+                self.b.ins().ireduce(scalar_type(class), high)
+            }
+        }
+    }
+
+    /// Division by zero gives all ones; the smallest number by minus one wraps.
+    fn divide(&mut self, signed: bool, remainder: bool, class: Class, a: Value, b: Value) -> Value {
+        let ty = scalar_type(class);
+        let (zero, one, ones) =
+            (self.b.ins().iconst(ty, 0), self.b.ins().iconst(ty, 1), self.constant(u64::MAX, class));
+        let by_zero = self.b.ins().icmp(IntCC::Equal, b, zero);
+        let result = if signed {
+            let by_minus_one = self.b.ins().icmp(IntCC::Equal, b, ones);
+            let unsafe_divisor = self.b.ins().bor(by_zero, by_minus_one);
+            let divisor = self.b.ins().select(unsafe_divisor, one, b);
+            let (result, special) = if remainder {
+                (self.b.ins().srem(a, divisor), zero)
+            } else {
+                (self.b.ins().sdiv(a, divisor), self.b.ins().ineg(a))
+            };
+            self.b.ins().select(by_minus_one, special, result)
+        } else {
+            let divisor = self.b.ins().select(by_zero, one, b);
+            if remainder { self.b.ins().urem(a, divisor) } else { self.b.ins().udiv(a, divisor) }
+        };
+        self.b.ins().select(by_zero, ones, result)
+    }
+
+    /// A shift by a count in 32 bits, of which those past the width shift everything out.
+    fn shift(&mut self, kind: Kind, value: Value, count: Value, class: Class, vector: bool) -> Value {
+        let bits = i64::from(class.bits());
+        if let Kind::ShiftRight { signed: true } = kind {
+            let most = self.b.ins().iconst(I32, bits - 1);
+            let count = self.b.ins().umin(count, most);
+            return self.b.ins().sshr(value, count);
+        }
+        let shifted = match kind {
+            Kind::ShiftLeft => self.b.ins().ishl(value, count),
+            _ => self.b.ins().ushr(value, count),
+        };
+        let within = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, count, bits);
+        let zero = if vector { self.vector_of(0, class) } else { self.constant(0, class) };
+        self.b.ins().select(within, shifted, zero)
+    }
+
+    /// `shf`: half of a pair of words shifted.
+    fn funnel(&mut self, left: bool, wrap: bool, x: &[Value]) -> Value {
+        let (low, high) = (self.b.ins().uextend(I64, x[0]), self.b.ins().uextend(I64, x[1]));
+        let high = self.b.ins().ishl_imm_u(high, 32);
+        let pair = self.b.ins().bor(low, high);
+        let count = if wrap {
+            self.b.ins().band_imm_u(x[2], 31)
+        } else {
+            let most = self.b.ins().iconst(I32, 32);
+            self.b.ins().umin(x[2], most)
+        };
+        if left {
+            let shifted = self.b.ins().ishl(pair, count);
+            let shifted = self.b.ins().ushr_imm_u(shifted, 32);
+            self.b.ins().ireduce(I32, shifted)
+        } else {
+            let shifted = self.b.ins().ushr(pair, count);
+            self.b.ins().ireduce(I32, shifted)
+        }
+    }
+
+    /// Any function of three bits: the sum of the rows of its table that are true.
+    fn lop3(&mut self, table: u8, x: &[Value], vector: bool) -> Value {
+        let constant = |emitter: &mut Self, bits| {
+            if vector { emitter.vector_of(bits, Class::B32) } else { emitter.constant(bits, Class::B32) }
+        };
+        match table {
+            0x80 => {
+                let ab = self.b.ins().band(x[0], x[1]);
+                return self.b.ins().band(ab, x[2]);
+            }
+            0xfe => {
+                let ab = self.b.ins().bor(x[0], x[1]);
+                return self.b.ins().bor(ab, x[2]);
+            }
+            0x96 => {
+                let ab = self.b.ins().bxor(x[0], x[1]);
+                return self.b.ins().bxor(ab, x[2]);
+            }
+            _ => {}
+        }
+        let not: Vec<Value> = x.iter().map(|&x| self.b.ins().bnot(x)).collect();
+        let mut sum = None;
+        for row in 0..8 {
+            if table >> row & 1 == 0 {
+                continue;
+            }
+            let pick = |i: usize| if row >> (2 - i) & 1 == 1 { x[i] } else { not[i] };
+            let ab = self.b.ins().band(pick(0), pick(1));
+            let term = self.b.ins().band(ab, pick(2));
+            sum = Some(match sum {
+                None => term,
+                Some(sum) => self.b.ins().bor(sum, term),
+            });
+        }
+        sum.unwrap_or_else(|| constant(self, 0))
+    }
+
+    fn combine(&mut self, op: BoolOp, value: Value, with: Value) -> Value {
+        match op {
+            BoolOp::And => self.b.ins().band(value, with),
+            BoolOp::Or => self.b.ins().bor(value, with),
+            BoolOp::Xor => self.b.ins().bxor(value, with),
+        }
+    }
+
+    /// A comparison: a truth value, or a mask of the operands' width.
+    #[expect(clippy::too_many_arguments, reason = "the modifiers of one instruction")]
+    pub(crate) fn compare(
+        &mut self,
+        compare: Compare,
+        signed: bool,
+        ftz: bool,
+        class: Class,
+        a: Value,
+        b: Value,
+        vector: bool,
+    ) -> Value {
+        if class.is_float() {
+            let (a, b) = (self.flush(a, ftz, class, vector), self.flush(b, ftz, class, vector));
+            return self.compare_float(compare, a, b);
+        }
+        let code = match (compare, signed) {
+            (Compare::Eq | Compare::Equ, _) => IntCC::Equal,
+            (Compare::Ne | Compare::Neu, _) => IntCC::NotEqual,
+            (Compare::Lt | Compare::Ltu | Compare::Lo, true) => IntCC::SignedLessThan,
+            (Compare::Le | Compare::Leu | Compare::Ls, true) => IntCC::SignedLessThanOrEqual,
+            (Compare::Gt | Compare::Gtu | Compare::Hi, true) => IntCC::SignedGreaterThan,
+            (Compare::Ge | Compare::Geu | Compare::Hs, true) => IntCC::SignedGreaterThanOrEqual,
+            (Compare::Lt | Compare::Ltu | Compare::Lo, false) => IntCC::UnsignedLessThan,
+            (Compare::Le | Compare::Leu | Compare::Ls, false) => IntCC::UnsignedLessThanOrEqual,
+            (Compare::Gt | Compare::Gtu | Compare::Hi, false) => IntCC::UnsignedGreaterThan,
+            (Compare::Ge | Compare::Geu | Compare::Hs, false) => IntCC::UnsignedGreaterThanOrEqual,
+            // Integers are numbers.
+            (Compare::Num, _) => {
+                return self.b.ins().icmp(IntCC::Equal, a, a);
+            }
+            (Compare::Nan, _) => {
+                return self.b.ins().icmp(IntCC::NotEqual, a, a);
+            }
+        };
+        self.b.ins().icmp(code, a, b)
+    }
+
+    fn compare_float(&mut self, compare: Compare, a: Value, b: Value) -> Value {
+        let code = match compare {
+            Compare::Eq => FloatCC::Equal,
+            Compare::Lt | Compare::Lo => FloatCC::LessThan,
+            Compare::Le | Compare::Ls => FloatCC::LessThanOrEqual,
+            Compare::Gt | Compare::Hi => FloatCC::GreaterThan,
+            Compare::Ge | Compare::Hs => FloatCC::GreaterThanOrEqual,
+            Compare::Neu => FloatCC::NotEqual,
+            Compare::Ltu => FloatCC::UnorderedOrLessThan,
+            Compare::Leu => FloatCC::UnorderedOrLessThanOrEqual,
+            Compare::Gtu => FloatCC::UnorderedOrGreaterThan,
+            Compare::Geu => FloatCC::UnorderedOrGreaterThanOrEqual,
+            Compare::Num => FloatCC::Ordered,
+            Compare::Nan => FloatCC::Unordered,
+            // Two comparisons, since machines have neither as one of vectors.
+            Compare::Ne => {
+                let (ordered, differ) =
+                    (self.b.ins().fcmp(FloatCC::Ordered, a, b), self.b.ins().fcmp(FloatCC::NotEqual, a, b));
+                return self.b.ins().band(ordered, differ);
+            }
+            Compare::Equ => {
+                let (unordered, same) =
+                    (self.b.ins().fcmp(FloatCC::Unordered, a, b), self.b.ins().fcmp(FloatCC::Equal, a, b));
+                return self.b.ins().bor(unordered, same);
+            }
+        };
+        self.b.ins().fcmp(code, a, b)
+    }
+
+    /// One over the root of four values, each in double precision.
+    fn rsqrt_vector(&mut self, a: Value, ftz: bool) -> Value {
+        let a = self.flush(a, ftz, Class::F32, true);
+        let bytes = self.vector_cast(a, I8X16);
+        let high = self.shuffle(bytes, bytes, [8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15]);
+        let high = self.vector_cast(high, F32X4);
+        let one = self.vector_of(1f64.to_bits(), Class::F64);
+        let halves = [a, high].map(|half| {
+            let wide = self.b.ins().fvpromote_low(half);
+            let root = self.b.ins().sqrt(wide);
+            let inverse = self.b.ins().fdiv(one, root);
+            let narrow = self.b.ins().fvdemote(inverse);
+            self.vector_cast(narrow, I8X16)
+        });
+        let both =
+            self.shuffle(halves[0], halves[1], [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23]);
+        let value = self.vector_cast(both, F32X4);
+        let value = self.flush(value, ftz, Class::F32, true);
+        self.canonical(value, true)
+    }
+}

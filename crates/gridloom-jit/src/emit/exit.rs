@@ -1,0 +1,375 @@
+//! The ways into the code and out of it: registers from and to memory, branches, and threads that part.
+
+use super::value::{Val, per_vector};
+use super::{Emitter, FUEL, SINGLE};
+use crate::flow::{Role, SlotSet};
+use crate::native::Class;
+use crate::runtime;
+use crate::shape::Shape;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I32, I64, I64X2};
+use cranelift_codegen::ir::{self, Block, InstBuilder, JumpTableData, MemFlagsData, Value};
+use gridloom_interp::code::{Instruction, Op, Pc};
+use gridloom_interp::compiled::{EXITED, INTERPRET, Machine, YIELDED};
+use gridloom_interp::lanes::Slot;
+use std::mem::offset_of;
+
+/// Bytes from one slot to the next.
+const SLOT: i32 = 256;
+
+/// Where a branch leads.
+#[derive(Clone, Copy)]
+pub(super) enum Way {
+    To(Pc),
+    Exit,
+}
+
+impl Emitter<'_> {
+    fn slot_offset(slot: Slot, lane: usize) -> i32 {
+        slot.0 as i32 * SLOT + 8 * lane as i32
+    }
+
+    /// Loads what is live at an entry, and goes there. Registers that do not have the shape that the code relies on send the
+    /// group to the code for single threads.
+    pub(super) fn enter(&mut self, pc: Pc) {
+        let Some(index) = self.flow.block_at(pc) else {
+            return self.defect("an entry inside a block");
+        };
+        let flow = self.flow;
+        let target = self.blocks[index];
+        // What is read at the start of the kernel and was never written is zero.
+        let fresh = pc == flow.range.start && flow.is_kernel;
+        let mut holds: Option<Value> = None;
+        for slot in flow.blocks[index].live_in.iter() {
+            if fresh {
+                self.clear(slot);
+            } else if let Some(test) = self.reload(slot) {
+                holds = Some(match holds {
+                    None => test,
+                    Some(holds) => self.b.ins().band(holds, test),
+                });
+            }
+        }
+        match holds {
+            None => {
+                self.b.ins().jump(target, &[]);
+            }
+            Some(holds) => {
+                let apart = self.b.create_block();
+                self.b.set_cold_block(apart);
+                self.b.ins().brif(holds, target, &[], apart, &[]);
+                self.b.switch_to_block(apart);
+                self.note_bail();
+                self.leave_at(pc | SINGLE);
+            }
+        }
+    }
+
+    fn clear(&mut self, slot: Slot) {
+        let class = self.storage(slot);
+        let variables = self.variables[slot.0 as usize].clone();
+        for variable in variables {
+            let zero = match self.shapes.get(slot) {
+                Shape::Varying => self.vector_of(0, class.untyped()),
+                _ => self.constant(0, class),
+            };
+            self.b.def_var(variable, zero);
+        }
+    }
+
+    /// Loads a register; the truth value tells whether it has its shape.
+    fn reload(&mut self, slot: Slot) -> Option<Value> {
+        let class = self.storage(slot);
+        let flags = MemFlagsData::trusted();
+        let variables = self.variables[slot.0 as usize].clone();
+        let base = self.registers;
+        let at = |lane: usize| Self::slot_offset(slot, lane);
+        match self.shapes.get(slot) {
+            Shape::Varying => {
+                let per = per_vector(class);
+                for (part, &variable) in variables.iter().enumerate() {
+                    let first = part * per;
+                    let low = self.b.ins().load(I64X2, flags, base, at(first));
+                    let value = match class.untyped() {
+                        Class::B64 => low,
+                        class => {
+                            let high = self.b.ins().load(I64X2, flags, base, at(first + 2));
+                            let value = self.narrow(low, high);
+                            if class == Class::Pred {
+                                let zero = self.vector_of(0, Class::B32);
+                                self.b.ins().icmp(IntCC::NotEqual, value, zero)
+                            } else {
+                                value
+                            }
+                        }
+                    };
+                    self.b.def_var(variable, value);
+                }
+                None
+            }
+            shape => {
+                let bits = self.b.ins().load(I64, flags, base, at(0));
+                let value = self.convert(bits, Class::B64, class);
+                self.b.def_var(variables[0], value);
+                let step = if let Shape::Affine(step) = shape { step } else { 0 };
+                let mut holds: Option<Value> = None;
+                for lane in 1..self.lanes as usize {
+                    let other = self.b.ins().load(I64, flags, base, at(lane));
+                    let expected = if step == 0 {
+                        bits
+                    } else {
+                        let value = self.lane(&Val::Affine(value, step), class, lane);
+                        self.convert(value, class, Class::B64)
+                    };
+                    let same = self.b.ins().icmp(IntCC::Equal, other, expected);
+                    holds = Some(match holds {
+                        None => same,
+                        Some(holds) => self.b.ins().band(holds, same),
+                    });
+                }
+                holds
+            }
+        }
+    }
+
+    /// Stores a register.
+    fn spill(&mut self, slot: Slot) {
+        let class = self.storage(slot);
+        let flags = MemFlagsData::trusted();
+        let variables = self.variables[slot.0 as usize].clone();
+        let base = self.registers;
+        let at = |lane: usize| Self::slot_offset(slot, lane);
+        match self.shapes.get(slot) {
+            Shape::Varying => {
+                let per = per_vector(class);
+                for (part, &variable) in variables.iter().enumerate() {
+                    let first = part * per;
+                    let mut value = self.b.use_var(variable);
+                    if class.bits() == 64 {
+                        self.b.ins().store(flags, value, base, at(first));
+                        continue;
+                    }
+                    if class == Class::Pred {
+                        let one = self.vector_of(1, Class::B32);
+                        value = self.b.ins().band(value, one);
+                    }
+                    let (low, high) = (self.b.ins().uwiden_low(value), self.b.ins().uwiden_high(value));
+                    self.b.ins().store(flags, low, base, at(first));
+                    self.b.ins().store(flags, high, base, at(first + 2));
+                }
+            }
+            Shape::Uniform => {
+                let value = self.b.use_var(variables[0]);
+                let bits = self.convert(value, class, Class::B64);
+                if self.lanes == 1 {
+                    self.b.ins().store(flags, bits, base, at(0));
+                } else {
+                    let both = self.b.ins().splat(I64X2, bits);
+                    for lane in (0..self.lanes as usize).step_by(2) {
+                        self.b.ins().store(flags, both, base, at(lane));
+                    }
+                }
+            }
+            Shape::Affine(step) => {
+                let value = self.b.use_var(variables[0]);
+                for lane in 0..self.lanes as usize {
+                    let value = self.lane(&Val::Affine(value, step), class, lane);
+                    let bits = self.convert(value, class, Class::B64);
+                    self.b.ins().store(flags, bits, base, at(lane));
+                }
+            }
+        }
+    }
+
+    fn spill_all(&mut self, live: &SlotSet) {
+        let slots: Vec<Slot> = live.iter().collect();
+        for slot in slots {
+            self.spill(slot);
+        }
+    }
+
+    /// Notes where the threads of the group are, and goes on with the next.
+    fn leave_at(&mut self, at: u32) {
+        if self.lanes == 1 {
+            let at = self.b.ins().iconst(I32, i64::from(at));
+            return self.leave_with(&[at]);
+        }
+        let at = self.vector_of(at.into(), Class::B32);
+        self.leave_with(&vec![at; self.lanes as usize / 4]);
+    }
+
+    fn leave_with(&mut self, places: &[Value]) {
+        let table = self.machine_field(offset_of!(Machine, pcs), I64);
+        let index = self.b.ins().uextend(I64, self.thread);
+        let offset = self.b.ins().ishl_imm_u(index, 2);
+        let address = self.b.ins().iadd(table, offset);
+        for (part, &place) in places.iter().enumerate() {
+            self.b.ins().store(MemFlagsData::trusted(), place, address, 16 * part as i32);
+        }
+        self.b.ins().jump(self.next, &[]);
+    }
+
+    fn note_bail(&mut self) {
+        let bails = self.b.use_var(self.bails);
+        let bails = self.b.ins().iadd_imm_u(bails, 1);
+        self.b.def_var(self.bails, bails);
+    }
+
+    /// Leaves the instruction being compiled to the interpreter.
+    pub(super) fn interpret_here(&mut self) {
+        let live = self.live.clone();
+        self.spill_all(&live);
+        self.leave_at(self.pc | INTERPRET);
+    }
+
+    /// What a thread is told that goes a way by itself.
+    fn note(&self, way: Way) -> u32 {
+        match way {
+            Way::Exit => EXITED,
+            Way::To(pc) if self.flow.role(pc) == Role::Interpreted => pc | INTERPRET,
+            Way::To(pc) => pc | SINGLE,
+        }
+    }
+
+    fn live_on(&self, way: Way) -> Option<&SlotSet> {
+        let Way::To(pc) = way else { return None };
+        self.flow.block_at(pc).map(|index| &self.flow.blocks[index].live_in)
+    }
+
+    pub(super) fn terminator(&mut self, instruction: &Instruction) {
+        let behind = Way::To(self.pc + 1);
+        let taken = match &instruction.op {
+            Op::Branch { target } => Way::To(*target),
+            Op::BranchTable(table) => return self.branch_table(instruction, table),
+            _ => Way::Exit,
+        };
+        match self.guard(instruction.guard) {
+            None => {
+                let target = self.way(taken);
+                self.b.ins().jump(target, &[]);
+            }
+            Some(Val::One(condition) | Val::Affine(condition, _)) => {
+                let (taken, behind) = (self.way(taken), self.way(behind));
+                self.b.ins().brif(condition, taken, &[], behind, &[]);
+            }
+            Some(guard) => {
+                let masks = self.vectors(&guard, Class::Pred);
+                let (all_go, test, apart) = (self.way(taken), self.b.create_block(), self.b.create_block());
+                let none_goes = self.way(behind);
+                self.b.set_cold_block(apart);
+                let all = self.all_true(&masks);
+                self.b.ins().brif(all, all_go, &[], test, &[]);
+                self.b.switch_to_block(test);
+                let any = self.any_true(&masks);
+                self.b.ins().brif(any, apart, &[], none_goes, &[]);
+                self.b.switch_to_block(apart);
+                self.part(&masks, taken, behind);
+            }
+        }
+    }
+
+    /// Sends each thread of the group its own way.
+    fn part(&mut self, masks: &[Value], taken: Way, behind: Way) {
+        let mut live = self.live.clone();
+        live.clear();
+        for way in [taken, behind] {
+            if let Some(more) = self.live_on(way) {
+                live.union(more);
+            }
+        }
+        self.spill_all(&live);
+        self.note_bail();
+        let (taken, behind) = (self.note(taken), self.note(behind));
+        let places: Vec<Value> = masks
+            .iter()
+            .map(|&mask| {
+                let (taken, behind) =
+                    (self.vector_of(taken.into(), Class::B32), self.vector_of(behind.into(), Class::B32));
+                self.b.ins().bitselect(mask, taken, behind)
+            })
+            .collect();
+        self.leave_with(&places);
+    }
+
+    /// A block that leads a way, which is written when the current one is done.
+    fn way(&mut self, way: Way) -> Block {
+        match way {
+            Way::To(pc) if pc > self.pc => match self.flow.block_at(pc) {
+                Some(index) => self.blocks[index],
+                None => {
+                    self.defect("a branch into a block");
+                    self.next
+                }
+            },
+            way => {
+                let block = self.b.create_block();
+                self.ways.push((block, way));
+                block
+            }
+        }
+    }
+
+    /// Writes the blocks that lead away. Where one leads back, groups that have had their turn leave there.
+    pub(super) fn write_ways(&mut self) {
+        for (block, way) in std::mem::take(&mut self.ways) {
+            self.b.switch_to_block(block);
+            match way {
+                Way::Exit => self.leave_at(EXITED),
+                Way::To(pc) => self.go_back(pc),
+            }
+        }
+    }
+
+    fn go_back(&mut self, pc: Pc) {
+        let Some(index) = self.flow.block_at(pc) else {
+            return self.defect("a branch into a block");
+        };
+        let target = self.blocks[index];
+        let waits = self.flow.loops.iter().any(|&(head, waits)| head == pc && waits);
+        let over = self.b.create_block();
+        self.b.set_cold_block(over);
+        let fuel = self.b.use_var(self.fuel);
+        let fuel = self.b.ins().iadd_imm_s(fuel, -1);
+        self.b.def_var(self.fuel, fuel);
+        self.b.ins().brif(fuel, target, &[], over, &[]);
+        self.b.switch_to_block(over);
+        if !waits {
+            // It ends by itself; only the launch may be cancelled.
+            let cancelled = self
+                .call(runtime::cancelled as *const () as usize, &[self.machine], Some(I32))
+                .unwrap_or(fuel);
+            let (stop, again) = (self.b.create_block(), self.b.create_block());
+            self.b.ins().brif(cancelled, stop, &[], again, &[]);
+            self.b.switch_to_block(again);
+            let fuel = self.b.ins().iconst(I32, FUEL);
+            self.b.def_var(self.fuel, fuel);
+            self.b.ins().jump(target, &[]);
+            self.b.switch_to_block(stop);
+        }
+        let live = self.flow.blocks[index].live_in.clone();
+        self.spill_all(&live);
+        self.leave_at(pc | YIELDED);
+    }
+
+    fn branch_table(&mut self, instruction: &Instruction, table: &gridloom_interp::code::BranchTable) {
+        let index = self.get(table.index, Class::B32);
+        let guard = self.guard(instruction.guard);
+        let (Val::One(index), None | Some(Val::One(_))) = (index, &guard) else {
+            // Threads that go many ways are sorted out by the interpreter.
+            return self.interpret_here();
+        };
+        if let Some(Val::One(condition)) = guard {
+            let (then, behind) = (self.b.create_block(), self.way(Way::To(self.pc + 1)));
+            self.b.ins().brif(condition, then, &[], behind, &[]);
+            self.b.switch_to_block(then);
+        }
+        let targets: Vec<Block> = table.targets.iter().map(|&target| self.way(Way::To(target))).collect();
+        let calls: Vec<ir::BlockCall> =
+            targets.iter().map(|&target| self.b.func.dfg.block_call(target, &[])).collect();
+        // Past the end the last one is taken.
+        let Some(&last) = targets.last() else { return self.defect("a branch table without targets") };
+        let last = self.b.func.dfg.block_call(last, &[]);
+        let table = self.b.create_jump_table(JumpTableData::new(last, &calls));
+        self.b.ins().br_table(index, table);
+    }
+}

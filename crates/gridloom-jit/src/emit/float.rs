@@ -1,0 +1,258 @@
+//! Floating-point arithmetic, exactly as PTX has it.
+//!
+//! A result that is NaN is the canonical one in single precision; in double precision it depends on the operands in ways of the
+//! GPU's own, so there the interpreter is asked. The same for `.ftz` where rounding decides whether a result was subnormal.
+
+use super::Emitter;
+use super::arith::Lowered;
+use super::value::scalar_type;
+use crate::native::{Class, Integral, Kind, Native};
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::types::{F32, F32X4, F64, F64X2, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+
+const MIN_NORMAL: u64 = 0x0080_0000;
+const MAGNITUDE: u64 = 0x7fff_ffff;
+const SIGN: u64 = 0x8000_0000;
+const NAN: u64 = 0x7fff_ffff;
+const TWO_TO_126: u64 = 0x7e80_0000;
+
+impl Emitter<'_> {
+    /// The bits of a float as an integer.
+    fn float_bits(&mut self, value: Value, class: Class, vector: bool) -> Value {
+        match (vector, class) {
+            (true, Class::F64) => self.vector_cast(value, I64X2),
+            (true, _) => self.vector_cast(value, I32X4),
+            (false, Class::F64) => self.b.ins().bitcast(I64, MemFlagsData::new(), value),
+            (false, _) => self.b.ins().bitcast(I32, MemFlagsData::new(), value),
+        }
+    }
+
+    fn float_of_bits(&mut self, value: Value, class: Class, vector: bool) -> Value {
+        match (vector, class) {
+            (true, Class::F64) => self.vector_cast(value, F64X2),
+            (true, _) => self.vector_cast(value, F32X4),
+            (false, Class::F64) => self.b.ins().bitcast(F64, MemFlagsData::new(), value),
+            (false, _) => self.b.ins().bitcast(F32, MemFlagsData::new(), value),
+        }
+    }
+
+    fn bits_constant(&mut self, bits: u64, class: Class, vector: bool) -> Value {
+        let class = class.untyped();
+        if vector { self.vector_of(bits, class) } else { self.constant(bits, class) }
+    }
+
+    fn float_constant(&mut self, bits: u64, class: Class, vector: bool) -> Value {
+        if vector { self.vector_of(bits, class) } else { self.constant(bits, class) }
+    }
+
+    /// One of two floats, by a truth value or mask.
+    fn choose(&mut self, condition: Value, a: Value, b: Value, class: Class, vector: bool) -> Value {
+        if !vector {
+            return self.b.ins().select(condition, a, b);
+        }
+        let ty = if class == Class::F64 { F64X2 } else { F32X4 };
+        let mask = self.vector_cast(condition, ty);
+        self.b.ins().bitselect(mask, a, b)
+    }
+
+    /// The canonical NaN for any other.
+    pub(crate) fn canonical(&mut self, value: Value, vector: bool) -> Value {
+        let nan = self.float_constant(NAN, Class::F32, vector);
+        let is_nan = self.b.ins().fcmp(FloatCC::Unordered, value, value);
+        self.choose(is_nan, nan, value, Class::F32, vector)
+    }
+
+    /// Zero of the same sign for a subnormal number, where `ftz` asks for it. It does in single precision only.
+    pub(crate) fn flush(&mut self, value: Value, ftz: bool, class: Class, vector: bool) -> Value {
+        if !ftz || class != Class::F32 {
+            return value;
+        }
+        let bits = self.float_bits(value, class, vector);
+        let (magnitude, sign, least) = (
+            self.bits_constant(MAGNITUDE, class, vector),
+            self.bits_constant(SIGN, class, vector),
+            self.bits_constant(MIN_NORMAL, class, vector),
+        );
+        let size = self.b.ins().band(bits, magnitude);
+        let subnormal = self.b.ins().icmp(IntCC::SignedLessThan, size, least);
+        let zero = self.b.ins().band(bits, sign);
+        let zero = self.float_of_bits(zero, class, vector);
+        self.choose(subnormal, zero, value, class, vector)
+    }
+
+    /// The last steps of arithmetic. `rounded` is where a result that is the smallest normal number may have been rounded up
+    /// to it.
+    fn finish(&mut self, value: Value, ftz: bool, rounded: bool, class: Class, vector: bool) -> Lowered {
+        if class == Class::F64 {
+            let rare = self.b.ins().fcmp(FloatCC::Unordered, value, value);
+            return Lowered { value, rare: Some(rare) };
+        }
+        let rare = (ftz && rounded).then(|| {
+            let bits = self.float_bits(value, class, vector);
+            let magnitude = self.bits_constant(MAGNITUDE, class, vector);
+            let least = self.bits_constant(MIN_NORMAL, class, vector);
+            let size = self.b.ins().band(bits, magnitude);
+            self.b.ins().icmp(IntCC::Equal, size, least)
+        });
+        let value = self.flush(value, ftz, class, vector);
+        Lowered { value: self.canonical(value, vector), rare }
+    }
+
+    pub(crate) fn lower_float(&mut self, native: &Native, x: &[Value], vector: bool) -> Lowered {
+        let class = native.result;
+        let from = native.operands[0];
+        let flushes = match native.kind {
+            Kind::FloatAdd { ftz }
+            | Kind::FloatSub { ftz }
+            | Kind::FloatMul { ftz }
+            | Kind::FloatFma { ftz }
+            | Kind::FloatDiv { ftz }
+            | Kind::FloatDivApprox { ftz }
+            | Kind::FloatReciprocal { ftz }
+            | Kind::FloatSqrt { ftz }
+            | Kind::FloatRsqrt { ftz }
+            | Kind::FloatMin { ftz, .. }
+            | Kind::FloatMax { ftz, .. }
+            | Kind::FloatAbs { ftz }
+            | Kind::FloatNeg { ftz }
+            | Kind::FloatToInt { ftz, .. }
+            | Kind::Promote { ftz }
+            | Kind::Demote { ftz }
+            | Kind::RoundIntegral { ftz, .. } => ftz,
+            _ => false,
+        };
+        let x: Vec<Value> = x.iter().map(|&x| self.flush(x, flushes, from, vector)).collect();
+        match native.kind {
+            Kind::FloatAdd { ftz } => {
+                let sum = self.b.ins().fadd(x[0], x[1]);
+                // A sum that is subnormal is exact.
+                self.finish(sum, ftz, false, class, vector)
+            }
+            Kind::FloatSub { ftz } => {
+                let difference = self.b.ins().fsub(x[0], x[1]);
+                self.finish(difference, ftz, false, class, vector)
+            }
+            Kind::FloatMul { ftz } => {
+                let product = self.b.ins().fmul(x[0], x[1]);
+                self.finish(product, ftz, true, class, vector)
+            }
+            Kind::FloatFma { ftz } => {
+                let sum = self.b.ins().fma(x[0], x[1], x[2]);
+                self.finish(sum, ftz, true, class, vector)
+            }
+            Kind::FloatDiv { ftz } => {
+                let quotient = self.b.ins().fdiv(x[0], x[1]);
+                self.finish(quotient, ftz, true, class, vector)
+            }
+            Kind::FloatDivApprox { ftz } => {
+                let quotient = self.b.ins().fdiv(x[0], x[1]);
+                let bits = self.float_bits(x[1], class, vector);
+                let magnitude = self.bits_constant(MAGNITUDE, class, vector);
+                let limit = self.bits_constant(TWO_TO_126, class, vector);
+                let size = self.b.ins().band(bits, magnitude);
+                let far = self.b.ins().icmp(IntCC::SignedGreaterThan, size, limit);
+                let Lowered { value, rare } = self.finish(quotient, ftz, true, class, vector);
+                let rare = rare.map_or(far, |rare| self.b.ins().bor(rare, far));
+                Lowered { value, rare: Some(rare) }
+            }
+            Kind::FloatReciprocal { ftz } => {
+                let one = if class == Class::F64 { 1f64.to_bits() } else { 1f32.to_bits().into() };
+                let one = self.float_constant(one, class, vector);
+                let quotient = self.b.ins().fdiv(one, x[0]);
+                self.finish(quotient, ftz, true, class, vector)
+            }
+            Kind::FloatSqrt { ftz } => {
+                let root = self.b.ins().sqrt(x[0]);
+                self.finish(root, ftz, false, class, vector)
+            }
+            Kind::FloatRsqrt { ftz } => {
+                let wide = self.b.ins().fpromote(F64, x[0]);
+                let root = self.b.ins().sqrt(wide);
+                let one = self.constant(1f64.to_bits(), Class::F64);
+                let inverse = self.b.ins().fdiv(one, root);
+                let value = self.b.ins().fdemote(F32, inverse);
+                // No such result is subnormal.
+                self.finish(value, ftz, false, class, vector)
+            }
+            Kind::FloatMin { nan, .. } | Kind::FloatMax { nan, .. } => {
+                let largest = matches!(native.kind, Kind::FloatMax { .. });
+                self.extremum(largest, nan, x[0], x[1], class, vector)
+            }
+            Kind::FloatAbs { .. } | Kind::FloatNeg { .. } => {
+                let value = if matches!(native.kind, Kind::FloatAbs { .. }) {
+                    self.b.ins().fabs(x[0])
+                } else {
+                    self.b.ins().fneg(x[0])
+                };
+                self.finish(value, false, false, class, vector)
+            }
+            Kind::FloatToInt { signed, integral, .. } => {
+                let value = self.integral(integral, x[0]);
+                let ty = if vector { I32X4 } else { scalar_type(class) };
+                let rare = (from == Class::F64 || class == Class::B64)
+                    .then(|| self.b.ins().fcmp(FloatCC::Unordered, x[0], x[0]));
+                let value = if signed {
+                    self.b.ins().fcvt_to_sint_sat(ty, value)
+                } else {
+                    self.b.ins().fcvt_to_uint_sat(ty, value)
+                };
+                Lowered { value, rare }
+            }
+            Kind::Promote { .. } => {
+                let rare = self.b.ins().fcmp(FloatCC::Unordered, x[0], x[0]);
+                Lowered { value: self.b.ins().fpromote(F64, x[0]), rare: Some(rare) }
+            }
+            Kind::Demote { ftz } => {
+                let value = self.b.ins().fdemote(F32, x[0]);
+                let nan = self.b.ins().fcmp(FloatCC::Unordered, x[0], x[0]);
+                let Lowered { value, rare } = self.finish(value, ftz, true, class, vector);
+                let rare = rare.map_or(nan, |rare| self.b.ins().bor(rare, nan));
+                Lowered { value, rare: Some(rare) }
+            }
+            Kind::RoundIntegral { integral, .. } => {
+                let value = self.integral(integral, x[0]);
+                self.finish(value, false, false, class, vector)
+            }
+            _ => {
+                self.defect("an instruction without a lowering");
+                x[0].into()
+            }
+        }
+    }
+
+    fn integral(&mut self, integral: Integral, value: Value) -> Value {
+        match integral {
+            Integral::Nearest => self.b.ins().nearest(value),
+            Integral::Zero => self.b.ins().trunc(value),
+            Integral::Down => self.b.ins().floor(value),
+            Integral::Up => self.b.ins().ceil(value),
+        }
+    }
+
+    /// `min` and `max`: without `.NaN`, a number wins over a NaN.
+    fn extremum(
+        &mut self,
+        largest: bool,
+        nan: bool,
+        a: Value,
+        b: Value,
+        class: Class,
+        vector: bool,
+    ) -> Lowered {
+        let picked = if largest { self.b.ins().fmax(a, b) } else { self.b.ins().fmin(a, b) };
+        if class == Class::F64 {
+            // Of a NaN the interpreter is asked, whether it wins or not.
+            let rare = self.b.ins().fcmp(FloatCC::Unordered, a, b);
+            return Lowered { value: picked, rare: Some(rare) };
+        }
+        if nan {
+            return self.canonical(picked, vector).into();
+        }
+        let a_is_nan = self.b.ins().fcmp(FloatCC::Unordered, a, a);
+        let b_is_nan = self.b.ins().fcmp(FloatCC::Unordered, b, b);
+        let picked = self.choose(b_is_nan, a, picked, class, vector);
+        let picked = self.choose(a_is_nan, b, picked, class, vector);
+        self.canonical(picked, vector).into()
+    }
+}

@@ -1,0 +1,181 @@
+//! Special registers, and where a group is in its block.
+
+use super::Emitter;
+use super::value::Val;
+use crate::flow::Role;
+use crate::native::Class;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use gridloom_interp::code::Op;
+use gridloom_interp::compiled::Machine;
+use gridloom_ptx::{Dim, DimSpecial, PlainSpecial, SpecialReg};
+use std::mem::offset_of;
+
+/// Whether reading a special register is compiled. Clocks are not: the interpreter counts.
+pub(crate) fn special_role(register: SpecialReg) -> Role {
+    match register {
+        SpecialReg::Dim(..) => Role::Compiled,
+        SpecialReg::Plain(
+            PlainSpecial::LaneId
+            | PlainSpecial::WarpId
+            | PlainSpecial::NWarpId
+            | PlainSpecial::LaneMaskEq
+            | PlainSpecial::LaneMaskLe
+            | PlainSpecial::LaneMaskLt
+            | PlainSpecial::LaneMaskGe
+            | PlainSpecial::LaneMaskGt
+            | PlainSpecial::GridId
+            | PlainSpecial::DynamicSmemSize,
+        ) => Role::Compiled,
+        _ => Role::Interpreted,
+    }
+}
+
+fn component(dim: Dim) -> usize {
+    match dim {
+        Dim::X => 0,
+        Dim::Y => 1,
+        Dim::Z => 2,
+    }
+}
+
+impl Emitter<'_> {
+    /// Which components of `%tid` the function reads.
+    pub(super) fn dimensions(&self) -> [bool; 3] {
+        let mut read = [false; 3];
+        for pc in self.flow.range.clone() {
+            if let Op::Special { register: SpecialReg::Dim(DimSpecial::Tid, dim), .. } =
+                &self.flow.instruction(pc).op
+            {
+                // The ones before it tell when it changes.
+                read[..=component(*dim)].fill(true);
+            }
+        }
+        read
+    }
+
+    /// Where a thread is in its block, as far as that is asked for.
+    pub(super) fn start_position(&mut self, thread: Value, read: [bool; 3]) -> [Option<Value>; 3] {
+        let mut position = [None; 3];
+        let mut rest = thread;
+        for (i, slot) in position.iter_mut().enumerate() {
+            if !read[i] {
+                break;
+            }
+            if i == 2 {
+                *slot = Some(rest);
+                break;
+            }
+            let extent = self.machine_field(offset_of!(Machine, block) + 4 * i, I32);
+            *slot = Some(self.b.ins().urem(rest, extent));
+            rest = self.b.ins().udiv(rest, extent);
+        }
+        position
+    }
+
+    /// Where the next group is.
+    pub(super) fn next_position(&mut self) -> Vec<Value> {
+        let mut next = Vec::new();
+        let mut more = self.b.ins().iconst(I32, i64::from(self.lanes));
+        for i in 0..3 {
+            let Some(at) = self.position[i] else { break };
+            let sum = self.b.ins().iadd(at, more);
+            if i == 2 {
+                next.push(sum);
+                break;
+            }
+            let extent = self.machine_field(offset_of!(Machine, block) + 4 * i, I32);
+            let over = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, sum, extent);
+            let rest = self.b.ins().isub(sum, extent);
+            next.push(self.b.ins().select(over, rest, sum));
+            more = self.b.ins().uextend(I32, over);
+        }
+        next
+    }
+
+    /// A special register, and its class.
+    pub(super) fn special(&mut self, register: SpecialReg) -> (Val, Class) {
+        let field = |emitter: &mut Self, offset: usize, dim: Dim| {
+            let value = emitter.machine_field(offset + 4 * component(dim), I32);
+            (Val::One(value), Class::B32)
+        };
+        match register {
+            SpecialReg::Dim(register, dim) => match register {
+                DimSpecial::Tid => {
+                    let value = self.position[component(dim)].unwrap_or(self.thread);
+                    let differs = dim == Dim::X && self.lanes > 1;
+                    (if differs { Val::Affine(value, 1) } else { Val::One(value) }, Class::B32)
+                }
+                DimSpecial::NTid => field(self, offset_of!(Machine, block), dim),
+                DimSpecial::CtaId | DimSpecial::ClusterId => field(self, offset_of!(Machine, index), dim),
+                DimSpecial::NCtaId | DimSpecial::NClusterId => field(self, offset_of!(Machine, grid), dim),
+                DimSpecial::ClusterCtaId => (Val::One(self.constant(0, Class::B32)), Class::B32),
+                DimSpecial::ClusterNCtaId => (Val::One(self.constant(1, Class::B32)), Class::B32),
+            },
+            SpecialReg::Plain(PlainSpecial::GridId) => {
+                (Val::One(self.machine_field(offset_of!(Machine, grid_id), I64)), Class::B64)
+            }
+            SpecialReg::Plain(PlainSpecial::DynamicSmemSize) => {
+                (Val::One(self.machine_field(offset_of!(Machine, dynamic_shared), I32)), Class::B32)
+            }
+            SpecialReg::Plain(PlainSpecial::WarpId) => {
+                (Val::One(self.b.ins().ushr_imm_u(self.thread, 5)), Class::B32)
+            }
+            SpecialReg::Plain(PlainSpecial::NWarpId) => {
+                let mut threads = self.b.ins().iconst(I32, 1);
+                for i in 0..3 {
+                    let extent = self.machine_field(offset_of!(Machine, block) + 4 * i, I32);
+                    threads = self.b.ins().imul(threads, extent);
+                }
+                let threads = self.b.ins().iadd_imm_u(threads, 31);
+                (Val::One(self.b.ins().ushr_imm_u(threads, 5)), Class::B32)
+            }
+            SpecialReg::Plain(PlainSpecial::LaneId) => {
+                let lane = self.b.ins().band_imm_u(self.thread, 31);
+                (if self.lanes > 1 { Val::Affine(lane, 1) } else { Val::One(lane) }, Class::B32)
+            }
+            SpecialReg::Plain(register) => {
+                let values: Vec<Value> = (0..self.lanes).map(|lane| self.lane_mask(register, lane)).collect();
+                let value = if self.lanes == 1 {
+                    Val::One(values[0])
+                } else {
+                    Val::Many(self.gather(&values, Class::B32))
+                };
+                (value, Class::B32)
+            }
+            _ => (Val::One(self.constant(0, Class::B32)), Class::B32),
+        }
+    }
+
+    /// `%lanemask_…` in one thread of the group.
+    fn lane_mask(&mut self, register: PlainSpecial, lane: u32) -> Value {
+        let thread = self.b.ins().iadd_imm_u(self.thread, i64::from(lane));
+        let lane = self.b.ins().band_imm_u(thread, 31);
+        let one = self.b.ins().iconst(I32, 1);
+        let bit = self.b.ins().ishl(one, lane);
+        let below = self.b.ins().iadd_imm_s(bit, -1);
+        let up_to = self.b.ins().bor(bit, below);
+        match register {
+            PlainSpecial::LaneMaskLe => up_to,
+            PlainSpecial::LaneMaskLt => below,
+            PlainSpecial::LaneMaskGe => self.b.ins().bnot(below),
+            PlainSpecial::LaneMaskGt => self.b.ins().bnot(up_to),
+            _ => bit,
+        }
+    }
+
+    /// The address of a variable of the frame, in local space.
+    pub(super) fn frame_address(&mut self, offset: u32) -> Val {
+        if self.flow.is_kernel {
+            return Val::One(self.constant(offset.into(), Class::B64));
+        }
+        let frames = self.machine_field(offset_of!(Machine, frames), I64);
+        let index = self.b.ins().uextend(I64, self.thread);
+        let at = self.b.ins().ishl_imm_u(index, 2);
+        let at = self.b.ins().iadd(frames, at);
+        let frame = self.b.ins().load(I32, MemFlagsData::trusted(), at, 0);
+        let frame = self.b.ins().iadd_imm_u(frame, i64::from(offset));
+        Val::One(self.b.ins().uextend(I64, frame))
+    }
+}

@@ -1,0 +1,396 @@
+//! Values of a group of threads: registers, operands and results.
+
+use super::Emitter;
+use crate::native::Class;
+use crate::shape::Shape;
+use cranelift_codegen::ir::types::{F32, F32X4, F64, F64X2, I8, I8X16, I16, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::{ConstantData, InstBuilder, MemFlagsData, Type, Value};
+use gridloom_interp::code::Guard;
+use gridloom_interp::lanes::{Slot, Source};
+
+/// A value in all threads of a group.
+#[derive(Clone, Debug)]
+pub(crate) enum Val {
+    /// The same in all.
+    One(Value),
+    /// This in the first, and more by a step in each that follows.
+    Affine(Value, i64),
+    /// Vectors, for as many threads each as they have elements.
+    Many(Vec<Value>),
+}
+
+/// The type of a value of one thread.
+pub(crate) fn scalar_type(class: Class) -> Type {
+    match class {
+        Class::Pred | Class::B8 => I8,
+        Class::B16 => I16,
+        Class::B32 => I32,
+        Class::B64 => I64,
+        Class::F32 => F32,
+        Class::F64 => F64,
+    }
+}
+
+/// The type of a vector of such values, where there is one. A predicate is all ones or zeros in 32 bits.
+pub(crate) fn vector_type(class: Class) -> Option<Type> {
+    match class {
+        Class::Pred | Class::B32 => Some(I32X4),
+        Class::B64 => Some(I64X2),
+        Class::F32 => Some(F32X4),
+        Class::F64 => Some(F64X2),
+        Class::B8 | Class::B16 => None,
+    }
+}
+
+/// Values of one vector.
+pub(crate) fn per_vector(class: Class) -> usize {
+    if class.bits() == 64 { 2 } else { 4 }
+}
+
+impl Emitter<'_> {
+    /// How a slot's value is held: in 1, 32 or 64 bits, as an integer or not.
+    pub(crate) fn storage(&self, slot: Slot) -> Class {
+        self.storage[slot.0 as usize]
+    }
+
+    /// The same bits as another type of vector.
+    pub(crate) fn vector_cast(&mut self, value: Value, ty: Type) -> Value {
+        if self.b.func.dfg.value_type(value) == ty {
+            return value;
+        }
+        let flags = MemFlagsData::new().with_endianness(cranelift_codegen::ir::Endianness::Little);
+        self.b.ins().bitcast(ty, flags, value)
+    }
+
+    fn bitcast(&mut self, value: Value, ty: Type) -> Value {
+        self.b.ins().bitcast(ty, MemFlagsData::new(), value)
+    }
+
+    /// A value of one thread in another class: its bits cut off or extended with zeros.
+    pub(crate) fn convert(&mut self, value: Value, from: Class, to: Class) -> Value {
+        if from == to {
+            return value;
+        }
+        // To an integer of its own width first, and to that of the result's last.
+        let (value, from) = match from {
+            Class::F32 => (self.bitcast(value, I32), Class::B32),
+            Class::F64 => (self.bitcast(value, I64), Class::B64),
+            Class::Pred => (value, Class::B8),
+            from => (value, from),
+        };
+        match to {
+            Class::Pred => {
+                let zero = self.b.ins().iconst(scalar_type(from), 0);
+                self.b.ins().icmp(cranelift_codegen::ir::condcodes::IntCC::NotEqual, value, zero)
+            }
+            Class::F32 => {
+                let value = self.convert(value, from, Class::B32);
+                self.bitcast(value, F32)
+            }
+            Class::F64 => {
+                let value = self.convert(value, from, Class::B64);
+                self.bitcast(value, F64)
+            }
+            to if to.bits() > from.bits() => self.b.ins().uextend(scalar_type(to), value),
+            to if to.bits() < from.bits() => self.b.ins().ireduce(scalar_type(to), value),
+            _ => value,
+        }
+    }
+
+    /// A constant of a class.
+    pub(crate) fn constant(&mut self, bits: u64, class: Class) -> Value {
+        match class {
+            Class::Pred => self.b.ins().iconst(I8, i64::from(bits != 0)),
+            Class::F32 => {
+                self.b.ins().f32const(cranelift_codegen::ir::immediates::Ieee32::with_bits(bits as u32))
+            }
+            Class::F64 => self.b.ins().f64const(cranelift_codegen::ir::immediates::Ieee64::with_bits(bits)),
+            class => {
+                let ty = scalar_type(class);
+                let bits = if class.bits() == 64 { bits } else { bits & ((1 << class.bits()) - 1) };
+                self.b.ins().iconst(ty, bits as i64)
+            }
+        }
+    }
+
+    /// A vector of constants.
+    pub(crate) fn vector_constant(&mut self, ty: Type, bytes: [u8; 16]) -> Value {
+        let data = self.b.func.dfg.constants.insert(ConstantData::from(&bytes[..]));
+        self.b.ins().vconst(ty, data)
+    }
+
+    /// The same bits in each element of a vector of a class.
+    pub(crate) fn vector_of(&mut self, bits: u64, class: Class) -> Value {
+        let mut bytes = [0; 16];
+        let size = if class.bits() == 64 { 8 } else { 4 };
+        for chunk in bytes.chunks_mut(size) {
+            chunk.copy_from_slice(&bits.to_le_bytes()[..size]);
+        }
+        let ty = vector_type(class).unwrap_or(I32X4);
+        self.vector_constant(ty, bytes)
+    }
+
+    /// An operand of an instruction.
+    pub(crate) fn get(&mut self, source: Source, class: Class) -> Val {
+        match source {
+            Source::Constant(index) => {
+                let bits = self.flow.code.constants[index as usize][0];
+                Val::One(self.constant(bits, class))
+            }
+            Source::Slot(slot) => self.read(slot, class),
+        }
+    }
+
+    fn read(&mut self, slot: Slot, class: Class) -> Val {
+        let storage = self.storage(slot);
+        let variables = self.variables[slot.0 as usize].clone();
+        match self.shapes.get(slot) {
+            Shape::Uniform => {
+                let value = self.b.use_var(variables[0]);
+                Val::One(self.convert(value, storage, class))
+            }
+            Shape::Affine(step) => {
+                let value = self.b.use_var(variables[0]);
+                let whole = Val::Affine(value, step);
+                if class.bits() == storage.bits() && !class.is_float()
+                    || class.bits() == 32 && storage.bits() == 64
+                {
+                    return Val::Affine(self.convert(value, storage, class), step);
+                }
+                // Extended with zeros, it may not be affine any more.
+                let parts = self.vectors(&whole, storage);
+                Val::Many(self.convert_parts(parts, storage, class))
+            }
+            Shape::Varying => {
+                let parts: Vec<Value> = variables.iter().map(|&variable| self.b.use_var(variable)).collect();
+                Val::Many(self.convert_parts(parts, storage, class))
+            }
+        }
+    }
+
+    /// Vectors in another class. Classes of 8 and 16 bits stay as they are held, in 32.
+    fn convert_parts(&mut self, parts: Vec<Value>, from: Class, to: Class) -> Vec<Value> {
+        let ty = vector_type(to).unwrap_or(I32X4);
+        match (from, to) {
+            (Class::Pred, Class::Pred) => parts,
+            (Class::Pred, to) => {
+                let one = self.vector_of(1, Class::B32);
+                let parts = parts.iter().map(|&part| self.b.ins().band(part, one)).collect();
+                self.convert_parts(parts, Class::B32, to)
+            }
+            (from, Class::Pred) => {
+                let parts = self.convert_parts(parts, from, Class::B32);
+                let zero = self.vector_of(0, Class::B32);
+                let ne = cranelift_codegen::ir::condcodes::IntCC::NotEqual;
+                parts.iter().map(|&part| self.b.ins().icmp(ne, part, zero)).collect()
+            }
+            (from, to) if from.bits() == 64 && to.bits() < 64 => {
+                let parts: Vec<Value> = parts.chunks(2).map(|pair| self.narrow(pair[0], pair[1])).collect();
+                parts.into_iter().map(|part| self.vector_cast(part, ty)).collect()
+            }
+            (from, to) if from.bits() < 64 && to.bits() == 64 => {
+                let parts: Vec<Value> = parts
+                    .into_iter()
+                    .flat_map(|part| {
+                        let part = self.vector_cast(part, I32X4);
+                        [self.b.ins().uwiden_low(part), self.b.ins().uwiden_high(part)]
+                    })
+                    .collect();
+                parts.into_iter().map(|part| self.vector_cast(part, ty)).collect()
+            }
+            _ => parts.into_iter().map(|part| self.vector_cast(part, ty)).collect(),
+        }
+    }
+
+    /// The lower halves of four values of 64 bits.
+    pub(crate) fn narrow(&mut self, low: Value, high: Value) -> Value {
+        let (low, high) = (self.vector_cast(low, I8X16), self.vector_cast(high, I8X16));
+        let bytes = [0u8, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27];
+        let value = self.shuffle(low, high, bytes);
+        self.vector_cast(value, I32X4)
+    }
+
+    /// Bytes picked out of two vectors of bytes.
+    pub(crate) fn shuffle(&mut self, a: Value, b: Value, bytes: [u8; 16]) -> Value {
+        let mask = self.b.func.dfg.immediates.push(ConstantData::from(&bytes[..]));
+        self.b.ins().shuffle(a, b, mask)
+    }
+
+    /// The value in each thread, as vectors. Only of classes that have vectors.
+    pub(crate) fn vectors(&mut self, value: &Val, class: Class) -> Vec<Value> {
+        let count = self.lanes as usize / per_vector(class);
+        let ty = vector_type(class).unwrap_or(I32X4);
+        match value {
+            Val::Many(parts) => parts.clone(),
+            Val::One(value) => {
+                let value = match class {
+                    Class::Pred => self.b.ins().bmask(I32, *value),
+                    _ => *value,
+                };
+                vec![self.b.ins().splat(ty, value); count]
+            }
+            Val::Affine(base, step) => {
+                let first = self.b.ins().splat(ty, *base);
+                (0..count)
+                    .map(|part| {
+                        let mut bytes = [0; 16];
+                        let (size, per) = (16 / per_vector(class), per_vector(class));
+                        for (lane, chunk) in bytes.chunks_mut(size).enumerate() {
+                            let more = step.wrapping_mul((part * per + lane) as i64);
+                            chunk.copy_from_slice(&more.to_le_bytes()[..size]);
+                        }
+                        let more = self.vector_constant(ty, bytes);
+                        self.b.ins().iadd(first, more)
+                    })
+                    .collect()
+            }
+        }
+    }
+
+    /// The value in one thread of the group.
+    pub(crate) fn lane(&mut self, value: &Val, class: Class, lane: usize) -> Value {
+        match value {
+            Val::One(value) => *value,
+            Val::Affine(base, step) if lane == 0 || *step == 0 => *base,
+            Val::Affine(base, step) => self.b.ins().iadd_imm_s(*base, step.wrapping_mul(lane as i64)),
+            Val::Many(parts) => {
+                let per = per_vector(class);
+                let element = self.b.ins().extractlane(parts[lane / per], (lane % per) as u8);
+                match class {
+                    Class::Pred => self.convert(element, Class::B32, Class::Pred),
+                    // Held in 32 bits.
+                    Class::B8 | Class::B16 => self.convert(element, Class::B32, class),
+                    _ => element,
+                }
+            }
+        }
+    }
+
+    /// Vectors of the values of single threads.
+    pub(crate) fn gather(&mut self, values: &[Value], class: Class) -> Vec<Value> {
+        let ty = vector_type(class).unwrap_or(I32X4);
+        values
+            .chunks(per_vector(class))
+            .map(|values| {
+                let mut vector = None;
+                for (lane, &value) in values.iter().enumerate() {
+                    let value = match class {
+                        Class::Pred => self.b.ins().bmask(I32, value),
+                        Class::B8 | Class::B16 => self.convert(value, class, Class::B32),
+                        _ => value,
+                    };
+                    vector = Some(match vector {
+                        None => self.b.ins().splat(ty, value),
+                        Some(vector) => self.b.ins().insertlane(vector, value, lane as u8),
+                    });
+                }
+                vector.unwrap_or_else(|| self.vector_of(0, class))
+            })
+            .collect()
+    }
+
+    /// Whether a value is one for all threads.
+    pub(crate) fn is_one(&self, value: &Val) -> bool {
+        matches!(value, Val::One(_))
+    }
+
+    /// The predicate of an instruction: true where it is executed.
+    pub(crate) fn guard(&mut self, guard: Option<Guard>) -> Option<Val> {
+        let guard = guard?;
+        let value = self.get(Source::Slot(guard.slot), Class::Pred);
+        if !guard.negated {
+            return Some(value);
+        }
+        Some(match value {
+            Val::Many(parts) => Val::Many(parts.into_iter().map(|part| self.b.ins().bnot(part)).collect()),
+            Val::One(value) | Val::Affine(value, _) => Val::One(self.b.ins().bxor_imm_u(value, 1)),
+        })
+    }
+
+    /// Writes a register, where the guard holds.
+    pub(crate) fn define(&mut self, slot: Slot, value: Val, class: Class, guard: Option<&Val>) {
+        let storage = self.storage(slot);
+        let variables = self.variables[slot.0 as usize].clone();
+        match (self.shapes.get(slot), value) {
+            (Shape::Uniform, Val::One(value)) => {
+                let value = self.convert(value, class, storage);
+                let value = match guard {
+                    Some(Val::One(guard)) => {
+                        let old = self.b.use_var(variables[0]);
+                        self.b.ins().select(*guard, value, old)
+                    }
+                    None => value,
+                    Some(_) => return self.defect("a uniform register under a guard that differs"),
+                };
+                self.b.def_var(variables[0], value);
+            }
+            (Shape::Affine(expected), Val::Affine(value, step)) if step == expected => {
+                let value = self.convert(value, class, storage);
+                let value = match guard {
+                    Some(Val::One(guard)) => {
+                        let old = self.b.use_var(variables[0]);
+                        self.b.ins().select(*guard, value, old)
+                    }
+                    None => value,
+                    Some(_) => return self.defect("an affine register under a guard that differs"),
+                };
+                self.b.def_var(variables[0], value);
+            }
+            (Shape::Varying, value) => {
+                let parts = match value {
+                    // In one, before it is in many.
+                    Val::One(value) => {
+                        let value = self.convert(value, class, storage.untyped());
+                        self.vectors(&Val::One(value), storage.untyped())
+                    }
+                    value => {
+                        let parts = match class {
+                            Class::B8 | Class::B16 => match value {
+                                Val::Many(parts) => parts,
+                                _ => return self.defect("an affine value of 16 bits"),
+                            },
+                            class => self.vectors(&value, class),
+                        };
+                        self.convert_parts(parts, class, storage.untyped())
+                    }
+                };
+                let old = guard.map(|guard| {
+                    let old: Vec<Value> =
+                        variables.iter().map(|&variable| self.b.use_var(variable)).collect();
+                    (old, self.masks(guard, storage))
+                });
+                for (i, (&variable, part)) in variables.iter().zip(parts).enumerate() {
+                    let part = match &old {
+                        Some((old, masks)) => self.b.ins().bitselect(masks[i], part, old[i]),
+                        None => part,
+                    };
+                    self.b.def_var(variable, part);
+                }
+            }
+            _ => self.defect("a value that is not of the shape of its register"),
+        }
+    }
+
+    /// A predicate as masks of the width of a class.
+    pub(crate) fn masks(&mut self, predicate: &Val, class: Class) -> Vec<Value> {
+        let parts = self.vectors(predicate, Class::Pred);
+        if class.bits() < 64 {
+            return parts;
+        }
+        parts
+            .into_iter()
+            .flat_map(|part| [self.b.ins().swiden_low(part), self.b.ins().swiden_high(part)])
+            .collect()
+    }
+}
+
+impl Class {
+    /// The integer of the same width.
+    pub(crate) fn untyped(self) -> Self {
+        match self {
+            Class::F32 => Class::B32,
+            Class::F64 => Class::B64,
+            class => class,
+        }
+    }
+}

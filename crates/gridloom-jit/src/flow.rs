@@ -1,0 +1,312 @@
+//! The control flow of one function of a kernel: blocks, what is live where, and which loops could wait for another thread.
+
+use gridloom_interp::Space;
+use gridloom_interp::code::{Code, Instruction, Op, Pc};
+use gridloom_interp::lanes::{Slot, Source};
+use std::ops::Range;
+
+/// How an instruction is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// By compiled code, which goes on behind it.
+    Compiled,
+    /// By compiled code, as the end of a block.
+    Terminator,
+    /// By the interpreter: compiled code stops before it and is entered again behind it.
+    Interpreted,
+}
+
+/// A set of slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SlotSet(Vec<u64>);
+
+impl SlotSet {
+    fn new(slots: u32) -> Self {
+        Self(vec![0; slots.div_ceil(64) as usize])
+    }
+
+    pub(crate) fn insert(&mut self, Slot(slot): Slot) -> bool {
+        let word = &mut self.0[slot as usize / 64];
+        let before = *word;
+        *word |= 1 << (slot % 64);
+        before != *word
+    }
+
+    fn remove(&mut self, Slot(slot): Slot) {
+        self.0[slot as usize / 64] &= !(1 << (slot % 64));
+    }
+
+    pub(crate) fn contains(&self, Slot(slot): Slot) -> bool {
+        self.0[slot as usize / 64] >> (slot % 64) & 1 == 1
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.fill(0);
+    }
+
+    pub(crate) fn union(&mut self, other: &Self) {
+        for (word, other) in self.0.iter_mut().zip(&other.0) {
+            *word |= other;
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
+        (0..).zip(&self.0).flat_map(|(i, &word)| {
+            (0..64u32).filter(move |bit| word >> bit & 1 == 1).map(move |bit| Slot(i * 64 + bit))
+        })
+    }
+}
+
+/// Instructions that are executed one after the other.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    pub(crate) range: Range<Pc>,
+    pub(crate) successors: Vec<Pc>,
+    pub(crate) live_in: SlotSet,
+    pub(crate) live_out: SlotSet,
+}
+
+/// The control flow of one function.
+pub(crate) struct Flow<'a> {
+    pub(crate) code: &'a Code,
+    pub(crate) range: Range<Pc>,
+    pub(crate) function: usize,
+    pub(crate) is_kernel: bool,
+    pub(crate) blocks: Vec<Block>,
+    /// Targets of backward branches, and whether a thread in the loop may wait for what another thread does.
+    pub(crate) loops: Vec<(Pc, bool)>,
+    slots: u32,
+}
+
+impl<'a> Flow<'a> {
+    /// The flow of the function of this index.
+    pub(crate) fn of(code: &'a Code, function: usize) -> Self {
+        let start = code.functions[function].entry;
+        let next = code.functions.get(function + 1).map_or(code.instructions.len() as Pc, |f| f.entry);
+        let mut flow = Flow {
+            code,
+            range: start..next,
+            function,
+            is_kernel: function == 0,
+            blocks: Vec::new(),
+            loops: Vec::new(),
+            slots: code.functions[function].slots,
+        };
+        flow.find_blocks();
+        flow.find_live();
+        flow.find_loops();
+        flow
+    }
+
+    pub(crate) fn instruction(&self, pc: Pc) -> &'a Instruction {
+        &self.code.instructions[pc as usize]
+    }
+
+    /// How an instruction is executed.
+    pub(crate) fn role(&self, pc: Pc) -> Role {
+        let instruction = self.instruction(pc);
+        match &instruction.op {
+            Op::Map(_) | Op::Load(_) | Op::Fence | Op::Nothing => Role::Compiled,
+            Op::Store(store) if store.place.space != Space::Param => Role::Compiled,
+            Op::Atomic(atomic) => crate::emit::atomic_role(atomic),
+            Op::FrameAddress { .. } => Role::Compiled,
+            Op::Special { register, .. } => crate::emit::special_role(*register),
+            Op::Branch { .. } | Op::BranchTable(_) | Op::Exit => Role::Terminator,
+            Op::Return if self.is_kernel => Role::Terminator,
+            _ => Role::Interpreted,
+        }
+    }
+
+    fn find_blocks(&mut self) {
+        let (start, end) = (self.range.start, self.range.end);
+        let mut leads = vec![false; (end - start) as usize + 1];
+        leads[0] = true;
+        for pc in self.range.clone() {
+            match &self.instruction(pc).op {
+                Op::Branch { target } => leads[(target - start) as usize] = true,
+                Op::BranchTable(table) => {
+                    table.targets.iter().for_each(|target| leads[(target - start) as usize] = true);
+                }
+                _ => {}
+            }
+            if self.role(pc) != Role::Compiled {
+                leads[(pc + 1 - start) as usize] = true;
+            }
+        }
+        let starts: Vec<Pc> = self.range.clone().filter(|pc| leads[(pc - start) as usize]).collect();
+        for (i, &first) in starts.iter().enumerate() {
+            let behind = starts.get(i + 1).copied().unwrap_or(end);
+            let last = behind - 1;
+            let instruction = self.instruction(last);
+            let conditional = instruction.guard.is_some();
+            let mut successors = match &instruction.op {
+                Op::Branch { target } => vec![*target],
+                Op::BranchTable(table) => table.targets.clone(),
+                Op::Return | Op::Exit | Op::Trap | Op::Breakpoint => vec![],
+                _ => vec![behind],
+            };
+            if conditional && !successors.contains(&behind) {
+                successors.push(behind);
+            }
+            successors.retain(|&successor| successor < end);
+            self.blocks.push(Block {
+                range: first..behind,
+                successors,
+                live_in: SlotSet::new(self.slots),
+                live_out: SlotSet::new(self.slots),
+            });
+        }
+    }
+
+    /// The index of the block that starts at an instruction.
+    pub(crate) fn block_at(&self, pc: Pc) -> Option<usize> {
+        self.blocks.binary_search_by_key(&pc, |block| block.range.start).ok()
+    }
+
+    fn find_live(&mut self) {
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for i in (0..self.blocks.len()).rev() {
+                let mut live = SlotSet::new(self.slots);
+                for &successor in &self.blocks[i].successors {
+                    if let Some(block) = self.block_at(successor) {
+                        live.union(&self.blocks[block].live_in);
+                    }
+                }
+                self.blocks[i].live_out = live.clone();
+                for pc in self.blocks[i].range.clone().rev() {
+                    self.step_back(pc, &mut live);
+                }
+                if live != self.blocks[i].live_in {
+                    self.blocks[i].live_in = live;
+                    changed = true;
+                }
+            }
+        }
+    }
+
+    /// From what is live behind an instruction to what is before it.
+    fn step_back(&self, pc: Pc, live: &mut SlotSet) {
+        let instruction = self.instruction(pc);
+        let certain = instruction.guard.is_none() && !matches!(instruction.op, Op::Call(_));
+        if certain {
+            instruction.for_each_definition(&mut |slot| live.remove(slot));
+        }
+        instruction.for_each_use(&mut |source| {
+            if let Source::Slot(slot) = source {
+                live.insert(slot);
+            }
+        });
+    }
+
+    /// For each instruction of a block, what is live before it.
+    pub(crate) fn live_before(&self, block: &Block) -> Vec<SlotSet> {
+        let mut live = block.live_out.clone();
+        let mut sets: Vec<SlotSet> = block
+            .range
+            .clone()
+            .rev()
+            .map(|pc| {
+                self.step_back(pc, &mut live);
+                live.clone()
+            })
+            .collect();
+        sets.reverse();
+        sets
+    }
+
+    /// Every cycle has a branch to an instruction before it.
+    fn find_loops(&mut self) {
+        let mut found: Vec<(Pc, Pc)> = Vec::new();
+        for pc in self.range.clone() {
+            let mut note = |target: Pc| {
+                if target <= pc {
+                    found.push((target, pc));
+                }
+            };
+            match &self.instruction(pc).op {
+                Op::Branch { target } => note(*target),
+                Op::BranchTable(table) => table.targets.iter().for_each(|&target| note(target)),
+                _ => {}
+            }
+        }
+        for (head, end) in found {
+            let waits = self.may_wait(head..end + 1);
+            match self.loops.iter_mut().find(|(other, _)| *other == head) {
+                Some((_, may_wait)) => *may_wait |= waits,
+                None => self.loops.push((head, waits)),
+            }
+        }
+    }
+
+    /// Whether what leaves a loop depends on memory that another thread may write. A loop of which nothing does comes to its
+    /// end by itself, or never.
+    fn may_wait(&self, range: Range<Pc>) -> bool {
+        let mut wanted = SlotSet::new(self.slots);
+        let mut leaves = false;
+        for pc in range.clone() {
+            let instruction = self.instruction(pc);
+            match &instruction.op {
+                Op::Branch { .. } | Op::BranchTable(_) | Op::Return | Op::Exit => {
+                    leaves |= instruction.guard.is_some() || !matches!(instruction.op, Op::Branch { .. });
+                    instruction.for_each_use(&mut |source| {
+                        if let Source::Slot(slot) = source {
+                            wanted.insert(slot);
+                        }
+                    });
+                }
+                _ => {}
+            }
+        }
+        if !leaves {
+            return true;
+        }
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for pc in range.clone() {
+                let instruction = self.instruction(pc);
+                let mut defines = false;
+                instruction.for_each_definition(&mut |slot| defines |= wanted.contains(slot));
+                if !defines {
+                    continue;
+                }
+                let read_only = |space| matches!(space, Space::Param | Space::Const);
+                match &instruction.op {
+                    Op::Map(_) | Op::FrameAddress { .. } => {}
+                    Op::Load(load) if read_only(load.place.space) => {}
+                    Op::Special { .. } if self.role(pc) == Role::Compiled => {}
+                    _ => return true,
+                }
+                instruction.for_each_use(&mut |source| {
+                    if let Source::Slot(slot) = source {
+                        changed |= wanted.insert(slot);
+                    }
+                });
+            }
+        }
+        false
+    }
+}
+
+/// Why a kernel is left to the interpreter altogether.
+pub(crate) fn refusal(code: &Code) -> Option<String> {
+    const MOST: usize = 20_000;
+    if code.instructions.len() > MOST {
+        return Some(format!(
+            "{} instructions, more than the {MOST} that are compiled",
+            code.instructions.len()
+        ));
+    }
+    code.instructions.iter().find_map(|instruction| match &instruction.op {
+        Op::ActiveMask { .. } => {
+            Some("activemask depends on which threads happen to run together".to_owned())
+        }
+        Op::Collective(collective) if collective.mask.is_none() => Some(format!(
+            "{} without .sync depends on which threads happen to run together",
+            collective.kind.to_string().replace(".sync", "")
+        )),
+        _ => None,
+    })
+}

@@ -1,0 +1,91 @@
+//! Machine code of the host: the target, and memory for code.
+//!
+//! Code is written to pages that are writable, which are then made executable and not writable any more; no page is ever both.
+
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_codegen::{Context, ir};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{Linkage, Module, default_libcall_names};
+use std::sync::OnceLock;
+
+/// The host as a target, or why it is none.
+pub(crate) fn target() -> Result<OwnedTargetIsa, String> {
+    static TARGET: OnceLock<Result<OwnedTargetIsa, String>> = OnceLock::new();
+    TARGET
+        .get_or_init(|| {
+            let mut flags = settings::builder();
+            for (name, value) in [
+                ("opt_level", "speed"),
+                ("is_pic", "false"),
+                ("use_colocated_libcalls", "false"),
+                // Loads see what other threads have stored meanwhile, each by itself.
+                ("enable_alias_analysis", "false"),
+                ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
+            ] {
+                flags.set(name, value).map_err(|error| error.to_string())?;
+            }
+            cranelift_native::builder()
+                .map_err(str::to_owned)?
+                .finish(settings::Flags::new(flags))
+                .map_err(|error| error.to_string())
+        })
+        .clone()
+        .map_err(|reason| format!("no code is generated for this machine: {reason}"))
+}
+
+/// A function as machine code, and the memory it is in.
+pub(crate) struct Machine {
+    module: Option<JITModule>,
+    entry: *const u8,
+    /// The intermediate code, and the machine code in words, where they were asked for.
+    pub(crate) listing: Option<[String; 2]>,
+}
+
+// SAFETY: the code is complete and never changes again; the module is only kept to be dropped.
+unsafe impl Send for Machine {}
+// SAFETY: as above.
+unsafe impl Sync for Machine {}
+
+impl Machine {
+    /// Compiles a function that `build` writes.
+    pub(crate) fn compile(
+        list: bool,
+        build: impl FnOnce(&mut ir::Function, &OwnedTargetIsa) -> Result<(), String>,
+    ) -> Result<Self, String> {
+        let isa = target()?;
+        let mut module = JITModule::new(JITBuilder::with_isa(isa.clone(), default_libcall_names()));
+        let mut context = Context::new();
+        let mut machine = Machine { module: None, entry: std::ptr::null(), listing: None };
+        let result = (|| -> Result<_, String> {
+            build(&mut context.func, &isa)?;
+            let text = list.then(|| context.func.to_string());
+            context.set_disasm(list);
+            let id = module
+                .declare_function("kernel", Linkage::Export, &context.func.signature)
+                .map_err(|error| error.to_string())?;
+            module.define_function(id, &mut context).map_err(|error| format!("{error:?}"))?;
+            module.finalize_definitions().map_err(|error| error.to_string())?;
+            let code = context.compiled_code().and_then(|code| code.vcode.clone()).unwrap_or_default();
+            Ok((module.get_finalized_function(id), text.map(|text| [text, code])))
+        })();
+        machine.module = Some(module);
+        let (entry, listing) = result?;
+        (machine.entry, machine.listing) = (entry, listing);
+        Ok(machine)
+    }
+
+    /// Where it starts.
+    pub(crate) fn entry(&self) -> *const u8 {
+        self.entry
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        if let Some(module) = self.module.take() {
+            // SAFETY: a launch holds what it runs, so nobody is in this code and nobody comes.
+            unsafe { module.free_memory() };
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! A kernel as machine code: compiled when it first runs, part by part.
+
+use crate::emit::{self, Plan, SINGLE};
+use crate::flow::{self, Flow, Role};
+use crate::host;
+use crate::native::{self, Native};
+use crate::shape::Shapes;
+use gridloom_interp::code::{Op, Pc};
+use gridloom_interp::compiled::{Compiled, EXITED, INTERPRET, Machine, PC, YIELDED};
+use gridloom_interp::{KernelCode, Space};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Threads of a group that is run in vectors.
+const LANES: u32 = 4;
+
+/// Groups that are watched to see whether their threads stay together.
+const SAMPLE: u32 = 1024;
+
+/// What compiled code is called as.
+type Code = unsafe extern "C" fn(*const Machine, u32, u32, u32) -> u32;
+
+/// The code of one function, for groups of one size.
+struct Part {
+    code: host::Machine,
+    entries: Vec<Pc>,
+}
+
+impl Part {
+    fn entry(&self, pc: Pc) -> Option<u32> {
+        self.entries.binary_search(&pc).ok().map(|index| index as u32)
+    }
+
+    /// # Safety
+    /// As for [`Compiled::run`], at the entry of this number.
+    unsafe fn run(&self, machine: &Machine, entry: u32, threads: Range<u32>) -> u32 {
+        // SAFETY: the code was generated with this signature, and is complete; the rest is the caller's promise.
+        unsafe {
+            let code: Code = std::mem::transmute::<*const u8, Code>(self.code.entry());
+            code(machine, entry, threads.start, threads.end)
+        }
+    }
+}
+
+/// The texts of a compiled kernel, for a person to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// Which part of the kernel it is.
+    pub name: String,
+    /// Cranelift's intermediate code.
+    pub clif: String,
+    /// Machine code.
+    pub assembly: String,
+}
+
+/// A kernel as machine code.
+pub struct CompiledKernel {
+    kernel: Arc<KernelCode>,
+    /// For each instruction whether it is an entry of the code for single threads.
+    entries: Vec<bool>,
+    uses_local: bool,
+    /// For each function the code for single threads, where it could be compiled.
+    single: Vec<OnceLock<Option<Part>>>,
+    /// The code of the kernel itself for groups, where it could be compiled.
+    group: OnceLock<Option<Part>>,
+    /// Groups run, and those of them whose threads parted.
+    groups: AtomicU32,
+    parted: AtomicU32,
+}
+
+impl CompiledKernel {
+    /// Prepares a kernel to be compiled.
+    ///
+    /// # Errors
+    /// Why the kernel is left to the interpreter.
+    pub fn new(kernel: Arc<KernelCode>) -> Result<Self, String> {
+        let code = kernel.code();
+        if let Some(reason) = flow::refusal(code) {
+            return Err(reason);
+        }
+        let mut entries = vec![false; code.instructions.len() + 1];
+        for function in 0..code.functions.len() {
+            let flow = Flow::of(code, function);
+            for pc in entries_of(&flow, true) {
+                entries[pc as usize] = true;
+            }
+        }
+        let uses_local = code.instructions.iter().any(|instruction| {
+            let space = match &instruction.op {
+                Op::Load(load) => load.place.space,
+                Op::Store(store) => store.place.space,
+                Op::Atomic(atomic) => atomic.place.space,
+                _ => return false,
+            };
+            matches!(space, Space::Local | Space::Generic)
+        });
+        let single = code.functions.iter().map(|_| OnceLock::new()).collect();
+        let this = CompiledKernel {
+            kernel,
+            entries,
+            uses_local,
+            single,
+            group: OnceLock::new(),
+            groups: AtomicU32::new(0),
+            parted: AtomicU32::new(0),
+        };
+        host::target()?;
+        Ok(this)
+    }
+
+    /// Whether threads of a warp are run in vectors.
+    pub fn is_vectorized(&self) -> bool {
+        self.group().is_some()
+    }
+
+    /// Compiles all of it now rather than when it first runs.
+    ///
+    /// # Errors
+    /// What could not be compiled, which the interpreter then runs.
+    pub fn compile_all(&self) -> Result<(), String> {
+        self.compile(0, LANES, false).map_err(|error| format!("in groups: {error}"))?;
+        for function in 0..self.kernel.code().functions.len() {
+            self.compile(function, 1, false)?;
+        }
+        Ok(())
+    }
+
+    /// Its code, as texts.
+    ///
+    /// # Errors
+    /// What could not be compiled.
+    pub fn listings(&self) -> Result<Vec<Listing>, String> {
+        let mut listings = Vec::new();
+        let functions = self.kernel.code().functions.len();
+        let parts = (self.is_vectorized().then_some((0, LANES)).into_iter())
+            .chain((0..functions).map(|function| (function, 1)));
+        for (function, lanes) in parts {
+            let part = self.compile(function, lanes, true)?;
+            let symbol = self.kernel.code().functions[function].symbol;
+            let name = self.kernel.module().symbol(gridloom_ptx::SymbolId(symbol)).name();
+            let name = match lanes {
+                1 => format!("{name}, one thread"),
+                lanes => format!("{name}, {lanes} threads"),
+            };
+            if let Some([clif, assembly]) = part.code.listing.clone() {
+                listings.push(Listing { name, clif, assembly });
+            }
+        }
+        Ok(listings)
+    }
+
+    fn compile(&self, function: usize, lanes: u32, list: bool) -> Result<Part, String> {
+        let code = self.kernel.code();
+        let flow = Flow::of(code, function);
+        let natives: Vec<Option<Native>> = flow
+            .range
+            .clone()
+            .map(|pc| native::native(self.kernel.module(), code, function, flow.instruction(pc)))
+            .collect();
+        let slots = code.functions[function].slots;
+        let shapes = if lanes == 1 { Shapes::single(slots) } else { Shapes::of(&flow, &natives, slots) };
+        let entries = entries_of(&flow, lanes == 1);
+        let plan = Plan {
+            kernel: &self.kernel,
+            function,
+            flow: &flow,
+            natives: &natives,
+            shapes: &shapes,
+            lanes,
+            entries: &entries,
+        };
+        let code = host::Machine::compile(list, |func, isa| emit::build(func, isa, &plan))?;
+        Ok(Part { code, entries })
+    }
+
+    fn single(&self, function: usize) -> Option<&Part> {
+        self.single[function].get_or_init(|| self.compile(function, 1, false).ok()).as_ref()
+    }
+
+    fn group(&self) -> Option<&Part> {
+        self.group.get_or_init(|| self.compile(0, LANES, false).ok()).as_ref()
+    }
+
+    /// Runs threads one by one.
+    unsafe fn run_single(&self, machine: &Machine, pc: Pc, threads: Range<u32>) {
+        let functions = &self.kernel.code().functions;
+        let function = functions.partition_point(|function| function.entry <= pc) - 1;
+        match self.single(function).and_then(|part| Some((part, part.entry(pc)?))) {
+            // SAFETY: the caller's promise.
+            Some((part, entry)) => unsafe {
+                part.run(machine, entry, threads);
+            },
+            // Registers are where the interpreter looks for them.
+            None => threads.for_each(|thread| {
+                // SAFETY: the table has a place for each thread of the call.
+                unsafe { *machine.pcs.wrapping_add(thread as usize) = pc | INTERPRET };
+            }),
+        }
+    }
+}
+
+/// Where the code of a function can be entered: at its start, behind each instruction that is left to the interpreter, at the
+/// head of each loop that is left to let others run, and, on request, at every block.
+fn entries_of(flow: &Flow<'_>, every_block: bool) -> Vec<Pc> {
+    let mut entries = Vec::new();
+    for block in &flow.blocks {
+        let pc = block.range.start;
+        let behind = pc > flow.range.start && flow.role(pc - 1) == Role::Interpreted;
+        let loops = flow.loops.iter().any(|&(head, waits)| head == pc && waits);
+        let wanted = every_block || pc == flow.range.start || behind || loops;
+        if wanted && flow.role(pc) != Role::Interpreted {
+            entries.push(pc);
+        }
+    }
+    if entries.is_empty() {
+        entries.push(flow.range.start);
+    }
+    entries
+}
+
+impl Compiled for CompiledKernel {
+    fn is_entry(&self, pc: Pc) -> bool {
+        self.entries.get(pc as usize).copied().unwrap_or(false)
+    }
+
+    fn uses_local(&self) -> bool {
+        self.uses_local
+    }
+
+    unsafe fn run(&self, machine: &Machine, pc: Pc, threads: Range<u32>) {
+        let [x, y, z] = machine.block;
+        // Groups are never across rows of the block.
+        let rows = x.is_multiple_of(LANES) || y == 1 && z == 1;
+        let first = threads.start.next_multiple_of(LANES);
+        let last = threads.end / LANES * LANES;
+        let in_groups = rows && first < last && !self.parts_often();
+        let group =
+            if in_groups { self.group().and_then(|part| Some((part, part.entry(pc)?))) } else { None };
+        let Some((part, entry)) = group else {
+            // SAFETY: the caller's promise.
+            return unsafe { self.run_single(machine, pc, threads) };
+        };
+        // SAFETY: the caller's promise; a thread that has left a group is at an entry of the code for single threads, with its
+        // registers in memory.
+        unsafe {
+            if threads.start < first {
+                self.run_single(machine, pc, threads.start..first);
+            }
+            let parted = part.run(machine, entry, first..last);
+            self.count((last - first) / LANES, parted);
+            if last < threads.end {
+                self.run_single(machine, pc, last..threads.end);
+            }
+            if parted > 0 {
+                for thread in first..last {
+                    let at = *machine.pcs.wrapping_add(thread as usize);
+                    if at != EXITED && at & (YIELDED | INTERPRET) == 0 && at & SINGLE != 0 {
+                        self.run_single(machine, at & PC, thread..thread + 1);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl CompiledKernel {
+    fn count(&self, groups: u32, parted: u32) {
+        // A sample is enough, and threads of the host would wait for each other here.
+        if self.groups.load(Ordering::Relaxed) < SAMPLE {
+            self.groups.fetch_add(groups, Ordering::Relaxed);
+            self.parted.fetch_add(parted, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether groups part so often that they do not pay.
+    fn parts_often(&self) -> bool {
+        let groups = self.groups.load(Ordering::Relaxed);
+        groups >= SAMPLE && self.parted.load(Ordering::Relaxed) > groups / 2
+    }
+}
+
+impl std::fmt::Debug for CompiledKernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "CompiledKernel({})", self.kernel.name())
+    }
+}

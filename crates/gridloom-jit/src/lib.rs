@@ -1,0 +1,11 @@
+#![doc = include_str!("README.md")]
+
+mod emit;
+mod flow;
+mod host;
+mod kernel;
+mod native;
+mod runtime;
+mod shape;
+
+pub use kernel::{CompiledKernel, Listing};

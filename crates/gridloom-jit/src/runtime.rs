@@ -1,0 +1,103 @@
+//! What compiled code calls.
+
+use gridloom_interp::code::Rmw;
+use gridloom_interp::compiled::Machine;
+use gridloom_interp::lanes::Lanewise;
+use gridloom_interp::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+/// Executes an instruction of the interpreter in some lanes: `values` holds its operands and `results` takes its results, lane by
+/// lane.
+///
+/// # Safety
+/// `map` is an instruction of the kernel that runs, and the arrays are as long as its operands and results times `lanes`.
+pub(crate) unsafe extern "C" fn call_map(
+    map: *const Box<dyn Lanewise>,
+    values: *const u64,
+    results: *mut u64,
+    lanes: u32,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let map = &**map;
+        let (operands, destinations) = (map.sources().len(), map.destinations().len());
+        for lane in 0..lanes as usize {
+            let values = std::slice::from_raw_parts(values.add(lane * operands), operands);
+            let results = std::slice::from_raw_parts_mut(results.add(lane * destinations), destinations);
+            map.call(values, results);
+        }
+    }
+}
+
+/// Replaces a value in memory by a function of it in one step, and returns the value before.
+///
+/// # Safety
+/// `function` is that of an instruction of the kernel that runs, and `pointer` is memory that may be accessed so, aligned to `size`.
+pub(crate) unsafe extern "C" fn update(
+    function: *const Rmw,
+    pointer: *mut u8,
+    b: u64,
+    c: u64,
+    size: u32,
+) -> u64 {
+    let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
+    // SAFETY: the caller's promise.
+    unsafe {
+        let function = &*function;
+        match size {
+            2 => AtomicU16::from_ptr(pointer.cast())
+                .fetch_update(success, failure, |old| Some(function(old.into(), b, c) as u16))
+                .map_or_else(u64::from, u64::from),
+            4 => AtomicU32::from_ptr(pointer.cast())
+                .fetch_update(success, failure, |old| Some(function(old.into(), b, c) as u32))
+                .map_or_else(u64::from, u64::from),
+            _ => AtomicU64::from_ptr(pointer.cast())
+                .fetch_update(success, failure, |old| Some(function(old, b, c)))
+                .unwrap_or_else(|old| old),
+        }
+    }
+}
+
+/// The host address of a generic address that is not one itself, or null where it is no memory of the thread. The address is
+/// aligned.
+///
+/// # Safety
+/// The machine is that of the call that compiled code is in, and `thread` one of its threads.
+pub(crate) unsafe extern "C" fn resolve(
+    machine: *const Machine,
+    thread: u32,
+    address: u64,
+    size: u32,
+    writes: u32,
+    params: u64,
+) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    let machine = unsafe { &*machine };
+    let within = |start: *mut u8, length: u64, window: u64| {
+        let offset = address - window;
+        if offset.checked_add(u64::from(size)).is_some_and(|end| end <= length) {
+            start.wrapping_add(offset as usize)
+        } else {
+            std::ptr::null_mut()
+        }
+    };
+    match address >> 56 {
+        1 if address >= SHARED_WINDOW => within(machine.shared, machine.shared_length, SHARED_WINDOW),
+        2 => {
+            // SAFETY: code with generic accesses is one that uses local memory, so the table is there.
+            let local = unsafe { *machine.local.wrapping_add(thread as usize) };
+            within(local.start, local.length, LOCAL_WINDOW)
+        }
+        3 if writes == 0 => within(machine.params.cast_mut(), params, PARAM_WINDOW),
+        _ => std::ptr::null_mut(),
+    }
+}
+
+/// Whether the launch was cancelled.
+///
+/// # Safety
+/// The machine is that of the call that compiled code is in.
+pub(crate) unsafe extern "C" fn cancelled(machine: *const Machine) -> u32 {
+    // SAFETY: the caller's promise; the flag is an atomic one of the launch's.
+    unsafe { AtomicBool::from_ptr((*machine).cancel.cast_mut().cast()).load(Ordering::Relaxed).into() }
+}

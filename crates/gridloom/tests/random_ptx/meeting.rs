@@ -1,0 +1,203 @@
+//! Statements where threads meet: warp operations and barriers.
+
+use super::generate::{Generator, Scope, Together};
+use super::program::Statement;
+
+impl Generator {
+    /// A warp operation among the lanes that are here.
+    pub(crate) fn warp(&mut self, scope: &Scope) -> Option<Vec<String>> {
+        let mask = scope.mask.clone()?;
+        Some(match self.random.below(10) {
+            0..=2 => self.shuffle(&mask),
+            3 | 4 => {
+                let (p, mode) = (self.predicate(), self.random.pick(&["all", "any", "uni"]));
+                let not = if self.random.one_in(3) { "!" } else { "" };
+                vec![match self.random.one_in(3) {
+                    true => format!("vote.sync.{mode}.pred {}, {not}{p}, {mask};", self.predicate()),
+                    false => format!("vote.sync.ballot.b32 {}, {not}{p}, {mask};", self.dst("b32")),
+                }]
+            }
+            5 => {
+                // Few values, so that some are the same.
+                let (ty, wide) = self.random.pick(&[("b32", false), ("b64", true)]);
+                let (d, bits) = (self.dst("b32"), self.random.pick(&[0, 1, 3]));
+                let source = self.dst(ty);
+                let (value, lines) = if wide {
+                    ("%td0", format!("and.b64 %td0, {source}, {bits};"))
+                } else {
+                    ("%t0", format!("and.b32 %t0, {source}, {bits};"))
+                };
+                let last = match self.random.one_in(2) {
+                    true => format!("match.any.sync.{ty} {d}, {value}, {mask};"),
+                    false => format!("match.all.sync.{ty} {d}|{}, {value}, {mask};", self.predicate()),
+                };
+                vec![lines, last]
+            }
+            6 | 7 => {
+                let (op, ty) = self.random.pick(&[
+                    ("add", "u32"),
+                    ("add", "s32"),
+                    ("min", "u32"),
+                    ("min", "s32"),
+                    ("max", "u32"),
+                    ("max", "s32"),
+                    ("and", "b32"),
+                    ("or", "b32"),
+                    ("xor", "b32"),
+                    ("min", "f32"),
+                    ("max.abs", "f32"),
+                    ("min.abs.NaN", "f32"),
+                    ("max.NaN", "f32"),
+                ]);
+                if ty == "f32" {
+                    let (d, a) = (self.random.below(8), self.random.below(8));
+                    return Some(vec![format!("redux.sync.{op}.f32 %f{d}, %f{a}, {mask};")]);
+                }
+                vec![format!("redux.sync.{op}.{ty} {}, {}, {mask};", self.dst("b32"), self.dst("b32"))]
+            }
+            8 => vec![format!("elect.sync {}|{}, {mask};", self.dst("b32"), self.predicate())],
+            _ => self.exchange_in_warp(&mask),
+        })
+    }
+
+    /// A shuffle. A lane that would read one that is not here keeps its own value.
+    fn shuffle(&mut self, mask: &str) -> Vec<String> {
+        let (d, a, p) = (self.dst("b32"), self.dst("b32"), self.predicate());
+        let mode = self.random.pick(&["up", "down", "bfly", "idx"]);
+        let lane = match self.random.below(3) {
+            0 => self.dst("b32"),
+            _ => self.random.below(32).to_string(),
+        };
+        let width = self.random.pick(&[32, 32, 16, 8, 4, 2, 1]);
+        let clamp = (32 - width) << 8 | if mode == "up" { 0 } else { 31 };
+        let source = match mode {
+            "up" => "sub.u32 %t1, %lane, %t1;".to_owned(),
+            "down" => "add.u32 %t1, %lane, %t1;".to_owned(),
+            "bfly" => "xor.b32 %t1, %lane, %t1;".to_owned(),
+            _ => format!(
+                "and.b32 %t1, %t1, {};\n    and.b32 %t2, %lane, {};\n    or.b32 %t1, %t1, %t2;",
+                width - 1,
+                32 - width
+            ),
+        };
+        vec![
+            format!("mov.b32 %t3, {a};"),
+            format!("and.b32 %t1, {lane}, 31;"),
+            format!("shfl.sync.{mode}.b32 %t0|%tq, %t3, %t1, {clamp}, {mask};"),
+            // Whether the lane read from is here.
+            source,
+            format!("and.b32 %t1, %t1, 31;\n    shr.u32 %t1, {mask}, %t1;\n    and.b32 %t1, %t1, 1;"),
+            format!("setp.ne.and.u32 {p}, %t1, 0, %tq;"),
+            format!("selp.b32 {d}, %t0, %t3, {p};"),
+        ]
+    }
+
+    /// Values handed over in shared memory, between barriers of the warp.
+    fn exchange_in_warp(&mut self, mask: &str) -> Vec<String> {
+        let (value, back) = (self.dst("b64"), self.dst("b64"));
+        let step = 1 + self.random.below(31);
+        vec![
+            format!("st.shared.b64 [%swap], {value};"),
+            format!("bar.warp.sync {mask};"),
+            format!("add.u32 %t0, %lane, {step};\n    and.b32 %t0, %t0, 31;"),
+            // From a lane that is here, else from the thread itself.
+            format!("shr.u32 %t1, {mask}, %t0;\n    and.b32 %t1, %t1, 1;\n    setp.ne.u32 %tq, %t1, 0;"),
+            "sub.s32 %t0, %t0, %lane;\n    shl.b32 %t0, %t0, 3;\n    add.s32 %t0, %swap, %t0;".into(),
+            "selp.b32 %t0, %t0, %swap, %tq;".into(),
+            format!("ld.shared.b64 {back}, [%t0];"),
+            format!("bar.warp.sync {mask};"),
+        ]
+    }
+
+    /// A barrier of the block, or something around it.
+    pub(crate) fn barrier(&mut self, scope: &Scope) -> Option<Statement> {
+        if scope.together != Together::Block || scope.in_function {
+            return None;
+        }
+        let lines = match self.random.below(8) {
+            0 => vec![self.random.pick(&["bar.sync 0;", "barrier.sync 1;", "bar.sync 7;"]).to_owned()],
+            1 => {
+                let (op, p) = (self.random.pick(&["and", "or"]), self.predicate());
+                let not = if self.random.one_in(3) { "!" } else { "" };
+                vec![format!("bar.red.{op}.pred {}, 0, {not}{p};", self.predicate())]
+            }
+            2 => {
+                // The same in all threads, so it may steer them from now on.
+                let (u, p) = (self.random.below(4), self.predicate());
+                vec![format!("bar.red.popc.u32 %u{u}, 0, {p};")]
+            }
+            3 => {
+                let (u, a) = (self.random.below(4), self.random.below(4));
+                let op = self.random.pick(&["add.u32", "xor.b32", "mul.lo.u32", "sub.u32"]);
+                vec![format!("{op} %u{u}, %u{a}, {};", self.random.below(100))]
+            }
+            4 if !self.features.exits && self.threads > 32 => return Some(self.by_warps()),
+            5 if !self.features.exits && self.threads > 32 => return Some(self.hand_over()),
+            _ => {
+                let (value, back) = (self.dst("b64"), self.dst("b64"));
+                let step = 1 + self.random.below(100);
+                vec![
+                    "bar.sync 0;".into(),
+                    format!("st.shared.b64 [%swap], {value};"),
+                    "bar.sync 0;".into(),
+                    format!("add.u32 %t0, %linear, {step};\n    rem.u32 %t0, %t0, %count;"),
+                    "mov.u32 %t1, swap;\n    mad.lo.u32 %t0, %t0, 8, %t1;".into(),
+                    format!("ld.shared.b64 {back}, [%t0];"),
+                    "bar.sync 0;".into(),
+                ]
+            }
+        };
+        Some(Statement::Code(lines))
+    }
+
+    /// Some warps meet at one barrier and the others at another, each by their number of threads.
+    fn by_warps(&mut self) -> Statement {
+        let warps = self.threads.div_ceil(32);
+        let first = 1 + self.random.below(warps as usize - 1) as u32;
+        let (value, back) = (self.dst("b64"), self.dst("b64"));
+        let side = |id: u32, count: u32, step: &str| {
+            [
+                format!("bar.sync {id}, {};", 32 * count),
+                format!("st.shared.b64 [%swap], {value};"),
+                format!("barrier.sync {id}, {};", 32 * count),
+                // The neighbour is in the same warp.
+                format!("{step}\n    ld.shared.b64 {back}, [%t0];"),
+                format!("bar.sync {id}, {};", 32 * count),
+            ]
+            .join("\n    ")
+        };
+        let label = self.fresh();
+        Statement::Code(vec![
+            format!("setp.ge.u32 %tq, %warp, {first};"),
+            format!("@%tq bra B{label};"),
+            side(
+                1,
+                first,
+                "xor.b32 %t0, %linear, 1;\n    mov.u32 %t1, swap;\n    mad.lo.u32 %t0, %t0, 8, %t1;",
+            ),
+            format!("bra E{label};\nB{label}:"),
+            side(2, warps - first, "mov.b32 %t0, %swap;"),
+            format!("bra E{label};\nE{label}:"),
+            "bar.sync 0;".into(),
+        ])
+    }
+
+    /// The last warp waits for what the others wrote; they do not wait for it.
+    fn hand_over(&mut self) -> Statement {
+        let warps = self.threads.div_ceil(32);
+        let (value, back) = (self.dst("b64"), self.dst("b64"));
+        let label = self.fresh();
+        Statement::Code(vec![
+            "bar.sync 0;".into(),
+            format!("st.shared.b64 [%swap], {value};"),
+            format!("setp.eq.u32 %tq, %warp, {};", warps - 1),
+            format!("@%tq bra B{label};"),
+            format!("bar.arrive 3, {};\n    bra E{label};\nB{label}:", 32 * warps),
+            format!("bar.sync 3, {};", 32 * warps),
+            "and.b32 %t0, %linear, 31;\n    mov.u32 %t1, swap;\n    mad.lo.u32 %t0, %t0, 8, %t1;".into(),
+            format!("ld.shared.b64 {back}, [%t0];"),
+            format!("bra E{label};\nE{label}:"),
+            "bar.sync 0;".into(),
+        ])
+    }
+}

@@ -1,0 +1,402 @@
+//! Statements that read and write memory.
+
+use super::generate::{Generator, Scope};
+use super::program::{COLUMNS, INPUT_WORDS, OWN_BYTES, TABLE_WORDS};
+
+/// Types of one element in memory, with its bytes.
+const ELEMENTS: [(&str, u32); 12] = [
+    ("u8", 1),
+    ("s8", 1),
+    ("u16", 2),
+    ("s16", 2),
+    ("b16", 2),
+    ("u32", 4),
+    ("s32", 4),
+    ("f32", 4),
+    ("b32", 4),
+    ("b64", 8),
+    ("s64", 8),
+    ("f64", 8),
+];
+
+impl Generator {
+    /// A register that holds an element in memory, or is wider.
+    fn holder(&mut self, ty: &'static str, bytes: u32) -> String {
+        match (ty, bytes) {
+            ("f32" | "f64", _) => {
+                // Not any other: a float register holds exactly its own format.
+                let (prefix, size) = if ty == "f32" { ("%f", 8) } else { ("%d", 6) };
+                format!("{prefix}{}", self.random.below(size))
+            }
+            (_, 1 | 2) if self.random.one_in(2) => format!("%h{}", self.random.below(8)),
+            (_, 1 | 2) => self.dst("b32"),
+            (_, 4) if self.random.one_in(5) => self.dst("b64"),
+            (_, 4) => self.dst("b32"),
+            _ => self.dst("b64"),
+        }
+    }
+
+    /// A type, a vector of it of at most 16 bytes, and registers for its elements, all different.
+    fn element(&mut self) -> (&'static str, String, String, u32) {
+        let (ty, bytes) = self.random.pick(&ELEMENTS);
+        let count = match bytes {
+            8 => self.random.pick(&[1, 1, 2]),
+            _ => self.random.pick(&[1, 1, 2, 4]),
+        };
+        let mut registers = vec![self.holder(ty, bytes)];
+        while registers.len() < count {
+            let prefix = registers[0].trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+            let next = self.holder(ty, bytes);
+            if next.trim_end_matches(|c: char| c.is_ascii_digit()) == prefix && !registers.contains(&next) {
+                registers.push(next);
+            }
+        }
+        match count {
+            1 => (ty, format!(".{ty}"), registers.swap_remove(0), bytes),
+            _ => {
+                (ty, format!(".v{count}.{ty}"), format!("{{{}}}", registers.join(", ")), bytes * count as u32)
+            }
+        }
+    }
+
+    /// An offset in memory of a thread that leaves room for `bytes` and is a multiple of them: fixed, or in `%t0`.
+    fn offset(&mut self, bytes: u32) -> (Vec<String>, Option<u32>) {
+        let last = OWN_BYTES - bytes;
+        let mask = last & !(bytes - 1);
+        match self.random.one_in(2) {
+            true => (Vec::new(), Some(self.random.u32() & mask)),
+            false => (vec![format!("and.b32 %t0, %r{}, {mask};", self.random.below(12))], None),
+        }
+    }
+
+    pub(crate) fn memory(&mut self, scope: &Scope) -> Vec<String> {
+        match self.random.below(17) {
+            0..=3 => self.own_access(scope),
+            4 | 5 => self.input(scope),
+            6 => self.table(),
+            7 if !scope.in_function => self.column(),
+            8 => self.own_atomic(scope),
+            9 if !scope.in_function => self.common_atomic(),
+            10 if !scope.in_function => self.argument(),
+            11 => self.copy(scope),
+            12 => self.question(),
+            13 => self.ordered(),
+            14 => self.vector_atomic(),
+            _ => self.own_access(scope),
+        }
+    }
+
+    /// A load or store in memory that nobody else uses.
+    fn own_access(&mut self, _scope: &Scope) -> Vec<String> {
+        let (_, ty, registers, bytes) = self.element();
+        let (mut lines, offset) = self.offset(bytes);
+        let space = self.random.pick(&["global", "shared", "local"]);
+        let generic = self.random.one_in(4);
+        let base = match space {
+            "global" => "%mine",
+            "shared" => "%own",
+            _ => "stack",
+        };
+        let wide = space == "global" || generic;
+        let (mut base, mut named) = (base.to_owned(), space == "local");
+        if generic {
+            match space {
+                "shared" => lines.push("cvt.u64.u32 %td0, %own;\n    cvta.shared.u64 %td0, %td0;".into()),
+                "local" => lines.push("mov.u64 %td0, stack;\n    cvta.local.u64 %td0, %td0;".into()),
+                _ => lines.push("mov.b64 %td0, %mine;".into()),
+            }
+            base = "%td0".into();
+            named = false;
+        }
+        let address = match offset {
+            Some(0) => format!("[{base}]"),
+            Some(offset) => format!("[{base}+{offset}]"),
+            None if wide => {
+                lines.push(format!("cvt.u64.u32 %td1, %t0;\n    add.u64 %td1, {base}, %td1;"));
+                "[%td1]".into()
+            }
+            None if named => {
+                lines.push("mov.u32 %t1, stack;\n    add.u32 %t1, %t1, %t0;".into());
+                "[%t1]".into()
+            }
+            None => {
+                lines.push(format!("add.u32 %t1, {base}, %t0;"));
+                "[%t1]".into()
+            }
+        };
+        let guard = if self.random.one_in(4) { self.guard() } else { String::new() };
+        let space = if generic { String::new() } else { format!(".{space}") };
+        let volatile = if space != ".local" && self.random.one_in(8) { ".volatile" } else { "" };
+        lines.push(match self.random.one_in(2) {
+            true => format!("{guard}ld{volatile}{space}{ty} {registers}, {address};"),
+            false => format!("{guard}st{volatile}{space}{ty} {address}, {registers};"),
+        });
+        lines
+    }
+
+    /// A load from the buffer that all threads read: the same for all, next to each other, or anywhere.
+    fn input(&mut self, scope: &Scope) -> Vec<String> {
+        let (_, ty, registers, bytes) = self.element();
+        let mut lines = Vec::new();
+        let last = INPUT_WORDS * 4 - bytes;
+        let mask = last & !(bytes - 1);
+        let cache = self.random.pick(&["", "", ".nc"]);
+        let guard = if self.random.one_in(4) { self.guard() } else { String::new() };
+        let address = match self.random.below(5) {
+            0 => format!("[%in+{}]", self.random.u32() & mask),
+            1 => {
+                // Neighbours read neighbours.
+                let index = if scope.in_function { "%linear" } else { "%gid" };
+                let start = self.random.below(64) as u32;
+                lines.push(format!("add.u32 %t0, {index}, {start};"));
+                lines.push(format!("mul.lo.u32 %t0, %t0, {bytes};\n    and.b32 %t0, %t0, {mask};"));
+                lines.push("cvt.u64.u32 %td0, %t0;\n    add.s64 %td0, %in, %td0;".into());
+                "[%td0]".into()
+            }
+            2 if !scope.loops.is_empty() => {
+                // As loops walk over an array: a step a pass, from a place of the thread's own.
+                let counter = scope.loops[self.random.below(scope.loops.len())];
+                let (start, step) = (self.random.pick(&["%linear", "%lane"]), 1 + self.random.below(9));
+                lines.push(format!("mad.lo.s32 %t0, %i{counter}, {step}, {start};"));
+                lines.push(format!("shl.b32 %t0, %t0, 2;\n    and.b32 %t0, %t0, {mask};"));
+                lines.push("cvt.s64.s32 %td0, %t0;\n    add.s64 %td0, %in, %td0;".into());
+                "[%td0]".into()
+            }
+            3 if !scope.in_function => {
+                lines.push(format!("and.b32 %t0, %u{}, {mask};", self.random.below(4)));
+                lines.push("cvt.u64.u32 %td0, %t0;\n    add.u64 %td0, %in, %td0;".into());
+                "[%td0]".into()
+            }
+            _ => {
+                lines.push(format!("and.b32 %t0, %r{}, {mask};", self.random.below(12)));
+                lines.push("cvt.s64.s32 %td0, %t0;\n    add.u64 %td0, %td0, %in;".into());
+                "[%td0]".into()
+            }
+        };
+        lines.push(format!("{guard}ld.global{cache}{ty} {registers}, {address};"));
+        lines
+    }
+
+    fn table(&mut self) -> Vec<String> {
+        let (_, ty, registers, bytes) = self.element();
+        let space = self.random.pick(&["const", "global"]);
+        let mask = (TABLE_WORDS * 4 - bytes) & !(bytes - 1);
+        if self.random.one_in(2) {
+            let offset = self.random.u32() & mask;
+            return vec![format!("ld.{space}{ty} {registers}, [{space}_table+{offset}];")];
+        }
+        vec![
+            format!("and.b32 %t0, %r{}, {mask};", self.random.below(12)),
+            format!(
+                "cvt.u64.u32 %td1, %t0;\n    mov.u64 %td0, {space}_table;\n    add.u64 %td0, %td0, %td1;"
+            ),
+            format!("ld.{space}{ty} {registers}, [%td0];"),
+        ]
+    }
+
+    /// A word of the thread next to that of its neighbour.
+    fn column(&mut self) -> Vec<String> {
+        let column = self.random.below(COLUMNS as usize);
+        let ty = self.random.pick(&["u32", "s32", "f32", "b32"]);
+        let register = self.dst(if ty == "f32" { "f32" } else { "b32" });
+        let register = if ty == "f32" && register.starts_with("%r") { "%f0".to_owned() } else { register };
+        let guard = if self.random.one_in(4) { self.guard() } else { String::new() };
+        let address = format!("[%column+COLUMN{column}]");
+        vec![match self.random.one_in(2) {
+            true => format!("{guard}ld.global.{ty} {register}, {address};"),
+            false => format!("{guard}st.global.{ty} {address}, {register};"),
+        }]
+    }
+
+    /// An atomic operation on memory of the thread's own, so that the old value is defined too.
+    fn own_atomic(&mut self, _scope: &Scope) -> Vec<String> {
+        let (space, base) = self.random.pick(&[("global", "%mine"), ("shared", "%own")]);
+        const OPERATIONS: [(&str, &[&str]); 7] = [
+            ("and", &["b32", "b64"]),
+            ("xor", &["b32", "b64"]),
+            ("exch", &["b32", "b64"]),
+            (
+                "add",
+                &[
+                    "u32",
+                    "s32",
+                    "u64",
+                    "f32",
+                    "f64",
+                    "noftz.f16",
+                    "noftz.f16x2",
+                    "noftz.bf16",
+                    "noftz.bf16x2",
+                ],
+            ),
+            ("inc", &["u32"]),
+            ("dec", &["u32"]),
+            ("min", &["u32", "s32", "u64", "s64"]),
+        ];
+        let (mut op, types) = self.random.pick(&OPERATIONS);
+        let written = self.random.pick(types);
+        let ty = written.trim_start_matches("noftz.");
+        op = match op {
+            "and" if self.random.one_in(2) => "or",
+            "min" if self.random.one_in(2) => "max",
+            op => op,
+        };
+        let bytes = super::integer::bits(ty) / 8;
+        let offset = (self.random.u32() & (OWN_BYTES - 1)) & !(bytes - 1);
+        let register = |this: &mut Self| match ty {
+            "f32" => format!("%f{}", this.random.below(8)),
+            "f64" => format!("%d{}", this.random.below(6)),
+            _ => this.dst(match bytes {
+                2 => "b16",
+                4 => "b32",
+                _ => "b64",
+            }),
+        };
+        let (d, b, c) = (register(self), register(self), register(self));
+        let guard = if self.random.one_in(4) { self.guard() } else { String::new() };
+        let scope = self.random.pick(&["", "", ".relaxed.cta", ".relaxed.gpu"]);
+        if self.random.one_in(5) {
+            let ty = if bytes == 8 { "b64" } else { "b32" };
+            let offset = offset & !7;
+            let [d, b, c] = [(); 3].map(|()| self.dst(ty));
+            return vec![format!("{guard}atom{scope}.{space}.cas.{ty} {d}, [{base}+{offset}], {b}, {c};")];
+        }
+        let _ = c;
+        vec![match self.random.one_in(4) {
+            true => {
+                let no_return = if op == "exch" { "xor" } else { op };
+                let written = if op == "exch" { if bytes == 8 { "b64" } else { "b32" } } else { written };
+                format!("{guard}red{scope}.{space}.{no_return}.{written} [{base}+{offset}], {b};")
+            }
+            false => format!("{guard}atom{scope}.{space}.{op}.{written} {d}, [{base}+{offset}], {b};"),
+        }]
+    }
+
+    /// An operation on a counter of all threads. Each counter has one operation, whose order does not matter.
+    fn common_atomic(&mut self) -> Vec<String> {
+        const OPERATIONS: [(&str, &str); 8] = [
+            ("add", "u32"),
+            ("add", "u64"),
+            ("and", "b32"),
+            ("or", "b64"),
+            ("xor", "b32"),
+            ("min", "s32"),
+            ("max", "u64"),
+            ("inc", "u32"),
+        ];
+        let counter = self.random.below(8);
+        let (op, ty) = OPERATIONS[counter];
+        let guard = if self.random.one_in(4) { self.guard() } else { String::new() };
+        let value = match op {
+            "inc" => "1000".to_owned(),
+            _ => self.dst(if ty.ends_with("64") { "b64" } else { "b32" }),
+        };
+        // Shared counters are reset and read behind barriers, which are there only in programs that have them.
+        let place = match self.features.barriers && self.random.one_in(2) {
+            true => format!(".shared.{op}.{ty} [tally+{}]", 8 * counter),
+            false => format!(".global.{op}.{ty} [%common+{}]", 8 * counter),
+        };
+        vec![match self.random.one_in(4) {
+            true => {
+                // The old value is whatever it is; nobody looks at it.
+                let unused = if ty.ends_with("64") { "%td2" } else { "%t2" };
+                format!(
+                    "{guard}atom{} {unused}, {}, {value};",
+                    place.split(' ').next().unwrap_or(""),
+                    place.split(' ').nth(1).unwrap_or("")
+                )
+            }
+            false => format!("{guard}red{place}, {value};"),
+        }]
+    }
+
+    fn argument(&mut self) -> Vec<String> {
+        let d = self.dst("b32");
+        vec![match self.random.below(5) {
+            0 => format!("ld.param.u32 {d}, [p_n];"),
+            1 => format!("ld.param.u64 {}, [p_x];", self.dst("b64")),
+            2 => format!("ld.param.f32 %f{}, [p_z];", self.random.below(8)),
+            3 => format!("ld.param.u16 {d}, [p_x+{}];", 2 * self.random.below(4)),
+            _ => format!("ld.param.s8 {d}, [p_x+{}];", self.random.below(8)),
+        }]
+    }
+
+    /// A copy behind the thread's back, and the wait for it.
+    fn copy(&mut self, _scope: &Scope) -> Vec<String> {
+        let bytes = self.random.pick(&[4, 8, 16]);
+        let to = (self.random.u32() & (OWN_BYTES - 1)) & !(bytes - 1);
+        let from = (self.random.u32() & (4 * INPUT_WORDS - 1)) & !(bytes - 1);
+        let part = if self.random.one_in(3) {
+            format!(", {}", self.random.below(bytes as usize + 1))
+        } else {
+            String::new()
+        };
+        let mut lines = vec![
+            format!("cp.async.ca.shared.global [%own+{to}], [%in+{from}], {bytes}{part};"),
+            "cp.async.wait_all;".to_owned(),
+        ];
+        if self.random.one_in(2) {
+            lines.insert(1, "cp.async.commit_group;".to_owned());
+            lines[2] = "cp.async.wait_group 0;".to_owned();
+        }
+        lines
+    }
+
+    /// Accesses with an order, and fences, which change nothing for memory that only one thread uses.
+    fn ordered(&mut self) -> Vec<String> {
+        let offset = 8 * self.random.below(OWN_BYTES as usize / 8);
+        let (space, base) = self.random.pick(&[("global", "%mine"), ("shared", "%own")]);
+        let scope = self.random.pick(&["cta", "gpu", "sys"]);
+        let (d, b) = (self.dst("b64"), self.dst("b32"));
+        vec![match self.random.below(7) {
+            0 => format!("ld.acquire.{scope}.{space}.b64 {d}, [{base}+{offset}];"),
+            1 => format!("ld.relaxed.{scope}.{space}.b32 {b}, [{base}+{offset}];"),
+            2 => format!("st.release.{scope}.{space}.b32 [{base}+{offset}], {b};"),
+            3 => format!("st.relaxed.{scope}.{space}.b64 [{base}+{offset}], {d};"),
+            4 => format!("fence.{}.{scope};", self.random.pick(&["sc", "acq_rel"])),
+            5 => format!("membar.{};", self.random.pick(&["cta", "gl", "sys"])),
+            _ => format!("prefetch.global.L2 [%in+{offset}];"),
+        }]
+    }
+
+    /// Several elements at once, each atomically.
+    fn vector_atomic(&mut self) -> Vec<String> {
+        let (op, ty, prefix, bytes) = self.random.pick(&[
+            ("add", "f32", "%f", 4),
+            ("add.noftz", "f16", "%h", 2),
+            ("max.noftz", "f16", "%h", 2),
+            ("min.noftz", "bf16", "%h", 2),
+            ("add.noftz", "f16x2", "%r", 4),
+            ("min.noftz", "bf16x2", "%r", 4),
+        ]);
+        let count = self.random.pick(&[2, 4]);
+        let start = self.random.below(8);
+        let registers = |first: usize| {
+            let names: Vec<String> =
+                (0..count).map(|index| format!("{prefix}{}", (first + index) % 8)).collect();
+            names.join(", ")
+        };
+        let size = bytes * count as u32;
+        let offset = (self.random.u32() & (OWN_BYTES - 1)) & !(size - 1);
+        let values = registers(start);
+        vec![match self.random.one_in(2) {
+            true => format!("red.global.{op}.v{count}.{ty} [%mine+{offset}], {{{values}}};"),
+            false => {
+                let old = registers(self.random.below(8));
+                format!("atom.global.{op}.v{count}.{ty} {{{old}}}, [%mine+{offset}], {{{values}}};")
+            }
+        }]
+    }
+
+    fn question(&mut self) -> Vec<String> {
+        let p = self.predicate();
+        let asked = self.random.pick(&["global", "shared", "local", "const"]);
+        let make = match self.random.below(4) {
+            0 => "mov.b64 %td0, %mine;",
+            1 => "cvt.u64.u32 %td0, %own;\n    cvta.shared.u64 %td0, %td0;",
+            2 => "mov.u64 %td0, stack;\n    cvta.local.u64 %td0, %td0;",
+            _ => "mov.u64 %td0, const_table;\n    cvta.const.u64 %td0, %td0;",
+        };
+        vec![make.to_owned(), format!("isspacep.{asked} {p}, %td0;")]
+    }
+}

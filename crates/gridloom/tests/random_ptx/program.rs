@@ -1,0 +1,656 @@
+//! A random kernel as a tree of statements, and the PTX it is written as.
+//!
+//! Every statement stands on its own: it computes the addresses it uses, and waits for what it waits for. So whichever are
+//! left out, what remains is a valid program without data races, and only what it mentions needs to be declared.
+
+use std::fmt::Write;
+
+/// Bytes of memory that belong to one thread, in each space.
+pub(crate) const OWN_BYTES: u32 = 64;
+/// Words of the buffer that every thread may read.
+pub(crate) const INPUT_WORDS: u32 = 256;
+/// Words of the tables in the module.
+pub(crate) const TABLE_WORDS: u32 = 64;
+/// Words of each thread that lie next to those of its neighbours.
+pub(crate) const COLUMNS: u32 = 4;
+/// Counters, of 64 bits each, that every thread may change by atomic operations.
+pub(crate) const COUNTERS: u32 = 16;
+
+/// A register file of the program: the prefix of its names, its type, its size, and bytes of a value.
+pub(crate) struct File {
+    pub(crate) prefix: &'static str,
+    pub(crate) ty: &'static str,
+    pub(crate) size: u32,
+    pub(crate) bytes: u32,
+}
+
+/// The registers that instructions compute with.
+pub(crate) const FILES: [File; 6] = [
+    File { prefix: "%rd", ty: "b64", size: 8, bytes: 8 },
+    File { prefix: "%d", ty: "f64", size: 6, bytes: 8 },
+    File { prefix: "%r", ty: "b32", size: 12, bytes: 4 },
+    File { prefix: "%f", ty: "f32", size: 8, bytes: 4 },
+    File { prefix: "%h", ty: "b16", size: 8, bytes: 2 },
+    File { prefix: "%p", ty: "pred", size: 6, bytes: 1 },
+];
+
+/// A part of a program that can be left out.
+#[derive(Clone, Debug)]
+pub(crate) enum Statement {
+    /// Instructions that belong together.
+    Code(Vec<String>),
+    If(Box<If>),
+    Loop(Box<Loop>),
+    Switch(Box<Switch>),
+    /// Leaves the innermost loop where the predicate holds; nothing outside of loops.
+    Break(String),
+    /// Goes on with the next pass of the innermost loop where the predicate holds.
+    Continue(String),
+    /// Writes a value to the thread's record, at a place that printing decides.
+    Output(Output),
+}
+
+/// `if` and `else`. Where lanes may part, and meet in warp operations inside, each side has the mask of its lanes.
+#[derive(Clone, Debug)]
+pub(crate) struct If {
+    /// Computes the condition, where it is not in a register already.
+    pub(crate) prelude: Vec<String>,
+    pub(crate) condition: String,
+    /// A second condition and how the two are joined, as compilers join them: by branches.
+    pub(crate) also: Option<(Join, String)>,
+    /// Whether the condition is the same for the whole warp.
+    pub(crate) uniform: bool,
+    pub(crate) masks: Option<Masks>,
+    pub(crate) then: Vec<Statement>,
+    pub(crate) otherwise: Vec<Statement>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Join {
+    And,
+    Or,
+}
+
+/// Names of registers that hold masks of lanes.
+#[derive(Clone, Debug)]
+pub(crate) struct Masks {
+    pub(crate) outer: String,
+    pub(crate) then: String,
+    pub(crate) otherwise: String,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Loop {
+    /// Numbers the registers of the loop: `%i` counts passes up to `%n`.
+    pub(crate) number: u32,
+    /// Sets `%n`.
+    pub(crate) trips: Vec<String>,
+    /// Whether all lanes of the warp make as many passes.
+    pub(crate) uniform: bool,
+    /// Whether the test is at the end.
+    pub(crate) at_least_once: bool,
+    /// The mask outside and the one inside.
+    pub(crate) masks: Option<(String, String)>,
+    pub(crate) body: Vec<Statement>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Switch {
+    /// Sets `%index`, which is below the number of cases.
+    pub(crate) index: Vec<String>,
+    pub(crate) uniform: bool,
+    pub(crate) masks: Option<(String, String)>,
+    pub(crate) cases: Vec<Vec<Statement>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Output {
+    /// A register of one of the [`FILES`].
+    Register { file: usize, index: u32 },
+    /// Eight bytes of the thread's own shared or local memory.
+    Memory { place: &'static str, space: &'static str, offset: u32 },
+    /// A word of shared memory that all threads changed, read by the first.
+    Counter(u32),
+}
+
+/// A function of `(mine, in, mask, x, y, z)` that returns a `.b32`.
+#[derive(Clone, Debug)]
+pub(crate) struct Function {
+    pub(crate) body: Vec<Statement>,
+    /// Whether it calls itself.
+    pub(crate) recursive: bool,
+}
+
+/// A kernel and how it is launched.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    /// Whether the threads' own shared memory is dynamic.
+    pub(crate) dynamic: bool,
+    pub(crate) input: Vec<u32>,
+    pub(crate) table: Vec<u32>,
+    /// The arguments `p_n`, `p_x` and `p_z`.
+    pub(crate) n: u32,
+    pub(crate) x: u64,
+    pub(crate) z: u32,
+    pub(crate) functions: Vec<Function>,
+    pub(crate) body: Vec<Statement>,
+}
+
+impl Program {
+    pub(crate) fn threads_per_block(&self) -> u32 {
+        self.block.iter().product()
+    }
+
+    pub(crate) fn threads(&self) -> u32 {
+        self.threads_per_block() * self.grid.iter().product::<u32>()
+    }
+
+    pub(crate) fn shared_bytes(&self) -> u32 {
+        if self.dynamic { self.threads_per_block() * OWN_BYTES } else { 0 }
+    }
+
+    /// Bytes that a thread writes to its record.
+    pub(crate) fn record_bytes(&self) -> u32 {
+        let mut end = 0;
+        each(&self.body, &mut |statement| {
+            if let Statement::Output(output) = statement {
+                end = output.place(end).1;
+            }
+        });
+        end.next_multiple_of(8).max(8)
+    }
+
+    /// The module, with no more in it than the statements mention.
+    pub(crate) fn text(&self) -> String {
+        let mut body = Printer::new("L");
+        body.statements(&self.body);
+        let mut code = body.text;
+        for column in 0..COLUMNS {
+            code = code.replace(&format!("COLUMN{column}"), &(4 * column * self.threads()).to_string());
+        }
+        let mut functions = String::new();
+        for (number, function) in self.functions.iter().enumerate().rev() {
+            if mentions(&code, &format!("f{number}")) || mentions(&functions, &format!("f{number}")) {
+                functions.insert_str(0, &self.function_text(number, function));
+            }
+        }
+        let mut text = String::from(".version 8.8\n.target sm_100a\n.address_size 64\n\n");
+        let all = format!("{code}{functions}");
+        let words: Vec<String> = self.table.iter().map(|word| format!("0x{word:08x}")).collect();
+        for space in ["const", "global"] {
+            let name = format!("{space}_table");
+            if mentions(&all, &name) {
+                let words = words.join(", ");
+                let _ = writeln!(text, ".{space} .align 16 .b32 {name}[{TABLE_WORDS}] = {{{words}}};");
+            }
+        }
+        // What functions use of the memory of threads, the kernel fills.
+        let used: Vec<&str> = ["own", "swap"].into_iter().filter(|name| mentions(&functions, name)).collect();
+        let setup = self.setup(&format!("{code}\n{}\n", used.join(" ")), false);
+        let all = format!("{all}{setup}");
+        if mentions(&all, "own") {
+            let _ = match self.dynamic {
+                true => writeln!(text, ".extern .shared .align 16 .b8 own[];"),
+                false => {
+                    let bytes = self.threads_per_block() * OWN_BYTES;
+                    writeln!(text, ".shared .align 16 .b8 own[{bytes}];")
+                }
+            };
+        }
+        if mentions(&all, "swap") {
+            let _ = writeln!(text, ".shared .align 8 .b64 swap[{}];", self.threads_per_block());
+        }
+        if mentions(&all, "tally") {
+            let _ = writeln!(text, ".shared .align 8 .b64 tally[{COUNTERS}];");
+        }
+        text += &functions;
+        text += "\n.visible .entry random(\n    .param .u64 p_in, .param .u64 p_out, .param .u64 p_mine, .param .u64 p_columns,\n";
+        text += "    .param .u64 p_common, .param .u32 p_n, .param .u64 p_x, .param .f32 p_z)\n{\n";
+        text += &declarations(&all_of(&setup, &code));
+        text += &setup;
+        text += &code;
+        text + "    ret;\n}\n"
+    }
+
+    fn function_text(&self, number: usize, function: &Function) -> String {
+        let mut printer = Printer::new("F");
+        let mut code = if function.recursive {
+            // Ends when the low bits of `x` are used up.
+            [
+                "    and.b32 %t0, %x, 7;\n    setp.eq.u32 %q, %t0, 0;\n    @%q bra LEAF;\n",
+                "    sub.u32 %t1, %x, 1;\n    {\n    .param .b64 a0; .param .b64 a1; .param .b32 a2; .param .b32 a3; .param .b64 a4; \
+                 .param .f32 a5; .param .b32 got;\n",
+                "    st.param.b64 [a0], %mine;\n    st.param.b64 [a1], %in;\n    st.param.b32 [a2], 0;\n    st.param.b32 [a3], %t1;\n",
+                "    st.param.b64 [a4], %rd0;\n    st.param.f32 [a5], %f0;\n",
+                &format!("    call (got), f{number}, (a0, a1, a2, a3, a4, a5);\n    ld.param.b32 %r1, [got];\n    }}\nLEAF:\n"),
+            ]
+            .concat()
+        } else {
+            String::new()
+        };
+        printer.statements(&function.body);
+        code += &printer.text;
+        // Whatever was computed shows in the result.
+        let computed = code.clone();
+        for index in 2..12 {
+            if mentions(&computed, &format!("%r{index}")) {
+                let _ = writeln!(code, "    mad.lo.u32 %r0, %r0, 5, %r{index};");
+            }
+            if mentions(&computed, &format!("%f{index}")) {
+                let _ = writeln!(code, "    mov.b32 %t0, %f{index};\n    xor.b32 %r0, %r0, %t0;");
+            }
+            if mentions(&computed, &format!("%rd{index}")) {
+                let _ = writeln!(code, "    xor.b64 %rd0, %rd0, %rd{index};");
+            }
+        }
+        code += "    mov.b32 %t0, %f0;\n    xor.b32 %t0, %t0, %r0;\n    cvt.u32.u64 %t1, %rd0;\n    add.u32 %t0, %t0, %t1;\n";
+        code += "    xor.b32 %t0, %t0, %r1;\n    st.param.b32 [back], %t0;\n    ret;\n";
+        let setup = self.setup(&code, true);
+        format!(
+            "\n.func (.param .b32 back) f{number}(\n    .param .b64 a_mine, .param .b64 a_in, .param .b32 a_mask, .param .b32 a_x, \
+             .param .b64 a_y, .param .f32 a_z)\n{{\n{}{setup}{code}}}\n",
+            declarations(&all_of(&setup, &code)),
+        )
+    }
+
+    /// What the code mentions, defined, each before what needs it.
+    fn setup(&self, code: &str, in_function: bool) -> String {
+        let mut parts: Vec<(String, String)> = Vec::new();
+        let mut part = |name: &str, lines: &str| parts.push((name.to_owned(), lines.to_owned()));
+        if in_function {
+            part("%mine", "ld.param.b64 %mine, [a_mine];");
+            part("%in", "ld.param.b64 %in, [a_in];");
+            part("%m0", "ld.param.b32 %m0, [a_mask];");
+            part("%x", "ld.param.b32 %x, [a_x];");
+            part("%y", "ld.param.b64 %y, [a_y];");
+            part("%z", "ld.param.f32 %z, [a_z];");
+        } else {
+            part("%in", "ld.param.u64 %in, [p_in];\ncvta.to.global.u64 %in, %in;");
+            part("%common", "ld.param.u64 %common, [p_common];");
+        }
+        let [_, y, z] = self.block;
+        part("%linear", &linear("%linear", "tid", "ntid", y * z > 1));
+        part("%group", &linear("%group", "ctaid", "nctaid", self.grid[1] * self.grid[2] > 1));
+        part(
+            "%count",
+            if y * z > 1 {
+                "mov.u32 %count, %ntid.x;\nmov.u32 %s0, %ntid.y;\nmul.lo.u32 %count, %count, %s0;\n\
+                 mov.u32 %s0, %ntid.z;\nmul.lo.u32 %count, %count, %s0;"
+            } else {
+                "mov.u32 %count, %ntid.x;"
+            },
+        );
+        part("%gid", "mad.lo.u32 %gid, %group, %count, %linear;");
+        part("%lane", "mov.u32 %lane, %laneid;");
+        part("%warp", "shr.u32 %warp, %linear, 5;");
+        if !in_function {
+            part("%m0", "and.b32 %s0, %linear, -32;\nsub.u32 %s0, %count, %s0;\nbmsk.clamp.b32 %m0, 0, %s0;");
+            part("%mine", "ld.param.u64 %mine, [p_mine];\nmad.wide.u32 %mine, %gid, 64, %mine;");
+            part("%column", "ld.param.u64 %column, [p_columns];\nmad.wide.u32 %column, %gid, 4, %column;");
+            let step = 8 * 11;
+            part(
+                "%start",
+                &format!(
+                    "mul.lo.u32 %s0, %gid, {step};\nand.b32 %s0, %s0, {};\ncvt.u64.u32 %start, %s0;\nadd.u64 %start, %start, %in;",
+                    2 * INPUT_WORDS - 8
+                ),
+            );
+            part(
+                "%record",
+                &format!(
+                    "ld.param.u64 %record, [p_out];\nmad.wide.u32 %record, %gid, {}, %record;",
+                    self.record_bytes()
+                ),
+            );
+            let zero = |at| format!("@%q st.shared.b64 [tally+{at}], %sd0;");
+            let zeros: Vec<String> = (0..8 * COUNTERS).step_by(8).map(zero).collect();
+            part(
+                "tally",
+                &format!("mov.u64 %sd0, 0;\nsetp.eq.u32 %q, %linear, 0;\n{}\nbar.sync 0;", zeros.join("\n")),
+            );
+        }
+        part("%own", "mov.u32 %own, own;\nmad.lo.u32 %own, %linear, 64, %own;");
+        part("%swap", "mov.u32 %swap, swap;\nmad.lo.u32 %swap, %linear, 8, %swap;");
+        if !in_function {
+            let words = |space: &str, place: &str| -> String {
+                let one = |offset| format!("st.{space}.v4.b32 [{place}+{offset}], {{%gid, %s0, %gid, %s0}};");
+                let lines: Vec<String> = (0..OWN_BYTES).step_by(16).map(one).collect();
+                format!("mov.b32 %s0, 0xbf812345;\n{}", lines.join("\n"))
+            };
+            part("own", &words("shared", "%own"));
+            part("swap", "cvt.u64.u32 %sd0, %gid;\nst.shared.b64 [%swap], %sd0;");
+            part("stack", &words("local", "stack"));
+            for index in 0..4 {
+                let lines = match index {
+                    0 => "ld.param.u32 %u0, [p_n];".to_owned(),
+                    1 => "mov.u32 %u1, %group;".to_owned(),
+                    2 => "ld.param.u32 %u2, [p_x+4];".to_owned(),
+                    _ => "mov.u32 %u3, %nctaid.x;".to_owned(),
+                };
+                part(&format!("%u{index}"), &lines);
+            }
+        } else {
+            part(
+                "stack",
+                "st.local.v4.b32 [stack], {%x, %x, %x, %x};\nst.local.v4.b32 [stack+16], {%x, %x, %x, %x};\nst.local.v4.b32 [stack+32], {%x, %x, %x, %x};\nst.local.v4.b32 [stack+48], {%x, %x, %x, %x};",
+            );
+        }
+        for (number, file) in (0u32..).zip(&FILES) {
+            for index in 0..file.size {
+                let name = format!("{}{index}", file.prefix);
+                let lines = if in_function {
+                    inner_value(file, index)
+                } else {
+                    // Somewhere in the half behind where the thread's own view of the buffer starts.
+                    let offset = (number * 88 + index * 40) % (2 * INPUT_WORDS) & !7;
+                    match file.prefix {
+                        "%p" => format!(
+                            "ld.global.u8 %s0, [%start+{offset}];\nand.b32 %s0, %s0, 1;\nsetp.ne.u32 {name}, %s0, 0;"
+                        ),
+                        _ => format!("ld.global.{} {name}, [%start+{offset}];", file.ty),
+                    }
+                };
+                part(&name, &lines);
+            }
+        }
+        let mut needed: Vec<&str> = Vec::new();
+        let mut seen = code.to_owned();
+        for (name, lines) in parts.iter().rev() {
+            if mentions(&seen, name) {
+                needed.push(lines);
+                seen += lines;
+            }
+        }
+        needed.reverse();
+        needed.join("\n").lines().map(|line| format!("    {line}\n")).collect()
+    }
+}
+
+/// The first value of a register in a function, from its arguments.
+fn inner_value(file: &File, index: u32) -> String {
+    let name = format!("{}{index}", file.prefix);
+    let salt = index.wrapping_mul(0x9e37_79b9);
+    match file.prefix {
+        "%rd" => format!("add.u64 {name}, %y, {salt};"),
+        "%d" => format!("add.u64 %sd0, %y, {};\nmov.b64 {name}, %sd0;", u64::from(salt) << 31),
+        "%r" => format!("xor.b32 {name}, %x, {salt};"),
+        "%f" if index == 0 => "mov.f32 %f0, %z;".to_owned(),
+        "%f" => format!("mov.b32 %s0, %z;\nadd.u32 %s0, %s0, {salt};\nmov.b32 {name}, %s0;"),
+        "%h" => format!("add.u32 %s0, %x, {salt};\ncvt.u16.u32 {name}, %s0;"),
+        _ => format!("and.b32 %s0, %x, {};\nsetp.ne.u32 {name}, %s0, 0;", 1 << index),
+    }
+}
+
+fn linear(name: &str, index: &str, extent: &str, several: bool) -> String {
+    if several {
+        format!(
+            "mov.u32 %s0, %{index}.z;\nmov.u32 %s1, %{extent}.y;\nmov.u32 %s2, %{index}.y;\nmad.lo.u32 %s0, %s0, %s1, %s2;\n\
+             mov.u32 %s1, %{extent}.x;\nmov.u32 %s2, %{index}.x;\nmad.lo.u32 {name}, %s0, %s1, %s2;"
+        )
+    } else {
+        format!("mov.u32 {name}, %{index}.x;")
+    }
+}
+
+fn all_of(setup: &str, code: &str) -> String {
+    format!("{setup}{code}")
+}
+
+/// Declarations of the registers that a text uses.
+fn declarations(text: &str) -> String {
+    const NAMED: [(&str, &str); 3] = [
+        (
+            "b32",
+            "%linear %group %count %gid %lane %warp %own %swap %x %index %u0 %u1 %u2 %u3 %s0 %s1 %s2 %t0 %t1 %t2 %t3",
+        ),
+        ("b64", "%mine %in %start %common %column %record %y %sd0 %td0 %td1 %td2"),
+        ("pred", "%q %tq"),
+    ];
+    let mut lines = String::new();
+    for file in &FILES {
+        let _ = writeln!(lines, "    .reg .{} {}<{}>;", file.ty, file.prefix, file.size);
+    }
+    for (ty, names) in NAMED {
+        let used: Vec<&str> = names.split(' ').filter(|name| mentions(text, name)).collect();
+        if !used.is_empty() {
+            let _ = writeln!(lines, "    .reg .{ty} {};", used.join(", "));
+        }
+    }
+    if mentions(text, "%z") {
+        lines += "    .reg .f32 %z;\n";
+    }
+    // Masks, and the counters of loops.
+    for prefix in ["%m", "%i", "%n"] {
+        if let Some(last) = (0..400).rev().find(|number: &u32| mentions(text, &format!("{prefix}{number}"))) {
+            let _ = writeln!(lines, "    .reg .b32 {prefix}<{}>;", last + 1);
+        }
+    }
+    if mentions(text, "stack") {
+        let _ = writeln!(lines, "    .local .align 16 .b8 stack[{OWN_BYTES}];");
+    }
+    if mentions(text, "proto") {
+        lines += "proto: .callprototype (.param .b32 _) _ (.param .b64 _, .param .b64 _, .param .b32 _, .param .b32 _, \
+                  .param .b64 _, .param .f32 _);\n";
+    }
+    lines
+}
+
+/// The statements as text.
+pub(crate) fn print(statements: &[Statement]) -> String {
+    let mut printer = Printer::new("L");
+    printer.statements(statements);
+    printer.text
+}
+
+/// Whether a text has this word in it.
+pub(crate) fn mentions(text: &str, word: &str) -> bool {
+    let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '%';
+    text.match_indices(word).any(|(at, _)| {
+        let before = text[..at].chars().next_back().is_some_and(part);
+        let after = text[at + word.len()..].chars().next().is_some_and(|c| part(c) && c != '%');
+        !before && !after
+    })
+}
+
+/// Visits every statement, inner ones after the one they are in.
+pub(crate) fn each<'a>(statements: &'a [Statement], visit: &mut impl FnMut(&'a Statement)) {
+    for statement in statements {
+        visit(statement);
+        match statement {
+            Statement::If(parts) => {
+                each(&parts.then, visit);
+                each(&parts.otherwise, visit);
+            }
+            Statement::Loop(parts) => each(&parts.body, visit),
+            Statement::Switch(parts) => parts.cases.iter().for_each(|case| each(case, visit)),
+            _ => {}
+        }
+    }
+}
+
+impl Output {
+    /// Where it goes in the record, from the first free byte, and where the next may.
+    fn place(&self, end: u32) -> (u32, u32) {
+        let bytes = match self {
+            Output::Register { file, .. } => FILES[*file].bytes,
+            Output::Memory { .. } | Output::Counter(_) => 8,
+        };
+        let start = end.next_multiple_of(bytes);
+        (start, start + bytes)
+    }
+}
+
+struct Printer {
+    text: String,
+    label: u32,
+    /// The label where a pass of the innermost loop ends, and the one behind the loop.
+    loops: Vec<(String, String)>,
+    record: u32,
+    prefix: &'static str,
+}
+
+impl Printer {
+    fn new(prefix: &'static str) -> Self {
+        Self { text: String::new(), label: 0, loops: Vec::new(), record: 0, prefix }
+    }
+
+    fn label(&mut self) -> String {
+        self.label += 1;
+        format!("{}{}", self.prefix, self.label)
+    }
+
+    fn line(&mut self, line: &str) {
+        let _ = writeln!(self.text, "    {line}");
+    }
+
+    fn statements(&mut self, statements: &[Statement]) {
+        for statement in statements {
+            self.statement(statement);
+        }
+    }
+
+    fn statement(&mut self, statement: &Statement) {
+        match statement {
+            Statement::Code(lines) => lines.iter().for_each(|line| self.line(line)),
+            Statement::If(parts) => self.if_else(parts),
+            Statement::Loop(parts) => self.repeat(parts),
+            Statement::Switch(parts) => self.switch(parts),
+            Statement::Break(condition) => {
+                if let Some((_, end)) = self.loops.last().cloned() {
+                    self.line(&format!("@{condition} bra {end};"));
+                }
+            }
+            Statement::Continue(condition) => {
+                if let Some((next, _)) = self.loops.last().cloned() {
+                    self.line(&format!("@{condition} bra {next};"));
+                }
+            }
+            Statement::Output(output) => self.output(output),
+        }
+    }
+
+    fn if_else(&mut self, parts: &If) {
+        let (other, end) = (self.label(), self.label());
+        let condition = &parts.condition;
+        parts.prelude.iter().for_each(|line| self.line(line));
+        if let Some(Masks { outer, then, otherwise }) = &parts.masks {
+            self.line(&format!("vote.sync.ballot.b32 {then}, {condition}, {outer};"));
+            self.line(&format!("xor.b32 {otherwise}, {then}, {outer};"));
+        }
+        let negated = |condition: &str| match condition.strip_prefix('!') {
+            Some(plain) => plain.to_owned(),
+            None => format!("!{condition}"),
+        };
+        let bra = if parts.uniform { "bra.uni" } else { "bra" };
+        let away = if parts.otherwise.is_empty() { &end } else { &other };
+        let then = match &parts.also {
+            None => {
+                self.line(&format!("@{} {bra} {away};", negated(condition)));
+                None
+            }
+            Some((Join::And, second)) => {
+                self.line(&format!("@{} bra {away};", negated(condition)));
+                self.line(&format!("@{} bra {away};", negated(second)));
+                None
+            }
+            Some((Join::Or, second)) => {
+                let then = self.label();
+                self.line(&format!("@{condition} bra {then};"));
+                self.line(&format!("@{} bra {away};", negated(second)));
+                Some(then)
+            }
+        };
+        if let Some(then) = then {
+            let _ = writeln!(self.text, "{then}:");
+        }
+        self.statements(&parts.then);
+        if !parts.otherwise.is_empty() {
+            self.line(&format!("{bra} {end};"));
+            let _ = writeln!(self.text, "{other}:");
+            self.statements(&parts.otherwise);
+        }
+        let _ = writeln!(self.text, "{end}:");
+    }
+
+    fn repeat(&mut self, parts: &Loop) {
+        let (top, next, end) = (self.label(), self.label(), self.label());
+        let (i, n) = (format!("%i{}", parts.number), format!("%n{}", parts.number));
+        let bra = if parts.uniform { "bra.uni" } else { "bra" };
+        parts.trips.iter().for_each(|line| self.line(line));
+        self.line(&format!("mov.u32 {i}, 0;"));
+        if let Some((outer, inner)) = &parts.masks {
+            self.line(&format!("mov.b32 {inner}, {outer};"));
+        }
+        let _ = writeln!(self.text, "{top}:");
+        if !parts.at_least_once {
+            self.line(&format!("setp.ge.u32 %q, {i}, {n};"));
+            if let Some((_, inner)) = &parts.masks {
+                self.line(&format!("vote.sync.ballot.b32 {inner}, !%q, {inner};"));
+            }
+            self.line(&format!("@%q {bra} {end};"));
+        }
+        self.loops.push((next.clone(), end.clone()));
+        self.statements(&parts.body);
+        self.loops.pop();
+        if mentions(&self.text, &next) {
+            let _ = writeln!(self.text, "{next}:");
+        }
+        self.line(&format!("add.u32 {i}, {i}, 1;"));
+        if parts.at_least_once {
+            self.line(&format!("setp.lt.u32 %q, {i}, {n};"));
+            if let Some((_, inner)) = &parts.masks {
+                self.line(&format!("vote.sync.ballot.b32 {inner}, %q, {inner};"));
+            }
+            self.line(&format!("@%q {bra} {top};"));
+        } else {
+            self.line(&format!("bra.uni {top};"));
+        }
+        let _ = writeln!(self.text, "{end}:");
+    }
+
+    fn switch(&mut self, parts: &Switch) {
+        let cases: Vec<String> = parts.cases.iter().map(|_| self.label()).collect();
+        let (table, end) = (self.label(), self.label());
+        parts.index.iter().for_each(|line| self.line(line));
+        if let Some((outer, inner)) = &parts.masks {
+            self.line(&format!("match.any.sync.b32 {inner}, %index, {outer};"));
+        }
+        let brx = if parts.uniform { "brx.idx.uni" } else { "brx.idx" };
+        let _ = writeln!(self.text, "{table}: .branchtargets {};", cases.join(", "));
+        self.line(&format!("{brx} %index, {table};"));
+        for (label, case) in cases.iter().zip(&parts.cases) {
+            let _ = writeln!(self.text, "{label}:");
+            self.statements(case);
+            self.line(&format!("bra {end};"));
+        }
+        let _ = writeln!(self.text, "{end}:");
+    }
+
+    fn output(&mut self, output: &Output) {
+        let (at, end) = output.place(self.record);
+        self.record = end;
+        match output {
+            Output::Register { file, index } => {
+                let File { prefix, ty, .. } = FILES[*file];
+                if prefix == "%p" {
+                    self.line(&format!("selp.u32 %t0, 1, 0, %p{index};"));
+                    self.line(&format!("st.global.u8 [%record+{at}], %t0;"));
+                } else {
+                    self.line(&format!("st.global.{ty} [%record+{at}], {prefix}{index};"));
+                }
+            }
+            Output::Memory { place, space, offset } => {
+                self.line(&format!("ld.{space}.b64 %td0, [{place}+{offset}];"));
+                self.line(&format!("st.global.b64 [%record+{at}], %td0;"));
+            }
+            Output::Counter(index) => {
+                self.line("bar.sync 0;");
+                self.line("setp.eq.u32 %q, %linear, 0;");
+                self.line(&format!("@%q ld.shared.b64 %td0, [tally+{}];", 8 * index));
+                self.line(&format!("@%q st.global.b64 [%record+{at}], %td0;"));
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! A program run by an engine, and what it leaves in memory.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use gridloom::kernel::Arg;
+use gridloom::prelude::*;
+use gridloom::{Error, ErrorKind};
+
+use super::program::{COLUMNS, COUNTERS, OWN_BYTES, Program, mentions};
+
+/// The buffers of a launch, in the order of the parameters.
+pub(crate) const BUFFERS: [&str; 5] = ["p_in", "p_out", "p_mine", "p_columns", "p_common"];
+
+/// What the buffers hold after a launch, or why there was none.
+pub(crate) type Outcome = std::result::Result<Vec<Vec<u8>>, String>;
+
+impl Program {
+    /// What the buffers hold before a launch. One that the program does not use is one element, to keep files small.
+    pub(crate) fn buffers(&self, text: &str) -> Vec<Vec<u8>> {
+        let words = |count: u32, step: u32| -> Vec<u8> {
+            let word = |index: u32| self.input[((index * step) as usize) % self.input.len()];
+            (0..count).flat_map(|index| word(index).to_le_bytes()).collect()
+        };
+        let kernel =
+            text.split(".entry").nth(1).and_then(|text| text.split_once('{')).map_or("", |(_, body)| body);
+        let used = |name: &str| mentions(kernel, name);
+        let sized = |name: &str, words: Vec<u8>| if used(name) { words } else { vec![0; 8] };
+        vec![
+            sized("p_in", words(self.input.len() as u32, 1)),
+            sized("p_out", vec![0; (self.record_bytes() * self.threads()) as usize]),
+            sized("p_mine", words(self.threads() * OWN_BYTES / 4, 7)),
+            sized("p_columns", words(self.threads() * COLUMNS, 3)),
+            sized("p_common", words(2 * COUNTERS, 5)),
+        ]
+    }
+}
+
+/// Runs a program. A panic is an outcome too.
+pub(crate) fn run(device: &Device, program: &Program) -> Outcome {
+    let text = program.text();
+    match catch_unwind(AssertUnwindSafe(|| launch(device, program, &text))) {
+        Ok(Ok(buffers)) => Ok(buffers),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("panicked".to_owned()),
+    }
+}
+
+fn launch(device: &Device, program: &Program, text: &str) -> Result<Vec<Vec<u8>>> {
+    let module = device.load_ptx(text)?;
+    let kernel = module.untyped_kernel("random")?;
+    // Nothing in these programs is left to the interpreter as a whole: if it is, compiling it failed.
+    let said = |name: &str| kernel.info().into_iter().find(|(key, _)| key == name).map(|(_, value)| value);
+    let compiles = device.properties().iter().any(|(name, value)| name == "engine" && value == "jit");
+    if compiles && (said("engine").as_deref(), said("vectorized").as_deref()) != (Some("jit"), Some("true")) {
+        return Err(Error::new(ErrorKind::NotSupported, format!("not compiled: {:?}", kernel.info())));
+    }
+    let stream = device.stream()?;
+    let buffers: Vec<Buffer<u8>> = program
+        .buffers(text)
+        .iter()
+        .map(|bytes| device.buffer_from(bytes.as_slice()))
+        .collect::<Result<_>>()?;
+    let mut args: Vec<Arg> = buffers.iter().map(Arg::memory).collect::<Result<_>>()?;
+    args.push(Arg::bytes(&program.n.to_le_bytes()));
+    args.push(Arg::bytes(&program.x.to_le_bytes()));
+    args.push(Arg::bytes(&program.z.to_le_bytes()));
+    let config =
+        LaunchConfig { shared: program.shared_bytes(), ..LaunchConfig::new(program.grid, program.block) };
+    // SAFETY: a program stays within the buffers that are made for it; the reference runs it in checked mode.
+    unsafe { stream.launch_untyped(&kernel, config, args)? };
+    stream.synchronize()?;
+    buffers.iter().map(Buffer::to_vec).collect()
+}
