@@ -97,8 +97,25 @@ pub(crate) enum Ptx {
         /// The file.
         file: PathBuf,
     },
+    /// Show what the kernels of a file take and how the CPU device runs them.
+    Info(PtxInfo),
     /// Launch one kernel of a file.
     Run(PtxRun),
+}
+
+#[derive(Args)]
+pub(crate) struct PtxInfo {
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// This kernel only.
+    #[arg(long)]
+    pub(crate) kernel: Option<String>,
+    /// Also Cranelift's intermediate code of the compiled kernels.
+    #[arg(long)]
+    pub(crate) clif: bool,
+    /// Also the machine code of the compiled kernels.
+    #[arg(long)]
+    pub(crate) asm: bool,
 }
 
 #[derive(Args)]

@@ -90,6 +90,38 @@ fn devices_lists_the_cpu() {
 }
 
 #[test]
+fn ptx_info_tells_what_a_kernel_takes_and_how_it_runs() {
+    let folder = Folder::new("info");
+    let file = folder.write("scale.ptx", SCALE.as_bytes());
+    let said = succeeds(&["ptx", "info", &file]);
+    for line in [
+        "kernel scale",
+        "data at 0: 8 bytes, .u64",
+        "registers  1 .b32, 4 .b64, 3 .f32",
+        "shared     0 bytes",
+        "engine     jit",
+        "vectorized yes",
+    ] {
+        assert!(said.contains(line), "expected {line:?} in:\n{said}");
+    }
+    assert!(!said.contains("function u0:0"));
+    let clif = succeeds(&["ptx", "info", &file, "--kernel", "scale", "--clif"]);
+    assert!(clif.contains("function u0:0") && clif.contains("fmul"), "{clif}");
+    let asm = succeeds(&["ptx", "info", &file, "--asm"]);
+    assert!(asm.contains("block0:") && !asm.contains("function u0:0"), "{asm}");
+    fails(&["ptx", "info", &file, "--kernel", "stretch"], &["no kernel `stretch`", "scale"]);
+}
+
+#[test]
+fn ptx_info_says_why_a_kernel_is_interpreted() {
+    let folder = Folder::new("interpreted");
+    let text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry who() { .reg .b32 %r; activemask.b32 %r; ret; }";
+    let file = folder.write("who.ptx", text.as_bytes());
+    let said = succeeds(&["ptx", "info", &file]);
+    assert!(said.contains("engine     interpreter: activemask depends on which threads"), "{said}");
+}
+
+#[test]
 fn each_demonstration_succeeds_on_the_cpu() {
     for program in ["heat", "bisect", "switch"] {
         succeeds(&["demo", program, "--device", "cpu"]);

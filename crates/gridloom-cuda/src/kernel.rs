@@ -26,6 +26,8 @@ pub struct Kernel {
     home: Home,
     raw: CUfunction,
     name: CString,
+    /// The name as text, for everything but the driver.
+    text: String,
     params: Option<Vec<ParamLayout>>,
     limits: KernelLimits,
     registers: c_int,
@@ -106,6 +108,7 @@ impl Kernel {
             dynamic_shared: AtomicU32::new(0),
             home,
             raw,
+            text: name.to_str().unwrap_or_default().to_owned(),
             name,
         })
     }
@@ -227,7 +230,7 @@ impl backend::Kernel for Kernel {
     }
 
     fn name(&self) -> &str {
-        self.name.to_str().unwrap_or_default()
+        &self.text
     }
 
     fn params(&self) -> Option<&[ParamLayout]> {
@@ -270,7 +273,7 @@ pub(crate) struct Launch<'a> {
     pointers: SmallVec<[*mut c_void; 8]>,
     /// The whole buffer with its size, for kernels whose parameters are not known: the driver would otherwise read as many
     /// pointers as the kernel has parameters, however many there are.
-    buffer: Option<Box<PackedArguments>>,
+    buffer: Option<PackedArguments>,
     attributes: SmallVec<[CUlaunchAttribute; 3]>,
 }
 
@@ -312,22 +315,20 @@ impl<'a> Launch<'a> {
                     .map(|place| bytes[place.offset as usize..].as_ptr().cast_mut().cast::<c_void>()),
             );
         } else if !bytes.is_empty() {
-            let mut packed = Box::new(PackedArguments { size: bytes.len(), list: [BUFFER_END; 5] });
-            packed.list = [
-                BUFFER_POINTER,
-                bytes.as_ptr().cast_mut().cast(),
-                BUFFER_SIZE,
-                (&raw mut packed.size).cast(),
-                BUFFER_END,
-            ];
-            buffer = Some(packed);
+            let start = bytes.as_ptr().cast_mut().cast();
+            // The place of the size is filled in when it is settled.
+            let list = [BUFFER_POINTER, start, BUFFER_SIZE, ptr::null_mut(), BUFFER_END];
+            buffer = Some(PackedArguments { size: bytes.len(), list });
         }
         Ok(Self { kernel, config, pointers, buffer, attributes: attributes(config) })
     }
 
     fn arguments(&mut self) -> (*mut *mut c_void, *mut *mut c_void) {
         match &mut self.buffer {
-            Some(packed) => (ptr::null_mut(), packed.list.as_mut_ptr()),
+            Some(packed) => {
+                packed.list[3] = (&raw mut packed.size).cast();
+                (ptr::null_mut(), packed.list.as_mut_ptr())
+            }
             None if self.pointers.is_empty() => (ptr::null_mut(), ptr::null_mut()),
             None => (self.pointers.as_mut_ptr(), ptr::null_mut()),
         }

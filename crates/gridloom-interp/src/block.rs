@@ -2,7 +2,7 @@
 
 use super::barrier::{self, Barriers};
 use super::code::{BarrierAction, Code, Instruction, Op, Pc};
-use super::compiled::{Compiled, EXITED, Local, Machine, PC, YIELDED};
+use super::compiled::{Compiled, EXITED, Local, Machine, PC, REFUSED, YIELDED};
 use super::fault::{Fault, FaultKind, Raised, SourceLine, Waiting};
 use super::lanes::{LANES, Source, lanes_of};
 use super::launch::Launch;
@@ -178,6 +178,10 @@ impl Block {
                 }
                 if at == EXITED {
                     return Ok(Progress::Done);
+                }
+                if at & REFUSED != 0 {
+                    self.scatter(launch);
+                    return Ok(Progress::Running);
                 }
                 pc = at & PC;
                 if at & YIELDED != 0 {

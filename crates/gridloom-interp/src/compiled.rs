@@ -18,6 +18,9 @@ pub const EXITED: u32 = u32::MAX;
 pub const YIELDED: u32 = 1 << 31;
 /// The interpreter must execute this instruction.
 pub const INTERPRET: u32 = 1 << 30;
+/// With [`INTERPRET`]: compiled code refuses this access, so the interpreter must raise its fault. Only what the instruction itself
+/// reads is in registers, so nothing may follow it.
+pub const REFUSED: u32 = 1 << 28;
 /// Beside the flags, which instruction.
 pub const PC: u32 = (1 << 28) - 1;
 

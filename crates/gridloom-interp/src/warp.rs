@@ -2,7 +2,7 @@
 
 use super::barrier::Barriers;
 use super::code::{BarrierAction, BranchTable, Code, Guard, Instruction, Op, Pc};
-use super::compiled::{Compiled, EXITED, INTERPRET, Local, Machine, PC, YIELDED};
+use super::compiled::{Compiled, EXITED, INTERPRET, Local, Machine, PC, REFUSED, YIELDED};
 use super::fault::{FaultKind, Raised};
 use super::lanes::{Frame, LANES, Lanes, lanes_of};
 use super::launch::Launch;
@@ -62,6 +62,8 @@ pub(crate) struct Warp {
     arrived: bool,
     /// Lanes whose next instruction compiled code has left to the interpreter.
     interpret: u32,
+    /// Those of them whose access must fault.
+    refused: u32,
 }
 
 /// Lanes that are at the same instruction of the same call.
@@ -100,7 +102,8 @@ impl Warp {
         self.index = index;
         self.live = if threads >= 32 { u32::MAX } else { (1 << threads) - 1 };
         (self.at_collective, self.at_barrier, self.yielded) = (0, 0, 0);
-        (self.steps, self.turn_end, self.arrived, self.interpret) = (0, 0, false, 0);
+        (self.steps, self.turn_end, self.arrived) = (0, 0, false);
+        (self.interpret, self.refused) = (0, 0);
         self.pc = [kernel.entry; LANES];
         self.base = [0; LANES];
         self.frame = [0; LANES];
@@ -142,6 +145,7 @@ impl Warp {
                 at => {
                     self.pc[lane as usize] = at & PC;
                     self.interpret |= u32::from(at & INTERPRET != 0) << lane;
+                    self.refused |= u32::from(at & REFUSED != 0) << lane;
                 }
             }
         }
@@ -227,6 +231,14 @@ impl Warp {
             } else {
                 self.execute(cx, op, group, active)
             };
+            let flow = match flow {
+                Ok(_) if self.refused & group.mask != 0 => {
+                    let reason = "an access that compiled code refuses was granted".to_owned();
+                    let lane = (self.refused & group.mask).trailing_zeros();
+                    Err(FaultKind::IllegalInstruction { reason }.in_lane(lane))
+                }
+                flow => flow,
+            };
             let next = match flow {
                 Ok(Flow::Next) => group.pc + 1,
                 Ok(Flow::Jump(target)) => target,
@@ -291,6 +303,7 @@ impl Warp {
                     self.pc[lane as usize] = at & PC;
                     yielded |= u32::from(at & YIELDED != 0) << lane;
                     self.interpret |= u32::from(at & INTERPRET != 0) << lane;
+                    self.refused |= u32::from(at & REFUSED != 0) << lane;
                 }
             }
         }

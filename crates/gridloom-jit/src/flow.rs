@@ -32,7 +32,7 @@ impl SlotSet {
         before != *word
     }
 
-    fn remove(&mut self, Slot(slot): Slot) {
+    pub(crate) fn remove(&mut self, Slot(slot): Slot) {
         self.0[slot as usize / 64] &= !(1 << (slot % 64));
     }
 
@@ -290,9 +290,44 @@ impl<'a> Flow<'a> {
     }
 }
 
+/// Registers that are loaded and stored at most, over all ways into a function's code and out of it: what compiling takes time for.
+const MOST_MOVES: usize = 1 << 18;
+
+impl Flow<'_> {
+    /// About how many registers are loaded and stored on the ways in and out.
+    fn moves(&self) -> usize {
+        let mut moves = 0usize;
+        for block in &self.blocks {
+            let live = block.live_in.iter().count();
+            let ways = block.range.clone().filter(|&pc| match &self.instruction(pc).op {
+                Op::Load(load) => load.place.space == Space::Generic,
+                Op::Store(store) => store.place.space == Space::Generic,
+                Op::Map(_) => false,
+                _ => true,
+            });
+            moves = moves.saturating_add(live * (2 + ways.count()));
+        }
+        moves
+    }
+
+    /// Why a function of this size is not compiled.
+    pub(crate) fn too_large(&self) -> Option<String> {
+        (self.moves() > MOST_MOVES)
+            .then(|| "so many registers are in use at once that compiling it would take long".to_owned())
+    }
+}
+
 /// Why a kernel is left to the interpreter altogether.
 pub(crate) fn refusal(code: &Code) -> Option<String> {
     const MOST: usize = 20_000;
+    const MOST_BITS: usize = 1 << 26;
+    let slots = code.functions.iter().map(|function| function.slots as usize).max().unwrap_or(0);
+    if code.instructions.len().saturating_mul(slots) > MOST_BITS {
+        return Some(format!(
+            "{} instructions on {slots} registers, more than are compiled",
+            code.instructions.len()
+        ));
+    }
     if code.instructions.len() > MOST {
         return Some(format!(
             "{} instructions, more than the {MOST} that are compiled",

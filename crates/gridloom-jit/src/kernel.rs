@@ -3,6 +3,7 @@
 use crate::emit::{self, Plan, SINGLE};
 use crate::flow::{self, Flow, Role};
 use crate::host;
+use crate::invariant::Invariants;
 use crate::native::{self, Native};
 use crate::shape::Shapes;
 use gridloom_interp::code::{Op, Pc};
@@ -13,13 +14,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Threads of a group that is run in vectors.
-const LANES: u32 = 4;
+const LANES: u32 = 8;
 
 /// Groups that are watched to see whether their threads stay together.
 const SAMPLE: u32 = 1024;
 
 /// What compiled code is called as.
-type Code = unsafe extern "C" fn(*const Machine, u32, u32, u32) -> u32;
+type Code = unsafe extern "C" fn(*const Machine, u32, u32, u32, u32) -> u32;
 
 /// The code of one function, for groups of one size.
 struct Part {
@@ -38,7 +39,7 @@ impl Part {
         // SAFETY: the code was generated with this signature, and is complete; the rest is the caller's promise.
         unsafe {
             let code: Code = std::mem::transmute::<*const u8, Code>(self.code.entry());
-            code(machine, entry, threads.start, threads.end)
+            code(machine, entry, threads.start, threads.end, self.entries[entry as usize] | SINGLE)
         }
     }
 }
@@ -82,6 +83,9 @@ impl CompiledKernel {
         let mut entries = vec![false; code.instructions.len() + 1];
         for function in 0..code.functions.len() {
             let flow = Flow::of(code, function);
+            if let Some(reason) = flow.too_large() {
+                return Err(reason);
+            }
             for pc in entries_of(&flow, true) {
                 entries[pc as usize] = true;
             }
@@ -161,12 +165,14 @@ impl CompiledKernel {
         let slots = code.functions[function].slots;
         let shapes = if lanes == 1 { Shapes::single(slots) } else { Shapes::of(&flow, &natives, slots) };
         let entries = entries_of(&flow, lanes == 1);
+        let invariants = Invariants::of(&flow, &natives, self.kernel.param_bytes());
         let plan = Plan {
             kernel: &self.kernel,
             function,
             flow: &flow,
             natives: &natives,
             shapes: &shapes,
+            invariants: &invariants,
             lanes,
             entries: &entries,
         };
@@ -191,11 +197,8 @@ impl CompiledKernel {
             Some((part, entry)) => unsafe {
                 part.run(machine, entry, threads);
             },
-            // Registers are where the interpreter looks for them.
-            None => threads.for_each(|thread| {
-                // SAFETY: the table has a place for each thread of the call.
-                unsafe { *machine.pcs.wrapping_add(thread as usize) = pc | INTERPRET };
-            }),
+            // Some registers are only in compiled code, so there is no way back; whoever runs the launch reports it.
+            None => panic!("no code for single threads of {} at {pc}", self.kernel.name()),
         }
     }
 }

@@ -3,7 +3,9 @@
 mod emit;
 mod flow;
 mod host;
+mod invariant;
 mod kernel;
+mod lazy;
 mod native;
 mod runtime;
 mod shape;

@@ -156,6 +156,17 @@ pub(crate) enum Kind {
     FloatRsqrt {
         ftz: bool,
     },
+    /// Rounded towards minus infinity, in single precision.
+    FloatFmaDown,
+    /// One that the runtime computes, in single precision.
+    FloatApprox {
+        op: ApproxOp,
+        ftz: bool,
+    },
+    /// Into [0, 1].
+    FloatSaturate {
+        ftz: bool,
+    },
     FloatMin {
         ftz: bool,
         nan: bool,
@@ -348,6 +359,15 @@ fn float(op: &FloatOp) -> Option<Native> {
             };
             Native::same(kind, machine_float(*ty)?)
         }
+        FloatOp::Fma {
+            ty: ScalarType::F32,
+            rounding: Rounding::Rm,
+            ftz: false,
+            sat: false,
+            relu: false,
+            oob: false,
+            ..
+        } => Native::same(Kind::FloatFmaDown, Class::F32),
         FloatOp::Fma { ty, rounding: Rounding::Rn, ftz, sat: false, relu: false, oob: false, .. } => {
             Native::same(Kind::FloatFma { ftz: *ftz }, machine_float(*ty)?)
         }
@@ -382,6 +402,9 @@ fn float(op: &FloatOp) -> Option<Native> {
         },
         FloatOp::Approx { op: ApproxOp::Rsqrt, ty: ScalarType::F32, ftz, .. } => {
             Native::same(Kind::FloatRsqrt { ftz: *ftz }, Class::F32)
+        }
+        FloatOp::Approx { op, ty: ScalarType::F32, ftz, .. } => {
+            Native::same(Kind::FloatApprox { op: *op, ftz: *ftz }, Class::F32)
         }
         FloatOp::Abs { ty, ftz, .. } => Native::same(Kind::FloatAbs { ftz: *ftz }, machine_float(*ty)?),
         FloatOp::Neg { ty, ftz, .. } => Native::same(Kind::FloatNeg { ftz: *ftz }, machine_float(*ty)?),
@@ -423,8 +446,12 @@ fn compare(op: &CompareOp, result: Class) -> Option<Native> {
 
 fn convert(cvt: &Cvt, result: Class) -> Option<Native> {
     let &Cvt { dst_ty: to, src_ty: from, rounding, ftz, sat, satfinite, relu, scaled, .. } = cvt;
-    if sat || satfinite || relu || scaled || cvt.srcs.len() != 1 {
+    if satfinite || relu || scaled || cvt.srcs.len() != 1 {
         return None;
+    }
+    if sat {
+        let plain = (from, to) == (ScalarType::F32, ScalarType::F32) && rounding.is_none();
+        return plain.then(|| Native::same(Kind::FloatSaturate { ftz }, Class::F32))?;
     }
     let integer = |ty: ScalarType| ty.class() != gridloom_ptx::TypeClass::Float && ty.packed().is_none();
     let nearest = matches!(rounding, None | Some(CvtRounding::Rn));

@@ -3,7 +3,9 @@
 use gridloom_interp::code::Rmw;
 use gridloom_interp::compiled::Machine;
 use gridloom_interp::lanes::Lanewise;
+use gridloom_interp::numeric::{F32, approx};
 use gridloom_interp::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
+use gridloom_ptx::op::ApproxOp;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// Executes an instruction of the interpreter in some lanes: `values` holds its operands and `results` takes its results, lane by
@@ -90,6 +92,39 @@ pub(crate) unsafe extern "C" fn resolve(
         }
         3 if writes == 0 => within(machine.params.cast_mut(), params, PARAM_WINDOW),
         _ => std::ptr::null_mut(),
+    }
+}
+
+/// An approximate function of single precision, on bits.
+pub(crate) type Approximate = extern "C" fn(u32, u32) -> u32;
+
+/// The approximate function of an instruction, where the interpreter has one; its second argument is `.ftz`.
+pub(crate) fn approximate(op: ApproxOp) -> Approximate {
+    extern "C" fn rsqrt(a: u32, ftz: u32) -> u32 {
+        approx::rsqrt_f32(a, ftz != 0)
+    }
+    extern "C" fn sin(a: u32, ftz: u32) -> u32 {
+        approx::sin_f32(a, ftz != 0)
+    }
+    extern "C" fn cos(a: u32, ftz: u32) -> u32 {
+        approx::cos_f32(a, ftz != 0)
+    }
+    extern "C" fn lg2(a: u32, ftz: u32) -> u32 {
+        approx::lg2_f32(a, ftz != 0)
+    }
+    extern "C" fn ex2(a: u32, ftz: u32) -> u32 {
+        approx::ex2::<F32>(a, ftz != 0)
+    }
+    extern "C" fn tanh(a: u32, _: u32) -> u32 {
+        approx::tanh::<F32>(a)
+    }
+    match op {
+        ApproxOp::Rsqrt => rsqrt,
+        ApproxOp::Sin => sin,
+        ApproxOp::Cos => cos,
+        ApproxOp::Lg2 => lg2,
+        ApproxOp::Ex2 => ex2,
+        ApproxOp::Tanh => tanh,
     }
 }
 

@@ -299,7 +299,7 @@ impl Ops for Node {
     type Added = Node;
 
     fn submit(&self, operation: Operation) -> Result<Node> {
-        self.graph()?.add(&[self], operation)
+        self.add(operation)
     }
 }
 

@@ -1,6 +1,7 @@
-//! `gridloom ptx`: check and run PTX.
+//! `gridloom ptx`: check, look into and run PTX.
 
 mod argument;
+mod info;
 mod launch;
 
 use std::path::Path;
@@ -12,6 +13,7 @@ use crate::args::Ptx;
 pub(crate) fn run(command: &Ptx) -> Result<(), Failure> {
     match command {
         Ptx::Check { file } => check(file),
+        Ptx::Info(options) => info::run(options),
         Ptx::Run(options) => launch::run(options),
     }
 }

@@ -5,14 +5,16 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::Executable;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::{Definition, Graph, GraphKey, Node, NodeKey, Place, compare, lifetimes};
 use crate::memory::Region;
 use crate::op::{ConditionalOp, NodeKind, Operation, Test};
 
-/// Operations to put in place of others.
-type Changes = Vec<(NodeKey, Operation)>;
+/// Operations to put in place of others. One lies in place: most changes are of one node, and made often.
+type Changes = SmallVec<[(NodeKey, Operation); 1]>;
 
 impl Executable {
     /// Takes over all parameters of a graph with the same topology, or changes nothing.
@@ -39,7 +41,7 @@ impl Executable {
     /// Replaces what several nodes do by operations of the same kinds, all or none.
     pub fn set_operations<'a>(&self, changes: impl IntoIterator<Item = (&'a Node, Operation)>) -> Result<()> {
         let keyed = changes.into_iter().map(|(node, operation)| Ok((self.own_key(node)?, operation)));
-        self.set_operations_at(keyed.collect::<Result<Vec<_>>>()?)
+        self.set_operations_at(keyed.collect::<Result<Changes>>()?)
     }
 
     /// Replaces what several nodes do, named by their keys in the definition, all or none.
@@ -65,7 +67,7 @@ impl Executable {
     }
 
     /// Checks replacements and puts them in place. What they replaced is then in `changes`.
-    fn replace(&self, definition: &mut Arc<Definition>, changes: &mut Changes) -> Result<()> {
+    fn replace(&self, definition: &mut Arc<Definition>, changes: &mut [(NodeKey, Operation)]) -> Result<()> {
         let mut new_uses = false;
         for (key, operation) in &*changes {
             if definition.get_node(*key).is_none() {
@@ -105,11 +107,11 @@ impl Executable {
 
     /// Puts the new operations in place and tells the backend. The old ones are then in `changes`, for the caller to drop without
     /// the lock; on failure everything is as before.
-    fn apply(&self, definition: &mut Arc<Definition>, changes: &mut Changes) -> Result<()> {
+    fn apply(&self, definition: &mut Arc<Definition>, changes: &mut [(NodeKey, Operation)]) -> Result<()> {
         if changes.is_empty() {
             return Ok(());
         }
-        let keys: smallvec::SmallVec<[NodeKey; 4]> = changes.iter().map(|&(key, _)| key).collect();
+        let keys: SmallVec<[NodeKey; 4]> = changes.iter().map(|&(key, _)| key).collect();
         let definition = Arc::make_mut(definition);
         let swap = |definition: &mut Definition, (key, operation): &mut (NodeKey, Operation)| {
             let node = definition.nodes.get_mut(*key).expect("a node of this executable");
@@ -215,7 +217,7 @@ impl ExecutableNode<'_> {
 
 /// Whether an operation uses memory of alloc nodes that the one before it at the same node does not.
 fn uses_other_allocations(old: &Operation, new: &Operation) -> bool {
-    let mut used: smallvec::SmallVec<[NodeKey; 4]> = smallvec::SmallVec::new();
+    let mut used: SmallVec<[NodeKey; 4]> = SmallVec::new();
     old.for_each_alloc_node(|alloc| used.push(alloc));
     let mut other = false;
     new.for_each_alloc_node(|alloc| other |= !used.contains(&alloc));

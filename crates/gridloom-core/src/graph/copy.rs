@@ -151,6 +151,14 @@ impl Definition {
     }
 }
 
+/// Whether an operation may name something of its definition, and so means something else in another one.
+pub(crate) fn has_keys(operation: &Operation) -> bool {
+    let mut has_keys = !matches!(operation.kind(), NodeKind::Kernel | NodeKind::Memset | NodeKind::Memcpy);
+    operation.for_each_alloc_node(|_| has_keys = true);
+    operation.for_each_condition(|_| has_keys = true);
+    has_keys
+}
+
 impl Mapping {
     fn region(&self, region: &Region) -> Region {
         let mut copy = region.clone();
@@ -161,11 +169,7 @@ impl Mapping {
     }
 
     pub(crate) fn operation(&self, operation: &Operation) -> Operation {
-        let mut has_keys =
-            !matches!(operation.kind(), NodeKind::Kernel | NodeKind::Memset | NodeKind::Memcpy);
-        operation.for_each_alloc_node(|_| has_keys = true);
-        operation.for_each_condition(|_| has_keys = true);
-        if !has_keys {
+        if !has_keys(operation) {
             return operation.clone();
         }
         match operation {

@@ -160,11 +160,13 @@ impl Definition {
     ///
     /// # Panics
     /// When the key is not of this definition, which is a bug of the caller.
+    #[inline]
     pub fn node(&self, key: NodeKey) -> &NodeData {
         self.nodes.get(key).expect("a node key of this definition")
     }
 
     /// The data of a node, or `None` where it was deleted.
+    #[inline]
     pub fn get_node(&self, key: NodeKey) -> Option<&NodeData> {
         self.nodes.get(key)
     }
@@ -178,6 +180,11 @@ impl Definition {
             .filter(|&key| self.nodes.get(key).is_some())
     }
 
+    /// The nodes of all graphs, in no particular order.
+    pub fn all_nodes(&self) -> impl Iterator<Item = (NodeKey, &NodeData)> {
+        self.nodes.iter()
+    }
+
     /// How many nodes a graph has, without those of graphs inside it.
     pub fn node_count(&self, graph: GraphKey) -> usize {
         self.graphs.get(graph).map_or(0, |graph| graph.members.len() - graph.dead)
@@ -185,11 +192,19 @@ impl Definition {
 
     /// The nodes of a graph so that every node comes after those it depends on.
     pub fn topological(&self, graph: GraphKey) -> Vec<NodeKey> {
-        let mut ordered: Vec<(Order, NodeKey)> =
-            self.nodes(graph).map(|key| (self.node(key).order, key)).collect();
-        // Nodes are mostly added in order, and the sort is linear on what is sorted already.
-        ordered.sort_by_key(|&(order, _)| order);
-        ordered.into_iter().map(|(_, key)| key).collect()
+        let mut ordered: Vec<NodeKey> = Vec::with_capacity(self.node_count(graph));
+        let (mut last, mut is_sorted) = (Order::MIN, true);
+        for key in self.nodes(graph) {
+            let order = self.node(key).order;
+            is_sorted &= last <= order;
+            last = order;
+            ordered.push(key);
+        }
+        // Nodes are mostly added in order.
+        if !is_sorted {
+            ordered.sort_by_cached_key(|&key| self.node(key).order);
+        }
+        ordered
     }
 
     /// One past the largest [`Key::index`] of a node: the size of a dense table over nodes.

@@ -5,9 +5,9 @@
 
 use std::fmt;
 
-use super::copy::Mapping;
+use super::copy::{Mapping, has_keys};
 use super::definition::{Definition, EdgeEnd, GraphKey, NodeKey};
-use crate::op::{FreeTarget, Operation, Test};
+use crate::op::{FreeTarget, NodeKind, Operation, Test};
 
 /// What kind of difference there is at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,9 +57,11 @@ pub(crate) struct Comparison {
 struct Comparer<'a> {
     old: &'a Definition,
     new: &'a Definition,
-    /// From keys of `new` to keys of `old`.
+    /// From keys of `new` to keys of `old`: graphs, conditions, and the nodes that operations name, which are alloc nodes.
     map: Mapping,
     pairs: Vec<(NodeKey, NodeKey)>,
+    /// The node of `old` that a node of `new` is paired with, by the index of the latter.
+    paired: Vec<Option<NodeKey>>,
     found: Vec<Difference>,
 }
 
@@ -70,10 +72,14 @@ pub(crate) fn compare(
     new: &Definition,
     new_graph: GraphKey,
 ) -> Comparison {
-    let mut comparer = Comparer { old, new, map: Mapping::default(), pairs: Vec::new(), found: Vec::new() };
-    let nodes = old.node_count(old_graph);
-    comparer.map.nodes.reserve(nodes);
-    comparer.pairs.reserve(nodes);
+    let mut comparer = Comparer {
+        old,
+        new,
+        map: Mapping::default(),
+        pairs: Vec::with_capacity(old.node_count(old_graph)),
+        paired: vec![None; new.node_bound()],
+        found: Vec::new(),
+    };
     comparer.pair(old_graph, new_graph);
     comparer.check_structure();
     let parameters = if comparer.found.is_empty() { comparer.parameters() } else { Vec::new() };
@@ -120,7 +126,10 @@ impl Comparer<'_> {
                         );
                         return self.report(Some(node), Some(other), DifferenceKind::Kind, message);
                     }
-                    self.map.nodes.insert(other, node);
+                    if kind == NodeKind::Alloc {
+                        self.map.nodes.insert(other, node);
+                    }
+                    self.paired[other.index()] = Some(node);
                     self.pairs.push((node, other));
                     self.pair_bodies(node, other);
                 }
@@ -129,7 +138,8 @@ impl Comparer<'_> {
     }
 
     fn pair_bodies(&mut self, node: NodeKey, other: NodeKey) {
-        let (ours, theirs) = (self.old.bodies(node), self.new.bodies(other));
+        let (old, new) = (self.old, self.new);
+        let (ours, theirs) = (old.node(node).bodies(), new.node(other).bodies());
         if ours.len() != theirs.len() {
             let message = format!(
                 "{} has {} bodies here and {} in the other graph",
@@ -145,7 +155,7 @@ impl Comparer<'_> {
         {
             self.map.conditions.insert(*b, *a);
         }
-        for (ours, theirs) in ours.into_iter().zip(theirs) {
+        for (&ours, &theirs) in ours.iter().zip(theirs) {
             self.pair(ours, theirs);
         }
     }
@@ -230,8 +240,8 @@ impl Comparer<'_> {
             return false;
         }
         let mapped = |edge: &EdgeEnd| {
-            let node = self.map.nodes.get(&edge.node)?;
-            Some(EdgeEnd { node: *node, kind: edge.kind })
+            let node = self.paired[edge.node.index()]?;
+            Some(EdgeEnd { node, kind: edge.kind })
         };
         // Mostly in the same order; only where not, is it worth sorting.
         if ours.iter().zip(theirs).all(|(ours, theirs)| mapped(theirs) == Some(*ours)) {
@@ -246,9 +256,12 @@ impl Comparer<'_> {
 
     fn parameters(&self) -> Vec<(NodeKey, NodeKey, Operation)> {
         let changed = self.pairs.iter().filter_map(|&(node, other)| {
-            let operation = self.map.operation(&self.new.node(other).operation);
-            let same = self.old.node(node).operation.same(&operation);
-            (!same).then_some((node, other, operation))
+            let (ours, theirs) = (&self.old.node(node).operation, &self.new.node(other).operation);
+            if !has_keys(theirs) {
+                return (!ours.same(theirs)).then(|| (node, other, theirs.clone()));
+            }
+            let operation = self.map.operation(theirs);
+            (!ours.same(&operation)).then_some((node, other, operation))
         });
         changed.collect()
     }

@@ -101,6 +101,7 @@ impl<T> Table<T> {
         }
     }
 
+    #[inline]
     pub(crate) fn insert(&mut self, value: T) -> Key<T> {
         let key = self.next_key();
         if self.free.pop().is_some() {
@@ -121,6 +122,7 @@ impl<T> Table<T> {
         Some(value)
     }
 
+    #[inline]
     pub(crate) fn get(&self, key: Key<T>) -> Option<&T> {
         let slot = self.slots.get(key.index())?;
         if slot.generation != key.generation || !self.owns(key) {

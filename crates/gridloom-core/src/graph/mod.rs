@@ -63,6 +63,27 @@ impl Hierarchy {
     pub(crate) fn edit<T>(&self, edit: impl FnOnce(&mut Definition) -> T) -> T {
         edit(Arc::make_mut(&mut self.definition.lock()))
     }
+
+    /// Adds a node to the graph that `place` finds, after nodes of this hierarchy. A failure leaves the operation where it is, so that
+    /// the caller chooses when its drop, which may run a user's code, takes place.
+    pub(crate) fn add(
+        &self,
+        place: impl FnOnce(&Definition) -> Result<GraphKey>,
+        after: &[NodeKey],
+        operation: &mut Option<Operation>,
+    ) -> Result<NodeKey> {
+        if matches!(operation, Some(Operation::Child(_) | Operation::Conditional(_))) {
+            bail!(InvalidArgument, "a node with graphs inside is added with add_conditional or add_child");
+        }
+        let device = &*self.device;
+        self.edit(|definition| {
+            let graph = place(definition)?;
+            definition.check_alive(graph, after)?;
+            let checked = operation.as_ref().expect("given by the caller");
+            Place { device, graph: Some((definition, graph)) }.check(checked)?;
+            Ok(definition.insert_node(graph, after, operation.take().expect("taken once")))
+        })
+    }
 }
 
 /// A graph of device work: a definition that can be changed at any time and instantiated any number of times.
@@ -240,19 +261,9 @@ impl Graph {
         Ok(self.node_handle(key))
     }
 
-    /// Adds a node after nodes of this hierarchy. A failure leaves the operation where it is, so that the caller chooses when its
-    /// drop, which may run a user's code, takes place.
+    /// Adds a node after nodes of this hierarchy; see [`Hierarchy::add`].
     pub(crate) fn add_keys(&self, after: &[NodeKey], operation: &mut Option<Operation>) -> Result<NodeKey> {
-        if matches!(operation, Some(Operation::Child(_) | Operation::Conditional(_))) {
-            bail!(InvalidArgument, "a node with graphs inside is added with add_conditional or add_child");
-        }
-        let device = &*self.hierarchy.device;
-        self.hierarchy.edit(|definition| {
-            definition.check_alive(self.key, after)?;
-            let checked = operation.as_ref().expect("given by the caller");
-            Place { device, graph: Some((definition, self.key)) }.check(checked)?;
-            Ok(definition.insert_node(self.key, after, operation.take().expect("taken once")))
-        })
+        self.hierarchy.add(|_| Ok(self.key), after, operation)
     }
 
     /// Adds an empty node that depends on all of these, which may be none or one.

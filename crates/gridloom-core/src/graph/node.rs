@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::definition::{EdgeEnd, EdgeKind, GraphData, NodeData, NodeKey};
+use super::definition::{Definition, EdgeEnd, EdgeKind, GraphData, NodeData, NodeKey};
 use super::{Graph, Hierarchy, Place};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::executable::check_replaceable;
@@ -125,6 +125,15 @@ impl Node {
         })?;
         drop(old);
         Ok(())
+    }
+
+    /// Adds a node to the same graph that depends on this one. Conditionals and children have methods of their own.
+    pub fn add(&self, operation: Operation) -> Result<Node> {
+        let place = |definition: &Definition| {
+            definition.get_node(self.key).map(NodeData::graph).ok_or_else(|| deleted(self.key))
+        };
+        let key = self.hierarchy.add(place, &[self.key], &mut Some(operation))?;
+        Ok(Node { hierarchy: self.hierarchy.clone(), key })
     }
 
     /// Replaces what the node does by an operation of the same kind, or changes nothing. It affects later instantiations only.

@@ -61,6 +61,7 @@ impl KernelOp {
     ///
     /// This holds for every launch shape that the device accepts ([`with_config`](KernelOp::with_config) is safe), and for any number of runs at
     /// any time, also at once: the operation can be read back from a node and added to another graph or stream.
+    #[inline]
     pub unsafe fn new(kernel: Arc<dyn backend::Kernel>, config: LaunchConfig, args: KernelArgs) -> Self {
         KernelOp { kernel, config, args }
     }
@@ -157,67 +158,71 @@ impl KernelArgs {
         values: impl IntoIterator<Item = ArgValue>,
     ) -> Result<Self> {
         let mut args = KernelArgs::default();
-        let known = params.unwrap_or_default().iter();
-        args.bytes.resize(known.map(|param| (param.offset + param.size) as usize).max().unwrap_or(0), 0);
-        let mismatch = |message: String| Error::new(ErrorKind::ParameterMismatch, message);
-        for value in values {
-            let index = args.layout.len();
-            let size = match &value {
-                ArgValue::Bytes(bytes) => bytes.len() as u32,
-                ArgValue::Pointer(_) => 8,
-            };
-            let place = match params {
-                Some(params) => match params.get(index) {
-                    Some(param) if param.size == size => *param,
-                    Some(param) => {
-                        return Err(mismatch(format!(
-                            "parameter {index} of kernel {kernel} has {} bytes, the argument has {size}",
-                            param.size
-                        )));
-                    }
-                    None => {
-                        return Err(mismatch(format!(
-                            "kernel {kernel} takes {} parameters, more arguments were given",
-                            params.len()
-                        )));
-                    }
-                },
-                None => {
-                    // A type's size is a multiple of its alignment, so this is the strictest it can have.
-                    let align = 1 << size.trailing_zeros().min(4);
-                    ParamLayout { offset: args.bytes.len().next_multiple_of(align) as u32, size }
-                }
-            };
-            let end = (place.offset + place.size) as usize;
-            if args.bytes.len() < end {
-                args.bytes.resize(end, 0);
-            }
-            let slot = &mut args.bytes[place.offset as usize..end];
-            match value {
-                ArgValue::Bytes(bytes) => slot.copy_from_slice(&bytes),
-                ArgValue::Pointer(pointer) => {
-                    if let PointerValue::Region(region) = &pointer
-                        && let Base::Allocation(allocation) = &region.base
-                    {
-                        // Wraps for a region that no allocation has, which the checks then refuse.
-                        let address = allocation.address().wrapping_add(region.offset);
-                        slot.copy_from_slice(&address.to_ne_bytes());
-                    }
-                    args.pointers.push(PointerArg { index: index as u32, offset: 0, value: pointer });
-                }
-            }
-            args.layout.push(place);
+        if let Some(params) = params {
+            let end = params.iter().map(|param| (param.offset + param.size) as usize).max();
+            args.bytes = SmallVec::from_elem(0, end.unwrap_or(0));
         }
-        if let Some(params) = params
-            && params.len() != args.layout.len()
-        {
-            return Err(mismatch(format!(
+        for value in values {
+            args.push(kernel, params, value)?;
+        }
+        match params {
+            Some(params) if params.len() != args.layout.len() => Err(mismatch(format!(
                 "kernel {kernel} takes {} parameters, {} arguments were given",
                 params.len(),
                 args.layout.len()
-            )));
+            ))),
+            _ => Ok(args),
         }
-        Ok(args)
+    }
+
+    /// Packs one argument more.
+    fn push(&mut self, kernel: &str, params: Option<&[ParamLayout]>, value: ArgValue) -> Result<()> {
+        let size = match &value {
+            ArgValue::Bytes(bytes) => bytes.len() as u32,
+            ArgValue::Pointer(_) => 8,
+        };
+        let place = match params {
+            Some(params) => self.next_of(kernel, params, size)?,
+            None => {
+                // A type's size is a multiple of its alignment, so this is the strictest it can have.
+                let align = 1 << size.trailing_zeros().min(4);
+                let offset = self.bytes.len().next_multiple_of(align);
+                self.bytes.resize(offset + size as usize, 0);
+                ParamLayout { offset: offset as u32, size }
+            }
+        };
+        let slot = &mut self.bytes[place.offset as usize..(place.offset + place.size) as usize];
+        match value {
+            ArgValue::Bytes(bytes) => slot.copy_from_slice(&bytes),
+            ArgValue::Pointer(pointer) => {
+                if let PointerValue::Region(region) = &pointer
+                    && let Base::Allocation(allocation) = &region.base
+                {
+                    // Wraps for a region that no allocation has, which the checks then refuse.
+                    let address = allocation.address().wrapping_add(region.offset);
+                    slot.copy_from_slice(&address.to_ne_bytes());
+                }
+                self.pointers.push(PointerArg { index: self.layout.len() as u32, offset: 0, value: pointer });
+            }
+        }
+        self.layout.push(place);
+        Ok(())
+    }
+
+    /// The place of the next argument, which has `size` bytes, among parameters that are known.
+    fn next_of(&self, kernel: &str, params: &[ParamLayout], size: u32) -> Result<ParamLayout> {
+        let index = self.layout.len();
+        match params.get(index) {
+            Some(param) if param.size == size => Ok(*param),
+            Some(param) => Err(mismatch(format!(
+                "parameter {index} of kernel {kernel} has {} bytes, the argument has {size}",
+                param.size
+            ))),
+            None => Err(mismatch(format!(
+                "kernel {kernel} takes {} parameters, more arguments were given",
+                params.len()
+            ))),
+        }
     }
 
     /// The bytes of argument `index`.
@@ -225,4 +230,8 @@ impl KernelArgs {
         let place = self.layout.get(index)?;
         self.bytes.get(place.offset as usize..(place.offset + place.size) as usize)
     }
+}
+
+fn mismatch(message: String) -> Error {
+    Error::new(ErrorKind::ParameterMismatch, message)
 }

@@ -221,3 +221,20 @@ fn keys_are_checked_against_the_graph_they_are_meant_for() {
     assert_error(condition.key_in(&graph), ErrorKind::WrongGraph, &["graph.condition()"]);
     assert!(condition.belongs_to(&other) && !condition.belongs_to(&graph));
 }
+
+#[test]
+fn a_node_added_to_a_node_is_in_its_graph_and_depends_on_it() {
+    let (_, _, graph) = setup();
+    let first = graph.add(&[], Operation::Empty).unwrap();
+    let second = first.add(Operation::Empty).unwrap();
+    assert_eq!(second.graph().unwrap(), graph);
+    assert_eq!(second.predecessors().unwrap(), [first]);
+}
+
+#[test]
+fn nothing_can_be_added_to_a_deleted_node() {
+    let (_, _, graph) = setup();
+    let node = graph.add(&[], Operation::Empty).unwrap();
+    node.delete().unwrap();
+    assert_error(node.add(Operation::Empty), ErrorKind::InvalidHandle, &["deleted"]);
+}

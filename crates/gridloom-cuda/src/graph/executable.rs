@@ -109,7 +109,7 @@ impl Inner {
             node_priority: settings.node_priority,
             held: Held::new(definition),
             units: Vec::new(),
-            places: Places::default(),
+            places: Places::new(definition),
         };
         let runs = if program.parts.len() > 1 || program.is_hosted() { Runs::Once } else { Runs::Alone };
         let program = compiling.compile(&program, runs)?;
@@ -388,13 +388,14 @@ impl backend::Executable for Executable {
 }
 
 impl Executable {
-    /// Compiles the graph anew and puts it in the place of the present one.
+    /// Compiles the graph anew and puts it in the place of the present one. The nodes that do nothing are these, or those from before.
     pub(super) fn compile_anew(
         &self,
         state: &mut State,
         definition: &Definition,
-        disabled: &FxHashSet<NodeKey>,
+        disabled: Option<&FxHashSet<NodeKey>>,
     ) -> Result<()> {
+        let disabled = disabled.unwrap_or(&state.disabled);
         let inner = Inner::new(&self.shared, &self.failures, definition, disabled, self.settings)?;
         let barrier = if state.is_driven() {
             Some(Barrier::ToBeMade)

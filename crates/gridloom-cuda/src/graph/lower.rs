@@ -18,7 +18,7 @@ use gridloom_core::op::{
     ConditionalForm, ConditionalOp, KernelOp, Operation, ParamLayout, PointerValue, Test,
 };
 use gridloom_core::{Error, ErrorKind, Result};
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::ptr;
 use std::sync::Arc;
@@ -51,8 +51,6 @@ pub(super) struct NodePlace {
     /// Which unit of the executable.
     pub(super) unit: usize,
     pub(super) node: CUgraphNode,
-    /// For conditionals that a kernel of Gridloom's decides.
-    pub(super) decider: Option<DeciderPlace>,
 }
 
 /// The nodes of the kernels that decide a conditional.
@@ -65,7 +63,27 @@ pub(super) struct DeciderPlace {
 }
 
 /// Where every node is that has a place.
-pub(super) type Places = FxHashMap<NodeKey, NodePlace>;
+pub(super) struct Places {
+    /// By the index of a node.
+    nodes: Vec<Option<NodePlace>>,
+    deciders: FxHashMap<NodeKey, DeciderPlace>,
+}
+
+impl Places {
+    /// Room for the nodes of a definition.
+    pub(super) fn new(definition: &Definition) -> Self {
+        Self { nodes: vec![None; definition.node_bound()], deciders: FxHashMap::default() }
+    }
+
+    pub(super) fn get(&self, node: NodeKey) -> Option<NodePlace> {
+        self.nodes.get(node.index()).copied().flatten()
+    }
+
+    /// For a conditional that a kernel of Gridloom's decides.
+    pub(super) fn decider(&self, node: NodeKey) -> Option<DeciderPlace> {
+        self.deciders.get(&node).copied()
+    }
+}
 
 /// What is lowered, and how.
 #[derive(Clone, Copy)]
@@ -100,7 +118,6 @@ pub(super) fn lower(
         return lower_alone(definition, lowering, *origin, flags(node_priority));
     }
     let graph = CudaGraph::new(context)?;
-    places.reserve(steps.len());
     let mut builder = Builder {
         driver: context.driver(),
         ctx: context.raw(),
@@ -114,7 +131,7 @@ pub(super) fn lower(
         reset: None,
         handles: FxHashMap::default(),
         tested: FxHashSet::default(),
-        origins: FxHashMap::with_capacity_and_hasher(steps.len(), FxBuildHasher),
+        origins: Vec::with_capacity(steps.len()),
     };
     builder.add_reset(steps)?;
     builder.add_steps(graph.raw(), steps)?;
@@ -223,7 +240,7 @@ struct Builder<'a> {
     /// The conditions that a conditional of this unit tests.
     tested: FxHashSet<ConditionKey>,
     /// What each of the driver's nodes comes from, for errors.
-    origins: FxHashMap<CUgraphNode, NodeKey>,
+    origins: Vec<(CUgraphNode, NodeKey)>,
 }
 
 impl Builder<'_> {
@@ -246,7 +263,7 @@ impl Builder<'_> {
             let node = self
                 .add_step(graph, edges, step)
                 .map_err(|error| error.at_node(self.definition.label(step.origin)))?;
-            self.origins.insert(node, step.origin);
+            self.origins.push((node, step.origin));
             nodes.push(node);
         }
         Ok(nodes)
@@ -267,7 +284,7 @@ impl Builder<'_> {
             // Joins: alloc, free and child nodes have no step of their own.
             _ => return self.add_empty(graph, &edges),
         };
-        self.places.insert(step.origin, NodePlace { unit: self.unit, node, decider: None });
+        self.places.nodes[step.origin.index()] = Some(NodePlace { unit: self.unit, node });
         Ok(node)
     }
 
@@ -383,7 +400,7 @@ impl Builder<'_> {
             }
         }
         let arguments = self.lowering.kernel_arguments(self.held, origin, op, &self.handles)?;
-        self.add_kernel(graph, edges, arguments.kernel()?, op.config(), &op.args().layout, &arguments.bytes)
+        self.add_kernel(graph, edges, arguments.kernel()?, op.config(), &op.args().layout, arguments.bytes())
     }
 
     /// ([`cuGraphAddKernelNode`, `cuGraphAddNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
@@ -503,7 +520,7 @@ impl Builder<'_> {
                 Decider::Choice(_) => resources.builtins.choose(&resources.shared)?,
             };
             let before = self.add_builtin(graph, edges, kernel, &decider.before())?;
-            self.origins.insert(before, origin);
+            self.origins.push((before, origin));
             edges = Edges::full([before]);
             place = Some(DeciderPlace { handle, before, next: None });
         } else if let Some(counter) = counter
@@ -511,7 +528,7 @@ impl Builder<'_> {
         {
             // Each execution counts anew; the outermost ones of a launch have one execution.
             let before = self.add_fill(graph, &edges, counter, 0, 2)?;
-            self.origins.insert(before, origin);
+            self.origins.push((before, origin));
             edges = Edges::full([before]);
         }
         let (node, graphs) = self.add_conditional_node(graph, &edges, handle, op.form, bodies.len())?;
@@ -519,20 +536,21 @@ impl Builder<'_> {
             if let Some(counter) = counter {
                 // Beside the work of the body, not before or after it.
                 let counting = self.add_counting(body, op.form, counter)?;
-                self.origins.insert(counting, origin);
+                self.origins.push((counting, origin));
             }
             let nodes = self.add_steps(body, steps)?;
             if let Some(next) = decider.as_ref().and_then(Decider::next) {
                 let last = Edges::full(last_nodes(steps, &nodes));
                 let kernel = resources.builtins.loop_next(&resources.shared)?;
                 let added = self.add_builtin(body, last, kernel, &next)?;
-                self.origins.insert(added, origin);
+                self.origins.push((added, origin));
                 if let Some(place) = &mut place {
                     place.next = Some(added);
                 }
             }
         }
-        self.places.insert(origin, NodePlace { unit: self.unit, node, decider: place });
+        self.places.nodes[origin.index()] = Some(NodePlace { unit: self.unit, node });
+        self.places.deciders.extend(place.map(|place| (origin, place)));
         Ok(node)
     }
 
@@ -610,8 +628,9 @@ impl Builder<'_> {
             _ => "the driver could not compile the graph",
         };
         let error = Error::from(failure.error).context(why);
-        match failure.node.and_then(|node| self.origins.get(&node)) {
-            Some(&origin) => error.at_node(self.definition.label(origin)),
+        let blamed = self.origins.iter().find(|(node, _)| Some(*node) == failure.node);
+        match blamed {
+            Some(&(_, origin)) => error.at_node(self.definition.label(origin)),
             None => error,
         }
     }

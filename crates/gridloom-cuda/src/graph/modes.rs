@@ -281,7 +281,7 @@ fn conditionals(definition: &Definition) -> Vec<NodeKey> {
     let mut next = 0;
     while let Some(&graph) = graphs.get(next) {
         // Most graphs hold none, and need not be put in order to tell.
-        if definition.nodes(graph).any(|node| !definition.bodies(node).is_empty()) {
+        if definition.nodes(graph).any(|node| !definition.node(node).bodies().is_empty()) {
             for node in definition.topological(graph) {
                 graphs.extend(definition.bodies(node));
                 if conditional(definition, node).is_some() {
@@ -296,6 +296,9 @@ fn conditionals(definition: &Definition) -> Vec<NodeKey> {
 
 fn setters(definition: &Definition) -> BTreeMap<NodeKey, Vec<ConditionKey>> {
     let mut setters = BTreeMap::new();
+    if definition.conditions().next().is_none() {
+        return setters;
+    }
     let mut graphs = vec![definition.root()];
     while let Some(graph) = graphs.pop() {
         for node in definition.nodes(graph) {

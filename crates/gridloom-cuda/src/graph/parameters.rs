@@ -10,6 +10,7 @@ use crate::sys::*;
 use crate::transfer;
 use gridloom_core::backend;
 use gridloom_core::graph::{ConditionKey, NodeKey};
+use gridloom_core::memory::{Base, Region};
 use gridloom_core::op::{ConditionalForm, ConditionalOp, KernelOp, Operation, PointerValue, Test};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
@@ -29,14 +30,24 @@ pub(super) enum Parameters {
 }
 
 /// A kernel with the bytes it is launched with: addresses and handles filled in.
-pub(super) struct KernelArguments {
-    kernel: Arc<dyn backend::Kernel>,
-    pub(super) bytes: SmallVec<[u8; 48]>,
+pub(super) struct KernelArguments<'a> {
+    op: &'a KernelOp,
+    /// The variant that stores its conditions, where that is launched.
+    stored: Option<Arc<Kernel>>,
+    /// The bytes, where they are not those of the operation.
+    filled_in: Option<SmallVec<[u8; 48]>>,
 }
 
-impl KernelArguments {
+impl KernelArguments<'_> {
     pub(super) fn kernel(&self) -> Result<&Kernel> {
-        Kernel::from_backend(&*self.kernel)
+        match &self.stored {
+            Some(kernel) => Ok(kernel),
+            None => Kernel::from_backend(&**self.op.kernel()),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.filled_in.as_ref().unwrap_or(&self.op.args().bytes)
     }
 }
 
@@ -74,18 +85,19 @@ impl Lowering<'_> {
     }
 
     /// The kernel and bytes of a launch. `handles` has the conditions that it does not store.
-    pub(super) fn kernel_arguments(
+    pub(super) fn kernel_arguments<'a>(
         &self,
         held: &mut Held,
         node: NodeKey,
-        op: &KernelOp,
+        op: &'a KernelOp,
         handles: &FxHashMap<ConditionKey, CUgraphConditionalHandle>,
-    ) -> Result<KernelArguments> {
-        let mut arguments =
-            KernelArguments { kernel: Arc::clone(op.kernel()), bytes: op.args().bytes.clone() };
-        if op.args().pointers.is_empty() {
+    ) -> Result<KernelArguments<'a>> {
+        let mut arguments = KernelArguments { op, stored: None, filled_in: None };
+        // The addresses of memory that is there already were filled in when the arguments were packed.
+        if op.args().pointers.iter().all(|pointer| is_allocated(&pointer.value)) {
             return Ok(arguments);
         }
+        let mut bytes = op.args().bytes.clone();
         let no_place =
             || Error::new(ErrorKind::InvalidState, "a condition that this kernel is given has no place");
         let stores = self.stores_conditions(op);
@@ -99,11 +111,12 @@ impl Lowering<'_> {
             };
             if let Some(place) = op.args().layout.get(pointer.index as usize) {
                 let start = (place.offset + pointer.offset) as usize;
-                arguments.bytes[start..start + 8].copy_from_slice(&value.to_ne_bytes());
+                bytes[start..start + 8].copy_from_slice(&value.to_ne_bytes());
             }
         }
+        arguments.filled_in = Some(bytes);
         if stores {
-            arguments.kernel = held.stored_kernel(op.kernel())?;
+            arguments.stored = Some(held.stored_kernel(op.kernel())?);
         }
         Ok(arguments)
     }
@@ -169,6 +182,11 @@ impl Lowering<'_> {
             || Error::new(ErrorKind::InvalidState, "a conditional has no counter for its passes");
         self.resources.counter(node).ok_or_else(no_counter)
     }
+}
+
+/// Whether an argument is the address of memory that is there independently of graphs.
+fn is_allocated(value: &PointerValue) -> bool {
+    matches!(value, PointerValue::Region(Region { base: Base::Allocation(_), .. }))
 }
 
 /// Whether a kernel of Gridloom's takes part in deciding a conditional. That kernel counts the passes too.

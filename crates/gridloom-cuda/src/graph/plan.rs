@@ -5,7 +5,7 @@ use crate::foreign::OpaqueGraph;
 use gridloom_core::backend::Opaque;
 use gridloom_core::graph::{Definition, EdgeKind, GraphKey, NodeKey};
 use gridloom_core::op::Operation;
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 /// What a step waits for: earlier steps of the same list.
@@ -51,7 +51,8 @@ pub(super) enum Part {
 impl Program {
     /// The program of a whole definition. Disabled nodes keep their place in the order and do nothing.
     pub(super) fn new(definition: &Definition, modes: &Modes, disabled: &FxHashSet<NodeKey>) -> Self {
-        Source { definition, modes, disabled }.program(definition.root())
+        let mut ends = vec![Dependencies::new(); definition.node_bound()];
+        Source { definition, modes, disabled }.program(definition.root(), &mut ends)
     }
 
     /// Whether the host has to decide anything.
@@ -119,16 +120,20 @@ struct Source<'a> {
     disabled: &'a FxHashSet<NodeKey>,
 }
 
+/// By the index of a node: the steps at whose end it has ended. Nodes that do nothing have no step of their own.
+///
+/// One table serves all lists of steps: a node is in one graph, and only nodes of that graph ask for it.
+type Ends = [Dependencies];
+
 impl Source<'_> {
-    fn program(self, graph: GraphKey) -> Program {
-        Program { parts: split(self.flatten(graph)) }
+    fn program(self, graph: GraphKey, ends: &mut Ends) -> Program {
+        Program { parts: split(self.flatten(graph, ends)) }
     }
 
     /// The steps of one graph with its children dissolved into it, each after what it waits for.
-    fn flatten(self, graph: GraphKey) -> Vec<Step> {
-        let nodes = self.definition.node_count(graph);
-        let ends = FxHashMap::with_capacity_and_hasher(nodes, FxBuildHasher);
-        let mut flattening = Flattening { source: self, steps: Vec::with_capacity(nodes), ends };
+    fn flatten(self, graph: GraphKey, ends: &mut Ends) -> Vec<Step> {
+        let steps = Vec::with_capacity(self.definition.node_count(graph));
+        let mut flattening = Flattening { source: self, steps, ends };
         flattening.add_graph(graph, &Dependencies::new());
         flattening.steps
     }
@@ -137,8 +142,7 @@ impl Source<'_> {
 struct Flattening<'a> {
     source: Source<'a>,
     steps: Vec<Step>,
-    /// The steps at whose end a node has ended. Nodes that do nothing have no step of their own.
-    ends: FxHashMap<NodeKey, Dependencies>,
+    ends: &'a mut Ends,
 }
 
 impl Flattening<'_> {
@@ -154,7 +158,7 @@ impl Flattening<'_> {
             if node.successors().is_empty() {
                 last.extend(ends.iter().map(|&(step, _)| (step, EdgeKind::Full)));
             }
-            self.ends.insert(key, ends);
+            self.ends[key.index()] = ends;
         }
         if any { merged(last) } else { entry.clone() }
     }
@@ -163,10 +167,10 @@ impl Flattening<'_> {
         let mut after = Dependencies::new();
         for edge in self.source.definition.node(key).predecessors() {
             // Only a kernel's own step can release a successor early.
-            let of_kernel =
-                matches!(self.source.definition.node(edge.node).operation(), Operation::Kernel(_));
-            let kind = if of_kernel { edge.kind } else { EdgeKind::Full };
-            after.extend(self.ends[&edge.node].iter().map(|&(step, _)| (step, kind)));
+            let is_early = edge.kind == EdgeKind::Programmatic
+                && matches!(self.source.definition.node(edge.node).operation(), Operation::Kernel(_));
+            let kind = if is_early { EdgeKind::Programmatic } else { EdgeKind::Full };
+            after.extend(self.ends[edge.node.index()].iter().map(|&(step, _)| (step, kind)));
         }
         merged(after)
     }
@@ -190,9 +194,9 @@ impl Flattening<'_> {
             Operation::Conditional(conditional) => {
                 let (source, bodies) = (self.source, &conditional.bodies);
                 let work = if source.modes.is_hosted(key) {
-                    Work::Hosted(bodies.iter().map(|&body| source.program(body)).collect())
+                    Work::Hosted(bodies.iter().map(|&body| source.program(body, self.ends)).collect())
                 } else {
-                    Work::Native(bodies.iter().map(|&body| source.flatten(body)).collect())
+                    Work::Native(bodies.iter().map(|&body| source.flatten(body, self.ends)).collect())
                 };
                 self.push(key, work, after)
             }
@@ -223,6 +227,9 @@ fn runs_alone(opaque: &dyn Opaque) -> bool {
 ///
 /// Sorted rather than searched: a node may wait for all the others of a large graph.
 fn merged(mut after: Dependencies) -> Dependencies {
+    if after.len() <= 1 {
+        return after;
+    }
     after.sort_unstable_by_key(|&(step, _)| step);
     after.dedup_by(|again, first| {
         let same = again.0 == first.0;

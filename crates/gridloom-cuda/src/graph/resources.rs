@@ -254,8 +254,8 @@ impl Resources {
 /// What the nodes use, replaced node by node when an executable is updated.
 #[derive(Default)]
 pub(super) struct Held {
-    /// What each node does now. This is what keeps kernels, buffers, events and closures alive.
-    pub(super) operations: FxHashMap<NodeKey, Operation>,
+    /// What each node does now, by its index. This is what keeps kernels, buffers, events and closures alive.
+    operations: Vec<Option<Operation>>,
     pub(super) host_calls: FxHashMap<NodeKey, Arc<HostCall>>,
     /// Kernels that store their conditions, by the address of the kernel they stand for, which is kept so that the address
     /// stays its own.
@@ -270,16 +270,23 @@ pub(super) type Staged = (usize, Arc<Memory>);
 impl Held {
     /// Holds every operation of a definition.
     pub(super) fn new(definition: &Definition) -> Self {
-        let mut held = Self::default();
-        let mut graphs = vec![definition.root()];
-        while let Some(graph) = graphs.pop() {
-            held.operations.reserve(definition.node_count(graph));
-            for node in definition.nodes(graph) {
-                graphs.extend(definition.bodies(node));
-                held.operations.insert(node, definition.node(node).operation().clone());
-            }
+        let mut operations = vec![None; definition.node_bound()];
+        for (key, node) in definition.all_nodes() {
+            operations[key.index()] = Some(node.operation().clone());
         }
-        held
+        Self { operations, ..Self::default() }
+    }
+
+    /// What a node does now.
+    pub(super) fn operation(&self, node: NodeKey) -> Option<&Operation> {
+        self.operations.get(node.index())?.as_ref()
+    }
+
+    /// Holds what a node does from now on.
+    pub(super) fn set_operation(&mut self, node: NodeKey, operation: Operation) {
+        if let Some(held) = self.operations.get_mut(node.index()) {
+            *held = Some(operation);
+        }
     }
 
     /// The variant of a kernel that stores its conditions.
@@ -293,18 +300,14 @@ impl Held {
         Ok(stored)
     }
 
-    /// Copies bytes that came with an update of `node` to device memory. Returns the copy they replace.
-    pub(super) fn restage(
-        &mut self,
-        shared: &Shared,
-        node: NodeKey,
-        bytes: &[u8],
-    ) -> Result<Option<Arc<Memory>>> {
+    /// Copies bytes that came with an update of `node` to device memory.
+    pub(super) fn restage(&mut self, shared: &Shared, node: NodeKey, bytes: &[u8]) -> Result<()> {
         let memory = shared.allocator.allocate(bytes.len().max(1) as u64, MemoryKind::Device)?;
         if !bytes.is_empty() {
             shared.allocator.copy_now(memory.address(), bytes.as_ptr() as u64, bytes.len())?;
         }
-        Ok(self.restaged.insert(node, (bytes.as_ptr() as usize, memory)).map(|(_, replaced)| replaced))
+        self.restaged.insert(node, (bytes.as_ptr() as usize, memory));
+        Ok(())
     }
 
     /// The copy that came with the latest update of a node, to put it back with [`restore_staged`](Self::restore_staged).
@@ -312,12 +315,12 @@ impl Held {
         self.restaged.get(&node).cloned()
     }
 
-    /// Uses another copy, or the one from before all updates, and returns the one it replaces.
-    pub(super) fn restore_staged(&mut self, node: NodeKey, staged: Option<Staged>) -> Option<Staged> {
+    /// Uses another copy, or the one from before all updates.
+    pub(super) fn restore_staged(&mut self, node: NodeKey, staged: Option<Staged>) {
         match staged {
             Some(staged) => self.restaged.insert(node, staged),
             None => self.restaged.remove(&node),
-        }
+        };
     }
 
     fn staged(&self, node: NodeKey, original: usize) -> Option<u64> {
@@ -340,24 +343,20 @@ struct Needs {
 impl Needs {
     fn of(definition: &Definition, program: &Program, count_passes: bool) -> Self {
         let mut needs = Self::default();
-        let mut graphs = vec![definition.root()];
-        while let Some(graph) = graphs.pop() {
-            for node in definition.nodes(graph) {
-                graphs.extend(definition.bodies(node));
-                let operation = definition.node(node).operation();
-                match operation {
-                    Operation::Alloc(_) => needs.allocs.push(node),
-                    Operation::Free(FreeTarget::AllocNode(alloc)) => {
-                        needs.freed.insert(*alloc);
-                    }
-                    _ => {}
+        for (key, node) in definition.all_nodes() {
+            let operation = node.operation();
+            match operation {
+                Operation::Alloc(_) => needs.allocs.push(key),
+                Operation::Free(FreeTarget::AllocNode(alloc)) => {
+                    needs.freed.insert(*alloc);
                 }
-                operation.for_each_region(|region| {
-                    if let Base::Bytes(bytes) = &region.base {
-                        needs.staged.insert(bytes.as_ptr() as usize, Arc::clone(bytes));
-                    }
-                });
+                _ => {}
             }
+            operation.for_each_region(|region| {
+                if let Base::Bytes(bytes) = &region.base {
+                    needs.staged.insert(bytes.as_ptr() as usize, Arc::clone(bytes));
+                }
+            });
         }
         program.for_each_step(&mut |step| {
             if matches!(step.work, Work::Native(_))

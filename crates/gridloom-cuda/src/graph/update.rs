@@ -25,14 +25,10 @@ use crate::sys::*;
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::Base;
-use gridloom_core::op::{ConditionalOp, KernelOp, Operation, ParamLayout, PointerArg, PointerValue};
+use gridloom_core::op::{ConditionalOp, KernelOp, Operation, ParamLayout, PointerValue};
 use gridloom_core::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
-use std::any::Any;
 use std::sync::Arc;
-
-/// What a change replaced, kept until launches in flight are done.
-type Replaced = SmallVec<[Box<dyn Any + Send>; 1]>;
 
 /// What the changed nodes did before.
 pub(super) type Undo = SmallVec<[Before; 1]>;
@@ -52,32 +48,23 @@ impl Executable {
     pub(super) fn take_over(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()> {
         let mut state = self.state.lock();
         if state.is_driven() {
-            let disabled = state.disabled.clone();
-            return self.compile_anew(&mut state, definition, &disabled);
+            return self.compile_anew(&mut state, definition, None);
         }
         state.settle();
-        let inner = Arc::clone(&state.inner);
-        let mut held = inner.held.lock();
-        let mut replaced = Replaced::new();
-        let mut undo = Undo::new();
-        let in_place = take_back(&inner, &mut held, &mut state.undone).and_then(|()| {
-            let mut change = Change { inner: &inner, held: &mut held, replaced: &mut replaced };
-            changed.iter().try_for_each(|&node| change.apply(definition, node, &mut undo))
-        });
-        let outcome = in_place.or_else(|refusal| {
+        let mut undo = Undo::with_capacity(changed.len());
+        let outcome = state.change_in_place(definition, changed, &mut undo).or_else(|refusal| {
             tracing::debug!(%refusal, "an update needs the graph compiled anew");
-            let disabled = state.disabled.clone();
-            self.compile_anew(&mut state, definition, &disabled)
-        });
-        if outcome.is_err() {
-            // The old graph stays.
-            state.undone.append(&mut undo);
-            if let Err(error) = take_back(&inner, &mut held, &mut state.undone) {
-                tracing::warn!(%error, "an update that failed is taken back before the next launch");
+            let compiled = self.compile_anew(&mut state, definition, None);
+            if compiled.is_err() {
+                // The old graph stays.
+                state.undone.append(&mut undo);
+                if let Err(error) = state.take_back() {
+                    tracing::warn!(%error, "an update that failed is taken back before the next launch");
+                }
             }
-        }
-        drop(held);
-        keep(&state, replaced);
+            compiled
+        });
+        keep(&state, undo);
         outcome
     }
 
@@ -91,11 +78,11 @@ impl Executable {
             disabled.insert(node);
         }
         if state.is_driven() {
-            self.compile_anew(&mut state, definition, &disabled)?;
+            self.compile_anew(&mut state, definition, Some(&disabled))?;
         } else {
             state.settle();
             if state.inner.set_enabled(node, enabled).is_err() {
-                self.compile_anew(&mut state, definition, &disabled)?;
+                self.compile_anew(&mut state, definition, Some(&disabled))?;
             }
         }
         state.disabled = disabled;
@@ -110,17 +97,33 @@ impl State {
             return Ok(());
         }
         self.settle();
-        let inner = Arc::clone(&self.inner);
-        take_back(&inner, &mut inner.held.lock(), &mut self.undone)
+        take_back(&self.inner, &mut self.inner.held.lock(), &mut self.undone)
+    }
+
+    /// Changes nodes one by one. What they did before is in `undo` then, also when this fails half way. Nothing is driven by the host.
+    fn change_in_place(
+        &mut self,
+        definition: &Definition,
+        changed: &[NodeKey],
+        undo: &mut Undo,
+    ) -> Result<()> {
+        let inner = &*self.inner;
+        let mut held = inner.held.lock();
+        take_back(inner, &mut held, &mut self.undone)?;
+        let _entered = inner.resources.shared.context.enter()?;
+        let mut change = Change { inner, held: &mut held };
+        changed.iter().try_for_each(|&node| change.apply(definition, node, undo))
     }
 }
 
 /// Changes nodes back, the last first. Those that could not be stay in the list.
 fn take_back(inner: &Inner, held: &mut Held, undo: &mut Undo) -> Result<()> {
+    if undo.is_empty() {
+        return Ok(());
+    }
+    let _entered = inner.resources.shared.context.enter()?;
     while let Some(before) = undo.pop() {
-        let mut replaced = Replaced::new();
-        let mut change = Change { inner, held, replaced: &mut replaced };
-        if let Err(error) = change.put_back(&before) {
+        if let Err(error) = (Change { inner, held }).put_back(&before) {
             undo.push(before);
             return Err(error.context("taking back an update that failed"));
         }
@@ -129,9 +132,15 @@ fn take_back(inner: &Inner, held: &mut Held, undo: &mut Undo) -> Result<()> {
 }
 
 /// Holds what was replaced until the latest launch, and with it every earlier one, has run.
-fn keep(state: &State, replaced: Replaced) {
-    if let Some(stream) = state.last.as_ref().and_then(|last| Stream::from_backend(&**last).ok()) {
-        stream.keep(replaced);
+fn keep(state: &State, replaced: Undo) {
+    let Some(stream) = state.last.as_ref().and_then(|last| Stream::from_backend(&**last).ok()) else {
+        return;
+    };
+    match replaced.as_slice() {
+        [] => {}
+        // A kernel's launch is shared already, and there is nothing else to a change of arguments.
+        [Before { operation: Operation::Kernel(op), staged: None, .. }] => stream.keep_shared(op),
+        _ => stream.keep(replaced),
     }
 }
 
@@ -147,7 +156,7 @@ impl Inner {
     }
 
     fn place(&self, node: NodeKey) -> Result<NodePlace> {
-        self.places.get(&node).copied().ok_or_else(|| {
+        self.places.get(node).ok_or_else(|| {
             Error::new(ErrorKind::NotSupported, "the node has no counterpart in the driver's graph")
         })
     }
@@ -157,14 +166,13 @@ impl Inner {
 struct Change<'a> {
     inner: &'a Inner,
     held: &'a mut Held,
-    replaced: &'a mut Replaced,
 }
 
 impl<'a> Change<'a> {
     /// Has a node do what the definition says. What it did before is added to `undo`, also when this fails half way.
     fn apply(&mut self, definition: &Definition, node: NodeKey, undo: &mut Undo) -> Result<()> {
         let operation = definition.node(node).operation();
-        if let Some(old) = self.held.operations.get(&node).cloned() {
+        if let Some(old) = self.held.operation(node).cloned() {
             let staged = self.held.staged_copy(node);
             let call = self.held.host_calls.get(&node).cloned();
             undo.push(Before { node, operation: old, staged, call });
@@ -177,33 +185,27 @@ impl<'a> Change<'a> {
 
     /// Has a node do what it did before.
     fn put_back(&mut self, before: &Before) -> Result<()> {
-        let unwanted = self.held.restore_staged(before.node, before.staged.clone());
-        self.replaced.extend(unwanted.map(|staged| Box::new(staged) as Box<dyn Any + Send>));
+        self.held.restore_staged(before.node, before.staged.clone());
         let Some(call) = &before.call else {
             return self.set(before.node, &before.operation, String::new);
         };
-        let _entered = self.inner.resources.shared.context.enter()?;
         self.set_parameters(self.inner.place(before.node)?, &Parameters::Call(call.parameters()))?;
         self.held.host_calls.insert(before.node, Arc::clone(call));
-        self.held.operations.insert(before.node, before.operation.clone());
+        self.held.set_operation(before.node, before.operation.clone());
         Ok(())
     }
 
-    /// Has a node do something else. `label` is its name, for the failures of a callback.
+    /// Has a node do something else; the context is current. `label` is its name, for the failures of a callback.
     fn set(&mut self, node: NodeKey, operation: &Operation, label: impl FnOnce() -> String) -> Result<()> {
-        let inner = self.inner;
-        let _entered = inner.resources.shared.context.enter()?;
         match operation {
-            Operation::Conditional(op) => match inner.hosted(node) {
+            Operation::Conditional(op) => match self.inner.hosted(node) {
                 Some(hosted) => self.set_hosted(node, op, hosted)?,
                 None => self.set_decider(node, op)?,
             },
             Operation::Kernel(op) => self.set_kernel(node, op)?,
             operation => self.set_other(node, operation, label)?,
         }
-        if let Some(old) = self.held.operations.insert(node, operation.clone()) {
-            self.replaced.push(Box::new(old));
-        }
+        self.held.set_operation(node, operation.clone());
         Ok(())
     }
 
@@ -220,15 +222,13 @@ impl<'a> Change<'a> {
         let mut bytes = None;
         operation.for_each_region(|region| {
             if let Base::Bytes(found) = &region.base {
-                bytes = Some(Arc::clone(found));
+                bytes = Some(found);
             }
         });
-        if let Some(bytes) = bytes
-            && let Some(old) = self.held.restage(&self.inner.resources.shared, node, &bytes)?
-        {
-            self.replaced.push(Box::new(old));
+        match bytes {
+            Some(bytes) => self.held.restage(&self.inner.resources.shared, node, bytes),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn set_hosted(&mut self, node: NodeKey, op: &ConditionalOp, hosted: &HostedConditional) -> Result<()> {
@@ -240,7 +240,7 @@ impl<'a> Change<'a> {
         let inner = self.inner;
         let place = inner.place(node)?;
         let resources = &inner.resources;
-        let Some(nodes) = place.decider else {
+        let Some(nodes) = inner.places.decider(node) else {
             return refuse("the conditional is decided by kernels of the user alone");
         };
         let Some(decider) = self.lowering().decider(self.held, node, op, nodes.handle)? else {
@@ -263,19 +263,20 @@ impl<'a> Change<'a> {
 
     fn set_kernel(&mut self, node: NodeKey, op: &KernelOp) -> Result<()> {
         let place = self.inner.place(node)?;
-        if let Some(Operation::Kernel(old)) = self.held.operations.get(&node) {
+        if let Some(Operation::Kernel(old)) = self.held.operation(node) {
             let attributes = |config: &LaunchConfig| (config.cluster, config.cooperative, config.priority);
             if attributes(old.config()) != attributes(op.config()) {
                 return refuse("the attributes of a launch are fixed when the graph is compiled");
             }
-            if conditions(old) != conditions(op) {
+            if !conditions(old).eq(conditions(op)) {
                 return refuse("who drives a conditional depends on which kernels set its condition");
             }
         }
         let handles = &self.inner.units[place.unit].handles;
         let arguments = self.lowering().kernel_arguments(self.held, node, op, handles)?;
         let kernel = arguments.kernel()?;
-        self.set_kernel_node(place.unit, place.node, kernel, op.config(), &op.args().layout, &arguments.bytes)
+        let layout = &op.args().layout;
+        self.set_kernel_node(place.unit, place.node, kernel, op.config(), layout, arguments.bytes())
     }
 
     /// ([`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
@@ -306,13 +307,8 @@ impl<'a> Change<'a> {
         let old_call = self.held.host_calls.get(&node).cloned();
         let parameters = self.lowering().parameters(self.held, node, operation, label)?;
         let set = self.set_parameters(place, &parameters);
-        if let Some(old) = old_call {
-            match &set {
-                Ok(()) => self.replaced.push(Box::new(old)),
-                Err(_) => {
-                    self.held.host_calls.insert(node, old);
-                }
-            }
+        if let (Some(old), Err(_)) = (old_call, &set) {
+            self.held.host_calls.insert(node, old);
         }
         Ok(set?)
     }
@@ -350,10 +346,9 @@ fn refuse(why: &str) -> Result<()> {
     Err(Error::new(ErrorKind::NotSupported, why))
 }
 
-fn conditions(op: &KernelOp) -> SmallVec<[ConditionKey; 2]> {
-    let condition = |pointer: &PointerArg| match pointer.value {
+fn conditions(op: &KernelOp) -> impl Iterator<Item = ConditionKey> {
+    op.args().pointers.iter().filter_map(|pointer| match pointer.value {
         PointerValue::Condition(condition) => Some(condition),
         PointerValue::Region(_) => None,
-    };
-    op.args().pointers.iter().filter_map(condition).collect()
+    })
 }

@@ -6,7 +6,7 @@ use super::Emitter;
 use super::value::{Val, per_vector, scalar_type, vector_type};
 use crate::native::{Class, Kind, Native};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F32X4, I8X16, I32, I64};
+use cranelift_codegen::ir::types::{F32X4, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use gridloom_ptx::op::{BoolOp, Compare, LogicOp};
 
@@ -121,12 +121,6 @@ impl Emitter<'_> {
                 }
                 return Some((masks, rare));
             }
-            Kind::FloatRsqrt { ftz } => {
-                for a in self.vectors(&operands[0], Class::F32) {
-                    values.push(self.rsqrt_vector(a, ftz));
-                }
-                return Some((values, rare));
-            }
             _ => {}
         }
         let elementwise = match native.kind {
@@ -145,10 +139,13 @@ impl Emitter<'_> {
             | Kind::FloatSub { .. }
             | Kind::FloatMul { .. }
             | Kind::FloatFma { .. }
+            | Kind::FloatFmaDown
+            | Kind::FloatSaturate { .. }
             | Kind::FloatDiv { .. }
             | Kind::FloatDivApprox { .. }
             | Kind::FloatReciprocal { .. }
             | Kind::FloatSqrt { .. }
+            | Kind::FloatRsqrt { .. }
             | Kind::FloatMin { .. }
             | Kind::FloatMax { .. }
             | Kind::FloatAbs { .. }
@@ -462,26 +459,5 @@ impl Emitter<'_> {
             }
         };
         self.b.ins().fcmp(code, a, b)
-    }
-
-    /// One over the root of four values, each in double precision.
-    fn rsqrt_vector(&mut self, a: Value, ftz: bool) -> Value {
-        let a = self.flush(a, ftz, Class::F32, true);
-        let bytes = self.vector_cast(a, I8X16);
-        let high = self.shuffle(bytes, bytes, [8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15]);
-        let high = self.vector_cast(high, F32X4);
-        let one = self.vector_of(1f64.to_bits(), Class::F64);
-        let halves = [a, high].map(|half| {
-            let wide = self.b.ins().fvpromote_low(half);
-            let root = self.b.ins().sqrt(wide);
-            let inverse = self.b.ins().fdiv(one, root);
-            let narrow = self.b.ins().fvdemote(inverse);
-            self.vector_cast(narrow, I8X16)
-        });
-        let both =
-            self.shuffle(halves[0], halves[1], [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23]);
-        let value = self.vector_cast(both, F32X4);
-        let value = self.flush(value, ftz, Class::F32, true);
-        self.canonical(value, true)
     }
 }

@@ -7,11 +7,11 @@ use crate::native::Class;
 use crate::runtime;
 use crate::shape::Shape;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I32, I64, I64X2};
+use cranelift_codegen::ir::types::{I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{self, Block, InstBuilder, JumpTableData, MemFlagsData, Value};
 use gridloom_interp::code::{Instruction, Op, Pc};
-use gridloom_interp::compiled::{EXITED, INTERPRET, Machine, YIELDED};
-use gridloom_interp::lanes::Slot;
+use gridloom_interp::compiled::{EXITED, INTERPRET, Machine, REFUSED, YIELDED};
+use gridloom_interp::lanes::{Slot, Source};
 use std::mem::offset_of;
 
 /// Bytes from one slot to the next.
@@ -43,6 +43,8 @@ impl Emitter<'_> {
         for slot in flow.blocks[index].live_in.iter() {
             if fresh {
                 self.clear(slot);
+            } else if let Some(definition) = self.invariants.at_block(index, slot) {
+                self.recall(slot, definition);
             } else if let Some(test) = self.reload(slot) {
                 holds = Some(match holds {
                     None => test,
@@ -145,6 +147,9 @@ impl Emitter<'_> {
                 for (part, &variable) in variables.iter().enumerate() {
                     let first = part * per;
                     let mut value = self.b.use_var(variable);
+                    if self.lazy[slot.0 as usize] {
+                        value = self.settle(value, class.untyped(), true);
+                    }
                     if class.bits() == 64 {
                         self.b.ins().store(flags, value, base, at(first));
                         continue;
@@ -159,7 +164,10 @@ impl Emitter<'_> {
                 }
             }
             Shape::Uniform => {
-                let value = self.b.use_var(variables[0]);
+                let mut value = self.b.use_var(variables[0]);
+                if self.lazy[slot.0 as usize] {
+                    value = self.settle(value, class, false);
+                }
                 let bits = self.convert(value, class, Class::B64);
                 if self.lanes == 1 {
                     self.b.ins().store(flags, bits, base, at(0));
@@ -215,11 +223,46 @@ impl Emitter<'_> {
         self.b.def_var(self.bails, bails);
     }
 
-    /// Leaves the instruction being compiled to the interpreter.
+    /// Leaves the instruction at the end of a block to the interpreter, which comes back behind it.
+    pub(super) fn interpret_next(&mut self) {
+        let kept = self.invariants.kept(self.flow, self.pc, &self.live);
+        self.spill_all(&kept);
+        self.leave_at(self.pc | INTERPRET);
+    }
+
+    /// Leaves the instruction being compiled to the interpreter, and what follows it in the block.
     pub(super) fn interpret_here(&mut self) {
+        if let Some(apart) = self.entering {
+            // Nothing has happened yet: the threads are entered one by one.
+            self.note_bail();
+            let places = if self.lanes == 1 {
+                vec![apart]
+            } else {
+                vec![self.b.ins().splat(I32X4, apart); self.lanes as usize / 4]
+            };
+            return self.leave_with(&places);
+        }
         let live = self.live.clone();
         self.spill_all(&live);
         self.leave_at(self.pc | INTERPRET);
+    }
+
+    /// Leaves an access that must fault to the interpreter, with what the instruction reads.
+    pub(super) fn refuse_here(&mut self) {
+        if self.entering.is_some() {
+            return self.interpret_here();
+        }
+        let mut slots = Vec::new();
+        self.flow.instruction(self.pc).for_each_use(&mut |source| {
+            if let Source::Slot(slot) = source {
+                slots.push(slot);
+            }
+        });
+        slots.dedup();
+        for slot in slots {
+            self.spill(slot);
+        }
+        self.leave_at(self.pc | INTERPRET | REFUSED);
     }
 
     /// What a thread is told that goes a way by itself.
@@ -231,9 +274,10 @@ impl Emitter<'_> {
         }
     }
 
-    fn live_on(&self, way: Way) -> Option<&SlotSet> {
+    fn kept_on(&self, way: Way) -> Option<SlotSet> {
         let Way::To(pc) = way else { return None };
-        self.flow.block_at(pc).map(|index| &self.flow.blocks[index].live_in)
+        let index = self.flow.block_at(pc)?;
+        Some(self.invariants.kept(self.flow, pc, &self.flow.blocks[index].live_in))
     }
 
     pub(super) fn terminator(&mut self, instruction: &Instruction) {
@@ -273,8 +317,8 @@ impl Emitter<'_> {
         let mut live = self.live.clone();
         live.clear();
         for way in [taken, behind] {
-            if let Some(more) = self.live_on(way) {
-                live.union(more);
+            if let Some(more) = self.kept_on(way) {
+                live.union(&more);
             }
         }
         self.spill_all(&live);
@@ -346,8 +390,9 @@ impl Emitter<'_> {
             self.b.ins().jump(target, &[]);
             self.b.switch_to_block(stop);
         }
-        let live = self.flow.blocks[index].live_in.clone();
-        self.spill_all(&live);
+        if let Some(kept) = self.kept_on(Way::To(pc)) {
+            self.spill_all(&kept);
+        }
         self.leave_at(pc | YIELDED);
     }
 

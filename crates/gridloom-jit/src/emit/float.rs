@@ -7,13 +7,15 @@ use super::Emitter;
 use super::arith::Lowered;
 use super::value::scalar_type;
 use crate::native::{Class, Integral, Kind, Native};
+use crate::runtime;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F32, F32X4, F64, F64X2, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::types::{F32, F32X4, F64, F64X2, I8X16, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 
 const MIN_NORMAL: u64 = 0x0080_0000;
 const MAGNITUDE: u64 = 0x7fff_ffff;
 const SIGN: u64 = 0x8000_0000;
+const INFINITY: u64 = 0x7f80_0000;
 const NAN: u64 = 0x7fff_ffff;
 const TWO_TO_126: u64 = 0x7e80_0000;
 
@@ -58,6 +60,9 @@ impl Emitter<'_> {
 
     /// The canonical NaN for any other.
     pub(crate) fn canonical(&mut self, value: Value, vector: bool) -> Value {
+        if self.keeps_nan {
+            return value;
+        }
         let nan = self.float_constant(NAN, Class::F32, vector);
         let is_nan = self.b.ins().fcmp(FloatCC::Unordered, value, value);
         self.choose(is_nan, nan, value, Class::F32, vector)
@@ -112,6 +117,7 @@ impl Emitter<'_> {
             | Kind::FloatReciprocal { ftz }
             | Kind::FloatSqrt { ftz }
             | Kind::FloatRsqrt { ftz }
+            | Kind::FloatSaturate { ftz }
             | Kind::FloatMin { ftz, .. }
             | Kind::FloatMax { ftz, .. }
             | Kind::FloatAbs { ftz }
@@ -141,6 +147,23 @@ impl Emitter<'_> {
                 let sum = self.b.ins().fma(x[0], x[1], x[2]);
                 self.finish(sum, ftz, true, class, vector)
             }
+            Kind::FloatFmaDown => self.fma_down(&x, vector),
+            Kind::FloatApprox { op, ftz } => {
+                let bits = self.float_bits(x[0], class, false);
+                let ftz = self.b.ins().iconst(I32, i64::from(ftz));
+                let function = runtime::approximate(op) as *const () as usize;
+                let bits = self.call(function, &[bits, ftz], Some(I32)).unwrap_or(bits);
+                self.float_of_bits(bits, class, false).into()
+            }
+            Kind::FloatSaturate { .. } => {
+                let zero = self.float_constant(0, class, vector);
+                let one = self.float_constant(1f32.to_bits().into(), class, vector);
+                let below = self.b.ins().fcmp(FloatCC::LessThan, x[0], one);
+                let value = self.choose(below, x[0], one, class, vector);
+                // Neither a NaN nor a zero of either sign is above zero.
+                let above = self.b.ins().fcmp(FloatCC::GreaterThan, x[0], zero);
+                self.choose(above, value, zero, class, vector).into()
+            }
             Kind::FloatDiv { ftz } => {
                 let quotient = self.b.ins().fdiv(x[0], x[1]);
                 self.finish(quotient, ftz, true, class, vector)
@@ -167,11 +190,13 @@ impl Emitter<'_> {
                 self.finish(root, ftz, false, class, vector)
             }
             Kind::FloatRsqrt { ftz } => {
-                let wide = self.b.ins().fpromote(F64, x[0]);
-                let root = self.b.ins().sqrt(wide);
-                let one = self.constant(1f64.to_bits(), Class::F64);
-                let inverse = self.b.ins().fdiv(one, root);
-                let value = self.b.ins().fdemote(F32, inverse);
+                let one = self.float_constant(1f64.to_bits(), Class::F64, vector);
+                let mut inverses = Vec::new();
+                for wide in self.widen(x[0], vector) {
+                    let root = self.b.ins().sqrt(wide);
+                    inverses.push(self.b.ins().fdiv(one, root));
+                }
+                let value = self.unwiden(&inverses);
                 // No such result is subnormal.
                 self.finish(value, ftz, false, class, vector)
             }
@@ -219,6 +244,75 @@ impl Emitter<'_> {
                 x[0].into()
             }
         }
+    }
+
+    /// Values of single precision in double, of a vector its two halves.
+    fn widen(&mut self, value: Value, vector: bool) -> Vec<Value> {
+        if !vector {
+            return vec![self.b.ins().fpromote(F64, value)];
+        }
+        let bytes = self.vector_cast(value, I8X16);
+        let high = self.shuffle(bytes, bytes, [8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15]);
+        let high = self.vector_cast(high, F32X4);
+        vec![self.b.ins().fvpromote_low(value), self.b.ins().fvpromote_low(high)]
+    }
+
+    /// The way back, rounded to nearest.
+    fn unwiden(&mut self, values: &[Value]) -> Value {
+        let &[low, high] = values else { return self.b.ins().fdemote(F32, values[0]) };
+        let (low, high) = (self.b.ins().fvdemote(low), self.b.ins().fvdemote(high));
+        let (low, high) = (self.vector_cast(low, I8X16), self.vector_cast(high, I8X16));
+        let both = self.shuffle(low, high, [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23]);
+        self.vector_cast(both, F32X4)
+    }
+
+    /// `fma.rm`. The product is exact in double precision, and the sum with what rounding left of it is the exact result: where
+    /// the nearest number is above that, the next one below it is meant.
+    fn fma_down(&mut self, x: &[Value], vector: bool) -> Lowered {
+        let [a, b, c] = [x[0], x[1], x[2]].map(|x| self.widen(x, vector));
+        let mut sums = Vec::new();
+        let mut errors = Vec::new();
+        for ((&a, &b), &c) in a.iter().zip(&b).zip(&c) {
+            let product = self.b.ins().fmul(a, b);
+            let sum = self.b.ins().fadd(product, c);
+            let part = self.b.ins().fsub(sum, product);
+            let rest = self.b.ins().fsub(sum, part);
+            let rest = self.b.ins().fsub(product, rest);
+            let part = self.b.ins().fsub(c, part);
+            errors.push(self.b.ins().fadd(rest, part));
+            sums.push(sum);
+        }
+        let nearest = self.unwiden(&sums);
+        let mut above = Vec::new();
+        for ((wide, &sum), &error) in self.widen(nearest, vector).into_iter().zip(&sums).zip(&errors) {
+            let zero = self.float_constant(0, Class::F64, vector);
+            let past = self.b.ins().fcmp(FloatCC::GreaterThan, wide, sum);
+            let same = self.b.ins().fcmp(FloatCC::Equal, wide, sum);
+            let less = self.b.ins().fcmp(FloatCC::LessThan, error, zero);
+            let exactly = self.b.ins().band(same, less);
+            above.push(self.b.ins().bor(past, exactly));
+        }
+        let above = match above[..] {
+            [low, high] => self.narrow(low, high),
+            _ => self.b.ins().bmask(I32, above[0]),
+        };
+        let bits = self.float_bits(nearest, Class::F32, vector);
+        let shift = self.b.ins().iconst(I32, 31);
+        let sign = self.b.ins().sshr(bits, shift);
+        // Down is one less in bits for a positive number, and one more for a negative one.
+        let ones = self.bits_constant(u32::MAX.into(), Class::F32, vector);
+        let twice = self.b.ins().iadd(sign, sign);
+        let delta = self.b.ins().isub(ones, twice);
+        let delta = self.b.ins().band(delta, above);
+        let result = self.b.ins().iadd(bits, delta);
+        let magnitude = self.bits_constant(MAGNITUDE, Class::F32, vector);
+        let size = self.b.ins().band(bits, magnitude);
+        let zero = self.bits_constant(0, Class::F32, vector);
+        let largest = self.bits_constant(INFINITY - 1, Class::F32, vector);
+        let is_zero = self.b.ins().icmp(IntCC::Equal, size, zero);
+        let is_far = self.b.ins().icmp(IntCC::SignedGreaterThan, size, largest);
+        let rare = self.b.ins().bor(is_zero, is_far);
+        Lowered { value: self.float_of_bits(result, Class::F32, vector), rare: Some(rare) }
     }
 
     fn integral(&mut self, integral: Integral, value: Value) -> Value {

@@ -13,7 +13,7 @@ use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{AtomicRmwOp, Block, InstBuilder, MemFlagsData, Type, Value};
 use gridloom_interp::SHARED_WINDOW;
 use gridloom_interp::Space;
-use gridloom_interp::code::{Atomic, AtomicKind, Base, Guard, Load, Place, Store};
+use gridloom_interp::code::{Atomic, AtomicKind, Base, Guard, Load, Op, Place, Store};
 use gridloom_interp::compiled::Machine;
 use gridloom_interp::lanes::{Slot, Source};
 use gridloom_ptx::ScalarType;
@@ -41,6 +41,8 @@ struct Access {
     size: u32,
     align: u32,
     writes: bool,
+    /// Whether the address is one of 32 bits, where sums wrap.
+    narrow: bool,
 }
 
 /// Flags of an access to memory that kernels share.
@@ -69,19 +71,9 @@ impl Emitter<'_> {
                 }
                 (Val::One(self.constant(address, Class::B64)), 0)
             }
+            // Sums that wrap in 32 bits are out of bounds in 64, and then the interpreter's.
             Base::Source(source) if place.narrow => {
-                let base = self.get(source, Class::B32);
-                let base = match base {
-                    Val::One(base) => Val::One(self.b.ins().iadd_imm_s(base, i64::from(place.offset as i32))),
-                    Val::Affine(base, step) => {
-                        Val::Affine(self.b.ins().iadd_imm_s(base, i64::from(place.offset as i32)), step)
-                    }
-                    Val::Many(parts) => {
-                        let offset = self.vector_of(place.offset as u64 & 0xffff_ffff, Class::B32);
-                        Val::Many(parts.into_iter().map(|part| self.b.ins().iadd(part, offset)).collect())
-                    }
-                };
-                (base, 0)
+                (self.get(source, Class::B32), i64::from(place.offset as i32))
             }
             Base::Source(source) => (self.get(source, Class::B64), place.offset),
         }
@@ -107,7 +99,16 @@ impl Emitter<'_> {
             Class::B64
         };
         let value = self.lane(address, class, lane);
-        if class == Class::B32 { self.b.ins().uextend(I64, value) } else { value }
+        if class == Class::B64 {
+            return value;
+        }
+        // The same each time, for checks to be known by it.
+        if let Some(&(_, wide)) = self.widened.iter().find(|(narrow, _)| *narrow == value) {
+            return wide;
+        }
+        let wide = self.b.ins().uextend(I64, value);
+        self.widened.push((value, wide));
+        wide
     }
 
     /// Truth of an address being one that the access may go to, of which `length` bytes from it on are accessed.
@@ -161,13 +162,28 @@ impl Emitter<'_> {
         (start, length)
     }
 
-    /// Leaves the code unless a truth value holds.
-    fn require(&mut self, valid: Value) {
+    /// What is known of addresses now, to be gone back to where a way ends that not all threads go.
+    fn mark(&self) -> [usize; 3] {
+        [self.checked.len(), self.checked_shared.len(), self.widened.len()]
+    }
+
+    fn forget(&mut self, [checked, shared, widened]: [usize; 3]) {
+        self.checked.truncate(checked);
+        self.checked_shared.truncate(shared);
+        self.widened.truncate(widened);
+    }
+
+    /// Leaves the code unless a truth value holds; where it does not, the interpreter is sure to find a fault or not.
+    fn require(&mut self, valid: Value, fault: bool) {
         let (go_on, cold) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(cold);
         self.b.ins().brif(valid, go_on, &[], cold, &[]);
         self.b.switch_to_block(cold);
-        self.interpret_here();
+        if fault {
+            self.refuse_here();
+        } else {
+            self.interpret_here();
+        }
         self.b.switch_to_block(go_on);
     }
 
@@ -192,15 +208,14 @@ impl Emitter<'_> {
             Space::Param => {
                 if !fits(self.param_bytes) {
                     let valid = self.is_valid(access, address, offset, length, lane);
-                    self.require(valid);
+                    self.require(valid, !place.narrow);
                 }
                 let start = self.machine_field(offset_of!(Machine, params), I64);
                 self.based(start, address, offset)
             }
             Space::Shared => {
                 if !fits(self.shared_bytes) {
-                    let valid = self.is_valid(access, address, offset, length, lane);
-                    self.require(valid);
+                    self.check_shared(access, place, address, offset, length);
                 }
                 let start = self.machine_field(offset_of!(Machine, shared), I64);
                 self.based(start, address, offset)
@@ -208,7 +223,7 @@ impl Emitter<'_> {
             Space::Local => {
                 if !(self.flow.is_kernel && fits(self.frame_bytes)) {
                     let valid = self.is_valid(access, address, offset, length, lane);
-                    self.require(valid);
+                    self.require(valid, !place.narrow);
                 }
                 let (start, _) = self.local(lane);
                 self.based(start, address, offset)
@@ -242,9 +257,60 @@ impl Emitter<'_> {
         });
         if !known {
             let valid = self.is_valid(access, address, offset, length, lane);
-            self.require(valid);
+            self.require(valid, access.space != Space::Generic && !access.narrow);
             self.checked.push((address, access.align, offset));
         }
+    }
+
+    /// Checks an address in shared memory together with those that follow from the same base in this block, so that they need no
+    /// check of their own.
+    fn check_shared(&mut self, access: Access, place: &Place, address: Value, offset: i64, length: u32) {
+        let reach = offset..offset + i64::from(length);
+        let known = self.checked_shared.iter().any(|(base, align, range)| {
+            *base == address
+                && *align >= access.align
+                && range.start <= reach.start
+                && reach.end <= range.end
+                && (offset - range.start) % i64::from(access.align) == 0
+        });
+        if known {
+            return;
+        }
+        let Base::Source(Source::Slot(slot)) = place.base else {
+            let valid = self.is_valid(access, address, offset, length, 0);
+            return self.require(valid, !place.narrow);
+        };
+        let mut range = reach.clone();
+        let scale = i64::from(length / access.size.max(1));
+        for pc in self.pc + 1..self.block_end {
+            let instruction = self.flow.instruction(pc);
+            let (other, size, align) = match &instruction.op {
+                Op::Load(load) => {
+                    (&load.place, load.extend.size * load.destinations.len() as u32, load.align)
+                }
+                Op::Store(store) => (&store.place, store.size * store.sources.len() as u32, store.align),
+                Op::Map(_) | Op::Special { .. } => (place, 0, 1),
+                _ => break,
+            };
+            let same = matches!(other.base, Base::Source(Source::Slot(other)) if other == slot);
+            if size > 0 && same && other.space == Space::Shared && other.narrow == place.narrow {
+                let aligned = (other.offset - offset) % i64::from(access.align) == 0;
+                if aligned && align <= access.align && instruction.guard.is_none() {
+                    range.start = range.start.min(other.offset);
+                    range.end = range.end.max(other.offset + i64::from(size) * scale);
+                }
+            }
+            let mut redefined = false;
+            instruction.for_each_definition(&mut |defined| redefined |= defined == slot);
+            if redefined {
+                break;
+            }
+        }
+        let whole = (range.end - range.start).min(i64::from(u32::MAX >> 2)) as u32;
+        let alone = range == reach;
+        let valid = self.is_valid(access, address, range.start, whole, 0);
+        self.require(valid, alone && !place.narrow);
+        self.checked_shared.push((address, access.align, range));
     }
 
     fn based(&mut self, start: Value, address: Value, offset: i64) -> (Value, i32) {
@@ -270,7 +336,7 @@ impl Emitter<'_> {
         self.b.switch_to_block(window);
         let low = self.b.ins().band_imm_u(address, i64::from(access.align) - 1);
         let aligned = self.b.ins().icmp_imm_u(IntCC::Equal, low, 0);
-        self.require(aligned);
+        self.require(aligned, true);
         let (size, writes, params) = (
             self.b.ins().iconst(I32, i64::from(access.size)),
             self.b.ins().iconst(I32, i64::from(access.writes)),
@@ -285,7 +351,7 @@ impl Emitter<'_> {
             )
             .unwrap_or(address);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, found, 0);
-        self.require(there);
+        self.require(there, true);
         self.b.ins().jump(done, &[found.into()]);
         self.b.switch_to_block(done);
         (self.b.block_params(done)[0], 0)
@@ -299,6 +365,7 @@ impl Emitter<'_> {
             size: size * load.destinations.len() as u32,
             align: load.align,
             writes: false,
+            narrow: load.place.narrow,
         };
         let (address, offset) = self.address(&load.place);
         // Nothing reads what only goes to the sink.
@@ -308,25 +375,25 @@ impl Emitter<'_> {
             Some(Val::One(condition)) => {
                 let (then, done) = (self.b.create_block(), self.b.create_block());
                 self.b.ins().brif(*condition, then, &[], done, &[]);
-                let before = self.checked.len();
+                let before = self.mark();
                 self.b.switch_to_block(then);
                 self.load_all(load, access, &address, offset, &wanted, None);
                 self.b.ins().jump(done, &[]);
                 self.b.switch_to_block(done);
-                self.checked.truncate(before);
+                self.forget(before);
             }
             Some(guard) => {
                 let (every, some, done) = self.split(guard);
-                let before = self.checked.len();
+                let before = self.mark();
                 self.b.switch_to_block(every);
                 self.load_all(load, access, &address, offset, &wanted, None);
                 self.b.ins().jump(done, &[]);
                 self.b.switch_to_block(some);
-                self.checked.truncate(before);
+                self.forget(before);
                 self.load_some(load, access, &address, offset, guard);
                 self.b.ins().jump(done, &[]);
                 self.b.switch_to_block(done);
-                self.checked.truncate(before);
+                self.forget(before);
             }
         }
         if load.acquire {
@@ -426,7 +493,7 @@ impl Emitter<'_> {
         offset: i64,
         guard: Option<&Val>,
     ) -> Vec<(Value, Option<Value>)> {
-        let before = self.checked.len();
+        let before = self.mark();
         let mut places = Vec::new();
         for lane in 0..self.lanes as usize {
             let condition = guard.map(|guard| self.lane(guard, Class::Pred, lane));
@@ -439,7 +506,7 @@ impl Emitter<'_> {
             let mut host = self.b.ins().iadd_imm_s(host, i64::from(at));
             if let Some(done) = done {
                 host = self.rejoin(done, host);
-                self.checked.truncate(before);
+                self.forget(before);
             }
             places.push((host, condition));
         }
@@ -513,6 +580,7 @@ impl Emitter<'_> {
             size: store.size * store.sources.len() as u32,
             align: store.align,
             writes: true,
+            narrow: store.place.narrow,
         };
         let class = Self::element(store.size);
         let (address, offset) = self.address(&store.place);
@@ -522,21 +590,21 @@ impl Emitter<'_> {
             Some(Val::One(condition)) => {
                 let (then, done) = (self.b.create_block(), self.b.create_block());
                 self.b.ins().brif(*condition, then, &[], done, &[]);
-                let before = self.checked.len();
+                let before = self.mark();
                 self.b.switch_to_block(then);
                 self.store_all(store, access, &address, offset, &values);
                 self.b.ins().jump(done, &[]);
                 self.b.switch_to_block(done);
-                self.checked.truncate(before);
+                self.forget(before);
             }
             Some(guard) => {
                 let (every, some, done) = self.split(guard);
-                let before = self.checked.len();
+                let before = self.mark();
                 self.b.switch_to_block(every);
                 self.store_all(store, access, &address, offset, &values);
                 self.b.ins().jump(done, &[]);
                 self.b.switch_to_block(some);
-                self.checked.truncate(before);
+                self.forget(before);
                 let places = self.places(access, &store.place, &address, offset, Some(guard));
                 for (lane, (host, condition)) in places.into_iter().enumerate() {
                     let next = self.b.create_block();
@@ -598,7 +666,8 @@ impl Emitter<'_> {
         };
         let size = *size;
         let class = Self::element(size);
-        let access = Access { space: atomic.place.space, size, align: size, writes: true };
+        let narrow = atomic.place.narrow;
+        let access = Access { space: atomic.place.space, size, align: size, writes: true, narrow };
         let guard = self.guard(guard);
         let (address, offset) = self.address(&atomic.place);
         let [b, c] = operands[0];
@@ -688,11 +757,11 @@ impl Emitter<'_> {
 
     fn atomic_operation(&self) -> Option<(AtomOp, ScalarType)> {
         use gridloom_interp::code::Meaning;
-        use gridloom_ptx::op::{AtomicOp, Op};
+        use gridloom_ptx::op::{AtomicOp, Op as Ptx};
         let Meaning::Instruction(index) = self.flow.instruction(self.pc).meaning else { return None };
         let body = self.body?;
         match &body.instructions.get(index as usize)?.op {
-            Op::Atomic(AtomicOp::Atom { rmw, .. } | AtomicOp::Red { rmw }) => Some((rmw.op, rmw.ty)),
+            Ptx::Atomic(AtomicOp::Atom { rmw, .. } | AtomicOp::Red { rmw }) => Some((rmw.op, rmw.ty)),
             _ => None,
         }
     }

@@ -19,6 +19,8 @@ pub(crate) use memory::atomic_role;
 pub(crate) use special::special_role;
 
 use crate::flow::{Flow, Role, SlotSet};
+use crate::invariant::Invariants;
+use crate::lazy;
 use crate::native::{Class, Kind, Native};
 use crate::runtime;
 use crate::shape::{self, Shape, Shapes};
@@ -34,6 +36,7 @@ use gridloom_interp::KernelCode;
 use gridloom_interp::code::{Instruction, Op, Pc};
 use gridloom_interp::lanes::{Lanewise, Slot, Source};
 use gridloom_ptx::SymbolId;
+use std::collections::HashMap;
 use value::{Val, scalar_type, vector_type};
 
 /// The thread must be run by the code for single threads, from an entry of it.
@@ -50,6 +53,7 @@ pub(crate) struct Plan<'a> {
     /// For each instruction of the function, how it is computed.
     pub(crate) natives: &'a [Option<Native>],
     pub(crate) shapes: &'a Shapes,
+    pub(crate) invariants: &'a Invariants,
     /// Threads of a group.
     pub(crate) lanes: u32,
     /// Instructions that the code can be entered at, each the start of a block.
@@ -61,6 +65,11 @@ pub(crate) struct Emitter<'a> {
     flow: &'a Flow<'a>,
     natives: &'a [Option<Native>],
     shapes: &'a Shapes,
+    invariants: &'a Invariants,
+    /// The values of invariant definitions, by instruction.
+    known: HashMap<Pc, Vec<Value>>,
+    /// Where a group is sent that cannot be entered, while it is being entered.
+    entering: Option<Value>,
     body: Option<&'a gridloom_ptx::Body>,
     isa: &'a OwnedTargetIsa,
     lanes: u32,
@@ -85,6 +94,16 @@ pub(crate) struct Emitter<'a> {
     live: SlotSet,
     /// Addresses that were checked in this block, with alignment and offset.
     checked: Vec<(Value, u32, i64)>,
+    /// Bases in shared memory that were, with alignment and the offsets that are good.
+    checked_shared: Vec<(Value, u32, std::ops::Range<i64>)>,
+    /// Addresses of 32 bits, extended.
+    widened: Vec<(Value, Value)>,
+    /// Where the block ends.
+    block_end: Pc,
+    /// Registers whose NaN need not be canonical; whether the instruction being compiled takes any NaN, and may give any.
+    lazy: Vec<bool>,
+    any_nan: bool,
+    keeps_nan: bool,
     /// Blocks that lead away from the one being written, to be written next.
     ways: Vec<(Block, exit::Way)>,
     /// What was found to be wrong with this compiler.
@@ -94,7 +113,7 @@ pub(crate) struct Emitter<'a> {
 /// Writes the code of a function.
 pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'_>) -> Result<(), String> {
     let mut signature = ir::Signature::new(isa.default_call_conv());
-    signature.params.extend([I64, I32, I32, I32].map(AbiParam::new));
+    signature.params.extend([I64, I32, I32, I32, I32].map(AbiParam::new));
     signature.returns.push(AbiParam::new(I32));
     func.signature = signature;
     let mut context = FunctionBuilderContext::new();
@@ -127,6 +146,9 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         flow: plan.flow,
         natives: plan.natives,
         shapes: plan.shapes,
+        invariants: plan.invariants,
+        known: HashMap::new(),
+        entering: None,
         body,
         isa,
         lanes: plan.lanes,
@@ -148,10 +170,16 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         pc: plan.flow.range.start,
         live: plan.flow.blocks[0].live_in.clone(),
         checked: Vec::new(),
+        checked_shared: Vec::new(),
+        widened: Vec::new(),
+        block_end: plan.flow.range.start,
+        lazy: lazy::registers(plan.flow, plan.natives),
+        any_nan: false,
+        keeps_nan: false,
         ways: Vec::new(),
         defect: None,
     };
-    emitter.frame(params[1], params[2], params[3]);
+    emitter.frame(params[1], params[2], params[3], params[4]);
     for index in 0..plan.flow.blocks.len() {
         emitter.block(index);
     }
@@ -208,7 +236,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The loop over groups, and the ways in.
-    fn frame(&mut self, entry: Value, first: Value, last: Value) {
+    fn frame(&mut self, entry: Value, first: Value, last: Value, apart: Value) {
         let dimensions = self.dimensions();
         let head = self.b.create_block();
         let (body, done) = (self.b.create_block(), self.b.create_block());
@@ -253,6 +281,9 @@ impl<'a> Emitter<'a> {
         self.registers = self.b.ins().iadd(registers, lane);
         let fuel = self.b.ins().iconst(I32, FUEL);
         self.b.def_var(self.fuel, fuel);
+        self.entering = Some(apart);
+        self.compute_invariants();
+        self.entering = None;
         let stubs: Vec<Block> = self.entries.iter().map(|_| self.b.create_block()).collect();
         match stubs[..] {
             [only] => {
@@ -319,13 +350,14 @@ impl<'a> Emitter<'a> {
         let flow = self.flow;
         let block = &flow.blocks[index];
         self.b.switch_to_block(self.blocks[index]);
-        self.checked.clear();
+        self.forget_all();
+        self.block_end = block.range.end;
         let live = flow.live_before(block);
         for (pc, live) in block.range.clone().zip(live) {
             (self.pc, self.live) = (pc, live);
             let instruction = flow.instruction(pc);
             match flow.role(pc) {
-                Role::Interpreted => return self.interpret_here(),
+                Role::Interpreted => return self.interpret_next(),
                 Role::Terminator => {
                     self.terminator(instruction);
                     return self.write_ways();
@@ -341,7 +373,49 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// Computes the invariant definitions, before the group is where it is entered.
+    fn compute_invariants(&mut self) {
+        let flow = self.flow;
+        for (pc, reads) in &self.invariants.order {
+            let pc = *pc;
+            let instruction = flow.instruction(pc);
+            for &(slot, definition) in reads {
+                self.recall(slot, definition);
+            }
+            self.pc = pc;
+            self.instruction(instruction);
+            let mut values = Vec::new();
+            instruction.for_each_definition(&mut |slot| {
+                let variables = self.variables[slot.0 as usize].clone();
+                values.extend(variables.iter().map(|&variable| self.b.use_var(variable)));
+            });
+            self.known.insert(pc, values);
+        }
+        self.forget_all();
+    }
+
+    fn forget_all(&mut self) {
+        self.checked.clear();
+        self.checked_shared.clear();
+        self.widened.clear();
+    }
+
+    /// Gives a register the value of an invariant definition.
+    pub(crate) fn recall(&mut self, slot: Slot, definition: Pc) {
+        let Some(values) = self.known.get(&definition).cloned() else {
+            return self.defect("an invariant that was not computed");
+        };
+        let variables = self.variables[slot.0 as usize].clone();
+        for (variable, value) in variables.into_iter().zip(values) {
+            self.b.def_var(variable, value);
+        }
+    }
+
     fn instruction(&mut self, instruction: &'a Instruction) {
+        if self.entering.is_none() && self.invariants.contains(self.pc) {
+            let pc = self.pc;
+            return instruction.for_each_definition(&mut |slot| self.recall(slot, pc));
+        }
         match &instruction.op {
             Op::Map(map) => self.map(instruction, map),
             Op::Load(load) => self.load(load, instruction.guard),
@@ -367,6 +441,7 @@ impl<'a> Emitter<'a> {
     /// A function of registers.
     #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
     fn map(&mut self, instruction: &Instruction, map: &Box<dyn Lanewise>) {
+        self.keeps_nan = false;
         let guard = self.guard(instruction.guard);
         let Some(native) = self.natives[(self.pc - self.flow.range.start) as usize] else {
             let results = self.call_map(map);
@@ -376,13 +451,18 @@ impl<'a> Emitter<'a> {
             }
             return;
         };
+        let destinations = map.destinations();
+        self.keeps_nan = destinations.iter().all(|slot| self.lazy[slot.0 as usize]);
+        // What only passes a value on may pass any NaN on to where any may be.
+        self.any_nan = lazy::ignores_payload(&native)
+            || self.keeps_nan && matches!(native.kind, Kind::Copy | Kind::Select);
         let operands: Vec<Val> = map
             .sources()
             .iter()
             .zip(native.operands)
             .map(|(&source, class)| self.get(source, class))
             .collect();
-        let destinations = map.destinations();
+        self.any_nan = false;
         if let (&[p, q], Kind::Compare { compare, signed, ftz, combine }) = (destinations, native.kind) {
             let alone = Native { kind: Kind::Compare { compare, signed, ftz, combine: None }, ..native };
             let holds = self.evaluate(&alone, &operands[..2], map);
@@ -409,6 +489,7 @@ impl<'a> Emitter<'a> {
             return;
         }
         let value = self.evaluate(&native, &operands, map);
+        self.keeps_nan = false;
         for &slot in destinations {
             let value = self.fit(slot, value.clone(), native.result);
             self.define(slot, value, native.result, guard.as_ref());
@@ -499,7 +580,8 @@ impl<'a> Emitter<'a> {
             Shape::Affine(step) => step,
             _ => 0,
         };
-        if shape::widens(native).is_some() {
+        // An invariant is known not to.
+        if shape::widens(native).is_some() && self.entering.is_none() {
             let lane = self.lanes as usize - 1;
             let last = at(self, lane);
             let expected = self.b.ins().iadd_imm_s(first, step.wrapping_mul(lane as i64));

@@ -146,7 +146,10 @@ impl Emitter<'_> {
         let variables = self.variables[slot.0 as usize].clone();
         match self.shapes.get(slot) {
             Shape::Uniform => {
-                let value = self.b.use_var(variables[0]);
+                let mut value = self.b.use_var(variables[0]);
+                if self.lazy[slot.0 as usize] && !(self.any_nan && class == Class::F32) {
+                    value = self.settle(value, storage, false);
+                }
                 Val::One(self.convert(value, storage, class))
             }
             Shape::Affine(step) => {
@@ -162,10 +165,27 @@ impl Emitter<'_> {
                 Val::Many(self.convert_parts(parts, storage, class))
             }
             Shape::Varying => {
-                let parts: Vec<Value> = variables.iter().map(|&variable| self.b.use_var(variable)).collect();
+                let mut parts: Vec<Value> =
+                    variables.iter().map(|&variable| self.b.use_var(variable)).collect();
+                if self.lazy[slot.0 as usize] && !(self.any_nan && class == Class::F32) {
+                    for part in &mut parts {
+                        *part = self.settle(*part, storage.untyped(), true);
+                    }
+                }
                 Val::Many(self.convert_parts(parts, storage, class))
             }
         }
+    }
+
+    /// The canonical NaN for any other, in a register that may hold one.
+    pub(crate) fn settle(&mut self, value: Value, class: Class, vector: bool) -> Value {
+        let ty = self.b.func.dfg.value_type(value);
+        let float =
+            if vector { self.vector_cast(value, F32X4) } else { self.convert(value, class, Class::F32) };
+        let keeps = std::mem::replace(&mut self.keeps_nan, false);
+        let float = self.canonical(float, vector);
+        self.keeps_nan = keeps;
+        if vector { self.vector_cast(float, ty) } else { self.convert(float, Class::F32, class) }
     }
 
     /// Vectors in another class. Classes of 8 and 16 bits stay as they are held, in 32.

@@ -67,13 +67,15 @@ impl Workshop {
         let start = Instant::now();
         // SAFETY: each caller states the parameters that the header of the source names, and gives buffers as large as it asks for.
         let kernel: Kernel<P> = unsafe { self.module.kernel(name)? };
+        // To say whether a kernel is vectorised, part of it is compiled.
+        let info = kernel.info();
         let lookup = start.elapsed();
         let graph = Graph::new(&self.device);
         graph.launch(&kernel, config, args)?;
         Ok(Case {
             executable: graph.instantiate()?,
             stream: self.device.stream()?,
-            info: kernel.info(),
+            info,
             lookup,
             rate,
             by_hand: Box::new(|| {}),

@@ -344,7 +344,7 @@ impl Program {
                     inner_value(file, index)
                 } else {
                     // Somewhere in the half behind where the thread's own view of the buffer starts.
-                    let offset = (number * 88 + index * 40) % (2 * INPUT_WORDS) & !7;
+                    let offset = ((number * 88 + index * 40) % (2 * INPUT_WORDS)) & !7;
                     match file.prefix {
                         "%p" => format!(
                             "ld.global.u8 %s0, [%start+{offset}];\nand.b32 %s0, %s0, 1;\nsetp.ne.u32 {name}, %s0, 0;"

@@ -1,0 +1,197 @@
+//! Kernels that are run by the interpreter alone and with compiled code: memory and faults must be the same.
+
+use gridloom_interp::{Heap, Launch, Layout, Program, Scratch};
+use gridloom_jit::CompiledKernel;
+use std::sync::Arc;
+
+/// What a launch leaves: the words of its buffer, or the fault in words.
+type Outcome = Result<Vec<u32>, String>;
+
+struct Case<'a> {
+    body: &'a str,
+    grid: [u32; 3],
+    block: [u32; 3],
+    /// The buffer that the kernel is given, and its number of words as `n`.
+    words: Vec<u32>,
+    pointer: Option<u64>,
+}
+
+impl<'a> Case<'a> {
+    fn new(body: &'a str) -> Self {
+        Case { body, grid: [1, 1, 1], block: [64, 1, 1], words: vec![0; 64], pointer: None }
+    }
+
+    fn run(&self, compiled: bool) -> Outcome {
+        let text = format!(
+            ".version 8.3\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 n) {{\n\
+             .reg .pred %p<9>; .reg .f32 %f<20>; .reg .f64 %d<9>; .reg .b32 %r<20>; .reg .b64 %rd<20>;\n\
+             .shared .align 16 .b8 tile[1024];\n\
+             ld.param.u64 %rd0, [out]; ld.param.u32 %r0, [n]; mov.u32 %r1, %tid.x;\n{}\nret;\n}}",
+            self.body
+        );
+        let module = gridloom_ptx::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+        let layout = Layout::of(&module).unwrap();
+        let program = Program::new(Arc::new(module), layout, vec![]);
+        let kernel = program.kernel("k").unwrap_or_else(|error| panic!("{error}"));
+        let code = compiled.then(|| CompiledKernel::new(kernel.clone()).unwrap());
+        if let Some(code) = &code {
+            code.compile_all().unwrap_or_else(|error| panic!("{error}"));
+        }
+        let mut words = self.words.clone();
+        let pointer = self.pointer.unwrap_or(words.as_mut_ptr().expose_provenance() as u64);
+        let mut params = pointer.to_le_bytes().to_vec();
+        params.extend((words.len() as u32).to_le_bytes());
+        let heap = Heap::default();
+        let launch = Launch {
+            grid: self.grid,
+            block: self.block,
+            params: &params,
+            compiled: code.as_ref().map(|code| code as _),
+            ..Launch::new(&kernel, &heap)
+        };
+        // SAFETY: the kernels stay inside the buffer, or fault before they leave it.
+        let result = unsafe { launch.run_blocks(0..launch.blocks(), &mut Scratch::new()) };
+        result.map(|()| words).map_err(|fault| fault.to_string())
+    }
+
+    #[track_caller]
+    fn same(&self) -> Outcome {
+        let (expected, found) = (self.run(false), self.run(true));
+        assert_eq!(found, expected);
+        found
+    }
+}
+
+/// Stores `%r19` at the thread's place.
+const STORE: &str = "mul.wide.u32 %rd18, %r1, 4; add.u64 %rd19, %rd0, %rd18; st.global.u32 [%rd19], %r19;";
+
+#[test]
+fn threads_that_part_in_a_loop_come_to_the_right_end() {
+    let body = format!(
+        "mov.u32 %r19, 0; mov.u32 %r2, 0;
+         L: setp.ge.u32 %p1, %r2, %r1; @%p1 bra E;
+         mad.lo.u32 %r19, %r19, 31, %r2; add.u32 %r2, %r2, 1; bra L;
+         E: {STORE}"
+    );
+    Case::new(&body).same().unwrap();
+    Case { block: [33, 1, 1], ..Case::new(&body) }.same().unwrap();
+    Case { block: [12, 5, 1], words: vec![0; 12], ..Case::new(&body) }.same().unwrap();
+}
+
+#[test]
+fn registers_live_across_barriers_keep_their_values() {
+    let body = format!(
+        "mov.u32 %r2, tile; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3; mad.lo.u32 %r5, %r1, 7, 3;
+         st.shared.u32 [%r4], %r5; bar.sync 0;
+         xor.b32 %r6, %r1, 5; shl.b32 %r7, %r6, 2; add.u32 %r7, %r7, %r2; ld.shared.u32 %r8, [%r7];
+         bar.sync 0; st.shared.u32 [%r4], %r8; bar.sync 0;
+         ld.shared.u32 %r9, [%r4]; add.u32 %r19, %r9, %r5; {STORE}"
+    );
+    let found = Case::new(&body).same().unwrap();
+    assert_eq!(found[0], 5 * 7 + 3 + 3);
+}
+
+#[test]
+fn an_index_that_wraps_inside_a_group_is_widened_thread_by_thread() {
+    let body = format!(
+        "add.u32 %r2, %r0, 0xffffffbc; add.u32 %r2, %r2, %r1; mul.wide.u32 %rd1, %r2, 1; shr.u64 %rd2, %rd1, 30;
+         cvt.u32.u64 %r3, %rd2; cvt.u32.u64 %r4, %rd1; add.u32 %r19, %r3, %r4; {STORE}"
+    );
+    Case::new(&body).same().unwrap();
+}
+
+#[test]
+fn a_nan_is_the_canonical_one_wherever_it_is_seen() {
+    // 0 · ∞, then arithmetic on it, then its bits.
+    let body = format!(
+        "mov.f32 %f0, 0f00000000; mov.f32 %f1, 0f7F800000; cvt.rn.f32.u32 %f2, %r1;
+         mul.f32 %f3, %f0, %f1; fma.rn.f32 %f4, %f3, %f2, %f2; neg.f32 %f5, %f4; max.f32 %f6, %f5, %f4;
+         mov.b32 %r19, %f6; {STORE}"
+    );
+    assert_eq!(Case::new(&body).same().unwrap(), [0x7fff_ffff; 64]);
+    let loaded = format!(
+        "mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1; ld.global.f32 %f0, [%rd2]; mov.f32 %f1, %f0;
+         mov.b32 %r19, %f1; {STORE}"
+    );
+    let words = vec![0xffc0_1234; 64];
+    assert_eq!(Case { words: words.clone(), ..Case::new(&loaded) }.same().unwrap(), words);
+}
+
+#[test]
+fn rounding_down_is_exact() {
+    let body = format!(
+        "mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1; ld.global.f32 %f0, [%rd2];
+         fma.rm.f32 %f1, %f0, 0f3DCCCCCD, %f0; fma.rm.f32 %f2, %f1, 0fBF800000, %f0; fma.rm.f32 %f3, %f0, 0f437C0000, 0f4B400001;
+         cvt.sat.f32.f32 %f4, %f0; add.f32 %f5, %f1, %f4;
+         mov.b32 %r2, %f1; mov.b32 %r3, %f2; mov.b32 %r4, %f3; mov.b32 %r5, %f5;
+         mad.lo.u32 %r6, %r2, 31, %r3; mad.lo.u32 %r7, %r6, 31, %r4; mad.lo.u32 %r19, %r7, 31, %r5; {STORE}"
+    );
+    let mut words: Vec<u32> = (0..64u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
+    words[..10].copy_from_slice(&[
+        0,
+        0x8000_0000,
+        1,
+        0x8000_0001,
+        0x7f80_0000,
+        0xff80_0000,
+        0x7fc0_0000,
+        0x7f7f_ffff,
+        0x0080_0000,
+        0x3f80_0000,
+    ]);
+    Case { words, ..Case::new(&body) }.same().unwrap();
+}
+
+#[test]
+fn a_fault_is_that_of_the_interpreter() {
+    let store = "mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1; st.global.u32 [%rd2], %r1;";
+    for pointer in [0, 8, 0x0500_0000_0000_0000] {
+        let fault = Case { pointer: Some(pointer), ..Case::new(store) }.same().unwrap_err();
+        assert!(fault.contains("outside every live allocation"), "{fault}");
+    }
+    let odd = "add.u64 %rd1, %rd0, 2; st.global.u32 [%rd1], %r1;";
+    assert!(Case::new(odd).same().unwrap_err().contains("not a multiple of 4"));
+    let beyond = "mov.u32 %r2, tile; mad.lo.u32 %r3, %r1, 32, %r2; st.shared.u32 [%r3], %r1;";
+    assert!(Case::new(beyond).same().unwrap_err().contains("shared address 0x400"));
+    assert!(
+        Case::new("setp.eq.u32 %p1, %r1, 9; @%p1 trap;").same().unwrap_err().contains("thread (9, 0, 0)")
+    );
+}
+
+#[test]
+fn generic_addresses_find_shared_memory() {
+    let body = format!(
+        "mov.u64 %rd1, tile; cvta.shared.u64 %rd2, %rd1; mul.wide.u32 %rd3, %r1, 8; add.u64 %rd4, %rd2, %rd3;
+         st.u32 [%rd4+4], %r1; setp.lt.u32 %p1, %r1, 20; add.u64 %rd6, %rd0, 256; selp.u64 %rd5, %rd4, %rd6, %p1;
+         ld.u32 %r19, [%rd5+4]; {STORE}"
+    );
+    Case { words: (500..628).collect(), ..Case::new(&body) }.same().unwrap();
+}
+
+#[test]
+fn warp_operations_see_what_compiled_code_computed() {
+    let body = format!(
+        "mul.lo.u32 %r2, %r1, %r1; shfl.sync.bfly.b32 %r3, %r2, 3, 31, 0xffffffff;
+         setp.gt.u32 %p1, %r3, 100; vote.sync.ballot.b32 %r4, %p1, 0xffffffff;
+         @%p1 add.u32 %r4, %r4, 1; redux.sync.add.u32 %r5, %r4, 0xffffffff; add.u32 %r19, %r5, %r3; {STORE}"
+    );
+    Case::new(&body).same().unwrap();
+}
+
+#[test]
+fn a_thread_that_spins_lets_the_one_it_waits_for_run() {
+    let body = format!(
+        "mov.u32 %r2, tile; setp.eq.u32 %p1, %r1, 63; @%p1 st.shared.u32 [%r2], 7;
+         L: ld.volatile.shared.u32 %r19, [%r2]; setp.eq.u32 %p2, %r19, 0; @%p2 bra L;
+         {STORE}"
+    );
+    assert_eq!(Case::new(&body).same().unwrap(), [7; 64]);
+}
+
+#[test]
+fn guarded_accesses_are_made_where_the_guard_holds() {
+    let body = "and.b32 %r2, %r1, 5; setp.eq.u32 %p1, %r2, 1; mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1;
+         mov.u32 %r3, 9; @%p1 ld.global.u32 %r3, [%rd2]; add.u32 %r4, %r3, %r1; @!%p1 st.global.u32 [%rd2], %r4;
+         @%p1 atom.global.add.u32 %r5, [%rd0], 1;";
+    Case { words: (100..164).collect(), ..Case::new(body) }.same().unwrap();
+}
