@@ -37,6 +37,9 @@ impl Held {
         held.gpu.stream.enqueue(&held.wait()).unwrap();
         held.gpu.stream.synchronize().unwrap();
         held.set(0);
+        drop(log);
+        // What the warm-up used is let go of elsewhere, and would be counted.
+        release::flush();
         Some(held)
     }
 

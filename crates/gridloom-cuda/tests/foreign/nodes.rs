@@ -139,11 +139,9 @@ fn a_host_call_keeps_function_and_data_and_the_owner_stays_until_nothing_can_cal
         let (graph, nodes) = captured(gpu, mode, |raw| {
             unsafe { driver(gpu).cu_launch_host_func(raw.raw(), Some(count), data) }.unwrap();
         });
-        let Operation::Callback(CallbackOp::Raw(callback)) = nodes[0].operation().unwrap() else {
-            panic!("{nodes:?}");
-        };
-        assert!(std::ptr::fn_addr_eq(callback.function(), count as unsafe extern "C" fn(*mut c_void)));
-        drop(callback);
+        let operation = nodes[0].operation().unwrap();
+        assert!(matches!(operation, Operation::Callback(CallbackOp::Raw(_))), "{operation:?}");
+        drop(operation);
         let executable = graph.instantiate().unwrap();
         drop((graph, nodes));
         for _ in 0..3 {
@@ -189,32 +187,6 @@ fn an_event_of_gridlooms_comes_back_as_itself_and_another_is_borrowed() {
         gpu.run(&graph);
         drop((graph, nodes, events));
         gpu.stream.synchronize().unwrap();
-    });
-}
-
-#[test]
-fn a_graph_that_the_code_launches_becomes_a_child() {
-    for_each_gpu(|gpu| {
-        let buffer = gpu.words(&[0; 4]);
-        let (driver, context) = (driver(gpu), gpu.device.context().raw());
-        let (mut theirs, mut exec, mut node) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-        let (dst, pitch) = (buffer.address(), 16);
-        let fill = CUDA_MEMSET_NODE_PARAMS { dst, pitch, value: 8, elementSize: 4, width: 4, height: 1 };
-        unsafe {
-            let mut options = CUDA_GRAPH_INSTANTIATE_PARAMS::default();
-            driver.cu_graph_create(&mut theirs, 0).unwrap();
-            driver.cu_graph_add_memset_node(&mut node, theirs, ptr::null(), 0, &fill, context).unwrap();
-            driver.cu_graph_instantiate_with_params(&mut exec, theirs, &mut options).unwrap();
-        }
-        let (graph, nodes) = plain(gpu, |raw| unsafe { driver.cu_graph_launch(exec, raw.raw()) }.unwrap());
-        unsafe {
-            driver.cu_graph_exec_destroy(exec).unwrap();
-            driver.cu_graph_destroy(theirs).unwrap();
-        }
-        assert_eq!(kinds(&nodes), [NodeKind::Child]);
-        assert_eq!(kinds(&nodes[0].bodies().unwrap()[0].nodes()), [NodeKind::Memset]);
-        gpu.run(&graph);
-        assert_eq!(gpu.read(&buffer), [8; 4]);
     });
 }
 
