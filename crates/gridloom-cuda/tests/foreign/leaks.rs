@@ -1,5 +1,6 @@
 //! Nothing of the driver's stays behind, whether a capture succeeds or fails.
 
+use super::common::Gpu;
 use super::raw::*;
 use super::simulator::{self, Alive, Failure, uncounted};
 use gridloom_core::{Error, ErrorKind};
@@ -8,16 +9,17 @@ use gridloom_cuda::release;
 use gridloom_cuda::sys::{CUevent_record_flags, CUresult};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What exists, once what was let go of is gone.
-fn alive() -> Alive {
+/// What exists, once what was let go of is gone: memory is freed on a stream.
+fn alive(gpu: &Gpu) -> Alive {
     release::flush();
+    unsafe { driver(gpu).cu_ctx_synchronize() }.unwrap();
     simulator::alive()
 }
 
 #[test]
 fn streams_and_graphs_of_captures_are_gone_with_the_last_node() {
     on_simulator(|gpu| {
-        let (buffer, before) = (gpu.words(&[0; 4]), alive());
+        let (buffer, before) = (gpu.words(&[0; 4]), alive(gpu));
         for mode in [CaptureMode::ThreadLocal.into(), CaptureMode::ThreadLocal.opaque()] {
             let (graph, nodes) = captured(gpu, mode, |raw| unsafe {
                 let mut scratch = 0;
@@ -28,7 +30,7 @@ fn streams_and_graphs_of_captures_are_gone_with_the_last_node() {
             gpu.run(&graph);
             drop((graph, nodes));
             gpu.stream.synchronize().unwrap();
-            assert_eq!(alive(), before);
+            assert_eq!(alive(gpu), before);
         }
     });
 }
@@ -36,7 +38,7 @@ fn streams_and_graphs_of_captures_are_gone_with_the_last_node() {
 #[test]
 fn a_capture_that_fails_leaves_nothing() {
     on_simulator(|gpu| {
-        let (buffer, before) = (gpu.words(&[0; 4]), alive());
+        let (buffer, before) = (gpu.words(&[0; 4]), alive(gpu));
         let capture = gpu.stream.capture().unwrap();
         for way in 0..4 {
             let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -57,7 +59,7 @@ fn a_capture_that_fails_leaves_nothing() {
                 })
             }));
             assert!(outcome.is_err() || outcome.is_ok_and(|outcome| outcome.is_err()), "{way}");
-            assert_eq!(alive(), before, "{way}");
+            assert_eq!(alive(gpu), before, "{way}");
         }
     });
 }
@@ -69,7 +71,7 @@ fn each_call_of_the_driver_that_fails_leaves_the_capture_as_it_was_or_the_graph_
         let event = TheirEvent::new(gpu);
         let (mut failed, mut whole, mut nth) = (0, 0, 0);
         loop {
-            let before = alive();
+            let before = alive(gpu);
             let capture = gpu.stream.capture().unwrap();
             let failure = Failure::of_call(nth, CUresult::CUDA_ERROR_UNKNOWN);
             let outcome = foreign(&capture, CaptureMode::ThreadLocal, |raw| {
@@ -97,7 +99,7 @@ fn each_call_of_the_driver_that_fails_leaves_the_capture_as_it_was_or_the_graph_
             }
             capture.close();
             drop(capture);
-            assert_eq!(alive(), before, "call {nth}");
+            assert_eq!(alive(gpu), before, "call {nth}");
             if done {
                 break;
             }
