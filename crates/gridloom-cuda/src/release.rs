@@ -20,8 +20,10 @@
 
 use crate::occupancy;
 use gridloom_core::op::in_callback;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -89,7 +91,8 @@ pub fn watch(watched: Arc<dyn Watched>) {
     post(Message::Watch(watched));
 }
 
-/// Waits until everything handed over so far has been dropped, and everything watched has been polled once.
+/// Waits until everything handed over so far has been dropped, and everything watched has been polled once. During a foreign capture nothing
+/// is dropped, and this does not wait.
 ///
 /// Must not be called from inside a drop on the release thread; there it returns at once.
 pub fn flush() {
@@ -150,30 +153,72 @@ fn queue() -> Option<&'static Sender<Message>> {
         .as_ref()
 }
 
+/// How many ask the thread to do nothing, and the lock it holds while it does something.
+static PAUSES: AtomicUsize = AtomicUsize::new(0);
+static BUSY: Mutex<()> = Mutex::new(());
+
+/// How long who pauses the thread waits for a drop in progress.
+const PAUSE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Nothing is released while this lives.
+#[derive(Debug)]
+#[must_use = "the thread pauses only while the guard lives"]
+pub(crate) struct Paused(());
+
+/// Has the thread release nothing until the guard goes: a driver that captures in the strictest mode fails the capture when memory is freed
+/// meanwhile, on whichever thread.
+pub(crate) fn pause() -> Paused {
+    PAUSES.fetch_add(1, Ordering::SeqCst);
+    // A drop of the user's may take its time, or wait for this very thread.
+    drop(BUSY.try_lock_for(PAUSE_PATIENCE));
+    Paused(())
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        PAUSES.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 fn run(messages: &Receiver<Message>) {
     crate::context::this_thread_is_ours();
     let mut watched: Vec<Arc<dyn Watched>> = Vec::new();
+    // What arrived during a pause.
+    let mut held: VecDeque<Box<dyn Send>> = VecDeque::new();
     loop {
-        let message = if watched.is_empty() {
+        let message = if watched.is_empty() && held.is_empty() {
             messages.recv().map_err(|_| RecvTimeoutError::Disconnected)
         } else {
             messages.recv_timeout(TICK)
         };
+        let _busy = BUSY.lock();
+        let paused = PAUSES.load(Ordering::SeqCst) > 0;
+        while !paused && let Some(payload) = held.pop_front() {
+            if STOPPED.load(Ordering::Acquire) {
+                std::mem::forget(payload);
+            } else {
+                guarded(|| drop(payload));
+            }
+        }
         match message {
             // The process is ending: what is still queued is left to the operating system.
             Ok(message @ Message::Drop(_)) if STOPPED.load(Ordering::Acquire) => leak(message),
+            Ok(Message::Drop(payload)) if paused => held.push_back(payload),
             Ok(Message::Drop(payload)) => guarded(|| drop(payload)),
             Ok(Message::Watch(new)) => watched.push(new),
             Ok(Message::Flush(done)) => {
-                poll(&mut watched);
+                if !paused {
+                    poll(&mut watched);
+                }
                 let _ = done.send(());
             }
             Ok(Message::Stop(done)) => {
                 // Dropping the watched would call into a driver that is going away.
-                std::mem::forget(watched);
+                std::mem::forget((watched, held));
                 let _ = done.send(());
                 rest();
             }
+            Err(RecvTimeoutError::Timeout) if paused => {}
             Err(RecvTimeoutError::Timeout) => poll(&mut watched),
             Err(RecvTimeoutError::Disconnected) => return,
         }

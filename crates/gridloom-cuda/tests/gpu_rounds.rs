@@ -133,7 +133,15 @@ fn a_thousand_rounds_leave_nothing_behind() {
         gpu.device.trim().unwrap();
         gpu.device.free_memory().unwrap()
     };
-    // A driver keeps what it once needed for as many launches at once, so the first thousand are compared with the second.
-    let (before, after) = (free_after_rounds(), free_after_rounds());
-    assert!(after + SLACK >= before, "{} bytes are gone", before - after);
+    // A driver takes memory for launches in flight in steps and keeps it, so it may have to grow for a while; what leaks grows every time.
+    let mut free = free_after_rounds();
+    let mut gone = Vec::new();
+    for _ in 0..6 {
+        let before = std::mem::replace(&mut free, free_after_rounds());
+        gone.push(before.saturating_sub(free));
+        if gone.last().is_some_and(|gone| *gone <= SLACK) {
+            return;
+        }
+    }
+    panic!("every thousand rounds took memory: {gone:?} bytes");
 }

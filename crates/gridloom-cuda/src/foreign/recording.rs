@@ -4,7 +4,7 @@ use super::CaptureMode;
 use crate::context::Context;
 use crate::driver::{DriverError, DriverResult};
 use crate::graph::CudaGraph;
-use crate::release::Handle;
+use crate::release::{self, Handle, Paused};
 use crate::sys::*;
 use gridloom_core::error::DriverFailure;
 use gridloom_core::{Error, ErrorKind, Result};
@@ -17,6 +17,8 @@ pub(super) struct Recording {
     context: Arc<Context>,
     stream: CUstream,
     capturing: bool,
+    /// Nothing of Gridloom's own is released meanwhile.
+    _quiet: Paused,
 }
 
 impl Recording {
@@ -27,7 +29,8 @@ impl Recording {
         let flags = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
         // SAFETY: the context is current; one handle is written.
         unsafe { context.driver().cu_stream_create_with_priority(&mut stream, flags, 0) }?;
-        let mut recording = Self { context: Arc::clone(context), stream, capturing: false };
+        let mut recording =
+            Self { context: Arc::clone(context), stream, capturing: false, _quiet: release::pause() };
         // SAFETY: the stream was just made and nobody else has it.
         unsafe { context.driver().cu_stream_begin_capture(stream, mode.raw()) }.map_err(explain)?;
         recording.capturing = true;

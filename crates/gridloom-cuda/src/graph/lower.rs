@@ -164,7 +164,7 @@ fn lower_alone(
     let context = &lowering.resources.shared.context;
     let made = OpaqueGraph::from_backend(&**opaque)?.with(|graph| CudaExecutable::new(context, graph, flags));
     let executable = made.map_err(|failure| {
-        let what = "the driver could not compile what was captured; of a graph that allocates memory there can be one executable at a time";
+        let what = "the driver could not compile what was captured; of a captured graph that allocates memory or holds a conditional there can be one executable at a time";
         Error::from(failure.error).context(what).at_node(label())
     })?;
     Ok(Unit { executable, _graph: Source::Captured(Arc::clone(opaque)), handles: FxHashMap::default() })
