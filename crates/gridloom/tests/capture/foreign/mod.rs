@@ -45,13 +45,18 @@ fn matrix(seed: usize) -> Vec<f32> {
 }
 
 impl Operands {
-    fn new(device: &Device) -> Result<Self> {
-        Ok(Operands {
+    fn new(device: &Device, cublas: &Cublas) -> Result<Self> {
+        let made = Operands {
             a: device.buffer_from(&matrix(1))?,
             b: [device.buffer_from(&matrix(2))?, device.buffer_from(&matrix(3))?],
             c: device.buffer_from(&vec![0.0; N * N])?,
             workspace: device.alloc::<u8>(32 << 20)?,
-        })
+        };
+        // The library loads a kernel when it first needs it, which a driver refuses during a capture.
+        cublas.multiply(std::ptr::null_mut(), N, &made.a, &made.b[0], &made.c, &made.workspace)?;
+        device.synchronize()?;
+        made.c.write(&vec![0.0; N * N])?;
+        Ok(made)
     }
 
     /// Captures `c = a · b[index] + 1` after a fill of `c`.
@@ -85,7 +90,7 @@ impl Operands {
 fn a_product_of_cublas_is_captured_launched_again_and_pointed_at_another_operand() {
     for_each_gpu(|device| {
         let Some(cublas) = Cublas::open(device) else { return Ok(()) };
-        let (stream, operands) = (device.stream()?, Operands::new(device)?);
+        let (stream, operands) = (device.stream()?, Operands::new(device, &cublas)?);
         let (graph, nodes) = operands.capture(&stream, &cublas, 0)?;
         assert!(!nodes.is_empty());
         let exec = graph.instantiate()?;
@@ -120,7 +125,7 @@ fn a_product_of_cublas_is_captured_launched_again_and_pointed_at_another_operand
 fn an_executable_of_a_product_takes_over_another_capture_of_it() {
     for_each_gpu(|device| {
         let Some(cublas) = Cublas::open(device) else { return Ok(()) };
-        let (stream, operands) = (device.stream()?, Operands::new(device)?);
+        let (stream, operands) = (device.stream()?, Operands::new(device, &cublas)?);
         let exec = operands.capture(&stream, &cublas, 0)?.0.instantiate()?;
         exec.update(&operands.capture(&stream, &cublas, 1)?.0)?;
         exec.launch(&stream)?;
@@ -133,7 +138,7 @@ fn an_executable_of_a_product_takes_over_another_capture_of_it() {
 fn a_product_that_stays_opaque_runs_too_also_in_a_loop() {
     for_each_gpu(|device| {
         let Some(cublas) = Cublas::open(device) else { return Ok(()) };
-        let (stream, operands) = (device.stream()?, Operands::new(device)?);
+        let (stream, operands) = (device.stream()?, Operands::new(device, &cublas)?);
         let graph = stream.capture_scope(|capture| {
             capture.memset(&operands.c, 0.0f32)?;
             capture.repeat(3)?.fill(|body| {
@@ -160,7 +165,7 @@ fn a_product_that_stays_opaque_runs_too_also_in_a_loop() {
 fn the_operands_of_a_captured_product_may_be_dropped() {
     for_each_gpu(|device| {
         let Some(cublas) = Cublas::open(device) else { return Ok(()) };
-        let (stream, operands) = (device.stream()?, Operands::new(device)?);
+        let (stream, operands) = (device.stream()?, Operands::new(device, &cublas)?);
         let (graph, nodes) = operands.capture(&stream, &cublas, 0)?;
         if nodes.iter().any(|node| node.kind().is_ok_and(|kind| kind == NodeKind::Opaque)) {
             return Ok(());
