@@ -1,6 +1,6 @@
 //! Memory of the GPU, pinned host memory, and managed memory.
 //!
-//! Device memory comes from a stream-ordered [pool](crate::pools) of this device's own, on a stream that is used for nothing else. An
+//! Device memory comes from a stream-ordered pool (`pools.rs`) of this device's own, on a stream that is used for nothing else. An
 //! allocation is complete when it is handed out, and may be used on every stream. It is freed when the last reference goes, and
 //! because work in flight holds references too (see `in_flight.rs`), nothing on the device can reach it
 //! then: the free needs no synchronisation.

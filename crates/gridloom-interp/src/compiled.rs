@@ -6,7 +6,7 @@
 //! barriers, collectives, faults and everything rare mean the same with and without a compiler, because there is one
 //! definition of them.
 //!
-//! The usual case is that all threads of a block stand at the same instruction. Then [`Block`](super::block) drives them together;
+//! The usual case is that all threads of a block stand at the same instruction. Then the block (`block.rs`) drives them together;
 //! as soon as they do not, each warp runs its groups as ever, and hands those at an entry to compiled code.
 
 use super::code::Pc;

@@ -6,14 +6,17 @@ use cudarc::driver::{CudaContext, PushKernelArg};
 use cudarc::nvrtc::Ptx;
 use gridloom::interop::{self, cudarc as shared};
 use gridloom::prelude::*;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A GPU as both libraries see it, or `None` with a line. `GRIDLOOM_REQUIRE_CUDA=1` makes that a failure.
-fn gpu() -> Option<(Device, Arc<CudaContext>)> {
+/// A GPU as both libraries see it, for one test at a time: a driver that captures for one refuses others to wait for the device.
+/// `None`, with a line, without one. `GRIDLOOM_REQUIRE_CUDA=1` makes that a failure.
+fn gpu() -> Option<(Device, Arc<CudaContext>, MutexGuard<'static, ()>)> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     match Device::cuda(0) {
         Ok(device) => {
+            let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
             let context = shared::to_context(&device).unwrap();
-            Some((device, context))
+            Some((device, context, alone))
         }
         Err(error) => {
             let required = std::env::var_os("GRIDLOOM_REQUIRE_CUDA").is_some_and(|value| value == "1");
@@ -26,7 +29,7 @@ fn gpu() -> Option<(Device, Arc<CudaContext>)> {
 
 #[test]
 fn both_libraries_use_one_context() -> Result<()> {
-    let Some((device, context)) = gpu() else { return Ok(()) };
+    let Some((device, context, _alone)) = gpu() else { return Ok(()) };
     let again = shared::device(&context)?;
     assert_eq!(again.ordinal(), device.ordinal());
     assert_eq!(interop::context_to_raw(&again)?.addr(), context.cu_ctx().addr());
@@ -35,7 +38,7 @@ fn both_libraries_use_one_context() -> Result<()> {
 
 #[test]
 fn a_graph_runs_on_a_stream_and_in_a_slice_of_cudarc() -> Result<()> {
-    let Some((device, context)) = gpu() else { return Ok(()) };
+    let Some((device, context, _alone)) = gpu() else { return Ok(()) };
     let theirs = context.new_stream().unwrap();
     let slice = Arc::new(theirs.clone_htod(&[1u32, 2, 3, 4]).unwrap());
     let buffer = shared::buffer(&device, slice.clone())?;
@@ -52,7 +55,7 @@ fn a_graph_runs_on_a_stream_and_in_a_slice_of_cudarc() -> Result<()> {
 
 #[test]
 fn the_memory_of_a_slice_outlives_the_launch_that_uses_it() -> Result<()> {
-    let Some((device, context)) = gpu() else { return Ok(()) };
+    let Some((device, context, _alone)) = gpu() else { return Ok(()) };
     let slice = Arc::new(context.default_stream().clone_htod(&[7u32; 1024]).unwrap());
     let watch = Arc::downgrade(&slice);
     let (stream, out) = (device.stream()?, device.alloc::<u32>(1024)?);
@@ -69,7 +72,7 @@ fn the_memory_of_a_slice_outlives_the_launch_that_uses_it() -> Result<()> {
 
 #[test]
 fn a_function_of_cudarc_is_a_kernel_of_a_graph() -> Result<()> {
-    let Some((device, context)) = gpu() else { return Ok(()) };
+    let Some((device, context, _alone)) = gpu() else { return Ok(()) };
     let module = context.load_module(Ptx::from_src(gridloom::demo_kernels::SWITCH)).unwrap();
     let function = module.load_function("negate").unwrap();
     // SAFETY: it was loaded into the context of the device.
@@ -88,7 +91,7 @@ fn a_function_of_cudarc_is_a_kernel_of_a_graph() -> Result<()> {
 
 #[test]
 fn a_buffer_lent_to_cudarc_comes_back_written() -> Result<()> {
-    let Some((device, context)) = gpu() else { return Ok(()) };
+    let Some((device, context, _alone)) = gpu() else { return Ok(()) };
     let (stream, buffer) = (device.stream()?, device.buffer_from(&[0u32; 3])?);
     // SAFETY: used while `stream` lives.
     let theirs = unsafe { shared::to_stream(&stream, &context) }?;
@@ -102,7 +105,7 @@ fn a_buffer_lent_to_cudarc_comes_back_written() -> Result<()> {
 
 #[test]
 fn a_launch_of_cudarc_is_captured_launched_again_and_pointed_at_another_buffer() -> Result<()> {
-    let Some((device, context)) = gpu() else { return Ok(()) };
+    let Some((device, context, _alone)) = gpu() else { return Ok(()) };
     let module = context.load_module(Ptx::from_src(gridloom::demo_kernels::SWITCH)).unwrap();
     let function = module.load_function("double_it").unwrap();
     let (stream, a, b) = (device.stream()?, device.buffer_from(&[5i32])?, device.buffer_from(&[7i32])?);
