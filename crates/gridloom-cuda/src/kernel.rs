@@ -67,7 +67,12 @@ impl Kernel {
             return Ok(known);
         }
         let mut kernel = Self::new(Home::Module(Arc::clone(module)), raw, name.to_owned())?;
-        kernel.limits.required_block = module.required_block(name);
+        if let Some(declared) = module.declared(name) {
+            kernel.limits.required_block = declared.required_block;
+            if kernel.params.is_none() {
+                kernel.params.clone_from(&declared.params);
+            }
+        }
         let kernel = Arc::new(kernel);
         KERNELS.add(registry::key(raw), &kernel);
         Ok(kernel)
@@ -190,7 +195,7 @@ fn function_attribute(
     Ok(value)
 }
 
-/// The parameters, which the driver tells since 12.4.
+/// The parameters, where the driver tells them, as it does since 12.4.
 /// ([`cuFuncGetParamInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
 fn parameters(context: &Context, function: CUfunction) -> DriverResult<Option<Vec<ParamLayout>>> {
     let driver = context.driver();

@@ -7,6 +7,7 @@
 //! | [`sys`] | the driver's types, generated from its header |
 //! | [`driver`] | the driver, found and called at run time |
 //! | [`device`], [`context`], [`memory`], [`stream`], [`event`], [`module`], [`kernel`] | one object of a GPU each |
+//! | `declared`, `condition_ptx` | what the PTX of a module tells, and how it is changed |
 //! | `graph` | graphs lowered to CUDA graphs, and how they run |
 //! | [`release`], `in_flight` | what keeps resources alive, and where they end |
 //! | [`interop`], `registry` | raw handles, out and in |
@@ -15,6 +16,7 @@
 
 mod condition_ptx;
 pub mod context;
+mod declared;
 pub mod device;
 pub mod driver;
 mod error;

@@ -2,6 +2,7 @@
 
 use crate::condition_ptx;
 use crate::context::Context;
+use crate::declared::{DeclaredKernel, DeclaredKernels};
 use crate::driver::DriverError;
 use crate::kernel::Kernel;
 use crate::once::Once;
@@ -9,14 +10,15 @@ use crate::release::Handle;
 use crate::sys::*;
 use crate::version::CudaVersion;
 use gridloom_core::backend::{self, DeviceId};
-use gridloom_core::launch::Dim3;
 use gridloom_core::memory::MemoryKind;
 use gridloom_core::{Error, ErrorKind, Result};
-use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 use std::sync::Arc;
+
+/// The first driver that tells the kernels of a module, and their parameters.
+const PARAMETERS_SINCE: CudaVersion = CudaVersion::new(12, 4);
 
 /// The first driver that has `cudaGraphSetConditional`.
 const CONDITION_SETTER_SINCE: CudaVersion = CudaVersion::new(12, 3);
@@ -31,23 +33,8 @@ pub struct Module {
     device: DeviceId,
     raw: CUmodule,
     conditions: Conditions,
-    required_blocks: RequiredBlocks,
-}
-
-/// The blocks that kernels demand with `.reqntid`, which the driver does not tell.
-type RequiredBlocks = FxHashMap<String, Dim3>;
-
-/// Reads them off the PTX. A text that only the driver understands demands nothing, and the driver then refuses a launch itself.
-fn required_blocks(source: &str) -> RequiredBlocks {
-    // Few kernels have one, and reading takes time.
-    if !source.contains(".reqntid") {
-        return RequiredBlocks::default();
-    }
-    let Ok(module) = gridloom_ptx::parse(source) else { return RequiredBlocks::default() };
-    let required = |function: &gridloom_ptx::Function| {
-        Some((function.name.to_string(), Dim3::from(function.directives.reqntid?)))
-    };
-    module.entries().filter_map(|(_, function)| required(function)).collect()
+    /// What the PTX tells beyond the driver.
+    declared: Option<Arc<DeclaredKernels>>,
 }
 
 /// How the code of a module sets conditions.
@@ -56,7 +43,7 @@ enum Conditions {
     /// Not at all, or in machine code that cannot be changed.
     Fixed,
     /// Through the driver. The text is kept for the variant that stores them, made when it is first needed.
-    Driver { source: String, stored: Box<Once<Arc<Module>>> },
+    Driver { source: Arc<str>, stored: Box<Once<Arc<Module>>> },
     /// By storing the value at the address passed as the handle.
     Stored,
 }
@@ -73,38 +60,51 @@ impl Module {
             let at = error.nul_position();
             Error::new(ErrorKind::InvalidModule, format!("the PTX has a NUL byte at position {at}"))
         })?;
-        let mut module = if !condition_ptx::sets_conditions(source) {
-            Self::load(context, device, text.as_bytes_with_nul(), Conditions::Fixed)
-        } else if context.driver().supports(CONDITION_SETTER_SINCE) {
-            let conditions = Conditions::Driver { source: source.to_owned(), stored: Box::new(Once::new()) };
-            Self::load(context, device, text.as_bytes_with_nul(), conditions)
-        } else {
+        let source: Arc<str> = Arc::from(source);
+        let driver = context.driver();
+        let declared = DeclaredKernels::of(&source, driver.supports(PARAMETERS_SINCE));
+        if condition_ptx::sets_conditions(&source) && !driver.supports(CONDITION_SETTER_SINCE) {
             // The driver has no function to set a condition, so the module could not even be linked.
-            Self::storing_conditions(context, device, source)
-        }?;
-        module.required_blocks = required_blocks(source);
-        Ok(module)
+            return Self::storing_conditions(context, device, &source, declared);
+        }
+        let conditions = match condition_ptx::sets_conditions(&source) {
+            true => Conditions::Driver { source, stored: Box::new(Once::new()) },
+            false => Conditions::Fixed,
+        };
+        Self::load(context, device, text.as_bytes_with_nul(), conditions, declared)
     }
 
-    /// The block that a kernel demands, if it does.
-    pub(crate) fn required_block(&self, kernel: &CStr) -> Option<Dim3> {
-        self.required_blocks.get(kernel.to_str().ok()?).copied()
+    /// What the PTX says about a kernel, where it was kept.
+    pub(crate) fn declared(&self, kernel: &CStr) -> Option<&DeclaredKernel> {
+        self.declared.as_ref()?.find(kernel.to_str().ok()?)
     }
 
-    fn storing_conditions(context: &Arc<Context>, device: DeviceId, source: &str) -> Result<Self> {
+    /// The variant of the code declares the same kernels.
+    fn storing_conditions(
+        context: &Arc<Context>,
+        device: DeviceId,
+        source: &str,
+        declared: Option<Arc<DeclaredKernels>>,
+    ) -> Result<Self> {
         let text = CString::new(condition_ptx::store_conditions(source))
             .map_err(|_| Error::new(ErrorKind::InvalidModule, "the PTX has a NUL byte"))?;
-        Self::load(context, device, text.as_bytes_with_nul(), Conditions::Stored)
+        Self::load(context, device, text.as_bytes_with_nul(), Conditions::Stored, declared)
     }
 
     /// Loads machine code: a cubin, or a fatbin with code for several GPUs.
     pub(crate) fn from_binary(context: &Arc<Context>, device: DeviceId, image: &[u8]) -> Result<Self> {
         check_binary(image)?;
-        Self::load(context, device, image, Conditions::Fixed)
+        Self::load(context, device, image, Conditions::Fixed, None)
     }
 
     /// ([`cuModuleLoadDataEx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html))
-    fn load(context: &Arc<Context>, device: DeviceId, image: &[u8], conditions: Conditions) -> Result<Self> {
+    fn load(
+        context: &Arc<Context>,
+        device: DeviceId,
+        image: &[u8],
+        conditions: Conditions,
+        declared: Option<Arc<DeclaredKernels>>,
+    ) -> Result<Self> {
         let mut errors = vec![0u8; LOG_BYTES];
         let mut remarks = vec![0u8; LOG_BYTES];
         let mut keys = [
@@ -139,8 +139,7 @@ impl Module {
                 if !remarks.is_empty() {
                     tracing::debug!(remarks, "the driver compiled a module");
                 }
-                let required_blocks = RequiredBlocks::default();
-                Ok(Self { context: Arc::clone(context), device, raw, conditions, required_blocks })
+                Ok(Self { context: Arc::clone(context), device, raw, conditions, declared })
             }
             Err(error) => Err(load_error(error, text_of(&errors), image)),
         }
@@ -183,7 +182,10 @@ impl Module {
         match &self.conditions {
             Conditions::Stored => Ok(Arc::clone(self)),
             Conditions::Driver { source, stored } => stored
-                .get(|| Self::storing_conditions(&self.context, self.device, source).map(Arc::new))
+                .get(|| {
+                    let declared = self.declared.clone();
+                    Self::storing_conditions(&self.context, self.device, source, declared).map(Arc::new)
+                })
                 .cloned(),
             Conditions::Fixed => Err(Error::new(
                 ErrorKind::NotSupported,
@@ -246,7 +248,8 @@ impl backend::Module for Module {
         self.device
     }
 
-    /// ([`cuModuleEnumerateFunctions`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), since 12.4)
+    /// ([`cuModuleEnumerateFunctions`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), since 12.4;
+    /// before it, those that the PTX declares)
     fn kernel_names(&self) -> Vec<String> {
         let driver = self.context.driver();
         let names = || -> crate::driver::DriverResult<Vec<String>> {
@@ -269,7 +272,10 @@ impl backend::Module for Module {
             }
             Ok(names)
         };
-        names().unwrap_or_default()
+        names().unwrap_or_else(|_| {
+            let declared = self.declared.iter().flat_map(|declared| declared.all());
+            declared.map(|kernel| kernel.name.clone()).collect()
+        })
     }
 
     fn kernel(self: Arc<Self>, name: &str) -> Result<Arc<dyn backend::Kernel>> {
@@ -338,16 +344,6 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::InvalidModule);
         }
         assert!(check_binary(&[b"\x7fELF".as_slice(), &[0; 60]].concat()).is_ok());
-    }
-
-    #[test]
-    fn required_blocks_are_read_off_the_text_and_a_text_that_cannot_be_read_has_none() {
-        let text = ".version 8.0\n.target sm_70\n.address_size 64\n\
-                    .visible .entry tile() .reqntid 16, 16 { ret; }\n.visible .entry free() { ret; }\n";
-        let found = required_blocks(text);
-        assert_eq!(found.get("tile"), Some(&Dim3::new(16, 16, 1)));
-        assert_eq!(found.get("free"), None);
-        assert!(required_blocks(".reqntid of no kernel").is_empty());
     }
 
     #[test]
