@@ -49,11 +49,21 @@ pub(crate) struct Context<'a> {
 ///
 /// Small ones lie in place, since a replay reads them one after the other.
 pub(crate) enum Prepared {
-    Fill { dst: u64, bytes: u64, value: u32, size: u32 },
-    Copy { dst: u64, src: u64, bytes: u64 },
+    Fill {
+        dst: u64,
+        bytes: u64,
+        value: u32,
+        size: u32,
+    },
+    Copy {
+        dst: u64,
+        src: u64,
+        bytes: u64,
+    },
     Rows(Box<Rows>),
     Kernel(Box<KernelLaunch>),
-    Callback(CallbackOp),
+    /// In a box: a raw callback with its owner is larger than all others.
+    Callback(Box<CallbackOp>),
 }
 
 impl Prepared {
@@ -116,7 +126,7 @@ impl Prepared {
     }
 
     pub(crate) fn callback(op: &CallbackOp) -> Self {
-        Prepared::Callback(op.clone())
+        Prepared::Callback(Box::new(op.clone()))
     }
 
     /// About how long it takes, in nanoseconds.

@@ -465,12 +465,12 @@ fn a_drop_during_which_a_call_fails_lets_go_of_everything_else() {
             executable.launch(&stage.gpu.stream).unwrap();
             let failure = Failure::of_release(n, UNKNOWN);
             drop((executable, scene, stage));
-            for _ in 0..2000 {
+            for _ in 0..20_000 {
                 release::flush();
                 if alive() == Alive::default() {
                     break;
                 }
-                std::thread::yield_now();
+                std::thread::sleep(std::time::Duration::from_millis(1));
             }
             let failed = failure.failed();
             drop(failure);
