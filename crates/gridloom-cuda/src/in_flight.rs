@@ -174,7 +174,7 @@ impl<Q: Queue> InFlight<Q> {
             !std::mem::replace(&mut state.watched, true)
         };
         if watch {
-            release::watch(Arc::clone(self) as Arc<dyn Watched>);
+            Q::watch(Arc::clone(self));
         }
     }
 }
@@ -436,8 +436,8 @@ mod models {
     impl Queue for Arc<Device> {
         type Mark = u64;
 
-        fn mark(&self) -> Option<u64> {
-            Some(self.enqueued.load(Ordering::SeqCst))
+        fn mark(&self) -> Marked<u64> {
+            Marked::At(self.enqueued.load(Ordering::SeqCst))
         }
 
         fn passed(&self, mark: &u64) -> bool {
@@ -525,7 +525,13 @@ mod models {
             };
             let waiting = {
                 let in_flight = Arc::clone(&in_flight);
-                thread::spawn(move || in_flight.wait(|| advance(in_flight.queue())))
+                thread::spawn(move || {
+                    let ((), released) = in_flight.wait(|| {
+                        advance(in_flight.queue());
+                        Waited::Over(())
+                    });
+                    drop(released);
+                })
             };
             enqueue(&in_flight);
             releasing.join().unwrap();

@@ -1,8 +1,9 @@
 //! A graph ready to be launched.
 
 use super::hosted::{Compiled, CompiledPart, Drive, HostedConditional, HostedTest};
-use super::lower::{self, Lowering, Places, Runs, Unit};
+use super::lower::{self, Lowering, Runs, Unit};
 use super::modes::{Capabilities, Modes};
+use super::places::Places;
 use super::plan::{Part, Program};
 use super::resources::{Held, Resources};
 use super::update::Undo;

@@ -1,10 +1,12 @@
 //! One list of steps becomes one `CUgraph` and its executable.
 
 use super::builtin::{self, Packed};
+use super::edges::{Edges, Nodes};
 use super::handles::{CudaExecutable, CudaGraph, InstantiateFailure};
 use super::modes::{Capabilities, Modes};
 use super::parameters::{Decider, Parameters, has_decider};
-use super::plan::{Dependencies, Step, Work};
+use super::places::{DeciderPlace, NodePlace, Places};
+use super::plan::{Step, Work};
 use super::resources::{Held, Resources};
 use crate::driver::{Driver, DriverResult};
 use crate::foreign::OpaqueGraph;
@@ -12,7 +14,7 @@ use crate::kernel::{Kernel, Launch};
 use crate::sys::*;
 use crate::version::CudaVersion;
 use gridloom_core::backend::Opaque;
-use gridloom_core::graph::{ConditionKey, Definition, EdgeKind, NodeKey};
+use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::op::{
     ConditionalForm, ConditionalOp, KernelOp, Operation, ParamLayout, PointerValue, Test,
@@ -43,46 +45,6 @@ enum Source {
     Made(CudaGraph),
     /// An opaque graph that runs alone, which may hold what its nodes need.
     Captured(Arc<dyn Opaque>),
-}
-
-/// Where a node of the definition is among the driver's.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct NodePlace {
-    /// Which unit of the executable.
-    pub(super) unit: usize,
-    pub(super) node: CUgraphNode,
-}
-
-/// The nodes of the kernels that decide a conditional.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct DeciderPlace {
-    pub(super) handle: CUgraphConditionalHandle,
-    pub(super) before: CUgraphNode,
-    /// At the end of the body of a loop.
-    pub(super) next: Option<CUgraphNode>,
-}
-
-/// Where every node is that has a place.
-pub(super) struct Places {
-    /// By the index of a node.
-    nodes: Vec<Option<NodePlace>>,
-    deciders: FxHashMap<NodeKey, DeciderPlace>,
-}
-
-impl Places {
-    /// Room for the nodes of a definition.
-    pub(super) fn new(definition: &Definition) -> Self {
-        Self { nodes: vec![None; definition.node_bound()], deciders: FxHashMap::default() }
-    }
-
-    pub(super) fn get(&self, node: NodeKey) -> Option<NodePlace> {
-        self.nodes.get(node.index()).copied().flatten()
-    }
-
-    /// For a conditional that a kernel of Gridloom's decides.
-    pub(super) fn decider(&self, node: NodeKey) -> Option<DeciderPlace> {
-        self.deciders.get(&node).copied()
-    }
 }
 
 /// What is lowered, and how.
@@ -170,59 +132,6 @@ fn lower_alone(
     Ok(Unit { executable, _graph: Source::Captured(Arc::clone(opaque)), handles: FxHashMap::default() })
 }
 
-/// The node of one graph at the end of which each of its steps has ended.
-type Nodes = Vec<CUgraphNode>;
-
-/// What a node waits for, as the driver takes it.
-struct Edges {
-    nodes: SmallVec<[CUgraphNode; 4]>,
-    /// Empty where all edges are full.
-    data: SmallVec<[CUgraphEdgeData; 4]>,
-}
-
-impl Edges {
-    fn none() -> Self {
-        Self { nodes: SmallVec::new(), data: SmallVec::new() }
-    }
-
-    fn full(nodes: impl IntoIterator<Item = CUgraphNode>) -> Self {
-        Self { nodes: nodes.into_iter().collect(), data: SmallVec::new() }
-    }
-
-    /// Edges as the plan has them. Where the driver knows no programmatic ones they are full, which orders more and is
-    /// never wrong.
-    fn of(after: &Dependencies, nodes: &Nodes, programmatic: bool) -> Self {
-        let mut edges = Self::full(after.iter().map(|&(step, _)| nodes[step]));
-        if programmatic && after.iter().any(|&(_, kind)| kind == EdgeKind::Programmatic) {
-            edges.data = after.iter().map(|&(_, kind)| edge_data(kind)).collect();
-        }
-        edges
-    }
-
-    fn as_ptr(&self) -> *const CUgraphNode {
-        if self.nodes.is_empty() { ptr::null() } else { self.nodes.as_ptr() }
-    }
-
-    fn data_ptr(&self) -> *const CUgraphEdgeData {
-        if self.data.is_empty() { ptr::null() } else { self.data.as_ptr() }
-    }
-
-    fn len(&self) -> usize {
-        self.nodes.len()
-    }
-}
-
-fn edge_data(kind: EdgeKind) -> CUgraphEdgeData {
-    match kind {
-        EdgeKind::Full => CUgraphEdgeData::default(),
-        EdgeKind::Programmatic => CUgraphEdgeData {
-            from_port: CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC as u8,
-            type_: CUgraphDependencyType::CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC.0 as u8,
-            ..Default::default()
-        },
-    }
-}
-
 struct Builder<'a> {
     driver: &'a Driver,
     ctx: CUcontext,
@@ -254,10 +163,8 @@ impl Builder<'_> {
             if matches!(step.work, Work::Native(_)) {
                 // Conditionals side by side in one graph may hang or fault (a driver for CUDA 13.0, 580.159, on an H200, in two of
                 // 10,000 random graphs), so they run one after the other.
-                if let Some(before) = last_conditional.replace(nodes.len()).map(|step: usize| nodes[step])
-                    && !edges.nodes.contains(&before)
-                {
-                    edges.nodes.push(before);
+                if let Some(before) = last_conditional.replace(nodes.len()).map(|step: usize| nodes[step]) {
+                    edges.add(before);
                 }
             }
             let node = self
@@ -284,7 +191,7 @@ impl Builder<'_> {
             // Joins: alloc, free and child nodes have no step of their own.
             _ => return self.add_empty(graph, &edges),
         };
-        self.places.nodes[step.origin.index()] = Some(NodePlace { unit: self.unit, node });
+        self.places.set(step.origin, NodePlace { unit: self.unit, node }, None);
         Ok(node)
     }
 
@@ -415,7 +322,7 @@ impl Builder<'_> {
     ) -> Result<CUgraphNode> {
         let mut launch = Launch::with_bytes(kernel, config, layout, bytes)?;
         let parameters = launch.node_parameters();
-        let node = if edges.data.is_empty() {
+        let node = if edges.are_full() {
             // SAFETY: graph and dependencies are alive; the arguments fit the kernel and are copied by the call.
             make(|node| unsafe {
                 self.driver.cu_graph_add_kernel_node(node, graph, edges.as_ptr(), edges.len(), &parameters)
@@ -511,7 +418,7 @@ impl Builder<'_> {
         let outermost = graph == self.root;
         let mut edges = edges;
         if outermost && let Some(reset) = self.reset {
-            edges.nodes.push(reset);
+            edges.add(reset);
         }
         let mut place = None;
         if let Some(decider) = &decider {
@@ -549,8 +456,7 @@ impl Builder<'_> {
                 }
             }
         }
-        self.places.nodes[origin.index()] = Some(NodePlace { unit: self.unit, node });
-        self.places.deciders.extend(place.map(|place| (origin, place)));
+        self.places.set(origin, NodePlace { unit: self.unit, node }, place);
         Ok(node)
     }
 

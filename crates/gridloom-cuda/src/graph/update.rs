@@ -12,9 +12,10 @@
 
 use super::executable::{Executable, Inner, State};
 use super::hosted::{HostedConditional, HostedTest};
-use super::lower::{Lowering, NodePlace};
+use super::lower::Lowering;
 use super::modes::Capabilities;
 use super::parameters::Parameters;
+use super::places::NodePlace;
 use super::resources::{Held, Staged};
 use crate::driver::DriverResult;
 use crate::failure::HostCall;
