@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(module) = gridloom_ptx::parse_bytes(bytes) else { return };
-    gridloom_ptx::check(&module);
+    let _ = gridloom_ptx::check(&module);
     let layout = match Layout::of(&module) {
         Ok(layout) => layout,
         Err(error) => return assert!(!error.to_string().is_empty()),
