@@ -336,7 +336,11 @@ impl Warp {
                 self.set_pc(group.mask, target);
                 Ok(false)
             }
-            Flow::Apart => Ok(false),
+            Flow::Apart => {
+                // Lanes that name different masks may be complete although none is left that would look.
+                self.complete_collectives(cx);
+                Ok(false)
+            }
         }
     }
 
