@@ -1,10 +1,10 @@
 //! A block: its warps, shared memory and barriers, as a state machine that can be left and resumed.
 
 use super::barrier::{self, Barriers};
-use super::code::{BarrierAction, Code, Instruction, Op, Pc};
-use super::compiled::{Compiled, EXITED, Local, Machine, PC, REFUSED, YIELDED};
+use super::code::{BarrierAction, Code, Op, Pc};
+use super::compiled::{Came, Compiled, EXITED, Local, Machine, PC, REFUSED, YIELDED};
 use super::fault::{Fault, FaultKind, Raised, SourceLine, Waiting};
-use super::lanes::{LANES, Source, lanes_of};
+use super::lanes::{LANES, lanes_of};
 use super::launch::Launch;
 use super::memory::Memory;
 use super::special::coordinates;
@@ -23,7 +23,11 @@ pub(crate) enum Progress {
 /// The state of a block. It outlives the block, so that its memory is used again for the next.
 #[derive(Default)]
 pub(crate) struct Block {
+    /// Which block of the grid it is, counted through and by coordinates.
+    linear: u64,
     index: [u32; 3],
+    /// How many blocks, this one among them, compiled code may run one after the other in the place of this one.
+    ahead: u32,
     shared: Vec<u8>,
     warps: Vec<Warp>,
     /// Local memory of every thread, 32 per warp.
@@ -38,19 +42,30 @@ pub(crate) struct Block {
     pcs: Vec<u32>,
     registers: Vec<*mut u64>,
     local_table: Vec<Local>,
+    kept: Vec<u128>,
 }
+
+/// Blocks that are run in one call of compiled code, at most, before anybody asks whether the launch is cancelled.
+const MOST_AHEAD: u64 = 256;
 
 // SAFETY: the tables of pointers are filled from the block's own memory right before each call of compiled code, and are not
 // read at any other time.
 unsafe impl Send for Block {}
 
 impl Block {
-    /// Starts the block of a linear index.
-    pub(crate) fn reset(&mut self, launch: &Launch<'_>, linear: u64) {
+    /// Which block of the grid it is now.
+    pub(crate) fn number(&self) -> u64 {
+        self.linear
+    }
+
+    /// Starts the block of a linear index, the first of so many to be run.
+    pub(crate) fn reset(&mut self, launch: &Launch<'_>, linear: u64, ahead: u64) {
         let code = &launch.kernel.code;
         let threads = launch.threads_per_block();
         let warps = threads.div_ceil(LANES as u32) as usize;
+        self.linear = linear;
         self.index = coordinates(linear, launch.grid);
+        self.ahead = 1;
         self.shared.clear();
         self.shared.resize((launch.kernel.shared_bytes() + launch.dynamic_shared) as usize, 0);
         self.last = 0..0;
@@ -59,8 +74,12 @@ impl Block {
         let start = code.functions[0].entry;
         if let Some(compiled) = launch.machine_code()
             && compiled.is_entry(start)
+            && !launch.is_cancelled()
         {
             self.together = Some(start);
+            if code.functions[0].frame == 0 && !compiled.uses_local() {
+                self.ahead = ahead.min(MOST_AHEAD) as u32;
+            }
             if self.warps.len() != warps {
                 self.warps.resize_with(warps, Warp::default);
                 self.local.resize_with(warps * LANES, Vec::new);
@@ -83,6 +102,9 @@ impl Block {
         }
         let code = &launch.kernel.code;
         let threads = launch.threads_per_block();
+        if let Some(compiled) = launch.machine_code() {
+            self.keep(compiled, threads);
+        }
         let warps = threads.div_ceil(LANES as u32) as usize;
         self.warps.resize_with(warps, Warp::default);
         self.local.resize_with(warps * LANES, Vec::new);
@@ -142,6 +164,7 @@ impl Block {
             barriers: &mut self.barriers,
             block: self.index,
             compiled: launch.machine_code(),
+            kept: self.kept.as_mut_ptr().cast(),
         };
         run(&mut self.warps[i], &mut cx).map_err(|raised| self.fault(launch, i, raised))
     }
@@ -170,7 +193,9 @@ impl Block {
         let threads = launch.threads_per_block();
         loop {
             if compiled.is_entry(pc) {
-                self.enter(launch, compiled, pc);
+                if !self.enter(launch, compiled, pc) {
+                    return Ok(Progress::Done);
+                }
                 let at = self.pcs[0];
                 if self.pcs.iter().any(|&other| other != at) {
                     self.scatter(launch);
@@ -194,15 +219,7 @@ impl Block {
                     return Ok(Progress::Running);
                 }
             }
-            let Instruction { guard, op, .. } = &code.instructions[pc as usize];
-            let plain = match op {
-                Op::Barrier(barrier) if guard.is_none() && barrier.threads.is_none() => {
-                    matches!(barrier.action, BarrierAction::Sync)
-                        && matches!(barrier.id, Source::Constant(id) if code.constants[id as usize][0] < 16)
-                }
-                _ => false,
-            };
-            if !plain {
+            if !code.instructions[pc as usize].is_plain_barrier(code) {
                 self.materialise(launch, true);
                 let mut together = true;
                 for i in 0..self.warps.len() {
@@ -224,8 +241,9 @@ impl Block {
         }
     }
 
-    /// Runs compiled code in all threads.
-    fn enter(&mut self, launch: &Launch<'_>, compiled: &dyn Compiled, pc: Pc) {
+    /// Runs compiled code in all threads, and in the blocks ahead while each comes to its end. Whether the block, which may now be
+    /// another one, goes on.
+    fn enter(&mut self, launch: &Launch<'_>, compiled: &dyn Compiled, pc: Pc) -> bool {
         let threads = launch.threads_per_block();
         self.pcs.clear();
         self.pcs.resize(threads as usize, EXITED);
@@ -238,15 +256,31 @@ impl Block {
                 table.map(|memory| Local { start: memory.as_mut_ptr(), length: memory.len() as u64 }),
             );
         }
+        self.keep(compiled, threads);
         let machine = Machine {
             registers: self.registers.as_ptr(),
             pcs: self.pcs.as_mut_ptr(),
             local: self.local_table.as_ptr(),
+            kept: self.kept.as_mut_ptr().cast(),
+            blocks: std::mem::replace(&mut self.ahead, 1),
+            whole: 1,
             ..launch.machine(&mut self.shared, self.index)
         };
         // SAFETY: all threads are at `pc`, in the kernel itself, whose registers each warp has room for. The tables are those of
-        // this block, and nothing else touches it meanwhile; memory is the launch's promise.
-        unsafe { compiled.run(&machine, pc, 0..threads) };
+        // this block, and nothing else touches it meanwhile; memory is the launch's promise. There are blocks ahead only before the
+        // first has started, where no local memory is used.
+        let Came { ended, running } = unsafe { compiled.run_blocks(&machine, pc) };
+        self.linear += u64::from(if running { ended } else { ended.max(1) - 1 });
+        self.index = coordinates(self.linear, launch.grid);
+        running
+    }
+
+    /// Makes room for what compiled code keeps between barriers.
+    fn keep(&mut self, compiled: &dyn Compiled, threads: u32) {
+        let words = compiled.kept_bytes(threads).div_ceil(size_of::<u128>());
+        if self.kept.len() < words {
+            self.kept.resize(words, 0);
+        }
     }
 
     /// Puts each thread where compiled code has left it, for its warp to go on.

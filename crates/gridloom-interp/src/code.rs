@@ -339,6 +339,15 @@ impl Function {
 }
 
 impl Instruction {
+    /// Whether it is a barrier for all threads of the block, as `__syncthreads()` is.
+    pub fn is_plain_barrier(&self, code: &Code) -> bool {
+        let Op::Barrier(barrier) = &self.op else { return false };
+        self.guard.is_none()
+            && barrier.threads.is_none()
+            && matches!(barrier.action, BarrierAction::Sync)
+            && matches!(barrier.id, Source::Constant(id) if code.constants[id as usize][0] < 16)
+    }
+
     /// Calls `visit` with every operand it reads, its guard included.
     pub fn for_each_use(&self, visit: &mut dyn FnMut(Source)) {
         if let Some(guard) = self.guard {

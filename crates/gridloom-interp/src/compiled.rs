@@ -21,8 +21,11 @@ pub const INTERPRET: u32 = 1 << 30;
 /// With [`INTERPRET`]: compiled code refuses this access, so the interpreter must raise its fault. Only what the instruction itself
 /// reads is in registers, so nothing may follow it.
 pub const REFUSED: u32 = 1 << 28;
+/// With [`INTERPRET`], while compiled code runs a block: the registers of the thread are with its group in [`Machine::kept`]. Nobody else
+/// ever sees it.
+pub const KEPT: u32 = 1 << 27;
 /// Beside the flags, which instruction.
-pub const PC: u32 = (1 << 28) - 1;
+pub const PC: u32 = (1 << 27) - 1;
 
 /// Local memory of a thread.
 #[repr(C)]
@@ -54,6 +57,8 @@ pub struct Machine {
     pub local: *const Local,
     /// For each thread, where the frame of its function starts in local memory.
     pub frames: *const u32,
+    /// Room for the registers of the threads' groups between barriers: [`Compiled::kept_bytes`] for the whole block.
+    pub kept: *mut u8,
     /// Becomes 1 when the launch is cancelled.
     pub cancel: *const u8,
     /// `%gridid`.
@@ -66,6 +71,19 @@ pub struct Machine {
     pub index: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: u32,
+    /// Blocks to be run, of which `index` is the first.
+    pub blocks: u32,
+    /// Whether all threads of the block are in the call, and live, so that they may pass a barrier together.
+    pub whole: u32,
+}
+
+/// How far a call for whole blocks has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Came {
+    /// Blocks that have come to their end, from the first on.
+    pub ended: u32,
+    /// Whether the block after them has been run too, and its threads are where [`Machine::pcs`] says.
+    pub running: bool,
 }
 
 /// A kernel as machine code.
@@ -75,6 +93,17 @@ pub trait Compiled: Send + Sync {
 
     /// Whether it accesses local memory, so that [`Machine::local`] must be there.
     fn uses_local(&self) -> bool;
+
+    /// Bytes that [`Machine::kept`] must have for a block of so many threads.
+    fn kept_bytes(&self, threads: u32) -> usize;
+
+    /// Runs whole blocks: the first, all of whose threads are at an entry, and [`Machine::blocks`] in all from their start on, as long as
+    /// each comes to its end. Shared memory is zero at the start of each.
+    ///
+    /// # Safety
+    /// As for [`run`](Self::run), with all threads of the block. `pc` is the start of the kernel where more than one block is run, and then the
+    /// code does not use local memory, and every entry of [`Machine::pcs`] is [`EXITED`].
+    unsafe fn run_blocks(&self, machine: &Machine, pc: Pc) -> Came;
 
     /// Runs threads of the block that are at an entry.
     ///

@@ -128,12 +128,15 @@ impl<'a> Launch<'a> {
             shared_length: shared.len() as u64,
             local: std::ptr::null(),
             frames: std::ptr::null(),
+            kept: std::ptr::null_mut(),
             cancel: self.cancel.unwrap_or(&NEVER).as_ptr().cast_const().cast(),
             grid_id: self.grid_id,
             grid: self.grid,
             block: self.block,
             index,
             dynamic_shared: self.dynamic_shared,
+            blocks: 1,
+            whole: 0,
         }
     }
 
@@ -156,9 +159,11 @@ impl<'a> Launch<'a> {
     pub unsafe fn run_blocks(&self, range: Range<u64>, scratch: &mut Scratch) -> Result<(), Box<Fault>> {
         self.validate()?;
         let block = scratch.block(0);
-        for linear in range {
-            block.reset(self, linear);
+        let mut next = range.start;
+        while next < range.end {
+            block.reset(self, next, range.end - next);
             while block.run(self)? == Progress::Running {}
+            next = block.number() + 1;
         }
         Ok(())
     }
@@ -176,7 +181,7 @@ impl<'a> Launch<'a> {
         self.validate()?;
         let mut running: Vec<usize> = Vec::new();
         for (i, linear) in range.enumerate() {
-            scratch.block(i).reset(self, linear);
+            scratch.block(i).reset(self, linear, 1);
             running.push(i);
         }
         while !running.is_empty() {

@@ -21,6 +21,8 @@ pub(crate) struct Context<'a> {
     /// `%ctaid`.
     pub(crate) block: [u32; 3],
     pub(crate) compiled: Option<&'a dyn Compiled>,
+    /// What compiled code may use as [`Machine::kept`].
+    pub(crate) kept: *mut u8,
 }
 
 /// What a return restores.
@@ -283,6 +285,7 @@ impl Warp {
             pcs: pcs.as_mut_ptr().wrapping_sub(first as usize),
             local: local.as_ptr().wrapping_sub(first as usize),
             frames: self.frame.as_ptr().wrapping_sub(first as usize),
+            kept: cx.kept,
             ..cx.launch.machine(cx.memory.shared, cx.block)
         };
         let mut rest = group.mask;

@@ -4,10 +4,12 @@ use crate::emit::{self, Plan, SINGLE};
 use crate::flow::{self, Flow, Role};
 use crate::host;
 use crate::invariant::Invariants;
+use crate::kept::Layout;
+use crate::lazy;
 use crate::native::{self, Native};
 use crate::shape::Shapes;
 use gridloom_interp::code::{Op, Pc};
-use gridloom_interp::compiled::{Compiled, EXITED, INTERPRET, Machine, PC, YIELDED};
+use gridloom_interp::compiled::{Came, Compiled, EXITED, INTERPRET, KEPT, Machine, PC, YIELDED};
 use gridloom_interp::{KernelCode, Space};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,12 +22,22 @@ const LANES: u32 = 8;
 const SAMPLE: u32 = 1024;
 
 /// What compiled code is called as.
-type Code = unsafe extern "C" fn(*const Machine, u32, u32, u32, u32) -> u32;
+type Code = unsafe extern "C" fn(*const Machine, u32, u32, u32, u32) -> u64;
 
 /// The code of one function, for groups of one size.
 struct Part {
     code: host::Machine,
     entries: Vec<Pc>,
+    /// What groups keep between barriers.
+    layout: Layout,
+}
+
+/// What a call of compiled code has come to.
+struct Outcome {
+    /// Blocks whose threads have all exited.
+    ended: u32,
+    /// Groups whose threads went different ways.
+    parted: u32,
 }
 
 impl Part {
@@ -35,11 +47,37 @@ impl Part {
 
     /// # Safety
     /// As for [`Compiled::run`], at the entry of this number.
-    unsafe fn run(&self, machine: &Machine, entry: u32, threads: Range<u32>) -> u32 {
+    unsafe fn run(&self, machine: &Machine, entry: u32, threads: Range<u32>) -> Outcome {
         // SAFETY: the code was generated with this signature, and is complete; the rest is the caller's promise.
-        unsafe {
+        let outcome = unsafe {
             let code: Code = std::mem::transmute::<*const u8, Code>(self.code.entry());
             code(machine, entry, threads.start, threads.end, self.entries[entry as usize] | SINGLE)
+        };
+        Outcome { ended: outcome as u32, parted: (outcome >> 32) as u32 }
+    }
+
+    /// Puts what groups keep at a barrier where the interpreter looks for it.
+    ///
+    /// # Safety
+    /// A call of [`run`](Self::run) with these threads has just returned.
+    unsafe fn expand(&self, machine: &Machine, threads: Range<u32>) {
+        for thread in threads.step_by(LANES as usize) {
+            // SAFETY: the tables of the machine have entries for all threads of the call and their warps, and the frame is that of the
+            // group, which the code has filled where it says so.
+            unsafe {
+                let places = machine.pcs.wrapping_add(thread as usize);
+                let place = *places;
+                if place == EXITED || place & KEPT == 0 {
+                    continue;
+                }
+                let registers = *machine.registers.wrapping_add(thread as usize / 32);
+                let registers = registers.wrapping_add(thread as usize % 32);
+                let frame = machine.kept.wrapping_add((thread / LANES * self.layout.bytes) as usize);
+                self.layout.expand(place & PC, frame, registers);
+                for lane in 0..LANES as usize {
+                    *places.wrapping_add(lane) = place & !KEPT;
+                }
+            }
         }
     }
 }
@@ -166,6 +204,12 @@ impl CompiledKernel {
         let shapes = if lanes == 1 { Shapes::single(slots) } else { Shapes::of(&flow, &natives, slots) };
         let entries = entries_of(&flow, lanes == 1);
         let invariants = Invariants::of(&flow, &natives, self.kernel.param_bytes());
+        let storage = emit::storage(&flow, &natives, &shapes);
+        let lazy = lazy::registers(&flow, &natives);
+        let layout = match lanes {
+            1 => Layout::none(),
+            _ => Layout::of(&flow, (&shapes, &invariants), (&storage, &lazy), lanes),
+        };
         let plan = Plan {
             kernel: &self.kernel,
             function,
@@ -173,11 +217,14 @@ impl CompiledKernel {
             natives: &natives,
             shapes: &shapes,
             invariants: &invariants,
+            storage: &storage,
+            lazy: &lazy,
+            layout: &layout,
             lanes,
             entries: &entries,
         };
         let code = host::Machine::compile(list, |func, isa| emit::build(func, isa, &plan))?;
-        Ok(Part { code, entries })
+        Ok(Part { code, entries, layout })
     }
 
     fn single(&self, function: usize) -> Option<&Part> {
@@ -231,43 +278,98 @@ impl Compiled for CompiledKernel {
         self.uses_local
     }
 
+    fn kept_bytes(&self, threads: u32) -> usize {
+        if threads < LANES {
+            return 0;
+        }
+        self.group().map_or(0, |part| part.layout.bytes as usize * threads.div_ceil(LANES) as usize)
+    }
+
+    unsafe fn run_blocks(&self, machine: &Machine, pc: Pc) -> Came {
+        let threads: u32 = machine.block.iter().product();
+        // SAFETY: the table has an entry for each thread; it is looked at between calls of the code that fills it.
+        let places = || unsafe { std::slice::from_raw_parts_mut(machine.pcs, threads as usize) };
+        let group = if threads.is_multiple_of(LANES) { self.group_at(machine, pc) } else { None };
+        let Some((part, entry)) = group else {
+            let alone = Machine { blocks: 1, whole: 0, ..*machine };
+            // SAFETY: the caller's promise.
+            unsafe { self.run(&alone, pc, 0..threads) };
+            let ended = places().iter().all(|&place| place == EXITED);
+            return Came { ended: ended.into(), running: !ended };
+        };
+        // SAFETY: the caller's promise.
+        let Outcome { ended, parted } = unsafe { part.run(machine, entry, 0..threads) };
+        self.count((ended + 1) * (threads / LANES), parted);
+        if ended == machine.blocks {
+            return Came { ended, running: false };
+        }
+        let at = places()[0];
+        let all_wait = at != EXITED && at & KEPT != 0 && places().iter().all(|&place| place == at);
+        // SAFETY: the code has just returned; the rest is the caller's promise.
+        unsafe {
+            part.expand(machine, 0..threads);
+            self.run_parted(machine, 0..threads, parted);
+        }
+        if all_wait {
+            // They have passed so many barriers that others should run before they go on behind this one.
+            places().fill((at & PC) + 1 | YIELDED);
+        }
+        Came { ended, running: true }
+    }
+
     unsafe fn run(&self, machine: &Machine, pc: Pc, threads: Range<u32>) {
-        let [x, y, z] = machine.block;
-        // Groups are never across rows of the block.
-        let rows = x.is_multiple_of(LANES) || y == 1 && z == 1;
         let first = threads.start.next_multiple_of(LANES);
         let last = threads.end / LANES * LANES;
-        let in_groups = rows && first < last && !self.parts_often();
-        let group =
-            if in_groups { self.group().and_then(|part| Some((part, part.entry(pc)?))) } else { None };
+        let group = if first < last { self.group_at(machine, pc) } else { None };
         let Some((part, entry)) = group else {
             // SAFETY: the caller's promise.
             return unsafe { self.run_single(machine, pc, threads) };
         };
-        // SAFETY: the caller's promise; a thread that has left a group is at an entry of the code for single threads, with its
-        // registers in memory.
+        // SAFETY: the caller's promise.
         unsafe {
             if threads.start < first {
                 self.run_single(machine, pc, threads.start..first);
             }
-            let parted = part.run(machine, entry, first..last);
+            let Outcome { parted, .. } = part.run(machine, entry, first..last);
             self.count((last - first) / LANES, parted);
+            part.expand(machine, first..last);
             if last < threads.end {
                 self.run_single(machine, pc, last..threads.end);
             }
-            if parted > 0 {
-                for thread in first..last {
-                    let at = *machine.pcs.wrapping_add(thread as usize);
-                    if at != EXITED && at & (YIELDED | INTERPRET) == 0 && at & SINGLE != 0 {
-                        self.run_single(machine, at & PC, thread..thread + 1);
-                    }
-                }
-            }
+            self.run_parted(machine, first..last, parted);
         }
     }
 }
 
 impl CompiledKernel {
+    /// The code for groups, with its entry at an instruction, where threads can and should be run in groups.
+    fn group_at(&self, machine: &Machine, pc: Pc) -> Option<(&Part, u32)> {
+        let [x, y, z] = machine.block;
+        // Groups are never across rows of the block.
+        let rows = x.is_multiple_of(LANES) || y == 1 && z == 1;
+        let part = if rows && !self.parts_often() { self.group() } else { None }?;
+        Some((part, part.entry(pc)?))
+    }
+
+    /// Goes on with threads that have left their group, one by one.
+    ///
+    /// # Safety
+    /// As for [`Compiled::run`]: a thread that has left its group is at an entry of the code for single threads, with its registers in memory.
+    unsafe fn run_parted(&self, machine: &Machine, threads: Range<u32>, parted: u32) {
+        if parted == 0 {
+            return;
+        }
+        for thread in threads {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let at = *machine.pcs.wrapping_add(thread as usize);
+                if at != EXITED && at & (YIELDED | INTERPRET) == 0 && at & SINGLE != 0 {
+                    self.run_single(machine, at & PC, thread..thread + 1);
+                }
+            }
+        }
+    }
+
     fn count(&self, groups: u32, parted: u32) {
         // A sample is enough, and threads of the host would wait for each other here.
         if self.groups.load(Ordering::Relaxed) < SAMPLE {

@@ -4,6 +4,7 @@ mod emit;
 mod flow;
 mod host;
 mod invariant;
+mod kept;
 mod kernel;
 mod lazy;
 mod native;

@@ -128,6 +128,15 @@ pub(crate) fn approximate(op: ApproxOp) -> Approximate {
     }
 }
 
+/// Fills the shared memory of a block with zeros, before the block starts.
+///
+/// # Safety
+/// The machine is that of the call that compiled code is in.
+pub(crate) unsafe extern "C" fn clear_shared(machine: *const Machine) {
+    // SAFETY: the caller's promise.
+    unsafe { (*machine).shared.write_bytes(0, (*machine).shared_length as usize) };
+}
+
 /// Whether the launch was cancelled.
 ///
 /// # Safety

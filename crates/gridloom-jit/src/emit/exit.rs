@@ -1,7 +1,8 @@
 //! The ways into the code and out of it: registers from and to memory, branches, and threads that part.
 
+use super::rounds::FUEL;
 use super::value::{Val, per_vector};
-use super::{Emitter, FUEL, SINGLE};
+use super::{Emitter, SINGLE};
 use crate::flow::{Role, SlotSet};
 use crate::native::Class;
 use crate::runtime;
@@ -61,7 +62,7 @@ impl Emitter<'_> {
                 self.b.set_cold_block(apart);
                 self.b.ins().brif(holds, target, &[], apart, &[]);
                 self.b.switch_to_block(apart);
-                self.note_bail();
+                self.note_parted();
                 self.leave_at(pc | SINGLE);
             }
         }
@@ -196,17 +197,28 @@ impl Emitter<'_> {
         }
     }
 
-    /// Notes where the threads of the group are, and goes on with the next.
+    /// Leaves the threads of the group at an instruction for others to go on with.
     fn leave_at(&mut self, at: u32) {
+        self.note_left();
+        self.note_place(at);
+    }
+
+    /// Notes where the threads of the group are, and goes on with the next.
+    pub(super) fn note_place(&mut self, at: u32) {
         if self.lanes == 1 {
             let at = self.b.ins().iconst(I32, i64::from(at));
-            return self.leave_with(&[at]);
+            return self.note_places(&[at]);
         }
         let at = self.vector_of(at.into(), Class::B32);
-        self.leave_with(&vec![at; self.lanes as usize / 4]);
+        self.note_places(&vec![at; self.lanes as usize / 4]);
     }
 
     fn leave_with(&mut self, places: &[Value]) {
+        self.note_left();
+        self.note_places(places);
+    }
+
+    fn note_places(&mut self, places: &[Value]) {
         let table = self.machine_field(offset_of!(Machine, pcs), I64);
         let index = self.b.ins().uextend(I64, self.thread);
         let offset = self.b.ins().ishl_imm_u(index, 2);
@@ -217,14 +229,18 @@ impl Emitter<'_> {
         self.b.ins().jump(self.next, &[]);
     }
 
-    fn note_bail(&mut self) {
-        let bails = self.b.use_var(self.bails);
-        let bails = self.b.ins().iadd_imm_u(bails, 1);
-        self.b.def_var(self.bails, bails);
+    fn note_parted(&mut self) {
+        let parted = self.b.use_var(self.round.parted);
+        let parted = self.b.ins().iadd_imm_u(parted, 1);
+        self.b.def_var(self.round.parted, parted);
     }
 
     /// Leaves the instruction at the end of a block to the interpreter, which comes back behind it.
     pub(super) fn interpret_next(&mut self) {
+        let layout = self.layout;
+        if let Some((number, kept)) = layout.at(self.pc) {
+            return self.wait(number, kept);
+        }
         let kept = self.invariants.kept(self.flow, self.pc, &self.live);
         self.spill_all(&kept);
         self.leave_at(self.pc | INTERPRET);
@@ -234,7 +250,7 @@ impl Emitter<'_> {
     pub(super) fn interpret_here(&mut self) {
         if let Some(apart) = self.entering {
             // Nothing has happened yet: the threads are entered one by one.
-            self.note_bail();
+            self.note_parted();
             let places = if self.lanes == 1 {
                 vec![apart]
             } else {
@@ -322,7 +338,7 @@ impl Emitter<'_> {
             }
         }
         self.spill_all(&live);
-        self.note_bail();
+        self.note_parted();
         let (taken, behind) = (self.note(taken), self.note(behind));
         let places: Vec<Value> = masks
             .iter()
@@ -358,7 +374,7 @@ impl Emitter<'_> {
         for (block, way) in std::mem::take(&mut self.ways) {
             self.b.switch_to_block(block);
             match way {
-                Way::Exit => self.leave_at(EXITED),
+                Way::Exit => self.leave_exited(),
                 Way::To(pc) => self.go_back(pc),
             }
         }

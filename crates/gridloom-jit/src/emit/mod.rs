@@ -1,8 +1,8 @@
 //! Code generation: one function of a kernel, for groups of one thread or of several.
 //!
 //! ```text
-//! fn(machine, entry, first, last) -> bails
-//!   for each group of threads in first..last:
+//! fn(machine, entry, first, last, apart) -> blocks that ended, and groups that parted
+//!   for each block, round and group of threads in first..last:     (`rounds`)
 //!     jump to the entry: load the registers that are live there
 //!     …                                                            the blocks of the function
 //!     where a thread exits or leaves: store live registers, note where it is, next group
@@ -12,6 +12,7 @@ mod arith;
 mod exit;
 mod float;
 mod memory;
+mod rounds;
 mod special;
 mod value;
 
@@ -20,6 +21,7 @@ pub(crate) use special::special_role;
 
 use crate::flow::{Flow, Role, SlotSet};
 use crate::invariant::Invariants;
+use crate::kept::Layout;
 use crate::lazy;
 use crate::native::{Class, Kind, Native};
 use crate::runtime;
@@ -27,8 +29,7 @@ use crate::shape::{self, Shape, Shapes};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{
-    self, AbiParam, Block, InstBuilder, JumpTableData, MemFlagsData, StackSlot, StackSlotData, StackSlotKind,
-    Type, Value,
+    self, AbiParam, Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Type, Value,
 };
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
@@ -42,9 +43,6 @@ use value::{Val, scalar_type, vector_type};
 /// The thread must be run by the code for single threads, from an entry of it.
 pub(crate) const SINGLE: u32 = 1 << 29;
 
-/// Backward branches that a group takes before it lets others run, or asks whether the launch is cancelled.
-const FUEL: i64 = 1 << 14;
-
 /// What is compiled, and how.
 pub(crate) struct Plan<'a> {
     pub(crate) kernel: &'a KernelCode,
@@ -54,6 +52,12 @@ pub(crate) struct Plan<'a> {
     pub(crate) natives: &'a [Option<Native>],
     pub(crate) shapes: &'a Shapes,
     pub(crate) invariants: &'a Invariants,
+    /// How each slot is held.
+    pub(crate) storage: &'a [Class],
+    /// Registers whose NaN need not be canonical.
+    pub(crate) lazy: &'a [bool],
+    /// What groups keep between barriers.
+    pub(crate) layout: &'a Layout,
     /// Threads of a group.
     pub(crate) lanes: u32,
     /// Instructions that the code can be entered at, each the start of a block.
@@ -77,7 +81,8 @@ pub(crate) struct Emitter<'a> {
     param_bytes: u64,
     shared_bytes: u64,
     frame_bytes: u64,
-    storage: Vec<Class>,
+    storage: &'a [Class],
+    layout: &'a Layout,
     variables: Vec<Vec<Variable>>,
     blocks: Vec<Block>,
     /// The machine, and what is known of the group.
@@ -85,9 +90,11 @@ pub(crate) struct Emitter<'a> {
     thread: Value,
     position: [Option<Value>; 3],
     registers: Value,
+    /// Which block of the grid it is.
+    index: [Value; 3],
     next: Block,
     fuel: Variable,
-    bails: Variable,
+    round: rounds::Round,
     buffer: Option<StackSlot>,
     /// The instruction being compiled, and what is live before it.
     pc: Pc,
@@ -101,7 +108,7 @@ pub(crate) struct Emitter<'a> {
     /// Where the block ends.
     block_end: Pc,
     /// Registers whose NaN need not be canonical; whether the instruction being compiled takes any NaN, and may give any.
-    lazy: Vec<bool>,
+    lazy: &'a [bool],
     any_nan: bool,
     keeps_nan: bool,
     /// Blocks that lead away from the one being written, to be written next.
@@ -114,16 +121,15 @@ pub(crate) struct Emitter<'a> {
 pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'_>) -> Result<(), String> {
     let mut signature = ir::Signature::new(isa.default_call_conv());
     signature.params.extend([I64, I32, I32, I32, I32].map(AbiParam::new));
-    signature.returns.push(AbiParam::new(I32));
+    signature.returns.push(AbiParam::new(I64));
     func.signature = signature;
     let mut context = FunctionBuilderContext::new();
     let mut b = FunctionBuilder::new(func, &mut context);
     let code = plan.kernel.code();
     let function = &code.functions[plan.function];
-    let storage = storage(plan);
     let variables = (0..function.slots)
         .map(|slot| {
-            let class = storage[slot as usize];
+            let class = plan.storage[slot as usize];
             match plan.shapes.get(Slot(slot)) {
                 Shape::Varying => {
                     let ty = vector_type(class.untyped()).unwrap_or(I64);
@@ -137,7 +143,8 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
     let start = b.create_block();
     b.append_block_params_for_function_params(start);
     let blocks = plan.flow.blocks.iter().map(|_| b.create_block()).collect();
-    let (fuel, bails, next) = (b.declare_var(I32), b.declare_var(I32), b.create_block());
+    let (fuel, next) = (b.declare_var(I32), b.create_block());
+    let round = rounds::Round::declare(&mut b);
     b.switch_to_block(start);
     let params = b.block_params(start).to_vec();
     let body = plan.kernel.module().function(SymbolId(function.symbol)).and_then(|f| f.body.as_deref());
@@ -156,16 +163,18 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         param_bytes: plan.kernel.param_bytes(),
         shared_bytes: plan.kernel.shared_bytes().into(),
         frame_bytes: function.frame.into(),
-        storage,
+        storage: plan.storage,
+        layout: plan.layout,
         variables,
         blocks,
         machine: params[0],
         thread: params[2],
         position: [None; 3],
         registers: params[0],
+        index: [params[0]; 3],
         next,
         fuel,
-        bails,
+        round,
         buffer: None,
         pc: plan.flow.range.start,
         live: plan.flow.blocks[0].live_in.clone(),
@@ -173,13 +182,13 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         checked_shared: Vec::new(),
         widened: Vec::new(),
         block_end: plan.flow.range.start,
-        lazy: lazy::registers(plan.flow, plan.natives),
+        lazy: plan.lazy,
         any_nan: false,
         keeps_nan: false,
         ways: Vec::new(),
         defect: None,
     };
-    emitter.frame(params[1], params[2], params[3], params[4]);
+    emitter.loops([params[1], params[2], params[3], params[4]]);
     for index in 0..plan.flow.blocks.len() {
         emitter.block(index);
     }
@@ -193,12 +202,12 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
 }
 
 /// How each slot is held: as a float where most instructions on it are of floats, so that it need not move between registers.
-fn storage(plan: &Plan<'_>) -> Vec<Class> {
-    let function = &plan.kernel.code().functions[plan.function];
+pub(crate) fn storage(flow: &Flow<'_>, natives: &[Option<Native>], shapes: &Shapes) -> Vec<Class> {
+    let function = &flow.code.functions[flow.function];
     let mut votes = vec![0i32; function.slots as usize];
-    for pc in plan.flow.range.clone() {
-        let Some(native) = &plan.natives[(pc - plan.flow.range.start) as usize] else { continue };
-        let Op::Map(map) = &plan.flow.instruction(pc).op else { continue };
+    for pc in flow.range.clone() {
+        let Some(native) = &natives[(pc - flow.range.start) as usize] else { continue };
+        let Op::Map(map) = &flow.instruction(pc).op else { continue };
         if native.kind == Kind::Copy || native.kind == Kind::Select {
             continue;
         }
@@ -215,7 +224,7 @@ fn storage(plan: &Plan<'_>) -> Vec<Class> {
     (0..function.slots)
         .map(|slot| {
             let ty = function.type_of(Slot(slot));
-            let step = matches!(plan.shapes.get(Slot(slot)), Shape::Affine(_));
+            let step = matches!(shapes.get(Slot(slot)), Shape::Affine(_));
             let float =
                 !step && (votes[slot as usize] > 0 || votes[slot as usize] == 0 && Class::of(ty).is_float());
             match (ty.bits(), float) {
@@ -233,75 +242,6 @@ impl<'a> Emitter<'a> {
     /// Notes that the compiler contradicts itself; what it writes is then thrown away.
     pub(crate) fn defect(&mut self, what: &'static str) {
         self.defect.get_or_insert(what);
-    }
-
-    /// The loop over groups, and the ways in.
-    fn frame(&mut self, entry: Value, first: Value, last: Value, apart: Value) {
-        let dimensions = self.dimensions();
-        let head = self.b.create_block();
-        let (body, done) = (self.b.create_block(), self.b.create_block());
-        let thread = self.b.append_block_param(head, I32);
-        let start = self.start_position(first, dimensions);
-        let mut arguments = vec![first.into()];
-        for (i, start) in start.iter().enumerate() {
-            if let Some(start) = start {
-                self.position[i] = Some(self.b.append_block_param(head, I32));
-                arguments.push((*start).into());
-            }
-        }
-        let zero = self.b.ins().iconst(I32, 0);
-        self.b.def_var(self.bails, zero);
-        self.b.ins().jump(head, &arguments);
-        self.b.switch_to_block(head);
-        self.thread = thread;
-        let end = self.b.ins().iadd_imm_u(thread, i64::from(self.lanes));
-        let more = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, end, last);
-        self.b.ins().brif(more, body, &[], done, &[]);
-        self.b.switch_to_block(done);
-        let bails = self.b.use_var(self.bails);
-        self.b.ins().return_(&[bails]);
-
-        self.b.switch_to_block(self.next);
-        let mut arguments = vec![end.into()];
-        arguments.extend(self.next_position().into_iter().map(ir::BlockArg::from));
-        self.b.ins().jump(head, &arguments);
-
-        self.b.switch_to_block(body);
-        let warp = self.b.ins().ushr_imm_u(thread, 5);
-        let warp = self.b.ins().uextend(I64, warp);
-        let at = self.b.ins().ishl_imm_u(warp, 3);
-        let table =
-            self.machine_field(std::mem::offset_of!(gridloom_interp::compiled::Machine, registers), I64);
-        let at = self.b.ins().iadd(table, at);
-        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
-        let registers = self.b.ins().load(I64, flags, at, 0);
-        let lane = self.b.ins().band_imm_u(thread, 31);
-        let lane = self.b.ins().uextend(I64, lane);
-        let lane = self.b.ins().ishl_imm_u(lane, 3);
-        self.registers = self.b.ins().iadd(registers, lane);
-        let fuel = self.b.ins().iconst(I32, FUEL);
-        self.b.def_var(self.fuel, fuel);
-        self.entering = Some(apart);
-        self.compute_invariants();
-        self.entering = None;
-        let stubs: Vec<Block> = self.entries.iter().map(|_| self.b.create_block()).collect();
-        match stubs[..] {
-            [only] => {
-                self.b.ins().jump(only, &[]);
-            }
-            _ => {
-                let calls: Vec<ir::BlockCall> =
-                    stubs.iter().map(|&stub| self.b.func.dfg.block_call(stub, &[])).collect();
-                // One of its own: a call's arguments are a list that nobody else may hold.
-                let default = self.b.func.dfg.block_call(stubs[0], &[]);
-                let table = self.b.create_jump_table(JumpTableData::new(default, &calls));
-                self.b.ins().br_table(entry, table);
-            }
-        }
-        for (&pc, stub) in self.entries.iter().zip(stubs) {
-            self.b.switch_to_block(stub);
-            self.enter(pc);
-        }
     }
 
     /// A field of the machine, which stays what it is during a call.

@@ -108,7 +108,9 @@ impl Emitter<'_> {
                     (if differs { Val::Affine(value, 1) } else { Val::One(value) }, Class::B32)
                 }
                 DimSpecial::NTid => field(self, offset_of!(Machine, block), dim),
-                DimSpecial::CtaId | DimSpecial::ClusterId => field(self, offset_of!(Machine, index), dim),
+                DimSpecial::CtaId | DimSpecial::ClusterId => {
+                    (Val::One(self.index[component(dim)]), Class::B32)
+                }
                 DimSpecial::NCtaId | DimSpecial::NClusterId => field(self, offset_of!(Machine, grid), dim),
                 DimSpecial::ClusterCtaId => (Val::One(self.constant(0, Class::B32)), Class::B32),
                 DimSpecial::ClusterNCtaId => (Val::One(self.constant(1, Class::B32)), Class::B32),
