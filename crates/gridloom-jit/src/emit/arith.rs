@@ -410,26 +410,12 @@ impl Emitter<'_> {
             let (a, b) = (self.flush(a, ftz, class, vector), self.flush(b, ftz, class, vector));
             return self.compare_float(compare, a, b);
         }
-        let code = match (compare, signed) {
-            (Compare::Eq | Compare::Equ, _) => IntCC::Equal,
-            (Compare::Ne | Compare::Neu, _) => IntCC::NotEqual,
-            (Compare::Lt | Compare::Ltu | Compare::Lo, true) => IntCC::SignedLessThan,
-            (Compare::Le | Compare::Leu | Compare::Ls, true) => IntCC::SignedLessThanOrEqual,
-            (Compare::Gt | Compare::Gtu | Compare::Hi, true) => IntCC::SignedGreaterThan,
-            (Compare::Ge | Compare::Geu | Compare::Hs, true) => IntCC::SignedGreaterThanOrEqual,
-            (Compare::Lt | Compare::Ltu | Compare::Lo, false) => IntCC::UnsignedLessThan,
-            (Compare::Le | Compare::Leu | Compare::Ls, false) => IntCC::UnsignedLessThanOrEqual,
-            (Compare::Gt | Compare::Gtu | Compare::Hi, false) => IntCC::UnsignedGreaterThan,
-            (Compare::Ge | Compare::Geu | Compare::Hs, false) => IntCC::UnsignedGreaterThanOrEqual,
+        match integer_condition(compare, signed) {
+            Some(code) => self.b.ins().icmp(code, a, b),
             // Integers are numbers.
-            (Compare::Num, _) => {
-                return self.b.ins().icmp(IntCC::Equal, a, a);
-            }
-            (Compare::Nan, _) => {
-                return self.b.ins().icmp(IntCC::NotEqual, a, a);
-            }
-        };
-        self.b.ins().icmp(code, a, b)
+            None if compare == Compare::Num => self.b.ins().icmp(IntCC::Equal, a, a),
+            None => self.b.ins().icmp(IntCC::NotEqual, a, a),
+        }
     }
 
     fn compare_float(&mut self, compare: Compare, a: Value, b: Value) -> Value {
@@ -460,4 +446,21 @@ impl Emitter<'_> {
         };
         self.b.ins().fcmp(code, a, b)
     }
+}
+
+/// The condition of a comparison of integers, if that is one that depends on them.
+pub(super) fn integer_condition(compare: Compare, signed: bool) -> Option<IntCC> {
+    Some(match (compare, signed) {
+        (Compare::Eq | Compare::Equ, _) => IntCC::Equal,
+        (Compare::Ne | Compare::Neu, _) => IntCC::NotEqual,
+        (Compare::Lt | Compare::Ltu | Compare::Lo, true) => IntCC::SignedLessThan,
+        (Compare::Le | Compare::Leu | Compare::Ls, true) => IntCC::SignedLessThanOrEqual,
+        (Compare::Gt | Compare::Gtu | Compare::Hi, true) => IntCC::SignedGreaterThan,
+        (Compare::Ge | Compare::Geu | Compare::Hs, true) => IntCC::SignedGreaterThanOrEqual,
+        (Compare::Lt | Compare::Ltu | Compare::Lo, false) => IntCC::UnsignedLessThan,
+        (Compare::Le | Compare::Leu | Compare::Ls, false) => IntCC::UnsignedLessThanOrEqual,
+        (Compare::Gt | Compare::Gtu | Compare::Hi, false) => IntCC::UnsignedGreaterThan,
+        (Compare::Ge | Compare::Geu | Compare::Hs, false) => IntCC::UnsignedGreaterThanOrEqual,
+        (Compare::Num | Compare::Nan, _) => return None,
+    })
 }

@@ -1,29 +1,20 @@
 //! The ways into the code and out of it: registers from and to memory, branches, and threads that part.
 
-use super::rounds::FUEL;
 use super::value::{Val, per_vector};
 use super::{Emitter, SINGLE};
-use crate::flow::{Role, SlotSet};
+use crate::flow::SlotSet;
 use crate::native::Class;
-use crate::runtime;
 use crate::shape::Shape;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I32X4, I64, I64X2};
-use cranelift_codegen::ir::{self, Block, InstBuilder, JumpTableData, MemFlagsData, Value};
-use gridloom_interp::code::{Instruction, Op, Pc};
-use gridloom_interp::compiled::{EXITED, INTERPRET, Machine, REFUSED, YIELDED};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use gridloom_interp::code::Pc;
+use gridloom_interp::compiled::{INTERPRET, Machine, REFUSED};
 use gridloom_interp::lanes::{Slot, Source};
 use std::mem::offset_of;
 
 /// Bytes from one slot to the next.
 const SLOT: i32 = 256;
-
-/// Where a branch leads.
-#[derive(Clone, Copy)]
-pub(super) enum Way {
-    To(Pc),
-    Exit,
-}
 
 impl Emitter<'_> {
     fn slot_offset(slot: Slot, lane: usize) -> i32 {
@@ -61,7 +52,7 @@ impl Emitter<'_> {
                 let apart = self.b.create_block();
                 self.b.set_cold_block(apart);
                 self.b.ins().brif(holds, target, &[], apart, &[]);
-                self.b.switch_to_block(apart);
+                self.go_on_in(apart);
                 self.note_parted();
                 self.leave_at(pc | SINGLE);
             }
@@ -190,7 +181,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn spill_all(&mut self, live: &SlotSet) {
+    pub(super) fn spill_all(&mut self, live: &SlotSet) {
         let slots: Vec<Slot> = live.iter().collect();
         for slot in slots {
             self.spill(slot);
@@ -198,7 +189,7 @@ impl Emitter<'_> {
     }
 
     /// Leaves the threads of the group at an instruction for others to go on with.
-    fn leave_at(&mut self, at: u32) {
+    pub(super) fn leave_at(&mut self, at: u32) {
         self.note_left();
         self.note_place(at);
     }
@@ -213,7 +204,7 @@ impl Emitter<'_> {
         self.note_places(&vec![at; self.lanes as usize / 4]);
     }
 
-    fn leave_with(&mut self, places: &[Value]) {
+    pub(super) fn leave_with(&mut self, places: &[Value]) {
         self.note_left();
         self.note_places(places);
     }
@@ -229,7 +220,7 @@ impl Emitter<'_> {
         self.b.ins().jump(self.next, &[]);
     }
 
-    fn note_parted(&mut self) {
+    pub(super) fn note_parted(&mut self) {
         let parted = self.b.use_var(self.round.parted);
         let parted = self.b.ins().iadd_imm_u(parted, 1);
         self.b.def_var(self.round.parted, parted);
@@ -260,12 +251,18 @@ impl Emitter<'_> {
         }
         let live = self.live.clone();
         self.spill_all(&live);
+        if let Some(party) = self.party.clone() {
+            self.note_parted();
+            let places = self.places_on_short_way(&party, self.pc | INTERPRET);
+            return self.leave_with(&places);
+        }
         self.leave_at(self.pc | INTERPRET);
     }
 
     /// Leaves an access that must fault to the interpreter, with what the instruction reads.
     pub(super) fn refuse_here(&mut self) {
-        if self.entering.is_some() {
+        // Threads that are not at this access may go on, so they need all that they use.
+        if self.entering.is_some() || self.party.is_some() {
             return self.interpret_here();
         }
         let mut slots = Vec::new();
@@ -279,158 +276,5 @@ impl Emitter<'_> {
             self.spill(slot);
         }
         self.leave_at(self.pc | INTERPRET | REFUSED);
-    }
-
-    /// What a thread is told that goes a way by itself.
-    fn note(&self, way: Way) -> u32 {
-        match way {
-            Way::Exit => EXITED,
-            Way::To(pc) if self.flow.role(pc) == Role::Interpreted => pc | INTERPRET,
-            Way::To(pc) => pc | SINGLE,
-        }
-    }
-
-    fn kept_on(&self, way: Way) -> Option<SlotSet> {
-        let Way::To(pc) = way else { return None };
-        let index = self.flow.block_at(pc)?;
-        Some(self.invariants.kept(self.flow, pc, &self.flow.blocks[index].live_in))
-    }
-
-    pub(super) fn terminator(&mut self, instruction: &Instruction) {
-        let behind = Way::To(self.pc + 1);
-        let taken = match &instruction.op {
-            Op::Branch { target } => Way::To(*target),
-            Op::BranchTable(table) => return self.branch_table(instruction, table),
-            _ => Way::Exit,
-        };
-        match self.guard(instruction.guard) {
-            None => {
-                let target = self.way(taken);
-                self.b.ins().jump(target, &[]);
-            }
-            Some(Val::One(condition) | Val::Affine(condition, _)) => {
-                let (taken, behind) = (self.way(taken), self.way(behind));
-                self.b.ins().brif(condition, taken, &[], behind, &[]);
-            }
-            Some(guard) => {
-                let masks = self.vectors(&guard, Class::Pred);
-                let (all_go, test, apart) = (self.way(taken), self.b.create_block(), self.b.create_block());
-                let none_goes = self.way(behind);
-                self.b.set_cold_block(apart);
-                let all = self.all_true(&masks);
-                self.b.ins().brif(all, all_go, &[], test, &[]);
-                self.b.switch_to_block(test);
-                let any = self.any_true(&masks);
-                self.b.ins().brif(any, apart, &[], none_goes, &[]);
-                self.b.switch_to_block(apart);
-                self.part(&masks, taken, behind);
-            }
-        }
-    }
-
-    /// Sends each thread of the group its own way.
-    fn part(&mut self, masks: &[Value], taken: Way, behind: Way) {
-        let mut live = self.live.clone();
-        live.clear();
-        for way in [taken, behind] {
-            if let Some(more) = self.kept_on(way) {
-                live.union(&more);
-            }
-        }
-        self.spill_all(&live);
-        self.note_parted();
-        let (taken, behind) = (self.note(taken), self.note(behind));
-        let places: Vec<Value> = masks
-            .iter()
-            .map(|&mask| {
-                let (taken, behind) =
-                    (self.vector_of(taken.into(), Class::B32), self.vector_of(behind.into(), Class::B32));
-                self.b.ins().bitselect(mask, taken, behind)
-            })
-            .collect();
-        self.leave_with(&places);
-    }
-
-    /// A block that leads a way, which is written when the current one is done.
-    fn way(&mut self, way: Way) -> Block {
-        match way {
-            Way::To(pc) if pc > self.pc => match self.flow.block_at(pc) {
-                Some(index) => self.blocks[index],
-                None => {
-                    self.defect("a branch into a block");
-                    self.next
-                }
-            },
-            way => {
-                let block = self.b.create_block();
-                self.ways.push((block, way));
-                block
-            }
-        }
-    }
-
-    /// Writes the blocks that lead away. Where one leads back, groups that have had their turn leave there.
-    pub(super) fn write_ways(&mut self) {
-        for (block, way) in std::mem::take(&mut self.ways) {
-            self.b.switch_to_block(block);
-            match way {
-                Way::Exit => self.leave_exited(),
-                Way::To(pc) => self.go_back(pc),
-            }
-        }
-    }
-
-    fn go_back(&mut self, pc: Pc) {
-        let Some(index) = self.flow.block_at(pc) else {
-            return self.defect("a branch into a block");
-        };
-        let target = self.blocks[index];
-        let waits = self.flow.loops.iter().any(|&(head, waits)| head == pc && waits);
-        let over = self.b.create_block();
-        self.b.set_cold_block(over);
-        let fuel = self.b.use_var(self.fuel);
-        let fuel = self.b.ins().iadd_imm_s(fuel, -1);
-        self.b.def_var(self.fuel, fuel);
-        self.b.ins().brif(fuel, target, &[], over, &[]);
-        self.b.switch_to_block(over);
-        if !waits {
-            // It ends by itself; only the launch may be cancelled.
-            let cancelled = self
-                .call(runtime::cancelled as *const () as usize, &[self.machine], Some(I32))
-                .unwrap_or(fuel);
-            let (stop, again) = (self.b.create_block(), self.b.create_block());
-            self.b.ins().brif(cancelled, stop, &[], again, &[]);
-            self.b.switch_to_block(again);
-            let fuel = self.b.ins().iconst(I32, FUEL);
-            self.b.def_var(self.fuel, fuel);
-            self.b.ins().jump(target, &[]);
-            self.b.switch_to_block(stop);
-        }
-        if let Some(kept) = self.kept_on(Way::To(pc)) {
-            self.spill_all(&kept);
-        }
-        self.leave_at(pc | YIELDED);
-    }
-
-    fn branch_table(&mut self, instruction: &Instruction, table: &gridloom_interp::code::BranchTable) {
-        let index = self.get(table.index, Class::B32);
-        let guard = self.guard(instruction.guard);
-        let (Val::One(index), None | Some(Val::One(_))) = (index, &guard) else {
-            // Threads that go many ways are sorted out by the interpreter.
-            return self.interpret_here();
-        };
-        if let Some(Val::One(condition)) = guard {
-            let (then, behind) = (self.b.create_block(), self.way(Way::To(self.pc + 1)));
-            self.b.ins().brif(condition, then, &[], behind, &[]);
-            self.b.switch_to_block(then);
-        }
-        let targets: Vec<Block> = table.targets.iter().map(|&target| self.way(Way::To(target))).collect();
-        let calls: Vec<ir::BlockCall> =
-            targets.iter().map(|&target| self.b.func.dfg.block_call(target, &[])).collect();
-        // Past the end the last one is taken.
-        let Some(&last) = targets.last() else { return self.defect("a branch table without targets") };
-        let last = self.b.func.dfg.block_call(last, &[]);
-        let table = self.b.create_jump_table(JumpTableData::new(last, &calls));
-        self.b.ins().br_table(index, table);
     }
 }

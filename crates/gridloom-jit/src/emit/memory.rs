@@ -178,13 +178,13 @@ impl Emitter<'_> {
         let (go_on, cold) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(cold);
         self.b.ins().brif(valid, go_on, &[], cold, &[]);
-        self.b.switch_to_block(cold);
+        self.go_on_in(cold);
         if fault {
             self.refuse_here();
         } else {
             self.interpret_here();
         }
-        self.b.switch_to_block(go_on);
+        self.go_on_in(go_on);
     }
 
     /// The host address of an access in one thread that is checked, with the offset that is still to be added.
@@ -333,7 +333,7 @@ impl Emitter<'_> {
         self.b.append_block_param(done, I64);
         self.b.set_cold_block(window);
         self.b.ins().brif(valid, done, &[address.into()], window, &[]);
-        self.b.switch_to_block(window);
+        self.go_on_in(window);
         let low = self.b.ins().band_imm_u(address, i64::from(access.align) - 1);
         let aligned = self.b.ins().icmp_imm_u(IntCC::Equal, low, 0);
         self.require(aligned, true);
@@ -353,7 +353,7 @@ impl Emitter<'_> {
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, found, 0);
         self.require(there, true);
         self.b.ins().jump(done, &[found.into()]);
-        self.b.switch_to_block(done);
+        self.go_on_in(done);
         (self.b.block_params(done)[0], 0)
     }
 
@@ -376,23 +376,28 @@ impl Emitter<'_> {
                 let (then, done) = (self.b.create_block(), self.b.create_block());
                 self.b.ins().brif(*condition, then, &[], done, &[]);
                 let before = self.mark();
-                self.b.switch_to_block(then);
+                self.go_on_in(then);
                 self.load_all(load, access, &address, offset, &wanted, None);
                 self.b.ins().jump(done, &[]);
-                self.b.switch_to_block(done);
+                self.go_on_in(done);
+                self.forget(before);
+            }
+            Some(guard) if self.party.is_some() => {
+                let before = self.mark();
+                self.load_some(load, access, &address, offset, guard);
                 self.forget(before);
             }
             Some(guard) => {
                 let (every, some, done) = self.split(guard);
                 let before = self.mark();
-                self.b.switch_to_block(every);
+                self.go_on_in(every);
                 self.load_all(load, access, &address, offset, &wanted, None);
                 self.b.ins().jump(done, &[]);
-                self.b.switch_to_block(some);
+                self.go_on_in(some);
                 self.forget(before);
                 self.load_some(load, access, &address, offset, guard);
                 self.b.ins().jump(done, &[]);
-                self.b.switch_to_block(done);
+                self.go_on_in(done);
                 self.forget(before);
             }
         }
@@ -408,7 +413,7 @@ impl Emitter<'_> {
             (self.b.create_block(), self.b.create_block(), self.b.create_block(), self.b.create_block());
         let all = self.all_true(&masks);
         self.b.ins().brif(all, every, &[], test, &[]);
-        self.b.switch_to_block(test);
+        self.go_on_in(test);
         let any = self.any_true(&masks);
         self.b.ins().brif(any, some, &[], done, &[]);
         (every, some, done)
@@ -519,13 +524,13 @@ impl Emitter<'_> {
         let (then, done) = (self.b.create_block(), self.b.create_block());
         self.b.append_block_param(done, ty);
         self.b.ins().brif(condition, then, &[], done, &[otherwise.into()]);
-        self.b.switch_to_block(then);
+        self.go_on_in(then);
         done
     }
 
     fn rejoin(&mut self, done: Block, value: Value) -> Value {
         self.b.ins().jump(done, &[value.into()]);
-        self.b.switch_to_block(done);
+        self.go_on_in(done);
         self.b.block_params(done)[0]
     }
 
@@ -591,35 +596,53 @@ impl Emitter<'_> {
                 let (then, done) = (self.b.create_block(), self.b.create_block());
                 self.b.ins().brif(*condition, then, &[], done, &[]);
                 let before = self.mark();
-                self.b.switch_to_block(then);
+                self.go_on_in(then);
                 self.store_all(store, access, &address, offset, &values);
                 self.b.ins().jump(done, &[]);
-                self.b.switch_to_block(done);
+                self.go_on_in(done);
+                self.forget(before);
+            }
+            Some(guard) if self.party.is_some() => {
+                let before = self.mark();
+                self.store_some(store, access, &address, offset, &values, guard);
                 self.forget(before);
             }
             Some(guard) => {
                 let (every, some, done) = self.split(guard);
                 let before = self.mark();
-                self.b.switch_to_block(every);
+                self.go_on_in(every);
                 self.store_all(store, access, &address, offset, &values);
                 self.b.ins().jump(done, &[]);
-                self.b.switch_to_block(some);
+                self.go_on_in(some);
                 self.forget(before);
-                let places = self.places(access, &store.place, &address, offset, Some(guard));
-                for (lane, (host, condition)) in places.into_iter().enumerate() {
-                    let next = self.b.create_block();
-                    if let Some(condition) = condition {
-                        let then = self.b.create_block();
-                        self.b.ins().brif(condition, then, &[], next, &[]);
-                        self.b.switch_to_block(then);
-                    }
-                    self.store_elements(store, host, 0, &values, lane);
-                    self.b.ins().jump(next, &[]);
-                    self.b.switch_to_block(next);
-                }
+                self.store_some(store, access, &address, offset, &values, guard);
                 self.b.ins().jump(done, &[]);
-                self.b.switch_to_block(done);
+                self.go_on_in(done);
             }
+        }
+    }
+
+    /// Stores in the threads where a guard holds, one by one.
+    fn store_some(
+        &mut self,
+        store: &Store,
+        access: Access,
+        address: &Val,
+        offset: i64,
+        values: &[Val],
+        guard: &Val,
+    ) {
+        let places = self.places(access, &store.place, address, offset, Some(guard));
+        for (lane, (host, condition)) in places.into_iter().enumerate() {
+            let next = self.b.create_block();
+            if let Some(condition) = condition {
+                let then = self.b.create_block();
+                self.b.ins().brif(condition, then, &[], next, &[]);
+                self.go_on_in(then);
+            }
+            self.store_elements(store, host, 0, values, lane);
+            self.b.ins().jump(next, &[]);
+            self.go_on_in(next);
         }
     }
 

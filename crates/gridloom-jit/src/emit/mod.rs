@@ -9,6 +9,7 @@
 //! ```
 
 mod arith;
+mod branch;
 mod exit;
 mod float;
 mod memory;
@@ -105,14 +106,20 @@ pub(crate) struct Emitter<'a> {
     checked_shared: Vec<(Value, u32, std::ops::Range<i64>)>,
     /// Addresses of 32 bits, extended.
     widened: Vec<(Value, Value)>,
+    /// Affine values of 32 bits, by that of the first thread, that do not wrap around within the group, read with a sign or without.
+    unwrapped: Vec<(Value, i64, bool)>,
+    /// Predicates that compare an affine value with a uniform one, in this block.
+    compared: Vec<(Slot, branch::Comparison)>,
     /// Where the block ends.
     block_end: Pc,
     /// Registers whose NaN need not be canonical; whether the instruction being compiled takes any NaN, and may give any.
     lazy: &'a [bool],
     any_nan: bool,
     keeps_nan: bool,
+    /// The threads that go a short way, while the others wait.
+    party: Option<branch::Party>,
     /// Blocks that lead away from the one being written, to be written next.
-    ways: Vec<(Block, exit::Way)>,
+    ways: Vec<(Block, branch::Way)>,
     /// What was found to be wrong with this compiler.
     defect: Option<&'static str>,
 }
@@ -181,10 +188,13 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         checked: Vec::new(),
         checked_shared: Vec::new(),
         widened: Vec::new(),
+        unwrapped: Vec::new(),
+        compared: Vec::new(),
         block_end: plan.flow.range.start,
         lazy: plan.lazy,
         any_nan: false,
         keeps_nan: false,
+        party: None,
         ways: Vec::new(),
         defect: None,
     };
@@ -286,10 +296,20 @@ impl<'a> Emitter<'a> {
         self.b.ins().vany_true(any)
     }
 
+    /// Goes on with a block that everything that leads to has been written of, so that registers are known in it.
+    pub(crate) fn go_on_in(&mut self, block: Block) {
+        self.b.switch_to_block(block);
+        self.b.seal_block(block);
+    }
+
     fn block(&mut self, index: usize) {
         let flow = self.flow;
         let block = &flow.blocks[index];
         self.b.switch_to_block(self.blocks[index]);
+        // All that leads here is written, unless something leads back.
+        if !flow.loops.iter().any(|&(head, _)| head == block.range.start) {
+            self.b.seal_block(self.blocks[index]);
+        }
         self.forget_all();
         self.block_end = block.range.end;
         let live = flow.live_before(block);
@@ -338,6 +358,8 @@ impl<'a> Emitter<'a> {
         self.checked.clear();
         self.checked_shared.clear();
         self.widened.clear();
+        self.unwrapped.clear();
+        self.compared.clear();
     }
 
     /// Gives a register the value of an invariant definition.
@@ -434,6 +456,11 @@ impl<'a> Emitter<'a> {
             let value = self.fit(slot, value.clone(), native.result);
             self.define(slot, value, native.result, guard.as_ref());
         }
+        if let (&[slot], None) = (destinations, &guard)
+            && let Some(comparison) = branch::Comparison::of(&native, &operands)
+        {
+            self.compared.push((slot, comparison));
+        }
     }
 
     /// A value of all threads for a register that differs between them, though this value does not.
@@ -521,19 +548,63 @@ impl<'a> Emitter<'a> {
             _ => 0,
         };
         // An invariant is known not to.
-        if shape::widens(native).is_some() && self.entering.is_none() {
-            let lane = self.lanes as usize - 1;
-            let last = at(self, lane);
-            let expected = self.b.ins().iadd_imm_s(first, step.wrapping_mul(lane as i64));
-            let same = self.b.ins().icmp(IntCC::Equal, last, expected);
-            let (go_on, cold) = (self.b.create_block(), self.b.create_block());
-            self.b.set_cold_block(cold);
-            self.b.ins().brif(same, go_on, &[], cold, &[]);
-            self.b.switch_to_block(cold);
-            self.interpret_here();
-            self.b.switch_to_block(go_on);
+        if let Some(signed) = shape::widens(native)
+            && self.entering.is_none()
+        {
+            let narrow = operands
+                .iter()
+                .zip(native.operands)
+                .take(2)
+                .all(|(operand, class)| class.bits() == 32 || matches!(operand, Val::One(_)));
+            if !narrow || matches!(native.kind, Kind::Extend { to: 32, .. }) {
+                let lane = self.lanes as usize - 1;
+                let last = at(self, lane);
+                let expected = self.b.ins().iadd_imm_s(first, step.wrapping_mul(lane as i64));
+                let same = self.b.ins().icmp(IntCC::Equal, last, expected);
+                self.go_on_if(same);
+            } else {
+                for (operand, class) in operands.iter().zip(native.operands).take(2) {
+                    if let (&Val::Affine(value, step), 32) = (operand, class.bits()) {
+                        self.require_no_wrap(value, step, signed);
+                    }
+                }
+            }
         }
         if step == 0 { Val::One(first) } else { Val::Affine(first, step) }
+    }
+
+    /// Leaves the instruction to the interpreter unless a truth value holds.
+    fn go_on_if(&mut self, holds: Value) {
+        let (go_on, cold) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(cold);
+        self.b.ins().brif(holds, go_on, &[], cold, &[]);
+        self.go_on_in(cold);
+        self.interpret_here();
+        self.go_on_in(go_on);
+    }
+
+    /// Whether an affine value of 32 bits, of a step that is not large, does not wrap around within the group.
+    fn does_not_wrap(&mut self, first: Value, step: i64, signed: bool) -> Value {
+        let span = step * i64::from(self.lanes - 1);
+        let (most, least) =
+            if signed { (i64::from(i32::MAX), i64::from(i32::MIN)) } else { (i64::from(u32::MAX), 0) };
+        let (limit, compare) = match (step > 0, signed) {
+            (true, true) => (most - span, IntCC::SignedLessThanOrEqual),
+            (true, false) => (most - span, IntCC::UnsignedLessThanOrEqual),
+            (false, true) => (least - span, IntCC::SignedGreaterThanOrEqual),
+            (false, false) => (least - span, IntCC::UnsignedGreaterThanOrEqual),
+        };
+        let limit = self.b.ins().iconst(I32, i64::from(limit as u32));
+        self.b.ins().icmp(compare, first, limit)
+    }
+
+    /// Leaves the instruction to the interpreter where an affine operand wraps around within the group, unless that is known not to be.
+    fn require_no_wrap(&mut self, first: Value, step: i64, signed: bool) {
+        if !self.unwrapped.contains(&(first, step, signed)) {
+            let holds = self.does_not_wrap(first, step, signed);
+            self.go_on_if(holds);
+            self.unwrapped.push((first, step, signed));
+        }
     }
 
     /// Values, unless a truth value holds: then what the interpreter's function gives.
@@ -547,7 +618,7 @@ impl<'a> Emitter<'a> {
         }
         let arguments: Vec<ir::BlockArg> = values.iter().map(|&value| value.into()).collect();
         self.b.ins().brif(rare, cold, &[], done, &arguments);
-        self.b.switch_to_block(cold);
+        self.go_on_in(cold);
         let result = self.call_map_as(map, class).swap_remove(0);
         let exact = match result {
             Val::Many(parts) => parts,
@@ -558,7 +629,7 @@ impl<'a> Emitter<'a> {
             self.defect("a result of two shapes");
         }
         self.b.ins().jump(done, &arguments);
-        self.b.switch_to_block(done);
+        self.go_on_in(done);
         self.b.block_params(done).to_vec()
     }
 

@@ -176,7 +176,7 @@ impl Emitter<'_> {
         arguments.extend(self.next_position().into_iter().map(ir::BlockArg::from));
         self.b.ins().jump(head, &arguments);
 
-        self.b.switch_to_block(body);
+        self.go_on_in(body);
         let warp = self.b.ins().ushr_imm_u(thread, 5);
         let warp = self.b.ins().uextend(I64, warp);
         let at = self.b.ins().ishl_imm_u(warp, 3);
@@ -218,11 +218,11 @@ impl Emitter<'_> {
             }
         }
         for (&pc, stub) in self.entries.iter().zip(stubs) {
-            self.b.switch_to_block(stub);
+            self.go_on_in(stub);
             self.enter(pc);
         }
         for (stub, barrier) in passed {
-            self.b.switch_to_block(stub);
+            self.go_on_in(stub);
             self.pass(barrier);
         }
     }

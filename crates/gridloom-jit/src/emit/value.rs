@@ -316,19 +316,24 @@ impl Emitter<'_> {
 
     /// The predicate of an instruction: true where it is executed.
     pub(crate) fn guard(&mut self, guard: Option<Guard>) -> Option<Val> {
-        let guard = guard?;
+        let own = guard.map(|guard| self.own_guard(guard));
+        self.guard_on_short_way(own)
+    }
+
+    fn own_guard(&mut self, guard: Guard) -> Val {
         let value = self.get(Source::Slot(guard.slot), Class::Pred);
         if !guard.negated {
-            return Some(value);
+            return value;
         }
-        Some(match value {
+        match value {
             Val::Many(parts) => Val::Many(parts.into_iter().map(|part| self.b.ins().bnot(part)).collect()),
             Val::One(value) | Val::Affine(value, _) => Val::One(self.b.ins().bxor_imm_u(value, 1)),
-        })
+        }
     }
 
     /// Writes a register, where the guard holds.
     pub(crate) fn define(&mut self, slot: Slot, value: Val, class: Class, guard: Option<&Val>) {
+        self.compared.retain(|&(other, _)| other != slot);
         let storage = self.storage(slot);
         let variables = self.variables[slot.0 as usize].clone();
         match (self.shapes.get(slot), value) {

@@ -1,0 +1,349 @@
+//! Branches: where all threads of a group go one way, where they part, and short ways that only some of them go.
+
+use super::rounds::FUEL;
+use super::value::Val;
+use super::{Emitter, SINGLE};
+use crate::flow::{Role, SlotSet};
+use crate::native::{Class, Kind, Native};
+use crate::runtime;
+use crate::shape::Shape;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::types::I32;
+use cranelift_codegen::ir::{self, Block, InstBuilder, JumpTableData, Value};
+use gridloom_interp::code::{Guard, Instruction, Op, Pc};
+use gridloom_interp::compiled::{EXITED, INTERPRET, YIELDED};
+
+/// Instructions of a way that is short enough to be gone by some threads while the others wait.
+const SHORT: u32 = 24;
+
+/// Where a branch leads.
+#[derive(Clone, Copy)]
+pub(super) enum Way {
+    To(Pc),
+    Exit,
+}
+
+/// A comparison of an affine value of 32 bits with a uniform one. It can be told by the first and the last thread for all.
+#[derive(Clone, Copy)]
+pub(super) struct Comparison {
+    /// The affine value in the first thread, and its step.
+    first: Value,
+    step: i64,
+    bound: Value,
+    /// Of the affine value with the other.
+    condition: IntCC,
+    signed: bool,
+}
+
+impl Comparison {
+    /// The comparison that an instruction makes, if it is one.
+    pub(super) fn of(native: &Native, operands: &[Val]) -> Option<Self> {
+        let Kind::Compare { compare, signed, combine: None, .. } = native.kind else { return None };
+        if native.operands[0] != Class::B32 {
+            return None;
+        }
+        let condition = super::arith::integer_condition(compare, signed)?;
+        let (first, step, bound, condition) = match *operands {
+            [Val::Affine(first, step), Val::One(bound), ..] => (first, step, bound, condition),
+            [Val::One(bound), Val::Affine(first, step), ..] => (first, step, bound, condition.swap_args()),
+            _ => return None,
+        };
+        let ordered = !matches!(condition, IntCC::Equal | IntCC::NotEqual);
+        let slow = step != 0 && step.unsigned_abs() < 1 << 24;
+        (ordered && slow).then_some(Self { first, step, bound, condition, signed })
+    }
+}
+
+/// The threads of a group that go a short way, while the others wait at its end.
+#[derive(Clone)]
+pub(super) struct Party {
+    /// Which they are.
+    masks: Vec<Value>,
+    /// Where the others are.
+    end: Pc,
+    /// Whether the instruction being compiled is executed in these threads only, or may as well be executed in all.
+    guards: bool,
+}
+
+impl Emitter<'_> {
+    /// What a thread is told that goes a way by itself.
+    fn note(&self, way: Way) -> u32 {
+        match way {
+            Way::Exit => EXITED,
+            Way::To(pc) if self.flow.role(pc) == Role::Interpreted => pc | INTERPRET,
+            Way::To(pc) => pc | SINGLE,
+        }
+    }
+
+    fn kept_on(&self, way: Way) -> Option<SlotSet> {
+        let Way::To(pc) = way else { return None };
+        let index = self.flow.block_at(pc)?;
+        Some(self.invariants.kept(self.flow, pc, &self.flow.blocks[index].live_in))
+    }
+
+    pub(super) fn terminator(&mut self, instruction: &Instruction) {
+        let behind = Way::To(self.pc + 1);
+        let taken = match &instruction.op {
+            Op::Branch { target } => Way::To(*target),
+            Op::BranchTable(table) => return self.branch_table(instruction, table),
+            _ => Way::Exit,
+        };
+        match self.guard(instruction.guard) {
+            None => {
+                let target = self.way(taken);
+                self.b.ins().jump(target, &[]);
+            }
+            Some(Val::One(condition) | Val::Affine(condition, _)) => {
+                let (taken, behind) = (self.way(taken), self.way(behind));
+                self.b.ins().brif(condition, taken, &[], behind, &[]);
+            }
+            Some(guard) => {
+                let masks = self.vectors(&guard, Class::Pred);
+                let (all_go, none_goes) = (self.way(taken), self.way(behind));
+                let apart = self.b.create_block();
+                self.b.set_cold_block(apart);
+                self.sort_out(instruction.guard, &masks, [all_go, none_goes, apart]);
+                self.go_on_in(apart);
+                match self.short_way(taken) {
+                    Some((index, end)) => {
+                        let others = masks.iter().map(|&mask| self.b.ins().bnot(mask)).collect();
+                        self.go_short_way(index, Party { masks: others, end, guards: true });
+                    }
+                    None => self.part(&masks, taken, behind),
+                }
+            }
+        }
+    }
+
+    /// Goes where all threads go, or none, or to where they part.
+    fn sort_out(&mut self, guard: Option<Guard>, masks: &[Value], [all_go, none_goes, apart]: [Block; 3]) {
+        let comparison = guard.and_then(|guard| {
+            let (_, comparison) = self.compared.iter().find(|&&(slot, _)| slot == guard.slot)?;
+            Some((*comparison, guard.negated))
+        });
+        if let Some((comparison, negated)) = comparison {
+            let Comparison { first, step, bound, condition, signed } = comparison;
+            let condition = if negated { condition.complement() } else { condition };
+            let slow = self.b.create_block();
+            self.b.set_cold_block(slow);
+            if !self.unwrapped.contains(&(first, step, signed)) {
+                let holds = self.does_not_wrap(first, step, signed);
+                let sure = self.b.create_block();
+                self.b.ins().brif(holds, sure, &[], slow, &[]);
+                self.go_on_in(sure);
+            }
+            let last = self.b.ins().iadd_imm_s(first, step * i64::from(self.lanes - 1));
+            let (in_first, in_last) =
+                (self.b.ins().icmp(condition, first, bound), self.b.ins().icmp(condition, last, bound));
+            let maybe = self.b.create_block();
+            let above = matches!(
+                condition,
+                IntCC::SignedGreaterThan
+                    | IntCC::SignedGreaterThanOrEqual
+                    | IntCC::UnsignedGreaterThan
+                    | IntCC::UnsignedGreaterThanOrEqual
+            );
+            // Whether it begins to hold from some thread on, or ends to.
+            if above == (step > 0) {
+                self.b.ins().brif(in_last, maybe, &[], none_goes, &[]);
+                self.go_on_in(maybe);
+                self.b.ins().brif(in_first, all_go, &[], slow, &[]);
+            } else {
+                self.b.ins().brif(in_last, all_go, &[], maybe, &[]);
+                self.go_on_in(maybe);
+                self.b.ins().brif(in_first, slow, &[], none_goes, &[]);
+            }
+            self.go_on_in(slow);
+        }
+        let test = self.b.create_block();
+        let all = self.all_true(masks);
+        self.b.ins().brif(all, all_go, &[], test, &[]);
+        self.go_on_in(test);
+        let any = self.any_true(masks);
+        self.b.ins().brif(any, apart, &[], none_goes, &[]);
+    }
+
+    /// The block that a branch leads around, if some threads can go it while the others wait behind it, and where it ends.
+    fn short_way(&self, taken: Way) -> Option<(usize, Pc)> {
+        let flow = self.flow;
+        let Way::To(end) = taken else { return None };
+        let index = flow.block_at(self.pc + 1)?;
+        let block = &flow.blocks[index];
+        if block.range.end != end || block.range.len() as u32 > SHORT {
+            return None;
+        }
+        let after = &flow.blocks[flow.block_at(end)?].live_in;
+        for pc in block.range.clone() {
+            if flow.role(pc) != Role::Compiled {
+                return None;
+            }
+            let (mut seen, mut varying) = (false, true);
+            flow.instruction(pc).for_each_definition(&mut |slot| {
+                seen |= after.contains(slot);
+                varying &= self.shapes.get(slot) == Shape::Varying;
+            });
+            // What is seen behind must be able to differ between those that go and those that wait.
+            let one = matches!(&flow.instruction(pc).op, Op::Load(load) if load.destinations.len() > 1);
+            let fits = !(one && !varying) && (!seen || varying && !self.invariants.contains(pc));
+            if !fits {
+                return None;
+            }
+        }
+        Some((index, end))
+    }
+
+    /// Goes a short way with some of the threads.
+    fn go_short_way(&mut self, index: usize, mut party: Party) {
+        let flow = self.flow;
+        let block = &flow.blocks[index];
+        let (branch, end) = (self.pc, party.end);
+        let Some(target) = flow.block_at(end) else { return self.defect("a branch into a block") };
+        let after = &flow.blocks[target].live_in;
+        for (pc, live) in block.range.clone().zip(flow.live_before(block)) {
+            let instruction = flow.instruction(pc);
+            let mut seen = false;
+            instruction.for_each_definition(&mut |slot| seen |= after.contains(slot));
+            party.guards = match &instruction.op {
+                Op::Store(_) | Op::Atomic(_) => true,
+                // Where the address is one for all, some thread makes the access.
+                Op::Load(load) => {
+                    load.destinations.iter().any(|&slot| self.shapes.get(slot) == Shape::Varying)
+                }
+                _ => seen,
+            };
+            self.party = Some(party.clone());
+            (self.pc, self.live) = (pc, live);
+            self.live.union(after);
+            self.instruction(instruction);
+        }
+        self.party = None;
+        self.pc = branch;
+        self.b.ins().jump(self.blocks[target], &[]);
+    }
+
+    /// Where threads are that leave a short way at an instruction, some of them at it and the others behind the way.
+    pub(super) fn places_on_short_way(&mut self, party: &Party, at: u32) -> Vec<Value> {
+        let others = self.note(Way::To(party.end));
+        let masks = party.masks.clone();
+        self.choose_places(&masks, at, others)
+    }
+
+    fn choose_places(&mut self, masks: &[Value], there: u32, others: u32) -> Vec<Value> {
+        masks
+            .iter()
+            .map(|&mask| {
+                let (there, others) =
+                    (self.vector_of(there.into(), Class::B32), self.vector_of(others.into(), Class::B32));
+                self.b.ins().bitselect(mask, there, others)
+            })
+            .collect()
+    }
+
+    /// The guard of an instruction on a short way: its own, in the threads that go it.
+    pub(super) fn guard_on_short_way(&mut self, guard: Option<Val>) -> Option<Val> {
+        let Some(Party { masks, guards: true, .. }) = self.party.clone() else { return guard };
+        let Some(guard) = guard else { return Some(Val::Many(masks)) };
+        let own = self.vectors(&guard, Class::Pred);
+        let both = own.iter().zip(&masks).map(|(&own, &mask)| self.b.ins().band(own, mask)).collect();
+        Some(Val::Many(both))
+    }
+
+    /// Sends each thread of the group its own way.
+    fn part(&mut self, masks: &[Value], taken: Way, behind: Way) {
+        let mut live = self.live.clone();
+        live.clear();
+        for way in [taken, behind] {
+            if let Some(more) = self.kept_on(way) {
+                live.union(&more);
+            }
+        }
+        self.spill_all(&live);
+        self.note_parted();
+        let (taken, behind) = (self.note(taken), self.note(behind));
+        let places = self.choose_places(masks, taken, behind);
+        self.leave_with(&places);
+    }
+
+    /// A block that leads a way, which is written when the current one is done.
+    fn way(&mut self, way: Way) -> Block {
+        match way {
+            Way::To(pc) if pc > self.pc => match self.flow.block_at(pc) {
+                Some(index) => self.blocks[index],
+                None => {
+                    self.defect("a branch into a block");
+                    self.next
+                }
+            },
+            way => {
+                let block = self.b.create_block();
+                self.ways.push((block, way));
+                block
+            }
+        }
+    }
+
+    /// Writes the blocks that lead away. Where one leads back, groups that have had their turn leave there.
+    pub(super) fn write_ways(&mut self) {
+        for (block, way) in std::mem::take(&mut self.ways) {
+            self.go_on_in(block);
+            match way {
+                Way::Exit => self.leave_exited(),
+                Way::To(pc) => self.go_back(pc),
+            }
+        }
+    }
+
+    fn go_back(&mut self, pc: Pc) {
+        let Some(index) = self.flow.block_at(pc) else {
+            return self.defect("a branch into a block");
+        };
+        let target = self.blocks[index];
+        let waits = self.flow.loops.iter().any(|&(head, waits)| head == pc && waits);
+        let over = self.b.create_block();
+        self.b.set_cold_block(over);
+        let fuel = self.b.use_var(self.fuel);
+        let fuel = self.b.ins().iadd_imm_s(fuel, -1);
+        self.b.def_var(self.fuel, fuel);
+        self.b.ins().brif(fuel, target, &[], over, &[]);
+        self.go_on_in(over);
+        if !waits {
+            // It ends by itself; only the launch may be cancelled.
+            let cancelled = self
+                .call(runtime::cancelled as *const () as usize, &[self.machine], Some(I32))
+                .unwrap_or(fuel);
+            let (stop, again) = (self.b.create_block(), self.b.create_block());
+            self.b.ins().brif(cancelled, stop, &[], again, &[]);
+            self.go_on_in(again);
+            let fuel = self.b.ins().iconst(I32, FUEL);
+            self.b.def_var(self.fuel, fuel);
+            self.b.ins().jump(target, &[]);
+            self.go_on_in(stop);
+        }
+        if let Some(kept) = self.kept_on(Way::To(pc)) {
+            self.spill_all(&kept);
+        }
+        self.leave_at(pc | YIELDED);
+    }
+
+    fn branch_table(&mut self, instruction: &Instruction, table: &gridloom_interp::code::BranchTable) {
+        let index = self.get(table.index, Class::B32);
+        let guard = self.guard(instruction.guard);
+        let (Val::One(index), None | Some(Val::One(_))) = (index, &guard) else {
+            // Threads that go many ways are sorted out by the interpreter.
+            return self.interpret_here();
+        };
+        if let Some(Val::One(condition)) = guard {
+            let (then, behind) = (self.b.create_block(), self.way(Way::To(self.pc + 1)));
+            self.b.ins().brif(condition, then, &[], behind, &[]);
+            self.go_on_in(then);
+        }
+        let targets: Vec<Block> = table.targets.iter().map(|&target| self.way(Way::To(target))).collect();
+        let calls: Vec<ir::BlockCall> =
+            targets.iter().map(|&target| self.b.func.dfg.block_call(target, &[])).collect();
+        // Past the end the last one is taken.
+        let Some(&last) = targets.last() else { return self.defect("a branch table without targets") };
+        let last = self.b.func.dfg.block_call(last, &[]);
+        let table = self.b.create_jump_table(JumpTableData::new(last, &calls));
+        self.b.ins().br_table(index, table);
+    }
+}
