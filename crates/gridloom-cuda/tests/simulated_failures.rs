@@ -294,6 +294,7 @@ const CHANGES: &[Change] = &[
         Box::new(move |executable| executable.update(&other))
     }),
     ("a node that does nothing", |_, scene| enable(&scene.kernel, false)),
+    ("a fill that does nothing", |_, scene| enable(&scene.fill, false)),
     ("a node in a body that does nothing", |_, scene| enable(&scene.in_repeat, false)),
 ];
 

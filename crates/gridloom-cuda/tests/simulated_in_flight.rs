@@ -6,7 +6,7 @@ mod simulator;
 
 use common::*;
 use gridloom_core::executable::{ConditionalMode, InstantiateOptions};
-use gridloom_core::op::{CallbackOp, ConditionalForm, Operation, Test};
+use gridloom_core::op::{CallbackOp, ConditionalForm, ConditionalOp, Operation, Test};
 use gridloom_cuda::interop::stream_to_raw;
 use gridloom_cuda::release;
 use gridloom_cuda::sys::CUresult;
@@ -183,6 +183,62 @@ fn an_update_does_not_wait_for_a_launch_that_the_host_drives_and_does_not_change
     executable.launch(&fixture.gpu.stream).unwrap();
     fixture.gpu.stream.synchronize().unwrap();
     assert_eq!(fixture.gpu.read(&log)[..3], [2, 1, 2]);
+    assert!(violations().is_empty(), "{:#?}", violations());
+}
+
+#[test]
+fn an_update_after_a_launch_of_counted_passes_needs_no_new_graph_and_does_not_change_the_launch() {
+    let mut fixture = Fixture::new();
+    let gpu = &fixture.gpu;
+    let (log, graph) = (gpu.words(&[0; 16]), gpu.graph());
+    let (node, bodies) = conditional(&graph, &[], ConditionalForm::While, Test::Count(2), 1);
+    let inside = bodies[0].add(&[], gpu.append(&log, 1)).unwrap();
+    let options = InstantiateOptions { conditional_mode: ConditionalMode::Hosted, ..Default::default() };
+    let executable = graph.instantiate_with(&options).unwrap();
+    // Compiling waits for the device, which may be waiting for the thread that changes the executable.
+    let failure = Failure::of("cuGraphInstantiateWithParams", usize::MAX, FAILS);
+    for (passes, tag) in [(3, 2), (1, 3)] {
+        executable.launch(&gpu.stream).unwrap();
+        let Operation::Conditional(repeat) = node.operation().unwrap() else { unreachable!() };
+        let repeat = ConditionalOp { test: Test::Count(passes), ..ConditionalOp::clone(&repeat) };
+        executable.node(&node).unwrap().set_operation(Operation::Conditional(Arc::new(repeat))).unwrap();
+        executable.node(&inside).unwrap().set_operation(gpu.append(&log, tag)).unwrap();
+    }
+    executable.launch(&gpu.stream).unwrap();
+    assert!(failure.failed().is_empty());
+    drop(failure);
+    fixture.held = None;
+    fixture.gpu.stream.synchronize().unwrap();
+    assert_eq!(fixture.gpu.read(&log)[..7], [6, 1, 1, 2, 2, 2, 3]);
+    assert!(violations().is_empty(), "{:#?}", violations());
+}
+
+#[test]
+fn a_fill_is_disabled_without_the_drivers_help_and_keeps_the_changes_it_takes() {
+    // A driver that disables a fill forgets the order around it.
+    let mut fixture = Fixture::new();
+    fixture.held = None;
+    let gpu = &fixture.gpu;
+    let (filled, definition) = (gpu.words(&[0; 4]), gpu.graph());
+    let (_, bodies) = conditional(&definition, &[], ConditionalForm::While, Test::Count(2), 1);
+    for graph in [&definition, &bodies[0]] {
+        let node = graph.add(&[], fill(&whole(&filled), 1, 4)).unwrap();
+        for refused in ["cuGraphNodeSetEnabled", "cuGraphInstantiateWithParams"] {
+            let executable = definition.instantiate().unwrap();
+            let failure = Failure::of(refused, usize::MAX, FAILS);
+            for (enabled, value, expected) in [(false, 1, 0), (false, 2, 0), (true, 2, 2), (true, 3, 3)] {
+                gpu.backend.write(&*filled, 0, &[0; 16]).unwrap();
+                executable.node(&node).unwrap().set_enabled(enabled).unwrap();
+                let change = fill(&whole(&filled), value, 4);
+                executable.node(&node).unwrap().set_operation(change).unwrap();
+                executable.launch(&gpu.stream).unwrap();
+                gpu.stream.synchronize().unwrap();
+                assert_eq!(gpu.read(&filled), [expected; 4], "{enabled}, {value}");
+            }
+            assert!(failure.failed().is_empty(), "{refused}");
+        }
+        node.delete().unwrap();
+    }
     assert!(violations().is_empty(), "{:#?}", violations());
 }
 

@@ -51,11 +51,18 @@ pub(super) struct State {
     /// The stream of the latest launch.
     pub(super) last: Option<Arc<dyn backend::Stream>>,
     /// The latest hosted launch: the next one comes after it.
-    running: Option<Arc<Occupation>>,
+    running: Option<Running>,
     /// What the next launch comes after, when the graph was compiled anew: the driver orders launches of one `CUgraphExec` only.
     pub(super) barrier: Option<Barrier>,
     /// Nodes that an update that failed has changed, and that could not be changed back yet.
     pub(super) undone: Undo,
+}
+
+/// A launch that the host drives, or drove.
+struct Running {
+    occupation: Arc<Occupation>,
+    /// Whether what drives it waits for the device. Else it only enqueues, and is over soon.
+    waits: bool,
 }
 
 /// The end of what ran before the graph was compiled anew.
@@ -129,16 +136,19 @@ impl Inner {
         Drive { resources: &self.resources, units: &self.units, stream }.run(&self.program)
     }
 
-    /// Runs a program in which the host decides. No launch of this executable is in flight.
+    /// Runs a program in which the host decides. Launches of this executable before it are over, or come before it on the same stream and
+    /// nothing is read from them.
     fn run_hosted(&self, stream: &Stream) -> Result<()> {
-        if let Some(cells) = &self.resources.cells {
+        if self.program.reads()
+            && let Some(cells) = &self.resources.cells
+        {
             cells.reset();
         }
         self.program.reset_passes();
         if let Some((address, bytes)) = self.resources.counted {
             let context = &self.resources.shared.context;
             let _entered = context.enter()?;
-            // SAFETY: the counters belong to this executable, and no launch of it is in flight.
+            // SAFETY: the counters belong to this executable, and no launch of it is in flight but before this on the stream.
             unsafe { context.driver().cu_memset_d8_async(address, 0, bytes, stream.raw()) }?;
         }
         self.run(stream)
@@ -213,13 +223,13 @@ impl State {
     /// Waits until the latest hosted launch has enqueued everything. Its failure stays with its stream and the executable.
     pub(super) fn settle(&mut self) {
         if let Some(running) = self.running.take() {
-            running.wait();
+            running.occupation.wait();
         }
     }
 
-    /// Whether the host still drives the latest launch.
-    pub(super) fn is_driven(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| !running.is_over())
+    /// Whether the host still drives the latest launch and may be waiting for the device, so that to settle could take long.
+    pub(super) fn is_held_up(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.waits && !running.occupation.is_over())
     }
 
     /// Marks the end of what was launched so far. Nothing is driven by the host.
@@ -261,12 +271,15 @@ impl State {
     /// Launches a program in which the host decides, on a thread of its own.
     fn launch_hosted(&mut self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
         self.settle();
-        let last = self.last.clone();
+        let reads = self.inner.program.reads();
+        // Kernels of the last launch may write conditions until they have run, and the graphs of two launches must not overlap, which on
+        // one stream they do not.
+        let last = self.last.clone().filter(|last| reads || !Arc::ptr_eq(last, stream));
+        let waits = reads || last.is_some();
         let (inner, held) = (Arc::clone(&self.inner), Arc::clone(stream));
         let occupation = Stream::from_backend(&**stream)?.occupy(move || {
             occupancy::stop_at_exit();
             let outcome = Stream::from_backend(&*held).and_then(|stream| {
-                // Kernels of the last launch may write conditions until they have run.
                 if let Some(last) = &last {
                     Stream::from_backend(&**last)?.wait_for_device()?;
                 }
@@ -281,7 +294,7 @@ impl State {
             // These may be the last references, and others wait for this thread: what a user's drop does there must not wait for it.
             release::hand_over(Box::new((inner, held, last)));
         })?;
-        self.running = Some(occupation);
+        self.running = Some(Running { occupation, waits });
         Ok(())
     }
 }
@@ -398,7 +411,7 @@ impl Executable {
     ) -> Result<()> {
         let disabled = disabled.unwrap_or(&state.disabled);
         let inner = Inner::new(&self.shared, &self.failures, definition, disabled, self.settings)?;
-        let barrier = if state.is_driven() {
+        let barrier = if state.is_held_up() {
             Some(Barrier::ToBeMade)
         } else {
             state.settle();

@@ -105,6 +105,17 @@ impl Compiled {
         self.parts.iter().any(|part| matches!(part, CompiledPart::Hosted(_)))
     }
 
+    /// Whether the host reads something from the device in order to decide, and so waits for it.
+    pub(super) fn reads(&self) -> bool {
+        self.parts.iter().any(|part| match part {
+            CompiledPart::Graph(_) => false,
+            CompiledPart::Hosted(hosted) => {
+                !matches!(hosted.test.lock().source, TestSource::Count)
+                    || hosted.bodies.iter().any(Self::reads)
+            }
+        })
+    }
+
     /// The conditional of a node, wherever it is.
     pub(super) fn find(&self, node: NodeKey) -> Option<&HostedConditional> {
         self.parts.iter().find_map(|part| match part {

@@ -262,6 +262,8 @@ pub(super) struct Held {
     stored_kernels: FxHashMap<usize, (Arc<dyn backend::Kernel>, Arc<Kernel>)>,
     /// Bytes that came with an update.
     restaged: FxHashMap<NodeKey, Staged>,
+    /// What disabled fills fill.
+    unread: Option<Arc<Memory>>,
 }
 
 /// A copy of host bytes in device memory: the address of the original, and the copy.
@@ -298,6 +300,15 @@ impl Held {
         let stored = Kernel::from_backend(&**kernel)?.with_stored_conditions()?;
         self.stored_kernels.insert(key, (Arc::clone(kernel), Arc::clone(&stored)));
         Ok(stored)
+    }
+
+    /// The address of a word that may be written at any time and is never read.
+    pub(super) fn unread_word(&mut self, shared: &Shared) -> Result<u64> {
+        let word = match self.unread.take() {
+            Some(word) => word,
+            None => shared.allocator.allocate(4, MemoryKind::Device)?,
+        };
+        Ok(self.unread.insert(word).address())
     }
 
     /// Copies bytes that came with an update of `node` to device memory.

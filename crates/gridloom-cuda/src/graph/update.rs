@@ -2,8 +2,14 @@
 //!
 //! The driver changes most parameters of a compiled graph in place, for a fraction of a microsecond each, and the next launch sees
 //! them. What it refuses (another direction of a copy, another attribute, a disabled node in a body) is not an error here:
-//! the graph is then compiled anew. Either way launches in flight go on with what they were launched with; where the host still drives one, the graph
-//! is compiled anew as well, since that launch has passes to come.
+//! the graph is then compiled anew. Either way launches in flight go on with what they were launched with; where the host still drives one and
+//! waits for the device meanwhile, the graph is compiled anew as well, since that launch has passes to come.
+//!
+//! # Nodes that do nothing
+//!
+//! The driver disables kernels and copies. A fill that it disabled does not keep its place in the order: what comes after does not wait for
+//! what comes before (a driver for CUDA 13.0, 580.159, on an H200). So a disabled fill fills a word that nobody reads instead, and its own
+//! parameters are held until it is enabled. Where the driver refuses, the graph is compiled anew without the node.
 //!
 //! # All or nothing
 //!
@@ -23,11 +29,13 @@ use crate::foreign::OpaqueGraph;
 use crate::kernel::{Kernel, Launch};
 use crate::stream::Stream;
 use crate::sys::*;
+use crate::transfer;
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::Base;
-use gridloom_core::op::{ConditionalOp, KernelOp, Operation, ParamLayout, PointerValue};
+use gridloom_core::op::{ConditionalOp, KernelOp, MemsetOp, Operation, ParamLayout, PointerValue};
 use gridloom_core::{Error, ErrorKind, Result};
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -48,7 +56,7 @@ impl Executable {
     /// Takes over the operations of these nodes, all or none.
     pub(super) fn take_over(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()> {
         let mut state = self.state.lock();
-        if state.is_driven() {
+        if state.is_held_up() {
             return self.compile_anew(&mut state, definition, None);
         }
         state.settle();
@@ -78,11 +86,12 @@ impl Executable {
         } else {
             disabled.insert(node);
         }
-        if state.is_driven() {
+        if state.is_held_up() {
             self.compile_anew(&mut state, definition, Some(&disabled))?;
         } else {
             state.settle();
-            if state.inner.set_enabled(node, enabled).is_err() {
+            if let Err(refusal) = state.inner.set_enabled(node, enabled) {
+                tracing::debug!(%refusal, "switching a node needs the graph compiled anew");
                 self.compile_anew(&mut state, definition, Some(&disabled))?;
             }
         }
@@ -98,7 +107,7 @@ impl State {
             return Ok(());
         }
         self.settle();
-        take_back(&self.inner, &mut self.inner.held.lock(), &mut self.undone)
+        take_back(&self.inner, &self.disabled, &mut self.inner.held.lock(), &mut self.undone)
     }
 
     /// Changes nodes one by one. What they did before is in `undo` then, also when this fails half way. Nothing is driven by the host.
@@ -110,21 +119,21 @@ impl State {
     ) -> Result<()> {
         let inner = &*self.inner;
         let mut held = inner.held.lock();
-        take_back(inner, &mut held, &mut self.undone)?;
+        take_back(inner, &self.disabled, &mut held, &mut self.undone)?;
         let _entered = inner.resources.shared.context.enter()?;
-        let mut change = Change { inner, held: &mut held };
+        let mut change = Change { inner, disabled: &self.disabled, held: &mut held };
         changed.iter().try_for_each(|&node| change.apply(definition, node, undo))
     }
 }
 
 /// Changes nodes back, the last first. Those that could not be stay in the list.
-fn take_back(inner: &Inner, held: &mut Held, undo: &mut Undo) -> Result<()> {
+fn take_back(inner: &Inner, disabled: &FxHashSet<NodeKey>, held: &mut Held, undo: &mut Undo) -> Result<()> {
     if undo.is_empty() {
         return Ok(());
     }
     let _entered = inner.resources.shared.context.enter()?;
     while let Some(before) = undo.pop() {
-        if let Err(error) = (Change { inner, held }).put_back(&before) {
+        if let Err(error) = (Change { inner, disabled, held }).put_back(&before) {
             undo.push(before);
             return Err(error.context("taking back an update that failed"));
         }
@@ -151,6 +160,15 @@ impl Inner {
         let place = self.place(node)?;
         let context = &self.resources.shared.context;
         let _entered = context.enter()?;
+        let mut held = self.held.lock();
+        if let Some(fill @ Operation::Memset(op)) = held.operation(node).cloned().as_ref() {
+            let mut change = Change { inner: self, disabled: &FxHashSet::default(), held: &mut held };
+            return if enabled {
+                change.set_other(node, fill, String::new)
+            } else {
+                change.divert(place, op)
+            };
+        }
         let exec = self.units[place.unit].executable.raw();
         // SAFETY: the node is of the graph that the executable was made from; calls come one at a time.
         Ok(unsafe { context.driver().cu_graph_node_set_enabled(exec, place.node, u32::from(enabled)) }?)
@@ -166,6 +184,8 @@ impl Inner {
 /// One update under way.
 struct Change<'a> {
     inner: &'a Inner,
+    /// Nodes that do nothing.
+    disabled: &'a FxHashSet<NodeKey>,
     held: &'a mut Held,
 }
 
@@ -199,6 +219,7 @@ impl<'a> Change<'a> {
     /// Has a node do something else; the context is current. `label` is its name, for the failures of a callback.
     fn set(&mut self, node: NodeKey, operation: &Operation, label: impl FnOnce() -> String) -> Result<()> {
         match operation {
+            operation if self.does_nothing(node, operation) => {}
             Operation::Conditional(op) => match self.inner.hosted(node) {
                 Some(hosted) => self.set_hosted(node, op, hosted)?,
                 None => self.set_decider(node, op)?,
@@ -208,6 +229,22 @@ impl<'a> Change<'a> {
         }
         self.held.set_operation(node, operation.clone());
         Ok(())
+    }
+
+    /// Whether the driver hears of a node's parameters only when it is enabled: it is left out, or a fill of something else.
+    fn does_nothing(&self, node: NodeKey, operation: &Operation) -> bool {
+        self.disabled.contains(&node)
+            && (matches!(operation, Operation::Memset(_)) || self.inner.places.get(node).is_none())
+    }
+
+    /// Has a fill do no more than keep its place in the order.
+    fn divert(&mut self, place: NodePlace, op: &MemsetOp) -> Result<()> {
+        if op.height != 1 {
+            return refuse("the driver does not change the extents of a fill of several rows");
+        }
+        let word = self.held.unread_word(&self.inner.resources.shared)?;
+        let fill = transfer::fill_parameters(&MemsetOp { width: 1, ..op.clone() }, word);
+        Ok(self.set_parameters(place, &Parameters::Fill(fill))?)
     }
 
     fn lowering(&self) -> Lowering<'a> {

@@ -65,7 +65,7 @@ impl Shape {
 fn sizes(name: &str) -> Option<&'static [usize]> {
     Some(match name {
         "add" | "add_overlapped" => &[8, 4, 4],
-        "append" | "sum_shared" | "set_condition" => &[8, 4],
+        "append" | "late" | "sum_shared" | "set_condition" => &[8, 4],
         "increase" => &[8, 4, 4],
         "affine" => &[8, 8, 4, 4, 4],
         "mix" | "below" | "grid_barrier" => &[8, 8, 4],
@@ -207,6 +207,10 @@ impl Call {
             }
             "below" => {
                 *self.at::<i32>(self.long(0)) = (*self.at::<i32>(self.long(1)) < self.word(2) as i32).into()
+            }
+            "late" => {
+                let next = |x: u32, _| x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                *self.at::<u32>(self.long(0)) = (0..self.word(1)).fold(1, next);
             }
             "grid_barrier" => {
                 let (data, n) = self.elements::<u32>(self.long(0), u32::MAX);

@@ -20,6 +20,8 @@ pub struct GraphKernels {
     pub countdown: Kernel<(ConditionHandle, PtrMut<i32>)>,
     /// `below(flag, x, bound)`: `*flag = *x < bound`.
     pub below: Kernel<(PtrMut<i32>, Ptr<i32>, i32)>,
+    /// `late(out, rounds)`: `*out = late_number(rounds)`, after a while.
+    pub late: Kernel<(PtrMut<i32>, u32)>,
 }
 
 impl GraphKernels {
@@ -32,6 +34,7 @@ impl GraphKernels {
             set_condition: bench.kernel("set_condition")?,
             countdown: bench.kernel("countdown")?,
             below: bench.kernel("below")?,
+            late: bench.kernel("late")?,
             device: bench.device,
             stream: bench.stream,
         })
@@ -76,4 +79,9 @@ impl GraphKernels {
 /// The one value of a buffer.
 pub fn read(buffer: &Buffer<i32>) -> Result<i32> {
     Ok(buffer.to_vec()?[0])
+}
+
+/// What the kernel `late` finds.
+pub fn late_number(rounds: u32) -> i32 {
+    (0..rounds).fold(1u32, |x, _| x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)) as i32
 }

@@ -3,7 +3,11 @@
 use gridloom::prelude::*;
 
 use super::changes::{Change, LEN, Lab};
+use crate::support::graph_kernels::late_number;
 use crate::support::{for_each_device, refused};
+
+/// Long, against the time that nodes take to start.
+const LATE_ROUNDS: u32 = 50_000;
 
 #[test]
 fn a_disabled_kernel_copy_or_fill_does_nothing_until_it_is_enabled() {
@@ -88,6 +92,68 @@ fn a_disabled_node_keeps_its_place_in_the_order() {
             assert_eq!(lab.run(&executable)?.x, [1, 2, 3, 4]);
             assert_eq!(out.to_vec()?, [33]);
         }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_comes_after_a_disabled_node_waits_for_what_comes_before_it() {
+    for_each_device(|device| {
+        let lab = Lab::new(device)?;
+        let [first, last] = [lab.kernels.value(0)?, lab.kernels.value(0)?];
+        let (one, number) = (LaunchConfig::one(), late_number(LATE_ROUNDS));
+        let mut wrong = Vec::new();
+        for before in ["kernel", "loop"] {
+            for between in ["kernel", "fill", "fill of rows", "copy", "copy from the host"] {
+                for after in ["kernel", "fill", "copy", "choice"] {
+                    let graph = Graph::new(device);
+                    let node = if before == "kernel" {
+                        graph.launch(&lab.kernels.late, one, (&first, LATE_ROUNDS))?
+                    } else {
+                        let repeat = graph.repeat(1)?;
+                        repeat.body().launch(&lab.kernels.late, one, (&first, LATE_ROUNDS))?;
+                        (*repeat).clone()
+                    };
+                    let disabled = match between {
+                        "kernel" => node.launch(&lab.kernels.increase, one, (&lab.x, 4, 1))?,
+                        "fill" => node.memset(&lab.x, 9i32)?,
+                        "fill of rows" => node.memset_2d(lab.x.rows(2)?, 9i32, 1, 2)?,
+                        "copy" => node.memcpy(&lab.x, &lab.y)?,
+                        _ => node.memcpy(&lab.x, &vec![9; LEN])?,
+                    };
+                    let expected = match after {
+                        "kernel" => {
+                            disabled.launch(&lab.kernels.affine, one, (&last, &first, 1, 1, 1))?;
+                            [number, number.wrapping_add(1)]
+                        }
+                        "fill" => {
+                            disabled.memset(&first, 7i32)?;
+                            [7, -1]
+                        }
+                        "copy" => {
+                            disabled.memcpy(&last, &first)?;
+                            [number, number]
+                        }
+                        _ => {
+                            disabled.if_nonzero(&first)?.body().memset(&last, 5i32)?;
+                            [number, 5]
+                        }
+                    };
+                    let executable = graph.instantiate()?;
+                    executable.node(&disabled)?.set_enabled(false)?;
+                    for _ in 0..3 {
+                        first.write(&[0])?;
+                        last.write(&[-1])?;
+                        let untouched = lab.run(&executable)?.x == [1, 2, 3, 4];
+                        let found = [first.to_vec()?[0], last.to_vec()?[0]];
+                        if !untouched || found != expected {
+                            wrong.push(format!("{before}, {between}, {after}: {found:?}, not {expected:?}"));
+                        }
+                    }
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
         Ok(())
     });
 }

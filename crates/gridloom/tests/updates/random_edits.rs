@@ -3,7 +3,6 @@
 //! `GRIDLOOM_RANDOM_EDITS=10000` tries more graphs; `GRIDLOOM_RANDOM_SEED=7` tries the one with that seed;
 //! `GRIDLOOM_RANDOM_TRACE=1` names each seed before it is tried.
 
-use std::collections::HashSet;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -204,7 +203,7 @@ impl World {
         if targets.is_empty() {
             return Ok(());
         }
-        let mut disabled: HashSet<Node> = HashSet::new();
+        let mut disabled = Vec::new();
         let mut expected = self.run(&graph.instantiate_with(&options)?, || Ok(()))?;
         for round in 0..ROUNDS {
             // The change comes while the launch is in flight, which goes on as it was enqueued.
@@ -229,7 +228,7 @@ impl World {
         graph: &Graph,
         executable: &Executable,
         targets: &[Target],
-        disabled: &mut HashSet<Node>,
+        disabled: &mut Vec<Node>,
         random: &mut Random,
     ) -> Result<()> {
         let edits: Vec<(&Target, Random)> = (0..1 + random.below(4))
@@ -281,9 +280,9 @@ impl World {
                         let enabled = disabled.contains(&target.node);
                         executable.node(&target.node)?.set_enabled(enabled)?;
                         if enabled {
-                            disabled.remove(&target.node);
+                            disabled.retain(|node| *node != target.node);
                         } else {
-                            disabled.insert(target.node.clone());
+                            disabled.push(target.node.clone());
                         }
                     }
                 }
