@@ -39,9 +39,9 @@ pub(crate) struct HostPage {
 }
 
 impl HostPage {
-    /// A page of at least so many bytes, of any content. The context stays until the process ends.
+    /// A page of at least so many bytes, of any content. The context stays until the process ends; where it is not `kept` yet, it is from here on.
     /// ([`cuMemHostAlloc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html))
-    pub(crate) fn new(context: &Arc<Context>, bytes: usize) -> DriverResult<Self> {
+    pub(crate) fn new(context: &Arc<Context>, kept: bool, bytes: usize) -> DriverResult<Self> {
         let (driver, device) = (context.driver(), context.device());
         let bytes = bytes.max(1).next_multiple_of(PAGE);
         let mut idle = driver.host_pages().0.lock();
@@ -50,6 +50,9 @@ impl HostPage {
         drop(idle);
         if let Some(page) = found {
             return Ok(Self { context: Arc::clone(context), page });
+        }
+        if !kept {
+            context.keep()?;
         }
         let _entered = context.enter()?;
         let mut start = ptr::null_mut();

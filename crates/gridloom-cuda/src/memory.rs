@@ -64,12 +64,9 @@ impl Allocator {
         Ok(Arc::new(allocator))
     }
 
-    /// A page of pinned memory for words that the host reads. It outlives this device, and so has the context stay, as a pool does.
+    /// A page of pinned memory for words that the host reads. It outlives this device, and so has the context stay, as a pool has already.
     pub(crate) fn host_page(&self, bytes: usize) -> DriverResult<HostPage> {
-        if self.pool.is_none() {
-            self.context.keep()?;
-        }
-        HostPage::new(&self.context, bytes)
+        HostPage::new(&self.context, self.pool.is_some(), bytes)
     }
 
     /// Bytes handed out and not given back.

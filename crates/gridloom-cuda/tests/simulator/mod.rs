@@ -179,6 +179,11 @@ unsafe impl SymbolSource for Simulated {
     }
 }
 
+/// A simulated GPU behind a driver as old as the environment says.
+pub fn device_of_environment() -> Arc<CudaDevice> {
+    device(DriverOptions::from_environment().expect("a version").max_version)
+}
+
 /// A simulated GPU behind a driver that supports CUDA 13.0, or less where it is capped.
 pub fn device(cap: Option<CudaVersion>) -> Arc<CudaDevice> {
     let mut symbols = HashMap::new();
