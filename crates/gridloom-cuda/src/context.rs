@@ -33,7 +33,7 @@ pub(crate) fn this_thread_is_ours() {
 static PRIMARY: Mutex<()> = Mutex::new(());
 
 /// The primary context of one GPU, shared with every other CUDA library in the process. Its reference is given back with the last
-/// object that uses it; a context that had a memory pool (`pools.rs`) stays until the process ends.
+/// object that uses it; a context that had a memory pool (`pools.rs`) or a page of pinned memory (`host_pages.rs`) stays until the process ends.
 #[derive(Debug)]
 pub struct Context {
     driver: Arc<Driver>,

@@ -9,6 +9,7 @@
 //! | [`device`], [`context`], [`memory`], [`stream`], [`event`], [`module`], [`kernel`] | one object of a GPU each |
 //! | `declared`, `condition_ptx` | what the PTX of a module tells, and how it is changed |
 //! | `graph` | graphs lowered to CUDA graphs, and how they run |
+//! | `pools`, `host_pages` | memory that is used again and never given back |
 //! | [`release`], `in_flight` | what keeps resources alive, and where they end |
 //! | [`interop`], `registry` | raw handles, out and in |
 //! | [`foreign`] | capture, by the driver, of code that Gridloom does not know |
@@ -24,6 +25,7 @@ pub mod event;
 mod failure;
 pub mod foreign;
 mod graph;
+mod host_pages;
 mod in_flight;
 pub mod interop;
 pub mod kernel;

@@ -7,6 +7,7 @@
 
 use crate::context::Context;
 use crate::driver::{DriverError, DriverResult};
+use crate::host_pages::HostPage;
 use crate::interop::Owner;
 use crate::registry::MEMORY;
 use crate::release::{self, Handle};
@@ -61,6 +62,11 @@ impl Allocator {
             allocator.pool = Some(context.driver().pools().take(&context)?);
         }
         Ok(Arc::new(allocator))
+    }
+
+    /// A page of pinned memory for words that the host reads. It outlives this device, and so has the context stay, as a pool has already.
+    pub(crate) fn host_page(&self, bytes: usize) -> DriverResult<HostPage> {
+        HostPage::new(&self.context, self.pool.is_some(), bytes)
     }
 
     /// Bytes handed out and not given back.
@@ -250,11 +256,6 @@ impl Memory {
     /// The context it belongs to.
     pub fn context(&self) -> &Arc<Context> {
         &self.allocator.context
-    }
-
-    /// The address as a host pointer, for memory that the host can reach.
-    pub(crate) fn host_pointer(&self) -> Option<*mut u8> {
-        self.kind.host_accessible().then_some(self.address as *mut u8)
     }
 }
 

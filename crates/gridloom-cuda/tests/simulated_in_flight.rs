@@ -167,6 +167,26 @@ fn a_closure_that_uses_the_device_when_it_goes_does_not_hold_up_a_loop_that_the_
 }
 
 #[test]
+fn a_graph_that_the_host_drove_goes_without_a_free_that_waits_for_the_context() {
+    let mut fixture = Fixture::new();
+    fixture.held = None;
+    let gpu = &fixture.gpu;
+    let (word, graph) = (gpu.words(&[0]), gpu.graph());
+    conditional(&graph, &[], ConditionalForm::While, Test::Value(whole(&word)), 1);
+    let options = InstantiateOptions { conditional_mode: ConditionalMode::Hosted, ..Default::default() };
+    let frees = Failure::of("cuMemFreeHost", usize::MAX, FAILS);
+    for _ in 0..3 {
+        let executable = graph.instantiate_with(&options).unwrap();
+        executable.launch(&gpu.stream).unwrap();
+        gpu.stream.synchronize().unwrap();
+        drop(executable);
+        release::flush();
+        release::flush();
+    }
+    assert!(frees.failed().is_empty(), "{:?}", frees.failed());
+}
+
+#[test]
 fn an_update_does_not_wait_for_a_launch_that_the_host_drives_and_does_not_change_it() {
     let mut fixture = Fixture::new();
     let gpu = &fixture.gpu;

@@ -17,6 +17,7 @@ pub use error::{CallError, DriverError, DriverResult, MissingDriver, Unavailable
 pub(crate) use source::reason as loader_reason;
 pub use source::{DRIVER_NAMES, DriverLibrary, SymbolSource};
 
+use crate::host_pages::HostPages;
 use crate::once::Once;
 use crate::pools::Pools;
 use crate::sys::CUresult;
@@ -71,6 +72,7 @@ pub struct Driver {
     version: CudaVersion,
     cap: Option<CudaVersion>,
     pools: Pools,
+    host_pages: HostPages,
 }
 
 impl Driver {
@@ -97,6 +99,7 @@ impl Driver {
             version: cap.unwrap_or(CudaVersion::from_raw(u32::MAX)),
             cap,
             pools: Pools::default(),
+            host_pages: HostPages::default(),
         };
         // SAFETY: 0 is the one value `cuInit` takes; it may be called any number of times.
         unsafe { driver.cu_init(0)? };
@@ -124,6 +127,11 @@ impl Driver {
 
     pub(crate) fn pools(&self) -> &Pools {
         &self.pools
+    }
+
+    /// Its pages of pinned memory.
+    pub(crate) fn host_pages(&self) -> &HostPages {
+        &self.host_pages
     }
 
     /// The newest CUDA version the driver supports, or the cap where that is lower.

@@ -6,6 +6,7 @@ use super::parameters::has_decider;
 use super::plan::{Program, Work};
 use crate::device::Shared;
 use crate::failure::{Failures, HostCall};
+use crate::host_pages::HostPage;
 use crate::kernel::Kernel;
 use crate::memory::Memory;
 use crate::transfer::Location;
@@ -50,7 +51,7 @@ pub(super) struct ConditionFacts {
 /// Condition values that the host reads: words of pinned memory.
 #[derive(Debug)]
 pub(super) struct Cells {
-    memory: Arc<Memory>,
+    page: HostPage,
     places: FxHashMap<ConditionKey, (usize, u32)>,
 }
 
@@ -60,7 +61,7 @@ const SCRATCH: usize = 0;
 impl Cells {
     /// The address a kernel is given as the handle of the condition.
     fn handle(&self, condition: ConditionKey) -> Option<u64> {
-        self.places.get(&condition).map(|&(index, _)| self.memory.address() + 4 * index as u64)
+        self.places.get(&condition).map(|&(index, _)| self.word(index) as u64)
     }
 
     /// Sets every condition to the value it has at the start of a launch. Nothing may be in flight.
@@ -80,7 +81,7 @@ impl Cells {
 
     /// Where a value of other memory is copied to before it is read.
     pub(super) fn scratch_address(&self) -> u64 {
-        self.memory.address() + 4 * SCRATCH as u64
+        self.word(SCRATCH) as u64
     }
 
     /// What was copied there.
@@ -89,10 +90,14 @@ impl Cells {
         unsafe { self.word(SCRATCH).read_volatile() }
     }
 
-    /// A word of the pinned block, which has one for each index handed out.
+    /// A word of the page, which has one for each index handed out.
     fn word(&self, index: usize) -> *mut u32 {
-        let start = self.memory.host_pointer().unwrap_or(std::ptr::null_mut()).cast::<u32>();
-        start.wrapping_add(index)
+        self.page.start().wrapping_add(index)
+    }
+
+    /// For the scratch word and so many conditions.
+    fn bytes(conditions: usize) -> usize {
+        4 * (1 + conditions)
     }
 }
 
@@ -202,8 +207,8 @@ impl Resources {
         if places.is_empty() && !needs.any_hosted {
             return Ok(());
         }
-        let bytes = 4 * (1 + places.len() as u64);
-        let cells = Cells { memory: self.shared.allocator.allocate(bytes, MemoryKind::Host)?, places };
+        let page = self.shared.allocator.host_page(Cells::bytes(places.len()))?;
+        let cells = Cells { page, places };
         cells.reset();
         self.cells = Some(cells);
         Ok(())
@@ -246,7 +251,7 @@ impl Resources {
     /// Bytes for alloc nodes, and for everything else.
     pub(super) fn bytes(&self) -> (u64, u64) {
         let total: u64 = self.blocks.iter().chain(self.outliving.values()).map(|block| block.bytes()).sum();
-        let cells = self.cells.as_ref().map_or(0, |cells| cells.memory.bytes());
+        let cells = self.cells.as_ref().map_or(0, |cells| Cells::bytes(cells.places.len()) as u64);
         (self.allocated_bytes, (total + cells).saturating_sub(self.allocated_bytes))
     }
 }

@@ -23,17 +23,15 @@ fn three_times() -> ConditionalSpec {
 
 #[test]
 fn an_opaque_graph_of_kernels_runs_in_a_body_that_the_device_drives() {
-    for_each_gpu(|gpu| {
-        if gpu.device.driver().version() < CudaVersion::new(12, 4) {
-            return;
-        }
+    for_each_gpu_since(CudaVersion::new(12, 4), |gpu| {
+        let add = gpu.kernel("add");
         let buffer = gpu.words(&[0; 4]);
         let capture = gpu.stream.capture().unwrap();
         let (node, bodies) = capture.conditional(&three_times()).unwrap();
         bodies[0]
             .fill(|body| {
                 foreign(body, CaptureMode::ThreadLocal.opaque(), |raw| {
-                    add_words(gpu, raw, function(&gpu.kernel("add")), &buffer, 2);
+                    add_words(gpu, raw, function(&add), &buffer, 2);
                     Ok(())
                 })
                 .map(drop)
@@ -52,13 +50,14 @@ unsafe extern "C" fn nothing(_: *mut c_void) {}
 #[test]
 fn an_opaque_graph_with_a_host_call_has_the_host_drive_the_body_around_it() {
     for_each_gpu(|gpu| {
+        let add = gpu.kernel("add");
         let buffer = gpu.words(&[0; 4]);
         let capture = gpu.stream.capture().unwrap();
         let (_, bodies) = capture.conditional(&three_times()).unwrap();
         bodies[0]
             .fill(|body| {
                 foreign(body, CaptureMode::ThreadLocal.opaque(), |raw| {
-                    add_words(gpu, raw, function(&gpu.kernel("add")), &buffer, 2);
+                    add_words(gpu, raw, function(&add), &buffer, 2);
                     unsafe { driver(gpu).cu_launch_host_func(raw.raw(), Some(nothing), ptr::null_mut()) }
                         .unwrap();
                     Ok(())
@@ -68,7 +67,9 @@ fn an_opaque_graph_with_a_host_call_has_the_host_drive_the_body_around_it() {
             .unwrap();
         let executable = capture.end().unwrap().instantiate().unwrap();
         let report = executable.report();
-        assert!(!report.conditionals[0].native && report.conditionals[0].reason.contains("opaque"));
+        let old = gpu.device.driver().version() < CudaVersion::new(12, 4);
+        let reason = if old { "12.4" } else { "opaque" };
+        assert!(!report.conditionals[0].native && report.conditionals[0].reason.contains(reason));
         executable.launch(&gpu.stream).unwrap();
         gpu.stream.synchronize().unwrap();
         assert_eq!(gpu.read(&buffer), [6; 4]);
@@ -126,17 +127,15 @@ fn add_conditional(gpu: &Gpu, stream: CUstream, value: u32, dst: u64) {
 
 #[test]
 fn a_graph_with_a_conditional_stays_opaque_and_runs_by_itself_in_its_place() {
-    for_each_gpu(|gpu| {
-        if gpu.device.driver().version() < CudaVersion::new(12, 4) {
-            return;
-        }
+    for_each_gpu_since(CudaVersion::new(12, 4), |gpu| {
+        let add = gpu.kernel("add");
         let (chosen, skipped, out) = (gpu.words(&[0; 4]), gpu.words(&[0; 4]), gpu.words(&[0; 4]));
         let capture = gpu.stream.capture().unwrap();
         capture.add(fill(&whole(&chosen), 1, 4)).unwrap();
         let nodes = foreign(&capture, CaptureMode::ThreadLocal, |raw| {
             add_conditional(gpu, raw.raw(), 1, chosen.address());
             add_conditional(gpu, raw.raw(), 0, skipped.address());
-            add_words(gpu, raw, function(&gpu.kernel("add")), &chosen, 1);
+            add_words(gpu, raw, function(&add), &chosen, 1);
             Ok(())
         })
         .unwrap();

@@ -13,11 +13,12 @@ use std::sync::Arc;
 #[test]
 fn every_use_of_one_buffer_is_pointed_at_another_in_the_definition_or_in_one_executable() {
     for_each_gpu(|gpu| {
+        let (add, move_words) = (gpu.kernel("add"), gpu.kernel("move_words"));
         let (to, a, b) = (gpu.words(&[0; 4]), gpu.words(&[1; 4]), gpu.words(&[2; 4]));
         let last = gpu.words(&[0]);
         let (graph, _) = plain(gpu, |raw| {
-            add_words(gpu, raw, function(&gpu.kernel("add")), &a, 10);
-            launch(gpu, raw.raw(), function(&gpu.kernel("move_words")), 4, &[&move_argument(&to, &a)]);
+            add_words(gpu, raw, function(&add), &a, 10);
+            launch(gpu, raw.raw(), function(&move_words), 4, &[&move_argument(&to, &a)]);
             copy_bytes(gpu, raw, last.address(), a.address() + 12, 4);
         });
         let executable = graph.instantiate().unwrap();
@@ -37,10 +38,11 @@ fn every_use_of_one_buffer_is_pointed_at_another_in_the_definition_or_in_one_exe
 #[test]
 fn what_is_replaced_is_let_go_and_what_replaces_it_is_kept() {
     for_each_gpu(|gpu| {
+        let move_words = gpu.kernel("move_words");
         let (to, a, b) = (gpu.words(&[0; 4]), gpu.words(&[1; 4]), gpu.words(&[2; 4]));
         let (old, new) = (Arc::downgrade(&a), Arc::downgrade(&b));
         let (graph, nodes) = plain(gpu, |raw| {
-            launch(gpu, raw.raw(), function(&gpu.kernel("move_words")), 4, &[&move_argument(&to, &a)]);
+            launch(gpu, raw.raw(), function(&move_words), 4, &[&move_argument(&to, &a)]);
         });
         unsafe { graph.replace_region(&whole(&a), &whole(&b)) }.unwrap();
         drop((a, b));
@@ -58,12 +60,13 @@ fn what_is_replaced_is_let_go_and_what_replaces_it_is_kept() {
 #[test]
 fn memory_that_is_not_gridlooms_is_found_by_its_address() {
     for_each_gpu(|gpu| {
+        let move_words = gpu.kernel("move_words");
         let (to, ours) = (gpu.words(&[0; 4]), gpu.words(&[7; 4]));
         let mut address = 0;
         unsafe { driver(gpu).cu_mem_alloc(&mut address, 16) }.unwrap();
         let theirs = unsafe { interop::memory_from_raw(&gpu.device, address, 16, None) }.unwrap();
         let (graph, nodes) = plain(gpu, |raw| {
-            launch(gpu, raw.raw(), function(&gpu.kernel("move_words")), 4, &[&move_argument(&to, &theirs)]);
+            launch(gpu, raw.raw(), function(&move_words), 4, &[&move_argument(&to, &theirs)]);
         });
         assert_eq!(kernel_of(&nodes[0]).args().pointers.len(), 1, "nothing of Gridloom's is there");
         assert_eq!(unsafe { graph.replace_region(&whole(&theirs), &whole(&ours)) }.unwrap(), 1);
@@ -76,9 +79,10 @@ fn memory_that_is_not_gridlooms_is_found_by_its_address() {
 #[test]
 fn a_replacement_that_does_not_fit_changes_nothing() {
     for_each_gpu(|gpu| {
+        let add = gpu.kernel("add");
         let (to, a, short) = (gpu.words(&[0; 4]), gpu.words(&[1; 4]), gpu.words(&[2; 2]));
         let (graph, _) = plain(gpu, |raw| {
-            add_words(gpu, raw, function(&gpu.kernel("add")), &a, 1);
+            add_words(gpu, raw, function(&add), &a, 1);
             copy_bytes(gpu, raw, to.address(), a.address(), 16);
         });
         let before = graph.definition().to_json(graph.key());
@@ -91,10 +95,11 @@ fn a_replacement_that_does_not_fit_changes_nothing() {
 #[test]
 fn one_argument_or_a_part_of_one_is_set_by_its_position() {
     for_each_gpu(|gpu| {
+        let (add, move_words) = (gpu.kernel("add"), gpu.kernel("move_words"));
         let (to, a, b) = (gpu.words(&[0; 4]), gpu.words(&[1; 4]), gpu.words(&[2; 4]));
         let (graph, nodes) = plain(gpu, |raw| {
-            launch(gpu, raw.raw(), function(&gpu.kernel("move_words")), 4, &[&move_argument(&to, &a)]);
-            add_words(gpu, raw, function(&gpu.kernel("add")), &to, 1);
+            launch(gpu, raw.raw(), function(&move_words), 4, &[&move_argument(&to, &a)]);
+            add_words(gpu, raw, function(&add), &to, 1);
         });
         let changed = |node, index, offset, value: ArgValue| {
             let op: Arc<KernelOp> = kernel_of(node);
@@ -119,11 +124,12 @@ fn one_argument_or_a_part_of_one_is_set_by_its_position() {
 #[test]
 fn an_executable_takes_over_what_was_captured_anew() {
     for_each_gpu(|gpu| {
+        let add = gpu.kernel("add");
         let (a, b) = (gpu.words(&[0; 4]), gpu.words(&[0; 4]));
         let capture = |buffer, value| {
             let (graph, _) = plain(gpu, |raw| {
                 fill_words(gpu, raw, buffer, value);
-                add_words(gpu, raw, function(&gpu.kernel("add")), buffer, 1);
+                add_words(gpu, raw, function(&add), buffer, 1);
             });
             graph
         };

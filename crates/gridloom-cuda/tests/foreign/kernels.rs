@@ -5,6 +5,7 @@ use gridloom_core::graph::EdgeKind;
 use gridloom_core::launch::Dim3;
 use gridloom_core::memory::Base;
 use gridloom_core::op::{NodeKind, PointerArg, PointerValue};
+use gridloom_cuda::CudaVersion;
 use gridloom_cuda::foreign::CaptureMode;
 use gridloom_cuda::release;
 use gridloom_cuda::sys::*;
@@ -33,7 +34,7 @@ fn a_kernel_of_gridlooms_comes_back_as_itself_with_its_arguments() {
 
 #[test]
 fn a_kernel_of_others_has_its_name_and_keeps_the_owner() {
-    for_each_gpu(|gpu| {
+    for_each_gpu_since(CudaVersion::new(12, 4), |gpu| {
         let buffer = gpu.words(&[1; 4]);
         let module = Arc::new(TheirModule::load(gpu));
         let watch = Arc::downgrade(&module);
@@ -122,7 +123,7 @@ fn arguments_given_as_one_buffer_are_read_like_any_others() {
 
 #[test]
 fn a_launch_that_may_start_early_gives_a_programmatic_edge_and_attributes_are_read() {
-    for_each_gpu(|gpu| {
+    for_each_gpu_since(CudaVersion::new(12, 3), |gpu| {
         let (buffer, add) = (gpu.words(&[1; 4]), gpu.kernel("add"));
         let launch = |raw: CUstream, attributes: &mut [CUlaunchAttribute]| {
             let (address, value, words) = (buffer.address(), 1i32, 4u32);

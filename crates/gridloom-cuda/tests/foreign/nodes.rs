@@ -64,6 +64,7 @@ fn captured_nodes_come_after_what_was_recorded_before_and_before_what_is_recorde
 #[test]
 fn forks_of_the_code_are_branches_of_the_graph() {
     for_each_gpu(|gpu| {
+        let add = gpu.kernel("add");
         let (a, b) = (gpu.words(&[0; 4]), gpu.words(&[0; 4]));
         let (side, forked, joined) = (TheirStream::new(gpu), TheirEvent::new(gpu), TheirEvent::new(gpu));
         let driver = driver(gpu);
@@ -73,7 +74,7 @@ fn forks_of_the_code_are_branches_of_the_graph() {
             driver.cu_stream_wait_event(side.raw, forked.raw, 0).unwrap();
             driver.cu_memset_d32_async(b.address(), 2, 4, side.raw).unwrap();
             driver.cu_event_record(joined.raw, side.raw).unwrap();
-            add_words(gpu, raw, function(&gpu.kernel("add")), &a, 5);
+            add_words(gpu, raw, function(&add), &a, 5);
             driver.cu_stream_wait_event(raw.raw(), joined.raw, 0).unwrap();
             copy_bytes(gpu, raw, a.address(), b.address(), 8);
         });
@@ -99,10 +100,12 @@ fn code_that_enqueues_nothing_records_nothing() {
 #[test]
 fn foreign_code_is_captured_by_primary_forked_and_body_captures() {
     for_each_gpu(|gpu| {
+        let kernel = gpu.kernel("add");
+        let add = function(&kernel);
         let [a, b, c] = [(); 3].map(|()| gpu.words(&[0; 2]));
         let code = |buffer| {
             move |raw: &ForeignStream| {
-                add_words(gpu, raw, function(&gpu.kernel("add")), buffer, 1);
+                add_words(gpu, raw, add, buffer, 1);
                 Ok(())
             }
         };
@@ -193,20 +196,20 @@ fn an_event_of_gridlooms_comes_back_as_itself_and_another_is_borrowed() {
 #[test]
 fn what_the_code_ties_to_the_captured_graph_stays_until_nothing_can_use_it() {
     for_each_gpu(|gpu| {
+        let add = gpu.kernel("add");
         let (buffer, released) = (gpu.words(&[0; 4]), Arc::new(AtomicU32::new(0)));
         let driver = driver(gpu);
         let (graph, nodes) = plain(gpu, |raw| unsafe {
             let (mut status, mut captured) =
                 (CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE, ptr::null_mut());
-            let (mut id, mut before, mut data, mut count_of) = (0, ptr::null(), ptr::null(), 0);
+            let (mut id, mut before, mut count_of) = (0, ptr::null(), 0);
             driver
-                .cu_stream_get_capture_info_v3(
+                .cu_stream_get_capture_info_v2(
                     raw.raw(),
                     &mut status,
                     &mut id,
                     &mut captured,
                     &mut before,
-                    &mut data,
                     &mut count_of,
                 )
                 .unwrap();
@@ -216,7 +219,7 @@ fn what_the_code_ties_to_the_captured_graph_stays_until_nothing_can_use_it() {
             driver.cu_user_object_create(&mut object, tell, Some(count), 1, flags).unwrap();
             let flags = CUuserObjectRetain_flags::CU_GRAPH_USER_OBJECT_MOVE.0;
             driver.cu_graph_retain_user_object(captured, object, 1, flags).unwrap();
-            add_words(gpu, raw, function(&gpu.kernel("add")), &buffer, 1);
+            add_words(gpu, raw, function(&add), &buffer, 1);
         });
         assert_eq!(kinds(&nodes), [NodeKind::Kernel]);
         let executable = graph.instantiate().unwrap();

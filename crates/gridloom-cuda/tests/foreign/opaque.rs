@@ -28,11 +28,12 @@ fn launch_and_wait(gpu: &Gpu, executable: &Executable) {
 #[test]
 fn what_is_captured_can_be_left_as_it_is() {
     for_each_gpu(|gpu| {
+        let add = gpu.kernel("add");
         let (a, b) = (gpu.words(&[0; 4]), gpu.words(&[0; 4]));
         let capture = gpu.stream.capture().unwrap();
         capture.add(fill(&whole(&a), 1, 4)).unwrap();
         let nodes = foreign(&capture, OPAQUE.opaque(), |raw| {
-            add_words(gpu, raw, function(&gpu.kernel("add")), &a, 2);
+            add_words(gpu, raw, function(&add), &a, 2);
             copy_bytes(gpu, raw, b.address(), a.address(), 16);
             Ok(())
         })
@@ -47,15 +48,30 @@ fn what_is_captured_can_be_left_as_it_is() {
 }
 
 #[test]
-fn an_old_driver_that_tells_no_parameters_leaves_kernels_opaque_and_they_run() {
+fn an_old_driver_that_tells_no_parameters_leaves_kernels_of_others_opaque_and_they_run() {
     for_each_old_gpu(CudaVersion::new(12, 2), |gpu| {
-        let buffer = gpu.words(&[1; 4]);
+        let (buffer, module) = (gpu.words(&[1; 4]), TheirModule::load(gpu));
+        let add = module.function(c"add");
         let (graph, nodes) = plain(gpu, |raw| {
-            add_words(gpu, raw, function(&gpu.kernel("add")), &buffer, 2);
-            add_words(gpu, raw, function(&gpu.kernel("add")), &buffer, 3);
+            add_words(gpu, raw, add, &buffer, 2);
+            add_words(gpu, raw, add, &buffer, 3);
         });
         assert_eq!(kinds(&nodes), [NodeKind::Opaque]);
         assert!(reason(&nodes[0].operation().unwrap()).contains("12.4"));
+        gpu.run(&graph);
+        assert_eq!(gpu.read(&buffer), [6; 4]);
+    });
+}
+
+#[test]
+fn an_old_driver_leaves_kernels_that_gridloom_loaded_from_ptx_as_they_are() {
+    for_each_old_gpu(CudaVersion::new(12, 2), |gpu| {
+        let (buffer, add) = (gpu.words(&[1; 4]), gpu.kernel("add"));
+        let (graph, nodes) = plain(gpu, |raw| {
+            fill_words(gpu, raw, &buffer, 4);
+            add_words(gpu, raw, function(&add), &buffer, 2);
+        });
+        assert_eq!(kinds(&nodes), [NodeKind::Memset, NodeKind::Kernel]);
         gpu.run(&graph);
         assert_eq!(gpu.read(&buffer), [6; 4]);
     });
@@ -94,10 +110,10 @@ fn an_opaque_node_is_in_every_picture_with_the_reason() {
 #[test]
 fn an_opaque_node_travels_through_clones_and_embedding() {
     for_each_gpu(|gpu| {
+        let add = gpu.kernel("add");
         let buffer = gpu.words(&[0; 4]);
-        let (inner, _) = captured(gpu, OPAQUE.opaque(), |raw| {
-            add_words(gpu, raw, function(&gpu.kernel("add")), &buffer, 2)
-        });
+        let (inner, _) =
+            captured(gpu, OPAQUE.opaque(), |raw| add_words(gpu, raw, function(&add), &buffer, 2));
         let (copy, _) = inner.deep_clone().unwrap();
         assert_eq!(inner.diff(&copy), []);
         let graph = gpu.graph();
@@ -136,12 +152,13 @@ fn another_capture_is_another_parameter_that_executables_take_over() {
 #[test]
 fn memory_of_gridlooms_in_an_opaque_graph_is_kept_where_the_driver_shows_it() {
     for_each_gpu(|gpu| {
+        let add = gpu.kernel("add");
         let buffers = [gpu.words(&[0; 4]), gpu.words(&[0; 4]), gpu.words(&[0; 4])];
         let watches = [0, 1, 2].map(|index: usize| Arc::downgrade(&buffers[index]));
         let (graph, nodes) = captured(gpu, OPAQUE.opaque(), |raw| {
             let [a, b, c] = &buffers;
             copy_bytes(gpu, raw, b.address(), a.address(), 16);
-            add_words(gpu, raw, function(&gpu.kernel("add")), c, 1);
+            add_words(gpu, raw, function(&add), c, 1);
         });
         drop(buffers);
         assert!(watches.iter().all(|watch| watch.strong_count() > 0));

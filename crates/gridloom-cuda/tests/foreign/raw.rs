@@ -1,5 +1,7 @@
 //! The foreign code of the tests: calls of the driver on a raw stream.
 
+#![allow(clippy::print_stderr, reason = "a skipped test says so")]
+
 use super::common::*;
 use super::simulator;
 use gridloom_core::backend::{Allocation, Kernel};
@@ -14,8 +16,19 @@ use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Runs a test on a simulated GPU, and on the real one where there is one, with the context current. Tests take turns: a capture may restrict every thread.
+/// The environment may cap both drivers.
 pub fn for_each_gpu(test: impl Fn(&Gpu)) {
-    on(|| [Some(Gpu::new(simulator::device(None))), gpu()], test);
+    on(|| [Some(Gpu::new(simulator::device_of_environment())), gpu()], test);
+}
+
+/// The same where the driver is of `version` or newer. What an older one answers instead has tests of its own.
+pub fn for_each_gpu_since(version: CudaVersion, test: impl Fn(&Gpu)) {
+    for_each_gpu(|gpu| match gpu.device.driver().version() {
+        found if found < version => {
+            eprintln!("skipped: it needs a driver for CUDA {version}, this one is for {found}")
+        }
+        _ => test(gpu),
+    });
 }
 
 /// The same behind drivers that hide what is newer than `version`.

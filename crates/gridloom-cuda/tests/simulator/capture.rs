@@ -18,7 +18,8 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
         "cuStreamBeginCapture_v2" => begin,
         "cuStreamEndCapture" => end,
         "cuStreamIsCapturing" => is_capturing,
-        "cuStreamGetCaptureInfo_v3" => info,
+        "cuStreamGetCaptureInfo_v2" => info,
+        "cuStreamGetCaptureInfo_v3" => info_with_edges,
         "cuStreamUpdateCaptureDependencies_v2" => set_dependencies,
         "cuThreadExchangeStreamCaptureMode" => exchange_mode,
     }
@@ -186,7 +187,6 @@ fn info(
     _: *mut cuuint64_t,
     graph: *mut CUgraph,
     nodes: *mut *const CUgraphNode,
-    _: *mut *const CUgraphEdgeData,
     count: *mut usize,
 ) -> CUresult {
     let found = world(|world| {
@@ -203,6 +203,18 @@ fn info(
         }
     }
     is_capturing(stream, status)
+}
+
+fn info_with_edges(
+    stream: CUstream,
+    status: *mut CUstreamCaptureStatus,
+    id: *mut cuuint64_t,
+    graph: *mut CUgraph,
+    nodes: *mut *const CUgraphNode,
+    _: *mut *const CUgraphEdgeData,
+    count: *mut usize,
+) -> CUresult {
+    info(stream, status, id, graph, nodes, count)
 }
 
 /// Has the stream go on after these nodes.

@@ -178,13 +178,21 @@ fn free_async(address: CUdeviceptr, stream: CUstream) -> CUresult {
     OK
 }
 
-fn host_alloc(out: *mut *mut c_void, bytes: usize, _: c_uint) -> CUresult {
-    allocate(out.cast(), bytes)
+fn host_alloc(out: *mut *mut c_void, bytes: usize, flags: c_uint) -> CUresult {
+    let allocated = allocate(out.cast(), bytes);
+    if allocated == OK && flags & CU_MEMHOSTALLOC_PORTABLE == 0 {
+        let address = unsafe { *out } as u64;
+        world(|world| world.pages.insert(address, bytes));
+    }
+    allocated
 }
 
 fn host_free(address: *mut c_void) -> CUresult {
     match capture::prohibited() {
-        OK => deallocate(address as u64),
+        OK => {
+            world(|world| world.pages.remove(&(address as u64)));
+            deallocate(address as u64)
+        }
         refused => refused,
     }
 }

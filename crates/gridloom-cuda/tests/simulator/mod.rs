@@ -67,6 +67,8 @@ pub struct World {
     /// What descriptions of kernel nodes point to, by node.
     pub arguments: HashMap<usize, introspect::Arguments>,
     pub pools: HashSet<usize>,
+    /// Pinned memory for one context only, with its bytes.
+    pub pages: HashMap<u64, usize>,
     /// How often the primary context is retained.
     pub retained: usize,
     pub clock: u64,
@@ -123,8 +125,9 @@ pub fn alive() -> Alive {
         nodes: world.nodes.len(),
         executables: world.executables.len(),
         modules: world.modules.len(),
-        memory: world.memory.count(),
-        bytes: world.memory.bytes(),
+        // Pages of Gridloom's own stay, to be used again.
+        memory: world.memory.count() - world.pages.len(),
+        bytes: world.memory.bytes() - world.pages.values().sum::<usize>(),
         events: world.events.len(),
         streams: world.streams.len(),
         captures: world.captures.len(),
@@ -174,6 +177,11 @@ unsafe impl SymbolSource for Simulated {
     fn describe(&self) -> &str {
         "a simulated driver"
     }
+}
+
+/// A simulated GPU behind a driver as old as the environment says.
+pub fn device_of_environment() -> Arc<CudaDevice> {
+    device(DriverOptions::from_environment().expect("a version").max_version)
 }
 
 /// A simulated GPU behind a driver that supports CUDA 13.0, or less where it is capped.

@@ -11,14 +11,12 @@ pub use shared::{
 
 use crate::simulator;
 use gridloom::{ConditionalMode, CpuOptions, Device, Result};
-use gridloom_cuda::driver::DriverOptions;
 
 /// Runs a test on the simulated GPU, behind a driver as old as the environment says, and alone, since it shares one thread for callbacks as a GPU does.
 #[track_caller]
 pub fn for_each_device(test: impl Fn(&Device) -> Result<()>) {
     let alone = shared::devices::alone();
-    let cap = DriverOptions::from_environment().expect("a version").max_version;
-    let outcome = test(&Device::from_backend(simulator::device(cap)));
+    let outcome = test(&Device::from_backend(simulator::device_of_environment()));
     let violations = simulator::violations();
     drop(alone);
     assert!(violations.is_empty(), "{violations:#?}");
