@@ -250,6 +250,16 @@ impl CompiledKernel {
     }
 }
 
+/// The block that comes so many after another.
+fn advance(index: [u32; 3], grid: [u32; 3], blocks: u32) -> [u32; 3] {
+    let mut rest = u64::from(blocks);
+    std::array::from_fn(|i| {
+        let sum = u64::from(index[i]) + rest;
+        rest = sum / u64::from(grid[i]);
+        (sum % u64::from(grid[i])) as u32
+    })
+}
+
 /// Where the code of a function can be entered: at its start, behind each instruction that is left to the interpreter, at the
 /// head of each loop that is left to let others run, and, on request, at every block.
 fn entries_of(flow: &Flow<'_>, every_block: bool) -> Vec<Pc> {
@@ -303,6 +313,8 @@ impl Compiled for CompiledKernel {
         if ended == machine.blocks {
             return Came { ended, running: false };
         }
+        let index = advance(machine.index, machine.grid, ended);
+        let machine = &Machine { index, blocks: 1, ..*machine };
         let at = places()[0];
         let all_wait = at != EXITED && at & KEPT != 0 && places().iter().all(|&place| place == at);
         // SAFETY: the code has just returned; the rest is the caller's promise.
@@ -312,7 +324,7 @@ impl Compiled for CompiledKernel {
         }
         if all_wait {
             // They have passed so many barriers that others should run before they go on behind this one.
-            places().fill((at & PC) + 1 | YIELDED);
+            places().fill(((at & PC) + 1) | YIELDED);
         }
         Came { ended, running: true }
     }

@@ -14,11 +14,19 @@ struct Case<'a> {
     /// The buffer that the kernel is given, and its number of words as `n`.
     words: Vec<u32>,
     pointer: Option<u64>,
+    cooperative: bool,
 }
 
 impl<'a> Case<'a> {
     fn new(body: &'a str) -> Self {
-        Case { body, grid: [1, 1, 1], block: [64, 1, 1], words: vec![0; 64], pointer: None }
+        Case {
+            body,
+            grid: [1, 1, 1],
+            block: [64, 1, 1],
+            words: vec![0; 64],
+            pointer: None,
+            cooperative: false,
+        }
     }
 
     fn run(&self, compiled: bool) -> Outcome {
@@ -50,7 +58,13 @@ impl<'a> Case<'a> {
             ..Launch::new(&kernel, &heap)
         };
         // SAFETY: the kernels stay inside the buffer, or fault before they leave it.
-        let result = unsafe { launch.run_blocks(0..launch.blocks(), &mut Scratch::new()) };
+        let result = unsafe {
+            if self.cooperative {
+                launch.run_cooperative(0..launch.blocks(), &mut Scratch::new())
+            } else {
+                launch.run_blocks(0..launch.blocks(), &mut Scratch::new())
+            }
+        };
         result.map(|()| words).map_err(|fault| fault.to_string())
     }
 
@@ -194,4 +208,67 @@ fn guarded_accesses_are_made_where_the_guard_holds() {
          mov.u32 %r3, 9; @%p1 ld.global.u32 %r3, [%rd2]; add.u32 %r4, %r3, %r1; @!%p1 st.global.u32 [%rd2], %r4;
          @%p1 atom.global.add.u32 %r5, [%rd0], 1;";
     Case { words: (100..164).collect(), ..Case::new(body) }.same().unwrap();
+}
+
+#[test]
+fn threads_that_part_in_a_later_block_of_a_call_know_their_block() {
+    // The group of the last thread parts in the third block, which is run in one call with those before it.
+    let body =
+        "mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ctaid.y; mov.u32 %r4, %nctaid.x; mad.lo.u32 %r5, %r3, %r4, %r2;
+         mad.lo.u32 %r6, %r5, 16, %r1; setp.ge.u32 %p1, %r6, %r0; @%p1 bra E;
+         mov.u32 %r7, 0; mov.u32 %r8, %r6;
+         L: mad.lo.u32 %r7, %r7, 3, %r8; add.u32 %r8, %r8, 1; setp.lt.u32 %p2, %r8, 50; @%p2 bra L;
+         mul.wide.u32 %rd1, %r6, 4; add.u64 %rd2, %rd0, %rd1; st.global.u32 [%rd2], %r7;
+         E:";
+    let case = Case { grid: [2, 3, 1], block: [16, 1, 1], words: vec![0; 83], ..Case::new(body) };
+    let words = case.same().unwrap();
+    assert!(words.iter().all(|&word| word != 0));
+}
+
+#[test]
+fn blocks_of_one_call_each_start_with_zeros_in_shared_memory() {
+    let body = format!(
+        "mov.u32 %r2, tile; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3; ld.shared.u32 %r5, [%r4]; add.u32 %r5, %r5, 1;
+         st.shared.u32 [%r4], %r5; bar.sync 0;
+         xor.b32 %r6, %r3, 4; add.u32 %r6, %r6, %r2; ld.shared.u32 %r19, [%r6]; {STORE}"
+    );
+    let words = Case { grid: [5, 1, 1], ..Case::new(&body) }.same().unwrap();
+    assert!(words.iter().all(|&word| word == 1));
+}
+
+#[test]
+fn some_threads_of_a_group_go_a_short_way() {
+    // Registers that differ behind it, and that do not; loads and stores; a way that ends at a barrier.
+    let body = format!(
+        "mov.u32 %r2, tile; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3; mov.u32 %r19, 5; mov.u32 %r9, 1;
+         st.shared.u32 [%r4], %r1; bar.sync 0;
+         and.b32 %r5, %r1, 3; setp.ne.u32 %p1, %r5, 2; @%p1 bra A;
+         mov.u32 %r6, 40; add.u32 %r7, %r2, %r6; ld.shared.u32 %r8, [%r7]; ld.shared.u32 %r10, [%r4]; mad.lo.u32 %r19, %r8, 100, %r10;
+         A: bar.sync 0; setp.gt.u32 %p2, %r1, 21; @%p2 bra B;
+         ld.shared.u32 %r11, [%r4+8]; add.u32 %r11, %r11, 1000; st.shared.u32 [%r4+4], %r11;
+         B: bar.sync 0; ld.shared.u32 %r12, [%r4]; add.u32 %r19, %r19, %r12; {STORE}"
+    );
+    Case::new(&body).same().unwrap();
+    Case { block: [33, 1, 1], ..Case::new(&body) }.same().unwrap();
+}
+
+#[test]
+fn a_short_way_on_which_some_threads_fault_says_so() {
+    let body = format!(
+        "mov.u32 %r2, tile; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3; setp.lt.u32 %p1, %r1, 13; @%p1 bra A;
+         add.u32 %r4, %r4, 4096; st.shared.u32 [%r4], %r1;
+         A: mov.u32 %r19, 1; {STORE}"
+    );
+    Case::new(&body).same().unwrap_err();
+}
+
+#[test]
+fn a_block_that_loops_through_barriers_lets_the_others_of_its_grid_run() {
+    let body = "mov.u32 %r2, %ctaid.x; setp.ne.u32 %p1, %r2, 0; @%p1 bra S;
+         L: bar.sync 0; ld.volatile.global.u32 %r3, [%rd0]; setp.eq.u32 %p2, %r3, 0; bar.sync 0; @%p2 bra L;
+         bra E;
+         S: mov.u32 %r4, 1; st.volatile.global.u32 [%rd0], %r4;
+         E:";
+    let case = Case { grid: [2, 1, 1], cooperative: true, ..Case::new(body) };
+    assert_eq!(case.same().unwrap()[0], 1);
 }

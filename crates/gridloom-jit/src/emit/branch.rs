@@ -184,7 +184,7 @@ impl Emitter<'_> {
             });
             // What is seen behind must be able to differ between those that go and those that wait.
             let one = matches!(&flow.instruction(pc).op, Op::Load(load) if load.destinations.len() > 1);
-            let fits = !(one && !varying) && (!seen || varying && !self.invariants.contains(pc));
+            let fits = (!one || varying) && (!seen || varying && !self.invariants.contains(pc));
             if !fits {
                 return None;
             }
