@@ -16,7 +16,9 @@ pub(crate) fn target() -> Result<OwnedTargetIsa, String> {
         .get_or_init(|| {
             let mut flags = settings::builder();
             for (name, value) in [
-                ("opt_level", "speed"),
+                // The optimiser moves what is computed into the branches that use it, and would write it out once for each way out of the
+                // code; what pays here is done while the code is written.
+                ("opt_level", "none"),
                 ("is_pic", "false"),
                 ("use_colocated_libcalls", "false"),
                 // Loads see what other threads have stored meanwhile, each by itself.

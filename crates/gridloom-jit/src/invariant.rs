@@ -35,6 +35,8 @@ const FAR: u64 = 1 << 40;
 struct Value {
     /// Whether it differs between the threads of a row.
     varies: bool,
+    /// Whether it is the same in all threads of a block.
+    of_block: bool,
     /// The most it can be, read without a sign.
     most: Option<u64>,
 }
@@ -55,7 +57,9 @@ fn special(register: SpecialReg) -> Value {
         SpecialReg::Plain(PlainSpecial::WarpId) => (false, Some(31)),
         _ => (false, None),
     };
-    Value { varies, most }
+    let in_block =
+        matches!(register, SpecialReg::Dim(DimSpecial::Tid, _) | SpecialReg::Plain(PlainSpecial::WarpId));
+    Value { varies, of_block: !varies && !in_block, most }
 }
 
 /// The most that an instruction can give.
@@ -179,13 +183,13 @@ impl Invariants {
         };
         match &instruction.op {
             Op::Special { register, .. } => Some(special(*register)),
-            Op::FrameAddress { .. } => Some(Value { varies: false, most: None }),
+            Op::FrameAddress { .. } => Some(Value { varies: false, of_block: true, most: None }),
             Op::Load(load) if load.place.space == Space::Param && load.destinations.len() == 1 => {
                 let Base::Source(base) = load.place.base else { return None };
                 let at = constant(base)?.wrapping_add_signed(load.place.offset);
                 let inside = at.is_multiple_of(load.align.into())
                     && at.saturating_add(load.extend.size.into()) <= param_bytes;
-                inside.then_some(Value { varies: false, most: None })
+                inside.then_some(Value { varies: false, of_block: true, most: None })
             }
             Op::Map(map) if map.destinations().len() == 1 => {
                 let native = native?;
@@ -198,11 +202,12 @@ impl Invariants {
                 for &source in map.sources() {
                     operands.push(match source {
                         Source::Slot(Slot(slot)) => self.known(state[slot as usize])?,
-                        source => Value { varies: false, most: constant(source) },
+                        source => Value { varies: false, of_block: true, most: constant(source) },
                     });
                 }
                 let value = Value {
                     varies: operands.iter().any(|operand| operand.varies),
+                    of_block: operands.iter().all(|operand| operand.of_block),
                     most: most(native.kind, &operands).filter(|&most| most < FAR),
                 };
                 // A register of 32 bits that is widened must be known not to wrap within a group, so that nobody need ask.
@@ -228,6 +233,11 @@ impl Invariants {
     /// Whether an instruction is an invariant definition.
     pub(crate) fn contains(&self, pc: Pc) -> bool {
         self.is[(pc - self.first) as usize].is_some()
+    }
+
+    /// Whether an invariant definition is the same in all threads of a block.
+    pub(crate) fn is_of_block(&self, pc: Pc) -> bool {
+        self.is[(pc - self.first) as usize].is_some_and(|value| value.of_block)
     }
 
     /// The invariant definition that alone reaches a slot at the start of a block.

@@ -10,11 +10,14 @@ use crate::shape::Shape;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{self, Block, InstBuilder, JumpTableData, Value};
-use gridloom_interp::code::{Guard, Instruction, Op, Pc};
+use gridloom_interp::code::{Base, Guard, Instruction, Op, Pc};
 use gridloom_interp::compiled::{EXITED, INTERPRET, YIELDED};
+use gridloom_interp::lanes::Slot;
 
-/// Instructions of a way that is short enough to be gone by some threads while the others wait.
-const SHORT: u32 = 24;
+/// Instructions of a way that is short enough to be gone by some threads while the others wait, and accesses among them, which are
+/// made thread by thread.
+const SHORT: usize = 16;
+const FEW: usize = 3;
 
 /// Where a branch leads.
 #[derive(Clone, Copy)]
@@ -63,6 +66,15 @@ pub(super) struct Party {
     end: Pc,
     /// Whether the instruction being compiled is executed in these threads only, or may as well be executed in all.
     guards: bool,
+    /// Whether it has a guard of its own, or writes what is seen behind the way; otherwise it may write anything in the others.
+    selects: bool,
+}
+
+impl Party {
+    /// Whether threads that do not go the way must keep what a register holds.
+    pub(super) fn selects(&self) -> bool {
+        self.selects
+    }
 }
 
 impl Emitter<'_> {
@@ -88,6 +100,14 @@ impl Emitter<'_> {
             Op::BranchTable(table) => return self.branch_table(instruction, table),
             _ => Way::Exit,
         };
+        if let Some(guard) = instruction.guard
+            && let Some(comparison) = self.comparison(guard)
+        {
+            return self.branch_apart(taken, behind, |emitter, ways| {
+                emitter.sort_out_by_ends(&comparison, ways);
+                emitter.compare_all(&comparison)
+            });
+        }
         match self.guard(instruction.guard) {
             None => {
                 let target = self.way(taken);
@@ -98,63 +118,82 @@ impl Emitter<'_> {
                 self.b.ins().brif(condition, taken, &[], behind, &[]);
             }
             Some(guard) => {
-                let masks = self.vectors(&guard, Class::Pred);
-                let (all_go, none_goes) = (self.way(taken), self.way(behind));
-                let apart = self.b.create_block();
-                self.b.set_cold_block(apart);
-                self.sort_out(instruction.guard, &masks, [all_go, none_goes, apart]);
-                self.go_on_in(apart);
-                match self.short_way(taken) {
-                    Some((index, end)) => {
-                        let others = masks.iter().map(|&mask| self.b.ins().bnot(mask)).collect();
-                        self.go_short_way(index, Party { masks: others, end, guards: true });
-                    }
-                    None => self.part(&masks, taken, behind),
-                }
+                self.branch_apart(taken, behind, |emitter, _| emitter.vectors(&guard, Class::Pred));
             }
         }
     }
 
-    /// Goes where all threads go, or none, or to where they part.
-    fn sort_out(&mut self, guard: Option<Guard>, masks: &[Value], [all_go, none_goes, apart]: [Block; 3]) {
-        let comparison = guard.and_then(|guard| {
-            let (_, comparison) = self.compared.iter().find(|&&(slot, _)| slot == guard.slot)?;
-            Some((*comparison, guard.negated))
-        });
-        if let Some((comparison, negated)) = comparison {
-            let Comparison { first, step, bound, condition, signed } = comparison;
-            let condition = if negated { condition.complement() } else { condition };
-            let slow = self.b.create_block();
-            self.b.set_cold_block(slow);
-            if !self.unwrapped.contains(&(first, step, signed)) {
-                let holds = self.does_not_wrap(first, step, signed);
-                let sure = self.b.create_block();
-                self.b.ins().brif(holds, sure, &[], slow, &[]);
-                self.go_on_in(sure);
+    /// A branch that threads may take or not. `prepare` gives the mask of those that take it, and may go the ways of all and of none
+    /// by itself before.
+    fn branch_apart(
+        &mut self,
+        taken: Way,
+        behind: Way,
+        prepare: impl FnOnce(&mut Self, [Block; 2]) -> Vec<Value>,
+    ) {
+        let ways = [self.way(taken), self.way(behind)];
+        let masks = prepare(self, ways);
+        let apart = self.b.create_block();
+        self.b.set_cold_block(apart);
+        self.sort_out(&masks, ways, apart);
+        self.go_on_in(apart);
+        match self.short_way(taken) {
+            Some((index, end)) => {
+                let others = masks.iter().map(|&mask| self.b.ins().bnot(mask)).collect();
+                self.go_short_way(index, Party { masks: others, end, guards: true, selects: true });
             }
-            let last = self.b.ins().iadd_imm_s(first, step * i64::from(self.lanes - 1));
-            let (in_first, in_last) =
-                (self.b.ins().icmp(condition, first, bound), self.b.ins().icmp(condition, last, bound));
-            let maybe = self.b.create_block();
-            let above = matches!(
-                condition,
-                IntCC::SignedGreaterThan
-                    | IntCC::SignedGreaterThanOrEqual
-                    | IntCC::UnsignedGreaterThan
-                    | IntCC::UnsignedGreaterThanOrEqual
-            );
-            // Whether it begins to hold from some thread on, or ends to.
-            if above == (step > 0) {
-                self.b.ins().brif(in_last, maybe, &[], none_goes, &[]);
-                self.go_on_in(maybe);
-                self.b.ins().brif(in_first, all_go, &[], slow, &[]);
-            } else {
-                self.b.ins().brif(in_last, all_go, &[], maybe, &[]);
-                self.go_on_in(maybe);
-                self.b.ins().brif(in_first, slow, &[], none_goes, &[]);
-            }
-            self.go_on_in(slow);
+            None => self.part(&masks, taken, behind),
         }
+    }
+
+    /// Goes where all threads go, or none, if the first and the last of them tell; otherwise goes on.
+    fn sort_out_by_ends(&mut self, comparison: &Comparison, [all_go, none_goes]: [Block; 2]) {
+        let &Comparison { first, step, bound, condition, signed } = comparison;
+        let slow = self.b.create_block();
+        self.b.set_cold_block(slow);
+        if !self.unwrapped.contains(&(first, step, signed)) {
+            let holds = self.does_not_wrap(first, step, signed);
+            let sure = self.b.create_block();
+            self.b.ins().brif(holds, sure, &[], slow, &[]);
+            self.go_on_in(sure);
+        }
+        let last = self.b.ins().iadd_imm_s(first, step * i64::from(self.lanes - 1));
+        let in_last = self.b.ins().icmp(condition, last, bound);
+        let maybe = self.b.create_block();
+        let above = matches!(
+            condition,
+            IntCC::SignedGreaterThan
+                | IntCC::SignedGreaterThanOrEqual
+                | IntCC::UnsignedGreaterThan
+                | IntCC::UnsignedGreaterThanOrEqual
+        );
+        // Whether it begins to hold from some thread on, or ends to.
+        let rises = above == (step > 0);
+        if rises {
+            self.b.ins().brif(in_last, maybe, &[], none_goes, &[]);
+        } else {
+            self.b.ins().brif(in_last, all_go, &[], maybe, &[]);
+        }
+        self.go_on_in(maybe);
+        let in_first = self.b.ins().icmp(condition, first, bound);
+        if rises {
+            self.b.ins().brif(in_first, all_go, &[], slow, &[]);
+        } else {
+            self.b.ins().brif(in_first, slow, &[], none_goes, &[]);
+        }
+        self.go_on_in(slow);
+    }
+
+    /// A comparison in every thread.
+    fn compare_all(&mut self, comparison: &Comparison) -> Vec<Value> {
+        let &Comparison { first, step, bound, condition, .. } = comparison;
+        let values = self.vectors(&Val::Affine(first, step), Class::B32);
+        let bounds = self.vectors(&Val::One(bound), Class::B32);
+        values.iter().zip(bounds).map(|(&value, bound)| self.b.ins().icmp(condition, value, bound)).collect()
+    }
+
+    /// Goes where all threads go, or none, or to where they part.
+    fn sort_out(&mut self, masks: &[Value], [all_go, none_goes]: [Block; 2], apart: Block) {
         let test = self.b.create_block();
         let all = self.all_true(masks);
         self.b.ins().brif(all, all_go, &[], test, &[]);
@@ -163,14 +202,55 @@ impl Emitter<'_> {
         self.b.ins().brif(any, apart, &[], none_goes, &[]);
     }
 
+    /// The comparison that a guard comes from, where that is known.
+    fn comparison(&self, guard: Guard) -> Option<Comparison> {
+        let comparison = self.comparison_of(guard.slot)?;
+        let condition = if guard.negated { comparison.condition.complement() } else { comparison.condition };
+        Some(Comparison { condition, ..comparison })
+    }
+
+    fn comparison_of(&self, predicate: Slot) -> Option<Comparison> {
+        if let Some((_, comparison)) = self.compared.iter().find(|&&(slot, _)| slot == predicate) {
+            return Some(*comparison);
+        }
+        let flow = self.flow;
+        let index = flow.blocks.partition_point(|block| block.range.end <= self.pc);
+        let mut definition = self.invariants.at_block(index, predicate);
+        for pc in flow.blocks[index].range.start..self.pc {
+            flow.instruction(pc).for_each_definition(&mut |slot| {
+                if slot == predicate {
+                    definition = Some(pc);
+                }
+            });
+        }
+        self.known_comparisons.get(&definition?).copied()
+    }
+
     /// The block that a branch leads around, if some threads can go it while the others wait behind it, and where it ends.
     fn short_way(&self, taken: Way) -> Option<(usize, Pc)> {
         let flow = self.flow;
         let Way::To(end) = taken else { return None };
         let index = flow.block_at(self.pc + 1)?;
         let block = &flow.blocks[index];
-        if block.range.end != end || block.range.len() as u32 > SHORT {
+        if block.range.end != end || block.range.len() > SHORT {
             return None;
+        }
+        let mut accesses = 0;
+        for pc in block.range.clone() {
+            let place = match &flow.instruction(pc).op {
+                Op::Load(load) => &load.place,
+                Op::Store(store) => &store.place,
+                Op::Atomic(atomic) => &atomic.place,
+                _ => continue,
+            };
+            let in_order = match place.base {
+                Base::Source(source) => self.shapes.source(source) != Shape::Varying,
+                Base::Frame => false,
+            };
+            accesses += 1;
+            if !in_order || accesses > FEW {
+                return None;
+            }
         }
         let after = &flow.blocks[flow.block_at(end)?].live_in;
         for pc in block.range.clone() {
@@ -211,6 +291,7 @@ impl Emitter<'_> {
                 }
                 _ => seen,
             };
+            party.selects = seen || instruction.guard.is_some();
             self.party = Some(party.clone());
             (self.pc, self.live) = (pc, live);
             self.live.union(after);

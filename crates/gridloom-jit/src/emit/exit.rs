@@ -1,7 +1,7 @@
 //! The ways into the code and out of it: registers from and to memory, branches, and threads that part.
 
 use super::value::{Val, per_vector};
-use super::{Emitter, SINGLE};
+use super::{Emitter, Entering, SINGLE};
 use crate::flow::SlotSet;
 use crate::native::Class;
 use crate::shape::Shape;
@@ -17,6 +17,20 @@ use std::mem::offset_of;
 const SLOT: i32 = 256;
 
 impl Emitter<'_> {
+    /// Where the registers of the group's first thread are in memory.
+    fn registers(&mut self) -> Value {
+        let warp = self.b.ins().ushr_imm_u(self.thread, 5);
+        let warp = self.b.ins().uextend(I64, warp);
+        let at = self.b.ins().ishl_imm_u(warp, 3);
+        let table = self.machine_field(offset_of!(Machine, registers), I64);
+        let at = self.b.ins().iadd(table, at);
+        let registers = self.b.ins().load(I64, MemFlagsData::trusted(), at, 0);
+        let lane = self.b.ins().band_imm_u(self.thread, 31);
+        let lane = self.b.ins().uextend(I64, lane);
+        let lane = self.b.ins().ishl_imm_u(lane, 3);
+        self.b.ins().iadd(registers, lane)
+    }
+
     fn slot_offset(slot: Slot, lane: usize) -> i32 {
         slot.0 as i32 * SLOT + 8 * lane as i32
     }
@@ -32,12 +46,13 @@ impl Emitter<'_> {
         // What is read at the start of the kernel and was never written is zero.
         let fresh = pc == flow.range.start && flow.is_kernel;
         let mut holds: Option<Value> = None;
+        let base = if fresh { self.machine } else { self.registers() };
         for slot in flow.blocks[index].live_in.iter() {
             if fresh {
                 self.clear(slot);
             } else if let Some(definition) = self.invariants.at_block(index, slot) {
                 self.recall(slot, definition);
-            } else if let Some(test) = self.reload(slot) {
+            } else if let Some(test) = self.reload(base, slot) {
                 holds = Some(match holds {
                     None => test,
                     Some(holds) => self.b.ins().band(holds, test),
@@ -72,11 +87,10 @@ impl Emitter<'_> {
     }
 
     /// Loads a register; the truth value tells whether it has its shape.
-    fn reload(&mut self, slot: Slot) -> Option<Value> {
+    fn reload(&mut self, base: Value, slot: Slot) -> Option<Value> {
         let class = self.storage(slot);
         let flags = MemFlagsData::trusted();
         let variables = self.variables[slot.0 as usize].clone();
-        let base = self.registers;
         let at = |lane: usize| Self::slot_offset(slot, lane);
         match self.shapes.get(slot) {
             Shape::Varying => {
@@ -127,11 +141,10 @@ impl Emitter<'_> {
     }
 
     /// Stores a register.
-    fn spill(&mut self, slot: Slot) {
+    fn spill(&mut self, base: Value, slot: Slot) {
         let class = self.storage(slot);
         let flags = MemFlagsData::trusted();
         let variables = self.variables[slot.0 as usize].clone();
-        let base = self.registers;
         let at = |lane: usize| Self::slot_offset(slot, lane);
         match self.shapes.get(slot) {
             Shape::Varying => {
@@ -183,8 +196,9 @@ impl Emitter<'_> {
 
     pub(super) fn spill_all(&mut self, live: &SlotSet) {
         let slots: Vec<Slot> = live.iter().collect();
+        let base = self.registers();
         for slot in slots {
-            self.spill(slot);
+            self.spill(base, slot);
         }
     }
 
@@ -239,7 +253,10 @@ impl Emitter<'_> {
 
     /// Leaves the instruction being compiled to the interpreter, and what follows it in the block.
     pub(super) fn interpret_here(&mut self) {
-        if let Some(apart) = self.entering {
+        if self.entering == Entering::Block {
+            return self.defect("an invariant that not all threads can compute");
+        }
+        if let Entering::Group(apart) = self.entering {
             // Nothing has happened yet: the threads are entered one by one.
             self.note_parted();
             let places = if self.lanes == 1 {
@@ -262,7 +279,7 @@ impl Emitter<'_> {
     /// Leaves an access that must fault to the interpreter, with what the instruction reads.
     pub(super) fn refuse_here(&mut self) {
         // Threads that are not at this access may go on, so they need all that they use.
-        if self.entering.is_some() || self.party.is_some() {
+        if self.entering != Entering::No || self.party.is_some() {
             return self.interpret_here();
         }
         let mut slots = Vec::new();
@@ -272,8 +289,9 @@ impl Emitter<'_> {
             }
         });
         slots.dedup();
+        let base = self.registers();
         for slot in slots {
-            self.spill(slot);
+            self.spill(base, slot);
         }
         self.leave_at(self.pc | INTERPRET | REFUSED);
     }

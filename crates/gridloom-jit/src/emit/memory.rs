@@ -45,6 +45,18 @@ struct Access {
     narrow: bool,
 }
 
+/// One past the last address that may be accessed in a window of so many bytes, in units of the alignment, rounded up.
+macro_rules! limit {
+    ($b:expr, $bytes:expr, $length:expr, $shift:expr) => {{
+        let (bytes, length, shift) = ($bytes, i64::from($length), $shift);
+        let enough = $b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, bytes, length);
+        let limit = $b.ins().iadd_imm_s(bytes, 1 - length + (1 << shift) - 1);
+        let limit = $b.ins().ushr_imm_u(limit, shift);
+        let zero = $b.ins().iconst(I64, 0);
+        $b.ins().select(enough, limit, zero)
+    }};
+}
+
 /// Flags of an access to memory that kernels share.
 fn shared_flags() -> MemFlagsData {
     MemFlagsData::new().with_notrap()
@@ -116,18 +128,17 @@ impl Emitter<'_> {
         let shift = i64::from(access.align.trailing_zeros());
         let limit = match access.space {
             Space::Shared | Space::Local | Space::Param => {
-                let bytes = match access.space {
-                    Space::Shared => self.machine_field(offset_of!(Machine, shared_length), I64),
-                    Space::Param => self.constant(self.param_bytes, Class::B64),
-                    _ => self.local(lane).1,
+                let limit = match access.space {
+                    Space::Shared => self.shared_limit(length, shift),
+                    Space::Param => {
+                        let places = self.param_bytes.checked_sub(length.into());
+                        self.constant(places.map_or(0, |last| (last >> shift) + 1), Class::B64)
+                    }
+                    _ => {
+                        let bytes = self.local(lane).1;
+                        limit!(self.b, bytes, length, shift)
+                    }
                 };
-                // One past the last address that may be accessed, in units of the alignment, rounded up.
-                let enough =
-                    self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, bytes, i64::from(length));
-                let limit = self.b.ins().iadd_imm_s(bytes, 1 - i64::from(length) + (1 << shift) - 1);
-                let limit = self.b.ins().ushr_imm_u(limit, shift);
-                let zero = self.constant(0, Class::B64);
-                let limit = self.b.ins().select(enough, limit, zero);
                 let address = self.b.ins().iadd_imm_s(address, offset);
                 let turned = self.turn(address, shift);
                 return self.b.ins().icmp(IntCC::UnsignedLessThan, turned, limit);
@@ -138,6 +149,17 @@ impl Emitter<'_> {
         let turned = self.turn(address, shift);
         let limit = self.constant((limit >> shift) as u64, Class::B64);
         self.b.ins().icmp(IntCC::UnsignedLessThan, turned, limit)
+    }
+
+    /// One past the last address of shared memory that may be accessed, in units of the alignment.
+    fn shared_limit(&mut self, length: u32, shift: i64) -> Value {
+        if let Some(&limit) = self.limits.get(&(length, shift)) {
+            return limit;
+        }
+        let bytes = self.machine_field(offset_of!(Machine, shared_length), I64);
+        let limit = self.at_start(|start| limit!(start, bytes, length, shift));
+        self.limits.insert((length, shift), limit);
+        limit
     }
 
     /// An address in units of its alignment; huge, where it is not a multiple.
@@ -384,7 +406,12 @@ impl Emitter<'_> {
             }
             Some(guard) if self.party.is_some() => {
                 let before = self.mark();
-                self.load_some(load, access, &address, offset, guard);
+                if self.is_row(access, &address, load.destinations.len()) && load.extend.signed_to.is_none() {
+                    // What the others would load is there as well.
+                    self.load_all(load, access, &address, offset, &wanted, Some(guard));
+                } else {
+                    self.load_some(load, access, &address, offset, guard);
+                }
                 self.forget(before);
             }
             Some(guard) => {
@@ -498,6 +525,22 @@ impl Emitter<'_> {
         offset: i64,
         guard: Option<&Val>,
     ) -> Vec<(Value, Option<Value>)> {
+        if let (Some(_), Val::Affine(base, step)) = (&self.party, address)
+            && access.space == Space::Global
+            && step % i64::from(access.align) == 0
+            && step.unsigned_abs() < NEAR as u64 / 8
+        {
+            // Addresses near one that is good are good.
+            let base = *base;
+            self.check_host(access, base, offset, access.size, 0);
+            return (0..self.lanes as usize)
+                .map(|lane| {
+                    let more = step * lane as i64 + offset;
+                    let condition = guard.map(|guard| self.lane(guard, Class::Pred, lane));
+                    (self.b.ins().iadd_imm_s(base, more), condition)
+                })
+                .collect();
+        }
         let before = self.mark();
         let mut places = Vec::new();
         for lane in 0..self.lanes as usize {
@@ -602,6 +645,11 @@ impl Emitter<'_> {
                 self.go_on_in(done);
                 self.forget(before);
             }
+            Some(guard) if self.party.is_some() && self.is_row(access, &address, values.len()) => {
+                let before = self.mark();
+                self.store_into_row(store, access, &address, offset, &values[0], guard);
+                self.forget(before);
+            }
             Some(guard) if self.party.is_some() => {
                 let before = self.mark();
                 self.store_some(store, access, &address, offset, &values, guard);
@@ -619,6 +667,38 @@ impl Emitter<'_> {
                 self.b.ins().jump(done, &[]);
                 self.go_on_in(done);
             }
+        }
+    }
+
+    /// Whether an access of a group goes to a row of elements in shared memory, which nobody else sees meanwhile.
+    fn is_row(&self, access: Access, address: &Val, elements: usize) -> bool {
+        access.space == Space::Shared
+            && elements == 1
+            && matches!(access.size, 4 | 8)
+            && matches!(address, Val::Affine(_, step) if *step == i64::from(access.size))
+    }
+
+    /// Stores to a row of elements where a guard holds, and leaves the others what they are.
+    fn store_into_row(
+        &mut self,
+        store: &Store,
+        access: Access,
+        address: &Val,
+        offset: i64,
+        value: &Val,
+        guard: &Val,
+    ) {
+        let class = Self::element(store.size);
+        let base = self.lane_address(&store.place, address, 0);
+        let length = access.size * self.lanes;
+        let (host, at) = self.host_address(access, &store.place, base, offset, length, 0);
+        let (values, masks) = (self.vectors(value, class), self.masks(guard, class));
+        for (part, (value, mask)) in values.into_iter().zip(masks).enumerate() {
+            let at = at + 16 * part as i32;
+            let ty = self.b.func.dfg.value_type(value);
+            let old = self.b.ins().load(ty, shared_flags(), host, at);
+            let new = self.b.ins().bitselect(mask, value, old);
+            self.b.ins().store(shared_flags(), new, host, at);
         }
     }
 

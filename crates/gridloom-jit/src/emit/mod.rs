@@ -27,6 +27,7 @@ use crate::lazy;
 use crate::native::{Class, Kind, Native};
 use crate::runtime;
 use crate::shape::{self, Shape, Shapes};
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{
@@ -65,6 +66,17 @@ pub(crate) struct Plan<'a> {
     pub(crate) entries: &'a [Pc],
 }
 
+/// Whether the code being written is entered yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Entering {
+    /// No group is there yet: what all groups of a block share is computed.
+    Block,
+    /// The group is being entered; one that cannot be is sent there.
+    Group(Value),
+    /// It is in the code.
+    No,
+}
+
 pub(crate) struct Emitter<'a> {
     b: FunctionBuilder<'a>,
     flow: &'a Flow<'a>,
@@ -73,8 +85,7 @@ pub(crate) struct Emitter<'a> {
     invariants: &'a Invariants,
     /// The values of invariant definitions, by instruction.
     known: HashMap<Pc, Vec<Value>>,
-    /// Where a group is sent that cannot be entered, while it is being entered.
-    entering: Option<Value>,
+    entering: Entering,
     body: Option<&'a gridloom_ptx::Body>,
     isa: &'a OwnedTargetIsa,
     lanes: u32,
@@ -88,9 +99,14 @@ pub(crate) struct Emitter<'a> {
     blocks: Vec<Block>,
     /// The machine, and what is known of the group.
     machine: Value,
+    /// Fields of it, by their offset.
+    fields: HashMap<usize, Value>,
+    /// How far accesses to shared memory may go, by their length and alignment.
+    limits: HashMap<(u32, i64), Value>,
+    /// The first block.
+    start: Block,
     thread: Value,
     position: [Option<Value>; 3],
-    registers: Value,
     /// Which block of the grid it is.
     index: [Value; 3],
     next: Block,
@@ -110,6 +126,8 @@ pub(crate) struct Emitter<'a> {
     unwrapped: Vec<(Value, i64, bool)>,
     /// Predicates that compare an affine value with a uniform one, in this block.
     compared: Vec<(Slot, branch::Comparison)>,
+    /// Those of invariant definitions, by instruction.
+    known_comparisons: HashMap<Pc, branch::Comparison>,
     /// Where the block ends.
     block_end: Pc,
     /// Registers whose NaN need not be canonical; whether the instruction being compiled takes any NaN, and may give any.
@@ -162,7 +180,7 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         shapes: plan.shapes,
         invariants: plan.invariants,
         known: HashMap::new(),
-        entering: None,
+        entering: Entering::No,
         body,
         isa,
         lanes: plan.lanes,
@@ -175,9 +193,11 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         variables,
         blocks,
         machine: params[0],
+        fields: HashMap::new(),
+        limits: HashMap::new(),
+        start,
         thread: params[2],
         position: [None; 3],
-        registers: params[0],
         index: [params[0]; 3],
         next,
         fuel,
@@ -190,6 +210,7 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         widened: Vec::new(),
         unwrapped: Vec::new(),
         compared: Vec::new(),
+        known_comparisons: HashMap::new(),
         block_end: plan.flow.range.start,
         lazy: plan.lazy,
         any_nan: false,
@@ -254,10 +275,27 @@ impl<'a> Emitter<'a> {
         self.defect.get_or_insert(what);
     }
 
-    /// A field of the machine, which stays what it is during a call.
+    /// A field of the machine, which stays what it is during a call: loaded once, at its start.
     pub(crate) fn machine_field(&mut self, offset: usize, ty: Type) -> Value {
+        if let Some(&value) = self.fields.get(&offset) {
+            return value;
+        }
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
-        self.b.ins().load(ty, flags, self.machine, offset as i32)
+        let machine = self.machine;
+        let value = self.at_start(|start| start.ins().load(ty, flags, machine, offset as i32));
+        self.fields.insert(offset, value);
+        value
+    }
+
+    /// Writes code to the end of the first block, which every other is behind.
+    pub(crate) fn at_start<T>(&mut self, write: impl FnOnce(&mut FuncCursor<'_>) -> T) -> T {
+        let start = self.start;
+        let mut cursor = FuncCursor::new(self.b.func);
+        match cursor.func.layout.last_inst(start) {
+            Some(last) if cursor.func.dfg.insts[last].opcode().is_terminator() => cursor.goto_inst(last),
+            _ => cursor.goto_bottom(start),
+        }
+        write(&mut cursor)
     }
 
     /// Calls a function of the runtime.
@@ -300,6 +338,9 @@ impl<'a> Emitter<'a> {
     pub(crate) fn go_on_in(&mut self, block: Block) {
         self.b.switch_to_block(block);
         self.b.seal_block(block);
+        if self.party.is_some() {
+            self.b.set_cold_block(block);
+        }
     }
 
     fn block(&mut self, index: usize) {
@@ -333,11 +374,14 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Computes the invariant definitions, before the group is where it is entered.
-    fn compute_invariants(&mut self) {
+    /// Computes the invariant definitions that are the same in a whole block, or the others, before the group is where it is entered.
+    fn compute_invariants(&mut self, of_block: bool) {
         let flow = self.flow;
         for (pc, reads) in &self.invariants.order {
             let pc = *pc;
+            if self.invariants.is_of_block(pc) != of_block {
+                continue;
+            }
             let instruction = flow.instruction(pc);
             for &(slot, definition) in reads {
                 self.recall(slot, definition);
@@ -350,6 +394,9 @@ impl<'a> Emitter<'a> {
                 values.extend(variables.iter().map(|&variable| self.b.use_var(variable)));
             });
             self.known.insert(pc, values);
+            if let Some((_, comparison)) = self.compared.pop() {
+                self.known_comparisons.insert(pc, comparison);
+            }
         }
         self.forget_all();
     }
@@ -374,7 +421,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn instruction(&mut self, instruction: &'a Instruction) {
-        if self.entering.is_none() && self.invariants.contains(self.pc) {
+        if self.entering == Entering::No && self.invariants.contains(self.pc) {
             let pc = self.pc;
             return instruction.for_each_definition(&mut |slot| self.recall(slot, pc));
         }
@@ -549,7 +596,7 @@ impl<'a> Emitter<'a> {
         };
         // An invariant is known not to.
         if let Some(signed) = shape::widens(native)
-            && self.entering.is_none()
+            && self.entering == Entering::No
         {
             let narrow = operands
                 .iter()

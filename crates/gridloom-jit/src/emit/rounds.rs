@@ -11,8 +11,8 @@
 //!
 //! The code for single threads is that of one round.
 
-use super::Emitter;
 use super::value::per_vector;
+use super::{Emitter, Entering};
 use crate::kept::Kept;
 use crate::native::Class;
 use crate::runtime;
@@ -66,12 +66,15 @@ impl Emitter<'_> {
         }
         let ended = self.b.append_block_param(block, I32);
         self.b.switch_to_block(block);
+        self.entering = Entering::Block;
+        self.compute_invariants(true);
         let rounds = self.b.ins().iconst(I32, ROUNDS);
         self.b.ins().jump(round, &[entry.into(), rounds.into()]);
 
         let entry_of_round = self.b.append_block_param(round, I32);
         let rounds = self.b.append_block_param(round, I32);
         self.b.switch_to_block(round);
+        let zero = self.b.ins().iconst(I32, 0);
         self.b.def_var(self.round.some, zero);
         self.b.def_var(self.round.left, zero);
         let ones = self.b.ins().iconst(I32, i64::from(u32::MAX));
@@ -177,22 +180,11 @@ impl Emitter<'_> {
         self.b.ins().jump(head, &arguments);
 
         self.go_on_in(body);
-        let warp = self.b.ins().ushr_imm_u(thread, 5);
-        let warp = self.b.ins().uextend(I64, warp);
-        let at = self.b.ins().ishl_imm_u(warp, 3);
-        let table = self.machine_field(offset_of!(Machine, registers), I64);
-        let at = self.b.ins().iadd(table, at);
-        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
-        let registers = self.b.ins().load(I64, flags, at, 0);
-        let lane = self.b.ins().band_imm_u(thread, 31);
-        let lane = self.b.ins().uextend(I64, lane);
-        let lane = self.b.ins().ishl_imm_u(lane, 3);
-        self.registers = self.b.ins().iadd(registers, lane);
         let fuel = self.b.ins().iconst(I32, FUEL);
         self.b.def_var(self.fuel, fuel);
-        self.entering = Some(apart);
-        self.compute_invariants();
-        self.entering = None;
+        self.entering = Entering::Group(apart);
+        self.compute_invariants(false);
+        self.entering = Entering::No;
         self.ways_in(entry);
         over
     }

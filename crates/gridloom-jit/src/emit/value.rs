@@ -1,6 +1,7 @@
 //! Values of a group of threads: registers, operands and results.
 
 use super::Emitter;
+use super::branch::Party;
 use crate::native::Class;
 use crate::shape::Shape;
 use cranelift_codegen::ir::types::{F32, F32X4, F64, F64X2, I8, I8X16, I16, I32, I32X4, I64, I64X2};
@@ -334,6 +335,7 @@ impl Emitter<'_> {
     /// Writes a register, where the guard holds.
     pub(crate) fn define(&mut self, slot: Slot, value: Val, class: Class, guard: Option<&Val>) {
         self.compared.retain(|&(other, _)| other != slot);
+        let guard = guard.filter(|_| self.party.as_ref().is_none_or(Party::selects));
         let storage = self.storage(slot);
         let variables = self.variables[slot.0 as usize].clone();
         match (self.shapes.get(slot), value) {
