@@ -103,7 +103,7 @@ impl Block {
         let code = &launch.kernel.code;
         let threads = launch.threads_per_block();
         if let Some(compiled) = launch.machine_code() {
-            self.keep(compiled, threads);
+            self.keep(compiled, launch.block);
         }
         let warps = threads.div_ceil(LANES as u32) as usize;
         self.warps.resize_with(warps, Warp::default);
@@ -256,7 +256,7 @@ impl Block {
                 table.map(|memory| Local { start: memory.as_mut_ptr(), length: memory.len() as u64 }),
             );
         }
-        self.keep(compiled, threads);
+        self.keep(compiled, launch.block);
         let machine = Machine {
             registers: self.registers.as_ptr(),
             pcs: self.pcs.as_mut_ptr(),
@@ -276,8 +276,8 @@ impl Block {
     }
 
     /// Makes room for what compiled code keeps between barriers.
-    fn keep(&mut self, compiled: &dyn Compiled, threads: u32) {
-        let words = compiled.kept_bytes(threads).div_ceil(size_of::<u128>());
+    fn keep(&mut self, compiled: &dyn Compiled, block: [u32; 3]) {
+        let words = compiled.kept_bytes(block).div_ceil(size_of::<u128>());
         if self.kept.len() < words {
             self.kept.resize(words, 0);
         }

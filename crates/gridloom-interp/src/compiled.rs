@@ -94,8 +94,8 @@ pub trait Compiled: Send + Sync {
     /// Whether it accesses local memory, so that [`Machine::local`] must be there.
     fn uses_local(&self) -> bool;
 
-    /// Bytes that [`Machine::kept`] must have for a block of so many threads.
-    fn kept_bytes(&self, threads: u32) -> usize;
+    /// Bytes that [`Machine::kept`] must have for a block of this shape.
+    fn kept_bytes(&self, block: [u32; 3]) -> usize;
 
     /// Runs whole blocks: the first, all of whose threads are at an entry, and [`Machine::blocks`] in all from their start on, as long as
     /// each comes to its end. Shared memory is zero at the start of each.

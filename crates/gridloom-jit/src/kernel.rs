@@ -1,22 +1,25 @@
 //! A kernel as machine code: compiled when it first runs, part by part.
 
 use crate::emit::{self, Plan, SINGLE};
-use crate::flow::{self, Flow, Role};
+use crate::flow::{self, Flow, Role, SlotSet};
 use crate::host;
 use crate::invariant::Invariants;
 use crate::kept::Layout;
 use crate::lazy;
 use crate::native::{self, Native};
-use crate::shape::Shapes;
-use gridloom_interp::code::{Op, Pc};
+use crate::shape::{Shape, Shapes};
+use gridloom_interp::code::{Base, Op, Pc, Place};
 use gridloom_interp::compiled::{Came, Compiled, EXITED, INTERPRET, KEPT, Machine, PC, YIELDED};
 use gridloom_interp::{KernelCode, Space};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Threads of a group that is run in vectors.
-const LANES: u32 = 8;
+/// Threads that a group that is run in vectors may have.
+const GROUPS: [u32; 3] = [8, 16, 32];
+
+/// Vectors that the registers in use at once should take at most.
+const VECTORS: u32 = 16;
 
 /// Groups that are watched to see whether their threads stay together.
 const SAMPLE: u32 = 1024;
@@ -28,6 +31,8 @@ type Code = unsafe extern "C" fn(*const Machine, u32, u32, u32, u32) -> u64;
 struct Part {
     code: host::Machine,
     entries: Vec<Pc>,
+    /// Threads of a group.
+    lanes: u32,
     /// What groups keep between barriers.
     layout: Layout,
 }
@@ -61,7 +66,7 @@ impl Part {
     /// # Safety
     /// A call of [`run`](Self::run) with these threads has just returned.
     unsafe fn expand(&self, machine: &Machine, threads: Range<u32>) {
-        for thread in threads.step_by(LANES as usize) {
+        for thread in threads.step_by(self.lanes as usize) {
             // SAFETY: the tables of the machine have entries for all threads of the call and their warps, and the frame is that of the
             // group, which the code has filled where it says so.
             unsafe {
@@ -72,9 +77,9 @@ impl Part {
                 }
                 let registers = *machine.registers.wrapping_add(thread as usize / 32);
                 let registers = registers.wrapping_add(thread as usize % 32);
-                let frame = machine.kept.wrapping_add((thread / LANES * self.layout.bytes) as usize);
+                let frame = machine.kept.wrapping_add((thread / self.lanes * self.layout.bytes) as usize);
                 self.layout.expand(place & PC, frame, registers);
-                for lane in 0..LANES as usize {
+                for lane in 0..self.lanes as usize {
                     *places.wrapping_add(lane) = place & !KEPT;
                 }
             }
@@ -101,8 +106,10 @@ pub struct CompiledKernel {
     uses_local: bool,
     /// For each function the code for single threads, where it could be compiled.
     single: Vec<OnceLock<Option<Part>>>,
-    /// The code of the kernel itself for groups, where it could be compiled.
-    group: OnceLock<Option<Part>>,
+    /// The code of the kernel itself for groups of each size, where it could be compiled.
+    groups_of: [OnceLock<Option<Part>>; GROUPS.len()],
+    /// Threads of the largest group that pays.
+    widest: u32,
     /// Groups run, and those of them whose threads parted.
     groups: AtomicU32,
     parted: AtomicU32,
@@ -138,22 +145,24 @@ impl CompiledKernel {
             matches!(space, Space::Local | Space::Generic)
         });
         let single = code.functions.iter().map(|_| OnceLock::new()).collect();
-        let this = CompiledKernel {
+        let mut this = CompiledKernel {
             kernel,
             entries,
             uses_local,
             single,
-            group: OnceLock::new(),
+            groups_of: Default::default(),
+            widest: 8,
             groups: AtomicU32::new(0),
             parted: AtomicU32::new(0),
         };
         host::target()?;
+        this.widest = this.find_widest();
         Ok(this)
     }
 
     /// Whether threads of a warp are run in vectors.
     pub fn is_vectorized(&self) -> bool {
-        self.group().is_some()
+        self.group(self.widest).is_some()
     }
 
     /// Compiles all of it now rather than when it first runs.
@@ -161,7 +170,7 @@ impl CompiledKernel {
     /// # Errors
     /// What could not be compiled, which the interpreter then runs.
     pub fn compile_all(&self) -> Result<(), String> {
-        self.compile(0, LANES, false).map_err(|error| format!("in groups: {error}"))?;
+        self.compile(0, self.widest, false).map_err(|error| format!("in groups: {error}"))?;
         for function in 0..self.kernel.code().functions.len() {
             self.compile(function, 1, false)?;
         }
@@ -175,7 +184,7 @@ impl CompiledKernel {
     pub fn listings(&self) -> Result<Vec<Listing>, String> {
         let mut listings = Vec::new();
         let functions = self.kernel.code().functions.len();
-        let parts = (self.is_vectorized().then_some((0, LANES)).into_iter())
+        let parts = (self.is_vectorized().then_some((0, self.widest)).into_iter())
             .chain((0..functions).map(|function| (function, 1)));
         for (function, lanes) in parts {
             let part = self.compile(function, lanes, true)?;
@@ -224,15 +233,50 @@ impl CompiledKernel {
             entries: &entries,
         };
         let code = host::Machine::compile(list, |func, isa| emit::build(func, isa, &plan))?;
-        Ok(Part { code, entries, layout })
+        Ok(Part { code, entries, lanes, layout })
     }
 
     fn single(&self, function: usize) -> Option<&Part> {
         self.single[function].get_or_init(|| self.compile(function, 1, false).ok()).as_ref()
     }
 
-    fn group(&self) -> Option<&Part> {
-        self.group.get_or_init(|| self.compile(0, LANES, false).ok()).as_ref()
+    /// The code for groups of a size, which is one of [`GROUPS`].
+    fn group(&self, lanes: u32) -> Option<&Part> {
+        let index = GROUPS.iter().position(|&size| size == lanes)?;
+        self.groups_of[index].get_or_init(|| self.compile(0, lanes, false).ok()).as_ref()
+    }
+
+    /// The largest groups whose registers have room in those of the machine. What is done thread by thread, with what lies anywhere in memory,
+    /// is written out for each, so that larger ones do not pay.
+    fn find_widest(&self) -> u32 {
+        let code = self.kernel.code();
+        let flow = Flow::of(code, 0);
+        let natives: Vec<Option<Native>> = flow
+            .range
+            .clone()
+            .map(|pc| native::native(self.kernel.module(), code, 0, flow.instruction(pc)))
+            .collect();
+        let function = &code.functions[0];
+        let shapes = Shapes::of(&flow, &natives, function.slots);
+        let in_rows = flow.range.clone().all(|pc| match &flow.instruction(pc).op {
+            Op::Load(load) => in_row(&shapes, &load.place, load.extend.size, load.destinations.len()),
+            Op::Store(store) => in_row(&shapes, &store.place, store.size, store.sources.len()),
+            Op::Map(_) => natives[(pc - flow.range.start) as usize].is_some(),
+            Op::Atomic(_) => false,
+            _ => true,
+        });
+        if !in_rows {
+            return GROUPS[0];
+        }
+        // Vectors for eight threads.
+        let vectors = |live: &SlotSet| {
+            let varying = live.iter().filter(|&slot| shapes.get(slot) == Shape::Varying);
+            varying.map(|slot| if function.type_of(slot).bits() == 64 { 4 } else { 2 }).sum::<u32>()
+        };
+        let blocks = flow.blocks.iter();
+        let most = blocks.flat_map(|block| flow.live_before(block)).map(|live| vectors(&live)).max();
+        let fits = |&&lanes: &&u32| most.unwrap_or(0) * (lanes / 8) <= VECTORS;
+        GROUPS.iter().rev().find(fits).copied().unwrap_or(GROUPS[0])
     }
 
     /// Runs threads one by one.
@@ -248,6 +292,21 @@ impl CompiledKernel {
             None => panic!("no code for single threads of {} at {pc}", self.kernel.name()),
         }
     }
+}
+
+/// Whether an access of a group is one of vectors, or of one element for all.
+fn in_row(shapes: &Shapes, place: &Place, size: u32, elements: usize) -> bool {
+    let shared = !matches!(place.space, Space::Local | Space::Generic);
+    let shape = match place.base {
+        Base::Source(source) => shapes.source(source),
+        Base::Frame => Shape::Varying,
+    };
+    shared
+        && match shape {
+            Shape::Uniform => true,
+            Shape::Affine(step) => elements == 1 && step == i64::from(size) && matches!(size, 4 | 8),
+            Shape::Varying => false,
+        }
 }
 
 /// The block that comes so many after another.
@@ -288,18 +347,18 @@ impl Compiled for CompiledKernel {
         self.uses_local
     }
 
-    fn kept_bytes(&self, threads: u32) -> usize {
-        if threads < LANES {
-            return 0;
-        }
-        self.group().map_or(0, |part| part.layout.bytes as usize * threads.div_ceil(LANES) as usize)
+    fn kept_bytes(&self, block: [u32; 3]) -> usize {
+        let [x, y, z] = block;
+        let threads = x * y * z;
+        self.group_for(block)
+            .map_or(0, |part| part.layout.bytes as usize * threads.div_ceil(part.lanes) as usize)
     }
 
     unsafe fn run_blocks(&self, machine: &Machine, pc: Pc) -> Came {
         let threads: u32 = machine.block.iter().product();
         // SAFETY: the table has an entry for each thread; it is looked at between calls of the code that fills it.
         let places = || unsafe { std::slice::from_raw_parts_mut(machine.pcs, threads as usize) };
-        let group = if threads.is_multiple_of(LANES) { self.group_at(machine, pc) } else { None };
+        let group = self.group_at(machine, pc).filter(|(part, _)| threads.is_multiple_of(part.lanes));
         let Some((part, entry)) = group else {
             let alone = Machine { blocks: 1, whole: 0, ..*machine };
             // SAFETY: the caller's promise.
@@ -309,7 +368,7 @@ impl Compiled for CompiledKernel {
         };
         // SAFETY: the caller's promise.
         let Outcome { ended, parted } = unsafe { part.run(machine, entry, 0..threads) };
-        self.count((ended + 1) * (threads / LANES), parted);
+        self.count((ended + 1) * (threads / part.lanes), parted);
         if ended == machine.blocks {
             return Came { ended, running: false };
         }
@@ -330,10 +389,15 @@ impl Compiled for CompiledKernel {
     }
 
     unsafe fn run(&self, machine: &Machine, pc: Pc, threads: Range<u32>) {
-        let first = threads.start.next_multiple_of(LANES);
-        let last = threads.end / LANES * LANES;
-        let group = if first < last { self.group_at(machine, pc) } else { None };
-        let Some((part, entry)) = group else {
+        let within = |part: &Part| {
+            let (first, last) =
+                (threads.start.next_multiple_of(part.lanes), threads.end / part.lanes * part.lanes);
+            (first < last).then_some(first..last)
+        };
+        let group = self.group_at(machine, pc);
+        let Some((part, entry, Range { start: first, end: last })) =
+            group.and_then(|(part, entry)| Some((part, entry, within(part)?)))
+        else {
             // SAFETY: the caller's promise.
             return unsafe { self.run_single(machine, pc, threads) };
         };
@@ -343,7 +407,7 @@ impl Compiled for CompiledKernel {
                 self.run_single(machine, pc, threads.start..first);
             }
             let Outcome { parted, .. } = part.run(machine, entry, first..last);
-            self.count((last - first) / LANES, parted);
+            self.count((last - first) / part.lanes, parted);
             part.expand(machine, first..last);
             if last < threads.end {
                 self.run_single(machine, pc, last..threads.end);
@@ -356,11 +420,17 @@ impl Compiled for CompiledKernel {
 impl CompiledKernel {
     /// The code for groups, with its entry at an instruction, where threads can and should be run in groups.
     fn group_at(&self, machine: &Machine, pc: Pc) -> Option<(&Part, u32)> {
-        let [x, y, z] = machine.block;
-        // Groups are never across rows of the block.
-        let rows = x.is_multiple_of(LANES) || y == 1 && z == 1;
-        let part = if rows && !self.parts_often() { self.group() } else { None }?;
+        let part = if self.parts_often() { None } else { self.group_for(machine.block) }?;
         Some((part, part.entry(pc)?))
+    }
+
+    /// The code for the largest groups that blocks of a shape can be run in: groups are never across rows of the block.
+    fn group_for(&self, [x, y, z]: [u32; 3]) -> Option<&Part> {
+        let fits = |&&lanes: &&u32| {
+            lanes <= self.widest
+                && (x.is_multiple_of(lanes) || lanes == GROUPS[0] && y == 1 && z == 1 && x > lanes)
+        };
+        self.group(*GROUPS.iter().rev().find(fits)?)
     }
 
     /// Goes on with threads that have left their group, one by one.

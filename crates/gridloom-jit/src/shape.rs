@@ -190,7 +190,7 @@ pub(crate) fn affine(
     // An unsigned factor above the signed range is not what it looks like.
     let small = |i: usize| constant(i).is_none_or(|value| value >> (native.operands[i].bits() - 1) == 0);
     // So that a group can wrap around at most once, which is then seen at its last thread.
-    let slow = |i: usize| step(i).is_none_or(|step| step.unsigned_abs() < 1 << 28);
+    let slow = |i: usize| step(i).is_none_or(|step| step.unsigned_abs() < 1 << 26);
     if widens(native).is_some() && !(slow(0) && (slow(1) || operands.len() < 2)) {
         return None;
     }

@@ -4,15 +4,13 @@ use super::rounds::FUEL;
 use super::value::Val;
 use super::{Emitter, SINGLE};
 use crate::flow::{Role, SlotSet};
-use crate::native::{Class, Kind, Native};
+use crate::native::Class;
 use crate::runtime;
 use crate::shape::Shape;
-use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{self, Block, InstBuilder, JumpTableData, Value};
-use gridloom_interp::code::{Base, Guard, Instruction, Op, Pc};
+use gridloom_interp::code::{Base, Instruction, Op, Pc};
 use gridloom_interp::compiled::{EXITED, INTERPRET, YIELDED};
-use gridloom_interp::lanes::Slot;
 
 /// Instructions of a way that is short enough to be gone by some threads while the others wait, and accesses among them, which are
 /// made thread by thread.
@@ -24,37 +22,6 @@ const FEW: usize = 3;
 pub(super) enum Way {
     To(Pc),
     Exit,
-}
-
-/// A comparison of an affine value of 32 bits with a uniform one. It can be told by the first and the last thread for all.
-#[derive(Clone, Copy)]
-pub(super) struct Comparison {
-    /// The affine value in the first thread, and its step.
-    first: Value,
-    step: i64,
-    bound: Value,
-    /// Of the affine value with the other.
-    condition: IntCC,
-    signed: bool,
-}
-
-impl Comparison {
-    /// The comparison that an instruction makes, if it is one.
-    pub(super) fn of(native: &Native, operands: &[Val]) -> Option<Self> {
-        let Kind::Compare { compare, signed, combine: None, .. } = native.kind else { return None };
-        if native.operands[0] != Class::B32 {
-            return None;
-        }
-        let condition = super::arith::integer_condition(compare, signed)?;
-        let (first, step, bound, condition) = match *operands {
-            [Val::Affine(first, step), Val::One(bound), ..] => (first, step, bound, condition),
-            [Val::One(bound), Val::Affine(first, step), ..] => (first, step, bound, condition.swap_args()),
-            _ => return None,
-        };
-        let ordered = !matches!(condition, IntCC::Equal | IntCC::NotEqual);
-        let slow = step != 0 && step.unsigned_abs() < 1 << 24;
-        (ordered && slow).then_some(Self { first, step, bound, condition, signed })
-    }
 }
 
 /// The threads of a group that go a short way, while the others wait at its end.
@@ -101,11 +68,11 @@ impl Emitter<'_> {
             _ => Way::Exit,
         };
         if let Some(guard) = instruction.guard
-            && let Some(comparison) = self.comparison(guard)
+            && let Some(predicate) = self.predicate(guard)
         {
             return self.branch_apart(taken, behind, |emitter, ways| {
-                emitter.sort_out_by_ends(&comparison, ways);
-                emitter.compare_all(&comparison)
+                emitter.sort_out_by_ends(&predicate, ways);
+                emitter.evaluate_predicate(&predicate)
             });
         }
         match self.guard(instruction.guard) {
@@ -146,52 +113,6 @@ impl Emitter<'_> {
         }
     }
 
-    /// Goes where all threads go, or none, if the first and the last of them tell; otherwise goes on.
-    fn sort_out_by_ends(&mut self, comparison: &Comparison, [all_go, none_goes]: [Block; 2]) {
-        let &Comparison { first, step, bound, condition, signed } = comparison;
-        let slow = self.b.create_block();
-        self.b.set_cold_block(slow);
-        if !self.unwrapped.contains(&(first, step, signed)) {
-            let holds = self.does_not_wrap(first, step, signed);
-            let sure = self.b.create_block();
-            self.b.ins().brif(holds, sure, &[], slow, &[]);
-            self.go_on_in(sure);
-        }
-        let last = self.b.ins().iadd_imm_s(first, step * i64::from(self.lanes - 1));
-        let in_last = self.b.ins().icmp(condition, last, bound);
-        let maybe = self.b.create_block();
-        let above = matches!(
-            condition,
-            IntCC::SignedGreaterThan
-                | IntCC::SignedGreaterThanOrEqual
-                | IntCC::UnsignedGreaterThan
-                | IntCC::UnsignedGreaterThanOrEqual
-        );
-        // Whether it begins to hold from some thread on, or ends to.
-        let rises = above == (step > 0);
-        if rises {
-            self.b.ins().brif(in_last, maybe, &[], none_goes, &[]);
-        } else {
-            self.b.ins().brif(in_last, all_go, &[], maybe, &[]);
-        }
-        self.go_on_in(maybe);
-        let in_first = self.b.ins().icmp(condition, first, bound);
-        if rises {
-            self.b.ins().brif(in_first, all_go, &[], slow, &[]);
-        } else {
-            self.b.ins().brif(in_first, slow, &[], none_goes, &[]);
-        }
-        self.go_on_in(slow);
-    }
-
-    /// A comparison in every thread.
-    fn compare_all(&mut self, comparison: &Comparison) -> Vec<Value> {
-        let &Comparison { first, step, bound, condition, .. } = comparison;
-        let values = self.vectors(&Val::Affine(first, step), Class::B32);
-        let bounds = self.vectors(&Val::One(bound), Class::B32);
-        values.iter().zip(bounds).map(|(&value, bound)| self.b.ins().icmp(condition, value, bound)).collect()
-    }
-
     /// Goes where all threads go, or none, or to where they part.
     fn sort_out(&mut self, masks: &[Value], [all_go, none_goes]: [Block; 2], apart: Block) {
         let test = self.b.create_block();
@@ -200,30 +121,6 @@ impl Emitter<'_> {
         self.go_on_in(test);
         let any = self.any_true(masks);
         self.b.ins().brif(any, apart, &[], none_goes, &[]);
-    }
-
-    /// The comparison that a guard comes from, where that is known.
-    fn comparison(&self, guard: Guard) -> Option<Comparison> {
-        let comparison = self.comparison_of(guard.slot)?;
-        let condition = if guard.negated { comparison.condition.complement() } else { comparison.condition };
-        Some(Comparison { condition, ..comparison })
-    }
-
-    fn comparison_of(&self, predicate: Slot) -> Option<Comparison> {
-        if let Some((_, comparison)) = self.compared.iter().find(|&&(slot, _)| slot == predicate) {
-            return Some(*comparison);
-        }
-        let flow = self.flow;
-        let index = flow.blocks.partition_point(|block| block.range.end <= self.pc);
-        let mut definition = self.invariants.at_block(index, predicate);
-        for pc in flow.blocks[index].range.start..self.pc {
-            flow.instruction(pc).for_each_definition(&mut |slot| {
-                if slot == predicate {
-                    definition = Some(pc);
-                }
-            });
-        }
-        self.known_comparisons.get(&definition?).copied()
     }
 
     /// The block that a branch leads around, if some threads can go it while the others wait behind it, and where it ends.

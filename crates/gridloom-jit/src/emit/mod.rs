@@ -13,6 +13,7 @@ mod branch;
 mod exit;
 mod float;
 mod memory;
+mod predicate;
 mod rounds;
 mod special;
 mod value;
@@ -40,6 +41,7 @@ use gridloom_interp::code::{Instruction, Op, Pc};
 use gridloom_interp::lanes::{Lanewise, Slot, Source};
 use gridloom_ptx::SymbolId;
 use std::collections::HashMap;
+use std::rc::Rc;
 use value::{Val, scalar_type, vector_type};
 
 /// The thread must be run by the code for single threads, from an entry of it.
@@ -124,10 +126,10 @@ pub(crate) struct Emitter<'a> {
     widened: Vec<(Value, Value)>,
     /// Affine values of 32 bits, by that of the first thread, that do not wrap around within the group, read with a sign or without.
     unwrapped: Vec<(Value, i64, bool)>,
-    /// Predicates that compare an affine value with a uniform one, in this block.
-    compared: Vec<(Slot, branch::Comparison)>,
+    /// Predicates that the ends of a group tell, in this block.
+    predicates: Vec<(Slot, Rc<predicate::Predicate>)>,
     /// Those of invariant definitions, by instruction.
-    known_comparisons: HashMap<Pc, branch::Comparison>,
+    known_predicates: HashMap<Pc, Rc<predicate::Predicate>>,
     /// Where the block ends.
     block_end: Pc,
     /// Registers whose NaN need not be canonical; whether the instruction being compiled takes any NaN, and may give any.
@@ -209,8 +211,8 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         checked_shared: Vec::new(),
         widened: Vec::new(),
         unwrapped: Vec::new(),
-        compared: Vec::new(),
-        known_comparisons: HashMap::new(),
+        predicates: Vec::new(),
+        known_predicates: HashMap::new(),
         block_end: plan.flow.range.start,
         lazy: plan.lazy,
         any_nan: false,
@@ -383,8 +385,12 @@ impl<'a> Emitter<'a> {
                 continue;
             }
             let instruction = flow.instruction(pc);
+            self.predicates.clear();
             for &(slot, definition) in reads {
                 self.recall(slot, definition);
+                if let Some(predicate) = self.known_predicates.get(&definition) {
+                    self.predicates.push((slot, Rc::clone(predicate)));
+                }
             }
             self.pc = pc;
             self.instruction(instruction);
@@ -394,9 +400,11 @@ impl<'a> Emitter<'a> {
                 values.extend(variables.iter().map(|&variable| self.b.use_var(variable)));
             });
             self.known.insert(pc, values);
-            if let Some((_, comparison)) = self.compared.pop() {
-                self.known_comparisons.insert(pc, comparison);
-            }
+            instruction.for_each_definition(&mut |slot| {
+                if let Some((_, predicate)) = self.predicates.iter().rev().find(|(other, _)| *other == slot) {
+                    self.known_predicates.insert(pc, Rc::clone(predicate));
+                }
+            });
         }
         self.forget_all();
     }
@@ -406,7 +414,7 @@ impl<'a> Emitter<'a> {
         self.checked_shared.clear();
         self.widened.clear();
         self.unwrapped.clear();
-        self.compared.clear();
+        self.predicates.clear();
     }
 
     /// Gives a register the value of an invariant definition.
@@ -503,10 +511,8 @@ impl<'a> Emitter<'a> {
             let value = self.fit(slot, value.clone(), native.result);
             self.define(slot, value, native.result, guard.as_ref());
         }
-        if let (&[slot], None) = (destinations, &guard)
-            && let Some(comparison) = branch::Comparison::of(&native, &operands)
-        {
-            self.compared.push((slot, comparison));
+        if let (&[slot], None) = (destinations, &guard) {
+            self.note_predicate(slot, &native, &operands, map.sources());
         }
     }
 

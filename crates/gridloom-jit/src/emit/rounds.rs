@@ -223,9 +223,8 @@ impl Emitter<'_> {
     fn frame(&mut self) -> Value {
         let frames = self.machine_field(offset_of!(Machine, kept), I64);
         let thread = self.b.ins().uextend(I64, self.thread);
-        // A frame is a multiple of 16 bytes, and a group has 8 threads.
-        let each = i64::from(self.layout.bytes / self.lanes);
-        let offset = self.b.ins().imul_imm_u(thread, each);
+        let group = self.b.ins().ushr_imm_u(thread, i64::from(self.lanes.trailing_zeros()));
+        let offset = self.b.ins().imul_imm_u(group, i64::from(self.layout.bytes));
         self.b.ins().iadd(frames, offset)
     }
 

@@ -334,7 +334,7 @@ impl Emitter<'_> {
 
     /// Writes a register, where the guard holds.
     pub(crate) fn define(&mut self, slot: Slot, value: Val, class: Class, guard: Option<&Val>) {
-        self.compared.retain(|&(other, _)| other != slot);
+        self.predicates.retain(|(other, _)| *other != slot);
         let guard = guard.filter(|_| self.party.as_ref().is_none_or(Party::selects));
         let storage = self.storage(slot);
         let variables = self.variables[slot.0 as usize].clone();
