@@ -25,7 +25,7 @@ const VECTORS: u32 = 16;
 const SAMPLE: u32 = 1024;
 
 /// What compiled code is called as.
-type Code = unsafe extern "C" fn(*const Machine, u32, u32, u32, u32) -> u64;
+type Code = unsafe extern "C" fn(*const Machine, u32, u32, u32) -> u64;
 
 /// The code of one function, for groups of one size.
 struct Part {
@@ -56,7 +56,7 @@ impl Part {
         // SAFETY: the code was generated with this signature, and is complete; the rest is the caller's promise.
         let outcome = unsafe {
             let code: Code = std::mem::transmute::<*const u8, Code>(self.code.entry());
-            code(machine, entry, threads.start, threads.end, self.entries[entry as usize] | SINGLE)
+            code(machine, entry, threads.start, threads.end)
         };
         Outcome { ended: outcome as u32, parted: (outcome >> 32) as u32 }
     }

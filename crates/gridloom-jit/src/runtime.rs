@@ -128,6 +128,18 @@ pub(crate) fn approximate(op: ApproxOp) -> Approximate {
     }
 }
 
+/// Stores a value to the slot of the first of some lanes, and more by a step in each that follows, in so many bits.
+///
+/// # Safety
+/// `slot` is the register of the first lane, in a slot that has the others.
+pub(crate) unsafe extern "C" fn store_affine(slot: *mut u64, value: u64, step: i64, lanes: u32, bits: u32) {
+    for lane in 0..lanes as usize {
+        let value = value.wrapping_add_signed(step.wrapping_mul(lane as i64));
+        // SAFETY: the caller's promise.
+        unsafe { *slot.add(lane) = if bits == 64 { value } else { value & u64::from(u32::MAX) } };
+    }
+}
+
 /// Fills the shared memory of a block with zeros, before the block starts.
 ///
 /// # Safety

@@ -9,6 +9,7 @@ use crate::runtime;
 use crate::shape::Shape;
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{self, Block, InstBuilder, JumpTableData, Value};
+use cranelift_frontend::Variable;
 use gridloom_interp::code::{Base, Instruction, Op, Pc};
 use gridloom_interp::compiled::{EXITED, INTERPRET, YIELDED};
 
@@ -31,6 +32,8 @@ pub(super) struct Party {
     masks: Vec<Value>,
     /// Where the others are.
     end: Pc,
+    /// Where the group goes when an instruction cannot be executed: to where its threads part before the way.
+    pub(super) given_up: Block,
     /// Whether the instruction being compiled is executed in these threads only, or may as well be executed in all.
     guards: bool,
     /// Whether it has a guard of its own, or writes what is seen behind the way; otherwise it may write anything in the others.
@@ -107,10 +110,37 @@ impl Emitter<'_> {
         match self.short_way(taken) {
             Some((index, end)) => {
                 let others = masks.iter().map(|&mask| self.b.ins().bnot(mask)).collect();
-                self.go_short_way(index, Party { masks: others, end, guards: true, selects: true });
+                let given_up = self.b.create_block();
+                let held = self.hold(&self.kept_on_both(taken, behind));
+                self.go_short_way(index, Party { masks: others, end, given_up, guards: true, selects: true });
+                self.go_on_in(given_up);
+                self.b.set_cold_block(given_up);
+                for (variable, value) in held {
+                    self.b.def_var(variable, value);
+                }
+                self.part(&masks, taken, behind);
             }
             None => self.part(&masks, taken, behind),
         }
+    }
+
+    /// What some registers hold now.
+    fn hold(&mut self, slots: &SlotSet) -> Vec<(Variable, Value)> {
+        let variables: Vec<Variable> =
+            slots.iter().flat_map(|slot| self.variables[slot.0 as usize].clone()).collect();
+        variables.into_iter().map(|variable| (variable, self.b.use_var(variable))).collect()
+    }
+
+    /// What is kept on either of two ways.
+    fn kept_on_both(&self, taken: Way, behind: Way) -> SlotSet {
+        let mut kept = self.live.clone();
+        kept.clear();
+        for way in [taken, behind] {
+            if let Some(more) = self.kept_on(way) {
+                kept.union(&more);
+            }
+        }
+        kept
     }
 
     /// Goes where all threads go, or none, or to where they part.
@@ -145,7 +175,9 @@ impl Emitter<'_> {
                 Base::Frame => false,
             };
             accesses += 1;
-            if !in_order || accesses > FEW {
+            let writes = !matches!(flow.instruction(pc).op, Op::Load(_));
+            // Until the last instruction nothing has happened, so that the way can be given up.
+            if !in_order || accesses > FEW || writes && pc + 1 != end {
                 return None;
             }
         }
@@ -173,7 +205,7 @@ impl Emitter<'_> {
     fn go_short_way(&mut self, index: usize, mut party: Party) {
         let flow = self.flow;
         let block = &flow.blocks[index];
-        let (branch, end) = (self.pc, party.end);
+        let (branch, before, end) = (self.pc, self.live.clone(), party.end);
         let Some(target) = flow.block_at(end) else { return self.defect("a branch into a block") };
         let after = &flow.blocks[target].live_in;
         for (pc, live) in block.range.clone().zip(flow.live_before(block)) {
@@ -191,19 +223,11 @@ impl Emitter<'_> {
             party.selects = seen || instruction.guard.is_some();
             self.party = Some(party.clone());
             (self.pc, self.live) = (pc, live);
-            self.live.union(after);
             self.instruction(instruction);
         }
         self.party = None;
-        self.pc = branch;
+        (self.pc, self.live) = (branch, before);
         self.b.ins().jump(self.blocks[target], &[]);
-    }
-
-    /// Where threads are that leave a short way at an instruction, some of them at it and the others behind the way.
-    pub(super) fn places_on_short_way(&mut self, party: &Party, at: u32) -> Vec<Value> {
-        let others = self.note(Way::To(party.end));
-        let masks = party.masks.clone();
-        self.choose_places(&masks, at, others)
     }
 
     fn choose_places(&mut self, masks: &[Value], there: u32, others: u32) -> Vec<Value> {
@@ -228,13 +252,7 @@ impl Emitter<'_> {
 
     /// Sends each thread of the group its own way.
     fn part(&mut self, masks: &[Value], taken: Way, behind: Way) {
-        let mut live = self.live.clone();
-        live.clear();
-        for way in [taken, behind] {
-            if let Some(more) = self.kept_on(way) {
-                live.union(&more);
-            }
-        }
+        let live = self.kept_on_both(taken, behind);
         self.spill_all(&live);
         self.note_parted();
         let (taken, behind) = (self.note(taken), self.note(behind));

@@ -1,12 +1,13 @@
 //! The ways into the code and out of it: registers from and to memory, branches, and threads that part.
 
 use super::value::{Val, per_vector};
-use super::{Emitter, Entering, SINGLE};
+use super::{Emitter, SINGLE};
 use crate::flow::SlotSet;
 use crate::native::Class;
+use crate::runtime;
 use crate::shape::Shape;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::types::{I32, I64, I64X2};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use gridloom_interp::code::Pc;
 use gridloom_interp::compiled::{INTERPRET, Machine, REFUSED};
@@ -46,12 +47,15 @@ impl Emitter<'_> {
         // What is read at the start of the kernel and was never written is zero.
         let fresh = pc == flow.range.start && flow.is_kernel;
         let mut holds: Option<Value> = None;
+        if !fresh {
+            self.compute_for_entry(index);
+        }
         let base = if fresh { self.machine } else { self.registers() };
         for slot in flow.blocks[index].live_in.iter() {
             if fresh {
                 self.clear(slot);
-            } else if let Some(definition) = self.invariants.at_block(index, slot) {
-                self.recall(slot, definition);
+            } else if self.invariants.at_block(index, slot).is_some() {
+                continue;
             } else if let Some(test) = self.reload(base, slot) {
                 holds = Some(match holds {
                     None => test,
@@ -183,6 +187,19 @@ impl Emitter<'_> {
                     }
                 }
             }
+            Shape::Affine(step) if self.lanes > 8 => {
+                let value = self.b.use_var(variables[0]);
+                let bits = self.convert(value, class, Class::B64);
+                let at = self.b.ins().iadd_imm_s(base, i64::from(at(0)));
+                let arguments = [
+                    at,
+                    bits,
+                    self.b.ins().iconst(I64, step),
+                    self.b.ins().iconst(I32, i64::from(self.lanes)),
+                    self.b.ins().iconst(I32, i64::from(class.bits())),
+                ];
+                self.call(runtime::store_affine as *const () as usize, &arguments, None);
+            }
             Shape::Affine(step) => {
                 let value = self.b.use_var(variables[0]);
                 for lane in 0..self.lanes as usize {
@@ -253,33 +270,23 @@ impl Emitter<'_> {
 
     /// Leaves the instruction being compiled to the interpreter, and what follows it in the block.
     pub(super) fn interpret_here(&mut self) {
-        if self.entering == Entering::Block {
+        if self.ahead {
             return self.defect("an invariant that not all threads can compute");
         }
-        if let Entering::Group(apart) = self.entering {
-            // Nothing has happened yet: the threads are entered one by one.
-            self.note_parted();
-            let places = if self.lanes == 1 {
-                vec![apart]
-            } else {
-                vec![self.b.ins().splat(I32X4, apart); self.lanes as usize / 4]
-            };
-            return self.leave_with(&places);
+        if let Some(party) = &self.party {
+            // Nothing has happened on the way yet.
+            let given_up = party.given_up;
+            self.b.ins().jump(given_up, &[]);
+            return;
         }
         let live = self.live.clone();
         self.spill_all(&live);
-        if let Some(party) = self.party.clone() {
-            self.note_parted();
-            let places = self.places_on_short_way(&party, self.pc | INTERPRET);
-            return self.leave_with(&places);
-        }
         self.leave_at(self.pc | INTERPRET);
     }
 
     /// Leaves an access that must fault to the interpreter, with what the instruction reads.
     pub(super) fn refuse_here(&mut self) {
-        // Threads that are not at this access may go on, so they need all that they use.
-        if self.entering != Entering::No || self.party.is_some() {
+        if self.ahead || self.party.is_some() {
             return self.interpret_here();
         }
         let mut slots = Vec::new();

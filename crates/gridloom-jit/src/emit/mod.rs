@@ -1,7 +1,7 @@
 //! Code generation: one function of a kernel, for groups of one thread or of several.
 //!
 //! ```text
-//! fn(machine, entry, first, last, apart) -> blocks that ended, and groups that parted
+//! fn(machine, entry, first, last) -> blocks that ended, and groups that parted
 //!   for each block, round and group of threads in first..last:     (`rounds`)
 //!     jump to the entry: load the registers that are live there
 //!     …                                                            the blocks of the function
@@ -40,7 +40,7 @@ use gridloom_interp::KernelCode;
 use gridloom_interp::code::{Instruction, Op, Pc};
 use gridloom_interp::lanes::{Lanewise, Slot, Source};
 use gridloom_ptx::SymbolId;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use value::{Val, scalar_type, vector_type};
 
@@ -68,26 +68,16 @@ pub(crate) struct Plan<'a> {
     pub(crate) entries: &'a [Pc],
 }
 
-/// Whether the code being written is entered yet.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Entering {
-    /// No group is there yet: what all groups of a block share is computed.
-    Block,
-    /// The group is being entered; one that cannot be is sent there.
-    Group(Value),
-    /// It is in the code.
-    No,
-}
-
 pub(crate) struct Emitter<'a> {
     b: FunctionBuilder<'a>,
     flow: &'a Flow<'a>,
     natives: &'a [Option<Native>],
     shapes: &'a Shapes,
     invariants: &'a Invariants,
-    /// The values of invariant definitions, by instruction.
+    /// The values of invariant definitions, by instruction: those that a block shares, and, while a group is entered, those that it needs.
     known: HashMap<Pc, Vec<Value>>,
-    entering: Entering,
+    /// Whether invariant definitions are being computed, out of their places.
+    ahead: bool,
     body: Option<&'a gridloom_ptx::Body>,
     isa: &'a OwnedTargetIsa,
     lanes: u32,
@@ -128,8 +118,6 @@ pub(crate) struct Emitter<'a> {
     unwrapped: Vec<(Value, i64, bool)>,
     /// Predicates that the ends of a group tell, in this block.
     predicates: Vec<(Slot, Rc<predicate::Predicate>)>,
-    /// Those of invariant definitions, by instruction.
-    known_predicates: HashMap<Pc, Rc<predicate::Predicate>>,
     /// Where the block ends.
     block_end: Pc,
     /// Registers whose NaN need not be canonical; whether the instruction being compiled takes any NaN, and may give any.
@@ -147,7 +135,7 @@ pub(crate) struct Emitter<'a> {
 /// Writes the code of a function.
 pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'_>) -> Result<(), String> {
     let mut signature = ir::Signature::new(isa.default_call_conv());
-    signature.params.extend([I64, I32, I32, I32, I32].map(AbiParam::new));
+    signature.params.extend([I64, I32, I32, I32].map(AbiParam::new));
     signature.returns.push(AbiParam::new(I64));
     func.signature = signature;
     let mut context = FunctionBuilderContext::new();
@@ -182,7 +170,7 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         shapes: plan.shapes,
         invariants: plan.invariants,
         known: HashMap::new(),
-        entering: Entering::No,
+        ahead: false,
         body,
         isa,
         lanes: plan.lanes,
@@ -212,7 +200,6 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         widened: Vec::new(),
         unwrapped: Vec::new(),
         predicates: Vec::new(),
-        known_predicates: HashMap::new(),
         block_end: plan.flow.range.start,
         lazy: plan.lazy,
         any_nan: false,
@@ -221,7 +208,7 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         ways: Vec::new(),
         defect: None,
     };
-    emitter.loops([params[1], params[2], params[3], params[4]]);
+    emitter.loops([params[1], params[2], params[3]]);
     for index in 0..plan.flow.blocks.len() {
         emitter.block(index);
     }
@@ -376,36 +363,50 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Computes the invariant definitions that are the same in a whole block, or the others, before the group is where it is entered.
-    fn compute_invariants(&mut self, of_block: bool) {
-        let flow = self.flow;
-        for (pc, reads) in &self.invariants.order {
-            let pc = *pc;
-            if self.invariants.is_of_block(pc) != of_block {
-                continue;
+    /// Computes the invariant definitions that are the same in a whole block.
+    fn compute_for_block(&mut self) {
+        let invariants = self.invariants;
+        let order = invariants.order.iter();
+        self.compute_ahead(order.filter(|(pc, _)| invariants.is_of_block(*pc)));
+    }
+
+    /// Computes the invariant definitions that a group needs where it is entered, and puts them into their registers. On the way others are
+    /// overwritten, so they are loaded after this.
+    fn compute_for_entry(&mut self, index: usize) {
+        let (flow, invariants) = (self.flow, self.invariants);
+        let live = &flow.blocks[index].live_in;
+        let reaching: Vec<(Slot, Pc)> =
+            live.iter().filter_map(|slot| Some((slot, invariants.at_block(index, slot)?))).collect();
+        let mut needed: HashSet<Pc> = reaching.iter().map(|&(_, pc)| pc).collect();
+        for (pc, reads) in invariants.order.iter().rev() {
+            if needed.contains(pc) {
+                needed.extend(reads.iter().map(|&(_, definition)| definition));
             }
-            let instruction = flow.instruction(pc);
-            self.predicates.clear();
+        }
+        let order = invariants.order.iter();
+        self.compute_ahead(order.filter(|(pc, _)| needed.contains(pc) && !invariants.is_of_block(*pc)));
+        for (slot, definition) in reaching {
+            self.recall(slot, definition);
+        }
+    }
+
+    fn compute_ahead<'i>(&mut self, order: impl Iterator<Item = &'i (Pc, Vec<(Slot, Pc)>)>) {
+        self.ahead = true;
+        for (pc, reads) in order {
             for &(slot, definition) in reads {
                 self.recall(slot, definition);
-                if let Some(predicate) = self.known_predicates.get(&definition) {
-                    self.predicates.push((slot, Rc::clone(predicate)));
-                }
             }
-            self.pc = pc;
+            self.pc = *pc;
+            let instruction = self.flow.instruction(*pc);
             self.instruction(instruction);
             let mut values = Vec::new();
             instruction.for_each_definition(&mut |slot| {
                 let variables = self.variables[slot.0 as usize].clone();
                 values.extend(variables.iter().map(|&variable| self.b.use_var(variable)));
             });
-            self.known.insert(pc, values);
-            instruction.for_each_definition(&mut |slot| {
-                if let Some((_, predicate)) = self.predicates.iter().rev().find(|(other, _)| *other == slot) {
-                    self.known_predicates.insert(pc, Rc::clone(predicate));
-                }
-            });
+            self.known.insert(*pc, values);
         }
+        self.ahead = false;
         self.forget_all();
     }
 
@@ -429,7 +430,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn instruction(&mut self, instruction: &'a Instruction) {
-        if self.entering == Entering::No && self.invariants.contains(self.pc) {
+        if !self.ahead && self.invariants.is_of_block(self.pc) {
             let pc = self.pc;
             return instruction.for_each_definition(&mut |slot| self.recall(slot, pc));
         }
@@ -602,7 +603,7 @@ impl<'a> Emitter<'a> {
         };
         // An invariant is known not to.
         if let Some(signed) = shape::widens(native)
-            && self.entering == Entering::No
+            && !self.invariants.contains(self.pc)
         {
             let narrow = operands
                 .iter()

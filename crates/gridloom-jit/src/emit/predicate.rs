@@ -9,7 +9,7 @@ use super::value::Val;
 use crate::native::{Class, Kind, Native};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
-use gridloom_interp::code::{Guard, Pc};
+use gridloom_interp::code::Guard;
 use gridloom_interp::lanes::{Slot, Source};
 use gridloom_ptx::op::{BoolOp, LogicOp};
 use std::rc::Rc;
@@ -141,25 +141,10 @@ impl Emitter<'_> {
         }
     }
 
-    /// What is in a predicate register where code is being written, if the ends of a group tell it.
+    /// What is in a predicate register in the block being written, if the ends of a group tell it.
     fn predicate_in(&self, register: Slot) -> Option<Rc<Predicate>> {
-        if let Some((_, predicate)) = self.predicates.iter().rev().find(|(slot, _)| *slot == register) {
-            return Some(Rc::clone(predicate));
-        }
-        if self.entering != super::Entering::No {
-            return None;
-        }
-        let flow = self.flow;
-        let index = flow.blocks.partition_point(|block| block.range.end <= self.pc);
-        let mut definition: Option<Pc> = self.invariants.at_block(index, register);
-        for pc in flow.blocks[index].range.start..self.pc {
-            flow.instruction(pc).for_each_definition(&mut |slot| {
-                if slot == register {
-                    definition = Some(pc);
-                }
-            });
-        }
-        self.known_predicates.get(&definition?).cloned()
+        let (_, predicate) = self.predicates.iter().rev().find(|(slot, _)| *slot == register)?;
+        Some(Rc::clone(predicate))
     }
 
     /// The predicate of a guard, if the ends of a group tell it.

@@ -11,8 +11,8 @@
 //!
 //! The code for single threads is that of one round.
 
+use super::Emitter;
 use super::value::per_vector;
-use super::{Emitter, Entering};
 use crate::kept::Kept;
 use crate::native::Class;
 use crate::runtime;
@@ -51,8 +51,8 @@ impl Round {
 }
 
 impl Emitter<'_> {
-    /// Writes the loops, and the ways in. A group that cannot be entered is noted to be `apart`.
-    pub(super) fn loops(&mut self, [entry, first, last, apart]: [Value; 4]) {
+    /// Writes the loops, and the ways in.
+    pub(super) fn loops(&mut self, [entry, first, last]: [Value; 3]) {
         let zero = self.b.ins().iconst(I32, 0);
         self.b.def_var(self.round.parted, zero);
         let passes = self.lanes > 1;
@@ -66,8 +66,7 @@ impl Emitter<'_> {
         }
         let ended = self.b.append_block_param(block, I32);
         self.b.switch_to_block(block);
-        self.entering = Entering::Block;
-        self.compute_invariants(true);
+        self.compute_for_block();
         let rounds = self.b.ins().iconst(I32, ROUNDS);
         self.b.ins().jump(round, &[entry.into(), rounds.into()]);
 
@@ -79,7 +78,7 @@ impl Emitter<'_> {
         self.b.def_var(self.round.left, zero);
         let ones = self.b.ins().iconst(I32, i64::from(u32::MAX));
         self.b.def_var(self.round.all, ones);
-        let over = self.groups(entry_of_round, first, last, apart);
+        let over = self.groups(entry_of_round, first, last);
 
         self.b.switch_to_block(over);
         let give_back = self.b.create_block();
@@ -154,7 +153,7 @@ impl Emitter<'_> {
     }
 
     /// The loop over groups. Returns the block behind it.
-    fn groups(&mut self, entry: Value, first: Value, last: Value, apart: Value) -> Block {
+    fn groups(&mut self, entry: Value, first: Value, last: Value) -> Block {
         let dimensions = self.dimensions();
         let head = self.b.create_block();
         let (body, over) = (self.b.create_block(), self.b.create_block());
@@ -182,9 +181,6 @@ impl Emitter<'_> {
         self.go_on_in(body);
         let fuel = self.b.ins().iconst(I32, FUEL);
         self.b.def_var(self.fuel, fuel);
-        self.entering = Entering::Group(apart);
-        self.compute_invariants(false);
-        self.entering = Entering::No;
         self.ways_in(entry);
         over
     }
@@ -258,6 +254,7 @@ impl Emitter<'_> {
         let (Some(index), Some((_, kept))) = (flow.block_at(barrier + 1), layout.at(barrier)) else {
             return self.defect("a barrier inside a block");
         };
+        self.compute_for_entry(index);
         let frame = self.frame();
         let flags = MemFlagsData::trusted();
         for kept in kept {
@@ -275,11 +272,6 @@ impl Emitter<'_> {
                 let bits = self.b.ins().load(I64, flags, frame, offset);
                 let value = self.convert(bits, Class::B64, class);
                 self.b.def_var(variables[0], value);
-            }
-        }
-        for slot in flow.blocks[index].live_in.iter() {
-            if let Some(definition) = self.invariants.at_block(index, slot) {
-                self.recall(slot, definition);
             }
         }
         self.b.ins().jump(self.blocks[index], &[]);
