@@ -69,15 +69,35 @@ pub(crate) struct Released {
 }
 
 impl Released {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.batches.iter().all(Vec::is_empty)
+    /// Lets go of what others hold too, which runs no drop, and returns the rest, if there is any.
+    pub(crate) fn last_held(self) -> Option<Box<dyn Send>> {
+        let mut rest: Vec<Box<dyn Send>> = Vec::new();
+        for payload in self.batches.into_iter().flatten() {
+            match payload {
+                Payload::Shared(shared) => rest.extend(shared.let_go()),
+                owned => rest.push(Box::new(owned)),
+            }
+        }
+        (!rest.is_empty()).then(|| Box::new(rest) as Box<dyn Send>)
+    }
+}
+
+/// Something that others hold too.
+trait Shared: Send + Sync {
+    /// Lets go of it. Whoever is the last to do so gets it back and decides where it is dropped.
+    fn let_go(self: Arc<Self>) -> Option<Box<dyn Send>>;
+}
+
+impl<T: Any + Send + Sync> Shared for T {
+    fn let_go(self: Arc<Self>) -> Option<Box<dyn Send>> {
+        Arc::into_inner(self).map(|last| Box::new(last) as Box<dyn Send>)
     }
 }
 
 /// Something kept alive. What is shared is kept without an allocation.
 enum Payload {
     Owned(#[expect(dead_code, reason = "it is there to be dropped")] Box<dyn Send>),
-    Shared(Arc<dyn Any + Send + Sync>),
+    Shared(Arc<dyn Shared>),
 }
 
 /// A queue, and what the work in it keeps alive.
@@ -91,6 +111,9 @@ struct State<M> {
     closed: VecDeque<(M, Vec<Payload>)>,
     /// Whether the release thread looks after this queue.
     watched: bool,
+    /// How many threads wait for the queue now. It is looked after as long, although there is nothing to be released meanwhile: whoever waited
+    /// mostly enqueues more, and would have to wake the release thread first.
+    waiting: usize,
 }
 
 impl<Q: Queue> fmt::Debug for InFlight<Q> {
@@ -101,7 +124,7 @@ impl<Q: Queue> fmt::Debug for InFlight<Q> {
 
 impl<Q: Queue> InFlight<Q> {
     pub(crate) fn new(queue: Q) -> Arc<Self> {
-        let state = State { open: Vec::new(), closed: VecDeque::new(), watched: false };
+        let state = State { open: Vec::new(), closed: VecDeque::new(), watched: false, waiting: 0 };
         Arc::new(Self { queue, state: Mutex::new(state) })
     }
 
@@ -141,9 +164,12 @@ impl<Q: Queue> InFlight<Q> {
     pub(crate) fn wait<T>(self: &Arc<Self>, wait: impl FnOnce() -> Waited<T>) -> (T, Released) {
         let (open, closed) = {
             let mut state = self.state.lock();
+            state.waiting += 1;
             (std::mem::take(&mut state.open), std::mem::take(&mut state.closed))
         };
-        match wait() {
+        let waited = wait();
+        self.state.lock().waiting -= 1;
+        match waited {
             Waited::Over(outcome) => {
                 let mut batches = vec![open];
                 for (mark, batch) in closed {
@@ -198,7 +224,7 @@ impl<Q: Queue> Watched for InFlight<Q> {
                     done.push(batch);
                 }
             }
-            state.watched = !(state.closed.is_empty() && state.open.is_empty());
+            state.watched = !state.closed.is_empty() || !state.open.is_empty() || state.waiting > 0;
             state.watched
         };
         // Outside of the lock: a drop may run anything, also work on this very stream.
@@ -318,6 +344,26 @@ mod tests {
     }
 
     #[test]
+    fn after_a_wait_only_what_nobody_else_holds_is_left_to_be_dropped_elsewhere() {
+        let fixture = Fixture::new();
+        let shared = Arc::new(());
+        fixture.in_flight.keep_shared(&shared);
+        let ((), released) = fixture.in_flight.wait(|| Waited::Over(()));
+        assert!(released.last_held().is_none());
+        assert_eq!(Arc::strong_count(&shared), 1);
+        let watch = Arc::downgrade(&shared);
+        fixture.in_flight.keep_shared(&shared);
+        drop(shared);
+        let owned = fixture.enqueue();
+        let ((), released) = fixture.in_flight.wait(|| Waited::Over(()));
+        let rest = released.last_held();
+        assert!(rest.is_some() && alive(&owned));
+        assert_eq!(watch.strong_count(), 0, "it is held by itself");
+        drop(rest);
+        assert!(!alive(&owned));
+    }
+
+    #[test]
     fn what_is_enqueued_while_another_thread_waits_is_kept() {
         let fixture = Fixture::new();
         let (late, released) = fixture.in_flight.wait(|| Waited::Over(fixture.enqueue()));
@@ -407,6 +453,17 @@ mod tests {
         queue.run.store(1, Ordering::SeqCst);
         // The sender is the payload; the channel closes when it is dropped.
         assert!(hear.recv().is_err());
+    }
+
+    #[test]
+    fn a_queue_that_is_waited_for_stays_watched_until_the_wait_is_over() {
+        let fixture = Fixture::new();
+        fixture.enqueue();
+        drop(fixture.in_flight.wait(|| {
+            assert!(fixture.in_flight.poll());
+            Waited::Over(())
+        }));
+        assert!(!fixture.in_flight.poll());
     }
 
     #[test]

@@ -249,7 +249,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits for what is enqueued now, without looking at failures of callbacks. What the work kept alive is dropped on the release thread: its
+    /// Waits for what is enqueued now, without looking at failures of callbacks. What only the work kept alive is dropped on the release thread: its
     /// drop may run anything and take long, and the caller may hold locks, or be what others wait for.
     pub(crate) fn wait_for_device(&self) -> DriverResult<()> {
         let (waited, released) = self.lane.wait(|| {
@@ -262,8 +262,8 @@ impl Stream {
                 waited => Waited::Over(waited),
             }
         });
-        if !released.is_empty() {
-            release::hand_over(Box::new(released));
+        if let Some(last) = released.last_held() {
+            release::hand_over(last);
         }
         waited
     }
