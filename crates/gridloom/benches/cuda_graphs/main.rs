@@ -135,6 +135,21 @@ impl Work {
         Ok(())
     }
 
+    /// Gridloom instantiates with the call that says which node was to blame. What that costs the driver beside the plain one.
+    fn two_ways_to_instantiate(&self, table: &mut Table) -> Result<()> {
+        for (count, rounds, _) in SIZES {
+            let graph = self.bare_graph(Shape::Chain, count, 1)?.0;
+            table.compare(
+                &format!("driver alone, with parameters, chain of {count}"),
+                Aim::None,
+                (rounds, 1),
+                || Ok(timed(|| graph.instantiate_with_parameters())?.0),
+                || Ok(timed(|| graph.instantiate())?.0),
+            )?;
+        }
+        Ok(())
+    }
+
     /// The host's time for a few launches; waiting for them is not counted.
     fn batch(&self, launch: impl Fn() -> Result<()>) -> Result<Duration> {
         let start = Instant::now();
@@ -358,9 +373,10 @@ fn main() -> Result<()> {
         }
     };
     let work = Work::new(&gpu)?;
-    let mut table = Table::default();
+    let mut table = Table::of_arguments();
     work.launch(&mut table)?;
     work.build(&mut table)?;
+    work.two_ways_to_instantiate(&mut table)?;
     work.loops(&mut table)?;
     work.change(&mut table)?;
     println!("{} with a driver for CUDA {}, medians:", work.device.name(), gpu.driver().version());
