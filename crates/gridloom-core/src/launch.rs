@@ -189,7 +189,31 @@ pub struct KernelLimits {
 
 impl LaunchConfig {
     /// Checks the launch against the limits of device and kernel.
+    #[inline]
     pub fn check(&self, device: &Limits, kernel: &KernelLimits) -> Result<()> {
+        if self.is_within(device, kernel) { Ok(()) } else { self.refuse(device, kernel) }
+    }
+
+    /// Whether the launch, without clusters, is within all limits.
+    #[inline]
+    fn is_within(&self, device: &Limits, kernel: &KernelLimits) -> bool {
+        let inside = |extents: Dim3, max: Dim3| {
+            let axis = |extent: u32, max: u32| extent.wrapping_sub(1) < max;
+            axis(extents.x, max.x) & axis(extents.y, max.y) & axis(extents.z, max.z)
+        };
+        let max_threads = device.max_threads_per_block.min(kernel.max_threads.unwrap_or(u32::MAX));
+        let shared = u64::from(self.shared) + u64::from(kernel.static_shared);
+        inside(self.grid, device.max_grid)
+            && inside(self.block, device.max_block)
+            && self.block.volume() <= u128::from(max_threads)
+            && kernel.required_block.is_none_or(|required| required == self.block)
+            && shared <= u64::from(device.max_shared_per_block)
+            && self.cluster.is_none()
+    }
+
+    /// Says what is wrong, if anything is.
+    #[cold]
+    fn refuse(&self, device: &Limits, kernel: &KernelLimits) -> Result<()> {
         check_extents("grid", self.grid, device.max_grid)?;
         check_extents("block", self.block, device.max_block)?;
         let threads = self.block.volume();

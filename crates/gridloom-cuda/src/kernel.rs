@@ -303,6 +303,7 @@ impl<'a> Launch<'a> {
     }
 
     /// A launch whose arguments are in `bytes`, laid out as `layout` says.
+    #[inline]
     pub(crate) fn with_bytes(
         kernel: &'a Kernel,
         config: &'a LaunchConfig,
@@ -314,11 +315,9 @@ impl<'a> Launch<'a> {
         let mut buffer = None;
         if kernel.params.is_some() {
             // The core has checked that there is one entry for each parameter, of its size.
-            pointers.extend(
-                layout
-                    .iter()
-                    .map(|place| bytes[place.offset as usize..].as_ptr().cast_mut().cast::<c_void>()),
-            );
+            for place in layout {
+                pointers.push(bytes[place.offset as usize..].as_ptr().cast_mut().cast::<c_void>());
+            }
         } else if !bytes.is_empty() {
             let start = bytes.as_ptr().cast_mut().cast();
             // The place of the size is filled in when it is settled.

@@ -14,7 +14,7 @@ use crate::backend;
 use crate::capture::Capture;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::{Definition, Graph, Hierarchy, Node, NodeKey};
-use crate::op::{self, FreeTarget, Operation};
+use crate::op::{self, FreeTarget, NodeKind, NodeKinds, Operation};
 use crate::stream::Stream;
 
 /// How conditionals are run.
@@ -127,14 +127,7 @@ impl Executable {
             }
             refuse_upload(stream)?;
         }
-        let freed_elsewhere = definition
-            .nodes
-            .iter()
-            .filter_map(|(key, node)| match &node.operation {
-                Operation::Free(FreeTarget::Outliving(allocation)) => Some((key, allocation.clone())),
-                _ => None,
-            })
-            .collect();
+        let freed_elsewhere = freed_elsewhere(&definition);
         let device = hierarchy.device.clone();
         // SAFETY: every operation was checked for this device when it was added, and the caller checked the whole. The result is called
         // by this executable alone, under its lock, with streams of the device and operations that were checked in the same way.
@@ -321,6 +314,18 @@ impl Executable {
         }
         Ok(node.key)
     }
+}
+
+/// The free nodes for memory of other executables, and that memory.
+fn freed_elsewhere(definition: &Definition) -> Vec<(NodeKey, Arc<dyn backend::Allocation>)> {
+    if !definition.may_have(NodeKinds::of(&[NodeKind::Free])) {
+        return Vec::new();
+    }
+    let frees = definition.nodes.iter().filter_map(|(key, node)| match &node.operation {
+        Operation::Free(FreeTarget::Outliving(allocation)) => Some((key, allocation.clone())),
+        _ => None,
+    });
+    frees.collect()
 }
 
 fn refuse_upload(stream: &Stream) -> Result<()> {

@@ -49,7 +49,9 @@ impl Place<'_> {
 
     fn check_kernel(&self, op: &KernelOp) -> Result<()> {
         let kernel = &op.kernel;
-        self.check_device(&format_args!("kernel {}", kernel.name()), kernel.device())?;
+        if kernel.device() != self.device.id() {
+            self.check_device(&format_args!("kernel {}", kernel.name()), kernel.device())?;
+        }
         op.config
             .check(self.device.limits(), kernel.limits())
             .map_err(|error| error.context(format_args!("launch of {}", kernel.name())))?;
@@ -64,7 +66,7 @@ impl Place<'_> {
         }
         if let Some(params) = kernel.params() {
             let given = &op.args.layout;
-            if params.len() != given.len() || params.iter().zip(given).any(|(a, b)| a != b) {
+            if params != given.as_slice() {
                 bail!(
                     ParameterMismatch,
                     "kernel {} takes parameters of {} bytes, the arguments have {}",

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use super::segments::Segments;
+
 /// The place of an entry in a table of a definition, with the generation that tells it from earlier entries at the same place
 /// and the definition it belongs to, so that a key of another graph is never mistaken for one's own.
 pub struct Key<T> {
@@ -69,14 +71,14 @@ struct Slot<T> {
 #[derive(Clone)]
 pub(crate) struct Table<T> {
     owner: u32,
-    slots: Vec<Slot<T>>,
+    slots: Segments<Slot<T>>,
     free: Vec<u32>,
 }
 
 impl<T> Table<T> {
     /// An empty table of the definition with this number.
     pub(crate) fn new(owner: u32) -> Self {
-        Table { owner, slots: Vec::new(), free: Vec::new() }
+        Table { owner, slots: Segments::new(), free: Vec::new() }
     }
 
     fn key(&self, index: u32, generation: u32) -> Key<T> {
@@ -96,7 +98,10 @@ impl<T> Table<T> {
     /// The key that the next [`insert`](Table::insert) will return.
     pub(crate) fn next_key(&self) -> Key<T> {
         match self.free.last() {
-            Some(&index) => self.key(index, self.slots[index as usize].generation),
+            Some(&index) => {
+                let slot = self.slots.get(index as usize).expect("a place that was used");
+                self.key(index, slot.generation)
+            }
             None => self.key(self.slots.len() as u32, 0),
         }
     }
@@ -105,7 +110,7 @@ impl<T> Table<T> {
     pub(crate) fn insert(&mut self, value: T) -> Key<T> {
         let key = self.next_key();
         if self.free.pop().is_some() {
-            self.slots[key.index()].value = Some(value);
+            self.slots.get_mut(key.index()).expect("a place that was used").value = Some(value);
         } else {
             self.slots.push(Slot { generation: 0, value: Some(value) });
         }
@@ -131,6 +136,7 @@ impl<T> Table<T> {
         slot.value.as_ref()
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, key: Key<T>) -> Option<&mut T> {
         let owns = self.owns(key);
         let slot = self.slots.get_mut(key.index())?;

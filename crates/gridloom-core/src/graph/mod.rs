@@ -15,6 +15,7 @@ pub(crate) mod lifetimes;
 mod node;
 pub mod picture;
 mod replace;
+mod segments;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -27,9 +27,15 @@ impl Edges {
 
     /// Edges as the plan has them. Where the driver knows no programmatic ones they are full, which orders more and is
     /// never wrong.
+    #[inline]
     pub(super) fn of(after: &Dependencies, nodes: &Nodes, programmatic: bool) -> Self {
-        let mut edges = Self::full(after.iter().map(|&(step, _)| nodes[step]));
-        if programmatic && after.iter().any(|&(_, kind)| kind == EdgeKind::Programmatic) {
+        let mut edges = Self::none();
+        let mut are_full = true;
+        for &(step, kind) in after {
+            edges.nodes.push(nodes[step as usize]);
+            are_full &= kind == EdgeKind::Full;
+        }
+        if programmatic && !are_full {
             edges.data = after.iter().map(|&(_, kind)| edge_data(kind)).collect();
         }
         edges

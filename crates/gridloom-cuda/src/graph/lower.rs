@@ -93,7 +93,7 @@ pub(super) fn lower(
         reset: None,
         handles: FxHashMap::default(),
         tested: FxHashSet::default(),
-        origins: Vec::with_capacity(steps.len()),
+        origins: Vec::new(),
     };
     builder.add_reset(steps)?;
     builder.add_steps(graph.raw(), steps)?;
@@ -148,7 +148,7 @@ struct Builder<'a> {
     handles: FxHashMap<ConditionKey, CUgraphConditionalHandle>,
     /// The conditions that a conditional of this unit tests.
     tested: FxHashSet<ConditionKey>,
-    /// What each of the driver's nodes comes from, for errors.
+    /// What those of the driver's nodes come from that are the place of no node, for errors.
     origins: Vec<(CUgraphNode, NodeKey)>,
 }
 
@@ -170,7 +170,6 @@ impl Builder<'_> {
             let node = self
                 .add_step(graph, edges, step)
                 .map_err(|error| error.at_node(self.definition.label(step.origin)))?;
-            self.origins.push((node, step.origin));
             nodes.push(node);
         }
         Ok(nodes)
@@ -182,14 +181,18 @@ impl Builder<'_> {
             (Work::Native(bodies), Operation::Conditional(conditional)) => {
                 return self.add_conditional(graph, edges, step.origin, conditional, bodies);
             }
-            (Work::Node, Operation::Kernel(op)) => self.add_user_kernel(graph, edges, step.origin, op)?,
+            (Work::Node, Operation::Kernel(op)) => self.add_user_kernel(graph, &edges, step.origin, op)?,
             (Work::Node, operation) => {
                 let label = || self.definition.label(step.origin);
                 let parameters = self.lowering.parameters(self.held, step.origin, operation, label)?;
                 self.add_other(graph, &edges, &parameters)?
             }
             // Joins: alloc, free and child nodes have no step of their own.
-            _ => return self.add_empty(graph, &edges),
+            _ => {
+                let join = self.add_empty(graph, &edges)?;
+                self.origins.push((join, step.origin));
+                return Ok(join);
+            }
         };
         self.places.set(step.origin, NodePlace { unit: self.unit, node }, None);
         Ok(node)
@@ -208,8 +211,8 @@ impl Builder<'_> {
             _ => false,
         };
         if self.runs == Runs::Alone
-            && steps.iter().any(is_needed)
             && let Some((address, bytes)) = self.lowering.resources.counted
+            && steps.iter().any(is_needed)
         {
             self.reset = Some(self.add_fill(self.root, &Edges::none(), address, 0, bytes / 4)?);
         }
@@ -293,7 +296,7 @@ impl Builder<'_> {
     fn add_user_kernel(
         &mut self,
         graph: CUgraph,
-        edges: Edges,
+        edges: &Edges,
         origin: NodeKey,
         op: &KernelOp,
     ) -> Result<CUgraphNode> {
@@ -314,7 +317,7 @@ impl Builder<'_> {
     fn add_kernel(
         &self,
         graph: CUgraph,
-        edges: Edges,
+        edges: &Edges,
         kernel: &Kernel,
         config: &LaunchConfig,
         layout: &[ParamLayout],
@@ -331,7 +334,7 @@ impl Builder<'_> {
             let mut general =
                 CUgraphNodeParams { type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL, ..Default::default() };
             general.__bindgen_anon_1.kernel = general_kernel_parameters(&parameters);
-            self.add_general(graph, &edges, &mut general)?
+            self.add_general(graph, edges, &mut general)?
         };
         for attribute in launch.attributes() {
             // SAFETY: the node was just made; one value is read.
@@ -367,7 +370,7 @@ impl Builder<'_> {
         kernel: &Kernel,
         arguments: &Packed,
     ) -> Result<CUgraphNode> {
-        self.add_kernel(graph, edges, kernel, &builtin::one_thread(), &arguments.layout, &arguments.bytes)
+        self.add_kernel(graph, &edges, kernel, &builtin::one_thread(), &arguments.layout, &arguments.bytes)
     }
 
     /// The handle of a condition in this unit, made at its first use.
@@ -534,11 +537,19 @@ impl Builder<'_> {
             _ => "the driver could not compile the graph",
         };
         let error = Error::from(failure.error).context(why);
-        let blamed = self.origins.iter().find(|(node, _)| Some(*node) == failure.node);
-        match blamed {
-            Some(&(_, origin)) => error.at_node(self.definition.label(origin)),
+        match failure.node.and_then(|node| self.origin(node)) {
+            Some(origin) => error.at_node(self.definition.label(origin)),
             None => error,
         }
+    }
+
+    /// What one of the driver's nodes comes from.
+    fn origin(&self, node: CUgraphNode) -> Option<NodeKey> {
+        let added = self.origins.iter().find(|(added, _)| *added == node);
+        added.map(|&(_, origin)| origin).or_else(|| {
+            let index = self.places.find(node)?;
+            self.definition.all_nodes().map(|(key, _)| key).find(|key| key.index() == index)
+        })
     }
 }
 
@@ -547,7 +558,7 @@ fn last_nodes(steps: &[Step], nodes: &Nodes) -> SmallVec<[CUgraphNode; 4]> {
     let mut is_last = vec![true; steps.len()];
     for step in steps {
         for &(before, _) in &step.after {
-            is_last[before] = false;
+            is_last[before as usize] = false;
         }
     }
     nodes.iter().zip(is_last).filter_map(|(&node, last)| last.then_some(node)).collect()

@@ -85,6 +85,7 @@ impl Lowering<'_> {
     }
 
     /// The kernel and bytes of a launch. `handles` has the conditions that it does not store.
+    #[inline]
     pub(super) fn kernel_arguments<'a>(
         &self,
         held: &mut Held,

@@ -13,7 +13,7 @@ use crate::transfer::Location;
 use gridloom_core::backend::{self, Allocation};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::memory::{Base, MemoryKind, Region};
-use gridloom_core::op::{FreeTarget, Operation};
+use gridloom_core::op::{FreeTarget, NodeKind, NodeKinds, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -275,9 +275,10 @@ pub(super) type Staged = (usize, Arc<Memory>);
 impl Held {
     /// Holds every operation of a definition.
     pub(super) fn new(definition: &Definition) -> Self {
-        let mut operations = vec![None; definition.node_bound()];
+        let mut operations = Vec::with_capacity(definition.node_bound());
         for (key, node) in definition.all_nodes() {
-            operations[key.index()] = Some(node.operation().clone());
+            operations.resize_with(key.index(), || None);
+            operations.push(Some(node.operation().clone()));
         }
         Self { operations, ..Self::default() }
     }
@@ -347,8 +348,11 @@ struct Needs {
 
 impl Needs {
     fn of(definition: &Definition, program: &Program, count_passes: bool) -> Self {
+        /// Only copies read bytes of the caller's.
+        const CONCERNED: NodeKinds = NodeKinds::of(&[NodeKind::Alloc, NodeKind::Free, NodeKind::Memcpy]);
         let mut needs = Self::default();
-        for (key, node) in definition.all_nodes() {
+        let all = definition.may_have(CONCERNED).then(|| definition.all_nodes());
+        for (key, node) in all.into_iter().flatten() {
             let operation = node.operation();
             match operation {
                 Operation::Alloc(_) => needs.allocs.push(key),
@@ -362,6 +366,9 @@ impl Needs {
                     needs.staged.insert(bytes.as_ptr() as usize, Arc::clone(bytes));
                 }
             });
+        }
+        if !definition.may_have(NodeKind::CONDITIONALS) {
+            return needs;
         }
         program.for_each_step(&mut |step| {
             if matches!(step.work, Work::Native(_))
