@@ -206,9 +206,9 @@ impl<'a> ArgPacker<'a> {
     #[inline]
     fn new(args: &'a mut KernelArgs, kernel: &'a str, params: Option<&'a [ParamLayout]>) -> Self {
         if let Some(params) = params {
-            args.layout.extend_from_slice(params);
+            args.layout = SmallVec::from_slice(params);
             let end = params.iter().map(|param| (param.offset + param.size) as usize).max();
-            fill_with_zeros(&mut args.bytes, end.unwrap_or(0));
+            args.bytes = zeros(end.unwrap_or(0));
         }
         ArgPacker { args, kernel, params, packed: 0 }
     }
@@ -263,7 +263,7 @@ impl<'a> ArgPacker<'a> {
         // A type's size is a multiple of its alignment, so this is the strictest it can have.
         let align = 1 << size.trailing_zeros().min(4);
         let offset = self.args.bytes.len().next_multiple_of(align);
-        fill_with_zeros(&mut self.args.bytes, offset + size);
+        self.args.bytes.resize(offset + size, 0);
         let place = ParamLayout { offset: offset as u32, size: size as u32 };
         self.args.layout.push(place);
         place
@@ -296,14 +296,11 @@ impl<'a> ArgPacker<'a> {
     }
 }
 
-/// Makes `bytes` longer, up to `end`.
-fn fill_with_zeros(bytes: &mut SmallVec<[u8; 48]>, end: usize) {
-    const ZEROS: [u8; 48] = [0; 48];
-    match ZEROS.get(..end - bytes.len()) {
-        // Copied whole, where `resize` writes one by one.
-        Some(zeros) => bytes.extend_from_slice(zeros),
-        None => bytes.resize(end, 0),
-    }
+/// An argument buffer of this size.
+#[inline]
+fn zeros(bytes: usize) -> SmallVec<[u8; 48]> {
+    // Written whole, where `from_elem` writes one by one.
+    if bytes <= 48 { SmallVec::from_buf_and_len([0; 48], bytes) } else { SmallVec::from_elem(0, bytes) }
 }
 
 impl KernelArgs {

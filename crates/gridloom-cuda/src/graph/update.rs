@@ -133,26 +133,22 @@ impl State {
 
     /// Holds what was replaced until the latest launch, and with it every earlier one, has run. `noted` is what it tells nothing of.
     fn keep(&self, definition: &Definition, replaced: &[Replaced], noted: Undo) {
-        let Some(stream) = self.last.as_ref().and_then(|last| Stream::from_backend(&**last).ok()) else {
-            return;
-        };
-        // There is mostly nothing else to a change of arguments, and it is made often.
-        let mut memory = SmallVec::<[&Arc<dyn Allocation>; 8]>::new();
+        let Some(last) = &self.last else { return };
+        let mut unused = Unused::default();
         for (node, old) in replaced {
-            match (old, definition.node(*node).operation()) {
-                (Operation::Kernel(old), Operation::Kernel(new)) => {
-                    add_unused(old, new, &mut memory);
-                    if !Arc::ptr_eq(old.kernel(), new.kernel()) || old.args().keep != new.args().keep {
-                        stream.keep_shared(old);
-                    }
-                }
-                // It is among what was noted.
-                _ => {}
+            // What is no kernel is among what was noted.
+            if let (Operation::Kernel(old), Operation::Kernel(new)) = (old, definition.node(*node).operation()) {
+                unused.add(old, new);
             }
         }
-        if !memory.is_empty() {
-            stream.keep_memory(&memory);
+        if unused.is_empty() && noted.is_empty() {
+            return;
         }
+        let Ok(stream) = Stream::from_backend(&**last) else { return };
+        if !unused.memory.is_empty() {
+            stream.keep_memory(&unused.memory);
+        }
+        unused.launches.iter().for_each(|launch| stream.keep_shared(launch));
         if !noted.is_empty() {
             stream.keep(noted);
         }
@@ -170,12 +166,30 @@ fn complete(undo: &mut Undo, replaced: &[Replaced]) {
     }));
 }
 
-/// Adds the memory that the old launch of a kernel uses and the new one does not.
-fn add_unused<'a>(old: &'a KernelOp, new: &KernelOp, memory: &mut SmallVec<[&'a Arc<dyn Allocation>; 8]>) {
-    for used in allocations(old) {
-        let is_same = |other: &Arc<dyn Allocation>| Arc::ptr_eq(used, other);
-        if !allocations(new).any(is_same) && !memory.iter().any(|known| is_same(known)) {
-            memory.push(used);
+/// What launches of kernels used and those in their places do not.
+#[derive(Default)]
+struct Unused<'a> {
+    memory: SmallVec<[&'a Arc<dyn Allocation>; 4]>,
+    /// Launches that used more than memory.
+    launches: Vec<&'a Arc<KernelOp>>,
+}
+
+impl<'a> Unused<'a> {
+    fn is_empty(&self) -> bool {
+        self.memory.is_empty() && self.launches.is_empty()
+    }
+
+    /// Mostly arguments are changed, often, and there is at most memory in which they differ.
+    fn add(&mut self, old: &'a Arc<KernelOp>, new: &KernelOp) {
+        if !Arc::ptr_eq(old.kernel(), new.kernel()) || old.args().keep != new.args().keep {
+            self.launches.push(old);
+            return;
+        }
+        for used in allocations(old) {
+            let is_same = |other: &Arc<dyn Allocation>| Arc::ptr_eq(used, other);
+            if !allocations(new).any(is_same) && !self.memory.iter().any(|known| is_same(known)) {
+                self.memory.push(used);
+            }
         }
     }
 }
@@ -188,6 +202,7 @@ fn allocations(op: &KernelOp) -> impl Iterator<Item = &Arc<dyn Allocation>> {
 }
 
 /// Changes nodes back, the last first. Those that could not be stay in the list.
+#[inline]
 fn take_back(inner: &Inner, held: &mut Held, undo: &mut Undo) -> Result<()> {
     if undo.is_empty() {
         return Ok(());
