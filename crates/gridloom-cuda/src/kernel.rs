@@ -315,7 +315,8 @@ impl<'a> Launch<'a> {
         let mut buffer = None;
         if kernel.params.is_some() {
             // The core has checked that there is one entry for each parameter, of its size.
-            let pointer = |place: &ParamLayout| bytes[place.offset as usize..].as_ptr().cast_mut().cast::<c_void>();
+            let pointer =
+                |place: &ParamLayout| bytes[place.offset as usize..].as_ptr().cast_mut().cast::<c_void>();
             let mut inline = [ptr::null_mut(); 8];
             if layout.len() <= inline.len() {
                 inline.iter_mut().zip(layout).for_each(|(slot, place)| *slot = pointer(place));

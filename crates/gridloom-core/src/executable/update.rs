@@ -46,10 +46,13 @@ impl Executable {
 
     /// Replaces what several nodes do, named by their keys in the definition, all or none.
     pub fn set_operations_at(&self, changes: impl IntoIterator<Item = (NodeKey, Operation)>) -> Result<()> {
-        // Collected before the lock is taken, and so dropped after it is released.
-        let mut changes: Changes = changes.into_iter().collect();
+        self.swap_operations(&mut changes.into_iter().collect::<Changes>())
+    }
+
+    /// The same, and gives back what was replaced; on failure the changes are as they were.
+    pub fn swap_operations(&self, changes: &mut [(NodeKey, Operation)]) -> Result<()> {
         let mut state = self.state.lock();
-        self.replace(&mut state.definition, &mut changes)
+        self.replace(&mut state.definition, changes)
     }
 
     /// Launches the kernel of a node with the arguments of `launch` from now on. The shape stays as it is, whatever that of `launch`.

@@ -137,7 +137,9 @@ impl State {
         let mut unused = Unused::default();
         for (node, old) in replaced {
             // What is no kernel is among what was noted.
-            if let (Operation::Kernel(old), Operation::Kernel(new)) = (old, definition.node(*node).operation()) {
+            if let (Operation::Kernel(old), Operation::Kernel(new)) =
+                (old, definition.node(*node).operation())
+            {
                 unused.add(old, new);
             }
         }
