@@ -262,11 +262,14 @@ pub trait Executable: Send + Sync + Debug {
     fn report(&self) -> Report;
     /// Bytes held.
     fn memory(&self) -> MemoryUse;
-    /// Takes over the operations of these nodes from the definition, all or none. Launches in flight go on with the old ones, which stay
-    /// alive until they are done. The topology is as it was.
-    fn update(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()>;
+    /// Takes over the operations of these nodes from the definition, all or none. Each comes with what it did before: launches in flight go on
+    /// with that, so what it uses stays alive until they are done. The topology is as it was.
+    fn update(&self, definition: &Definition, replaced: &[(NodeKey, Operation)]) -> Result<()>;
     /// Lets a kernel, copy or fill run or skips it from the next launch on.
     fn set_enabled(&self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()>;
+    /// The last call of all, with the definition as it is at the end, which nobody else keeps: what launches in flight use of it has to stay
+    /// alive until they are done.
+    fn retire(&self, definition: &Arc<Definition>);
     /// For recognising one's own.
     fn as_any(&self) -> &dyn Any;
 }

@@ -98,6 +98,7 @@ impl LaunchConfig {
     pub const LINEAR_BLOCK: u32 = 256;
 
     /// `grid` blocks of `block` threads.
+    #[inline]
     pub fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> Self {
         LaunchConfig {
             grid: grid.into(),
@@ -111,6 +112,7 @@ impl LaunchConfig {
     }
 
     /// One block of one thread.
+    #[inline]
     pub fn one() -> Self {
         LaunchConfig::new(1, 1)
     }

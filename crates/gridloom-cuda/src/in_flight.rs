@@ -17,10 +17,10 @@
 
 use crate::release::{self, Watched};
 use crate::sync::Mutex;
+use gridloom_core::backend::Allocation;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
-use std::ptr;
 use std::sync::Arc;
 
 /// A queue that can be marked.
@@ -98,7 +98,22 @@ impl<T: Any + Send + Sync> Shared for T {
 enum Payload {
     Owned(#[expect(dead_code, reason = "it is there to be dropped")] Box<dyn Send>),
     Shared(Arc<dyn Shared>),
+    Memory(Arc<dyn Allocation>),
 }
+
+impl Payload {
+    /// Where it is, if it can be found there again.
+    fn address(&self) -> Option<*const ()> {
+        match self {
+            Payload::Owned(_) => None,
+            Payload::Shared(shared) => Some(Arc::as_ptr(shared).cast()),
+            Payload::Memory(memory) => Some(Arc::as_ptr(memory).cast()),
+        }
+    }
+}
+
+/// How many of the latest payloads are looked at, lest one be kept twice.
+const LATEST: usize = 4;
 
 /// A queue, and what the work in it keeps alive.
 pub(crate) struct InFlight<Q: Queue> {
@@ -135,24 +150,35 @@ impl<Q: Queue> InFlight<Q> {
     /// Holds `payload` until the work enqueued so far has run.
     pub(crate) fn keep(self: &Arc<Self>, payload: impl Send + 'static) {
         let payload = Payload::Owned(Box::new(payload));
-        self.keep_if(|_| Some(payload));
+        self.keep_with(|open| open.push(payload));
     }
 
-    /// The same for what is shared. Where it was kept last already, which is so for launches of one graph in a row, nothing is
+    /// The same for what is shared. Where it was kept of late already, which is so for launches of a few graphs by turns, nothing is
     /// added: the open batch ends behind this work too.
     pub(crate) fn keep_shared<T: Any + Send + Sync>(self: &Arc<Self>, payload: &Arc<T>) {
-        self.keep_if(|last| match last {
-            Some(Payload::Shared(last)) if ptr::addr_eq(Arc::as_ptr(last), Arc::as_ptr(payload)) => None,
-            _ => Some(Payload::Shared(Arc::<T>::clone(payload))),
+        self.keep_with(|open| {
+            if !is_kept(open, Arc::as_ptr(payload).cast()) {
+                open.push(Payload::Shared(Arc::<T>::clone(payload)));
+            }
         });
     }
 
-    /// Adds to the open batch what `payload` makes, given what was added to it last.
-    fn keep_if(self: &Arc<Self>, payload: impl FnOnce(Option<&Payload>) -> Option<Payload>) {
+    /// The same for several blocks of memory.
+    pub(crate) fn keep_memory(self: &Arc<Self>, memory: &[&Arc<dyn Allocation>]) {
+        self.keep_with(|open| {
+            for &memory in memory {
+                if !is_kept(open, Arc::as_ptr(memory).cast()) {
+                    open.push(Payload::Memory(Arc::clone(memory)));
+                }
+            }
+        });
+    }
+
+    /// Adds to the open batch.
+    fn keep_with(self: &Arc<Self>, add: impl FnOnce(&mut Vec<Payload>)) {
         let watch = {
             let mut state = self.state.lock();
-            let payload = payload(state.open.last());
-            state.open.extend(payload);
+            add(&mut state.open);
             !std::mem::replace(&mut state.watched, true)
         };
         if watch {
@@ -203,6 +229,11 @@ impl<Q: Queue> InFlight<Q> {
             Q::watch(Arc::clone(self));
         }
     }
+}
+
+/// Whether something shared is among the latest payloads of a batch.
+fn is_kept(open: &[Payload], address: *const ()) -> bool {
+    open.iter().rev().take(LATEST).any(|payload| payload.address() == Some(address))
 }
 
 impl<Q: Queue> Watched for InFlight<Q> {
@@ -391,6 +422,24 @@ mod tests {
         fixture.run_to(3);
         assert!(!fixture.in_flight.poll());
         assert!(!alive(&watch));
+    }
+
+    #[test]
+    fn what_is_shared_by_turns_is_kept_once_in_a_batch() {
+        let fixture = Fixture::new();
+        let (one, other) = (Arc::new(1), Arc::new(2));
+        for _ in 0..3 {
+            fixture.queue.enqueued.fetch_add(1, Ordering::SeqCst);
+            fixture.in_flight.keep_shared(&one);
+            fixture.in_flight.keep_shared(&other);
+        }
+        assert_eq!((Arc::strong_count(&one), Arc::strong_count(&other)), (2, 2));
+        fixture.run_to(2);
+        assert!(fixture.in_flight.poll());
+        assert_eq!((Arc::strong_count(&one), Arc::strong_count(&other)), (2, 2), "the third is still to run");
+        fixture.run_to(3);
+        assert!(!fixture.in_flight.poll());
+        assert_eq!((Arc::strong_count(&one), Arc::strong_count(&other)), (1, 1));
     }
 
     #[test]

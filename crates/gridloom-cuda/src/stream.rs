@@ -216,6 +216,11 @@ impl Stream {
         self.lane.keep_shared(payload);
     }
 
+    /// The same for several blocks of memory.
+    pub(crate) fn keep_memory(&self, memory: &[&Arc<dyn backend::Allocation>]) {
+        self.lane.keep_memory(memory);
+    }
+
     /// Has the next wait report failures of an executable that was launched here.
     pub(crate) fn report(&self, failures: &Arc<Failures>) {
         let mut launched = self.launched.lock();

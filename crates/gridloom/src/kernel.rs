@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use gridloom_core::backend;
-use gridloom_core::op::{ArgValue, KernelArgs, ParamLayout, PointerValue};
+use gridloom_core::op::{ArgPacker, ArgValue, ParamLayout, PointerValue};
 use smallvec::SmallVec;
 
 use crate::buffer::{Element, Memory};
@@ -50,18 +50,18 @@ impl Parameter for ConditionHandle {
 ///
 /// ```compile_fail,E0200
 /// # use gridloom::kernel::{IntoArg, PtrMut};
-/// # use gridloom::op::ArgValue;
+/// # use gridloom::op::ArgPacker;
 /// struct Anywhere(u64);
 ///
 /// impl IntoArg<PtrMut<f32>> for Anywhere {
-///     fn into_arg(self) -> gridloom::Result<ArgValue> {
-///         IntoArg::<u64>::into_arg(self.0)
+///     fn pack(self, packer: &mut ArgPacker<'_>) -> gridloom::Result<()> {
+///         IntoArg::<u64>::pack(self.0, packer)
 ///     }
 /// }
 /// ```
 ///
 /// # Safety
-/// [`into_arg`](IntoArg::into_arg) gives a value of `P`. For [`Ptr`] and [`PtrMut`] that is the null address, a region that is aligned for the
+/// [`pack`](IntoArg::pack) packs one argument, which is a value of `P`, or fails. For [`Ptr`] and [`PtrMut`] that is the null address, a region that is aligned for the
 /// element, or the bytes of an address of such elements that the kernel may use for as long as anything that was given the argument exists or runs;
 /// for [`ConditionHandle`] a condition; for a plain type the bytes of a value.
 #[diagnostic::on_unimplemented(
@@ -69,44 +69,47 @@ impl Parameter for ConditionHandle {
     note = "give `&buffer`, `&slice`, `&alloc` or `Null` for a pointer, `&condition` for a condition, and the very type for a plain value"
 )]
 pub unsafe trait IntoArg<P: Parameter> {
-    /// The argument, with what it refers to.
-    fn into_arg(self) -> Result<ArgValue>;
+    /// Packs the argument, with what it refers to.
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()>;
 }
 
 // SAFETY: the bytes of a value of the type.
 unsafe impl<T: Pod> IntoArg<T> for T {
-    fn into_arg(self) -> Result<ArgValue> {
-        Ok(ArgValue::Bytes(SmallVec::from_slice(bytemuck::bytes_of(&self))))
+    #[inline]
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
+        packer.push_bytes(bytemuck::bytes_of(&self))
     }
 }
 // SAFETY: memory of elements is aligned for them, by the promise of `Memory`.
 unsafe impl<T: Element, M: Memory<T>> IntoArg<Ptr<T>> for &M {
-    fn into_arg(self) -> Result<ArgValue> {
-        Ok(ArgValue::Pointer(PointerValue::Region(self.region()?)))
+    #[inline]
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
+        packer.push_pointer(PointerValue::Region(self.region()?))
     }
 }
 // SAFETY: as above.
 unsafe impl<T: Element, M: Memory<T>> IntoArg<PtrMut<T>> for &M {
-    fn into_arg(self) -> Result<ArgValue> {
-        Ok(ArgValue::Pointer(PointerValue::Region(self.region()?)))
+    #[inline]
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
+        packer.push_pointer(PointerValue::Region(self.region()?))
     }
 }
 // SAFETY: the null address.
 unsafe impl<T> IntoArg<Ptr<T>> for Null {
-    fn into_arg(self) -> Result<ArgValue> {
-        0u64.into_arg()
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
+        packer.push_bytes(&[0; 8])
     }
 }
 // SAFETY: the null address.
 unsafe impl<T> IntoArg<PtrMut<T>> for Null {
-    fn into_arg(self) -> Result<ArgValue> {
-        0u64.into_arg()
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
+        packer.push_bytes(&[0; 8])
     }
 }
 // SAFETY: a condition.
 unsafe impl IntoArg<ConditionHandle> for &Condition {
-    fn into_arg(self) -> Result<ArgValue> {
-        Ok(ArgValue::Pointer(PointerValue::Condition(self.key())))
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
+        packer.push_pointer(PointerValue::Condition(self.key()))
     }
 }
 
@@ -125,8 +128,8 @@ pub trait Parameters {
     note = "give a tuple with one value for each parameter; a single argument is written `(value,)`"
 )]
 pub unsafe trait Arguments<P: Parameters> {
-    /// The arguments, laid out for this kernel.
-    fn pack(self, kernel: &dyn backend::Kernel) -> Result<KernelArgs>;
+    /// Packs the arguments in their order.
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()>;
 }
 
 macro_rules! tuples {
@@ -136,8 +139,11 @@ macro_rules! tuples {
         }
         // SAFETY: each argument is one for its parameter, by the promise of `IntoArg`.
         unsafe impl<$($P: Parameter, $V: IntoArg<$P>),*> Arguments<($($P,)*)> for ($($V,)*) {
-            fn pack(self, kernel: &dyn backend::Kernel) -> Result<KernelArgs> {
-                KernelArgs::pack(kernel.name(), kernel.params(), [$(self.$index.into_arg()?),*] as [ArgValue; _])
+            #[allow(unused_variables, reason = "the empty tuple has no arguments")]
+            #[inline]
+            fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
+                $(self.$index.pack(packer)?;)*
+                Ok(())
             }
         }
     };
@@ -292,14 +298,6 @@ impl Arg {
     /// The address of memory.
     pub fn memory<T: Element>(memory: &impl Memory<T>) -> Result<Self> {
         Ok(Arg(ArgValue::Pointer(PointerValue::Region(memory.region()?))))
-    }
-
-    /// Its bytes.
-    pub(crate) fn size(&self) -> usize {
-        match &self.0 {
-            ArgValue::Bytes(bytes) => bytes.len(),
-            ArgValue::Pointer(_) => 8,
-        }
     }
 
     /// The handle of a condition.

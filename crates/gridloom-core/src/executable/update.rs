@@ -11,7 +11,7 @@ use super::Executable;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::{Definition, Graph, GraphKey, Node, NodeKey, Place, compare, lifetimes};
 use crate::memory::Region;
-use crate::op::{ConditionalOp, NodeKind, Operation, Test};
+use crate::op::{ArgValue, ConditionalOp, KernelArgs, KernelOp, NodeKind, Operation, Test};
 
 /// Operations to put in place of others. One lies in place: most changes are of one node, and made often.
 type Changes = SmallVec<[(NodeKey, Operation); 1]>;
@@ -46,9 +46,33 @@ impl Executable {
 
     /// Replaces what several nodes do, named by their keys in the definition, all or none.
     pub fn set_operations_at(&self, changes: impl IntoIterator<Item = (NodeKey, Operation)>) -> Result<()> {
-        // Collected before the lock is taken, and so dropped after it is released.
-        let mut changes: Changes = changes.into_iter().collect();
+        self.swap_operations(&mut changes.into_iter().collect::<Changes>())
+    }
+
+    /// The same, and gives back what was replaced; on failure the changes are as they were.
+    pub fn swap_operations(&self, changes: &mut [(NodeKey, Operation)]) -> Result<()> {
         let mut state = self.state.lock();
+        self.replace(&mut state.definition, changes)
+    }
+
+    /// Launches the kernel of a node with the arguments of `launch` from now on. The shape stays as it is, whatever that of `launch`.
+    fn replace_args_at(&self, key: NodeKey, mut launch: Arc<KernelOp>) -> Result<()> {
+        // Declared before the lock is taken, and so dropped after it is released.
+        let mut changes;
+        let mut state = self.state.lock();
+        let current = kernel_of(&state.definition, key)?;
+        if !Arc::ptr_eq(&current.kernel, &launch.kernel) {
+            bail!(
+                InvalidArgument,
+                "the node launches {}, not {}; use set_kernel to launch another kernel",
+                current.kernel.name(),
+                launch.kernel.name()
+            );
+        }
+        if launch.config != current.config {
+            Arc::make_mut(&mut launch).config = current.config;
+        }
+        changes = [(key, Operation::Kernel(launch))];
         self.replace(&mut state.definition, &mut changes)
     }
 
@@ -89,15 +113,15 @@ impl Executable {
 
     fn check_change(&self, definition: &Definition, key: NodeKey, operation: &Operation) -> Result<()> {
         let node = definition.node(key);
-        check_replaceable(node.operation(), operation)
-            .and_then(|()| {
-                let place = Place { device: &*self.device, graph: Some((definition, node.graph())) };
-                match operation {
-                    Operation::Conditional(conditional) => place.check_replaced_test(&conditional.test),
-                    operation => place.check(operation),
-                }
-            })
-            .map_err(|error| error.at_node(definition.label(key)))
+        let place = Place { device: &*self.device, graph: Some((definition, node.graph())) };
+        let checked = match (node.operation(), operation) {
+            (Operation::Kernel(old), Operation::Kernel(new)) => place.check_kernel_after(old, new),
+            (old, new) => check_replaceable(old, new).and_then(|()| match new {
+                Operation::Conditional(conditional) => place.check_replaced_test(&conditional.test),
+                operation => place.check(operation),
+            }),
+        };
+        checked.map_err(|error| error.at_node(definition.label(key)))
     }
 
     /// One node of the executable: what it does now, and ways to change it.
@@ -111,14 +135,13 @@ impl Executable {
         if changes.is_empty() {
             return Ok(());
         }
-        let keys: SmallVec<[NodeKey; 4]> = changes.iter().map(|&(key, _)| key).collect();
         let definition = Arc::make_mut(definition);
         let swap = |definition: &mut Definition, (key, operation): &mut (NodeKey, Operation)| {
             let node = definition.nodes.get_mut(*key).expect("a node of this executable");
             std::mem::swap(&mut node.operation, operation);
         };
         changes.iter_mut().for_each(|change| swap(definition, change));
-        let outcome = self.backend.update(definition, &keys);
+        let outcome = self.backend.update(definition, changes);
         if outcome.is_err() {
             // Backwards, since a node may have been named twice.
             changes.iter_mut().rev().for_each(|change| swap(definition, change));
@@ -168,6 +191,52 @@ impl ExecutableNode<'_> {
         self.executable.set_operations_at([(self.key, operation)])
     }
 
+    /// Launches the node's kernel, which must be that of `launch`, with its arguments from now on, or changes nothing. The shape stays as it
+    /// is, whatever that of `launch`.
+    pub fn replace_args(&self, launch: Arc<KernelOp>) -> Result<()> {
+        self.executable.replace_args_at(self.key, launch)
+    }
+
+    /// Launches the node's kernel with another value for argument `index`, of its very size, or changes nothing.
+    ///
+    /// # Safety
+    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    pub unsafe fn replace_arg(&self, index: usize, value: ArgValue) -> Result<()> {
+        // SAFETY: the caller makes the same promise.
+        unsafe { self.edit_args(value, |args, kernel, value| args.set_whole(kernel, index, value)) }
+    }
+
+    /// Launches the node's kernel with another value at byte `offset` of argument `index`, or changes nothing.
+    ///
+    /// # Safety
+    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    pub unsafe fn replace_arg_part(&self, index: usize, offset: usize, value: ArgValue) -> Result<()> {
+        // SAFETY: the caller makes the same promise.
+        unsafe { self.edit_args(value, |args, kernel, value| args.set(kernel, index, offset, value)) }
+    }
+
+    /// Launches the node's kernel with what `edit`, given the kernel's name and a value, makes of the arguments.
+    ///
+    /// # Safety
+    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    unsafe fn edit_args(
+        &self,
+        value: ArgValue,
+        edit: impl FnOnce(&mut KernelArgs, &str, ArgValue) -> Result<()>,
+    ) -> Result<()> {
+        // Declared before the lock is taken, and so dropped after it is released; a failing `edit` drops its own.
+        let _value = value.clone();
+        let mut changes;
+        let mut state = self.executable.state.lock();
+        let current = kernel_of(&state.definition, self.key)?;
+        let mut args = current.args.clone();
+        edit(&mut args, current.kernel.name(), value)?;
+        // SAFETY: the caller promises it of the new value; the others are as whoever made the launch gave them.
+        let launch = unsafe { current.with_args(args) };
+        changes = [(self.key, Operation::Kernel(Arc::new(launch)))];
+        self.executable.replace(&mut state.definition, &mut changes)
+    }
+
     /// Takes over the parameters of a graph with the same topology as the one embedded at this child node.
     pub fn set_child(&self, graph: &Graph) -> Result<()> {
         let executable = self.executable;
@@ -215,12 +284,22 @@ impl ExecutableNode<'_> {
     }
 }
 
+/// The launch of a kernel node.
+fn kernel_of(definition: &Definition, key: NodeKey) -> Result<&Arc<KernelOp>> {
+    match definition.node(key).operation() {
+        Operation::Kernel(kernel) => Ok(kernel),
+        other => bail!(InvalidArgument, "a {} node launches no kernel", other.kind().name()),
+    }
+}
+
 /// Whether an operation uses memory of alloc nodes that the one before it at the same node does not.
 fn uses_other_allocations(old: &Operation, new: &Operation) -> bool {
-    let mut used: SmallVec<[NodeKey; 4]> = SmallVec::new();
-    old.for_each_alloc_node(|alloc| used.push(alloc));
     let mut other = false;
-    new.for_each_alloc_node(|alloc| other |= !used.contains(&alloc));
+    new.for_each_alloc_node(|alloc| {
+        let mut known = false;
+        old.for_each_alloc_node(|used| known |= used == alloc);
+        other |= !known;
+    });
     other
 }
 

@@ -167,9 +167,40 @@ impl<T> Table<T> {
     }
 }
 
+/// The keys that a table had at one moment, for what never gains or loses an entry of it.
+pub(crate) struct Keys<T> {
+    owner: u32,
+    /// By place: the generation of the entry there.
+    generations: Box<[Option<u32>]>,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T> Keys<T> {
+    pub(crate) fn of(table: &Table<T>) -> Self {
+        let generations = table.slots.iter().map(|slot| slot.value.is_some().then_some(slot.generation));
+        Keys { owner: table.owner, generations: generations.collect(), kind: PhantomData }
+    }
+
+    /// Whether there was an entry under this key.
+    pub(crate) fn contains(&self, key: Key<T>) -> bool {
+        key.owner == self.owner && self.generations.get(key.index()) == Some(&Some(key.generation))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_keys_of_a_moment_leave_out_what_was_removed_before_and_added_later() {
+        let mut table = Table::new(1);
+        let (stays, goes) = (table.insert("stays"), table.insert("goes"));
+        table.remove(goes);
+        let keys = Keys::of(&table);
+        let (comes, late) = (table.insert("comes"), table.insert("late"));
+        assert_eq!([stays, goes, comes, late].map(|key| keys.contains(key)), [true, false, false, false]);
+        assert!(!keys.contains(Table::new(2).insert("elsewhere")));
+    }
 
     #[test]
     fn a_key_of_a_removed_entry_does_not_find_its_successor() {

@@ -33,6 +33,7 @@ pub(crate) use diff::compare;
 pub use diff::{Difference, DifferenceKind};
 pub(crate) use inline::Inlined;
 pub use keys::Key;
+pub(crate) use keys::Keys;
 pub use node::Node;
 
 use crate::backend::{self, AsDevice};

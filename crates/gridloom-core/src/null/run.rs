@@ -177,13 +177,16 @@ impl backend::Executable for FakeExecutable {
         MemoryUse { allocations, overhead: 0 }
     }
 
-    fn update(&self, _definition: &Definition, changed: &[NodeKey]) -> Result<()> {
-        self.shared.record(Call::Update { executable: self.number, nodes: changed.to_vec() })
+    fn update(&self, _definition: &Definition, replaced: &[(NodeKey, Operation)]) -> Result<()> {
+        let nodes = replaced.iter().map(|&(node, _)| node).collect();
+        self.shared.record(Call::Update { executable: self.number, nodes })
     }
 
     fn set_enabled(&self, _definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
         self.shared.record(Call::SetEnabled { executable: self.number, node, enabled })
     }
+
+    fn retire(&self, _definition: &Arc<Definition>) {}
 
     fn as_any(&self) -> &dyn Any {
         self

@@ -24,6 +24,21 @@ impl KernelArgs {
         })
     }
 
+    /// Puts a value in the place of argument `index`, whose size it must have.
+    pub fn set_whole(&mut self, kernel: &str, index: usize, value: ArgValue) -> Result<()> {
+        if let Some(place) = self.layout.get(index)
+            && place.size as usize != value.size()
+        {
+            bail!(
+                ParameterMismatch,
+                "parameter {index} of kernel {kernel} has {} bytes, the argument has {}",
+                place.size,
+                value.size()
+            );
+        }
+        self.set(kernel, index, 0, value)
+    }
+
     /// Puts a value at byte `offset` of argument `index`, in the place of what was there.
     pub fn set(&mut self, kernel: &str, index: usize, offset: usize, value: ArgValue) -> Result<()> {
         let Some(place) = self.layout.get(index).copied() else {
@@ -33,10 +48,7 @@ impl KernelArgs {
                 self.layout.len()
             );
         };
-        let size = match &value {
-            ArgValue::Bytes(bytes) => bytes.len(),
-            ArgValue::Pointer(_) => 8,
-        };
+        let size = value.size();
         if offset.checked_add(size).is_none_or(|end| end > place.size as usize) {
             bail!(
                 ParameterMismatch,

@@ -381,9 +381,9 @@ impl backend::Executable for CpuExecutable {
         }
     }
 
-    fn update(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()> {
+    fn update(&self, definition: &Definition, replaced: &[(NodeKey, Operation)]) -> Result<()> {
         let (addresses, root) = (&self.inner.addresses, self.inner.root);
-        self.change(|places, events| places.prepare(definition, changed, addresses, root, events))
+        self.change(|places, events| places.prepare(definition, replaced, addresses, root, events))
     }
 
     fn set_enabled(&self, _: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
@@ -403,6 +403,10 @@ impl backend::Executable for CpuExecutable {
 
     fn memory(&self) -> MemoryUse {
         self.inner.memory_use
+    }
+
+    fn retire(&self, _: &Arc<Definition>) {
+        // Plans have operations of their own, and launches in flight have the plans.
     }
 
     fn as_any(&self) -> &dyn Any {

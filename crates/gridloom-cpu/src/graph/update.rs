@@ -206,14 +206,14 @@ impl Places {
     pub(super) fn prepare(
         &mut self,
         definition: &Definition,
-        changed: &[NodeKey],
+        replaced: &[(NodeKey, Operation)],
         addresses: &Addresses,
         root: u32,
         events: &mut Events,
     ) -> Result<Vec<Change>> {
-        let mut changes = Vec::with_capacity(changed.len());
+        let mut changes = Vec::with_capacity(replaced.len());
         let mut event_numbers = Vec::new();
-        for &key in changed {
+        for &(key, _) in replaced {
             // Nothing can change of nodes without work.
             let Some(place) = self.step(key) else {
                 continue;

@@ -256,11 +256,9 @@ impl Resources {
     }
 }
 
-/// What the nodes use, replaced node by node when an executable is updated.
+/// What the nodes use besides what their operations hold, replaced node by node when an executable is updated.
 #[derive(Default)]
 pub(super) struct Held {
-    /// What each node does now, by its index. This is what keeps kernels, buffers, events and closures alive.
-    operations: Vec<Option<Operation>>,
     pub(super) host_calls: FxHashMap<NodeKey, Arc<HostCall>>,
     /// Kernels that store their conditions, by the address of the kernel they stand for, which is kept so that the address
     /// stays its own.
@@ -273,28 +271,6 @@ pub(super) struct Held {
 pub(super) type Staged = (usize, Arc<Memory>);
 
 impl Held {
-    /// Holds every operation of a definition.
-    pub(super) fn new(definition: &Definition) -> Self {
-        let mut operations = Vec::with_capacity(definition.node_bound());
-        for (key, node) in definition.all_nodes() {
-            operations.resize_with(key.index(), || None);
-            operations.push(Some(node.operation().clone()));
-        }
-        Self { operations, ..Self::default() }
-    }
-
-    /// What a node does now.
-    pub(super) fn operation(&self, node: NodeKey) -> Option<&Operation> {
-        self.operations.get(node.index())?.as_ref()
-    }
-
-    /// Holds what a node does from now on.
-    pub(super) fn set_operation(&mut self, node: NodeKey, operation: Operation) {
-        if let Some(held) = self.operations.get_mut(node.index()) {
-            *held = Some(operation);
-        }
-    }
-
     /// The variant of a kernel that stores its conditions.
     pub(super) fn stored_kernel(&mut self, kernel: &Arc<dyn backend::Kernel>) -> Result<Arc<Kernel>> {
         let key = Arc::as_ptr(kernel).cast::<()>() as usize;

@@ -14,7 +14,7 @@ use super::executable::{Executable, Inner, State};
 use super::hosted::{HostedConditional, HostedTest};
 use super::lower::Lowering;
 use super::modes::Capabilities;
-use super::parameters::Parameters;
+use super::parameters::{Parameters, has_its_addresses};
 use super::places::NodePlace;
 use super::resources::{Held, Staged};
 use crate::driver::DriverResult;
@@ -23,9 +23,10 @@ use crate::foreign::OpaqueGraph;
 use crate::kernel::{Kernel, Launch};
 use crate::stream::Stream;
 use crate::sys::*;
+use gridloom_core::backend::Allocation;
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::launch::LaunchConfig;
-use gridloom_core::memory::Base;
+use gridloom_core::memory::{Base, Region};
 use gridloom_core::op::{ConditionalOp, KernelOp, Operation, ParamLayout, PointerValue};
 use gridloom_core::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
@@ -44,29 +45,32 @@ pub(super) struct Before {
     call: Option<Arc<HostCall>>,
 }
 
+/// A changed node, and what it did before.
+type Replaced = (NodeKey, Operation);
+
 impl Executable {
     /// Takes over the operations of these nodes, all or none.
-    pub(super) fn take_over(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()> {
+    pub(super) fn take_over(&self, definition: &Definition, replaced: &[Replaced]) -> Result<()> {
         let mut state = self.state.lock();
+        let mut undo = Undo::new();
         if state.is_driven() {
-            return self.compile_anew(&mut state, definition, None);
+            return self.compile_anew(&mut state, definition, (replaced, &mut undo), None);
         }
         state.settle();
-        let mut undo = Undo::with_capacity(changed.len());
-        let outcome = state.change_in_place(definition, changed, &mut undo).or_else(|refusal| {
-            tracing::debug!(%refusal, "an update needs the graph compiled anew");
-            let compiled = self.compile_anew(&mut state, definition, None);
-            if compiled.is_err() {
-                // The old graph stays.
-                state.undone.append(&mut undo);
-                if let Err(error) = state.take_back() {
-                    tracing::warn!(%error, "an update that failed is taken back before the next launch");
-                }
+        let Err(refusal) = state.change_in_place(definition, replaced, &mut undo) else {
+            state.keep(definition, replaced, undo);
+            return Ok(());
+        };
+        tracing::debug!(%refusal, "an update needs the graph compiled anew");
+        let compiled = self.compile_anew(&mut state, definition, (replaced, &mut undo), None);
+        if compiled.is_err() {
+            // The old graph stays.
+            state.undone.append(&mut undo);
+            if let Err(error) = state.take_back() {
+                tracing::warn!(%error, "an update that failed is taken back before the next launch");
             }
-            compiled
-        });
-        keep(&state, undo);
-        outcome
+        }
+        compiled
     }
 
     /// Lets a node do its work, or makes it do nothing.
@@ -78,13 +82,12 @@ impl Executable {
         } else {
             disabled.insert(node);
         }
-        if state.is_driven() {
-            self.compile_anew(&mut state, definition, Some(&disabled))?;
-        } else {
+        let is_driven = state.is_driven();
+        if !is_driven {
             state.settle();
-            if state.inner.set_enabled(node, enabled).is_err() {
-                self.compile_anew(&mut state, definition, Some(&disabled))?;
-            }
+        }
+        if is_driven || state.inner.set_enabled(node, enabled).is_err() {
+            self.compile_anew(&mut state, definition, (&[], &mut Undo::new()), Some(&disabled))?;
         }
         state.disabled = disabled;
         Ok(())
@@ -98,26 +101,110 @@ impl State {
             return Ok(());
         }
         self.settle();
-        take_back(&self.inner, &mut self.inner.held.lock(), &mut self.undone)
+        take_back(&self.inner, &mut self.held, &mut self.undone)
     }
 
-    /// Changes nodes one by one. What they did before is in `undo` then, also when this fails half way. Nothing is driven by the host.
+    /// Changes nodes one by one. When this fails half way, what those that were touched did before is in `undo`; when it does not, only what
+    /// `replaced` does not tell of. Nothing is driven by the host.
     fn change_in_place(
         &mut self,
         definition: &Definition,
-        changed: &[NodeKey],
+        replaced: &[Replaced],
         undo: &mut Undo,
     ) -> Result<()> {
         let inner = &*self.inner;
-        let mut held = inner.held.lock();
-        take_back(inner, &mut held, &mut self.undone)?;
-        let _entered = inner.resources.shared.context.enter()?;
-        let mut change = Change { inner, held: &mut held };
-        changed.iter().try_for_each(|&node| change.apply(definition, node, undo))
+        take_back(inner, &mut self.held, &mut self.undone)?;
+        let mut change = Change { inner, held: &mut self.held };
+        for (index, (node, old)) in replaced.iter().enumerate() {
+            let changed = match (old, definition.node(*node).operation()) {
+                (Operation::Kernel(old), Operation::Kernel(new)) => change.set_kernel(*node, old, new),
+                (old, new) => {
+                    undo.push(change.note(*node, old));
+                    change.replace(*node, new, || definition.label(*node))
+                }
+            };
+            if let Err(error) = changed {
+                complete(undo, &replaced[..=index]);
+                return Err(error.at_node(definition.label(*node)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds what was replaced until the latest launch, and with it every earlier one, has run. `noted` is what it tells nothing of.
+    fn keep(&self, definition: &Definition, replaced: &[Replaced], noted: Undo) {
+        let Some(last) = &self.last else { return };
+        let mut unused = Unused::default();
+        for (node, old) in replaced {
+            // What is no kernel is among what was noted.
+            if let (Operation::Kernel(old), Operation::Kernel(new)) =
+                (old, definition.node(*node).operation())
+            {
+                unused.add(old, new);
+            }
+        }
+        if unused.is_empty() && noted.is_empty() {
+            return;
+        }
+        let Ok(stream) = Stream::from_backend(&**last) else { return };
+        if !unused.memory.is_empty() {
+            stream.keep_memory(&unused.memory);
+        }
+        unused.launches.iter().for_each(|launch| stream.keep_shared(launch));
+        if !noted.is_empty() {
+            stream.keep(noted);
+        }
     }
 }
 
+/// Makes notes of changes, which leave out the kernels, complete: what every node did before.
+fn complete(undo: &mut Undo, replaced: &[Replaced]) {
+    let mut noted = std::mem::take(undo).into_iter();
+    undo.extend(replaced.iter().filter_map(|(node, old)| match old {
+        Operation::Kernel(_) => {
+            Some(Before { node: *node, operation: old.clone(), staged: None, call: None })
+        }
+        _ => noted.next(),
+    }));
+}
+
+/// What launches of kernels used and those in their places do not.
+#[derive(Default)]
+struct Unused<'a> {
+    memory: SmallVec<[&'a Arc<dyn Allocation>; 4]>,
+    /// Launches that used more than memory.
+    launches: Vec<&'a Arc<KernelOp>>,
+}
+
+impl<'a> Unused<'a> {
+    fn is_empty(&self) -> bool {
+        self.memory.is_empty() && self.launches.is_empty()
+    }
+
+    /// Mostly arguments are changed, often, and there is at most memory in which they differ.
+    fn add(&mut self, old: &'a Arc<KernelOp>, new: &KernelOp) {
+        if !Arc::ptr_eq(old.kernel(), new.kernel()) || old.args().keep != new.args().keep {
+            self.launches.push(old);
+            return;
+        }
+        for used in allocations(old) {
+            let is_same = |other: &Arc<dyn Allocation>| Arc::ptr_eq(used, other);
+            if !allocations(new).any(is_same) && !self.memory.iter().any(|known| is_same(known)) {
+                self.memory.push(used);
+            }
+        }
+    }
+}
+
+fn allocations(op: &KernelOp) -> impl Iterator<Item = &Arc<dyn Allocation>> {
+    op.args().pointers.iter().filter_map(|pointer| match &pointer.value {
+        PointerValue::Region(Region { base: Base::Allocation(allocation), .. }) => Some(allocation),
+        _ => None,
+    })
+}
+
 /// Changes nodes back, the last first. Those that could not be stay in the list.
+#[inline]
 fn take_back(inner: &Inner, held: &mut Held, undo: &mut Undo) -> Result<()> {
     if undo.is_empty() {
         return Ok(());
@@ -130,19 +217,6 @@ fn take_back(inner: &Inner, held: &mut Held, undo: &mut Undo) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Holds what was replaced until the latest launch, and with it every earlier one, has run.
-fn keep(state: &State, replaced: Undo) {
-    let Some(stream) = state.last.as_ref().and_then(|last| Stream::from_backend(&**last).ok()) else {
-        return;
-    };
-    match replaced.as_slice() {
-        [] => {}
-        // A kernel's launch is shared already, and there is nothing else to a change of arguments.
-        [Before { operation: Operation::Kernel(op), staged: None, .. }] => stream.keep_shared(op),
-        _ => stream.keep(replaced),
-    }
 }
 
 impl Inner {
@@ -170,18 +244,22 @@ struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    /// Has a node do what the definition says. What it did before is added to `undo`, also when this fails half way.
-    fn apply(&mut self, definition: &Definition, node: NodeKey, undo: &mut Undo) -> Result<()> {
-        let operation = definition.node(node).operation();
-        if let Some(old) = self.held.operation(node).cloned() {
-            let staged = self.held.staged_copy(node);
-            let call = self.held.host_calls.get(&node).cloned();
-            undo.push(Before { node, operation: old, staged, call });
-        }
-        let label = || definition.label(node);
-        self.restage(node, operation)
-            .and_then(|()| self.set(node, operation, label))
-            .map_err(|error| error.at_node(label()))
+    /// What a node, which is no kernel, does before it is changed.
+    fn note(&self, node: NodeKey, operation: &Operation) -> Before {
+        let call = self.held.host_calls.get(&node).cloned();
+        Before { node, operation: operation.clone(), staged: self.held.staged_copy(node), call }
+    }
+
+    /// Has a node do something else, with the host bytes that come with it. `label` is its name, for the failures of a callback.
+    fn replace(
+        &mut self,
+        node: NodeKey,
+        operation: &Operation,
+        label: impl FnOnce() -> String,
+    ) -> Result<()> {
+        let _entered = self.inner.resources.shared.context.enter()?;
+        self.restage(node, operation)?;
+        self.set(node, operation, label)
     }
 
     /// Has a node do what it did before.
@@ -192,7 +270,6 @@ impl<'a> Change<'a> {
         };
         self.set_parameters(self.inner.place(before.node)?, &Parameters::Call(call.parameters()))?;
         self.held.host_calls.insert(before.node, Arc::clone(call));
-        self.held.set_operation(before.node, before.operation.clone());
         Ok(())
     }
 
@@ -200,14 +277,12 @@ impl<'a> Change<'a> {
     fn set(&mut self, node: NodeKey, operation: &Operation, label: impl FnOnce() -> String) -> Result<()> {
         match operation {
             Operation::Conditional(op) => match self.inner.hosted(node) {
-                Some(hosted) => self.set_hosted(node, op, hosted)?,
-                None => self.set_decider(node, op)?,
+                Some(hosted) => self.set_hosted(node, op, hosted),
+                None => self.set_decider(node, op),
             },
-            Operation::Kernel(op) => self.set_kernel(node, op)?,
-            operation => self.set_other(node, operation, label)?,
+            Operation::Kernel(op) => self.launch_at(node, op),
+            operation => self.set_other(node, operation, label),
         }
-        self.held.set_operation(node, operation.clone());
-        Ok(())
     }
 
     fn lowering(&self) -> Lowering<'a> {
@@ -262,24 +337,31 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    fn set_kernel(&mut self, node: NodeKey, op: &KernelOp) -> Result<()> {
+    /// Has a kernel node launch something else, where the driver can do that in place.
+    fn set_kernel(&mut self, node: NodeKey, old: &KernelOp, new: &KernelOp) -> Result<()> {
+        let attributes = |config: &LaunchConfig| (config.cluster, config.cooperative, config.priority);
+        if attributes(old.config()) != attributes(new.config()) {
+            return refuse("the attributes of a launch are fixed when the graph is compiled");
+        }
+        if !conditions(old).eq(conditions(new)) {
+            return refuse("who drives a conditional depends on which kernels set its condition");
+        }
+        self.launch_at(node, new)
+    }
+
+    fn launch_at(&mut self, node: NodeKey, op: &KernelOp) -> Result<()> {
         let place = self.inner.place(node)?;
-        if let Some(Operation::Kernel(old)) = self.held.operation(node) {
-            let attributes = |config: &LaunchConfig| (config.cluster, config.cooperative, config.priority);
-            if attributes(old.config()) != attributes(op.config()) {
-                return refuse("the attributes of a launch are fixed when the graph is compiled");
-            }
-            if !conditions(old).eq(conditions(op)) {
-                return refuse("who drives a conditional depends on which kernels set its condition");
-            }
+        let (config, layout) = (op.config(), &op.args().layout);
+        if has_its_addresses(op) {
+            let kernel = Kernel::from_backend(&**op.kernel())?;
+            return self.set_kernel_node(place.unit, place.node, kernel, config, layout, &op.args().bytes);
         }
         let handles = &self.inner.units[place.unit].handles;
         let arguments = self.lowering().kernel_arguments(self.held, node, op, handles)?;
-        let kernel = arguments.kernel()?;
-        let layout = &op.args().layout;
-        self.set_kernel_node(place.unit, place.node, kernel, op.config(), layout, arguments.bytes())
+        self.set_kernel_node(place.unit, place.node, arguments.kernel()?, config, layout, arguments.bytes())
     }
 
+    /// No context need be current: the kernel knows its own.
     /// ([`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     fn set_kernel_node(
         &self,
@@ -293,9 +375,18 @@ impl<'a> Change<'a> {
         let mut launch = Launch::with_bytes(kernel, config, layout, bytes)?;
         let parameters = launch.node_parameters();
         let exec = self.inner.units[unit].executable.raw();
-        let driver = self.inner.resources.shared.context.driver();
+        let context = &self.inner.resources.shared.context;
         // SAFETY: the node is of the graph that the executable was made from; the arguments fit the kernel and are copied.
-        Ok(unsafe { driver.cu_graph_exec_kernel_node_set_params(exec, node, &parameters) }?)
+        let set =
+            || unsafe { context.driver().cu_graph_exec_kernel_node_set_params(exec, node, &parameters) };
+        match set() {
+            // A driver that wants one gets it.
+            Err(error) if error.code() == Some(CUresult::CUDA_ERROR_INVALID_CONTEXT) => {
+                let _entered = context.enter()?;
+                Ok(set()?)
+            }
+            outcome => Ok(outcome?),
+        }
     }
 
     fn set_other(

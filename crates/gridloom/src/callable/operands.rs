@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use gridloom_core::memory::Region;
-use gridloom_core::op::{ArgValue, PointerValue};
+use gridloom_core::op::{ArgPacker, ArgValue, PointerValue};
 use smallvec::SmallVec;
 
 use super::params::{Binding, Length, Param, ParamId, Scalar};
@@ -115,11 +115,14 @@ impl Slot {
         }
     }
 
-    pub(super) fn value(&self, bindings: &[Binding]) -> Result<ArgValue> {
-        Ok(match self {
-            Slot::Fixed(value) => value.clone(),
-            Slot::Memory(memory) => ArgValue::Pointer(PointerValue::Region(memory.region(bindings).clone())),
-            Slot::Scalar(param) => ArgValue::Bytes(SmallVec::from_slice(bindings[param.index].value())),
+    /// Packs the argument of a call.
+    pub(super) fn pack(&self, bindings: &[Binding], packer: &mut ArgPacker<'_>) -> Result<()> {
+        match self {
+            Slot::Fixed(value) => packer.push(value.clone()),
+            Slot::Memory(memory) => {
+                packer.push_pointer(PointerValue::Region(memory.region(bindings).clone()))
+            }
+            Slot::Scalar(param) => packer.push_bytes(bindings[param.index].value()),
             Slot::Length(length, bytes, signed) => {
                 let elements = length.elements(bindings);
                 let bits = 8 * *bytes as u32 - u32::from(*signed);
@@ -131,9 +134,9 @@ impl Slot {
                         ),
                     ));
                 }
-                ArgValue::Bytes(SmallVec::from_slice(&elements.to_le_bytes()[..*bytes]))
+                packer.push_bytes(&elements.to_le_bytes()[..*bytes])
             }
-        })
+        }
     }
 }
 

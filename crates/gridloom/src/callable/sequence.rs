@@ -9,8 +9,7 @@ use gridloom_core::backend;
 use gridloom_core::graph::{ConditionalSpec, NodeKey};
 use gridloom_core::memory::Region;
 use gridloom_core::op::{
-    ArgValue, CallbackOp, ConditionalForm, ConditionalOp, KernelArgs, KernelOp, MemcpyOp, MemsetOp,
-    Operation, Test,
+    CallbackOp, ConditionalForm, ConditionalOp, KernelOp, MemcpyOp, MemsetOp, Operation, Test,
 };
 use smallvec::SmallVec;
 
@@ -123,14 +122,15 @@ impl Sequence {
         self.check_own(params)?;
         let follows = slots.iter().fold(shape.follows(), |follows, slot| follows | slot.follows());
         self.step(follows, move |bindings| {
-            let values: SmallVec<[ArgValue; 8]> =
-                slots.iter().map(|slot| slot.value(bindings)).collect::<Result<_>>()?;
-            let args = KernelArgs::pack(kernel.name(), kernel.params(), values)?;
             let config = shape.config(bindings)?;
             // SAFETY: the arguments are of the types that the kernel was looked up with (`CallArguments`), and whoever looked it up
             // promised that it stays within what such arguments lead to, in any shape (`Module::kernel`).
-            let launch = unsafe { KernelOp::new(kernel.clone(), config, args) };
-            Ok(Operation::Kernel(Arc::new(launch)))
+            let launch = unsafe {
+                KernelOp::pack(&kernel, config, |packer| {
+                    slots.iter().try_for_each(|slot| slot.pack(bindings, packer))
+                })
+            };
+            Ok(Operation::Kernel(launch?))
         })
     }
 
