@@ -37,6 +37,16 @@ impl Place<'_> {
         }
     }
 
+    /// The same for an operation that is added after another one of the graph. Of a launch in the same form as that one only the memory is new.
+    pub(crate) fn check_after(&self, before: Option<&Operation>, operation: &Operation) -> Result<()> {
+        match (before, operation) {
+            (Some(Operation::Kernel(before)), Operation::Kernel(kernel)) if is_same_form(before, kernel) => {
+                kernel.args.pointers.iter().try_for_each(|pointer| self.check_argument(kernel, pointer))
+            }
+            _ => self.check(operation),
+        }
+    }
+
     fn check_device(&self, what: &dyn fmt::Display, device: DeviceId) -> Result<()> {
         if device != self.device.id() {
             bail!(
@@ -50,11 +60,7 @@ impl Place<'_> {
 
     /// The checks on a launch that takes the place of another one. What both have in common was checked with the old one.
     pub(crate) fn check_kernel_after(&self, old: &KernelOp, new: &KernelOp) -> Result<()> {
-        let same_form = Arc::ptr_eq(&old.kernel, &new.kernel)
-            && old.config == new.config
-            && old.args.bytes.len() == new.args.bytes.len()
-            && old.args.layout == new.args.layout;
-        if !same_form {
+        if !is_same_form(old, new) {
             return self.check_kernel(new);
         }
         for (place, pointer) in new.args.pointers.iter().enumerate() {
@@ -397,6 +403,14 @@ impl Place<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether two launches differ in the values of their arguments at most.
+fn is_same_form(one: &KernelOp, other: &KernelOp) -> bool {
+    Arc::ptr_eq(&one.kernel, &other.kernel)
+        && one.config == other.config
+        && one.args.bytes.len() == other.args.bytes.len()
+        && one.args.layout == other.args.layout
 }
 
 /// Whether an argument is the address of memory that was freed.

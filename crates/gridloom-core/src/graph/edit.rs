@@ -89,8 +89,15 @@ impl Definition {
             from.successors.push(EdgeEnd { node: key, kind });
             predecessors.push(EdgeEnd { node, kind });
         }
-        let successors = EdgeList::new();
-        self.nodes.insert(NodeData { graph, operation, name: None, serial, order, predecessors, successors })
+        self.nodes.insert_with(|| NodeData {
+            graph,
+            operation,
+            name: None,
+            serial,
+            order,
+            predecessors,
+            successors: EdgeList::new(),
+        })
     }
 
     /// Removes a node, its edges, and every graph inside it.

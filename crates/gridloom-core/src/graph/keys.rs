@@ -106,13 +106,18 @@ impl<T> Table<T> {
         }
     }
 
-    #[inline]
     pub(crate) fn insert(&mut self, value: T) -> Key<T> {
+        self.insert_with(|| value)
+    }
+
+    /// Adds what `make` makes, right where it stays.
+    #[inline]
+    pub(crate) fn insert_with(&mut self, make: impl FnOnce() -> T) -> Key<T> {
         let key = self.next_key();
         if self.free.pop().is_some() {
-            self.slots.get_mut(key.index()).expect("a place that was used").value = Some(value);
+            self.slots.get_mut(key.index()).expect("a place that was used").value = Some(make());
         } else {
-            self.slots.push(Slot { generation: 0, value: Some(value) });
+            self.slots.push_with(|| Slot { generation: 0, value: Some(make()) });
         }
         key
     }

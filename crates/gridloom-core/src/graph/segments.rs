@@ -45,13 +45,21 @@ impl<T> Segments<T> {
         self.segments.get_mut(segment)?.get_mut(place)
     }
 
+    /// Adds what `make` makes, right where it stays.
     #[inline]
-    pub(crate) fn push(&mut self, value: T) {
+    pub(crate) fn push_with(&mut self, make: impl FnOnce() -> T) {
         let (segment, place) = place(self.len);
         if place == 0 {
-            self.segments.push(Vec::with_capacity(FIRST << segment));
+            self.segments.push(Vec::new());
         }
-        self.segments[segment].push(value);
+        let entries = &mut self.segments[segment];
+        if entries.len() == entries.capacity() {
+            // In a copy a segment may have less room than it had.
+            entries.reserve_exact((FIRST << segment) - place);
+        }
+        entries.spare_capacity_mut()[0].write(make());
+        // SAFETY: there was room for one more, which is written now.
+        unsafe { entries.set_len(place + 1) };
         self.len += 1;
     }
 
@@ -73,10 +81,10 @@ mod tests {
         let mut list = Segments::new();
         for value in 0..1000 {
             assert_eq!((list.len(), list.get(value)), (value, None));
-            list.push(value);
+            list.push_with(|| value);
         }
         let mut copy = list.clone();
-        copy.push(1000);
+        copy.push_with(|| 1000);
         *copy.get_mut(500).unwrap() += 1;
         assert!(list.iter().copied().eq(0..1000));
         assert!((0..1000).all(|index| list.get(index) == Some(&index)));
@@ -87,9 +95,9 @@ mod tests {
     #[test]
     fn entries_stay_where_they_are() {
         let mut list = Segments::new();
-        list.push(0);
+        list.push_with(|| 0);
         let first = std::ptr::from_ref(list.get(0).unwrap());
-        (1..100).for_each(|value| list.push(value));
+        (1..100).for_each(|value| list.push_with(|| value));
         assert_eq!(std::ptr::from_ref(list.get(0).unwrap()), first);
     }
 }

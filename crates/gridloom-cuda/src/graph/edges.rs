@@ -41,6 +41,19 @@ impl Edges {
         edges
     }
 
+    /// One more, which is not there yet.
+    #[inline]
+    pub(super) fn push(&mut self, node: CUgraphNode, programmatic: bool) {
+        if programmatic && self.data.is_empty() {
+            self.data = self.nodes.iter().map(|_| edge_data(EdgeKind::Full)).collect();
+        }
+        if programmatic || !self.data.is_empty() {
+            let kind = if programmatic { EdgeKind::Programmatic } else { EdgeKind::Full };
+            self.data.push(edge_data(kind));
+        }
+        self.nodes.push(node);
+    }
+
     /// One more, which is full, unless it is there already.
     pub(super) fn add(&mut self, node: CUgraphNode) {
         if !self.nodes.contains(&node) {
@@ -97,6 +110,17 @@ mod tests {
         assert_eq!((edges.len(), edges.data.len()), (2, 2));
         edges.add(node(24));
         assert_eq!((edges.len(), edges.data.len()), (3, 3));
+    }
+
+    #[test]
+    fn one_programmatic_edge_gives_data_to_those_before_and_after_it() {
+        let mut edges = Edges::none();
+        edges.push(node(8), false);
+        assert!(edges.are_full());
+        edges.push(node(16), true);
+        edges.push(node(24), false);
+        let types: Vec<u8> = edges.data.iter().map(|data| data.type_).collect();
+        assert_eq!((edges.len(), types), (3, vec![0, 1, 0]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A graph ready to be launched.
 
 use super::hosted::{Compiled, CompiledPart, Drive, HostedConditional, HostedTest};
-use super::lower::{self, Lowering, Runs, Unit};
+use super::lower::{self, Content, Lowering, Runs, Unit};
 use super::modes::{Capabilities, Modes};
 use super::places::Places;
 use super::plan::{Part, Program};
@@ -117,7 +117,11 @@ impl Inner {
         settings: Settings,
     ) -> Result<(Self, Held)> {
         let capabilities = Capabilities::of(shared.context.driver());
-        let (modes, program) = Modes::decide(definition, disabled, settings.mode, capabilities)?;
+        let (modes, program) = if disabled.is_empty() && lower::is_plain(definition) {
+            (Modes::default(), Program::whole(definition))
+        } else {
+            Modes::decide(definition, disabled, settings.mode, capabilities)?
+        };
         let resources = Resources::new(
             shared,
             definition,
@@ -179,22 +183,25 @@ struct Compiling<'a> {
 }
 
 impl Compiling<'_> {
+    fn compile_graph(&mut self, content: Content<'_>, runs: Runs) -> Result<CompiledPart> {
+        let number = self.units.len();
+        let unit = lower::lower(
+            (self.definition, self.lowering),
+            (&mut self.held, &mut self.places),
+            (number, runs),
+            content,
+            self.node_priority,
+        )?;
+        self.units.push(unit);
+        Ok(CompiledPart::Graph(number))
+    }
+
     fn compile(&mut self, program: &Program, runs: Runs) -> Result<Compiled> {
         let mut parts = Vec::with_capacity(program.parts.len());
         for part in &program.parts {
             match part {
-                Part::Graph(steps) => {
-                    let number = self.units.len();
-                    let unit = lower::lower(
-                        (self.definition, self.lowering),
-                        (&mut self.held, &mut self.places),
-                        (number, runs),
-                        steps,
-                        self.node_priority,
-                    )?;
-                    self.units.push(unit);
-                    parts.push(CompiledPart::Graph(number));
-                }
+                Part::Graph(steps) => parts.push(self.compile_graph(Content::Steps(steps), runs)?),
+                Part::Whole => parts.push(self.compile_graph(Content::Whole, runs)?),
                 Part::Hosted { node, bodies } => {
                     let bodies = bodies
                         .iter()

@@ -1,5 +1,7 @@
 //! One list of steps becomes one `CUgraph` and its executable.
 
+mod whole;
+
 use super::builtin::{self, Packed};
 use super::edges::{Edges, Nodes};
 use super::handles::{CudaExecutable, CudaGraph, InstantiateFailure};
@@ -24,6 +26,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::ptr;
 use std::sync::Arc;
+pub(super) use whole::is_plain;
 
 /// The first driver whose edges carry data.
 const PROGRAMMATIC_EDGES_SINCE: CudaVersion = CudaVersion::new(12, 3);
@@ -66,17 +69,26 @@ pub(super) enum Runs {
     Repeatedly,
 }
 
-/// Builds and compiles the graph of these steps of a definition, as unit number `unit`.
+/// What becomes one `CUgraph`.
+#[derive(Clone, Copy)]
+pub(super) enum Content<'a> {
+    /// These steps.
+    Steps(&'a [Step]),
+    /// Every node of the definition, which is [plain](is_plain).
+    Whole,
+}
+
+/// Builds and compiles a graph of a definition, as unit number `unit`.
 pub(super) fn lower(
     (definition, lowering): (&Definition, Lowering<'_>),
     (held, places): (&mut Held, &mut Places),
     (unit, runs): (usize, Runs),
-    steps: &[Step],
+    content: Content<'_>,
     node_priority: bool,
 ) -> Result<Unit> {
     let context = &lowering.resources.shared.context;
     let _entered = context.enter()?;
-    if let [Step { work: Work::Alone, origin, .. }] = steps {
+    if let Content::Steps([Step { work: Work::Alone, origin, .. }]) = content {
         return lower_alone(definition, lowering, *origin, flags(node_priority));
     }
     let graph = CudaGraph::new(context)?;
@@ -95,9 +107,14 @@ pub(super) fn lower(
         tested: FxHashSet::default(),
         origins: Vec::new(),
     };
-    builder.add_reset(steps)?;
-    builder.add_steps(graph.raw(), steps)?;
-    builder.use_up_handles()?;
+    match content {
+        Content::Steps(steps) => {
+            builder.add_reset(steps)?;
+            builder.add_steps(graph.raw(), steps)?;
+            builder.use_up_handles()?;
+        }
+        Content::Whole => builder.add_whole(graph.raw())?,
+    }
     let made = CudaExecutable::new(context, &graph, flags(node_priority));
     let executable = made.map_err(|failure| builder.explain(failure))?;
     let handles = builder.handles;
@@ -181,12 +198,7 @@ impl Builder<'_> {
             (Work::Native(bodies), Operation::Conditional(conditional)) => {
                 return self.add_conditional(graph, edges, step.origin, conditional, bodies);
             }
-            (Work::Node, Operation::Kernel(op)) => self.add_user_kernel(graph, &edges, step.origin, op)?,
-            (Work::Node, operation) => {
-                let label = || self.definition.label(step.origin);
-                let parameters = self.lowering.parameters(self.held, step.origin, operation, label)?;
-                self.add_other(graph, &edges, &parameters)?
-            }
+            (Work::Node, operation) => self.add_operation(graph, &edges, step.origin, operation)?,
             // Joins: alloc, free and child nodes have no step of their own.
             _ => {
                 let join = self.add_empty(graph, &edges)?;
@@ -196,6 +208,23 @@ impl Builder<'_> {
         };
         self.places.set(step.origin, NodePlace { unit: self.unit, node }, None);
         Ok(node)
+    }
+
+    /// Adds what a node of the definition does, which is no conditional.
+    #[inline]
+    fn add_operation(
+        &mut self,
+        graph: CUgraph,
+        edges: &Edges,
+        origin: NodeKey,
+        operation: &Operation,
+    ) -> Result<CUgraphNode> {
+        if let Operation::Kernel(op) = operation {
+            return self.add_user_kernel(graph, edges, origin, op);
+        }
+        let label = || self.definition.label(origin);
+        let parameters = self.lowering.parameters(self.held, origin, operation, label)?;
+        self.add_other(graph, edges, &parameters)
     }
 
     /// Sets all counters of passes to 0 at the start of the launch, so that a conditional that is not reached made none.
