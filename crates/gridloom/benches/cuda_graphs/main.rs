@@ -7,6 +7,7 @@ mod bare;
 mod measure;
 
 use bare::{Bare, BareExecutable, BareGraph, Flag, Shape};
+use gridloom::interop;
 use gridloom::prelude::*;
 use gridloom_cuda::sys::{CUfunction, CUgraphNode};
 use gridloom_cuda::{CudaDevice, CudaVersion};
@@ -38,7 +39,7 @@ const HOSTED: Aim = Aim::Times(1.0);
 const CHANGE: Aim = Aim::Times(1.3);
 const UPDATE: Aim = Aim::Times(1.2);
 
-/// What all comparisons share: memory, and each kernel twice.
+/// What all comparisons share: memory, and the very same kernels, so that the device runs the same code from the same place.
 struct Work {
     device: Device,
     stream: Stream,
@@ -67,7 +68,7 @@ impl Work {
             left_at: left.address()?,
             memory,
             left,
-            bare_store: bare.function(PLAIN, c"store")?,
+            bare_store: interop::kernel_to_raw(&store.untyped())?,
             device,
             stream,
             bare,
@@ -205,8 +206,8 @@ impl Work {
             return Ok(());
         }
         // SAFETY: the kernel changes the one counter it is given.
-        let countdown = unsafe { self.device.load_ptx(CONDITIONAL)?.kernel("countdown")? };
-        let bare_countdown = self.bare.function(CONDITIONAL, c"countdown")?;
+        let countdown: Kernel<_> = unsafe { self.device.load_ptx(CONDITIONAL)?.kernel("countdown")? };
+        let bare_countdown = interop::kernel_to_raw(&countdown.untyped())?;
         for stores in [0, 8] {
             let executable = self.while_loop(&countdown, stores, ConditionalMode::Native)?;
             let bare = BareGraph::while_loop(
