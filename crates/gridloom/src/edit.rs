@@ -4,11 +4,14 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use gridloom_core::executable::ExecutableNode;
+use gridloom_core::executable::{Change, ExecutableNode};
+use gridloom_core::graph::NodeKey;
 use gridloom_core::op::{
-    CallbackOp, ConditionalOp, KernelArgs, KernelOp, MemcpyOp, MemsetOp, NodeKind, Operation, RawCallback,
-    RawData, Test,
+    ArgSink, ArgValue, CallbackOp, ConditionalOp, KernelArgs, KernelOp, MemcpyOp, MemsetOp, NodeKind,
+    Operation, PointerValue, RawCallback, RawData, Test,
 };
+
+use smallvec::SmallVec;
 
 use crate::buffer::{CopySource, Element, Memory};
 use crate::kernel::{Arg, Arguments, Kernel, Parameters};
@@ -48,8 +51,18 @@ pub trait Edit {
 
     /// Gives the node's kernel other arguments. `kernel` must be the one that the node launches.
     fn set_args<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
-        // The shape is a stand-in: that of the node stays.
-        self.relaunch(kernel_launch(kernel, LaunchConfig::one(), args)?)
+        let current = self.current_kernel()?;
+        if !Arc::ptr_eq(current.kernel(), kernel.backend()) {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!(
+                    "the node launches {}, not {}; use set_kernel to launch another kernel",
+                    current.kernel().name(),
+                    kernel.name()
+                ),
+            ));
+        }
+        self.replace(Operation::Kernel(kernel_launch(kernel, *current.config(), args)?))
     }
 
     /// Gives the node another kernel, with its arguments. The launch shape stays.
@@ -185,23 +198,6 @@ pub trait Edit {
         }
     }
 
-    /// Launches the kernel with the arguments of `launch`, which must be of the same kernel, in the shape that the node has.
-    #[doc(hidden)]
-    fn relaunch(&self, launch: Arc<KernelOp>) -> Result<()> {
-        let current = self.current_kernel()?;
-        if !Arc::ptr_eq(current.kernel(), launch.kernel()) {
-            return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!(
-                    "the node launches {}, not {}; use set_kernel to launch another kernel",
-                    current.kernel().name(),
-                    launch.kernel().name()
-                ),
-            ));
-        }
-        self.replace(Operation::Kernel(Arc::new(launch.with_config(*current.config()))))
-    }
-
     /// Launches the kernel with what `edit`, given its name, makes of the arguments.
     ///
     /// # Safety
@@ -247,18 +243,51 @@ impl Edit for ExecutableNode<'_> {
         self.set_operation(operation)
     }
 
-    fn relaunch(&self, launch: Arc<KernelOp>) -> Result<()> {
-        ExecutableNode::replace_args(self, launch)
+    fn set_args<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
+        let mut changes = ArgChanges { node: self.key(), changes: SmallVec::new() };
+        args.pack(&mut changes)?;
+        self.change_args(kernel.backend(), &mut changes.changes)
     }
 
     unsafe fn set_arg(&self, index: usize, value: Arg) -> Result<()> {
         // SAFETY: the caller makes the same promise.
-        unsafe { ExecutableNode::replace_arg(self, index, value.0) }
+        let change =
+            unsafe { Change::argument(self.key(), u32::try_from(index).unwrap_or(u32::MAX), value.0) };
+        self.executable().change(&mut [change])
     }
 
     unsafe fn set_arg_part(&self, index: usize, offset: usize, value: Arg) -> Result<()> {
         // SAFETY: the caller makes the same promise.
         unsafe { ExecutableNode::replace_arg_part(self, index, offset, value.0) }
+    }
+}
+
+/// Arguments of a typed kernel, as changes of a node that launches it.
+struct ArgChanges {
+    node: NodeKey,
+    changes: SmallVec<[Change; 4]>,
+}
+
+impl ArgChanges {
+    fn push(&mut self, value: ArgValue) {
+        let index = self.changes.len() as u32;
+        // SAFETY: the arguments are of the types that the kernel was looked up with (`Arguments`), and whoever looked it up promised
+        // that it stays within what such arguments lead to (`Module::kernel`); that the node launches it is checked.
+        self.changes.push(unsafe { Change::argument(self.node, index, value) });
+    }
+}
+
+impl ArgSink for ArgChanges {
+    #[inline]
+    fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.push(ArgValue::Bytes(SmallVec::from_slice(bytes)));
+        Ok(())
+    }
+
+    #[inline]
+    fn push_pointer(&mut self, pointer: PointerValue) -> Result<()> {
+        self.push(ArgValue::Pointer(pointer));
+        Ok(())
     }
 }
 

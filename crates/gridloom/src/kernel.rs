@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use gridloom_core::backend;
-use gridloom_core::op::{ArgPacker, ArgValue, ParamLayout, PointerValue};
+use gridloom_core::op::{ArgSink, ArgValue, ParamLayout, PointerValue};
 use smallvec::SmallVec;
 
 use crate::buffer::{Element, Memory};
@@ -50,18 +50,18 @@ impl Parameter for ConditionHandle {
 ///
 /// ```compile_fail,E0200
 /// # use gridloom::kernel::{IntoArg, PtrMut};
-/// # use gridloom::op::ArgPacker;
+/// # use gridloom::op::ArgSink;
 /// struct Anywhere(u64);
 ///
 /// impl IntoArg<PtrMut<f32>> for Anywhere {
-///     fn pack(self, packer: &mut ArgPacker<'_>) -> gridloom::Result<()> {
-///         IntoArg::<u64>::pack(self.0, packer)
+///     fn pack(self, sink: &mut impl ArgSink) -> gridloom::Result<()> {
+///         IntoArg::<u64>::pack(self.0, sink)
 ///     }
 /// }
 /// ```
 ///
 /// # Safety
-/// [`pack`](IntoArg::pack) packs one argument, which is a value of `P`, or fails. For [`Ptr`] and [`PtrMut`] that is the null address, a region that is aligned for the
+/// [`pack`](IntoArg::pack) gives the sink one argument, which is a value of `P`, or fails. For [`Ptr`] and [`PtrMut`] that is the null address, a region that is aligned for the
 /// element, or the bytes of an address of such elements that the kernel may use for as long as anything that was given the argument exists or runs;
 /// for [`ConditionHandle`] a condition; for a plain type the bytes of a value.
 #[diagnostic::on_unimplemented(
@@ -69,47 +69,47 @@ impl Parameter for ConditionHandle {
     note = "give `&buffer`, `&slice`, `&alloc` or `Null` for a pointer, `&condition` for a condition, and the very type for a plain value"
 )]
 pub unsafe trait IntoArg<P: Parameter> {
-    /// Packs the argument, with what it refers to.
-    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()>;
+    /// Gives the argument to the sink, with what it refers to.
+    fn pack(self, sink: &mut impl ArgSink) -> Result<()>;
 }
 
 // SAFETY: the bytes of a value of the type.
 unsafe impl<T: Pod> IntoArg<T> for T {
     #[inline]
-    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
-        packer.push_bytes(bytemuck::bytes_of(&self))
+    fn pack(self, sink: &mut impl ArgSink) -> Result<()> {
+        sink.push_bytes(bytemuck::bytes_of(&self))
     }
 }
 // SAFETY: memory of elements is aligned for them, by the promise of `Memory`.
 unsafe impl<T: Element, M: Memory<T>> IntoArg<Ptr<T>> for &M {
     #[inline]
-    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
-        packer.push_pointer(PointerValue::Region(self.region()?))
+    fn pack(self, sink: &mut impl ArgSink) -> Result<()> {
+        sink.push_pointer(PointerValue::Region(self.region()?))
     }
 }
 // SAFETY: as above.
 unsafe impl<T: Element, M: Memory<T>> IntoArg<PtrMut<T>> for &M {
     #[inline]
-    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
-        packer.push_pointer(PointerValue::Region(self.region()?))
+    fn pack(self, sink: &mut impl ArgSink) -> Result<()> {
+        sink.push_pointer(PointerValue::Region(self.region()?))
     }
 }
 // SAFETY: the null address.
 unsafe impl<T> IntoArg<Ptr<T>> for Null {
-    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
-        packer.push_bytes(&[0; 8])
+    fn pack(self, sink: &mut impl ArgSink) -> Result<()> {
+        sink.push_bytes(&[0; 8])
     }
 }
 // SAFETY: the null address.
 unsafe impl<T> IntoArg<PtrMut<T>> for Null {
-    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
-        packer.push_bytes(&[0; 8])
+    fn pack(self, sink: &mut impl ArgSink) -> Result<()> {
+        sink.push_bytes(&[0; 8])
     }
 }
 // SAFETY: a condition.
 unsafe impl IntoArg<ConditionHandle> for &Condition {
-    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
-        packer.push_pointer(PointerValue::Condition(self.key()))
+    fn pack(self, sink: &mut impl ArgSink) -> Result<()> {
+        sink.push_pointer(PointerValue::Condition(self.key()))
     }
 }
 
@@ -128,8 +128,8 @@ pub trait Parameters {
     note = "give a tuple with one value for each parameter; a single argument is written `(value,)`"
 )]
 pub unsafe trait Arguments<P: Parameters> {
-    /// Packs the arguments in their order.
-    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()>;
+    /// Gives the arguments to the sink in their order.
+    fn pack(self, sink: &mut impl ArgSink) -> Result<()>;
 }
 
 macro_rules! tuples {
@@ -141,8 +141,8 @@ macro_rules! tuples {
         unsafe impl<$($P: Parameter, $V: IntoArg<$P>),*> Arguments<($($P,)*)> for ($($V,)*) {
             #[allow(unused_variables, reason = "the empty tuple has no arguments")]
             #[inline]
-            fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
-                $(self.$index.pack(packer)?;)*
+            fn pack(self, sink: &mut impl ArgSink) -> Result<()> {
+                $(self.$index.pack(sink)?;)*
                 Ok(())
             }
         }

@@ -1,10 +1,12 @@
 //! Executables: graphs ready to be launched.
 
+mod change;
 mod update;
 
 use std::fmt;
 use std::sync::{Arc, Weak};
 
+pub use change::{Change, Part, operations_before};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 pub use update::ExecutableNode;

@@ -7,14 +7,16 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::Executable;
+use super::change::{Change, Part};
+use super::{Executable, State};
+use crate::backend;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::{Definition, Graph, GraphKey, Node, NodeKey, Place, compare, lifetimes};
 use crate::memory::Region;
-use crate::op::{ArgValue, ConditionalOp, KernelArgs, KernelOp, NodeKind, Operation, Test};
+use crate::op::{ArgValue, ConditionalOp, KernelOp, NodeKind, Operation, PointerValue, Test};
 
-/// Operations to put in place of others. One lies in place: most changes are of one node, and made often.
-type Changes = SmallVec<[(NodeKey, Operation); 1]>;
+/// One lies in place: most changes are of one node, and made often.
+type Changes = SmallVec<[Change; 1]>;
 
 impl Executable {
     /// Takes over all parameters of a graph with the same topology, or changes nothing.
@@ -35,45 +37,25 @@ impl Executable {
         let mut state = self.state.lock();
         let root = state.definition.root();
         changes = changes_between(&state.definition, root, &source, source.root())?;
-        self.apply(&mut state.definition, &mut changes)
+        self.take_over(&mut state, &mut changes)
     }
 
     /// Replaces what several nodes do by operations of the same kinds, all or none.
     pub fn set_operations<'a>(&self, changes: impl IntoIterator<Item = (&'a Node, Operation)>) -> Result<()> {
         let keyed = changes.into_iter().map(|(node, operation)| Ok((self.own_key(node)?, operation)));
-        self.set_operations_at(keyed.collect::<Result<Changes>>()?)
+        self.set_operations_at(keyed.collect::<Result<SmallVec<[_; 1]>>>()?)
     }
 
     /// Replaces what several nodes do, named by their keys in the definition, all or none.
     pub fn set_operations_at(&self, changes: impl IntoIterator<Item = (NodeKey, Operation)>) -> Result<()> {
-        self.swap_operations(&mut changes.into_iter().collect::<Changes>())
+        let changes = changes.into_iter().map(|(node, operation)| Change::operation(node, operation));
+        self.change(&mut changes.collect::<Changes>())
     }
 
-    /// The same, and gives back what was replaced; on failure the changes are as they were.
-    pub fn swap_operations(&self, changes: &mut [(NodeKey, Operation)]) -> Result<()> {
-        let mut state = self.state.lock();
-        self.replace(&mut state.definition, changes)
-    }
-
-    /// Launches the kernel of a node with the arguments of `launch` from now on. The shape stays as it is, whatever that of `launch`.
-    fn replace_args_at(&self, key: NodeKey, mut launch: Arc<KernelOp>) -> Result<()> {
-        // Declared before the lock is taken, and so dropped after it is released.
-        let mut changes;
-        let mut state = self.state.lock();
-        let current = kernel_of(&state.definition, key)?;
-        if !Arc::ptr_eq(&current.kernel, &launch.kernel) {
-            bail!(
-                InvalidArgument,
-                "the node launches {}, not {}; use set_kernel to launch another kernel",
-                current.kernel.name(),
-                launch.kernel.name()
-            );
-        }
-        if launch.config != current.config {
-            Arc::make_mut(&mut launch).config = current.config;
-        }
-        changes = [(key, Operation::Kernel(launch))];
-        self.replace(&mut state.definition, &mut changes)
+    /// Makes changes, one after the other, all or none. What they replaced is in their place then, to be dropped when it suits; on failure
+    /// they are as they were.
+    pub fn change(&self, changes: &mut [Change]) -> Result<()> {
+        self.replace(&mut self.state.lock(), changes)
     }
 
     /// Points every use of the region `old` at the same byte of `new`, all or none, and says how many there were. See [`Graph::replace_region`].
@@ -82,33 +64,113 @@ impl Executable {
     /// As for [`Graph::replace_region`].
     pub unsafe fn replace_region(&self, old: &Region, new: &Region) -> Result<usize> {
         // Declared before the lock is taken, and so dropped after it is released.
-        let mut replacement;
+        let mut changes: Changes;
         let mut state = self.state.lock();
         // SAFETY: the caller makes the same promise.
-        replacement = unsafe { state.definition.with_memory_replaced(state.definition.root(), old, new) }?;
-        self.replace(&mut state.definition, &mut replacement.operations)?;
+        let replacement =
+            unsafe { state.definition.with_memory_replaced(state.definition.root(), old, new) }?;
+        let operations = replacement.operations.into_iter();
+        changes = operations.map(|(node, operation)| Change::operation(node, operation)).collect();
+        self.replace(&mut state, &mut changes)?;
         Ok(replacement.uses)
     }
 
-    /// Checks replacements and puts them in place. What they replaced is then in `changes`.
-    fn replace(&self, definition: &mut Arc<Definition>, changes: &mut [(NodeKey, Operation)]) -> Result<()> {
-        let mut new_uses = false;
-        for (key, operation) in &*changes {
-            if definition.get_node(*key).is_none() {
-                bail!(InvalidHandle, "there is no node {key:?} in this executable");
+    /// Puts the operations of a graph that was checked in place and tells the backend; as [`replace`](Self::replace) does.
+    fn take_over(&self, state: &mut State, changes: &mut [Change]) -> Result<()> {
+        self.apply(state, changes, |definition, changes, made| {
+            changes.iter_mut().for_each(|change| swap(definition, change));
+            *made = changes.len();
+            Ok(())
+        })
+    }
+
+    /// Checks changes, puts them in place and tells the backend. What they replaced is then in `changes`, for the caller to drop without the
+    /// lock; on failure everything is as before.
+    fn replace(&self, state: &mut State, changes: &mut [Change]) -> Result<()> {
+        self.apply(state, changes, |definition, changes, made| {
+            let mut new_uses = false;
+            for change in changes {
+                new_uses |= self.exchange(definition, change)?;
+                *made += 1;
             }
-            self.check_change(definition, *key, operation)?;
-            new_uses |= uses_other_allocations(definition.node(*key).operation(), operation);
-        }
-        if new_uses {
-            // Whether each use is ordered after the allocation and before its free takes the whole graph to tell.
-            let mut trial = (**definition).clone();
-            for (key, operation) in &*changes {
-                trial.nodes.get_mut(*key).expect("a node of this executable").operation = operation.clone();
+            if new_uses {
+                // Whether each use is ordered after the allocation and before its free takes the whole graph to tell.
+                lifetimes::check(definition)?;
             }
-            lifetimes::check(&trial)?;
+            Ok(())
+        })
+    }
+
+    /// Puts changes in place as `exchange` does, which counts them, and tells the backend; on failure everything is as before.
+    fn apply(
+        &self,
+        state: &mut State,
+        changes: &mut [Change],
+        exchange: impl FnOnce(&mut Definition, &mut [Change], &mut usize) -> Result<()>,
+    ) -> Result<()> {
+        if changes.is_empty() {
+            return Ok(());
         }
-        self.apply(definition, changes)
+        let definition = Arc::make_mut(&mut state.definition);
+        let mut made = 0;
+        let outcome =
+            exchange(definition, changes, &mut made).and_then(|()| self.backend.update(definition, changes));
+        if outcome.is_err() {
+            // Backwards, since a node may have been named twice.
+            changes[..made].iter_mut().rev().for_each(|change| swap(definition, change));
+        }
+        outcome
+    }
+
+    /// Checks a change and exchanges it for what is there. Whether the node then uses memory of alloc nodes that it did not use before.
+    fn exchange(&self, definition: &mut Definition, change: &mut Change) -> Result<bool> {
+        let key = change.node;
+        if definition.get_node(key).is_none() {
+            bail!(InvalidHandle, "there is no node {key:?} in this executable");
+        }
+        if let Part::Argument(index, value) = &mut change.part {
+            match self.exchange_argument(definition, key, *index as usize, value) {
+                Ok(None) => return Ok(false),
+                Ok(Some(launch)) => change.part = Part::Operation(Operation::Kernel(Arc::new(launch))),
+                Err(error) => return Err(error.at_node(definition.label(key))),
+            }
+        }
+        let Part::Operation(operation) = &mut change.part else { return Ok(false) };
+        self.check_change(definition, key, operation)?;
+        let there = &mut definition.nodes.get_mut(key).expect("found above").operation;
+        let new_uses = uses_other_allocations(there, operation);
+        std::mem::swap(there, operation);
+        Ok(new_uses)
+    }
+
+    /// Checks an argument and exchanges it for the one that is there. Where the two are not of a kind, nothing is exchanged; then this is the
+    /// launch as it would be.
+    fn exchange_argument(
+        &self,
+        definition: &mut Definition,
+        key: NodeKey,
+        index: usize,
+        value: &mut ArgValue,
+    ) -> Result<Option<KernelOp>> {
+        let kernel = kernel_of(definition, key)?;
+        if let ArgValue::Pointer(PointerValue::Region(region)) = value {
+            let place =
+                Place { device: &*self.device, graph: Some((definition, definition.node(key).graph())) };
+            place.check_region_after(kernel, index, region)?;
+        }
+        let Operation::Kernel(kernel) = &mut definition.nodes.get_mut(key).expect("found above").operation
+        else {
+            return Ok(None);
+        };
+        // Others may have it still: the graph, or whoever asked for it.
+        let launch = Arc::make_mut(kernel);
+        if launch.args.exchange(index, value) {
+            return Ok(None);
+        }
+        let mut args = launch.args.clone();
+        args.set_whole(launch.kernel.name(), index, value.clone())?;
+        // SAFETY: whoever made the change promised it of the argument; the others are as whoever made the launch gave them.
+        Ok(Some(unsafe { launch.with_args(args) }))
     }
 
     fn check_change(&self, definition: &Definition, key: NodeKey, operation: &Operation) -> Result<()> {
@@ -128,25 +190,18 @@ impl Executable {
     pub fn node(&self, node: &Node) -> Result<ExecutableNode<'_>> {
         Ok(ExecutableNode { executable: self, key: self.own_key(node)? })
     }
+}
 
-    /// Puts the new operations in place and tells the backend. The old ones are then in `changes`, for the caller to drop without
-    /// the lock; on failure everything is as before.
-    fn apply(&self, definition: &mut Arc<Definition>, changes: &mut [(NodeKey, Operation)]) -> Result<()> {
-        if changes.is_empty() {
-            return Ok(());
+/// Exchanges a change, which fits, for what is there.
+fn swap(definition: &mut Definition, change: &mut Change) {
+    let there = &mut definition.nodes.get_mut(change.node).expect("a node of this executable").operation;
+    match (&mut change.part, there) {
+        (Part::Operation(operation), there) => std::mem::swap(there, operation),
+        (Part::Argument(index, value), Operation::Kernel(kernel)) => {
+            let exchanged = Arc::make_mut(kernel).args.exchange(*index as usize, value);
+            debug_assert!(exchanged, "it was there before");
         }
-        let definition = Arc::make_mut(definition);
-        let swap = |definition: &mut Definition, (key, operation): &mut (NodeKey, Operation)| {
-            let node = definition.nodes.get_mut(*key).expect("a node of this executable");
-            std::mem::swap(&mut node.operation, operation);
-        };
-        changes.iter_mut().for_each(|change| swap(definition, change));
-        let outcome = self.backend.update(definition, changes);
-        if outcome.is_err() {
-            // Backwards, since a node may have been named twice.
-            changes.iter_mut().rev().for_each(|change| swap(definition, change));
-        }
-        outcome
+        (Part::Argument(..), _) => {}
     }
 }
 
@@ -165,7 +220,8 @@ fn changes_between(
             None => error,
         });
     }
-    Ok(comparison.parameters.into_iter().map(|(node, _, operation)| (node, operation)).collect())
+    let changed = comparison.parameters.into_iter();
+    Ok(changed.map(|(node, _, operation)| Change::operation(node, operation)).collect())
 }
 
 /// A node of an [`Executable`]. What is set here changes that executable alone, from its next launch on.
@@ -191,19 +247,38 @@ impl ExecutableNode<'_> {
         self.executable.set_operations_at([(self.key, operation)])
     }
 
-    /// Launches the node's kernel, which must be that of `launch`, with its arguments from now on, or changes nothing. The shape stays as it
-    /// is, whatever that of `launch`.
-    pub fn replace_args(&self, launch: Arc<KernelOp>) -> Result<()> {
-        self.executable.replace_args_at(self.key, launch)
+    /// The executable.
+    pub fn executable(&self) -> &Executable {
+        self.executable
     }
 
-    /// Launches the node's kernel with another value for argument `index`, of its very size, or changes nothing.
-    ///
-    /// # Safety
-    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
-    pub unsafe fn replace_arg(&self, index: usize, value: ArgValue) -> Result<()> {
-        // SAFETY: the caller makes the same promise.
-        unsafe { self.edit_args(value, |args, kernel, value| args.set_whole(kernel, index, value)) }
+    /// The node's key in the definition.
+    pub fn key(&self) -> NodeKey {
+        self.key
+    }
+
+    /// Makes changes that are of all arguments of this node, in their order, where it launches `kernel`. As for [`Executable::change`].
+    pub fn change_args(&self, kernel: &Arc<dyn backend::Kernel>, changes: &mut [Change]) -> Result<()> {
+        let mut state = self.executable.state.lock();
+        let current = kernel_of(&state.definition, self.key)?;
+        if !Arc::ptr_eq(&current.kernel, kernel) {
+            bail!(
+                InvalidArgument,
+                "the node launches {}, not {}; use set_kernel to launch another kernel",
+                current.kernel.name(),
+                kernel.name()
+            );
+        }
+        if current.args.layout.len() != changes.len() {
+            bail!(
+                ParameterMismatch,
+                "kernel {} takes {} parameters, {} arguments were given",
+                kernel.name(),
+                current.args.layout.len(),
+                changes.len()
+            );
+        }
+        self.executable.replace(&mut state, changes)
     }
 
     /// Launches the node's kernel with another value at byte `offset` of argument `index`, or changes nothing.
@@ -211,30 +286,17 @@ impl ExecutableNode<'_> {
     /// # Safety
     /// As for [`KernelOp::with_args`] with what becomes of the arguments.
     pub unsafe fn replace_arg_part(&self, index: usize, offset: usize, value: ArgValue) -> Result<()> {
-        // SAFETY: the caller makes the same promise.
-        unsafe { self.edit_args(value, |args, kernel, value| args.set(kernel, index, offset, value)) }
-    }
-
-    /// Launches the node's kernel with what `edit`, given the kernel's name and a value, makes of the arguments.
-    ///
-    /// # Safety
-    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
-    unsafe fn edit_args(
-        &self,
-        value: ArgValue,
-        edit: impl FnOnce(&mut KernelArgs, &str, ArgValue) -> Result<()>,
-    ) -> Result<()> {
-        // Declared before the lock is taken, and so dropped after it is released; a failing `edit` drops its own.
+        // Declared before the lock is taken, and so dropped after it is released; a failing `set` drops its own.
         let _value = value.clone();
         let mut changes;
         let mut state = self.executable.state.lock();
         let current = kernel_of(&state.definition, self.key)?;
         let mut args = current.args.clone();
-        edit(&mut args, current.kernel.name(), value)?;
+        args.set(current.kernel.name(), index, offset, value)?;
         // SAFETY: the caller promises it of the new value; the others are as whoever made the launch gave them.
         let launch = unsafe { current.with_args(args) };
-        changes = [(self.key, Operation::Kernel(Arc::new(launch)))];
-        self.executable.replace(&mut state.definition, &mut changes)
+        changes = [Change::operation(self.key, Operation::Kernel(Arc::new(launch)))];
+        self.executable.replace(&mut state, &mut changes)
     }
 
     /// Takes over the parameters of a graph with the same topology as the one embedded at this child node.
@@ -252,7 +314,7 @@ impl ExecutableNode<'_> {
             bail!(InvalidArgument, "{} is not a child node", state.definition.label(self.key));
         };
         changes = changes_between(&state.definition, child, &source, graph.key())?;
-        executable.apply(&mut state.definition, &mut changes)
+        executable.take_over(&mut state, &mut changes)
     }
 
     /// Whether the node does its work. Every node does at first.

@@ -72,6 +72,20 @@ impl Place<'_> {
         Ok(())
     }
 
+    /// The checks on memory that is given to a launch as argument `index`, in the place of what it is given now.
+    pub(crate) fn check_region_after(&self, op: &KernelOp, index: usize, region: &Region) -> Result<()> {
+        let is_known = |pointer: &PointerArg| match &pointer.value {
+            PointerValue::Region(known) => known == region && !is_released(&pointer.value),
+            PointerValue::Condition(_) => false,
+        };
+        if op.args.pointers_in(index).any(is_known) {
+            return Ok(());
+        }
+        self.check_region(region)
+            .and_then(|()| check_on_device(region))
+            .map_err(|error| error.context(format_args!("argument {index} of {}", op.kernel.name())))
+    }
+
     fn check_kernel(&self, op: &KernelOp) -> Result<()> {
         let kernel = &op.kernel;
         if kernel.device() != self.device.id() {

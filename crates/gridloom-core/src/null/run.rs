@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::{Call, FakeAllocation, Shared};
 use crate::backend::{self, Allocation, DeviceId, EventOptions};
 use crate::error::{Error, Result, bail};
-use crate::executable::{ConditionalReport, MemoryUse, Report};
+use crate::executable::{Change, ConditionalReport, MemoryUse, Report};
 use crate::graph::{Definition, NodeKey};
 use crate::op::{AllocOp, Operation};
 
@@ -177,8 +177,9 @@ impl backend::Executable for FakeExecutable {
         MemoryUse { allocations, overhead: 0 }
     }
 
-    fn update(&self, _definition: &Definition, replaced: &[(NodeKey, Operation)]) -> Result<()> {
-        let nodes = replaced.iter().map(|&(node, _)| node).collect();
+    fn update(&self, _definition: &Definition, replaced: &[Change]) -> Result<()> {
+        let mut nodes: Vec<NodeKey> = replaced.iter().map(Change::node).collect();
+        nodes.dedup();
         self.shared.record(Call::Update { executable: self.number, nodes })
     }
 

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use gridloom_core::backend::{self, Allocation, Stream};
+use gridloom_core::executable::Change as NodeChange;
 use gridloom_core::executable::{ConditionalReport, InstantiateOptions, MemoryUse, Report};
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::memory::MemoryKind;
@@ -381,7 +382,7 @@ impl backend::Executable for CpuExecutable {
         }
     }
 
-    fn update(&self, definition: &Definition, replaced: &[(NodeKey, Operation)]) -> Result<()> {
+    fn update(&self, definition: &Definition, replaced: &[NodeChange]) -> Result<()> {
         let (addresses, root) = (&self.inner.addresses, self.inner.root);
         self.change(|places, events| places.prepare(definition, replaced, addresses, root, events))
     }

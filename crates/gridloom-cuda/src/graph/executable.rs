@@ -15,7 +15,7 @@ use crate::occupancy::{self, Occupation};
 use crate::release;
 use crate::stream::Stream;
 use gridloom_core::backend::{self, DeviceId, EventOptions};
-use gridloom_core::executable::{ConditionalMode, InstantiateOptions, MemoryUse, Report};
+use gridloom_core::executable::{Change, ConditionalMode, InstantiateOptions, MemoryUse, Report};
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::memory::MemoryKind;
 use gridloom_core::op::Operation;
@@ -412,7 +412,7 @@ impl backend::Executable for Executable {
         MemoryUse { allocations, overhead }
     }
 
-    fn update(&self, definition: &Definition, replaced: &[(NodeKey, Operation)]) -> Result<()> {
+    fn update(&self, definition: &Definition, replaced: &[Change]) -> Result<()> {
         self.take_over(definition, replaced)
     }
 

@@ -24,10 +24,11 @@ use crate::kernel::{Kernel, Launch};
 use crate::stream::Stream;
 use crate::sys::*;
 use gridloom_core::backend::Allocation;
+use gridloom_core::executable::{Change as Replaced, Part, operations_before};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::{Base, Region};
-use gridloom_core::op::{ConditionalOp, KernelOp, Operation, ParamLayout, PointerValue};
+use gridloom_core::op::{ArgValue, ConditionalOp, KernelOp, Operation, ParamLayout, PointerValue};
 use gridloom_core::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -45,24 +46,24 @@ pub(super) struct Before {
     call: Option<Arc<HostCall>>,
 }
 
-/// A changed node, and what it did before.
-type Replaced = (NodeKey, Operation);
-
 impl Executable {
-    /// Takes over the operations of these nodes, all or none.
+    /// Takes over what these nodes do, all or none.
     pub(super) fn take_over(&self, definition: &Definition, replaced: &[Replaced]) -> Result<()> {
         let mut state = self.state.lock();
         let mut undo = Undo::new();
         if state.is_driven() {
-            return self.compile_anew(&mut state, definition, (replaced, &mut undo), None);
+            let before = operations_before(definition, replaced);
+            return self.compile_anew(&mut state, definition, (&before, &mut undo), None);
         }
         state.settle();
-        let Err(refusal) = state.change_in_place(definition, replaced, &mut undo) else {
+        let Err((failed, refusal)) = state.change_in_place(definition, replaced, &mut undo) else {
             state.keep(definition, replaced, undo);
             return Ok(());
         };
         tracing::debug!(%refusal, "an update needs the graph compiled anew");
-        let compiled = self.compile_anew(&mut state, definition, (replaced, &mut undo), None);
+        let before = operations_before(definition, replaced);
+        complete(&mut undo, &before[..failed]);
+        let compiled = self.compile_anew(&mut state, definition, (&before, &mut undo), None);
         if compiled.is_err() {
             // The old graph stays.
             state.undone.append(&mut undo);
@@ -104,29 +105,34 @@ impl State {
         take_back(&self.inner, &mut self.held, &mut self.undone)
     }
 
-    /// Changes nodes one by one. When this fails half way, what those that were touched did before is in `undo`; when it does not, only what
-    /// `replaced` does not tell of. Nothing is driven by the host.
+    /// Changes nodes one by one. What they did before is in `undo` then, as far as `replaced` does not tell it. On failure it says how many
+    /// changes, of the first ones, may have been made. Nothing is driven by the host.
     fn change_in_place(
         &mut self,
         definition: &Definition,
         replaced: &[Replaced],
         undo: &mut Undo,
-    ) -> Result<()> {
+    ) -> Result<(), (usize, Error)> {
         let inner = &*self.inner;
-        take_back(inner, &mut self.held, &mut self.undone)?;
+        take_back(inner, &mut self.held, &mut self.undone).map_err(|error| (0, error))?;
         let mut change = Change { inner, held: &mut self.held };
-        for (index, (node, old)) in replaced.iter().enumerate() {
-            let changed = match (old, definition.node(*node).operation()) {
-                (Operation::Kernel(old), Operation::Kernel(new)) => change.set_kernel(*node, old, new),
-                (old, new) => {
-                    undo.push(change.note(*node, old));
-                    change.replace(*node, new, || definition.label(*node))
+        for (index, old) in replaced.iter().enumerate() {
+            let node = old.node();
+            let changed = match (old.part(), definition.node(node).operation()) {
+                (Part::Argument(..), Operation::Kernel(new)) => {
+                    let is_last = !replaced.get(index + 1).is_some_and(|next| is_argument_of(next, node));
+                    if is_last { change.launch_at(node, new) } else { Ok(()) }
                 }
+                (Part::Operation(Operation::Kernel(old)), Operation::Kernel(new)) => {
+                    change.set_kernel(node, old, new)
+                }
+                (Part::Operation(old), new) => {
+                    undo.push(change.note(node, old));
+                    change.replace(node, new, || definition.label(node))
+                }
+                (Part::Argument(..), _) => Ok(()),
             };
-            if let Err(error) = changed {
-                complete(undo, &replaced[..=index]);
-                return Err(error.at_node(definition.label(*node)));
-            }
+            changed.map_err(|error| (index + 1, error.at_node(definition.label(node))))?;
         }
         Ok(())
     }
@@ -135,12 +141,14 @@ impl State {
     fn keep(&self, definition: &Definition, replaced: &[Replaced], noted: Undo) {
         let Some(last) = &self.last else { return };
         let mut unused = Unused::default();
-        for (node, old) in replaced {
-            // What is no kernel is among what was noted.
-            if let (Operation::Kernel(old), Operation::Kernel(new)) =
-                (old, definition.node(*node).operation())
-            {
-                unused.add(old, new);
+        for old in replaced {
+            if let Operation::Kernel(new) = definition.node(old.node()).operation() {
+                match old.part() {
+                    Part::Argument(_, old) => unused.add_argument(old, new),
+                    Part::Operation(Operation::Kernel(old)) => unused.add(old, new),
+                    // It is among what was noted.
+                    Part::Operation(_) => {}
+                }
             }
         }
         if unused.is_empty() && noted.is_empty() {
@@ -157,10 +165,15 @@ impl State {
     }
 }
 
+/// Whether a change is of an argument of this node.
+fn is_argument_of(change: &Replaced, node: NodeKey) -> bool {
+    change.node() == node && matches!(change.part(), Part::Argument(..))
+}
+
 /// Makes notes of changes, which leave out the kernels, complete: what every node did before.
-fn complete(undo: &mut Undo, replaced: &[Replaced]) {
+fn complete(undo: &mut Undo, before: &[(NodeKey, Operation)]) {
     let mut noted = std::mem::take(undo).into_iter();
-    undo.extend(replaced.iter().filter_map(|(node, old)| match old {
+    undo.extend(before.iter().filter_map(|(node, old)| match old {
         Operation::Kernel(_) => {
             Some(Before { node: *node, operation: old.clone(), staged: None, call: None })
         }
@@ -187,11 +200,19 @@ impl<'a> Unused<'a> {
             self.launches.push(old);
             return;
         }
-        for used in allocations(old) {
-            let is_same = |other: &Arc<dyn Allocation>| Arc::ptr_eq(used, other);
-            if !allocations(new).any(is_same) && !self.memory.iter().any(|known| is_same(known)) {
-                self.memory.push(used);
-            }
+        allocations(old).for_each(|used| self.add_memory(used, new));
+    }
+
+    fn add_argument(&mut self, old: &'a ArgValue, new: &KernelOp) {
+        if let ArgValue::Pointer(PointerValue::Region(Region { base: Base::Allocation(used), .. })) = old {
+            self.add_memory(used, new);
+        }
+    }
+
+    fn add_memory(&mut self, used: &'a Arc<dyn Allocation>, new: &KernelOp) {
+        let is_same = |other: &Arc<dyn Allocation>| Arc::ptr_eq(used, other);
+        if !allocations(new).any(is_same) && !self.memory.iter().any(|known| is_same(known)) {
+            self.memory.push(used);
         }
     }
 }

@@ -4,10 +4,12 @@
 //! GPU there is nothing to compare, and one line says so.
 
 mod bare;
+mod calls;
 mod measure;
 
 use bare::{Bare, BareExecutable, BareGraph, Flag, Shape};
 use gridloom::interop;
+use gridloom::kernel::Arg;
 use gridloom::prelude::*;
 use gridloom_cuda::sys::{CUfunction, CUgraphNode};
 use gridloom_cuda::{CudaDevice, CudaVersion};
@@ -224,6 +226,7 @@ impl Work {
                 || self.bare.device_time(|| bare.launch()),
             )?;
         }
+        self.do_while(table)?;
         self.hosted(table, &countdown)
     }
 
@@ -319,6 +322,35 @@ impl Work {
                 Ok(took)
             },
         )?;
+        table.compare(
+            "the same by its number, no context current",
+            CHANGE,
+            (301, CHANGED),
+            || {
+                ours += 1;
+                let change = || {
+                    nodes[..CHANGED].iter().try_for_each(|node| {
+                        // SAFETY: the kernel stores any word.
+                        unsafe { executable.node(node)?.set_arg(1, Arg::value(ours)) }
+                    })
+                };
+                let (took, ()) = self.without_context(|| timed(change))?;
+                executable.launch(&self.stream)?;
+                self.stream.synchronize()?;
+                Ok(took)
+            },
+            || {
+                theirs += 1;
+                let (took, ()) = timed(|| {
+                    bare_nodes[..CHANGED]
+                        .iter()
+                        .try_for_each(|&node| bare.set_store(node, self.bare_store, address, theirs))
+                })?;
+                bare.launch()?;
+                self.bare.synchronize()?;
+                Ok(took)
+            },
+        )?;
         for (all, what) in [(true, "all"), (false, "no")] {
             table.compare(
                 &format!("build {NODES} nodes and update, {what} nodes differ"),
@@ -380,6 +412,7 @@ fn main() -> Result<()> {
     work.two_ways_to_instantiate(&mut table)?;
     work.loops(&mut table)?;
     work.change(&mut table)?;
+    work.calls(&mut table)?;
     println!("{} with a driver for CUDA {}, medians:", work.device.name(), gpu.driver().version());
     println!("{table}");
     Ok(())

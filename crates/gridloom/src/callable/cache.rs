@@ -1,11 +1,10 @@
 //! The graphs that a callable has built, and the executables made of each.
 
-use gridloom_core::graph::NodeKey;
+use gridloom_core::executable::Change;
 use smallvec::SmallVec;
 
 use super::params::{Binding, Bindings};
 use super::sequence::Recipe;
-use crate::op::Operation;
 use crate::{Executable, Graph, InstantiateOptions, Result, Stream};
 
 /// What decides which graph a call uses: the values of its `Shape` parameters.
@@ -45,7 +44,7 @@ pub(super) struct Patched {
     pub(super) nodes: u64,
     pub(super) bytes: u64,
     /// What it replaced, to be dropped outside of any lock.
-    _replaced: Vec<(NodeKey, Operation)>,
+    replaced: Vec<Change>,
 }
 
 impl Entry {
@@ -126,16 +125,14 @@ impl Entry {
         }
         let mut changes = Vec::with_capacity(recipes.len());
         for recipe in recipes.iter().filter(|recipe| recipe.follows & changed != 0) {
-            let operation = (recipe.make)(bindings)
+            recipe
+                .changes((&instance.bindings, bindings, changed), &mut changes)
                 .map_err(|error| error.at_node(instance.executable.definition().label(recipe.node)))?;
-            if let Operation::Kernel(kernel) = &operation {
-                patched.bytes += kernel.args().bytes.len() as u64;
-            }
-            changes.push((recipe.node, operation));
+            patched.nodes += 1;
+            patched.bytes += recipe.bytes;
         }
-        instance.executable.swap_operations(&mut changes)?;
-        patched.nodes = changes.len() as u64;
-        patched._replaced = changes;
+        instance.executable.change(&mut changes)?;
+        patched.replaced = changes;
         std::mem::swap(&mut instance.bindings, bindings);
         Ok(patched)
     }

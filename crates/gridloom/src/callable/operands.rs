@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use gridloom_core::memory::Region;
-use gridloom_core::op::{ArgPacker, ArgValue, PointerValue};
+use gridloom_core::op::{ArgSink, ArgValue, PointerValue};
 use smallvec::SmallVec;
 
 use super::params::{Binding, Length, Param, ParamId, Scalar};
@@ -115,14 +115,12 @@ impl Slot {
         }
     }
 
-    /// Packs the argument of a call.
-    pub(super) fn pack(&self, bindings: &[Binding], packer: &mut ArgPacker<'_>) -> Result<()> {
+    /// Gives the argument of a call to the sink.
+    pub(super) fn pack(&self, bindings: &[Binding], sink: &mut impl ArgSink) -> Result<()> {
         match self {
-            Slot::Fixed(value) => packer.push(value.clone()),
-            Slot::Memory(memory) => {
-                packer.push_pointer(PointerValue::Region(memory.region(bindings).clone()))
-            }
-            Slot::Scalar(param) => packer.push_bytes(bindings[param.index].value()),
+            Slot::Fixed(value) => sink.push(value.clone()),
+            Slot::Memory(memory) => sink.push_pointer(PointerValue::Region(memory.region(bindings).clone())),
+            Slot::Scalar(param) => sink.push_bytes(bindings[param.index].value()),
             Slot::Length(length, bytes, signed) => {
                 let elements = length.elements(bindings);
                 let bits = 8 * *bytes as u32 - u32::from(*signed);
@@ -134,7 +132,7 @@ impl Slot {
                         ),
                     ));
                 }
-                packer.push_bytes(&elements.to_le_bytes()[..*bytes])
+                sink.push_bytes(&elements.to_le_bytes()[..*bytes])
             }
         }
     }
@@ -308,6 +306,16 @@ impl LaunchShape {
             LaunchShape::Computed(lengths, _) => {
                 lengths.iter().fold(0, |follows, length| follows | length.param.bit())
             }
+        }
+    }
+
+    /// Whether it is the same for either arguments.
+    pub(super) fn is_same(&self, old: &[Binding], new: &[Binding]) -> bool {
+        let is_same = |length: &Length| length.elements(old) == length.elements(new);
+        match self {
+            LaunchShape::Fixed(_) => true,
+            LaunchShape::PerElement(length) => is_same(length),
+            LaunchShape::Computed(lengths, _) => lengths.iter().all(is_same),
         }
     }
 
