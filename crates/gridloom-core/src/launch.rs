@@ -20,6 +20,7 @@ impl Dim3 {
     pub const ONE: Dim3 = Dim3 { x: 1, y: 1, z: 1 };
 
     /// `x × y × z`.
+    #[inline]
     pub const fn new(x: u32, y: u32, z: u32) -> Self {
         Dim3 { x, y, z }
     }
@@ -36,6 +37,7 @@ impl Dim3 {
 }
 
 impl From<u32> for Dim3 {
+    #[inline]
     fn from(x: u32) -> Self {
         Dim3::new(x, 1, 1)
     }
@@ -119,6 +121,7 @@ impl LaunchConfig {
 
     /// At least `threads` threads along x, in blocks of [`LaunchConfig::LINEAR_BLOCK`]. The kernel skips those past the end.
     /// More than a grid can hold, or none, is refused where the launch is added.
+    #[inline]
     pub fn linear(threads: usize) -> Self {
         let blocks = threads.div_ceil(Self::LINEAR_BLOCK as usize);
         LaunchConfig::new(u32::try_from(blocks).unwrap_or(u32::MAX), Self::LINEAR_BLOCK)

@@ -300,6 +300,7 @@ impl Ops for Graph {
 impl Ops for Node {
     type Added = Node;
 
+    #[inline]
     fn submit(&self, operation: Operation) -> Result<Node> {
         self.add(operation)
     }

@@ -1,6 +1,6 @@
 //! Changes to a definition: inserting and deleting nodes.
 
-use super::definition::{Definition, EdgeEnd, EdgeKind, EdgeList, GraphData, GraphKey, NodeData, NodeKey};
+use super::definition::{Definition, EdgeKind, EdgeList, GraphData, GraphKey, NodeData, NodeKey};
 use super::edges::take_out;
 use super::{MAX_NESTING, deleted_graph};
 use crate::error::{Result, bail};
@@ -75,9 +75,17 @@ impl Definition {
         place.members.push(key);
         // A kernel that was launched to start before the kernels it follows have ended.
         let early = matches!(&operation, Operation::Kernel(kernel) if kernel.config.programmatic);
-        let mut predecessors = EdgeList::new();
+        self.nodes.insert_with(|| NodeData {
+            graph,
+            operation,
+            name: None,
+            serial,
+            order,
+            predecessors: EdgeList::new(),
+            successors: EdgeList::new(),
+        });
         for &node in after {
-            let from = self.nodes.get_mut(node).expect("checked");
+            let from = self.node(node);
             // Among the newest edges of `from`, one to the new node can only be the last.
             if from.successors.last().is_some_and(|edge| edge.node == key) {
                 continue;
@@ -86,18 +94,9 @@ impl Definition {
                 Operation::Kernel(_) if early => EdgeKind::Programmatic,
                 _ => EdgeKind::Full,
             };
-            from.successors.push(EdgeEnd { node: key, kind });
-            predecessors.push(EdgeEnd { node, kind });
+            self.link(node, key, kind);
         }
-        self.nodes.insert_with(|| NodeData {
-            graph,
-            operation,
-            name: None,
-            serial,
-            order,
-            predecessors,
-            successors: EdgeList::new(),
-        })
+        key
     }
 
     /// Removes a node, its edges, and every graph inside it.

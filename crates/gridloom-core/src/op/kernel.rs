@@ -269,16 +269,17 @@ impl<'a> ArgPacker<'a> {
 
     /// Refuses arguments that are too few.
     #[inline]
-    fn finish(self) -> Result<()> {
+    fn finish(&self) -> Result<()> {
         match self.params {
-            Some(params) if params.len() != self.packed => Err(mismatch(format!(
-                "kernel {} takes {} parameters, {} arguments were given",
-                self.kernel,
-                params.len(),
-                self.packed
-            ))),
+            Some(params) if params.len() != self.packed => Err(self.too_few(params.len())),
             _ => Ok(()),
         }
+    }
+
+    #[cold]
+    fn too_few(&self, needed: usize) -> Error {
+        let (kernel, given) = (self.kernel, self.packed);
+        mismatch(format!("kernel {kernel} takes {needed} parameters, {given} arguments were given"))
     }
 }
 
