@@ -418,9 +418,15 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// The attributes to set on a kernel node.
+    /// The attributes to set on a kernel node. Most have none.
+    #[inline]
     pub(crate) fn attributes(&self) -> SmallVec<[CUlaunchAttribute; 3]> {
-        attributes(self.config)
+        let LaunchConfig { cooperative, cluster, priority, .. } = self.config;
+        if *cooperative || cluster.is_some() || priority.is_some() {
+            attributes(self.config)
+        } else {
+            SmallVec::new()
+        }
     }
 }
 

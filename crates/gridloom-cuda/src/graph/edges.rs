@@ -41,6 +41,12 @@ impl Edges {
         edges
     }
 
+    /// None from here on.
+    pub(super) fn clear(&mut self) {
+        self.nodes.clear();
+        self.data.clear();
+    }
+
     /// One more, which is not there yet.
     #[inline]
     pub(super) fn push(&mut self, node: CUgraphNode, programmatic: bool) {

@@ -6,7 +6,7 @@ use super::builtin::{self, Packed};
 use super::edges::{Edges, Nodes};
 use super::handles::{CudaExecutable, CudaGraph, InstantiateFailure};
 use super::modes::{Capabilities, Modes};
-use super::parameters::{Decider, Parameters, has_decider};
+use super::parameters::{Decider, Parameters, has_decider, has_its_addresses};
 use super::places::{DeciderPlace, NodePlace, Places};
 use super::plan::{Step, Work};
 use super::resources::{Held, Resources};
@@ -329,6 +329,10 @@ impl Builder<'_> {
         origin: NodeKey,
         op: &KernelOp,
     ) -> Result<CUgraphNode> {
+        if has_its_addresses(op) {
+            let (kernel, args) = (Kernel::from_backend(&**op.kernel())?, op.args());
+            return self.add_kernel(graph, edges, kernel, op.config(), &args.layout, &args.bytes);
+        }
         // The handles are made first: the arguments borrow from what is held.
         let stores = self.lowering.stores_conditions(op);
         if !stores {

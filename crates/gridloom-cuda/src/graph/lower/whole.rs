@@ -31,26 +31,28 @@ impl Builder<'_> {
     pub(super) fn add_whole(&mut self, graph: CUgraph) -> Result<()> {
         let definition = self.definition;
         let programmatic = self.driver.supports(PROGRAMMATIC_EDGES_SINCE);
+        let mut edges = Edges::none();
         for key in definition.topological(definition.root()) {
             let data = definition.node(key);
             let added = self
-                .edges_of(data, programmatic)
-                .and_then(|edges| self.add_operation(graph, &edges, key, data.operation()));
+                .find_edges(&mut edges, data, programmatic)
+                .and_then(|()| self.add_operation(graph, &edges, key, data.operation()));
             let node = added.map_err(|error| error.at_node(definition.label(key)))?;
             self.places.set(key, NodePlace { unit: self.unit, node }, None);
         }
         Ok(())
     }
 
-    fn edges_of(&self, node: &NodeData, programmatic: bool) -> Result<Edges> {
-        let mut edges = Edges::none();
+    /// Puts what a node waits for in the place of what `edges` has.
+    fn find_edges(&self, edges: &mut Edges, node: &NodeData, programmatic: bool) -> Result<()> {
+        edges.clear();
         for edge in node.predecessors() {
             let Some(before) = self.places.get(edge.node) else {
                 return Err(Error::new(ErrorKind::InvalidState, "comes before a node that it depends on"));
             };
             edges.push(before.node, programmatic && self.is_early(edge.node, edge.kind));
         }
-        Ok(edges)
+        Ok(())
     }
 
     /// Only a kernel can release a successor early.
