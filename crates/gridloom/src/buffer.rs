@@ -248,7 +248,7 @@ impl<T> fmt::Debug for Buffer<T> {
 
 // SAFETY: allocations are aligned for any element, and borrowed memory was checked to be for this one.
 unsafe impl<T: Element> Memory<T> for Buffer<T> {
-    #[inline]
+    #[inline(always)]
     fn region(&self) -> Result<Region> {
         Ok(Region::whole(self.allocation()?))
     }

@@ -290,7 +290,7 @@ impl ArgSink for ArgPacker<'_> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn push_pointer(&mut self, pointer: PointerValue) -> Result<()> {
         let index = self.packed as u32;
         let slot = self.next(8)?;
