@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 pub use callback::{CallbackOp, Closure, RawCallback, RawData, SendPointer, in_callback, refuse_in_callback};
 pub use keep::Keep;
-pub use kernel::{ArgPacker, ArgSink, ArgValue, KernelArgs, KernelOp, ParamLayout, PointerArg, PointerValue};
+pub use kernel::{ArgPacker, ArgValue, KernelArgs, KernelOp, ParamLayout, PointerArg, PointerValue};
 
 use crate::backend;
 use crate::graph::{ConditionKey, GraphKey, NodeKey};

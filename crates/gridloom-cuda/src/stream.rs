@@ -267,8 +267,8 @@ impl Stream {
                 waited => Waited::Over(waited),
             }
         });
-        if let Some(last) = released.last_held() {
-            release::hand_over(last);
+        if !released.is_empty() {
+            release::hand_over(Box::new(released));
         }
         waited
     }

@@ -5,13 +5,10 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use gridloom_core::executable::{Change, ExecutableNode};
-use gridloom_core::graph::NodeKey;
 use gridloom_core::op::{
-    ArgSink, ArgValue, CallbackOp, ConditionalOp, KernelArgs, KernelOp, MemcpyOp, MemsetOp, NodeKind,
-    Operation, PointerValue, RawCallback, RawData, Test,
+    CallbackOp, ConditionalOp, KernelArgs, KernelOp, MemcpyOp, MemsetOp, NodeKind, Operation, RawCallback,
+    RawData, Test,
 };
-
-use smallvec::SmallVec;
 
 use crate::buffer::{CopySource, Element, Memory};
 use crate::kernel::{Arg, Arguments, Kernel, Parameters};
@@ -244,9 +241,8 @@ impl Edit for ExecutableNode<'_> {
     }
 
     fn set_args<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
-        let mut changes = ArgChanges { node: self.key(), changes: SmallVec::new() };
-        args.pack(&mut changes)?;
-        self.change_args(kernel.backend(), &mut changes.changes)
+        // SAFETY: `change_args` changes nothing unless the node launches this kernel.
+        unsafe { args.change(self.key(), |changes| self.change_args(kernel.backend(), changes)) }
     }
 
     unsafe fn set_arg(&self, index: usize, value: Arg) -> Result<()> {
@@ -259,35 +255,6 @@ impl Edit for ExecutableNode<'_> {
     unsafe fn set_arg_part(&self, index: usize, offset: usize, value: Arg) -> Result<()> {
         // SAFETY: the caller makes the same promise.
         unsafe { ExecutableNode::replace_arg_part(self, index, offset, value.0) }
-    }
-}
-
-/// Arguments of a typed kernel, as changes of a node that launches it.
-struct ArgChanges {
-    node: NodeKey,
-    changes: SmallVec<[Change; 4]>,
-}
-
-impl ArgChanges {
-    fn push(&mut self, value: ArgValue) {
-        let index = self.changes.len() as u32;
-        // SAFETY: the arguments are of the types that the kernel was looked up with (`Arguments`), and whoever looked it up promised
-        // that it stays within what such arguments lead to (`Module::kernel`); that the node launches it is checked.
-        self.changes.push(unsafe { Change::argument(self.node, index, value) });
-    }
-}
-
-impl ArgSink for ArgChanges {
-    #[inline]
-    fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.push(ArgValue::Bytes(SmallVec::from_slice(bytes)));
-        Ok(())
-    }
-
-    #[inline]
-    fn push_pointer(&mut self, pointer: PointerValue) -> Result<()> {
-        self.push(ArgValue::Pointer(pointer));
-        Ok(())
     }
 }
 

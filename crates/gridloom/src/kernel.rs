@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use gridloom_core::backend;
-use gridloom_core::op::{ArgSink, ArgValue, ParamLayout, PointerValue};
+use gridloom_core::executable::Change;
+use gridloom_core::graph::NodeKey;
+use gridloom_core::op::{ArgPacker, ArgValue, ParamLayout, PointerValue};
 use smallvec::SmallVec;
 
 use crate::buffer::{Element, Memory};
@@ -50,18 +52,18 @@ impl Parameter for ConditionHandle {
 ///
 /// ```compile_fail,E0200
 /// # use gridloom::kernel::{IntoArg, PtrMut};
-/// # use gridloom::op::ArgSink;
+/// # use gridloom::op::ArgValue;
 /// struct Anywhere(u64);
 ///
 /// impl IntoArg<PtrMut<f32>> for Anywhere {
-///     fn pack(self, sink: &mut impl ArgSink) -> gridloom::Result<()> {
-///         IntoArg::<u64>::pack(self.0, sink)
+///     fn into_arg(self) -> gridloom::Result<ArgValue> {
+///         IntoArg::<u64>::into_arg(self.0)
 ///     }
 /// }
 /// ```
 ///
 /// # Safety
-/// [`pack`](IntoArg::pack) gives the sink one argument, which is a value of `P`, or fails. For [`Ptr`] and [`PtrMut`] that is the null address, a region that is aligned for the
+/// [`into_arg`](IntoArg::into_arg) gives a value of `P`, and [`pack`](IntoArg::pack) packs it. For [`Ptr`] and [`PtrMut`] that is the null address, a region that is aligned for the
 /// element, or the bytes of an address of such elements that the kernel may use for as long as anything that was given the argument exists or runs;
 /// for [`ConditionHandle`] a condition; for a plain type the bytes of a value.
 #[diagnostic::on_unimplemented(
@@ -69,47 +71,71 @@ impl Parameter for ConditionHandle {
     note = "give `&buffer`, `&slice`, `&alloc` or `Null` for a pointer, `&condition` for a condition, and the very type for a plain value"
 )]
 pub unsafe trait IntoArg<P: Parameter> {
-    /// Gives the argument to the sink, with what it refers to.
-    fn pack(self, sink: &mut impl ArgSink) -> Result<()>;
+    /// The argument, with what it refers to.
+    fn into_arg(self) -> Result<ArgValue>;
+
+    /// Packs the argument. The same, without moving it about.
+    #[inline]
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()>
+    where
+        Self: Sized,
+    {
+        packer.push(self.into_arg()?)
+    }
 }
 
 // SAFETY: the bytes of a value of the type.
 unsafe impl<T: Pod> IntoArg<T> for T {
     #[inline]
-    fn pack(self, sink: &mut impl ArgSink) -> Result<()> {
-        sink.push_bytes(bytemuck::bytes_of(&self))
+    fn into_arg(self) -> Result<ArgValue> {
+        Ok(ArgValue::Bytes(SmallVec::from_slice(bytemuck::bytes_of(&self))))
+    }
+
+    #[inline]
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
+        packer.push_bytes(bytemuck::bytes_of(&self))
     }
 }
 // SAFETY: memory of elements is aligned for them, by the promise of `Memory`.
 unsafe impl<T: Element, M: Memory<T>> IntoArg<Ptr<T>> for &M {
     #[inline]
-    fn pack(self, sink: &mut impl ArgSink) -> Result<()> {
-        sink.push_pointer(PointerValue::Region(self.region()?))
+    fn into_arg(self) -> Result<ArgValue> {
+        Ok(ArgValue::Pointer(PointerValue::Region(self.region()?)))
+    }
+
+    #[inline]
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
+        packer.push_pointer(PointerValue::Region(self.region()?))
     }
 }
 // SAFETY: as above.
 unsafe impl<T: Element, M: Memory<T>> IntoArg<PtrMut<T>> for &M {
     #[inline]
-    fn pack(self, sink: &mut impl ArgSink) -> Result<()> {
-        sink.push_pointer(PointerValue::Region(self.region()?))
+    fn into_arg(self) -> Result<ArgValue> {
+        Ok(ArgValue::Pointer(PointerValue::Region(self.region()?)))
+    }
+
+    #[inline]
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
+        packer.push_pointer(PointerValue::Region(self.region()?))
     }
 }
 // SAFETY: the null address.
 unsafe impl<T> IntoArg<Ptr<T>> for Null {
-    fn pack(self, sink: &mut impl ArgSink) -> Result<()> {
-        sink.push_bytes(&[0; 8])
+    fn into_arg(self) -> Result<ArgValue> {
+        0u64.into_arg()
     }
 }
 // SAFETY: the null address.
 unsafe impl<T> IntoArg<PtrMut<T>> for Null {
-    fn pack(self, sink: &mut impl ArgSink) -> Result<()> {
-        sink.push_bytes(&[0; 8])
+    fn into_arg(self) -> Result<ArgValue> {
+        0u64.into_arg()
     }
 }
 // SAFETY: a condition.
 unsafe impl IntoArg<ConditionHandle> for &Condition {
-    fn pack(self, sink: &mut impl ArgSink) -> Result<()> {
-        sink.push_pointer(PointerValue::Condition(self.key()))
+    fn into_arg(self) -> Result<ArgValue> {
+        Ok(ArgValue::Pointer(PointerValue::Condition(self.key())))
     }
 }
 
@@ -122,14 +148,20 @@ pub trait Parameters {
 /// Arguments for a parameter list: a tuple of values, one for each parameter.
 ///
 /// # Safety
-/// [`pack`](Arguments::pack) gives, for each parameter, what [`IntoArg`] of its type asks for.
+/// [`pack`](Arguments::pack) and [`change`](Arguments::change) give, for each parameter, what [`IntoArg`] of its type asks for.
 #[diagnostic::on_unimplemented(
     message = "these arguments do not fit the kernel's parameters `{P}`",
     note = "give a tuple with one value for each parameter; a single argument is written `(value,)`"
 )]
 pub unsafe trait Arguments<P: Parameters> {
-    /// Gives the arguments to the sink in their order.
-    fn pack(self, sink: &mut impl ArgSink) -> Result<()>;
+    /// Packs the arguments in their order.
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()>;
+
+    /// Has `change` make the arguments those of a node.
+    ///
+    /// # Safety
+    /// `change` makes no such change, or the node launches a kernel that was looked up with these parameters.
+    unsafe fn change(self, node: NodeKey, change: impl FnOnce(&mut [Change]) -> Result<()>) -> Result<()>;
 }
 
 macro_rules! tuples {
@@ -141,9 +173,21 @@ macro_rules! tuples {
         unsafe impl<$($P: Parameter, $V: IntoArg<$P>),*> Arguments<($($P,)*)> for ($($V,)*) {
             #[allow(unused_variables, reason = "the empty tuple has no arguments")]
             #[inline]
-            fn pack(self, sink: &mut impl ArgSink) -> Result<()> {
-                $(self.$index.pack(sink)?;)*
+            fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
+                $(self.$index.pack(packer)?;)*
                 Ok(())
+            }
+
+            #[allow(unused_variables, reason = "the empty tuple has no arguments")]
+            #[inline]
+            unsafe fn change(
+                self,
+                node: NodeKey,
+                change: impl FnOnce(&mut [Change]) -> Result<()>,
+            ) -> Result<()> {
+                // SAFETY: the arguments are of the types that the kernel was looked up with, and whoever looked it up promised that it stays
+                // within what such arguments lead to (`Module::kernel`).
+                change(&mut [$(unsafe { Change::argument(node, $index, self.$index.into_arg()?) }),*])
             }
         }
     };

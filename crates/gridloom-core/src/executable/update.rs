@@ -12,7 +12,7 @@ use super::{Executable, State};
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::{Definition, Graph, GraphKey, Node, NodeKey, Place, compare, lifetimes};
-use crate::memory::Region;
+use crate::memory::{Base, Region};
 use crate::op::{ArgValue, ConditionalOp, KernelOp, NodeKind, Operation, PointerValue, Test};
 
 /// One lies in place: most changes are of one node, and made often.
@@ -89,9 +89,13 @@ impl Executable {
     fn replace(&self, state: &mut State, changes: &mut [Change]) -> Result<()> {
         self.apply(state, changes, |definition, changes, made| {
             let mut new_uses = false;
-            for change in changes {
-                new_uses |= self.exchange(definition, change)?;
-                *made += 1;
+            let mut checked = None;
+            while *made < changes.len() {
+                self.exchange_arguments(definition, changes, made, &mut checked)?;
+                if let Some(change) = changes.get_mut(*made) {
+                    new_uses |= self.exchange(definition, change)?;
+                    *made += 1;
+                }
             }
             if new_uses {
                 // Whether each use is ordered after the allocation and before its free takes the whole graph to tell.
@@ -122,18 +126,58 @@ impl Executable {
         outcome
     }
 
+    /// Checks changes from `made` on, as long as they are arguments, and exchanges them for those that are there, until one is not of a kind with
+    /// what it replaces. `checked` is the memory that was checked last: a call of a callable gives the same to many nodes.
+    fn exchange_arguments(
+        &self,
+        definition: &mut Definition,
+        changes: &mut [Change],
+        made: &mut usize,
+        checked: &mut Option<Region>,
+    ) -> Result<()> {
+        let place = Place { device: &*self.device, graph: None };
+        while let Some(Change { node: key, part: Part::Argument(..) }) = changes.get(*made) {
+            let key = *key;
+            let node = definition.nodes.get_mut(key);
+            let Some(Operation::Kernel(kernel)) = node.map(|node| &mut node.operation) else { return Ok(()) };
+            // Others may have it still: the graph, or whoever asked for it.
+            let launch = Arc::make_mut(kernel);
+            while let Some(Change { node, part: Part::Argument(index, value) }) = changes.get_mut(*made)
+                && *node == key
+            {
+                let index = *index as usize;
+                if let ArgValue::Pointer(PointerValue::Region(region)) = value
+                    && matches!(region.base, Base::Allocation(_))
+                    && checked.as_ref() != Some(region)
+                {
+                    if let Err(error) = place.check_region_after(launch, index, region) {
+                        return Err(error.at_node(definition.label(key)));
+                    }
+                    *checked = Some(region.clone());
+                }
+                if !launch.args.exchange(index, value) {
+                    return Ok(());
+                }
+                *made += 1;
+            }
+        }
+        Ok(())
+    }
+
     /// Checks a change and exchanges it for what is there. Whether the node then uses memory of alloc nodes that it did not use before.
     fn exchange(&self, definition: &mut Definition, change: &mut Change) -> Result<bool> {
         let key = change.node;
         if definition.get_node(key).is_none() {
             bail!(InvalidHandle, "there is no node {key:?} in this executable");
         }
-        if let Part::Argument(index, value) = &mut change.part {
-            match self.exchange_argument(definition, key, *index as usize, value) {
-                Ok(None) => return Ok(false),
-                Ok(Some(launch)) => change.part = Part::Operation(Operation::Kernel(Arc::new(launch))),
-                Err(error) => return Err(error.at_node(definition.label(key))),
-            }
+        if let Part::Argument(index, value) = &change.part {
+            let launch = kernel_of(definition, key)?;
+            let mut args = launch.args.clone();
+            args.set_whole(launch.kernel.name(), *index as usize, value.clone())
+                .map_err(|error| error.at_node(definition.label(key)))?;
+            // SAFETY: whoever made the change promised it of the argument; the others are as whoever made the launch gave them.
+            let launch = unsafe { launch.with_args(args) };
+            change.part = Part::Operation(Operation::Kernel(Arc::new(launch)));
         }
         let Part::Operation(operation) = &mut change.part else { return Ok(false) };
         self.check_change(definition, key, operation)?;
@@ -141,36 +185,6 @@ impl Executable {
         let new_uses = uses_other_allocations(there, operation);
         std::mem::swap(there, operation);
         Ok(new_uses)
-    }
-
-    /// Checks an argument and exchanges it for the one that is there. Where the two are not of a kind, nothing is exchanged; then this is the
-    /// launch as it would be.
-    fn exchange_argument(
-        &self,
-        definition: &mut Definition,
-        key: NodeKey,
-        index: usize,
-        value: &mut ArgValue,
-    ) -> Result<Option<KernelOp>> {
-        let kernel = kernel_of(definition, key)?;
-        if let ArgValue::Pointer(PointerValue::Region(region)) = value {
-            let place =
-                Place { device: &*self.device, graph: Some((definition, definition.node(key).graph())) };
-            place.check_region_after(kernel, index, region)?;
-        }
-        let Operation::Kernel(kernel) = &mut definition.nodes.get_mut(key).expect("found above").operation
-        else {
-            return Ok(None);
-        };
-        // Others may have it still: the graph, or whoever asked for it.
-        let launch = Arc::make_mut(kernel);
-        if launch.args.exchange(index, value) {
-            return Ok(None);
-        }
-        let mut args = launch.args.clone();
-        args.set_whole(launch.kernel.name(), index, value.clone())?;
-        // SAFETY: whoever made the change promised it of the argument; the others are as whoever made the launch gave them.
-        Ok(Some(unsafe { launch.with_args(args) }))
     }
 
     fn check_change(&self, definition: &Definition, key: NodeKey, operation: &Operation) -> Result<()> {

@@ -191,23 +191,6 @@ impl Clone for KernelArgs {
     }
 }
 
-/// What takes arguments one by one, in their order.
-pub trait ArgSink {
-    /// Takes the bytes of a plain value.
-    fn push_bytes(&mut self, bytes: &[u8]) -> Result<()>;
-
-    /// Takes an argument that refers to something.
-    fn push_pointer(&mut self, pointer: PointerValue) -> Result<()>;
-
-    /// Takes either.
-    fn push(&mut self, value: ArgValue) -> Result<()> {
-        match value {
-            ArgValue::Bytes(bytes) => self.push_bytes(&bytes),
-            ArgValue::Pointer(pointer) => self.push_pointer(pointer),
-        }
-    }
-}
-
 /// Arguments as they are packed one by one, each of the size of its parameter: as the kernel lays them out, or one after the other at their natural alignment where its
 /// parameters are unknown.
 pub struct ArgPacker<'a> {
@@ -228,6 +211,38 @@ impl<'a> ArgPacker<'a> {
             args.bytes = zeros(end.unwrap_or(0));
         }
         ArgPacker { args, kernel, params, packed: 0 }
+    }
+
+    /// Packs one argument more.
+    #[inline]
+    pub fn push(&mut self, value: ArgValue) -> Result<()> {
+        match value {
+            ArgValue::Bytes(bytes) => self.push_bytes(&bytes),
+            ArgValue::Pointer(pointer) => self.push_pointer(pointer),
+        }
+    }
+
+    /// Packs the bytes of a plain value.
+    #[inline]
+    pub fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.next(bytes.len())?.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Packs an argument that refers to something.
+    #[inline(always)]
+    pub fn push_pointer(&mut self, pointer: PointerValue) -> Result<()> {
+        let index = self.packed as u32;
+        let slot = self.next(8)?;
+        if let PointerValue::Region(region) = &pointer
+            && let Base::Allocation(allocation) = &region.base
+        {
+            // Wraps for a region that no allocation has, which the checks then refuse.
+            let address = allocation.address().wrapping_add(region.offset);
+            slot.copy_from_slice(&address.to_ne_bytes());
+        }
+        self.args.pointers.push(PointerArg { index, offset: 0, value: pointer });
+        Ok(())
     }
 
     /// The place of the next argument, which has `size` bytes.
@@ -280,29 +295,6 @@ impl<'a> ArgPacker<'a> {
     fn too_few(&self, needed: usize) -> Error {
         let (kernel, given) = (self.kernel, self.packed);
         mismatch(format!("kernel {kernel} takes {needed} parameters, {given} arguments were given"))
-    }
-}
-
-impl ArgSink for ArgPacker<'_> {
-    #[inline]
-    fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.next(bytes.len())?.copy_from_slice(bytes);
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn push_pointer(&mut self, pointer: PointerValue) -> Result<()> {
-        let index = self.packed as u32;
-        let slot = self.next(8)?;
-        if let PointerValue::Region(region) = &pointer
-            && let Base::Allocation(allocation) = &region.base
-        {
-            // Wraps for a region that no allocation has, which the checks then refuse.
-            let address = allocation.address().wrapping_add(region.offset);
-            slot.copy_from_slice(&address.to_ne_bytes());
-        }
-        self.args.pointers.push(PointerArg { index, offset: 0, value: pointer });
-        Ok(())
     }
 }
 

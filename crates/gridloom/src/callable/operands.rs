@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use gridloom_core::memory::Region;
-use gridloom_core::op::{ArgSink, ArgValue, PointerValue};
+use gridloom_core::op::{ArgValue, PointerValue};
 use smallvec::SmallVec;
 
 use super::params::{Binding, Length, Param, ParamId, Scalar};
@@ -115,12 +115,16 @@ impl Slot {
         }
     }
 
-    /// Gives the argument of a call to the sink.
-    pub(super) fn pack(&self, bindings: &[Binding], sink: &mut impl ArgSink) -> Result<()> {
-        match self {
-            Slot::Fixed(value) => sink.push(value.clone()),
-            Slot::Memory(memory) => sink.push_pointer(PointerValue::Region(memory.region(bindings).clone())),
-            Slot::Scalar(param) => sink.push_bytes(bindings[param.index].value()),
+    /// Gives the argument of a call to `take`.
+    // Not returned: it is large, and a call with other arguments does this for every argument of every node.
+    #[inline]
+    pub(super) fn give<R>(&self, bindings: &[Binding], take: impl FnOnce(ArgValue) -> R) -> Result<R> {
+        Ok(match self {
+            Slot::Fixed(value) => take(value.clone()),
+            Slot::Memory(memory) => {
+                take(ArgValue::Pointer(PointerValue::Region(memory.region(bindings).clone())))
+            }
+            Slot::Scalar(param) => take(ArgValue::Bytes(SmallVec::from_slice(bindings[param.index].value()))),
             Slot::Length(length, bytes, signed) => {
                 let elements = length.elements(bindings);
                 let bits = 8 * *bytes as u32 - u32::from(*signed);
@@ -132,9 +136,9 @@ impl Slot {
                         ),
                     ));
                 }
-                sink.push_bytes(&elements.to_le_bytes()[..*bytes])
+                take(ArgValue::Bytes(SmallVec::from_slice(&elements.to_le_bytes()[..*bytes])))
             }
-        }
+        })
     }
 }
 

@@ -10,8 +10,7 @@ use gridloom_core::executable::Change;
 use gridloom_core::graph::{ConditionalSpec, NodeKey};
 use gridloom_core::memory::Region;
 use gridloom_core::op::{
-    ArgSink, ArgValue, CallbackOp, ConditionalForm, ConditionalOp, KernelOp, MemcpyOp, MemsetOp, Operation,
-    PointerValue, Test,
+    CallbackOp, ConditionalForm, ConditionalOp, KernelOp, MemcpyOp, MemsetOp, Operation, Test,
 };
 use smallvec::SmallVec;
 
@@ -77,8 +76,8 @@ impl Launch {
         // SAFETY: the arguments are of the types that the kernel was looked up with (`CallArguments`), and whoever looked it up
         // promised that it stays within what such arguments lead to, in any shape (`Module::kernel`).
         let launch = unsafe {
-            KernelOp::pack(&self.kernel, config, |sink| {
-                self.slots.iter().try_for_each(|slot| slot.pack(bindings, sink))
+            KernelOp::pack(&self.kernel, config, |packer| {
+                self.slots.iter().try_for_each(|slot| slot.give(bindings, |value| packer.push(value))?)
             })
         };
         Ok(Operation::Kernel(launch?))
@@ -94,32 +93,12 @@ impl Launch {
     ) -> Result<()> {
         for (index, slot) in self.slots.iter().enumerate() {
             if slot.follows() & changed != 0 {
-                slot.pack(bindings, &mut ArgChange { node, index: index as u32, changes })?;
+                slot.give(bindings, |value| {
+                    // SAFETY: it is of the type that the kernel of the node was looked up with, as for `operation`.
+                    changes.push(unsafe { Change::argument(node, index as u32, value) });
+                })?;
             }
         }
-        Ok(())
-    }
-}
-
-/// One argument of a kernel in a callable, as a change of its node.
-struct ArgChange<'a> {
-    node: NodeKey,
-    index: u32,
-    changes: &'a mut Vec<Change>,
-}
-
-impl ArgSink for ArgChange<'_> {
-    fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.push(ArgValue::Bytes(SmallVec::from_slice(bytes)))
-    }
-
-    fn push_pointer(&mut self, pointer: PointerValue) -> Result<()> {
-        self.push(ArgValue::Pointer(pointer))
-    }
-
-    fn push(&mut self, value: ArgValue) -> Result<()> {
-        // SAFETY: it is of the type that the kernel of the node was looked up with; as for `Launch::operation`.
-        self.changes.push(unsafe { Change::argument(self.node, self.index, value) });
         Ok(())
     }
 }
