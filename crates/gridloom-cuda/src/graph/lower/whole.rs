@@ -61,3 +61,27 @@ impl Builder<'_> {
             && matches!(self.definition.node(from).operation(), Operation::Kernel(_))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::Sketch;
+    use super::*;
+
+    #[test]
+    fn a_graph_is_plain_unless_something_in_it_has_to_be_planned() {
+        let sketch = Sketch::new();
+        let kernel = sketch.kernel(&[], &[]);
+        sketch.callback_in(&sketch.graph, &[&kernel]);
+        assert!(is_plain(&sketch.definition()));
+        sketch.graph.join([&kernel]).unwrap();
+        assert!(!is_plain(&sketch.definition()));
+    }
+
+    #[test]
+    fn a_graph_with_a_condition_is_not_plain() {
+        let sketch = Sketch::new();
+        let condition = sketch.graph.condition(None);
+        sketch.kernel(&[], &[&condition]);
+        assert!(!is_plain(&sketch.definition()));
+    }
+}
