@@ -53,7 +53,7 @@ impl Executable {
     }
 
     /// Makes changes, one after the other, all or none. What they replaced is in their place then, to be dropped when it suits; on failure
-    /// they are as they were.
+    /// they are as they were, or say the same in another form.
     pub fn change(&self, changes: &mut [Change]) -> Result<()> {
         self.replace(&mut self.state.lock(), changes)
     }
