@@ -15,6 +15,9 @@ use crate::graph::{Definition, Graph, GraphKey, Node, NodeKey, Place, compare, l
 use crate::memory::{Base, Region};
 use crate::op::{ArgValue, ConditionalOp, KernelOp, NodeKind, Operation, PointerValue, Test};
 
+/// A region that was checked: its allocation, which the changes keep alive meanwhile, its start and its bytes.
+type Checked = (*const (), u64, u64);
+
 /// One lies in place: most changes are of one node, and made often.
 type Changes = SmallVec<[Change; 1]>;
 
@@ -53,7 +56,7 @@ impl Executable {
     }
 
     /// Makes changes, one after the other, all or none. What they replaced is in their place then, to be dropped when it suits; on failure
-    /// they are as they were.
+    /// they are as they were, or say the same in another form.
     pub fn change(&self, changes: &mut [Change]) -> Result<()> {
         self.replace(&mut self.state.lock(), changes)
     }
@@ -133,7 +136,7 @@ impl Executable {
         definition: &mut Definition,
         changes: &mut [Change],
         made: &mut usize,
-        checked: &mut Option<Region>,
+        checked: &mut Option<Checked>,
     ) -> Result<()> {
         let place = Place { device: &*self.device, graph: None };
         while let Some(Change { node: key, part: Part::Argument(..) }) = changes.get(*made) {
@@ -147,13 +150,15 @@ impl Executable {
             {
                 let index = *index as usize;
                 if let ArgValue::Pointer(PointerValue::Region(region)) = value
-                    && matches!(region.base, Base::Allocation(_))
-                    && checked.as_ref() != Some(region)
+                    && let Base::Allocation(allocation) = &region.base
                 {
-                    if let Err(error) = place.check_region_after(launch, index, region) {
-                        return Err(error.at_node(definition.label(key)));
+                    let this = Some((Arc::as_ptr(allocation).cast(), region.offset, region.bytes));
+                    if *checked != this {
+                        if let Err(error) = place.check_region_after(launch, index, region) {
+                            return Err(error.at_node(definition.label(key)));
+                        }
+                        *checked = this;
                     }
-                    *checked = Some(region.clone());
                 }
                 if !launch.args.exchange(index, value) {
                     return Ok(());

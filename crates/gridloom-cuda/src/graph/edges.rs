@@ -25,6 +25,13 @@ impl Edges {
         Self { nodes: nodes.into_iter().collect(), data: SmallVec::new() }
     }
 
+    /// One edge between kernels of which the second may start early.
+    pub(super) fn programmatic(node: CUgraphNode) -> Self {
+        let mut edges = Self::full([node]);
+        edges.data.push(edge_data(EdgeKind::Programmatic));
+        edges
+    }
+
     /// Edges as the plan has them. Where the driver knows no programmatic ones they are full, which orders more and is
     /// never wrong.
     #[inline]

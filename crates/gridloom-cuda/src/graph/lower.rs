@@ -483,7 +483,7 @@ impl Builder<'_> {
             }
             let nodes = self.add_steps(body, steps)?;
             if let Some(next) = decider.as_ref().and_then(Decider::next) {
-                let last = Edges::full(last_nodes(steps, &nodes));
+                let last = self.end_of_pass(steps, &nodes);
                 let kernel = resources.builtins.loop_next(&resources.shared)?;
                 let added = self.add_builtin(body, last, kernel, &next)?;
                 self.origins.push((added, origin));
@@ -494,6 +494,22 @@ impl Builder<'_> {
         }
         self.places.set(origin, NodePlace { unit: self.unit, node }, place);
         Ok(node)
+    }
+
+    /// What the kernel that ends a pass waits for. Where that is one kernel, and the driver and the GPU can, it is started while that kernel still runs.
+    fn end_of_pass(&self, steps: &[Step], nodes: &Nodes) -> Edges {
+        let last = last_steps(steps);
+        if let [step] = *last
+            && matches!(steps[step].work, Work::Node)
+            && let Operation::Kernel(op) = self.definition.node(steps[step].origin).operation()
+            && !op.config().cooperative
+            && op.config().cluster.is_none()
+            && self.driver.supports(PROGRAMMATIC_EDGES_SINCE)
+            && self.lowering.resources.shared.context.overlaps_kernels()
+        {
+            return Edges::programmatic(nodes[step]);
+        }
+        Edges::full(last.iter().map(|&step| nodes[step]))
     }
 
     /// Counts a pass of a body that kernels of the user decide.
@@ -586,15 +602,15 @@ impl Builder<'_> {
     }
 }
 
-/// The nodes of the steps that no other step waits for.
-fn last_nodes(steps: &[Step], nodes: &Nodes) -> SmallVec<[CUgraphNode; 4]> {
+/// The steps that no other step waits for.
+fn last_steps(steps: &[Step]) -> SmallVec<[usize; 4]> {
     let mut is_last = vec![true; steps.len()];
     for step in steps {
         for &(before, _) in &step.after {
             is_last[before as usize] = false;
         }
     }
-    nodes.iter().zip(is_last).filter_map(|(&node, last)| last.then_some(node)).collect()
+    (0..steps.len()).filter(|&step| is_last[step]).collect()
 }
 
 fn make(add: impl FnOnce(*mut CUgraphNode) -> DriverResult<()>) -> DriverResult<CUgraphNode> {

@@ -72,10 +72,12 @@ impl Entry {
     ) -> Result<usize> {
         self.used = now;
         let mut free = None;
+        // With one there is nothing to choose, and what differs is found out when it is patched.
+        let is_one = self.instances.len() == 1;
         for (index, instance) in self.instances.iter().enumerate() {
             if instance.is_free_for(stream) {
                 free.get_or_insert(index);
-                if instance.bindings.as_slice() == bindings {
+                if is_one || instance.bindings.as_slice() == bindings {
                     free = Some(index);
                     break;
                 }

@@ -63,7 +63,7 @@ impl Recipe {
 struct Launch {
     kernel: Arc<dyn backend::Kernel>,
     shape: LaunchShape,
-    slots: SmallVec<[Slot; 8]>,
+    slots: Vec<Slot>,
 }
 
 impl Launch {
@@ -189,7 +189,8 @@ impl Sequence {
         shape: impl Into<LaunchShape>,
         args: impl CallArguments<P>,
     ) -> Result<()> {
-        let launch = Launch { kernel: kernel.backend().clone(), shape: shape.into(), slots: args.slots()? };
+        let launch =
+            Launch { kernel: kernel.backend().clone(), shape: shape.into(), slots: args.slots()?.into_vec() };
         let params = launch.slots.iter().filter_map(Slot::param).chain(launch.shape.params());
         self.check_own(params)?;
         let operation = launch.operation(&self.bindings)?;
