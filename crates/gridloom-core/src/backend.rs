@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::error::{Result, bail};
-use crate::executable::{InstantiateOptions, MemoryUse, Report};
+use crate::executable::{Change, InstantiateOptions, MemoryUse, Report};
 use crate::graph::{Definition, NodeKey};
 use crate::launch::{KernelLimits, Limits};
 use crate::memory::MemoryKind;
@@ -262,11 +262,14 @@ pub trait Executable: Send + Sync + Debug {
     fn report(&self) -> Report;
     /// Bytes held.
     fn memory(&self) -> MemoryUse;
-    /// Takes over the operations of these nodes from the definition, all or none. Launches in flight go on with the old ones, which stay
-    /// alive until they are done. The topology is as it was.
-    fn update(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()>;
+    /// Takes over what these nodes do from the definition, all or none. Given is what was replaced, each with its node: launches in flight go on
+    /// with that, so what it uses stays alive until they are done. There may be several changes of one node. The topology is as it was.
+    fn update(&self, definition: &Definition, replaced: &[Change]) -> Result<()>;
     /// Lets a kernel, copy or fill run or skips it from the next launch on.
     fn set_enabled(&self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()>;
+    /// The last call of all, with the definition as it is at the end, which nobody else keeps: what launches in flight use of it has to stay
+    /// alive until they are done.
+    fn retire(&self, definition: &Arc<Definition>);
     /// For recognising one's own.
     fn as_any(&self) -> &dyn Any;
 }

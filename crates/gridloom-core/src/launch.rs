@@ -20,6 +20,7 @@ impl Dim3 {
     pub const ONE: Dim3 = Dim3 { x: 1, y: 1, z: 1 };
 
     /// `x × y × z`.
+    #[inline]
     pub const fn new(x: u32, y: u32, z: u32) -> Self {
         Dim3 { x, y, z }
     }
@@ -36,6 +37,7 @@ impl Dim3 {
 }
 
 impl From<u32> for Dim3 {
+    #[inline]
     fn from(x: u32) -> Self {
         Dim3::new(x, 1, 1)
     }
@@ -98,6 +100,7 @@ impl LaunchConfig {
     pub const LINEAR_BLOCK: u32 = 256;
 
     /// `grid` blocks of `block` threads.
+    #[inline]
     pub fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> Self {
         LaunchConfig {
             grid: grid.into(),
@@ -111,12 +114,14 @@ impl LaunchConfig {
     }
 
     /// One block of one thread.
+    #[inline]
     pub fn one() -> Self {
         LaunchConfig::new(1, 1)
     }
 
     /// At least `threads` threads along x, in blocks of [`LaunchConfig::LINEAR_BLOCK`]. The kernel skips those past the end.
     /// More than a grid can hold, or none, is refused where the launch is added.
+    #[inline]
     pub fn linear(threads: usize) -> Self {
         let blocks = threads.div_ceil(Self::LINEAR_BLOCK as usize);
         LaunchConfig::new(u32::try_from(blocks).unwrap_or(u32::MAX), Self::LINEAR_BLOCK)
@@ -189,7 +194,31 @@ pub struct KernelLimits {
 
 impl LaunchConfig {
     /// Checks the launch against the limits of device and kernel.
+    #[inline]
     pub fn check(&self, device: &Limits, kernel: &KernelLimits) -> Result<()> {
+        if self.is_within(device, kernel) { Ok(()) } else { self.refuse(device, kernel) }
+    }
+
+    /// Whether the launch, without clusters, is within all limits.
+    #[inline]
+    fn is_within(&self, device: &Limits, kernel: &KernelLimits) -> bool {
+        let inside = |extents: Dim3, max: Dim3| {
+            let axis = |extent: u32, max: u32| extent.wrapping_sub(1) < max;
+            axis(extents.x, max.x) & axis(extents.y, max.y) & axis(extents.z, max.z)
+        };
+        let max_threads = device.max_threads_per_block.min(kernel.max_threads.unwrap_or(u32::MAX));
+        let shared = u64::from(self.shared) + u64::from(kernel.static_shared);
+        inside(self.grid, device.max_grid)
+            && inside(self.block, device.max_block)
+            && self.block.volume() <= u128::from(max_threads)
+            && kernel.required_block.is_none_or(|required| required == self.block)
+            && shared <= u64::from(device.max_shared_per_block)
+            && self.cluster.is_none()
+    }
+
+    /// Says what is wrong, if anything is.
+    #[cold]
+    fn refuse(&self, device: &Limits, kernel: &KernelLimits) -> Result<()> {
         check_extents("grid", self.grid, device.max_grid)?;
         check_extents("block", self.block, device.max_block)?;
         let threads = self.block.volume();

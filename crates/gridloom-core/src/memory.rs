@@ -81,6 +81,7 @@ pub struct Region {
 
 impl Region {
     /// The whole of an allocation.
+    #[inline]
     pub fn whole(allocation: Arc<dyn backend::Allocation>) -> Self {
         let bytes = allocation.bytes();
         Region { base: Base::Allocation(allocation), offset: 0, bytes }
@@ -93,6 +94,7 @@ impl Region {
     }
 
     /// The part that starts `offset` bytes in and has `bytes` bytes, or `None` where it would leave this region.
+    #[inline]
     pub fn part(&self, offset: u64, bytes: u64) -> Option<Self> {
         let end = offset.checked_add(bytes)?;
         (end <= self.bytes).then(|| Region { base: self.base.clone(), offset: self.offset + offset, bytes })

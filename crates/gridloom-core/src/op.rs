@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 pub use callback::{CallbackOp, Closure, RawCallback, RawData, SendPointer, in_callback, refuse_in_callback};
 pub use keep::Keep;
-pub use kernel::{ArgValue, KernelArgs, KernelOp, ParamLayout, PointerArg, PointerValue};
+pub use kernel::{ArgPacker, ArgValue, KernelArgs, KernelOp, ParamLayout, PointerArg, PointerValue};
 
 use crate::backend;
 use crate::graph::{ConditionKey, GraphKey, NodeKey};
@@ -48,6 +48,34 @@ pub enum Operation {
     Conditional(Arc<ConditionalOp>),
     /// Runs a graph of the device's own that cannot be looked into.
     Opaque(Arc<dyn backend::Opaque>),
+}
+
+/// Some of the kinds of node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeKinds(u16);
+
+impl NodeKinds {
+    /// These kinds.
+    pub const fn of(kinds: &[NodeKind]) -> Self {
+        let (mut bits, mut index) = (0, 0);
+        while index < kinds.len() {
+            bits |= 1 << kinds[index] as u16;
+            index += 1;
+        }
+        NodeKinds(bits)
+    }
+
+    /// Adds a kind.
+    #[inline]
+    pub fn insert(&mut self, kind: NodeKind) {
+        self.0 |= 1 << kind as u16;
+    }
+
+    /// Whether any of `others` is among them.
+    #[inline]
+    pub fn any_of(self, others: NodeKinds) -> bool {
+        self.0 & others.0 != 0
+    }
 }
 
 /// The fifteen kinds of node.
@@ -105,6 +133,10 @@ impl NodeKind {
         NodeKind::Opaque,
     ];
 
+    /// The kinds that have bodies and decide which of them run.
+    pub const CONDITIONALS: NodeKinds =
+        NodeKinds::of(&[NodeKind::If, NodeKind::IfElse, NodeKind::While, NodeKind::Switch]);
+
     /// The kind's name, as errors and pictures show it.
     pub fn name(self) -> &'static str {
         match self {
@@ -129,6 +161,7 @@ impl NodeKind {
 
 impl Operation {
     /// Which of the fifteen kinds it is.
+    #[inline]
     pub fn kind(&self) -> NodeKind {
         match self {
             Operation::Empty => NodeKind::Empty,

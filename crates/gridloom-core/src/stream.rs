@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -25,11 +26,25 @@ pub struct Stream {
 
 /// Where a stream records, while that is going on. Nothing clears it when the capture ends: the lane itself tells.
 #[derive(Default)]
-struct Slot(Mutex<Option<WeakLane>>);
+struct Slot {
+    lane: Mutex<Option<WeakLane>>,
+    /// Whether there ever was one. Most streams never record, and need not take the lock at each launch to know.
+    used: AtomicBool,
+}
 
 impl Slot {
+    #[inline]
     fn lane(&self) -> Option<Lane> {
-        self.0.lock().as_ref().and_then(WeakLane::capturing)
+        if !self.used.load(Ordering::Acquire) {
+            return None;
+        }
+        self.lane.lock().as_ref().and_then(WeakLane::capturing)
+    }
+
+    /// Has the stream record there, given the lock on what it did before.
+    fn record(&self, slot: &mut Option<WeakLane>, lane: &Lane) {
+        *slot = Some(lane.downgrade());
+        self.used.store(true, Ordering::Release);
     }
 }
 
@@ -71,12 +86,12 @@ impl Stream {
 
     /// Starts recording what is done on this stream, through the capture or the stream itself, instead of running it.
     pub fn capture(&self) -> Result<Capture> {
-        let mut slot = self.slot.0.lock();
+        let mut slot = self.slot.lane.lock();
         if slot.as_ref().and_then(WeakLane::capturing).is_some() {
             bail!(InvalidState, "the stream is capturing already; end that capture first");
         }
         let lane = Lane::primary(Graph::new(&self.device));
-        *slot = Some(lane.downgrade());
+        self.slot.record(&mut slot, &lane);
         Ok(Capture::new(lane))
     }
 
@@ -149,7 +164,7 @@ impl Stream {
 
     /// Waits for an event. Where the event was recorded in a capture that goes on, this stream becomes a fork of that capture.
     pub fn wait(&self, event: &Event) -> Result<()> {
-        let mut slot = self.slot.0.lock();
+        let mut slot = self.slot.lane.lock();
         if let Some(lane) = slot.as_ref().and_then(WeakLane::capturing) {
             drop(slot);
             lane.wait_event(event)?;
@@ -161,7 +176,7 @@ impl Stream {
             if session.device() != self.device.id() {
                 bail!(WrongDevice, "the event was recorded in a capture of another device");
             }
-            *slot = Some(Lane::adopt(session, event, &mark)?.downgrade());
+            self.slot.record(&mut slot, &Lane::adopt(session, event, &mark)?);
             return Ok(());
         }
         drop(slot);

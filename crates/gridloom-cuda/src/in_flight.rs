@@ -3,7 +3,9 @@
 //! A call that enqueues work returns before the work runs, so what it uses has to be held until then. Each thing is put
 //! into the *open* batch right after the call. Nothing is recorded on the stream at that moment, which keeps enqueuing fast;
 //! instead the [release thread](crate::release), a millisecond later, *closes* the batch by marking the stream's present end, and drops
-//! it once the device has passed the mark. Waiting for the stream hands everything over to that thread at once.
+//! it once the device has passed the mark. Waiting for the stream hands everything over to that thread at once, but for what others share too: that
+//! stays until the thread looks at the stream next, since it is likely to be used again soon, and handing it over costs both threads more than
+//! a launch.
 //!
 //! # Why nothing is dropped too early
 //!
@@ -17,10 +19,10 @@
 
 use crate::release::{self, Watched};
 use crate::sync::Mutex;
+use gridloom_core::backend::Allocation;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
-use std::ptr;
 use std::sync::Arc;
 
 /// A queue that can be marked.
@@ -78,7 +80,31 @@ impl Released {
 enum Payload {
     Owned(#[expect(dead_code, reason = "it is there to be dropped")] Box<dyn Send>),
     Shared(Arc<dyn Any + Send + Sync>),
+    Memory(Arc<dyn Allocation>),
 }
+
+impl Payload {
+    /// Where it is, if it can be found there again.
+    fn address(&self) -> Option<*const ()> {
+        match self {
+            Payload::Owned(_) => None,
+            Payload::Shared(shared) => Some(Arc::as_ptr(shared).cast()),
+            Payload::Memory(memory) => Some(Arc::as_ptr(memory).cast()),
+        }
+    }
+
+    /// Whether somebody else has it too, at this moment.
+    fn is_shared(&self) -> bool {
+        match self {
+            Payload::Owned(_) => false,
+            Payload::Shared(shared) => Arc::strong_count(shared) > 1,
+            Payload::Memory(memory) => Arc::strong_count(memory) > 1,
+        }
+    }
+}
+
+/// How many of the latest payloads are looked at, lest one be kept twice; and how many stay after a wait.
+const LATEST: usize = 4;
 
 /// A queue, and what the work in it keeps alive.
 pub(crate) struct InFlight<Q: Queue> {
@@ -89,8 +115,13 @@ pub(crate) struct InFlight<Q: Queue> {
 struct State<M> {
     open: Vec<Payload>,
     closed: VecDeque<(M, Vec<Payload>)>,
+    /// What no work in flight uses, and the next is likely to use again.
+    idle: Vec<Payload>,
     /// Whether the release thread looks after this queue.
     watched: bool,
+    /// How many threads wait for the queue now. It is looked after as long, although there is nothing to be released meanwhile: whoever waited
+    /// mostly enqueues more, and would have to wake the release thread first.
+    waiting: usize,
 }
 
 impl<Q: Queue> fmt::Debug for InFlight<Q> {
@@ -101,7 +132,8 @@ impl<Q: Queue> fmt::Debug for InFlight<Q> {
 
 impl<Q: Queue> InFlight<Q> {
     pub(crate) fn new(queue: Q) -> Arc<Self> {
-        let state = State { open: Vec::new(), closed: VecDeque::new(), watched: false };
+        let (open, closed, idle) = (Vec::new(), VecDeque::new(), Vec::new());
+        let state = State { open, closed, idle, watched: false, waiting: 0 };
         Arc::new(Self { queue, state: Mutex::new(state) })
     }
 
@@ -112,24 +144,31 @@ impl<Q: Queue> InFlight<Q> {
     /// Holds `payload` until the work enqueued so far has run.
     pub(crate) fn keep(self: &Arc<Self>, payload: impl Send + 'static) {
         let payload = Payload::Owned(Box::new(payload));
-        self.keep_if(|_| Some(payload));
+        self.keep_with(|state| state.open.push(payload));
     }
 
-    /// The same for what is shared. Where it was kept last already, which is so for launches of one graph in a row, nothing is
+    /// The same for what is shared. Where it was kept of late already, which is so for launches of a few graphs by turns, nothing is
     /// added: the open batch ends behind this work too.
     pub(crate) fn keep_shared<T: Any + Send + Sync>(self: &Arc<Self>, payload: &Arc<T>) {
-        self.keep_if(|last| match last {
-            Some(Payload::Shared(last)) if ptr::addr_eq(Arc::as_ptr(last), Arc::as_ptr(payload)) => None,
-            _ => Some(Payload::Shared(Arc::<T>::clone(payload))),
+        self.keep_with(|state| {
+            state.keep(Arc::as_ptr(payload).cast(), || Payload::Shared(Arc::<T>::clone(payload)));
         });
     }
 
-    /// Adds to the open batch what `payload` makes, given what was added to it last.
-    fn keep_if(self: &Arc<Self>, payload: impl FnOnce(Option<&Payload>) -> Option<Payload>) {
+    /// The same for several blocks of memory.
+    pub(crate) fn keep_memory(self: &Arc<Self>, memory: &[&Arc<dyn Allocation>]) {
+        self.keep_with(|state| {
+            for &memory in memory {
+                state.keep(Arc::as_ptr(memory).cast(), || Payload::Memory(Arc::clone(memory)));
+            }
+        });
+    }
+
+    /// Adds to the open batch.
+    fn keep_with(self: &Arc<Self>, add: impl FnOnce(&mut State<Q::Mark>)) {
         let watch = {
             let mut state = self.state.lock();
-            let payload = payload(state.open.last());
-            state.open.extend(payload);
+            add(&mut state);
             !std::mem::replace(&mut state.watched, true)
         };
         if watch {
@@ -141,21 +180,40 @@ impl<Q: Queue> InFlight<Q> {
     pub(crate) fn wait<T>(self: &Arc<Self>, wait: impl FnOnce() -> Waited<T>) -> (T, Released) {
         let (open, closed) = {
             let mut state = self.state.lock();
+            state.waiting += 1;
             (std::mem::take(&mut state.open), std::mem::take(&mut state.closed))
         };
-        match wait() {
+        let waited = wait();
+        self.state.lock().waiting -= 1;
+        match waited {
             Waited::Over(outcome) => {
                 let mut batches = vec![open];
                 for (mark, batch) in closed {
                     self.queue.recycle(mark);
                     batches.push(batch);
                 }
+                self.leave_shared(&mut batches);
                 (outcome, Released { batches })
             }
             Waited::Unknown(outcome) => {
                 self.put_back(open, closed);
                 (outcome, Released::default())
             }
+        }
+    }
+
+    /// Leaves with the queue, of what was taken out to be dropped, what others share.
+    fn leave_shared(self: &Arc<Self>, batches: &mut [Vec<Payload>]) {
+        if !batches.iter().flatten().any(Payload::is_shared) {
+            return;
+        }
+        let watch = {
+            let mut state = self.state.lock();
+            batches.iter_mut().for_each(|batch| state.leave_shared(batch));
+            !std::mem::replace(&mut state.watched, true)
+        };
+        if watch {
+            Q::watch(Arc::clone(self));
         }
     }
 
@@ -179,11 +237,41 @@ impl<Q: Queue> InFlight<Q> {
     }
 }
 
+impl<M> State<M> {
+    /// Puts what is shared, and at this address, into the open batch, unless it is there.
+    fn keep(&mut self, address: *const (), payload: impl FnOnce() -> Payload) {
+        let is_it = |payload: &Payload| payload.address() == Some(address);
+        if self.open.iter().rev().take(LATEST).any(is_it) {
+            return;
+        }
+        let idle = self.idle.iter().position(is_it).map(|place| self.idle.swap_remove(place));
+        self.open.push(idle.unwrap_or_else(payload));
+    }
+
+    /// Takes over from a batch what others share. All that is dropped here is what `idle` has too, so that the drop runs nothing.
+    fn leave_shared(&mut self, batch: &mut Vec<Payload>) {
+        let mut place = 0;
+        while let Some(payload) = batch.get(place) {
+            let address = payload.address();
+            if address.is_some() && self.idle.iter().any(|idle| idle.address() == address) {
+                batch.swap_remove(place);
+            } else if payload.is_shared() && self.idle.len() < LATEST {
+                self.idle.push(batch.swap_remove(place));
+            } else {
+                place += 1;
+            }
+        }
+    }
+}
+
 impl<Q: Queue> Watched for InFlight<Q> {
     fn poll(&self) -> bool {
         let mut done: Vec<Vec<Payload>> = Vec::new();
         let in_flight = {
             let mut state = self.state.lock();
+            if !state.idle.is_empty() {
+                done.push(std::mem::take(&mut state.idle));
+            }
             if !state.open.is_empty() {
                 let batch = std::mem::take(&mut state.open);
                 match self.queue.mark() {
@@ -198,7 +286,7 @@ impl<Q: Queue> Watched for InFlight<Q> {
                     done.push(batch);
                 }
             }
-            state.watched = !(state.closed.is_empty() && state.open.is_empty());
+            state.watched = !state.closed.is_empty() || !state.open.is_empty() || state.waiting > 0;
             state.watched
         };
         // Outside of the lock: a drop may run anything, also work on this very stream.
@@ -348,6 +436,59 @@ mod tests {
     }
 
     #[test]
+    fn what_is_shared_by_turns_is_kept_once_in_a_batch() {
+        let fixture = Fixture::new();
+        let (one, other) = (Arc::new(1), Arc::new(2));
+        for _ in 0..3 {
+            fixture.queue.enqueued.fetch_add(1, Ordering::SeqCst);
+            fixture.in_flight.keep_shared(&one);
+            fixture.in_flight.keep_shared(&other);
+        }
+        assert_eq!((Arc::strong_count(&one), Arc::strong_count(&other)), (2, 2));
+        fixture.run_to(2);
+        assert!(fixture.in_flight.poll());
+        assert_eq!((Arc::strong_count(&one), Arc::strong_count(&other)), (2, 2), "the third is still to run");
+        fixture.run_to(3);
+        assert!(!fixture.in_flight.poll());
+        assert_eq!((Arc::strong_count(&one), Arc::strong_count(&other)), (1, 1));
+    }
+
+    #[test]
+    fn what_others_share_stays_after_a_wait_until_the_next_poll() {
+        let fixture = Fixture::new();
+        let (shared, alone) = (Arc::new(1), fixture.enqueue());
+        fixture.in_flight.keep_shared(&shared);
+        let ((), released) = fixture.in_flight.wait(|| Waited::Over(()));
+        assert!(!released.is_empty() && alive(&alone));
+        drop(released);
+        assert!(!alive(&alone));
+        assert_eq!(Arc::strong_count(&shared), 2);
+        fixture.in_flight.keep_shared(&shared);
+        assert_eq!(Arc::strong_count(&shared), 2, "used again");
+        fixture.run_to(1);
+        fixture.in_flight.wait(|| Waited::Over(()));
+        assert!(!fixture.in_flight.poll());
+        assert_eq!(Arc::strong_count(&shared), 1);
+    }
+
+    #[test]
+    fn what_is_used_again_after_a_wait_lives_until_that_work_has_run() {
+        let fixture = Fixture::new();
+        let shared = Arc::new(1);
+        let watch = Arc::downgrade(&shared);
+        fixture.in_flight.keep_shared(&shared);
+        drop(fixture.in_flight.wait(|| Waited::Over(())));
+        fixture.queue.enqueued.fetch_add(1, Ordering::SeqCst);
+        fixture.in_flight.keep_shared(&shared);
+        drop(shared);
+        assert!(fixture.in_flight.poll());
+        assert!(watch.strong_count() > 0);
+        fixture.run_to(1);
+        assert!(!fixture.in_flight.poll());
+        assert_eq!(watch.strong_count(), 0);
+    }
+
+    #[test]
     fn a_wait_that_fails_releases_nothing_until_the_work_has_run() {
         let fixture = Fixture::new();
         let marked = fixture.enqueue();
@@ -407,6 +548,17 @@ mod tests {
         queue.run.store(1, Ordering::SeqCst);
         // The sender is the payload; the channel closes when it is dropped.
         assert!(hear.recv().is_err());
+    }
+
+    #[test]
+    fn a_queue_that_is_waited_for_stays_watched_until_the_wait_is_over() {
+        let fixture = Fixture::new();
+        fixture.enqueue();
+        drop(fixture.in_flight.wait(|| {
+            assert!(fixture.in_flight.poll());
+            Waited::Over(())
+        }));
+        assert!(!fixture.in_flight.poll());
     }
 
     #[test]

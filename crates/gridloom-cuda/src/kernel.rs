@@ -279,7 +279,6 @@ pub(crate) struct Launch<'a> {
     /// The whole buffer with its size, for kernels whose parameters are not known: the driver would otherwise read as many
     /// pointers as the kernel has parameters, however many there are.
     buffer: Option<PackedArguments>,
-    attributes: SmallVec<[CUlaunchAttribute; 3]>,
 }
 
 /// The `extra` form of kernel arguments.
@@ -303,6 +302,8 @@ impl<'a> Launch<'a> {
     }
 
     /// A launch whose arguments are in `bytes`, laid out as `layout` says.
+    // Changing arguments in a compiled graph costs little more than this, and a quarter of it is moving what is returned.
+    #[inline(always)]
     pub(crate) fn with_bytes(
         kernel: &'a Kernel,
         config: &'a LaunchConfig,
@@ -314,20 +315,25 @@ impl<'a> Launch<'a> {
         let mut buffer = None;
         if kernel.params.is_some() {
             // The core has checked that there is one entry for each parameter, of its size.
-            pointers.extend(
-                layout
-                    .iter()
-                    .map(|place| bytes[place.offset as usize..].as_ptr().cast_mut().cast::<c_void>()),
-            );
+            let pointer =
+                |place: &ParamLayout| bytes[place.offset as usize..].as_ptr().cast_mut().cast::<c_void>();
+            let mut inline = [ptr::null_mut(); 8];
+            if layout.len() <= inline.len() {
+                inline.iter_mut().zip(layout).for_each(|(slot, place)| *slot = pointer(place));
+                pointers = SmallVec::from_buf_and_len(inline, layout.len());
+            } else {
+                pointers.extend(layout.iter().map(pointer));
+            }
         } else if !bytes.is_empty() {
             let start = bytes.as_ptr().cast_mut().cast();
             // The place of the size is filled in when it is settled.
             let list = [BUFFER_POINTER, start, BUFFER_SIZE, ptr::null_mut(), BUFFER_END];
             buffer = Some(PackedArguments { size: bytes.len(), list });
         }
-        Ok(Self { kernel, config, pointers, buffer, attributes: attributes(config) })
+        Ok(Self { kernel, config, pointers, buffer })
     }
 
+    #[inline]
     fn arguments(&mut self) -> (*mut *mut c_void, *mut *mut c_void) {
         match &mut self.buffer {
             Some(packed) => {
@@ -350,14 +356,15 @@ impl<'a> Launch<'a> {
         let (params, extra) = self.arguments();
         let context = self.kernel.home.context();
         let driver = context.driver();
+        let mut attributes = self.attributes();
         if self.config.programmatic && context.overlaps_kernels() {
             // In a graph the edges say it.
             let id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
             let mut attribute = CUlaunchAttribute { id, ..Default::default() };
             attribute.value.programmaticStreamSerializationAllowed = 1;
-            self.attributes.push(attribute);
+            attributes.push(attribute);
         }
-        if self.attributes.is_empty() {
+        if attributes.is_empty() {
             // SAFETY: promised by the caller; the arrays live across the call, which copies the arguments.
             return unsafe {
                 driver.cu_launch_kernel(
@@ -384,14 +391,15 @@ impl<'a> Launch<'a> {
             blockDimZ: block.z,
             sharedMemBytes: self.config.shared,
             hStream: stream,
-            attrs: self.attributes.as_mut_ptr(),
-            numAttrs: self.attributes.len() as c_uint,
+            attrs: attributes.as_mut_ptr(),
+            numAttrs: attributes.len() as c_uint,
         };
         // SAFETY: as above.
         unsafe { driver.cu_launch_kernel_ex(&config, self.kernel.raw, params, extra) }
     }
 
     /// The description of a kernel node. It points into `self`.
+    #[inline]
     pub(crate) fn node_parameters(&mut self) -> CUDA_KERNEL_NODE_PARAMS_v2 {
         let (grid, block) = (self.config.grid, self.config.block);
         let (params, extra) = self.arguments();
@@ -410,9 +418,15 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// The attributes to set on a kernel node.
-    pub(crate) fn attributes(&self) -> &[CUlaunchAttribute] {
-        &self.attributes
+    /// The attributes to set on a kernel node. Most have none.
+    #[inline]
+    pub(crate) fn attributes(&self) -> SmallVec<[CUlaunchAttribute; 3]> {
+        let LaunchConfig { cooperative, cluster, priority, .. } = self.config;
+        if *cooperative || cluster.is_some() || priority.is_some() {
+            attributes(self.config)
+        } else {
+            SmallVec::new()
+        }
     }
 }
 

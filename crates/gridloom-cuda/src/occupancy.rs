@@ -8,6 +8,7 @@ use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
 use std::cell::RefCell;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -156,7 +157,11 @@ impl Drop for Ending {
 
 /// The program on one stream, if there is one.
 #[derive(Debug, Default)]
-pub(crate) struct Occupancy(Mutex<Option<Arc<Occupation>>>);
+pub(crate) struct Occupancy {
+    present: Mutex<Option<Arc<Occupation>>>,
+    /// Whether there may be one: cleared once it was waited for. Whoever enqueues asks, and mostly there is none.
+    maybe: AtomicBool,
+}
 
 impl Occupancy {
     /// Starts a program, after the one before it.
@@ -165,10 +170,11 @@ impl Occupancy {
         everywhere: &Occupations,
         work: impl FnOnce() + Send + 'static,
     ) -> Result<Arc<Occupation>> {
-        let mut present = self.0.lock();
+        let mut present = self.present.lock();
         if let Some(before) = present.take() {
             before.wait();
         }
+        self.maybe.store(true, Ordering::Release);
         let occupation = Occupation::start(work)?;
         everywhere.add(&occupation);
         *present = Some(Arc::clone(&occupation));
@@ -176,16 +182,24 @@ impl Occupancy {
     }
 
     /// Waits until the stream is free.
+    #[inline]
     pub(crate) fn settle(&self) {
-        let mut present = self.0.lock();
+        if self.maybe.load(Ordering::Acquire) {
+            self.wait();
+        }
+    }
+
+    fn wait(&self) {
+        let mut present = self.present.lock();
         if let Some(occupation) = present.take() {
             occupation.wait();
         }
+        self.maybe.store(false, Ordering::Release);
     }
 
     /// Whether a program is at work.
     pub(crate) fn is_occupied(&self) -> bool {
-        self.0.try_lock().is_none_or(|present| present.as_ref().is_some_and(|there| !there.is_over()))
+        self.present.try_lock().is_none_or(|present| present.as_ref().is_some_and(|there| !there.is_over()))
     }
 }
 

@@ -216,6 +216,11 @@ impl Stream {
         self.lane.keep_shared(payload);
     }
 
+    /// The same for several blocks of memory.
+    pub(crate) fn keep_memory(&self, memory: &[&Arc<dyn backend::Allocation>]) {
+        self.lane.keep_memory(memory);
+    }
+
     /// Has the next wait report failures of an executable that was launched here.
     pub(crate) fn report(&self, failures: &Arc<Failures>) {
         let mut launched = self.launched.lock();
@@ -249,7 +254,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits for what is enqueued now, without looking at failures of callbacks. What the work kept alive is dropped on the release thread: its
+    /// Waits for what is enqueued now, without looking at failures of callbacks. What only the work kept alive is dropped on the release thread: its
     /// drop may run anything and take long, and the caller may hold locks, or be what others wait for.
     pub(crate) fn wait_for_device(&self) -> DriverResult<()> {
         let (waited, released) = self.lane.wait(|| {

@@ -8,11 +8,13 @@ mod simulator;
 
 use common::*;
 use gridloom_core::backend::{Allocation, EventOptions};
-use gridloom_core::executable::{ConditionalMode, InstantiateOptions};
+use gridloom_core::executable::{Change as NodeChange, ConditionalMode, InstantiateOptions};
 use gridloom_core::graph::{Graph, Node};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::{MemoryKind, Region};
-use gridloom_core::op::{CallbackOp, ConditionalForm, ConditionalOp, Operation, Test};
+use gridloom_core::op::{
+    ArgValue, CallbackOp, ConditionalForm, ConditionalOp, Operation, PointerValue, Test,
+};
 use gridloom_core::{Event, Executable, Result};
 use gridloom_cuda::release;
 use gridloom_cuda::sys::CUresult;
@@ -287,6 +289,25 @@ const CHANGES: &[Change] = &[
         ];
         Box::new(move |executable| {
             executable.set_operations(changes.iter().map(|(node, operation)| (node, operation.clone())))
+        })
+    }),
+    ("single arguments, and something else between", |stage, scene| {
+        let elsewhere = PointerValue::Region(whole(&stage.log).part(128, 128).unwrap());
+        let arguments = [
+            (scene.kernel.key(), 0, ArgValue::Pointer(elsewhere)),
+            (scene.kernel.key(), 1, uint(94)),
+            (scene.in_child.key(), 1, uint(93)),
+            (scene.in_repeat.key(), 1, uint(92)),
+        ];
+        let (bytes, operation) = (scene.bytes.key(), stage.bytes(SECOND));
+        Box::new(move |executable| {
+            let argument = |(node, index, value): (_, _, ArgValue)| {
+                // SAFETY: a log and a word are what the kernel takes, and there is room behind the place in the log.
+                unsafe { NodeChange::argument(node, index, value) }
+            };
+            let mut changes: Vec<NodeChange> = arguments.iter().cloned().map(argument).collect();
+            changes.insert(3, NodeChange::operation(bytes, operation.clone()));
+            executable.change(&mut changes)
         })
     }),
     ("everything", |stage, _| {

@@ -5,7 +5,7 @@ mod common;
 mod simulator;
 
 use common::*;
-use gridloom_core::executable::{ConditionalMode, InstantiateOptions};
+use gridloom_core::executable::{Change, ConditionalMode, InstantiateOptions};
 use gridloom_core::op::{CallbackOp, ConditionalForm, ConditionalOp, Operation, Test};
 use gridloom_cuda::interop::stream_to_raw;
 use gridloom_cuda::release;
@@ -139,6 +139,35 @@ fn everything_may_go_while_a_launch_is_held_back() {
         assert!(alive.strong_count() > 0, "{mode:?}");
         fixture.finish(1, &alive);
     }
+}
+
+#[test]
+fn memory_that_an_argument_replaced_is_kept_while_a_launch_is_held_back_and_no_longer() {
+    let mut fixture = Fixture::new();
+    let gpu = &fixture.gpu;
+    let (old, new, graph) = (gpu.words(&[0; 8]), gpu.words(&[0; 8]), gpu.graph());
+    let node = graph.add(&[], gpu.append(&old, 1)).unwrap();
+    let executable = graph.instantiate().unwrap();
+    drop(graph);
+    executable.launch(&gpu.stream).unwrap();
+    let give = |memory| {
+        // SAFETY: a log is what the kernel takes.
+        executable.change(&mut [unsafe { Change::argument(node.key(), 0, at(memory)) }]).unwrap();
+    };
+    // There and back and there again: the latest launch has the first.
+    [&new, &old, &new].into_iter().for_each(give);
+    let replaced = Arc::downgrade(&old);
+    drop((old, node));
+    release::flush();
+    assert!(replaced.strong_count() > 0);
+    fixture.held = None;
+    fixture.gpu.stream.synchronize().unwrap();
+    while replaced.strong_count() > 0 {
+        release::flush();
+    }
+    executable.launch(&fixture.gpu.stream).unwrap();
+    assert_eq!(fixture.gpu.read(&new)[..2], [1, 1]);
+    assert!(violations().is_empty(), "{:#?}", violations());
 }
 
 #[test]

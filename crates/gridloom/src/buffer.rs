@@ -197,11 +197,15 @@ impl<T: Element> Buffer<T> {
         WeakBuffer(Arc::downgrade(&self.shared))
     }
 
+    #[inline]
     pub(crate) fn allocation(&self) -> Result<Arc<dyn backend::Allocation>> {
-        self.shared.allocation.lock().clone().ok_or_else(|| {
-            Error::new(ErrorKind::InvalidHandle, "the buffer was closed; its handle can no longer be used")
-        })
+        self.shared.allocation.lock().clone().ok_or_else(closed)
     }
+}
+
+#[cold]
+fn closed() -> Error {
+    Error::new(ErrorKind::InvalidHandle, "the buffer was closed; its handle can no longer be used")
 }
 
 /// A [`Buffer`] of any type that is not kept alive.
@@ -244,6 +248,7 @@ impl<T> fmt::Debug for Buffer<T> {
 
 // SAFETY: allocations are aligned for any element, and borrowed memory was checked to be for this one.
 unsafe impl<T: Element> Memory<T> for Buffer<T> {
+    #[inline(always)]
     fn region(&self) -> Result<Region> {
         Ok(Region::whole(self.allocation()?))
     }
@@ -334,6 +339,7 @@ impl<T> fmt::Debug for BufferSlice<T> {
 
 // SAFETY: it starts a whole number of elements into an aligned buffer.
 unsafe impl<T: Element> Memory<T> for BufferSlice<T> {
+    #[inline]
     fn region(&self) -> Result<Region> {
         let whole = self.buffer.region()?;
         Ok(whole

@@ -4,14 +4,15 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use gridloom_core::executable::ExecutableNode;
+use gridloom_core::executable::{Change, ExecutableNode};
 use gridloom_core::op::{
-    CallbackOp, ConditionalOp, KernelOp, MemcpyOp, MemsetOp, NodeKind, Operation, RawCallback, RawData, Test,
+    CallbackOp, ConditionalOp, KernelArgs, KernelOp, MemcpyOp, MemsetOp, NodeKind, Operation, RawCallback,
+    RawData, Test,
 };
 
 use crate::buffer::{CopySource, Element, Memory};
 use crate::kernel::{Arg, Arguments, Kernel, Parameters};
-use crate::ops::{copy_operation, fill_operation, kernel_operation, one_value};
+use crate::ops::{copy_operation, fill_operation, kernel_launch, one_value};
 use crate::{Error, ErrorKind, Event, Executable, Graph, LaunchConfig, Node, Result};
 
 /// Setters for the parameters of a node. Each is one replacement: it happens whole, or fails and changes nothing.
@@ -58,13 +59,13 @@ pub trait Edit {
                 ),
             ));
         }
-        self.replace(kernel_operation(kernel, *current.config(), args)?)
+        self.replace(Operation::Kernel(kernel_launch(kernel, *current.config(), args)?))
     }
 
     /// Gives the node another kernel, with its arguments. The launch shape stays.
     fn set_kernel<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
         let config = *self.current_kernel()?.config();
-        self.replace(kernel_operation(kernel, config, args)?)
+        self.replace(Operation::Kernel(kernel_launch(kernel, config, args)?))
     }
 
     /// Gives the node's kernel another value for one argument, by its position. The size is checked.
@@ -73,21 +74,8 @@ pub trait Edit {
     /// The value is what the kernel expects there, and with it, in whatever launch shape, the kernel stays within the memory that its arguments
     /// lead to. Memory whose address is given as a plain value is there for as long as the operation exists or is in flight.
     unsafe fn set_arg(&self, index: usize, value: Arg) -> Result<()> {
-        let current = self.current_kernel()?;
-        let (size, needed) =
-            (value.size(), current.args().layout.get(index).map(|place| place.size as usize));
-        if needed.is_some_and(|needed| needed != size) {
-            return Err(Error::new(
-                ErrorKind::ParameterMismatch,
-                format!(
-                    "parameter {index} of kernel {} has {} bytes, the argument has {size}",
-                    current.kernel().name(),
-                    needed.unwrap_or_default()
-                ),
-            ));
-        }
         // SAFETY: the caller makes the same promise.
-        unsafe { self.set_arg_part(index, 0, value) }
+        unsafe { self.edit_args(|args, kernel| args.set_whole(kernel, index, value.0)) }
     }
 
     /// Gives the node's kernel another value for a part of one argument: the bytes from `offset` on, for example an address inside a structure.
@@ -95,12 +83,8 @@ pub trait Edit {
     /// # Safety
     /// As for [`set_arg`](Edit::set_arg).
     unsafe fn set_arg_part(&self, index: usize, offset: usize, value: Arg) -> Result<()> {
-        let current = self.current_kernel()?;
-        let mut args = current.args().clone();
-        args.set(current.kernel().name(), index, offset, value.0)?;
-        // SAFETY: the caller promises it of the new value; the others are as whoever made the launch gave them.
-        let launch = unsafe { current.with_args(args) };
-        self.replace(Operation::Kernel(Arc::new(launch)))
+        // SAFETY: the caller makes the same promise.
+        unsafe { self.edit_args(|args, kernel| args.set(kernel, index, offset, value.0)) }
     }
 
     /// Points every use of the memory `old` by this node at the same element of `new`, and says how many there were: operands of copies and
@@ -211,6 +195,20 @@ pub trait Edit {
         }
     }
 
+    /// Launches the kernel with what `edit`, given its name, makes of the arguments.
+    ///
+    /// # Safety
+    /// As for [`set_arg`](Edit::set_arg).
+    #[doc(hidden)]
+    unsafe fn edit_args(&self, edit: impl FnOnce(&mut KernelArgs, &str) -> Result<()>) -> Result<()> {
+        let current = self.current_kernel()?;
+        let mut args = current.args().clone();
+        edit(&mut args, current.kernel().name())?;
+        // SAFETY: the caller promises it of the new value; the others are as whoever made the launch gave them.
+        let launch = unsafe { current.with_args(args) };
+        self.replace(Operation::Kernel(Arc::new(launch)))
+    }
+
     #[doc(hidden)]
     fn current_kernel(&self) -> Result<Arc<KernelOp>> {
         match self.current()? {
@@ -240,6 +238,23 @@ impl Edit for ExecutableNode<'_> {
 
     fn replace(&self, operation: Operation) -> Result<()> {
         self.set_operation(operation)
+    }
+
+    fn set_args<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
+        // SAFETY: `change_args` changes nothing unless the node launches this kernel.
+        unsafe { args.change(self.key(), |changes| self.change_args(kernel.backend(), changes)) }
+    }
+
+    unsafe fn set_arg(&self, index: usize, value: Arg) -> Result<()> {
+        // SAFETY: the caller makes the same promise.
+        let change =
+            unsafe { Change::argument(self.key(), u32::try_from(index).unwrap_or(u32::MAX), value.0) };
+        self.executable().change(&mut [change])
+    }
+
+    unsafe fn set_arg_part(&self, index: usize, offset: usize, value: Arg) -> Result<()> {
+        // SAFETY: the caller makes the same promise.
+        unsafe { ExecutableNode::replace_arg_part(self, index, offset, value.0) }
     }
 }
 

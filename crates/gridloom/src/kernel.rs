@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use gridloom_core::backend;
-use gridloom_core::op::{ArgValue, KernelArgs, ParamLayout, PointerValue};
+use gridloom_core::executable::Change;
+use gridloom_core::graph::NodeKey;
+use gridloom_core::op::{ArgPacker, ArgValue, ParamLayout, PointerValue};
 use smallvec::SmallVec;
 
 use crate::buffer::{Element, Memory};
@@ -61,7 +63,7 @@ impl Parameter for ConditionHandle {
 /// ```
 ///
 /// # Safety
-/// [`into_arg`](IntoArg::into_arg) gives a value of `P`. For [`Ptr`] and [`PtrMut`] that is the null address, a region that is aligned for the
+/// [`into_arg`](IntoArg::into_arg) gives a value of `P`, and [`pack`](IntoArg::pack) packs it. For [`Ptr`] and [`PtrMut`] that is the null address, a region that is aligned for the
 /// element, or the bytes of an address of such elements that the kernel may use for as long as anything that was given the argument exists or runs;
 /// for [`ConditionHandle`] a condition; for a plain type the bytes of a value.
 #[diagnostic::on_unimplemented(
@@ -71,24 +73,51 @@ impl Parameter for ConditionHandle {
 pub unsafe trait IntoArg<P: Parameter> {
     /// The argument, with what it refers to.
     fn into_arg(self) -> Result<ArgValue>;
+
+    /// Packs the argument. The same, without moving it about.
+    #[inline]
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()>
+    where
+        Self: Sized,
+    {
+        packer.push(self.into_arg()?)
+    }
 }
 
 // SAFETY: the bytes of a value of the type.
 unsafe impl<T: Pod> IntoArg<T> for T {
+    #[inline]
     fn into_arg(self) -> Result<ArgValue> {
         Ok(ArgValue::Bytes(SmallVec::from_slice(bytemuck::bytes_of(&self))))
+    }
+
+    #[inline]
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
+        packer.push_bytes(bytemuck::bytes_of(&self))
     }
 }
 // SAFETY: memory of elements is aligned for them, by the promise of `Memory`.
 unsafe impl<T: Element, M: Memory<T>> IntoArg<Ptr<T>> for &M {
+    #[inline]
     fn into_arg(self) -> Result<ArgValue> {
         Ok(ArgValue::Pointer(PointerValue::Region(self.region()?)))
+    }
+
+    #[inline]
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
+        packer.push_pointer(PointerValue::Region(self.region()?))
     }
 }
 // SAFETY: as above.
 unsafe impl<T: Element, M: Memory<T>> IntoArg<PtrMut<T>> for &M {
+    #[inline]
     fn into_arg(self) -> Result<ArgValue> {
         Ok(ArgValue::Pointer(PointerValue::Region(self.region()?)))
+    }
+
+    #[inline]
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
+        packer.push_pointer(PointerValue::Region(self.region()?))
     }
 }
 // SAFETY: the null address.
@@ -119,14 +148,20 @@ pub trait Parameters {
 /// Arguments for a parameter list: a tuple of values, one for each parameter.
 ///
 /// # Safety
-/// [`pack`](Arguments::pack) gives, for each parameter, what [`IntoArg`] of its type asks for.
+/// [`pack`](Arguments::pack) and [`change`](Arguments::change) give, for each parameter, what [`IntoArg`] of its type asks for.
 #[diagnostic::on_unimplemented(
     message = "these arguments do not fit the kernel's parameters `{P}`",
     note = "give a tuple with one value for each parameter; a single argument is written `(value,)`"
 )]
 pub unsafe trait Arguments<P: Parameters> {
-    /// The arguments, laid out for this kernel.
-    fn pack(self, kernel: &dyn backend::Kernel) -> Result<KernelArgs>;
+    /// Packs the arguments in their order.
+    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()>;
+
+    /// Has `change` make the arguments those of a node.
+    ///
+    /// # Safety
+    /// `change` makes no such change, or the node launches a kernel that was looked up with these parameters.
+    unsafe fn change(self, node: NodeKey, change: impl FnOnce(&mut [Change]) -> Result<()>) -> Result<()>;
 }
 
 macro_rules! tuples {
@@ -136,8 +171,23 @@ macro_rules! tuples {
         }
         // SAFETY: each argument is one for its parameter, by the promise of `IntoArg`.
         unsafe impl<$($P: Parameter, $V: IntoArg<$P>),*> Arguments<($($P,)*)> for ($($V,)*) {
-            fn pack(self, kernel: &dyn backend::Kernel) -> Result<KernelArgs> {
-                KernelArgs::pack(kernel.name(), kernel.params(), [$(self.$index.into_arg()?),*] as [ArgValue; _])
+            #[allow(unused_variables, reason = "the empty tuple has no arguments")]
+            #[inline]
+            fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
+                $(self.$index.pack(packer)?;)*
+                Ok(())
+            }
+
+            #[allow(unused_variables, reason = "the empty tuple has no arguments")]
+            #[inline]
+            unsafe fn change(
+                self,
+                node: NodeKey,
+                change: impl FnOnce(&mut [Change]) -> Result<()>,
+            ) -> Result<()> {
+                // SAFETY: the arguments are of the types that the kernel was looked up with, and whoever looked it up promised that it stays
+                // within what such arguments lead to (`Module::kernel`).
+                change(&mut [$(unsafe { Change::argument(node, $index, self.$index.into_arg()?) }),*])
             }
         }
     };
@@ -292,14 +342,6 @@ impl Arg {
     /// The address of memory.
     pub fn memory<T: Element>(memory: &impl Memory<T>) -> Result<Self> {
         Ok(Arg(ArgValue::Pointer(PointerValue::Region(memory.region()?))))
-    }
-
-    /// Its bytes.
-    pub(crate) fn size(&self) -> usize {
-        match &self.0 {
-            ArgValue::Bytes(bytes) => bytes.len(),
-            ArgValue::Pointer(_) => 8,
-        }
     }
 
     /// The handle of a condition.

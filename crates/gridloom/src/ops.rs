@@ -13,8 +13,8 @@ use bytemuck::Pod;
 use gridloom_core::graph::ConditionalSpec;
 use gridloom_core::memory::{Base, Region};
 use gridloom_core::op::{
-    AllocOp, CallbackOp, ConditionalForm, CopySide, FreeTarget, KernelArgs, KernelOp, MemcpyOp, MemsetOp,
-    Operation, RawCallback, RawData, SendPointer, Test,
+    AllocOp, CallbackOp, ConditionalForm, CopySide, FreeTarget, KernelOp, MemcpyOp, MemsetOp, Operation,
+    RawCallback, RawData, SendPointer, Test,
 };
 use smallvec::SmallVec;
 
@@ -95,7 +95,7 @@ pub trait Ops {
         config: impl Into<LaunchConfig>,
         args: impl Arguments<P>,
     ) -> Result<Self::Added> {
-        self.submit(kernel_operation(kernel, config.into(), args)?)
+        self.submit(Operation::Kernel(kernel_launch(kernel, config.into(), args)?))
     }
 
     /// Runs a kernel whose arguments are known only at run time. Their number and sizes are checked.
@@ -109,11 +109,13 @@ pub trait Ops {
         config: impl Into<LaunchConfig>,
         args: impl IntoIterator<Item = Arg>,
     ) -> Result<Self::Added> {
-        let values = args.into_iter().map(|arg| arg.0);
-        let args = KernelArgs::pack(kernel.name(), kernel.params(), values)?;
         // SAFETY: the caller promises what is asked for.
-        let launch = unsafe { KernelOp::new(kernel.backend().clone(), config.into(), args) };
-        self.submit(Operation::Kernel(Arc::new(launch)))
+        let launch = unsafe {
+            KernelOp::pack(kernel.backend(), config.into(), |packer| {
+                args.into_iter().try_for_each(|arg| packer.push(arg.0))
+            })
+        };
+        self.submit(Operation::Kernel(launch?))
     }
 
     /// Fills memory with a value of 1, 2 or 4 bytes, as often as it fits. The memory must hold a whole number of them.
@@ -298,6 +300,7 @@ impl Ops for Graph {
 impl Ops for Node {
     type Added = Node;
 
+    #[inline]
     fn submit(&self, operation: Operation) -> Result<Node> {
         self.add(operation)
     }
@@ -545,16 +548,14 @@ impl<T: Element> Freeable for Buffer<T> {
 }
 
 /// A launch of a typed kernel.
-pub(crate) fn kernel_operation<P: Parameters>(
+pub(crate) fn kernel_launch<P: Parameters>(
     kernel: &Kernel<P>,
     config: LaunchConfig,
     args: impl Arguments<P>,
-) -> Result<Operation> {
-    let args = args.pack(&**kernel.backend())?;
+) -> Result<Arc<KernelOp>> {
     // SAFETY: the arguments are of the types that the kernel was looked up with (`Arguments`), and whoever looked it up promised that it
     // stays within what such arguments lead to, in any shape (`Module::kernel`).
-    let launch = unsafe { KernelOp::new(kernel.backend().clone(), config, args) };
-    Ok(Operation::Kernel(Arc::new(launch)))
+    unsafe { KernelOp::pack(kernel.backend(), config, |packer| args.pack(packer)) }
 }
 
 /// Memory for `len` elements, provided at each launch.

@@ -1,10 +1,12 @@
 //! Executables: graphs ready to be launched.
 
+mod change;
 mod update;
 
 use std::fmt;
 use std::sync::{Arc, Weak};
 
+pub use change::{Change, Part, operations_before};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 pub use update::ExecutableNode;
@@ -13,8 +15,8 @@ pub(crate) use update::check_replaceable;
 use crate::backend;
 use crate::capture::Capture;
 use crate::error::{Error, ErrorKind, Result, bail};
-use crate::graph::{Definition, Graph, Hierarchy, Node, NodeKey};
-use crate::op::{self, FreeTarget, Operation};
+use crate::graph::{Definition, Graph, Hierarchy, Keys, Node, NodeData, NodeKey};
+use crate::op::{self, FreeTarget, NodeKind, NodeKinds, Operation};
 use crate::stream::Stream;
 
 /// How conditionals are run.
@@ -106,6 +108,8 @@ pub struct Executable {
     device: Arc<dyn backend::Device>,
     /// Tells whose nodes it knows. Weak, since what the graph came to hold later is none of its business.
     origin: Weak<Hierarchy>,
+    /// The nodes it has. Updates change what they do, never which there are.
+    nodes: Keys<NodeData>,
     outliving: Vec<NodeKey>,
     /// Free nodes for memory of other executables, and that memory.
     freed_elsewhere: Vec<(NodeKey, Arc<dyn backend::Allocation>)>,
@@ -127,14 +131,7 @@ impl Executable {
             }
             refuse_upload(stream)?;
         }
-        let freed_elsewhere = definition
-            .nodes
-            .iter()
-            .filter_map(|(key, node)| match &node.operation {
-                Operation::Free(FreeTarget::Outliving(allocation)) => Some((key, allocation.clone())),
-                _ => None,
-            })
-            .collect();
+        let freed_elsewhere = freed_elsewhere(&definition);
         let device = hierarchy.device.clone();
         // SAFETY: every operation was checked for this device when it was added, and the caller checked the whole. The result is called
         // by this executable alone, under its lock, with streams of the device and operations that were checked in the same way.
@@ -145,6 +142,7 @@ impl Executable {
         Ok(Executable {
             device,
             origin: Arc::downgrade(hierarchy),
+            nodes: Keys::of(&definition.nodes),
             outliving,
             freed_elsewhere,
             auto_free: options.auto_free_on_launch,
@@ -297,30 +295,47 @@ impl Executable {
         Ok(())
     }
 
+    /// The key of a node, where it is one of this executable's.
     fn own_key(&self, node: &Node) -> Result<NodeKey> {
-        self.own_key_in(node, &self.state.lock().definition)
-    }
-
-    fn own_key_in(&self, node: &Node, definition: &Definition) -> Result<NodeKey> {
         // While the weak reference exists no other hierarchy can be at its address.
-        if Arc::as_ptr(&node.hierarchy) != self.origin.as_ptr() {
-            return Err(Error::new(
-                ErrorKind::WrongGraph,
-                format!(
-                    "{} belongs to another graph than the one this executable was made from",
-                    node.label()
-                ),
-            ));
+        let is_from_here = Arc::as_ptr(&node.hierarchy) == self.origin.as_ptr();
+        if is_from_here && self.nodes.contains(node.key) {
+            return Ok(node.key);
         }
-        if definition.get_node(node.key).is_none() {
-            bail!(
-                InvalidHandle,
-                "{} is not in this executable: it was added after, or deleted before, it was made",
-                node.label()
-            );
-        }
-        Ok(node.key)
+        Err(not_own(node, is_from_here))
     }
+}
+
+/// Why a node is not one of an executable, which was made from its graph or not.
+#[cold]
+fn not_own(node: &Node, is_from_here: bool) -> Error {
+    let (kind, why) = if is_from_here {
+        (
+            ErrorKind::InvalidHandle,
+            "is not in this executable: it was added after, or deleted before, it was made",
+        )
+    } else {
+        (ErrorKind::WrongGraph, "belongs to another graph than the one this executable was made from")
+    };
+    Error::new(kind, format!("{} {why}", node.label()))
+}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        self.backend.retire(&self.state.get_mut().definition);
+    }
+}
+
+/// The free nodes for memory of other executables, and that memory.
+fn freed_elsewhere(definition: &Definition) -> Vec<(NodeKey, Arc<dyn backend::Allocation>)> {
+    if !definition.may_have(NodeKinds::of(&[NodeKind::Free])) {
+        return Vec::new();
+    }
+    let frees = definition.nodes.iter().filter_map(|(key, node)| match &node.operation {
+        Operation::Free(FreeTarget::Outliving(allocation)) => Some((key, allocation.clone())),
+        _ => None,
+    });
+    frees.collect()
 }
 
 fn refuse_upload(stream: &Stream) -> Result<()> {

@@ -7,14 +7,19 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::Executable;
+use super::change::{Change, Part};
+use super::{Executable, State};
+use crate::backend;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::{Definition, Graph, GraphKey, Node, NodeKey, Place, compare, lifetimes};
-use crate::memory::Region;
-use crate::op::{ConditionalOp, NodeKind, Operation, Test};
+use crate::memory::{Base, Region};
+use crate::op::{ArgValue, ConditionalOp, KernelOp, NodeKind, Operation, PointerValue, Test};
 
-/// Operations to put in place of others. One lies in place: most changes are of one node, and made often.
-type Changes = SmallVec<[(NodeKey, Operation); 1]>;
+/// A region that was checked: its allocation, which the changes keep alive meanwhile, its start and its bytes.
+type Checked = (*const (), u64, u64);
+
+/// One lies in place: most changes are of one node, and made often.
+type Changes = SmallVec<[Change; 1]>;
 
 impl Executable {
     /// Takes over all parameters of a graph with the same topology, or changes nothing.
@@ -35,21 +40,25 @@ impl Executable {
         let mut state = self.state.lock();
         let root = state.definition.root();
         changes = changes_between(&state.definition, root, &source, source.root())?;
-        self.apply(&mut state.definition, &mut changes)
+        self.take_over(&mut state, &mut changes)
     }
 
     /// Replaces what several nodes do by operations of the same kinds, all or none.
     pub fn set_operations<'a>(&self, changes: impl IntoIterator<Item = (&'a Node, Operation)>) -> Result<()> {
         let keyed = changes.into_iter().map(|(node, operation)| Ok((self.own_key(node)?, operation)));
-        self.set_operations_at(keyed.collect::<Result<Changes>>()?)
+        self.set_operations_at(keyed.collect::<Result<SmallVec<[_; 1]>>>()?)
     }
 
     /// Replaces what several nodes do, named by their keys in the definition, all or none.
     pub fn set_operations_at(&self, changes: impl IntoIterator<Item = (NodeKey, Operation)>) -> Result<()> {
-        // Collected before the lock is taken, and so dropped after it is released.
-        let mut changes: Changes = changes.into_iter().collect();
-        let mut state = self.state.lock();
-        self.replace(&mut state.definition, &mut changes)
+        let changes = changes.into_iter().map(|(node, operation)| Change::operation(node, operation));
+        self.change(&mut changes.collect::<Changes>())
+    }
+
+    /// Makes changes, one after the other, all or none. What they replaced is in their place then, to be dropped when it suits; on failure
+    /// they are as they were, or say the same in another form.
+    pub fn change(&self, changes: &mut [Change]) -> Result<()> {
+        self.replace(&mut self.state.lock(), changes)
     }
 
     /// Points every use of the region `old` at the same byte of `new`, all or none, and says how many there were. See [`Graph::replace_region`].
@@ -58,72 +67,160 @@ impl Executable {
     /// As for [`Graph::replace_region`].
     pub unsafe fn replace_region(&self, old: &Region, new: &Region) -> Result<usize> {
         // Declared before the lock is taken, and so dropped after it is released.
-        let mut replacement;
+        let mut changes: Changes;
         let mut state = self.state.lock();
         // SAFETY: the caller makes the same promise.
-        replacement = unsafe { state.definition.with_memory_replaced(state.definition.root(), old, new) }?;
-        self.replace(&mut state.definition, &mut replacement.operations)?;
+        let replacement =
+            unsafe { state.definition.with_memory_replaced(state.definition.root(), old, new) }?;
+        let operations = replacement.operations.into_iter();
+        changes = operations.map(|(node, operation)| Change::operation(node, operation)).collect();
+        self.replace(&mut state, &mut changes)?;
         Ok(replacement.uses)
     }
 
-    /// Checks replacements and puts them in place. What they replaced is then in `changes`.
-    fn replace(&self, definition: &mut Arc<Definition>, changes: &mut [(NodeKey, Operation)]) -> Result<()> {
-        let mut new_uses = false;
-        for (key, operation) in &*changes {
-            if definition.get_node(*key).is_none() {
-                bail!(InvalidHandle, "there is no node {key:?} in this executable");
+    /// Puts the operations of a graph that was checked in place and tells the backend; as [`replace`](Self::replace) does.
+    fn take_over(&self, state: &mut State, changes: &mut [Change]) -> Result<()> {
+        self.apply(state, changes, |definition, changes, made| {
+            changes.iter_mut().for_each(|change| swap(definition, change));
+            *made = changes.len();
+            Ok(())
+        })
+    }
+
+    /// Checks changes, puts them in place and tells the backend. What they replaced is then in `changes`, for the caller to drop without the
+    /// lock; on failure everything is as before.
+    fn replace(&self, state: &mut State, changes: &mut [Change]) -> Result<()> {
+        self.apply(state, changes, |definition, changes, made| {
+            let mut new_uses = false;
+            let mut checked = None;
+            while *made < changes.len() {
+                self.exchange_arguments(definition, changes, made, &mut checked)?;
+                if let Some(change) = changes.get_mut(*made) {
+                    new_uses |= self.exchange(definition, change)?;
+                    *made += 1;
+                }
             }
-            self.check_change(definition, *key, operation)?;
-            new_uses |= uses_other_allocations(definition.node(*key).operation(), operation);
-        }
-        if new_uses {
-            // Whether each use is ordered after the allocation and before its free takes the whole graph to tell.
-            let mut trial = (**definition).clone();
-            for (key, operation) in &*changes {
-                trial.nodes.get_mut(*key).expect("a node of this executable").operation = operation.clone();
+            if new_uses {
+                // Whether each use is ordered after the allocation and before its free takes the whole graph to tell.
+                lifetimes::check(definition)?;
             }
-            lifetimes::check(&trial)?;
+            Ok(())
+        })
+    }
+
+    /// Puts changes in place as `exchange` does, which counts them, and tells the backend; on failure everything is as before.
+    fn apply(
+        &self,
+        state: &mut State,
+        changes: &mut [Change],
+        exchange: impl FnOnce(&mut Definition, &mut [Change], &mut usize) -> Result<()>,
+    ) -> Result<()> {
+        if changes.is_empty() {
+            return Ok(());
         }
-        self.apply(definition, changes)
+        let definition = Arc::make_mut(&mut state.definition);
+        let mut made = 0;
+        let outcome =
+            exchange(definition, changes, &mut made).and_then(|()| self.backend.update(definition, changes));
+        if outcome.is_err() {
+            // Backwards, since a node may have been named twice.
+            changes[..made].iter_mut().rev().for_each(|change| swap(definition, change));
+        }
+        outcome
+    }
+
+    /// Checks changes from `made` on, as long as they are arguments, and exchanges them for those that are there, until one is not of a kind with
+    /// what it replaces. `checked` is the memory that was checked last: a call of a callable gives the same to many nodes.
+    fn exchange_arguments(
+        &self,
+        definition: &mut Definition,
+        changes: &mut [Change],
+        made: &mut usize,
+        checked: &mut Option<Checked>,
+    ) -> Result<()> {
+        let place = Place { device: &*self.device, graph: None };
+        while let Some(Change { node: key, part: Part::Argument(..) }) = changes.get(*made) {
+            let key = *key;
+            let node = definition.nodes.get_mut(key);
+            let Some(Operation::Kernel(kernel)) = node.map(|node| &mut node.operation) else { return Ok(()) };
+            // Others may have it still: the graph, or whoever asked for it.
+            let launch = Arc::make_mut(kernel);
+            while let Some(Change { node, part: Part::Argument(index, value) }) = changes.get_mut(*made)
+                && *node == key
+            {
+                let index = *index as usize;
+                if let ArgValue::Pointer(PointerValue::Region(region)) = value
+                    && let Base::Allocation(allocation) = &region.base
+                {
+                    let this = Some((Arc::as_ptr(allocation).cast(), region.offset, region.bytes));
+                    if *checked != this {
+                        if let Err(error) = place.check_region_after(launch, index, region) {
+                            return Err(error.at_node(definition.label(key)));
+                        }
+                        *checked = this;
+                    }
+                }
+                if !launch.args.exchange(index, value) {
+                    return Ok(());
+                }
+                *made += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks a change and exchanges it for what is there. Whether the node then uses memory of alloc nodes that it did not use before.
+    fn exchange(&self, definition: &mut Definition, change: &mut Change) -> Result<bool> {
+        let key = change.node;
+        if definition.get_node(key).is_none() {
+            bail!(InvalidHandle, "there is no node {key:?} in this executable");
+        }
+        if let Part::Argument(index, value) = &change.part {
+            let launch = kernel_of(definition, key)?;
+            let mut args = launch.args.clone();
+            args.set_whole(launch.kernel.name(), *index as usize, value.clone())
+                .map_err(|error| error.at_node(definition.label(key)))?;
+            // SAFETY: whoever made the change promised it of the argument; the others are as whoever made the launch gave them.
+            let launch = unsafe { launch.with_args(args) };
+            change.part = Part::Operation(Operation::Kernel(Arc::new(launch)));
+        }
+        let Part::Operation(operation) = &mut change.part else { return Ok(false) };
+        self.check_change(definition, key, operation)?;
+        let there = &mut definition.nodes.get_mut(key).expect("found above").operation;
+        let new_uses = uses_other_allocations(there, operation);
+        std::mem::swap(there, operation);
+        Ok(new_uses)
     }
 
     fn check_change(&self, definition: &Definition, key: NodeKey, operation: &Operation) -> Result<()> {
         let node = definition.node(key);
-        check_replaceable(node.operation(), operation)
-            .and_then(|()| {
-                let place = Place { device: &*self.device, graph: Some((definition, node.graph())) };
-                match operation {
-                    Operation::Conditional(conditional) => place.check_replaced_test(&conditional.test),
-                    operation => place.check(operation),
-                }
-            })
-            .map_err(|error| error.at_node(definition.label(key)))
+        let place = Place { device: &*self.device, graph: Some((definition, node.graph())) };
+        let checked = match (node.operation(), operation) {
+            (Operation::Kernel(old), Operation::Kernel(new)) => place.check_kernel_after(old, new),
+            (old, new) => check_replaceable(old, new).and_then(|()| match new {
+                Operation::Conditional(conditional) => place.check_replaced_test(&conditional.test),
+                operation => place.check(operation),
+            }),
+        };
+        checked.map_err(|error| error.at_node(definition.label(key)))
     }
 
     /// One node of the executable: what it does now, and ways to change it.
     pub fn node(&self, node: &Node) -> Result<ExecutableNode<'_>> {
         Ok(ExecutableNode { executable: self, key: self.own_key(node)? })
     }
+}
 
-    /// Puts the new operations in place and tells the backend. The old ones are then in `changes`, for the caller to drop without
-    /// the lock; on failure everything is as before.
-    fn apply(&self, definition: &mut Arc<Definition>, changes: &mut [(NodeKey, Operation)]) -> Result<()> {
-        if changes.is_empty() {
-            return Ok(());
+/// Exchanges a change, which fits, for what is there.
+fn swap(definition: &mut Definition, change: &mut Change) {
+    let there = &mut definition.nodes.get_mut(change.node).expect("a node of this executable").operation;
+    match (&mut change.part, there) {
+        (Part::Operation(operation), there) => std::mem::swap(there, operation),
+        (Part::Argument(index, value), Operation::Kernel(kernel)) => {
+            let exchanged = Arc::make_mut(kernel).args.exchange(*index as usize, value);
+            debug_assert!(exchanged, "it was there before");
         }
-        let keys: SmallVec<[NodeKey; 4]> = changes.iter().map(|&(key, _)| key).collect();
-        let definition = Arc::make_mut(definition);
-        let swap = |definition: &mut Definition, (key, operation): &mut (NodeKey, Operation)| {
-            let node = definition.nodes.get_mut(*key).expect("a node of this executable");
-            std::mem::swap(&mut node.operation, operation);
-        };
-        changes.iter_mut().for_each(|change| swap(definition, change));
-        let outcome = self.backend.update(definition, &keys);
-        if outcome.is_err() {
-            // Backwards, since a node may have been named twice.
-            changes.iter_mut().rev().for_each(|change| swap(definition, change));
-        }
-        outcome
+        (Part::Argument(..), _) => {}
     }
 }
 
@@ -142,7 +239,8 @@ fn changes_between(
             None => error,
         });
     }
-    Ok(comparison.parameters.into_iter().map(|(node, _, operation)| (node, operation)).collect())
+    let changed = comparison.parameters.into_iter();
+    Ok(changed.map(|(node, _, operation)| Change::operation(node, operation)).collect())
 }
 
 /// A node of an [`Executable`]. What is set here changes that executable alone, from its next launch on.
@@ -168,6 +266,58 @@ impl ExecutableNode<'_> {
         self.executable.set_operations_at([(self.key, operation)])
     }
 
+    /// The executable.
+    pub fn executable(&self) -> &Executable {
+        self.executable
+    }
+
+    /// The node's key in the definition.
+    pub fn key(&self) -> NodeKey {
+        self.key
+    }
+
+    /// Makes changes that are of all arguments of this node, in their order, where it launches `kernel`. As for [`Executable::change`].
+    pub fn change_args(&self, kernel: &Arc<dyn backend::Kernel>, changes: &mut [Change]) -> Result<()> {
+        let mut state = self.executable.state.lock();
+        let current = kernel_of(&state.definition, self.key)?;
+        if !Arc::ptr_eq(&current.kernel, kernel) {
+            bail!(
+                InvalidArgument,
+                "the node launches {}, not {}; use set_kernel to launch another kernel",
+                current.kernel.name(),
+                kernel.name()
+            );
+        }
+        if current.args.layout.len() != changes.len() {
+            bail!(
+                ParameterMismatch,
+                "kernel {} takes {} parameters, {} arguments were given",
+                kernel.name(),
+                current.args.layout.len(),
+                changes.len()
+            );
+        }
+        self.executable.replace(&mut state, changes)
+    }
+
+    /// Launches the node's kernel with another value at byte `offset` of argument `index`, or changes nothing.
+    ///
+    /// # Safety
+    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    pub unsafe fn replace_arg_part(&self, index: usize, offset: usize, value: ArgValue) -> Result<()> {
+        // Declared before the lock is taken, and so dropped after it is released; a failing `set` drops its own.
+        let _value = value.clone();
+        let mut changes;
+        let mut state = self.executable.state.lock();
+        let current = kernel_of(&state.definition, self.key)?;
+        let mut args = current.args.clone();
+        args.set(current.kernel.name(), index, offset, value)?;
+        // SAFETY: the caller promises it of the new value; the others are as whoever made the launch gave them.
+        let launch = unsafe { current.with_args(args) };
+        changes = [Change::operation(self.key, Operation::Kernel(Arc::new(launch)))];
+        self.executable.replace(&mut state, &mut changes)
+    }
+
     /// Takes over the parameters of a graph with the same topology as the one embedded at this child node.
     pub fn set_child(&self, graph: &Graph) -> Result<()> {
         let executable = self.executable;
@@ -183,7 +333,7 @@ impl ExecutableNode<'_> {
             bail!(InvalidArgument, "{} is not a child node", state.definition.label(self.key));
         };
         changes = changes_between(&state.definition, child, &source, graph.key())?;
-        executable.apply(&mut state.definition, &mut changes)
+        executable.take_over(&mut state, &mut changes)
     }
 
     /// Whether the node does its work. Every node does at first.
@@ -215,12 +365,22 @@ impl ExecutableNode<'_> {
     }
 }
 
+/// The launch of a kernel node.
+fn kernel_of(definition: &Definition, key: NodeKey) -> Result<&Arc<KernelOp>> {
+    match definition.node(key).operation() {
+        Operation::Kernel(kernel) => Ok(kernel),
+        other => bail!(InvalidArgument, "a {} node launches no kernel", other.kind().name()),
+    }
+}
+
 /// Whether an operation uses memory of alloc nodes that the one before it at the same node does not.
 fn uses_other_allocations(old: &Operation, new: &Operation) -> bool {
-    let mut used: SmallVec<[NodeKey; 4]> = SmallVec::new();
-    old.for_each_alloc_node(|alloc| used.push(alloc));
     let mut other = false;
-    new.for_each_alloc_node(|alloc| other |= !used.contains(&alloc));
+    new.for_each_alloc_node(|alloc| {
+        let mut known = false;
+        old.for_each_alloc_node(|used| known |= used == alloc);
+        other |= !known;
+    });
     other
 }
 

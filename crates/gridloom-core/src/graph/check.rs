@@ -1,6 +1,7 @@
 //! The checks on one operation, made at the call that adds or changes a node or enqueues it on a stream.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::definition::{ConditionKey, Definition, GraphKey, NodeKey};
 use crate::backend::{self, DeviceId};
@@ -36,6 +37,16 @@ impl Place<'_> {
         }
     }
 
+    /// The same for an operation that is added after another one of the graph. Of a launch in the same form as that one only the memory is new.
+    pub(crate) fn check_after(&self, before: Option<&Operation>, operation: &Operation) -> Result<()> {
+        match (before, operation) {
+            (Some(Operation::Kernel(before)), Operation::Kernel(kernel)) if is_same_form(before, kernel) => {
+                kernel.args.pointers.iter().try_for_each(|pointer| self.check_argument(kernel, pointer))
+            }
+            _ => self.check(operation),
+        }
+    }
+
     fn check_device(&self, what: &dyn fmt::Display, device: DeviceId) -> Result<()> {
         if device != self.device.id() {
             bail!(
@@ -47,9 +58,39 @@ impl Place<'_> {
         Ok(())
     }
 
+    /// The checks on a launch that takes the place of another one. What both have in common was checked with the old one.
+    pub(crate) fn check_kernel_after(&self, old: &KernelOp, new: &KernelOp) -> Result<()> {
+        if !is_same_form(old, new) {
+            return self.check_kernel(new);
+        }
+        for (place, pointer) in new.args.pointers.iter().enumerate() {
+            // Memory that outlived a launch may have been freed since.
+            if old.args.pointers.get(place) != Some(pointer) || is_released(&pointer.value) {
+                self.check_argument(new, pointer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The checks on memory that is given to a launch as argument `index`, in the place of what it is given now.
+    pub(crate) fn check_region_after(&self, op: &KernelOp, index: usize, region: &Region) -> Result<()> {
+        let is_known = |pointer: &PointerArg| match &pointer.value {
+            PointerValue::Region(known) => known == region && !is_released(&pointer.value),
+            PointerValue::Condition(_) => false,
+        };
+        if op.args.pointers_in(index).any(is_known) {
+            return Ok(());
+        }
+        self.check_region(region)
+            .and_then(|()| check_on_device(region))
+            .map_err(|error| error.context(format_args!("argument {index} of {}", op.kernel.name())))
+    }
+
     fn check_kernel(&self, op: &KernelOp) -> Result<()> {
         let kernel = &op.kernel;
-        self.check_device(&format_args!("kernel {}", kernel.name()), kernel.device())?;
+        if kernel.device() != self.device.id() {
+            self.check_device(&format_args!("kernel {}", kernel.name()), kernel.device())?;
+        }
         op.config
             .check(self.device.limits(), kernel.limits())
             .map_err(|error| error.context(format_args!("launch of {}", kernel.name())))?;
@@ -64,7 +105,7 @@ impl Place<'_> {
         }
         if let Some(params) = kernel.params() {
             let given = &op.args.layout;
-            if params.len() != given.len() || params.iter().zip(given).any(|(a, b)| a != b) {
+            if params != given.as_slice() {
                 bail!(
                     ParameterMismatch,
                     "kernel {} takes parameters of {} bytes, the arguments have {}",
@@ -83,12 +124,13 @@ impl Place<'_> {
                 op.args.bytes.len()
             );
         }
-        for pointer in &op.args.pointers {
-            self.check_pointer(op, pointer).map_err(|error| {
-                error.context(format_args!("argument {} of {}", pointer.index, kernel.name()))
-            })?;
-        }
-        Ok(())
+        op.args.pointers.iter().try_for_each(|pointer| self.check_argument(op, pointer))
+    }
+
+    fn check_argument(&self, op: &KernelOp, pointer: &PointerArg) -> Result<()> {
+        self.check_pointer(op, pointer).map_err(|error| {
+            error.context(format_args!("argument {} of {}", pointer.index, op.kernel.name()))
+        })
     }
 
     fn check_pointer(&self, op: &KernelOp, pointer: &PointerArg) -> Result<()> {
@@ -374,6 +416,22 @@ impl Place<'_> {
             Test::Count(_) => {}
         }
         Ok(())
+    }
+}
+
+/// Whether two launches differ in the values of their arguments at most.
+fn is_same_form(one: &KernelOp, other: &KernelOp) -> bool {
+    Arc::ptr_eq(&one.kernel, &other.kernel)
+        && one.config == other.config
+        && one.args.bytes.len() == other.args.bytes.len()
+        && one.args.layout == other.args.layout
+}
+
+/// Whether an argument is the address of memory that was freed.
+fn is_released(value: &PointerValue) -> bool {
+    match value {
+        PointerValue::Region(Region { base: Base::Allocation(allocation), .. }) => allocation.is_released(),
+        _ => false,
     }
 }
 

@@ -69,6 +69,7 @@ impl Definition {
             target.next_order = source_graph.next_order;
             target.first_order = source_graph.first_order;
             target.next_serial = source_graph.next_serial;
+            target.reordered = source_graph.reordered;
             if graph != from {
                 target.owner = source_graph.owner.map(|(node, index)| (map.nodes[&node], index));
             }
@@ -88,6 +89,7 @@ impl Definition {
                         .collect()
                 };
                 let copy = self.nodes.get_mut(map.nodes[&key]).expect("inserted");
+                self.kinds.insert(operation.kind());
                 copy.operation = operation;
                 copy.predecessors = ends(&node.predecessors);
                 copy.successors = ends(&node.successors);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use smallvec::SmallVec;
 
 use super::keys::{Key, Table};
-use crate::op::{FreeTarget, Operation};
+use crate::op::{FreeTarget, NodeKinds, Operation};
 
 /// The key of a node in its definition.
 pub type NodeKey = Key<NodeData>;
@@ -104,6 +104,8 @@ pub struct GraphData {
     pub(crate) next_order: Order,
     pub(crate) first_order: Order,
     pub(crate) next_serial: u32,
+    /// Whether the order of the members may be another one: one of them was moved in it.
+    pub(crate) reordered: bool,
 }
 
 /// A condition of a definition.
@@ -140,6 +142,8 @@ pub struct Definition {
     pub(crate) graphs: Table<GraphData>,
     pub(crate) conditions: Table<ConditionData>,
     pub(crate) root: GraphKey,
+    /// The kinds of nodes that there are or ever were. A node keeps its kind when what it does is replaced.
+    pub(crate) kinds: NodeKinds,
 }
 
 impl Definition {
@@ -148,7 +152,14 @@ impl Definition {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut graphs = Table::new(id);
         let root = graphs.insert(GraphData::default());
-        Definition { nodes: Table::new(id), graphs, conditions: Table::new(id), root }
+        let kinds = NodeKinds::default();
+        Definition { nodes: Table::new(id), graphs, conditions: Table::new(id), root, kinds }
+    }
+
+    /// Whether there may be a node of one of these kinds. Where there is none, and never was, nobody need go through the nodes to look for one.
+    #[inline]
+    pub fn may_have(&self, kinds: NodeKinds) -> bool {
+        self.kinds.any_of(kinds)
     }
 
     /// The outermost graph.
@@ -192,16 +203,10 @@ impl Definition {
 
     /// The nodes of a graph so that every node comes after those it depends on.
     pub fn topological(&self, graph: GraphKey) -> Vec<NodeKey> {
-        let mut ordered: Vec<NodeKey> = Vec::with_capacity(self.node_count(graph));
-        let (mut last, mut is_sorted) = (Order::MIN, true);
-        for key in self.nodes(graph) {
-            let order = self.node(key).order;
-            is_sorted &= last <= order;
-            last = order;
-            ordered.push(key);
-        }
-        // Nodes are mostly added in order.
-        if !is_sorted {
+        let Some(data) = self.graphs.get(graph) else { return Vec::new() };
+        // Nodes are mostly added in order, and stay.
+        let mut ordered = if data.dead == 0 { data.members.clone() } else { self.nodes(graph).collect() };
+        if data.reordered {
             ordered.sort_by_cached_key(|&key| self.node(key).order);
         }
         ordered

@@ -116,6 +116,7 @@ impl Definition {
 
     /// Renumbers nodes so that `from` comes before `to`, or finds the cycle.
     fn reorder(&mut self, from: NodeKey, to: NodeKey) -> Result<()> {
+        self.graphs.get_mut(self.node(from).graph).expect("a node's graph exists").reordered = true;
         if self.node(from).predecessors.is_empty() {
             let graph = self.graphs.get_mut(self.node(from).graph).expect("a node's graph exists");
             graph.first_order -= 1;

@@ -1,10 +1,10 @@
 //! Changes to a definition: inserting and deleting nodes.
 
-use super::definition::{Definition, EdgeKind, GraphData, GraphKey, NodeData, NodeKey};
+use super::definition::{Definition, EdgeKind, EdgeList, GraphData, GraphKey, NodeData, NodeKey};
 use super::edges::take_out;
 use super::{MAX_NESTING, deleted_graph};
 use crate::error::{Result, bail};
-use crate::op::{NodeKind, Operation, Test};
+use crate::op::{Operation, Test};
 
 /// What a deletion took out, to be dropped after the lock is released.
 #[derive(Default)]
@@ -66,44 +66,37 @@ impl Definition {
         after: &[NodeKey],
         operation: Operation,
     ) -> NodeKey {
+        self.kinds.insert(operation.kind());
+        let key = self.nodes.next_key();
         let place = self.graphs.get_mut(graph).expect("checked");
         let (serial, order) = (place.next_serial, place.next_order);
         place.next_serial = serial.wrapping_add(1);
         place.next_order += 1;
-        let key = self.nodes.insert(NodeData {
+        place.members.push(key);
+        // A kernel that was launched to start before the kernels it follows have ended.
+        let early = matches!(&operation, Operation::Kernel(kernel) if kernel.config.programmatic);
+        self.nodes.insert_with(|| NodeData {
             graph,
             operation,
             name: None,
             serial,
             order,
-            predecessors: Default::default(),
-            successors: Default::default(),
+            predecessors: EdgeList::new(),
+            successors: EdgeList::new(),
         });
-        self.graphs.get_mut(graph).expect("checked").members.push(key);
-        let early = self.starts_early(key);
-        let edge = |from: &NodeData| match from.operation.kind() {
-            NodeKind::Kernel if early => EdgeKind::Programmatic,
-            _ => EdgeKind::Full,
-        };
-        match after {
-            [] => {}
-            [one] => self.link(*one, key, edge(self.node(*one))),
-            many => {
-                // Among the newest edges of `from`, one to the new node can only be the last.
-                let linked = |from: &NodeData| from.successors.last().is_some_and(|edge| edge.node == key);
-                for &from in many {
-                    if !linked(self.node(from)) {
-                        self.link(from, key, edge(self.node(from)));
-                    }
-                }
+        for &node in after {
+            let from = self.node(node);
+            // Among the newest edges of `from`, one to the new node can only be the last.
+            if from.successors.last().is_some_and(|edge| edge.node == key) {
+                continue;
             }
+            let kind = match &from.operation {
+                Operation::Kernel(_) if early => EdgeKind::Programmatic,
+                _ => EdgeKind::Full,
+            };
+            self.link(node, key, kind);
         }
         key
-    }
-
-    /// Whether a node is a kernel that was launched to start before the kernels it follows have ended.
-    fn starts_early(&self, key: NodeKey) -> bool {
-        matches!(&self.node(key).operation, Operation::Kernel(kernel) if kernel.config.programmatic)
     }
 
     /// Removes a node, its edges, and every graph inside it.

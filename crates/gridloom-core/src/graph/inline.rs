@@ -28,7 +28,7 @@ impl Definition {
             self.graphs.remove(place);
             return Err(error);
         }
-        let GraphData { members: nodes, first_order, next_order, .. } =
+        let GraphData { members: nodes, first_order, next_order, reordered, .. } =
             self.graphs.remove(place).expect("inserted");
         for (_, condition) in self.conditions.iter_mut().filter(|(_, data)| data.scope == place) {
             condition.scope = into;
@@ -37,6 +37,7 @@ impl Definition {
         let (order, serial) = (target.next_order - first_order, target.next_serial);
         target.next_order = next_order + order;
         target.next_serial = serial.wrapping_add(nodes.len() as u32);
+        target.reordered |= reordered;
         target.members.extend(&nodes);
         let mut last = Vec::new();
         for (&key, number) in nodes.iter().zip(0u32..) {

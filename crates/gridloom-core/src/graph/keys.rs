@@ -3,6 +3,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use super::segments::Segments;
+
 /// The place of an entry in a table of a definition, with the generation that tells it from earlier entries at the same place
 /// and the definition it belongs to, so that a key of another graph is never mistaken for one's own.
 pub struct Key<T> {
@@ -69,14 +71,14 @@ struct Slot<T> {
 #[derive(Clone)]
 pub(crate) struct Table<T> {
     owner: u32,
-    slots: Vec<Slot<T>>,
+    slots: Segments<Slot<T>>,
     free: Vec<u32>,
 }
 
 impl<T> Table<T> {
     /// An empty table of the definition with this number.
     pub(crate) fn new(owner: u32) -> Self {
-        Table { owner, slots: Vec::new(), free: Vec::new() }
+        Table { owner, slots: Segments::new(), free: Vec::new() }
     }
 
     fn key(&self, index: u32, generation: u32) -> Key<T> {
@@ -96,18 +98,26 @@ impl<T> Table<T> {
     /// The key that the next [`insert`](Table::insert) will return.
     pub(crate) fn next_key(&self) -> Key<T> {
         match self.free.last() {
-            Some(&index) => self.key(index, self.slots[index as usize].generation),
+            Some(&index) => {
+                let slot = self.slots.get(index as usize).expect("a place that was used");
+                self.key(index, slot.generation)
+            }
             None => self.key(self.slots.len() as u32, 0),
         }
     }
 
-    #[inline]
     pub(crate) fn insert(&mut self, value: T) -> Key<T> {
+        self.insert_with(|| value)
+    }
+
+    /// Adds what `make` makes, right where it stays.
+    #[inline]
+    pub(crate) fn insert_with(&mut self, make: impl FnOnce() -> T) -> Key<T> {
         let key = self.next_key();
         if self.free.pop().is_some() {
-            self.slots[key.index()].value = Some(value);
+            self.slots.get_mut(key.index()).expect("a place that was used").value = Some(make());
         } else {
-            self.slots.push(Slot { generation: 0, value: Some(value) });
+            self.slots.push_with(|| Slot { generation: 0, value: Some(make()) });
         }
         key
     }
@@ -131,6 +141,7 @@ impl<T> Table<T> {
         slot.value.as_ref()
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, key: Key<T>) -> Option<&mut T> {
         let owns = self.owns(key);
         let slot = self.slots.get_mut(key.index())?;
@@ -161,9 +172,40 @@ impl<T> Table<T> {
     }
 }
 
+/// The keys that a table had at one moment, for what never gains or loses an entry of it.
+pub(crate) struct Keys<T> {
+    owner: u32,
+    /// By place: the generation of the entry there.
+    generations: Box<[Option<u32>]>,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T> Keys<T> {
+    pub(crate) fn of(table: &Table<T>) -> Self {
+        let generations = table.slots.iter().map(|slot| slot.value.is_some().then_some(slot.generation));
+        Keys { owner: table.owner, generations: generations.collect(), kind: PhantomData }
+    }
+
+    /// Whether there was an entry under this key.
+    pub(crate) fn contains(&self, key: Key<T>) -> bool {
+        key.owner == self.owner && self.generations.get(key.index()) == Some(&Some(key.generation))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_keys_of_a_moment_leave_out_what_was_removed_before_and_added_later() {
+        let mut table = Table::new(1);
+        let (stays, goes) = (table.insert("stays"), table.insert("goes"));
+        table.remove(goes);
+        let keys = Keys::of(&table);
+        let (comes, late) = (table.insert("comes"), table.insert("late"));
+        assert_eq!([stays, goes, comes, late].map(|key| keys.contains(key)), [true, false, false, false]);
+        assert!(!keys.contains(Table::new(2).insert("elsewhere")));
+    }
 
     #[test]
     fn a_key_of_a_removed_entry_does_not_find_its_successor() {

@@ -14,7 +14,7 @@ use super::definition::{Definition, EdgeList, NodeData, NodeKey, Order};
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::Base;
-use crate::op::{FreeTarget, Operation};
+use crate::op::{FreeTarget, NodeKind, NodeKinds, Operation};
 
 /// The alloc nodes whose memory outlives a launch, because nothing in the graph frees it.
 pub(crate) type Outliving = Vec<NodeKey>;
@@ -29,6 +29,11 @@ struct Life {
 
 /// Checks all allocations and returns those that nothing frees.
 pub(crate) fn check(definition: &Definition) -> Result<Outliving> {
+    /// What there is of it is the memory of alloc nodes, or is freed; a deleted alloc node still counts.
+    const CONCERNED: NodeKinds = NodeKinds::of(&[NodeKind::Alloc, NodeKind::Free]);
+    if !definition.may_have(CONCERNED) {
+        return Ok(Vec::new());
+    }
     let mut lives: FxHashMap<NodeKey, Life> = FxHashMap::default();
     let mut frees_elsewhere = false;
     for (key, node) in definition.nodes.iter() {

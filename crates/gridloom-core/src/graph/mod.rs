@@ -15,6 +15,7 @@ pub(crate) mod lifetimes;
 mod node;
 pub mod picture;
 mod replace;
+mod segments;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -32,6 +33,7 @@ pub(crate) use diff::compare;
 pub use diff::{Difference, DifferenceKind};
 pub(crate) use inline::Inlined;
 pub use keys::Key;
+pub(crate) use keys::Keys;
 pub use node::Node;
 
 use crate::backend::{self, AsDevice};
@@ -64,8 +66,8 @@ impl Hierarchy {
         edit(Arc::make_mut(&mut self.definition.lock()))
     }
 
-    /// Adds a node to the graph that `place` finds, after nodes of this hierarchy. A failure leaves the operation where it is, so that
-    /// the caller chooses when its drop, which may run a user's code, takes place.
+    /// Adds a node to the graph that `place` finds, having checked that it and the nodes in `after` exist. A failure leaves the operation where
+    /// it is, so that the caller chooses when its drop, which may run a user's code, takes place.
     pub(crate) fn add(
         &self,
         place: impl FnOnce(&Definition) -> Result<GraphKey>,
@@ -78,9 +80,9 @@ impl Hierarchy {
         let device = &*self.device;
         self.edit(|definition| {
             let graph = place(definition)?;
-            definition.check_alive(graph, after)?;
             let checked = operation.as_ref().expect("given by the caller");
-            Place { device, graph: Some((definition, graph)) }.check(checked)?;
+            let before = after.first().map(|&before| definition.node(before).operation());
+            Place { device, graph: Some((definition, graph)) }.check_after(before, checked)?;
             Ok(definition.insert_node(graph, after, operation.take().expect("taken once")))
         })
     }
@@ -263,7 +265,8 @@ impl Graph {
 
     /// Adds a node after nodes of this hierarchy; see [`Hierarchy::add`].
     pub(crate) fn add_keys(&self, after: &[NodeKey], operation: &mut Option<Operation>) -> Result<NodeKey> {
-        self.hierarchy.add(|_| Ok(self.key), after, operation)
+        let place = |definition: &Definition| definition.check_alive(self.key, after).map(|()| self.key);
+        self.hierarchy.add(place, after, operation)
     }
 
     /// Adds an empty node that depends on all of these, which may be none or one.

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::{Call, FakeAllocation, Shared};
 use crate::backend::{self, Allocation, DeviceId, EventOptions};
 use crate::error::{Error, Result, bail};
-use crate::executable::{ConditionalReport, MemoryUse, Report};
+use crate::executable::{Change, ConditionalReport, MemoryUse, Report};
 use crate::graph::{Definition, NodeKey};
 use crate::op::{AllocOp, Operation};
 
@@ -177,13 +177,17 @@ impl backend::Executable for FakeExecutable {
         MemoryUse { allocations, overhead: 0 }
     }
 
-    fn update(&self, _definition: &Definition, changed: &[NodeKey]) -> Result<()> {
-        self.shared.record(Call::Update { executable: self.number, nodes: changed.to_vec() })
+    fn update(&self, _definition: &Definition, replaced: &[Change]) -> Result<()> {
+        let mut nodes: Vec<NodeKey> = replaced.iter().map(Change::node).collect();
+        nodes.dedup();
+        self.shared.record(Call::Update { executable: self.number, nodes })
     }
 
     fn set_enabled(&self, _definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
         self.shared.record(Call::SetEnabled { executable: self.number, node, enabled })
     }
+
+    fn retire(&self, _definition: &Arc<Definition>) {}
 
     fn as_any(&self) -> &dyn Any {
         self

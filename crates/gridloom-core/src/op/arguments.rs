@@ -24,6 +24,21 @@ impl KernelArgs {
         })
     }
 
+    /// Puts a value in the place of argument `index`, whose size it must have.
+    pub fn set_whole(&mut self, kernel: &str, index: usize, value: ArgValue) -> Result<()> {
+        if let Some(place) = self.layout.get(index)
+            && place.size as usize != value.size()
+        {
+            bail!(
+                ParameterMismatch,
+                "parameter {index} of kernel {kernel} has {} bytes, the argument has {}",
+                place.size,
+                value.size()
+            );
+        }
+        self.set(kernel, index, 0, value)
+    }
+
     /// Puts a value at byte `offset` of argument `index`, in the place of what was there.
     pub fn set(&mut self, kernel: &str, index: usize, offset: usize, value: ArgValue) -> Result<()> {
         let Some(place) = self.layout.get(index).copied() else {
@@ -33,10 +48,7 @@ impl KernelArgs {
                 self.layout.len()
             );
         };
-        let size = match &value {
-            ArgValue::Bytes(bytes) => bytes.len(),
-            ArgValue::Pointer(_) => 8,
-        };
+        let size = value.size();
         if offset.checked_add(size).is_none_or(|end| end > place.size as usize) {
             bail!(
                 ParameterMismatch,
@@ -59,11 +71,38 @@ impl KernelArgs {
         match value {
             ArgValue::Bytes(bytes) => slot.copy_from_slice(&bytes),
             ArgValue::Pointer(pointer) => {
-                slot.copy_from_slice(&address_now(&pointer).to_ne_bytes());
+                slot.copy_from_slice(&known_address(&pointer).unwrap_or(0).to_ne_bytes());
                 self.pointers.push(PointerArg { index: index as u32, offset: offset as u32, value: pointer });
             }
         }
         Ok(())
+    }
+
+    /// Exchanges argument `index` and a value of its size, where both are plain values, or both are addresses of memory that is there
+    /// independently of graphs. Whether they are.
+    pub(crate) fn exchange(&mut self, index: usize, value: &mut ArgValue) -> bool {
+        let Some(place) = self.layout.get(index) else { return false };
+        let Some(slot) = self
+            .bytes
+            .get_mut(place.offset as usize..)
+            .and_then(|bytes| bytes.get_mut(..place.size as usize))
+        else {
+            return false;
+        };
+        let mut inside = self.pointers.iter_mut().filter(|pointer| pointer.index as usize == index);
+        match (inside.next(), value) {
+            (None, ArgValue::Bytes(bytes)) if bytes.len() == slot.len() => slot.swap_with_slice(bytes),
+            (Some(pointer), ArgValue::Pointer(value))
+                if slot.len() == 8
+                    && let (Some(_), Some(address)) =
+                        (known_address(&pointer.value), known_address(value)) =>
+            {
+                slot.copy_from_slice(&address.to_ne_bytes());
+                std::mem::swap(&mut pointer.value, value);
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// Points every address in `old` at the same byte of `new`, and says how many there were. Addresses of memory that Gridloom
@@ -97,13 +136,14 @@ impl KernelArgs {
     }
 }
 
-/// The address as far as it is known before the graph is lowered; 0 where it is not.
-fn address_now(pointer: &PointerValue) -> u64 {
+/// The address where it is known before the graph is lowered.
+fn known_address(pointer: &PointerValue) -> Option<u64> {
     match pointer {
         PointerValue::Region(Region { base: Base::Allocation(allocation), offset, .. }) => {
-            allocation.address() + offset
+            // Wraps for a region that no allocation has, which the checks refuse.
+            Some(allocation.address().wrapping_add(*offset))
         }
-        _ => 0,
+        _ => None,
     }
 }
 

@@ -22,9 +22,12 @@ pub enum CallbackOp {
 /// A host closure, called once for each time its node runs.
 pub struct Closure(Mutex<Box<dyn FnMut() + Send>>);
 
-/// A C function and what it is called with.
+/// A C function and what it is called with. It is shared, so that every operation is as small as one with an address.
 #[derive(Clone)]
-pub struct RawCallback {
+pub struct RawCallback(Arc<RawParts>);
+
+#[derive(Clone)]
+struct RawParts {
     function: unsafe extern "C" fn(*mut c_void),
     data: RawData,
     keep: Option<Keep>,
@@ -37,13 +40,14 @@ impl RawCallback {
     /// For as long as a graph, executable or launch can reach the callback, any thread may call `function` with the pointer that
     /// `data` stands for. Bytes are lent for reading, and for the time of the call only.
     pub unsafe fn new(function: unsafe extern "C" fn(*mut c_void), data: RawData) -> Self {
-        RawCallback { function, data, keep: None }
+        RawCallback(Arc::new(RawParts { function, data, keep: None }))
     }
 
     /// The same callback, which keeps the owner of what its pointer leads to, besides what it keeps already.
     #[must_use]
     pub fn keeping(mut self, owner: Keep) -> Self {
-        self.keep = Some(match self.keep.take() {
+        let parts = Arc::make_mut(&mut self.0);
+        parts.keep = Some(match parts.keep.take() {
             Some(kept) => Keep::new(Arc::new((kept, owner))),
             None => owner,
         });
@@ -52,17 +56,17 @@ impl RawCallback {
 
     /// The owner that it keeps.
     pub fn kept(&self) -> Option<&Keep> {
-        self.keep.as_ref()
+        self.0.keep.as_ref()
     }
 
     /// The function.
     pub fn function(&self) -> unsafe extern "C" fn(*mut c_void) {
-        self.function
+        self.0.function
     }
 
     /// What it is given.
     pub fn data(&self) -> &RawData {
-        &self.data
+        &self.0.data
     }
 }
 
@@ -111,12 +115,12 @@ impl CallbackOp {
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| match self {
             CallbackOp::Closure(closure) => (closure.0.lock())(),
             CallbackOp::Raw(raw) => {
-                let argument = match &raw.data {
+                let argument = match raw.data() {
                     RawData::Bytes(bytes) => bytes.as_ptr().cast_mut().cast(),
                     RawData::Pointer(pointer) => pointer.get(),
                 };
                 // SAFETY: `RawCallback::new` asked for the promise that the function accepts this argument on any thread.
-                unsafe { (raw.function)(argument) }
+                unsafe { (raw.function())(argument) }
             }
         }));
         outcome.map_err(|panic| {
@@ -138,8 +142,8 @@ impl CallbackOp {
         match (self, other) {
             (CallbackOp::Closure(a), CallbackOp::Closure(b)) => Arc::ptr_eq(a, b),
             (CallbackOp::Raw(a), CallbackOp::Raw(b)) => {
-                std::ptr::fn_addr_eq(a.function, b.function)
-                    && match (&a.data, &b.data) {
+                std::ptr::fn_addr_eq(a.function(), b.function())
+                    && match (a.data(), b.data()) {
                         (RawData::Bytes(a), RawData::Bytes(b)) => a == b,
                         (RawData::Pointer(a), RawData::Pointer(b)) => a.0 == b.0,
                         _ => false,
@@ -154,9 +158,11 @@ impl fmt::Debug for CallbackOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CallbackOp::Closure(_) => f.write_str("closure"),
-            CallbackOp::Raw(raw) => match &raw.data {
-                RawData::Bytes(bytes) => write!(f, "{:p}({} bytes)", raw.function as *const (), bytes.len()),
-                RawData::Pointer(pointer) => write!(f, "{:p}({:p})", raw.function as *const (), pointer.0),
+            CallbackOp::Raw(raw) => match raw.data() {
+                RawData::Bytes(bytes) => {
+                    write!(f, "{:p}({} bytes)", raw.function() as *const (), bytes.len())
+                }
+                RawData::Pointer(pointer) => write!(f, "{:p}({:p})", raw.function() as *const (), pointer.0),
             },
         }
     }

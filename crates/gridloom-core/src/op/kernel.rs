@@ -66,6 +66,26 @@ impl KernelOp {
         KernelOp { kernel, config, args }
     }
 
+    /// A launch whose arguments `pack` gives, one by one. As many must be given as the kernel takes.
+    ///
+    /// # Safety
+    /// As for [`KernelOp::new`] with these arguments.
+    #[inline]
+    pub unsafe fn pack(
+        kernel: &Arc<dyn backend::Kernel>,
+        config: LaunchConfig,
+        pack: impl FnOnce(&mut ArgPacker<'_>) -> Result<()>,
+    ) -> Result<Arc<Self>> {
+        let args = KernelArgs::default();
+        let mut launch = Arc::new(KernelOp { kernel: Arc::clone(kernel), config, args });
+        // Where they stay: arguments take more room than one wants to move.
+        let args = &mut Arc::get_mut(&mut launch).expect("made here").args;
+        let mut packer = ArgPacker::new(args, kernel.name(), kernel.params());
+        pack(&mut packer)?;
+        packer.finish()?;
+        Ok(launch)
+    }
+
     /// The kernel.
     pub fn kernel(&self) -> &Arc<dyn backend::Kernel> {
         &self.kernel
@@ -108,7 +128,7 @@ pub struct ParamLayout {
 ///
 /// Addresses of existing allocations are in `bytes` already; an address of an alloc node and the handle of a condition are
 /// written there by the backend when it lowers the graph, since only then are they known.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct KernelArgs {
     /// The parameter buffer, laid out as the kernel declares it.
     pub bytes: SmallVec<[u8; 48]>,
@@ -149,6 +169,142 @@ pub enum ArgValue {
     Pointer(PointerValue),
 }
 
+impl ArgValue {
+    /// Its bytes among the arguments.
+    pub fn size(&self) -> usize {
+        match self {
+            ArgValue::Bytes(bytes) => bytes.len(),
+            ArgValue::Pointer(_) => 8,
+        }
+    }
+}
+
+impl Clone for KernelArgs {
+    fn clone(&self) -> Self {
+        // What a derived clone does one by one is copied whole.
+        KernelArgs {
+            bytes: SmallVec::from_slice(&self.bytes),
+            layout: SmallVec::from_slice(&self.layout),
+            pointers: self.pointers.clone(),
+            keep: self.keep.clone(),
+        }
+    }
+}
+
+/// Arguments as they are packed one by one, each of the size of its parameter: as the kernel lays them out, or one after the other at their natural alignment where its
+/// parameters are unknown.
+pub struct ArgPacker<'a> {
+    args: &'a mut KernelArgs,
+    kernel: &'a str,
+    params: Option<&'a [ParamLayout]>,
+    /// How many are packed.
+    packed: usize,
+}
+
+impl<'a> ArgPacker<'a> {
+    /// Packs into `args`, which are empty, for a kernel with this name and these parameters.
+    #[inline]
+    fn new(args: &'a mut KernelArgs, kernel: &'a str, params: Option<&'a [ParamLayout]>) -> Self {
+        if let Some(params) = params {
+            args.layout = SmallVec::from_slice(params);
+            let end = params.iter().map(|param| (param.offset + param.size) as usize).max();
+            args.bytes = zeros(end.unwrap_or(0));
+        }
+        ArgPacker { args, kernel, params, packed: 0 }
+    }
+
+    /// Packs one argument more.
+    #[inline]
+    pub fn push(&mut self, value: ArgValue) -> Result<()> {
+        match value {
+            ArgValue::Bytes(bytes) => self.push_bytes(&bytes),
+            ArgValue::Pointer(pointer) => self.push_pointer(pointer),
+        }
+    }
+
+    /// Packs the bytes of a plain value.
+    #[inline]
+    pub fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.next(bytes.len())?.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Packs an argument that refers to something.
+    #[inline(always)]
+    pub fn push_pointer(&mut self, pointer: PointerValue) -> Result<()> {
+        let index = self.packed as u32;
+        let slot = self.next(8)?;
+        if let PointerValue::Region(region) = &pointer
+            && let Base::Allocation(allocation) = &region.base
+        {
+            // Wraps for a region that no allocation has, which the checks then refuse.
+            let address = allocation.address().wrapping_add(region.offset);
+            slot.copy_from_slice(&address.to_ne_bytes());
+        }
+        self.args.pointers.push(PointerArg { index, offset: 0, value: pointer });
+        Ok(())
+    }
+
+    /// The place of the next argument, which has `size` bytes.
+    #[inline]
+    fn next(&mut self, size: usize) -> Result<&mut [u8]> {
+        let place = match self.params {
+            Some(params) => match params.get(self.packed) {
+                Some(param) if param.size as usize == size => *param,
+                param => return Err(self.misplaced(param, size)),
+            },
+            None => self.append(size),
+        };
+        self.packed += 1;
+        Ok(&mut self.args.bytes[place.offset as usize..][..size])
+    }
+
+    /// Makes room behind the arguments so far.
+    fn append(&mut self, size: usize) -> ParamLayout {
+        // A type's size is a multiple of its alignment, so this is the strictest it can have.
+        let align = 1 << size.trailing_zeros().min(4);
+        let offset = self.args.bytes.len().next_multiple_of(align);
+        self.args.bytes.resize(offset + size, 0);
+        let place = ParamLayout { offset: offset as u32, size: size as u32 };
+        self.args.layout.push(place);
+        place
+    }
+
+    #[cold]
+    fn misplaced(&self, param: Option<&ParamLayout>, size: usize) -> Error {
+        let (kernel, index) = (self.kernel, self.packed);
+        mismatch(match param {
+            Some(param) => format!(
+                "parameter {index} of kernel {kernel} has {} bytes, the argument has {size}",
+                param.size
+            ),
+            None => format!("kernel {kernel} takes {index} parameters, more arguments were given"),
+        })
+    }
+
+    /// Refuses arguments that are too few.
+    #[inline]
+    fn finish(&self) -> Result<()> {
+        match self.params {
+            Some(params) if params.len() != self.packed => Err(self.too_few(params.len())),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn too_few(&self, needed: usize) -> Error {
+        let (kernel, given) = (self.kernel, self.packed);
+        mismatch(format!("kernel {kernel} takes {needed} parameters, {given} arguments were given"))
+    }
+}
+
+/// An argument buffer of this size.
+#[inline]
+fn zeros(bytes: usize) -> SmallVec<[u8; 48]> {
+    // Written whole, where `from_elem` writes one by one.
+    if bytes <= 48 { SmallVec::from_buf_and_len([0; 48], bytes) } else { SmallVec::from_elem(0, bytes) }
+}
+
 impl KernelArgs {
     /// Packs arguments as `params` lays them out, or one after the other at their natural alignment where the
     /// kernel's parameters are unknown. Count and sizes must match.
@@ -158,71 +314,12 @@ impl KernelArgs {
         values: impl IntoIterator<Item = ArgValue>,
     ) -> Result<Self> {
         let mut args = KernelArgs::default();
-        if let Some(params) = params {
-            let end = params.iter().map(|param| (param.offset + param.size) as usize).max();
-            args.bytes = SmallVec::from_elem(0, end.unwrap_or(0));
-        }
+        let mut packer = ArgPacker::new(&mut args, kernel, params);
         for value in values {
-            args.push(kernel, params, value)?;
+            packer.push(value)?;
         }
-        match params {
-            Some(params) if params.len() != args.layout.len() => Err(mismatch(format!(
-                "kernel {kernel} takes {} parameters, {} arguments were given",
-                params.len(),
-                args.layout.len()
-            ))),
-            _ => Ok(args),
-        }
-    }
-
-    /// Packs one argument more.
-    fn push(&mut self, kernel: &str, params: Option<&[ParamLayout]>, value: ArgValue) -> Result<()> {
-        let size = match &value {
-            ArgValue::Bytes(bytes) => bytes.len() as u32,
-            ArgValue::Pointer(_) => 8,
-        };
-        let place = match params {
-            Some(params) => self.next_of(kernel, params, size)?,
-            None => {
-                // A type's size is a multiple of its alignment, so this is the strictest it can have.
-                let align = 1 << size.trailing_zeros().min(4);
-                let offset = self.bytes.len().next_multiple_of(align);
-                self.bytes.resize(offset + size as usize, 0);
-                ParamLayout { offset: offset as u32, size }
-            }
-        };
-        let slot = &mut self.bytes[place.offset as usize..(place.offset + place.size) as usize];
-        match value {
-            ArgValue::Bytes(bytes) => slot.copy_from_slice(&bytes),
-            ArgValue::Pointer(pointer) => {
-                if let PointerValue::Region(region) = &pointer
-                    && let Base::Allocation(allocation) = &region.base
-                {
-                    // Wraps for a region that no allocation has, which the checks then refuse.
-                    let address = allocation.address().wrapping_add(region.offset);
-                    slot.copy_from_slice(&address.to_ne_bytes());
-                }
-                self.pointers.push(PointerArg { index: self.layout.len() as u32, offset: 0, value: pointer });
-            }
-        }
-        self.layout.push(place);
-        Ok(())
-    }
-
-    /// The place of the next argument, which has `size` bytes, among parameters that are known.
-    fn next_of(&self, kernel: &str, params: &[ParamLayout], size: u32) -> Result<ParamLayout> {
-        let index = self.layout.len();
-        match params.get(index) {
-            Some(param) if param.size == size => Ok(*param),
-            Some(param) => Err(mismatch(format!(
-                "parameter {index} of kernel {kernel} has {} bytes, the argument has {size}",
-                param.size
-            ))),
-            None => Err(mismatch(format!(
-                "kernel {kernel} takes {} parameters, more arguments were given",
-                params.len()
-            ))),
-        }
+        packer.finish()?;
+        Ok(args)
     }
 
     /// The bytes of argument `index`.

@@ -3,6 +3,7 @@
 #![expect(clippy::type_complexity, reason = "rows of tables are tuples; a name for each would say less")]
 
 mod allocations;
+mod arguments;
 mod callbacks;
 mod common;
 mod conditions;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use gridloom_core::ErrorKind;
 use gridloom_core::graph::{EdgeKind, Graph, Node, NodeKey};
+use gridloom_core::op::{NodeKind, NodeKinds, Operation};
 use proptest::prelude::*;
 
 use crate::common::*;
@@ -170,4 +171,38 @@ fn unconnected_nodes_are_ordered_as_they_were_added() {
     let (_, _, graph) = setup();
     let keys: Vec<NodeKey> = (0..100).map(|_| empty(&graph, &[]).key()).collect();
     assert_eq!(graph.definition().topological(graph.key()), keys);
+}
+
+#[test]
+fn a_graph_linked_back_to_front_stays_in_order_where_it_is_copied_to() {
+    let (_, stream, source) = setup();
+    let nodes: Vec<Node> = (0..5).map(|_| empty(&source, &[])).collect();
+    for pair in nodes.windows(2) {
+        source.add_edge(&pair[1], &pair[0], EdgeKind::Full).unwrap();
+    }
+    let capture = stream.capture().unwrap();
+    capture.add(Operation::Empty).unwrap();
+    capture.inline(&source).unwrap();
+    let graph = capture.end().unwrap();
+    assert_eq!(graph.len(), 6);
+    assert_valid_order(&graph);
+    let child = graph.add_child(&[], &source).unwrap();
+    assert_valid_order(&child.body_handle(0));
+}
+
+#[test]
+fn a_definition_knows_the_kinds_it_ever_had_and_so_do_its_copies() {
+    const EMPTY: NodeKinds = NodeKinds::of(&[NodeKind::Empty]);
+    const CHILD: NodeKinds = NodeKinds::of(&[NodeKind::Child]);
+    let (_, _, inner) = setup();
+    assert!(!inner.definition().may_have(EMPTY));
+    let node = empty(&inner, &[]);
+    assert!(inner.definition().may_have(EMPTY) && !inner.definition().may_have(CHILD));
+    let (copy, _) = inner.deep_clone().unwrap();
+    node.delete().unwrap();
+    assert!(inner.definition().may_have(EMPTY), "it was there once");
+    assert!(copy.definition().may_have(EMPTY));
+    let outer = Graph::new(copy.device());
+    outer.add_child(&[], &copy).unwrap();
+    assert!(outer.definition().may_have(EMPTY) && outer.definition().may_have(CHILD));
 }

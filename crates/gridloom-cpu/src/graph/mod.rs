@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use gridloom_core::backend::{self, Allocation, Stream};
+use gridloom_core::executable::Change as NodeChange;
 use gridloom_core::executable::{ConditionalReport, InstantiateOptions, MemoryUse, Report};
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::memory::MemoryKind;
@@ -381,9 +382,9 @@ impl backend::Executable for CpuExecutable {
         }
     }
 
-    fn update(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()> {
+    fn update(&self, definition: &Definition, replaced: &[NodeChange]) -> Result<()> {
         let (addresses, root) = (&self.inner.addresses, self.inner.root);
-        self.change(|places, events| places.prepare(definition, changed, addresses, root, events))
+        self.change(|places, events| places.prepare(definition, replaced, addresses, root, events))
     }
 
     fn set_enabled(&self, _: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
@@ -403,6 +404,10 @@ impl backend::Executable for CpuExecutable {
 
     fn memory(&self) -> MemoryUse {
         self.inner.memory_use
+    }
+
+    fn retire(&self, _: &Arc<Definition>) {
+        // Plans have operations of their own, and launches in flight have the plans.
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use gridloom_core::Result;
+use gridloom_core::executable::Change as NodeChange;
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::op::Operation;
 
@@ -206,14 +207,15 @@ impl Places {
     pub(super) fn prepare(
         &mut self,
         definition: &Definition,
-        changed: &[NodeKey],
+        replaced: &[NodeChange],
         addresses: &Addresses,
         root: u32,
         events: &mut Events,
     ) -> Result<Vec<Change>> {
-        let mut changes = Vec::with_capacity(changed.len());
+        let mut changes = Vec::with_capacity(replaced.len());
         let mut event_numbers = Vec::new();
-        for &key in changed {
+        for of_one_node in replaced.chunk_by(|one, next| one.node() == next.node()) {
+            let key = of_one_node[0].node();
             // Nothing can change of nodes without work.
             let Some(place) = self.step(key) else {
                 continue;

@@ -25,14 +25,46 @@ impl Edges {
         Self { nodes: nodes.into_iter().collect(), data: SmallVec::new() }
     }
 
+    /// One edge between kernels of which the second may start early.
+    pub(super) fn programmatic(node: CUgraphNode) -> Self {
+        let mut edges = Self::full([node]);
+        edges.data.push(edge_data(EdgeKind::Programmatic));
+        edges
+    }
+
     /// Edges as the plan has them. Where the driver knows no programmatic ones they are full, which orders more and is
     /// never wrong.
+    #[inline]
     pub(super) fn of(after: &Dependencies, nodes: &Nodes, programmatic: bool) -> Self {
-        let mut edges = Self::full(after.iter().map(|&(step, _)| nodes[step]));
-        if programmatic && after.iter().any(|&(_, kind)| kind == EdgeKind::Programmatic) {
+        let mut edges = Self::none();
+        let mut are_full = true;
+        for &(step, kind) in after {
+            edges.nodes.push(nodes[step as usize]);
+            are_full &= kind == EdgeKind::Full;
+        }
+        if programmatic && !are_full {
             edges.data = after.iter().map(|&(_, kind)| edge_data(kind)).collect();
         }
         edges
+    }
+
+    /// None from here on.
+    pub(super) fn clear(&mut self) {
+        self.nodes.clear();
+        self.data.clear();
+    }
+
+    /// One more, which is not there yet.
+    #[inline]
+    pub(super) fn push(&mut self, node: CUgraphNode, programmatic: bool) {
+        if programmatic && self.data.is_empty() {
+            self.data = self.nodes.iter().map(|_| edge_data(EdgeKind::Full)).collect();
+        }
+        if programmatic || !self.data.is_empty() {
+            let kind = if programmatic { EdgeKind::Programmatic } else { EdgeKind::Full };
+            self.data.push(edge_data(kind));
+        }
+        self.nodes.push(node);
     }
 
     /// One more, which is full, unless it is there already.
@@ -91,6 +123,17 @@ mod tests {
         assert_eq!((edges.len(), edges.data.len()), (2, 2));
         edges.add(node(24));
         assert_eq!((edges.len(), edges.data.len()), (3, 3));
+    }
+
+    #[test]
+    fn one_programmatic_edge_gives_data_to_those_before_and_after_it() {
+        let mut edges = Edges::none();
+        edges.push(node(8), false);
+        assert!(edges.are_full());
+        edges.push(node(16), true);
+        edges.push(node(24), false);
+        let types: Vec<u8> = edges.data.iter().map(|data| data.type_).collect();
+        assert_eq!((edges.len(), types), (3, vec![0, 1, 0]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A graph ready to be launched.
 
 use super::hosted::{Compiled, CompiledPart, Drive, HostedConditional, HostedTest};
-use super::lower::{self, Lowering, Runs, Unit};
+use super::lower::{self, Content, Lowering, Runs, Unit};
 use super::modes::{Capabilities, Modes};
 use super::places::Places;
 use super::plan::{Part, Program};
@@ -15,7 +15,7 @@ use crate::occupancy::{self, Occupation};
 use crate::release;
 use crate::stream::Stream;
 use gridloom_core::backend::{self, DeviceId, EventOptions};
-use gridloom_core::executable::{ConditionalMode, InstantiateOptions, MemoryUse, Report};
+use gridloom_core::executable::{Change, ConditionalMode, InstantiateOptions, MemoryUse, Report};
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::memory::MemoryKind;
 use gridloom_core::op::Operation;
@@ -24,8 +24,8 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A compiled graph on a GPU.
 pub(super) struct Executable {
@@ -46,6 +46,8 @@ pub(super) struct Settings {
 
 pub(super) struct State {
     pub(super) inner: Arc<Inner>,
+    /// What the launches of `inner` use now, besides what the operations hold.
+    pub(super) held: Held,
     /// Nodes that do nothing.
     pub(super) disabled: FxHashSet<NodeKey>,
     /// The stream of the latest launch.
@@ -72,6 +74,24 @@ pub(super) enum Barrier {
     ToBeMade,
 }
 
+/// What launches of a graph use that no executable is at any more.
+#[expect(dead_code, reason = "it is there to be dropped")]
+struct Retired {
+    held: Held,
+    operations: Operations,
+}
+
+/// The operations of a graph that its executable has left.
+#[expect(dead_code, reason = "they are there to be dropped")]
+pub(super) enum Operations {
+    /// All there were at the end.
+    Definition(Arc<Definition>),
+    /// Those of its successor and those that were replaced, and what else a failed change in place took from them.
+    Apart(Vec<Operation>, Undo),
+    /// It was never launched.
+    Unused,
+}
+
 /// What launches in flight keep alive.
 pub(super) struct Inner {
     // The driver's graphs go before what they refer to.
@@ -83,7 +103,9 @@ pub(super) struct Inner {
     /// Whether something can go wrong on the host while it runs: a callback, or what drives a conditional. Updates do not change
     /// it, since a node stays of its kind.
     may_fail: bool,
-    pub(super) held: Mutex<Held>,
+    /// What its launches use, from when it is no longer the one of its executable: launches in flight keep it alive in here. Until then the
+    /// executable holds it all, and sees to what updates replace.
+    retired: OnceLock<Retired>,
     pub(super) resources: Resources,
 }
 
@@ -100,9 +122,13 @@ impl Inner {
         definition: &Definition,
         disabled: &FxHashSet<NodeKey>,
         settings: Settings,
-    ) -> Result<Self> {
+    ) -> Result<(Self, Held)> {
         let capabilities = Capabilities::of(shared.context.driver());
-        let (modes, program) = Modes::decide(definition, disabled, settings.mode, capabilities)?;
+        let (modes, program) = if disabled.is_empty() && lower::is_plain(definition) {
+            (Modes::default(), Program::whole(definition))
+        } else {
+            Modes::decide(definition, disabled, settings.mode, capabilities)?
+        };
         let resources = Resources::new(
             shared,
             definition,
@@ -115,7 +141,7 @@ impl Inner {
             definition,
             lowering: Lowering { resources: &resources, modes: &modes, capabilities },
             node_priority: settings.node_priority,
-            held: Held::new(definition),
+            held: Held::default(),
             units: Vec::new(),
             places: Places::new(definition),
         };
@@ -123,7 +149,8 @@ impl Inner {
         let program = compiling.compile(&program, runs)?;
         let Compiling { held, units, places, .. } = compiling;
         let may_fail = program.is_hosted() || !held.host_calls.is_empty();
-        Ok(Self { program, units, places, modes, report, may_fail, held: Mutex::new(held), resources })
+        let retired = OnceLock::new();
+        Ok((Self { program, units, places, modes, report, may_fail, retired, resources }, held))
     }
 
     /// The conditional of a node, if the host drives it.
@@ -166,22 +193,25 @@ struct Compiling<'a> {
 }
 
 impl Compiling<'_> {
+    fn compile_graph(&mut self, content: Content<'_>, runs: Runs) -> Result<CompiledPart> {
+        let number = self.units.len();
+        let unit = lower::lower(
+            (self.definition, self.lowering),
+            (&mut self.held, &mut self.places),
+            (number, runs),
+            content,
+            self.node_priority,
+        )?;
+        self.units.push(unit);
+        Ok(CompiledPart::Graph(number))
+    }
+
     fn compile(&mut self, program: &Program, runs: Runs) -> Result<Compiled> {
         let mut parts = Vec::with_capacity(program.parts.len());
         for part in &program.parts {
             match part {
-                Part::Graph(steps) => {
-                    let number = self.units.len();
-                    let unit = lower::lower(
-                        (self.definition, self.lowering),
-                        (&mut self.held, &mut self.places),
-                        (number, runs),
-                        steps,
-                        self.node_priority,
-                    )?;
-                    self.units.push(unit);
-                    parts.push(CompiledPart::Graph(number));
-                }
+                Part::Graph(steps) => parts.push(self.compile_graph(Content::Steps(steps), runs)?),
+                Part::Whole => parts.push(self.compile_graph(Content::Whole, runs)?),
                 Part::Hosted { node, bodies } => {
                     let bodies = bodies
                         .iter()
@@ -212,14 +242,21 @@ impl Executable {
         };
         let failures = Arc::default();
         let disabled = FxHashSet::default();
-        let inner = Arc::new(Inner::new(shared, &failures, definition, &disabled, settings)?);
-        let undone = Undo::new();
-        let state = State { inner, disabled, last: None, running: None, barrier: None, undone };
+        let (inner, held) = Inner::new(shared, &failures, definition, &disabled, settings)?;
+        let (inner, undone) = (Arc::new(inner), Undo::new());
+        let state = State { inner, held, disabled, last: None, running: None, barrier: None, undone };
         Ok(Self { shared: Arc::clone(shared), failures, settings, state: Mutex::new(state) })
     }
 }
 
 impl State {
+    /// Leaves what launches in flight use to them.
+    fn retire(&mut self, operations: Operations) {
+        let held = std::mem::take(&mut self.held);
+        let retired = self.inner.retired.set(Retired { held, operations });
+        debug_assert!(retired.is_ok(), "a graph is left once");
+    }
+
     /// Waits until the latest hosted launch has enqueued everything. Its failure stays with its stream and the executable.
     pub(super) fn settle(&mut self) {
         if let Some(running) = self.running.take() {
@@ -388,12 +425,16 @@ impl backend::Executable for Executable {
         MemoryUse { allocations, overhead }
     }
 
-    fn update(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()> {
-        self.take_over(definition, changed)
+    fn update(&self, definition: &Definition, replaced: &[Change]) -> Result<()> {
+        self.take_over(definition, replaced)
     }
 
     fn set_enabled(&self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
         self.enable(definition, node, enabled)
+    }
+
+    fn retire(&self, definition: &Arc<Definition>) {
+        self.state.lock().retire(Operations::Definition(Arc::clone(definition)));
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -402,15 +443,17 @@ impl backend::Executable for Executable {
 }
 
 impl Executable {
-    /// Compiles the graph anew and puts it in the place of the present one. The nodes that do nothing are these, or those from before.
+    /// Compiles the graph anew and puts it in the place of the present one, which does `replaced` in the place of what the definition says, and in
+    /// which `undo` was changed already. That is empty then, or, on failure, as it was. The nodes that do nothing are these, or those from before.
     pub(super) fn compile_anew(
         &self,
         state: &mut State,
         definition: &Definition,
+        (replaced, undo): (&[(NodeKey, Operation)], &mut Undo),
         disabled: Option<&FxHashSet<NodeKey>>,
     ) -> Result<()> {
         let disabled = disabled.unwrap_or(&state.disabled);
-        let inner = Inner::new(&self.shared, &self.failures, definition, disabled, self.settings)?;
+        let (inner, held) = Inner::new(&self.shared, &self.failures, definition, disabled, self.settings)?;
         let barrier = if state.is_held_up() {
             Some(Barrier::ToBeMade)
         } else {
@@ -419,8 +462,16 @@ impl Executable {
         };
         // An earlier barrier is on no stream yet where nothing was launched since, and then this one is where that one was.
         state.barrier = barrier.or(state.barrier.take());
-        // Launches in flight hold the old one.
-        state.inner = Arc::new(inner);
+        let undo = std::mem::take(undo);
+        state.retire(match state.last {
+            Some(_) => {
+                let both = definition.all_nodes().map(|(_, node)| node.operation());
+                let operations = both.chain(replaced.iter().map(|(_, operation)| operation));
+                Operations::Apart(operations.cloned().collect(), undo)
+            }
+            None => Operations::Unused,
+        });
+        (state.inner, state.held) = (Arc::new(inner), held);
         state.undone.clear();
         Ok(())
     }

@@ -1,10 +1,12 @@
 //! One list of steps becomes one `CUgraph` and its executable.
 
+mod whole;
+
 use super::builtin::{self, Packed};
 use super::edges::{Edges, Nodes};
 use super::handles::{CudaExecutable, CudaGraph, InstantiateFailure};
 use super::modes::{Capabilities, Modes};
-use super::parameters::{Decider, Parameters, has_decider};
+use super::parameters::{Decider, Parameters, has_decider, has_its_addresses};
 use super::places::{DeciderPlace, NodePlace, Places};
 use super::plan::{Step, Work};
 use super::resources::{Held, Resources};
@@ -24,6 +26,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::ptr;
 use std::sync::Arc;
+pub(super) use whole::is_plain;
 
 /// The first driver whose edges carry data.
 const PROGRAMMATIC_EDGES_SINCE: CudaVersion = CudaVersion::new(12, 3);
@@ -66,17 +69,26 @@ pub(super) enum Runs {
     Repeatedly,
 }
 
-/// Builds and compiles the graph of these steps of a definition, as unit number `unit`.
+/// What becomes one `CUgraph`.
+#[derive(Clone, Copy)]
+pub(super) enum Content<'a> {
+    /// These steps.
+    Steps(&'a [Step]),
+    /// Every node of the definition, which is [plain](is_plain).
+    Whole,
+}
+
+/// Builds and compiles a graph of a definition, as unit number `unit`.
 pub(super) fn lower(
     (definition, lowering): (&Definition, Lowering<'_>),
     (held, places): (&mut Held, &mut Places),
     (unit, runs): (usize, Runs),
-    steps: &[Step],
+    content: Content<'_>,
     node_priority: bool,
 ) -> Result<Unit> {
     let context = &lowering.resources.shared.context;
     let _entered = context.enter()?;
-    if let [Step { work: Work::Alone, origin, .. }] = steps {
+    if let Content::Steps([Step { work: Work::Alone, origin, .. }]) = content {
         return lower_alone(definition, lowering, *origin, flags(node_priority));
     }
     let graph = CudaGraph::new(context)?;
@@ -93,11 +105,16 @@ pub(super) fn lower(
         reset: None,
         handles: FxHashMap::default(),
         tested: FxHashSet::default(),
-        origins: Vec::with_capacity(steps.len()),
+        origins: Vec::new(),
     };
-    builder.add_reset(steps)?;
-    builder.add_steps(graph.raw(), steps)?;
-    builder.use_up_handles()?;
+    match content {
+        Content::Steps(steps) => {
+            builder.add_reset(steps)?;
+            builder.add_steps(graph.raw(), steps)?;
+            builder.use_up_handles()?;
+        }
+        Content::Whole => builder.add_whole(graph.raw())?,
+    }
     let made = CudaExecutable::new(context, &graph, flags(node_priority));
     let executable = made.map_err(|failure| builder.explain(failure))?;
     let handles = builder.handles;
@@ -148,7 +165,7 @@ struct Builder<'a> {
     handles: FxHashMap<ConditionKey, CUgraphConditionalHandle>,
     /// The conditions that a conditional of this unit tests.
     tested: FxHashSet<ConditionKey>,
-    /// What each of the driver's nodes comes from, for errors.
+    /// What those of the driver's nodes come from that are the place of no node, for errors.
     origins: Vec<(CUgraphNode, NodeKey)>,
 }
 
@@ -170,7 +187,6 @@ impl Builder<'_> {
             let node = self
                 .add_step(graph, edges, step)
                 .map_err(|error| error.at_node(self.definition.label(step.origin)))?;
-            self.origins.push((node, step.origin));
             nodes.push(node);
         }
         Ok(nodes)
@@ -182,17 +198,33 @@ impl Builder<'_> {
             (Work::Native(bodies), Operation::Conditional(conditional)) => {
                 return self.add_conditional(graph, edges, step.origin, conditional, bodies);
             }
-            (Work::Node, Operation::Kernel(op)) => self.add_user_kernel(graph, edges, step.origin, op)?,
-            (Work::Node, operation) => {
-                let label = || self.definition.label(step.origin);
-                let parameters = self.lowering.parameters(self.held, step.origin, operation, label)?;
-                self.add_other(graph, &edges, &parameters)?
-            }
+            (Work::Node, operation) => self.add_operation(graph, &edges, step.origin, operation)?,
             // Joins: alloc, free and child nodes have no step of their own.
-            _ => return self.add_empty(graph, &edges),
+            _ => {
+                let join = self.add_empty(graph, &edges)?;
+                self.origins.push((join, step.origin));
+                return Ok(join);
+            }
         };
         self.places.set(step.origin, NodePlace { unit: self.unit, node }, None);
         Ok(node)
+    }
+
+    /// Adds what a node of the definition does, which is no conditional.
+    #[inline]
+    fn add_operation(
+        &mut self,
+        graph: CUgraph,
+        edges: &Edges,
+        origin: NodeKey,
+        operation: &Operation,
+    ) -> Result<CUgraphNode> {
+        if let Operation::Kernel(op) = operation {
+            return self.add_user_kernel(graph, edges, origin, op);
+        }
+        let label = || self.definition.label(origin);
+        let parameters = self.lowering.parameters(self.held, origin, operation, label)?;
+        self.add_other(graph, edges, &parameters)
     }
 
     /// Sets all counters of passes to 0 at the start of the launch, so that a conditional that is not reached made none.
@@ -208,8 +240,8 @@ impl Builder<'_> {
             _ => false,
         };
         if self.runs == Runs::Alone
-            && steps.iter().any(is_needed)
             && let Some((address, bytes)) = self.lowering.resources.counted
+            && steps.iter().any(is_needed)
         {
             self.reset = Some(self.add_fill(self.root, &Edges::none(), address, 0, bytes / 4)?);
         }
@@ -293,10 +325,14 @@ impl Builder<'_> {
     fn add_user_kernel(
         &mut self,
         graph: CUgraph,
-        edges: Edges,
+        edges: &Edges,
         origin: NodeKey,
         op: &KernelOp,
     ) -> Result<CUgraphNode> {
+        if has_its_addresses(op) {
+            let (kernel, args) = (Kernel::from_backend(&**op.kernel())?, op.args());
+            return self.add_kernel(graph, edges, kernel, op.config(), &args.layout, &args.bytes);
+        }
         // The handles are made first: the arguments borrow from what is held.
         let stores = self.lowering.stores_conditions(op);
         if !stores {
@@ -314,7 +350,7 @@ impl Builder<'_> {
     fn add_kernel(
         &self,
         graph: CUgraph,
-        edges: Edges,
+        edges: &Edges,
         kernel: &Kernel,
         config: &LaunchConfig,
         layout: &[ParamLayout],
@@ -331,7 +367,7 @@ impl Builder<'_> {
             let mut general =
                 CUgraphNodeParams { type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL, ..Default::default() };
             general.__bindgen_anon_1.kernel = general_kernel_parameters(&parameters);
-            self.add_general(graph, &edges, &mut general)?
+            self.add_general(graph, edges, &mut general)?
         };
         for attribute in launch.attributes() {
             // SAFETY: the node was just made; one value is read.
@@ -367,7 +403,7 @@ impl Builder<'_> {
         kernel: &Kernel,
         arguments: &Packed,
     ) -> Result<CUgraphNode> {
-        self.add_kernel(graph, edges, kernel, &builtin::one_thread(), &arguments.layout, &arguments.bytes)
+        self.add_kernel(graph, &edges, kernel, &builtin::one_thread(), &arguments.layout, &arguments.bytes)
     }
 
     /// The handle of a condition in this unit, made at its first use.
@@ -447,7 +483,7 @@ impl Builder<'_> {
             }
             let nodes = self.add_steps(body, steps)?;
             if let Some(next) = decider.as_ref().and_then(Decider::next) {
-                let last = Edges::full(last_nodes(steps, &nodes));
+                let last = self.end_of_pass(steps, &nodes);
                 let kernel = resources.builtins.loop_next(&resources.shared)?;
                 let added = self.add_builtin(body, last, kernel, &next)?;
                 self.origins.push((added, origin));
@@ -458,6 +494,22 @@ impl Builder<'_> {
         }
         self.places.set(origin, NodePlace { unit: self.unit, node }, place);
         Ok(node)
+    }
+
+    /// What the kernel that ends a pass waits for. Where that is one kernel, and the driver and the GPU can, it is started while that kernel still runs.
+    fn end_of_pass(&self, steps: &[Step], nodes: &Nodes) -> Edges {
+        let last = last_steps(steps);
+        if let [step] = *last
+            && matches!(steps[step].work, Work::Node)
+            && let Operation::Kernel(op) = self.definition.node(steps[step].origin).operation()
+            && !op.config().cooperative
+            && op.config().cluster.is_none()
+            && self.driver.supports(PROGRAMMATIC_EDGES_SINCE)
+            && self.lowering.resources.shared.context.overlaps_kernels()
+        {
+            return Edges::programmatic(nodes[step]);
+        }
+        Edges::full(last.iter().map(|&step| nodes[step]))
     }
 
     /// Counts a pass of a body that kernels of the user decide.
@@ -534,23 +586,31 @@ impl Builder<'_> {
             _ => "the driver could not compile the graph",
         };
         let error = Error::from(failure.error).context(why);
-        let blamed = self.origins.iter().find(|(node, _)| Some(*node) == failure.node);
-        match blamed {
-            Some(&(_, origin)) => error.at_node(self.definition.label(origin)),
+        match failure.node.and_then(|node| self.origin(node)) {
+            Some(origin) => error.at_node(self.definition.label(origin)),
             None => error,
         }
     }
+
+    /// What one of the driver's nodes comes from.
+    fn origin(&self, node: CUgraphNode) -> Option<NodeKey> {
+        let added = self.origins.iter().find(|(added, _)| *added == node);
+        added.map(|&(_, origin)| origin).or_else(|| {
+            let index = self.places.find(node)?;
+            self.definition.all_nodes().map(|(key, _)| key).find(|key| key.index() == index)
+        })
+    }
 }
 
-/// The nodes of the steps that no other step waits for.
-fn last_nodes(steps: &[Step], nodes: &Nodes) -> SmallVec<[CUgraphNode; 4]> {
+/// The steps that no other step waits for.
+fn last_steps(steps: &[Step]) -> SmallVec<[usize; 4]> {
     let mut is_last = vec![true; steps.len()];
     for step in steps {
         for &(before, _) in &step.after {
-            is_last[before] = false;
+            is_last[before as usize] = false;
         }
     }
-    nodes.iter().zip(is_last).filter_map(|(&node, last)| last.then_some(node)).collect()
+    (0..steps.len()).filter(|&step| is_last[step]).collect()
 }
 
 fn make(add: impl FnOnce(*mut CUgraphNode) -> DriverResult<()>) -> DriverResult<CUgraphNode> {

@@ -38,7 +38,7 @@ use gridloom_core::graph::Definition;
 use gridloom_core::{Result, backend};
 use std::sync::Arc;
 
-pub(crate) use builtin::PTX as BUILTIN_PTX;
+pub(crate) use builtin::text as builtin_text;
 pub(crate) use handles::CudaGraph;
 
 /// Compiles a checked definition.

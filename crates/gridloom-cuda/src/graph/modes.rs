@@ -7,7 +7,7 @@ use crate::version::CudaVersion;
 use gridloom_core::backend::Opaque;
 use gridloom_core::executable::{ConditionalMode, ConditionalReport};
 use gridloom_core::graph::{ConditionKey, Definition, GraphKey, NodeKey};
-use gridloom_core::op::{ConditionalForm, ConditionalOp, Operation, PointerValue, Test};
+use gridloom_core::op::{ConditionalForm, ConditionalOp, NodeKind, Operation, PointerValue, Test};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -276,6 +276,9 @@ fn conditional(definition: &Definition, node: NodeKey) -> Option<&ConditionalOp>
 
 /// All conditionals, outermost first.
 fn conditionals(definition: &Definition) -> Vec<NodeKey> {
+    if !definition.may_have(NodeKind::CONDITIONALS) {
+        return Vec::new();
+    }
     let mut graphs = vec![definition.root()];
     let mut found = Vec::new();
     let mut next = 0;

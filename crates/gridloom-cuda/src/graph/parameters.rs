@@ -85,6 +85,7 @@ impl Lowering<'_> {
     }
 
     /// The kernel and bytes of a launch. `handles` has the conditions that it does not store.
+    #[inline]
     pub(super) fn kernel_arguments<'a>(
         &self,
         held: &mut Held,
@@ -93,8 +94,7 @@ impl Lowering<'_> {
         handles: &FxHashMap<ConditionKey, CUgraphConditionalHandle>,
     ) -> Result<KernelArguments<'a>> {
         let mut arguments = KernelArguments { op, stored: None, filled_in: None };
-        // The addresses of memory that is there already were filled in when the arguments were packed.
-        if op.args().pointers.iter().all(|pointer| is_allocated(&pointer.value)) {
+        if has_its_addresses(op) {
             return Ok(arguments);
         }
         let mut bytes = op.args().bytes.clone();
@@ -184,9 +184,13 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether an argument is the address of memory that is there independently of graphs.
-fn is_allocated(value: &PointerValue) -> bool {
-    matches!(value, PointerValue::Region(Region { base: Base::Allocation(_), .. }))
+/// Whether every argument of a launch is as the kernel gets it: addresses of memory that is there independently of graphs were filled in when
+/// the arguments were packed.
+pub(super) fn has_its_addresses(op: &KernelOp) -> bool {
+    let is_allocated = |value: &PointerValue| {
+        matches!(value, PointerValue::Region(Region { base: Base::Allocation(_), .. }))
+    };
+    op.args().pointers.iter().all(|pointer| is_allocated(&pointer.value))
 }
 
 /// Whether a kernel of Gridloom's takes part in deciding a conditional. That kernel counts the passes too.

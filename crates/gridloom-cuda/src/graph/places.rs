@@ -3,6 +3,7 @@
 use crate::sys::*;
 use gridloom_core::graph::{Definition, NodeKey};
 use rustc_hash::FxHashMap;
+use std::ptr;
 
 /// Where a node of the definition is among the driver's.
 #[derive(Debug, Clone, Copy)]
@@ -23,25 +24,33 @@ pub(super) struct DeciderPlace {
 
 /// Where every node is that has a place.
 pub(super) struct Places {
-    /// By the index of a node.
-    nodes: Vec<Option<NodePlace>>,
+    /// By the index of a node; one without a place has no node.
+    nodes: Vec<NodePlace>,
     deciders: FxHashMap<NodeKey, DeciderPlace>,
 }
 
 impl Places {
     /// Room for the nodes of a definition.
     pub(super) fn new(definition: &Definition) -> Self {
-        Self { nodes: vec![None; definition.node_bound()], deciders: FxHashMap::default() }
+        let nowhere = NodePlace { unit: 0, node: ptr::null_mut() };
+        Self { nodes: vec![nowhere; definition.node_bound()], deciders: FxHashMap::default() }
     }
 
     /// Notes where a node is, and what decides it.
     pub(super) fn set(&mut self, node: NodeKey, place: NodePlace, decider: Option<DeciderPlace>) {
-        self.nodes[node.index()] = Some(place);
-        self.deciders.extend(decider.map(|decider| (node, decider)));
+        self.nodes[node.index()] = place;
+        if let Some(decider) = decider {
+            self.deciders.insert(node, decider);
+        }
     }
 
     pub(super) fn get(&self, node: NodeKey) -> Option<NodePlace> {
-        self.nodes.get(node.index()).copied().flatten()
+        self.nodes.get(node.index()).copied().filter(|place| !place.node.is_null())
+    }
+
+    /// The index of the node of the definition that became this one of the driver's.
+    pub(super) fn find(&self, node: CUgraphNode) -> Option<usize> {
+        self.nodes.iter().position(|place| place.node == node)
     }
 
     /// For a conditional that a kernel of Gridloom's decides.

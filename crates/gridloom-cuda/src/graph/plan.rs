@@ -3,13 +3,13 @@
 use super::modes::Modes;
 use crate::foreign::OpaqueGraph;
 use gridloom_core::backend::Opaque;
-use gridloom_core::graph::{Definition, EdgeKind, GraphKey, NodeKey};
+use gridloom_core::graph::{Definition, EdgeKind, GraphKey, NodeData, NodeKey};
 use gridloom_core::op::Operation;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 /// What a step waits for: earlier steps of the same list.
-pub(super) type Dependencies = SmallVec<[(usize, EdgeKind); 2]>;
+pub(super) type Dependencies = SmallVec<[(u32, EdgeKind); 2]>;
 
 /// One node of a `CUgraph` to be.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub(super) struct Program {
 pub(super) enum Part {
     /// A `CUgraph`.
     Graph(Vec<Step>),
+    /// A `CUgraph` of the whole definition, node for node.
+    Whole,
     /// A conditional that the host drives.
     Hosted { node: NodeKey, bodies: Vec<Program> },
 }
@@ -51,8 +53,14 @@ pub(super) enum Part {
 impl Program {
     /// The program of a whole definition. Disabled nodes keep their place in the order and do nothing.
     pub(super) fn new(definition: &Definition, modes: &Modes, disabled: &FxHashSet<NodeKey>) -> Self {
-        let mut ends = vec![Dependencies::new(); definition.node_bound()];
+        let mut ends = Ends::new(definition);
         Source { definition, modes, disabled }.program(definition.root(), &mut ends)
+    }
+
+    /// The program of a definition that is lowered node for node.
+    pub(super) fn whole(definition: &Definition) -> Self {
+        let is_empty = definition.node_count(definition.root()) == 0;
+        Self { parts: if is_empty { Vec::new() } else { vec![Part::Whole] } }
     }
 
     /// Whether the host has to decide anything.
@@ -75,6 +83,7 @@ impl Program {
                     number_steps(steps, *next, units);
                     *next += 1;
                 }
+                Part::Whole => *next += 1,
                 Part::Hosted { bodies, .. } => {
                     for body in bodies {
                         body.number_units(next, units);
@@ -89,6 +98,8 @@ impl Program {
         for part in &self.parts {
             match part {
                 Part::Graph(steps) => for_each(steps, visit),
+                // Visitors look for what has to be planned.
+                Part::Whole => {}
                 Part::Hosted { bodies, .. } => {
                     bodies.iter().for_each(|body| body.for_each_step(visit));
                 }
@@ -120,10 +131,43 @@ struct Source<'a> {
     disabled: &'a FxHashSet<NodeKey>,
 }
 
-/// By the index of a node: the steps at whose end it has ended. Nodes that do nothing have no step of their own.
+/// The steps at whose end a node has ended. Nodes that do nothing have no step of their own.
 ///
 /// One table serves all lists of steps: a node is in one graph, and only nodes of that graph ask for it.
-type Ends = [Dependencies];
+struct Ends {
+    /// By the index of a node: its one step, or [`Ends::OTHERS`].
+    one: Vec<u32>,
+    /// None, or several.
+    others: FxHashMap<NodeKey, Dependencies>,
+}
+
+impl Ends {
+    const OTHERS: u32 = u32::MAX;
+
+    fn new(definition: &Definition) -> Self {
+        Self { one: vec![Self::OTHERS; definition.node_bound()], others: FxHashMap::default() }
+    }
+
+    fn set(&mut self, node: NodeKey, ends: Dependencies) {
+        match ends.as_slice() {
+            &[(step, _)] => self.one[node.index()] = step,
+            _ => {
+                self.others.insert(node, ends);
+            }
+        }
+    }
+
+    /// Adds those of a node to what a step waits for.
+    fn add_to(&self, after: &mut Dependencies, node: NodeKey, kind: EdgeKind) {
+        match self.one[node.index()] {
+            Self::OTHERS => {
+                let others = self.others.get(&node).into_iter().flatten();
+                after.extend(others.map(|&(step, _)| (step, kind)));
+            }
+            step => after.push((step, kind)),
+        }
+    }
+}
 
 impl Source<'_> {
     fn program(self, graph: GraphKey, ends: &mut Ends) -> Program {
@@ -150,33 +194,33 @@ impl Flattening<'_> {
     fn add_graph(&mut self, graph: GraphKey, entry: &Dependencies) -> Dependencies {
         let mut last = Dependencies::new();
         let mut any = false;
-        for key in self.source.definition.topological(graph) {
+        let definition = self.source.definition;
+        for key in definition.topological(graph) {
             any = true;
-            let node = self.source.definition.node(key);
-            let after = if node.predecessors().is_empty() { entry.clone() } else { self.ends_before(key) };
-            let ends = self.add_node(key, after);
+            let node = definition.node(key);
+            let after = if node.predecessors().is_empty() { entry.clone() } else { self.ends_before(node) };
+            let ends = self.add_node(key, node, after);
             if node.successors().is_empty() {
                 last.extend(ends.iter().map(|&(step, _)| (step, EdgeKind::Full)));
             }
-            self.ends[key.index()] = ends;
+            self.ends.set(key, ends);
         }
         if any { merged(last) } else { entry.clone() }
     }
 
-    fn ends_before(&self, key: NodeKey) -> Dependencies {
+    fn ends_before(&self, node: &NodeData) -> Dependencies {
         let mut after = Dependencies::new();
-        for edge in self.source.definition.node(key).predecessors() {
+        for edge in node.predecessors() {
             // Only a kernel's own step can release a successor early.
             let is_early = edge.kind == EdgeKind::Programmatic
                 && matches!(self.source.definition.node(edge.node).operation(), Operation::Kernel(_));
             let kind = if is_early { EdgeKind::Programmatic } else { EdgeKind::Full };
-            after.extend(self.ends[edge.node.index()].iter().map(|&(step, _)| (step, kind)));
+            self.ends.add_to(&mut after, edge.node, kind);
         }
         merged(after)
     }
 
-    fn add_node(&mut self, key: NodeKey, after: Dependencies) -> Dependencies {
-        let node = self.source.definition.node(key);
+    fn add_node(&mut self, key: NodeKey, node: &NodeData, after: Dependencies) -> Dependencies {
         let fan_out = node.successors().len();
         match node.operation() {
             Operation::Empty | Operation::Alloc(_) | Operation::Free(_) => self.meet(key, after, fan_out),
@@ -208,7 +252,9 @@ impl Flattening<'_> {
 
     fn push(&mut self, origin: NodeKey, work: Work, after: Dependencies) -> Dependencies {
         self.steps.push(Step { origin, work, after });
-        Dependencies::from_slice(&[(self.steps.len() - 1, EdgeKind::Full)])
+        let mut ends = Dependencies::new();
+        ends.push((self.steps.len() as u32 - 1, EdgeKind::Full));
+        ends
     }
 
     /// A point where edges meet. It becomes a step only where that saves edges.
@@ -251,9 +297,9 @@ fn split(steps: Vec<Step>) -> Vec<Part> {
     let mut graphs: Vec<Vec<Step>> = vec![Vec::new()];
     let mut cuts: Vec<Part> = Vec::new();
     // For each step: the graph it runs in, and its place there. One that cuts is placed in the graph after it.
-    let mut places: Vec<(usize, Option<usize>)> = Vec::with_capacity(steps.len());
+    let mut places: Vec<(usize, Option<u32>)> = Vec::with_capacity(steps.len());
     for step in steps {
-        let graph = step.after.iter().map(|&(before, _)| places[before].0).max().unwrap_or(0);
+        let graph = step.after.iter().map(|&(before, _)| places[before as usize].0).max().unwrap_or(0);
         let cut = match step.work {
             Work::Hosted(bodies) => Part::Hosted { node: step.origin, bodies },
             Work::Alone => {
@@ -264,13 +310,13 @@ fn split(steps: Vec<Step>) -> Vec<Part> {
                 let after = step
                     .after
                     .into_iter()
-                    .filter_map(|(before, kind)| match places[before] {
+                    .filter_map(|(before, kind)| match places[before as usize] {
                         // What is in an earlier graph has ended: the stream sees to it.
                         (earlier, Some(place)) if earlier == graph => Some((place, kind)),
                         _ => None,
                     })
                     .collect();
-                places.push((graph, Some(graphs[graph].len())));
+                places.push((graph, Some(graphs[graph].len() as u32)));
                 graphs[graph].push(Step { origin: step.origin, work, after });
                 continue;
             }

@@ -13,7 +13,7 @@ use crate::transfer::Location;
 use gridloom_core::backend::{self, Allocation};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::memory::{Base, MemoryKind, Region};
-use gridloom_core::op::{FreeTarget, Operation};
+use gridloom_core::op::{FreeTarget, NodeKind, NodeKinds, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -256,11 +256,9 @@ impl Resources {
     }
 }
 
-/// What the nodes use, replaced node by node when an executable is updated.
+/// What the nodes use besides what their operations hold, replaced node by node when an executable is updated.
 #[derive(Default)]
 pub(super) struct Held {
-    /// What each node does now, by its index. This is what keeps kernels, buffers, events and closures alive.
-    operations: Vec<Option<Operation>>,
     pub(super) host_calls: FxHashMap<NodeKey, Arc<HostCall>>,
     /// Kernels that store their conditions, by the address of the kernel they stand for, which is kept so that the address
     /// stays its own.
@@ -275,27 +273,6 @@ pub(super) struct Held {
 pub(super) type Staged = (usize, Arc<Memory>);
 
 impl Held {
-    /// Holds every operation of a definition.
-    pub(super) fn new(definition: &Definition) -> Self {
-        let mut operations = vec![None; definition.node_bound()];
-        for (key, node) in definition.all_nodes() {
-            operations[key.index()] = Some(node.operation().clone());
-        }
-        Self { operations, ..Self::default() }
-    }
-
-    /// What a node does now.
-    pub(super) fn operation(&self, node: NodeKey) -> Option<&Operation> {
-        self.operations.get(node.index())?.as_ref()
-    }
-
-    /// Holds what a node does from now on.
-    pub(super) fn set_operation(&mut self, node: NodeKey, operation: Operation) {
-        if let Some(held) = self.operations.get_mut(node.index()) {
-            *held = Some(operation);
-        }
-    }
-
     /// The variant of a kernel that stores its conditions.
     pub(super) fn stored_kernel(&mut self, kernel: &Arc<dyn backend::Kernel>) -> Result<Arc<Kernel>> {
         let key = Arc::as_ptr(kernel).cast::<()>() as usize;
@@ -358,8 +335,11 @@ struct Needs {
 
 impl Needs {
     fn of(definition: &Definition, program: &Program, count_passes: bool) -> Self {
+        /// Only copies read bytes of the caller's.
+        const CONCERNED: NodeKinds = NodeKinds::of(&[NodeKind::Alloc, NodeKind::Free, NodeKind::Memcpy]);
         let mut needs = Self::default();
-        for (key, node) in definition.all_nodes() {
+        let all = definition.may_have(CONCERNED).then(|| definition.all_nodes());
+        for (key, node) in all.into_iter().flatten() {
             let operation = node.operation();
             match operation {
                 Operation::Alloc(_) => needs.allocs.push(key),
@@ -373,6 +353,9 @@ impl Needs {
                     needs.staged.insert(bytes.as_ptr() as usize, Arc::clone(bytes));
                 }
             });
+        }
+        if !definition.may_have(NodeKind::CONDITIONALS) {
+            return needs;
         }
         program.for_each_step(&mut |step| {
             if matches!(step.work, Work::Native(_))

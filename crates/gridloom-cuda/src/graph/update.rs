@@ -20,7 +20,7 @@ use super::executable::{Executable, Inner, State};
 use super::hosted::{HostedConditional, HostedTest};
 use super::lower::Lowering;
 use super::modes::Capabilities;
-use super::parameters::Parameters;
+use super::parameters::{Parameters, has_its_addresses};
 use super::places::NodePlace;
 use super::resources::{Held, Staged};
 use crate::driver::DriverResult;
@@ -30,10 +30,12 @@ use crate::kernel::{Kernel, Launch};
 use crate::stream::Stream;
 use crate::sys::*;
 use crate::transfer;
+use gridloom_core::backend::Allocation;
+use gridloom_core::executable::{Change as Replaced, Part, operations_before};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::launch::LaunchConfig;
-use gridloom_core::memory::Base;
-use gridloom_core::op::{ConditionalOp, KernelOp, MemsetOp, Operation, ParamLayout, PointerValue};
+use gridloom_core::memory::{Base, Region};
+use gridloom_core::op::{ArgValue, ConditionalOp, KernelOp, MemsetOp, Operation, ParamLayout, PointerValue};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -53,28 +55,31 @@ pub(super) struct Before {
 }
 
 impl Executable {
-    /// Takes over the operations of these nodes, all or none.
-    pub(super) fn take_over(&self, definition: &Definition, changed: &[NodeKey]) -> Result<()> {
+    /// Takes over what these nodes do, all or none.
+    pub(super) fn take_over(&self, definition: &Definition, replaced: &[Replaced]) -> Result<()> {
         let mut state = self.state.lock();
+        let mut undo = Undo::new();
         if state.is_held_up() {
-            return self.compile_anew(&mut state, definition, None);
+            let before = operations_before(definition, replaced);
+            return self.compile_anew(&mut state, definition, (&before, &mut undo), None);
         }
         state.settle();
-        let mut undo = Undo::with_capacity(changed.len());
-        let outcome = state.change_in_place(definition, changed, &mut undo).or_else(|refusal| {
-            tracing::debug!(%refusal, "an update needs the graph compiled anew");
-            let compiled = self.compile_anew(&mut state, definition, None);
-            if compiled.is_err() {
-                // The old graph stays.
-                state.undone.append(&mut undo);
-                if let Err(error) = state.take_back() {
-                    tracing::warn!(%error, "an update that failed is taken back before the next launch");
-                }
+        let Err((failed, refusal)) = state.change_in_place(definition, replaced, &mut undo) else {
+            state.keep(definition, replaced, undo);
+            return Ok(());
+        };
+        tracing::debug!(%refusal, "an update needs the graph compiled anew");
+        let before = operations_before(definition, replaced);
+        complete(&mut undo, &before[..failed]);
+        let compiled = self.compile_anew(&mut state, definition, (&before, &mut undo), None);
+        if compiled.is_err() {
+            // The old graph stays.
+            state.undone.append(&mut undo);
+            if let Err(error) = state.take_back() {
+                tracing::warn!(%error, "an update that failed is taken back before the next launch");
             }
-            compiled
-        });
-        keep(&state, undo);
-        outcome
+        }
+        compiled
     }
 
     /// Lets a node do its work, or makes it do nothing.
@@ -86,14 +91,15 @@ impl Executable {
         } else {
             disabled.insert(node);
         }
-        if state.is_held_up() {
-            self.compile_anew(&mut state, definition, Some(&disabled))?;
+        let changed = if state.is_held_up() {
+            refuse("the host drives a launch that waits for the device")
         } else {
             state.settle();
-            if let Err(refusal) = state.inner.set_enabled(node, enabled) {
-                tracing::debug!(%refusal, "switching a node needs the graph compiled anew");
-                self.compile_anew(&mut state, definition, Some(&disabled))?;
-            }
+            state.set_enabled(definition.node(node).operation(), node, enabled)
+        };
+        if let Err(refusal) = changed {
+            tracing::debug!(%refusal, "switching a node needs the graph compiled anew");
+            self.compile_anew(&mut state, definition, (&[], &mut Undo::new()), Some(&disabled))?;
         }
         state.disabled = disabled;
         Ok(())
@@ -107,26 +113,150 @@ impl State {
             return Ok(());
         }
         self.settle();
-        take_back(&self.inner, &self.disabled, &mut self.inner.held.lock(), &mut self.undone)
+        take_back(&self.inner, &self.disabled, &mut self.held, &mut self.undone)
     }
 
-    /// Changes nodes one by one. What they did before is in `undo` then, also when this fails half way. Nothing is driven by the host.
+    /// Changes nodes one by one. What they did before is in `undo` then, as far as `replaced` does not tell it. On failure it says how many
+    /// changes, of the first ones, may have been made. Nothing is driven by the host.
     fn change_in_place(
         &mut self,
         definition: &Definition,
-        changed: &[NodeKey],
+        replaced: &[Replaced],
         undo: &mut Undo,
-    ) -> Result<()> {
+    ) -> Result<(), (usize, Error)> {
         let inner = &*self.inner;
-        let mut held = inner.held.lock();
-        take_back(inner, &self.disabled, &mut held, &mut self.undone)?;
-        let _entered = inner.resources.shared.context.enter()?;
-        let mut change = Change { inner, disabled: &self.disabled, held: &mut held };
-        changed.iter().try_for_each(|&node| change.apply(definition, node, undo))
+        take_back(inner, &self.disabled, &mut self.held, &mut self.undone).map_err(|error| (0, error))?;
+        let mut change = Change { inner, disabled: &self.disabled, held: &mut self.held };
+        for (index, old) in replaced.iter().enumerate() {
+            let node = old.node();
+            let changed = match (old.part(), definition.node(node).operation()) {
+                (Part::Argument(..), Operation::Kernel(new)) => {
+                    let is_last = !replaced.get(index + 1).is_some_and(|next| is_argument_of(next, node));
+                    if is_last { change.launch_at(node, new) } else { Ok(()) }
+                }
+                (Part::Operation(Operation::Kernel(old)), Operation::Kernel(new)) => {
+                    change.set_kernel(node, old, new)
+                }
+                (Part::Operation(old), new) => {
+                    undo.push(change.note(node, old));
+                    change.replace(node, new, || definition.label(node))
+                }
+                (Part::Argument(..), _) => Ok(()),
+            };
+            changed.map_err(|error| (index + 1, error.at_node(definition.label(node))))?;
+        }
+        Ok(())
+    }
+
+    /// Holds what was replaced until the latest launch, and with it every earlier one, has run. `noted` is what it tells nothing of.
+    fn keep(&self, definition: &Definition, replaced: &[Replaced], noted: Undo) {
+        let Some(last) = &self.last else { return };
+        let mut unused = Unused::default();
+        for old in replaced {
+            if let Operation::Kernel(new) = definition.node(old.node()).operation() {
+                match old.part() {
+                    Part::Argument(_, old) => unused.add_argument(old, new),
+                    Part::Operation(Operation::Kernel(old)) => unused.add(old, new),
+                    // It is among what was noted.
+                    Part::Operation(_) => {}
+                }
+            }
+        }
+        if unused.is_empty() && noted.is_empty() {
+            return;
+        }
+        let Ok(stream) = Stream::from_backend(&**last) else { return };
+        if !unused.memory.is_empty() {
+            stream.keep_memory(&unused.memory);
+        }
+        unused.launches.iter().for_each(|launch| stream.keep_shared(launch));
+        if !noted.is_empty() {
+            stream.keep(noted);
+        }
+    }
+
+    /// Lets a node do its work, or makes it do nothing, in place. Nothing is driven by the host.
+    /// ([`cuGraphNodeSetEnabled`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    fn set_enabled(&mut self, operation: &Operation, node: NodeKey, enabled: bool) -> Result<()> {
+        let inner = &*self.inner;
+        let place = inner.place(node)?;
+        let context = &inner.resources.shared.context;
+        let _entered = context.enter()?;
+        if let Operation::Memset(op) = operation {
+            let mut change = Change { inner, disabled: &FxHashSet::default(), held: &mut self.held };
+            return if enabled {
+                change.set_other(node, operation, String::new)
+            } else {
+                change.divert(place, op)
+            };
+        }
+        let exec = inner.units[place.unit].executable.raw();
+        // SAFETY: the node is of the graph that the executable was made from; calls come one at a time.
+        Ok(unsafe { context.driver().cu_graph_node_set_enabled(exec, place.node, u32::from(enabled)) }?)
     }
 }
 
+/// Whether a change is of an argument of this node.
+fn is_argument_of(change: &Replaced, node: NodeKey) -> bool {
+    change.node() == node && matches!(change.part(), Part::Argument(..))
+}
+
+/// Makes notes of changes, which leave out the kernels, complete: what every node did before.
+fn complete(undo: &mut Undo, before: &[(NodeKey, Operation)]) {
+    let mut noted = std::mem::take(undo).into_iter();
+    undo.extend(before.iter().filter_map(|(node, old)| match old {
+        Operation::Kernel(_) => {
+            Some(Before { node: *node, operation: old.clone(), staged: None, call: None })
+        }
+        _ => noted.next(),
+    }));
+}
+
+/// What launches of kernels used and those in their places do not.
+#[derive(Default)]
+struct Unused<'a> {
+    memory: SmallVec<[&'a Arc<dyn Allocation>; 4]>,
+    /// Launches that used more than memory.
+    launches: Vec<&'a Arc<KernelOp>>,
+}
+
+impl<'a> Unused<'a> {
+    fn is_empty(&self) -> bool {
+        self.memory.is_empty() && self.launches.is_empty()
+    }
+
+    /// Mostly arguments are changed, often, and there is at most memory in which they differ.
+    fn add(&mut self, old: &'a Arc<KernelOp>, new: &KernelOp) {
+        if !Arc::ptr_eq(old.kernel(), new.kernel()) || old.args().keep != new.args().keep {
+            self.launches.push(old);
+            return;
+        }
+        allocations(old).for_each(|used| self.add_memory(used, new));
+    }
+
+    fn add_argument(&mut self, old: &'a ArgValue, new: &KernelOp) {
+        if let ArgValue::Pointer(PointerValue::Region(Region { base: Base::Allocation(used), .. })) = old {
+            self.add_memory(used, new);
+        }
+    }
+
+    fn add_memory(&mut self, used: &'a Arc<dyn Allocation>, new: &KernelOp) {
+        let is_same = |other: &Arc<dyn Allocation>| Arc::ptr_eq(used, other);
+        if !allocations(new).any(is_same) && !self.memory.iter().any(|known| is_same(known)) {
+            self.memory.push(used);
+        }
+    }
+}
+
+fn allocations(op: &KernelOp) -> impl Iterator<Item = &Arc<dyn Allocation>> {
+    op.args().pointers.iter().filter_map(|pointer| match &pointer.value {
+        PointerValue::Region(Region { base: Base::Allocation(allocation), .. }) => Some(allocation),
+        _ => None,
+    })
+}
+
 /// Changes nodes back, the last first. Those that could not be stay in the list.
+#[inline]
 fn take_back(inner: &Inner, disabled: &FxHashSet<NodeKey>, held: &mut Held, undo: &mut Undo) -> Result<()> {
     if undo.is_empty() {
         return Ok(());
@@ -141,39 +271,7 @@ fn take_back(inner: &Inner, disabled: &FxHashSet<NodeKey>, held: &mut Held, undo
     Ok(())
 }
 
-/// Holds what was replaced until the latest launch, and with it every earlier one, has run.
-fn keep(state: &State, replaced: Undo) {
-    let Some(stream) = state.last.as_ref().and_then(|last| Stream::from_backend(&**last).ok()) else {
-        return;
-    };
-    match replaced.as_slice() {
-        [] => {}
-        // A kernel's launch is shared already, and there is nothing else to a change of arguments.
-        [Before { operation: Operation::Kernel(op), staged: None, .. }] => stream.keep_shared(op),
-        _ => stream.keep(replaced),
-    }
-}
-
 impl Inner {
-    /// ([`cuGraphNodeSetEnabled`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
-    fn set_enabled(&self, node: NodeKey, enabled: bool) -> Result<()> {
-        let place = self.place(node)?;
-        let context = &self.resources.shared.context;
-        let _entered = context.enter()?;
-        let mut held = self.held.lock();
-        if let Some(fill @ Operation::Memset(op)) = held.operation(node).cloned().as_ref() {
-            let mut change = Change { inner: self, disabled: &FxHashSet::default(), held: &mut held };
-            return if enabled {
-                change.set_other(node, fill, String::new)
-            } else {
-                change.divert(place, op)
-            };
-        }
-        let exec = self.units[place.unit].executable.raw();
-        // SAFETY: the node is of the graph that the executable was made from; calls come one at a time.
-        Ok(unsafe { context.driver().cu_graph_node_set_enabled(exec, place.node, u32::from(enabled)) }?)
-    }
-
     fn place(&self, node: NodeKey) -> Result<NodePlace> {
         self.places.get(node).ok_or_else(|| {
             Error::new(ErrorKind::NotSupported, "the node has no counterpart in the driver's graph")
@@ -190,18 +288,22 @@ struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    /// Has a node do what the definition says. What it did before is added to `undo`, also when this fails half way.
-    fn apply(&mut self, definition: &Definition, node: NodeKey, undo: &mut Undo) -> Result<()> {
-        let operation = definition.node(node).operation();
-        if let Some(old) = self.held.operation(node).cloned() {
-            let staged = self.held.staged_copy(node);
-            let call = self.held.host_calls.get(&node).cloned();
-            undo.push(Before { node, operation: old, staged, call });
-        }
-        let label = || definition.label(node);
-        self.restage(node, operation)
-            .and_then(|()| self.set(node, operation, label))
-            .map_err(|error| error.at_node(label()))
+    /// What a node, which is no kernel, does before it is changed.
+    fn note(&self, node: NodeKey, operation: &Operation) -> Before {
+        let call = self.held.host_calls.get(&node).cloned();
+        Before { node, operation: operation.clone(), staged: self.held.staged_copy(node), call }
+    }
+
+    /// Has a node do something else, with the host bytes that come with it. `label` is its name, for the failures of a callback.
+    fn replace(
+        &mut self,
+        node: NodeKey,
+        operation: &Operation,
+        label: impl FnOnce() -> String,
+    ) -> Result<()> {
+        let _entered = self.inner.resources.shared.context.enter()?;
+        self.restage(node, operation)?;
+        self.set(node, operation, label)
     }
 
     /// Has a node do what it did before.
@@ -212,29 +314,30 @@ impl<'a> Change<'a> {
         };
         self.set_parameters(self.inner.place(before.node)?, &Parameters::Call(call.parameters()))?;
         self.held.host_calls.insert(before.node, Arc::clone(call));
-        self.held.set_operation(before.node, before.operation.clone());
         Ok(())
     }
 
     /// Has a node do something else; the context is current. `label` is its name, for the failures of a callback.
     fn set(&mut self, node: NodeKey, operation: &Operation, label: impl FnOnce() -> String) -> Result<()> {
         match operation {
-            operation if self.does_nothing(node, operation) => {}
+            operation if self.does_nothing(node, operation) => Ok(()),
             Operation::Conditional(op) => match self.inner.hosted(node) {
-                Some(hosted) => self.set_hosted(node, op, hosted)?,
-                None => self.set_decider(node, op)?,
+                Some(hosted) => self.set_hosted(node, op, hosted),
+                None => self.set_decider(node, op),
             },
-            Operation::Kernel(op) => self.set_kernel(node, op)?,
-            operation => self.set_other(node, operation, label)?,
+            Operation::Kernel(op) => self.launch_at(node, op),
+            operation => self.set_other(node, operation, label),
         }
-        self.held.set_operation(node, operation.clone());
-        Ok(())
     }
 
     /// Whether the driver hears of a node's parameters only when it is enabled: it is left out, or a fill of something else.
     fn does_nothing(&self, node: NodeKey, operation: &Operation) -> bool {
-        self.disabled.contains(&node)
-            && (matches!(operation, Operation::Memset(_)) || self.inner.places.get(node).is_none())
+        self.is_left_out(node) || matches!(operation, Operation::Memset(_)) && self.disabled.contains(&node)
+    }
+
+    /// Whether a node that does nothing is not among the driver's.
+    fn is_left_out(&self, node: NodeKey) -> bool {
+        self.inner.places.get(node).is_none() && self.disabled.contains(&node)
     }
 
     /// Has a fill do no more than keep its place in the order.
@@ -299,24 +402,34 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    fn set_kernel(&mut self, node: NodeKey, op: &KernelOp) -> Result<()> {
+    /// Has a kernel node launch something else, where the driver can do that in place.
+    fn set_kernel(&mut self, node: NodeKey, old: &KernelOp, new: &KernelOp) -> Result<()> {
+        let attributes = |config: &LaunchConfig| (config.cluster, config.cooperative, config.priority);
+        if attributes(old.config()) != attributes(new.config()) {
+            return refuse("the attributes of a launch are fixed when the graph is compiled");
+        }
+        if !conditions(old).eq(conditions(new)) {
+            return refuse("who drives a conditional depends on which kernels set its condition");
+        }
+        self.launch_at(node, new)
+    }
+
+    fn launch_at(&mut self, node: NodeKey, op: &KernelOp) -> Result<()> {
+        if self.is_left_out(node) {
+            return Ok(());
+        }
         let place = self.inner.place(node)?;
-        if let Some(Operation::Kernel(old)) = self.held.operation(node) {
-            let attributes = |config: &LaunchConfig| (config.cluster, config.cooperative, config.priority);
-            if attributes(old.config()) != attributes(op.config()) {
-                return refuse("the attributes of a launch are fixed when the graph is compiled");
-            }
-            if !conditions(old).eq(conditions(op)) {
-                return refuse("who drives a conditional depends on which kernels set its condition");
-            }
+        let (config, layout) = (op.config(), &op.args().layout);
+        if has_its_addresses(op) {
+            let kernel = Kernel::from_backend(&**op.kernel())?;
+            return self.set_kernel_node(place.unit, place.node, kernel, config, layout, &op.args().bytes);
         }
         let handles = &self.inner.units[place.unit].handles;
         let arguments = self.lowering().kernel_arguments(self.held, node, op, handles)?;
-        let kernel = arguments.kernel()?;
-        let layout = &op.args().layout;
-        self.set_kernel_node(place.unit, place.node, kernel, op.config(), layout, arguments.bytes())
+        self.set_kernel_node(place.unit, place.node, arguments.kernel()?, config, layout, arguments.bytes())
     }
 
+    /// No context need be current: the kernel knows its own.
     /// ([`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     fn set_kernel_node(
         &self,
@@ -330,9 +443,18 @@ impl<'a> Change<'a> {
         let mut launch = Launch::with_bytes(kernel, config, layout, bytes)?;
         let parameters = launch.node_parameters();
         let exec = self.inner.units[unit].executable.raw();
-        let driver = self.inner.resources.shared.context.driver();
+        let context = &self.inner.resources.shared.context;
         // SAFETY: the node is of the graph that the executable was made from; the arguments fit the kernel and are copied.
-        Ok(unsafe { driver.cu_graph_exec_kernel_node_set_params(exec, node, &parameters) }?)
+        let set =
+            || unsafe { context.driver().cu_graph_exec_kernel_node_set_params(exec, node, &parameters) };
+        match set() {
+            // A driver that wants one gets it.
+            Err(error) if error.code() == Some(CUresult::CUDA_ERROR_INVALID_CONTEXT) => {
+                let _entered = context.enter()?;
+                Ok(set()?)
+            }
+            outcome => Ok(outcome?),
+        }
     }
 
     fn set_other(

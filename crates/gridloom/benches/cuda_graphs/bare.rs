@@ -166,6 +166,47 @@ impl<'a> BareGraph<'a> {
         (countdown, left, passes): (CUfunction, u64, u32),
     ) -> Result<Self> {
         let graph = BareGraph::new(bare)?;
+        let (handle, body) = graph.add_while(None)?;
+        let mut last = None;
+        for value in 0..stores {
+            last = Some(graph.store(body, last, store, scratch, value as u32)?);
+        }
+        graph.countdown(body, last, countdown, (handle, left, passes))?;
+        Ok(graph)
+    }
+
+    /// A counter set to `passes`, and a WHILE whose body counts it down and then has a kernel look whether it is 0.
+    pub(crate) fn do_while(
+        bare: &'a Bare,
+        decrease: CUfunction,
+        decide: CUfunction,
+        (mut left, passes): (u64, u32),
+    ) -> Result<Self> {
+        let graph = BareGraph::new(bare)?;
+        let mut fill = ptr::null_mut();
+        let set = CUDA_MEMSET_NODE_PARAMS {
+            dst: left,
+            pitch: 4,
+            value: passes,
+            elementSize: 4,
+            width: 1,
+            height: 1,
+        };
+        // SAFETY: the graph is alive, and so is the counter when it runs.
+        unsafe {
+            bare.driver.cu_graph_add_memset_node(&mut fill, graph.raw, ptr::null(), 0, &set, bare.context)
+        }?;
+        let (mut handle, body) = graph.add_while(Some(fill))?;
+        let mut args = [(&raw mut left).cast()];
+        let decreased = graph.kernel(body, None, &parameters(decrease, &mut args))?;
+        let mut args = [(&raw mut handle).cast(), (&raw mut left).cast()];
+        graph.kernel(body, Some(decreased), &parameters(decide, &mut args))?;
+        Ok(graph)
+    }
+
+    /// A WHILE that makes a first pass: the handle of its condition, and its body.
+    fn add_while(&self, before: Option<CUgraphNode>) -> Result<(CUgraphConditionalHandle, CUgraph)> {
+        let (graph, bare) = (self, self.bare);
         let (mut handle, mut node) = (0, ptr::null_mut());
         let mut conditional = CUgraphNodeParams {
             type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL,
@@ -184,16 +225,11 @@ impl<'a> BareGraph<'a> {
                 phGraph_out: ptr::null_mut(),
                 ctx: bare.context,
             };
-            let none = (ptr::null(), ptr::null());
-            driver.cu_graph_add_node(&mut node, graph.raw, none.0, none.1, 0, &mut conditional)?;
+            let (after, count) = before.as_ref().map_or((ptr::null(), 0), |node| (ptr::from_ref(node), 1));
+            driver.cu_graph_add_node(&mut node, graph.raw, after, ptr::null(), count, &mut conditional)?;
             *conditional.__bindgen_anon_1.conditional.phGraph_out
         };
-        let mut last = None;
-        for value in 0..stores {
-            last = Some(graph.store(body, last, store, scratch, value as u32)?);
-        }
-        graph.countdown(body, last, countdown, (handle, left, passes))?;
-        Ok(graph)
+        Ok((handle, body))
     }
 
     pub(crate) fn raw(&self) -> CUgraph {
@@ -204,6 +240,13 @@ impl<'a> BareGraph<'a> {
         let mut raw = ptr::null_mut();
         // SAFETY: the graph is alive; one handle is written; there are no flags.
         unsafe { self.bare.driver.cu_graph_instantiate_with_flags(&mut raw, self.raw, 0) }?;
+        Ok(BareExecutable { bare: self.bare, raw })
+    }
+
+    pub(crate) fn instantiate_with_parameters(&self) -> Result<BareExecutable<'a>> {
+        let (mut raw, mut parameters) = (ptr::null_mut(), CUDA_GRAPH_INSTANTIATE_PARAMS::default());
+        // SAFETY: the graph is alive; one handle is written, and what went wrong.
+        unsafe { self.bare.driver.cu_graph_instantiate_with_params(&mut raw, self.raw, &mut parameters) }?;
         Ok(BareExecutable { bare: self.bare, raw })
     }
 }

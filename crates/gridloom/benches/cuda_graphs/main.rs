@@ -4,9 +4,12 @@
 //! GPU there is nothing to compare, and one line says so.
 
 mod bare;
+mod calls;
 mod measure;
 
 use bare::{Bare, BareExecutable, BareGraph, Flag, Shape};
+use gridloom::interop;
+use gridloom::kernel::Arg;
 use gridloom::prelude::*;
 use gridloom_cuda::sys::{CUfunction, CUgraphNode};
 use gridloom_cuda::{CudaDevice, CudaVersion};
@@ -38,7 +41,7 @@ const HOSTED: Aim = Aim::Times(1.0);
 const CHANGE: Aim = Aim::Times(1.3);
 const UPDATE: Aim = Aim::Times(1.2);
 
-/// What all comparisons share: memory, and each kernel twice.
+/// What all comparisons share: memory, and the very same kernels, so that the device runs the same code from the same place.
 struct Work {
     device: Device,
     stream: Stream,
@@ -67,7 +70,7 @@ impl Work {
             left_at: left.address()?,
             memory,
             left,
-            bare_store: bare.function(PLAIN, c"store")?,
+            bare_store: interop::kernel_to_raw(&store.untyped())?,
             device,
             stream,
             bare,
@@ -135,6 +138,21 @@ impl Work {
         Ok(())
     }
 
+    /// Gridloom instantiates with the call that says which node was to blame. What that costs the driver beside the plain one.
+    fn two_ways_to_instantiate(&self, table: &mut Table) -> Result<()> {
+        for (count, rounds, _) in SIZES {
+            let graph = self.bare_graph(Shape::Chain, count, 1)?.0;
+            table.compare(
+                &format!("driver alone, with parameters, chain of {count}"),
+                Aim::None,
+                (rounds, 1),
+                || Ok(timed(|| graph.instantiate_with_parameters())?.0),
+                || Ok(timed(|| graph.instantiate())?.0),
+            )?;
+        }
+        Ok(())
+    }
+
     /// The host's time for a few launches; waiting for them is not counted.
     fn batch(&self, launch: impl Fn() -> Result<()>) -> Result<Duration> {
         let start = Instant::now();
@@ -190,8 +208,8 @@ impl Work {
             return Ok(());
         }
         // SAFETY: the kernel changes the one counter it is given.
-        let countdown = unsafe { self.device.load_ptx(CONDITIONAL)?.kernel("countdown")? };
-        let bare_countdown = self.bare.function(CONDITIONAL, c"countdown")?;
+        let countdown: Kernel<_> = unsafe { self.device.load_ptx(CONDITIONAL)?.kernel("countdown")? };
+        let bare_countdown = interop::kernel_to_raw(&countdown.untyped())?;
         for stores in [0, 8] {
             let executable = self.while_loop(&countdown, stores, ConditionalMode::Native)?;
             let bare = BareGraph::while_loop(
@@ -208,6 +226,7 @@ impl Work {
                 || self.bare.device_time(|| bare.launch()),
             )?;
         }
+        self.do_while(table)?;
         self.hosted(table, &countdown)
     }
 
@@ -303,6 +322,35 @@ impl Work {
                 Ok(took)
             },
         )?;
+        table.compare(
+            "the same by its number, no context current",
+            CHANGE,
+            (301, CHANGED),
+            || {
+                ours += 1;
+                let change = || {
+                    nodes[..CHANGED].iter().try_for_each(|node| {
+                        // SAFETY: the kernel stores any word.
+                        unsafe { executable.node(node)?.set_arg(1, Arg::value(ours)) }
+                    })
+                };
+                let (took, ()) = self.without_context(|| timed(change))?;
+                executable.launch(&self.stream)?;
+                self.stream.synchronize()?;
+                Ok(took)
+            },
+            || {
+                theirs += 1;
+                let (took, ()) = timed(|| {
+                    bare_nodes[..CHANGED]
+                        .iter()
+                        .try_for_each(|&node| bare.set_store(node, self.bare_store, address, theirs))
+                })?;
+                bare.launch()?;
+                self.bare.synchronize()?;
+                Ok(took)
+            },
+        )?;
         for (all, what) in [(true, "all"), (false, "no")] {
             table.compare(
                 &format!("build {NODES} nodes and update, {what} nodes differ"),
@@ -358,11 +406,13 @@ fn main() -> Result<()> {
         }
     };
     let work = Work::new(&gpu)?;
-    let mut table = Table::default();
+    let mut table = Table::of_arguments();
     work.launch(&mut table)?;
     work.build(&mut table)?;
+    work.two_ways_to_instantiate(&mut table)?;
     work.loops(&mut table)?;
     work.change(&mut table)?;
+    work.calls(&mut table)?;
     println!("{} with a driver for CUDA {}, medians:", work.device.name(), gpu.driver().version());
     println!("{table}");
     Ok(())

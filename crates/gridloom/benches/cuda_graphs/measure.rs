@@ -41,9 +41,23 @@ impl fmt::Display for Aim {
 
 /// Every comparison made, one row each. Times are seconds for one unit of what the row names.
 #[derive(Default)]
-pub(crate) struct Table(String);
+pub(crate) struct Table {
+    rows: String,
+    /// Only rows whose name has this in it are made.
+    filter: String,
+}
 
 impl Table {
+    /// A table of the rows that the command line asks for.
+    pub(crate) fn of_arguments() -> Self {
+        let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+        Table { rows: String::new(), filter: filter.unwrap_or_default() }
+    }
+
+    fn leaves_out(&self, what: &str) -> bool {
+        !what.contains(&self.filter)
+    }
+
     /// Times both by turns, each coming first as often as the other, and adds a row of their medians.
     ///
     /// Each returns how long `units` units took.
@@ -55,6 +69,9 @@ impl Table {
         mut gridloom: impl FnMut() -> Result<Duration>,
         mut driver: impl FnMut() -> Result<Duration>,
     ) -> Result<()> {
+        if self.leaves_out(what) {
+            return Ok(());
+        }
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 0..WARM_UP + rounds {
             let times = if round % 2 == 0 {
@@ -82,19 +99,21 @@ impl Table {
         let (ours, theirs) = (micros(gridloom), micros(driver));
         let ratio = gridloom / driver;
         // Writing to a string does not fail.
-        let _ = writeln!(self.0, "{what:<44}{ours:>12}{theirs:>12}{ratio:>8.3}  {aim:<13}{verdict}");
+        let _ = writeln!(self.rows, "{what:<44}{ours:>12}{theirs:>12}{ratio:>8.3}  {aim:<13}{verdict}");
     }
 
     /// A row that says why there are no numbers.
     pub(crate) fn skip(&mut self, what: &str, why: &dyn fmt::Display) {
-        let _ = writeln!(self.0, "{what:<44}{why}");
+        if !self.leaves_out(what) {
+            let _ = writeln!(self.rows, "{what:<44}{why}");
+        }
     }
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<44}{:>12}{:>12}{:>8}  aim", "µs", "Gridloom", "driver", "ratio")?;
-        f.write_str(&self.0)
+        f.write_str(&self.rows)
     }
 }
 

@@ -1,10 +1,10 @@
 //! The graphs that a callable has built, and the executables made of each.
 
+use gridloom_core::executable::Change;
 use smallvec::SmallVec;
 
 use super::params::{Binding, Bindings};
 use super::sequence::Recipe;
-use crate::op::Operation;
 use crate::{Executable, Graph, InstantiateOptions, Result, Stream};
 
 /// What decides which graph a call uses: the values of its `Shape` parameters.
@@ -39,10 +39,12 @@ pub(super) struct Entry {
 }
 
 /// What a patch did.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub(super) struct Patched {
     pub(super) nodes: u64,
     pub(super) bytes: u64,
+    /// What it replaced, to be dropped outside of any lock.
+    replaced: Vec<Change>,
 }
 
 impl Entry {
@@ -69,10 +71,19 @@ impl Entry {
         now: u64,
     ) -> Result<usize> {
         self.used = now;
-        let free: SmallVec<[usize; 4]> =
-            (0..self.instances.len()).filter(|&index| self.instances[index].is_free_for(stream)).collect();
-        let same = free.iter().copied().find(|&index| self.instances[index].bindings.as_slice() == bindings);
-        let index = match same.or(free.first().copied()) {
+        let mut free = None;
+        // With one there is nothing to choose, and what differs is found out when it is patched.
+        let is_one = self.instances.len() == 1;
+        for (index, instance) in self.instances.iter().enumerate() {
+            if instance.is_free_for(stream) {
+                free.get_or_insert(index);
+                if is_one || instance.bindings.as_slice() == bindings {
+                    free = Some(index);
+                    break;
+                }
+            }
+        }
+        let index = match free {
             Some(index) => index,
             None if self.instances.len() < most.max(1) => {
                 let first = &self.instances[0];
@@ -97,30 +108,34 @@ impl Entry {
         self.instances.extract_if(.., idle).collect()
     }
 
-    /// Gives an executable other arguments: to the nodes that follow what changed, all or none.
-    pub(super) fn patch(instance: &mut Instance, recipes: &[Recipe], bindings: &Bindings) -> Result<Patched> {
+    /// Gives an executable other arguments: to the nodes that follow what changed, all or none. The arguments from before are in `bindings`
+    /// then, to be dropped outside of any lock too.
+    pub(super) fn patch(
+        instance: &mut Instance,
+        recipes: &[Recipe],
+        bindings: &mut Bindings,
+    ) -> Result<Patched> {
         let changed = instance
             .bindings
             .iter()
-            .zip(bindings)
+            .zip(&*bindings)
             .enumerate()
             .fold(0u64, |changed, (index, (old, new))| changed | u64::from(old != new) << index);
         let mut patched = Patched::default();
         if changed == 0 {
             return Ok(patched);
         }
-        let mut changes = Vec::new();
+        let mut changes = Vec::with_capacity(recipes.len());
         for recipe in recipes.iter().filter(|recipe| recipe.follows & changed != 0) {
-            let operation = (recipe.make)(bindings)
+            recipe
+                .changes((&instance.bindings, bindings, changed), &mut changes)
                 .map_err(|error| error.at_node(instance.executable.definition().label(recipe.node)))?;
             patched.nodes += 1;
-            if let Operation::Kernel(kernel) = &operation {
-                patched.bytes += kernel.args().bytes.len() as u64;
-            }
-            changes.push((recipe.node, operation));
+            patched.bytes += recipe.bytes;
         }
-        instance.executable.set_operations_at(changes)?;
-        instance.bindings = bindings.clone();
+        instance.executable.change(&mut changes)?;
+        patched.replaced = changes;
+        std::mem::swap(&mut instance.bindings, bindings);
         Ok(patched)
     }
 

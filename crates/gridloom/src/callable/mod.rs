@@ -156,7 +156,7 @@ impl<S: Specs> Callable<S> {
     pub fn call(&self, stream: &Stream, args: impl BindAll<S>) -> Result<()> {
         let inner = &*self.inner;
         Describing::refuse_call()?;
-        let bindings = args.bind_all()?;
+        let mut bindings = args.bind_all()?;
         inner.check(stream, &bindings)?;
         if !inner.options.graphs {
             return inner.call_eagerly(stream, &bindings);
@@ -169,7 +169,7 @@ impl<S: Specs> Callable<S> {
         let chosen = entry.choose(stream, &bindings, inner.options.max_instances, &options, now)?;
         let (recipes, instances) = entry.parts();
         let instance = &mut instances[chosen];
-        let patched = Entry::patch(instance, recipes, &bindings)?;
+        let patched = Entry::patch(instance, recipes, &mut bindings)?;
         instance.launch(stream)?;
         let idle = entry.take_idle(now);
         drop(cache);

@@ -115,11 +115,16 @@ impl Slot {
         }
     }
 
-    pub(super) fn value(&self, bindings: &[Binding]) -> Result<ArgValue> {
+    /// Gives the argument of a call to `take`.
+    // Not returned: it is large, and a call with other arguments does this for every argument of every node.
+    #[inline]
+    pub(super) fn give<R>(&self, bindings: &[Binding], take: impl FnOnce(ArgValue) -> R) -> Result<R> {
         Ok(match self {
-            Slot::Fixed(value) => value.clone(),
-            Slot::Memory(memory) => ArgValue::Pointer(PointerValue::Region(memory.region(bindings).clone())),
-            Slot::Scalar(param) => ArgValue::Bytes(SmallVec::from_slice(bindings[param.index].value())),
+            Slot::Fixed(value) => take(value.clone()),
+            Slot::Memory(memory) => {
+                take(ArgValue::Pointer(PointerValue::Region(memory.region(bindings).clone())))
+            }
+            Slot::Scalar(param) => take(ArgValue::Bytes(SmallVec::from_slice(bindings[param.index].value()))),
             Slot::Length(length, bytes, signed) => {
                 let elements = length.elements(bindings);
                 let bits = 8 * *bytes as u32 - u32::from(*signed);
@@ -131,7 +136,7 @@ impl Slot {
                         ),
                     ));
                 }
-                ArgValue::Bytes(SmallVec::from_slice(&elements.to_le_bytes()[..*bytes]))
+                take(ArgValue::Bytes(SmallVec::from_slice(&elements.to_le_bytes()[..*bytes])))
             }
         })
     }
@@ -305,6 +310,16 @@ impl LaunchShape {
             LaunchShape::Computed(lengths, _) => {
                 lengths.iter().fold(0, |follows, length| follows | length.param.bit())
             }
+        }
+    }
+
+    /// Whether it is the same for either arguments.
+    pub(super) fn is_same(&self, old: &[Binding], new: &[Binding]) -> bool {
+        let is_same = |length: &Length| length.elements(old) == length.elements(new);
+        match self {
+            LaunchShape::Fixed(_) => true,
+            LaunchShape::PerElement(length) => is_same(length),
+            LaunchShape::Computed(lengths, _) => lengths.iter().all(is_same),
         }
     }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use gridloom_core::backend;
+use gridloom_core::executable::Change;
 use gridloom_core::graph::{ConditionalSpec, NodeKey};
 use gridloom_core::memory::Region;
 use gridloom_core::op::{
-    ArgValue, CallbackOp, ConditionalForm, ConditionalOp, KernelArgs, KernelOp, MemcpyOp, MemsetOp,
-    Operation, Test,
+    CallbackOp, ConditionalForm, ConditionalOp, KernelOp, MemcpyOp, MemsetOp, Operation, Test,
 };
 use smallvec::SmallVec;
 
@@ -30,7 +30,77 @@ pub(super) struct Recipe {
     pub(super) node: NodeKey,
     /// A bit for each parameter that it follows.
     pub(super) follows: u64,
-    pub(super) make: Make,
+    /// Bytes of kernel arguments.
+    pub(super) bytes: u64,
+    what: What,
+}
+
+/// How a node follows the arguments.
+enum What {
+    Kernel(Launch),
+    Other(Make),
+}
+
+impl Recipe {
+    /// Adds what changes of the node when a call gives `new` arguments in the place of `old` ones, which differ in the parameters `changed`.
+    pub(super) fn changes(
+        &self,
+        (old, new, changed): (&[Binding], &[Binding], u64),
+        changes: &mut Vec<Change>,
+    ) -> Result<()> {
+        match &self.what {
+            What::Kernel(launch) if launch.shape.is_same(old, new) => {
+                launch.changes(self.node, new, changed, changes)?
+            }
+            What::Kernel(launch) => changes.push(Change::operation(self.node, launch.operation(new)?)),
+            What::Other(make) => changes.push(Change::operation(self.node, make(new)?)),
+        }
+        Ok(())
+    }
+}
+
+/// A kernel launch that follows the arguments.
+struct Launch {
+    kernel: Arc<dyn backend::Kernel>,
+    shape: LaunchShape,
+    slots: Vec<Slot>,
+}
+
+impl Launch {
+    fn follows(&self) -> u64 {
+        self.slots.iter().fold(self.shape.follows(), |follows, slot| follows | slot.follows())
+    }
+
+    fn operation(&self, bindings: &[Binding]) -> Result<Operation> {
+        let config = self.shape.config(bindings)?;
+        // SAFETY: the arguments are of the types that the kernel was looked up with (`CallArguments`), and whoever looked it up
+        // promised that it stays within what such arguments lead to, in any shape (`Module::kernel`).
+        let launch = unsafe {
+            KernelOp::pack(&self.kernel, config, |packer| {
+                self.slots.iter().try_for_each(|slot| slot.give(bindings, |value| packer.push(value))?)
+            })
+        };
+        Ok(Operation::Kernel(launch?))
+    }
+
+    /// Adds the arguments that follow parameters in `changed`.
+    fn changes(
+        &self,
+        node: NodeKey,
+        bindings: &[Binding],
+        changed: u64,
+        changes: &mut Vec<Change>,
+    ) -> Result<()> {
+        for (index, slot) in self.slots.iter().enumerate() {
+            if slot.follows() & changed != 0 {
+                slot.give(bindings, |value| {
+                    // SAFETY: it is of the type that the kernel of the node was looked up with, as for `operation`.
+                    changes.push(unsafe { Change::argument(node, index as u32, value) });
+                })?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Everything that is found out while the closure runs.
@@ -91,7 +161,8 @@ pub(super) fn build(
             let test = Test::Value(one_integer(bindings[param.index].region())?);
             Ok(Operation::Conditional(Arc::new(ConditionalOp { test, ..(*template).clone() })))
         };
-        found.recipes.push(Recipe { node: node.key(), follows: param.bit(), make: Box::new(make) });
+        let what = What::Other(Box::new(make));
+        found.recipes.push(Recipe { node: node.key(), follows: param.bit(), bytes: 0, what });
     }
     Ok((sequence.graph, found.recipes))
 }
@@ -118,20 +189,12 @@ impl Sequence {
         shape: impl Into<LaunchShape>,
         args: impl CallArguments<P>,
     ) -> Result<()> {
-        let (kernel, shape, slots) = (kernel.backend().clone(), shape.into(), args.slots()?);
-        let params = slots.iter().filter_map(Slot::param).chain(shape.params());
+        let launch =
+            Launch { kernel: kernel.backend().clone(), shape: shape.into(), slots: args.slots()?.into_vec() };
+        let params = launch.slots.iter().filter_map(Slot::param).chain(launch.shape.params());
         self.check_own(params)?;
-        let follows = slots.iter().fold(shape.follows(), |follows, slot| follows | slot.follows());
-        self.step(follows, move |bindings| {
-            let values: SmallVec<[ArgValue; 8]> =
-                slots.iter().map(|slot| slot.value(bindings)).collect::<Result<_>>()?;
-            let args = KernelArgs::pack(kernel.name(), kernel.params(), values)?;
-            let config = shape.config(bindings)?;
-            // SAFETY: the arguments are of the types that the kernel was looked up with (`CallArguments`), and whoever looked it up
-            // promised that it stays within what such arguments lead to, in any shape (`Module::kernel`).
-            let launch = unsafe { KernelOp::new(kernel.clone(), config, args) };
-            Ok(Operation::Kernel(Arc::new(launch)))
-        })
+        let operation = launch.operation(&self.bindings)?;
+        self.step(operation, launch.follows(), What::Kernel(launch))
     }
 
     /// Fills memory with a value of 1, 2 or 4 bytes.
@@ -139,7 +202,7 @@ impl Sequence {
         let (value, element_size) = fill_value(value)?;
         let dst = dst.slot()?;
         self.check_own(dst.param())?;
-        self.step(dst.follows(), move |bindings| {
+        self.follow(dst.follows(), move |bindings| {
             let dst = dst.region(bindings).clone();
             let width = dst.bytes / u64::from(element_size);
             if width * u64::from(element_size) != dst.bytes {
@@ -156,7 +219,7 @@ impl Sequence {
     pub fn memcpy<T: Element>(&self, dst: &impl CallMemory<T>, src: &impl CallMemory<T>) -> Result<()> {
         let (dst, src) = (dst.slot()?, src.slot()?);
         self.check_own(dst.param().into_iter().chain(src.param()))?;
-        self.step(dst.follows() | src.follows(), move |bindings| {
+        self.follow(dst.follows() | src.follows(), move |bindings| {
             let (dst, src) = (dst.region(bindings).clone(), src.region(bindings).clone());
             if dst.bytes != src.bytes {
                 return Err(Error::new(
@@ -175,7 +238,7 @@ impl Sequence {
     /// Calls a closure on the host.
     pub fn callback(&self, closure: impl FnMut() + Send + 'static) -> Result<()> {
         let callback = CallbackOp::closure(closure);
-        self.step(0, move |_| Ok(Operation::Callback(callback.clone())))
+        self.follow(0, move |_| Ok(Operation::Callback(callback.clone())))
     }
 
     /// Runs `body` once, then again while the value is not 0.
@@ -337,15 +400,23 @@ impl Sequence {
         Ok(node)
     }
 
-    fn step(
+    /// Adds a node that does what `make` says for the arguments of each call.
+    fn follow(
         &self,
         follows: u64,
         make: impl Fn(&[Binding]) -> Result<Operation> + Send + Sync + 'static,
     ) -> Result<()> {
-        let operation = make(&self.bindings)?;
+        self.step(make(&self.bindings)?, follows, What::Other(Box::new(make)))
+    }
+
+    fn step(&self, operation: Operation, follows: u64, what: What) -> Result<()> {
+        let bytes = match &operation {
+            Operation::Kernel(kernel) => kernel.args().bytes.len() as u64,
+            _ => 0,
+        };
         let node = self.add(|graph, after| graph.add(after, operation))?;
         if follows != 0 {
-            self.found.borrow_mut().recipes.push(Recipe { node: node.key(), follows, make: Box::new(make) });
+            self.found.borrow_mut().recipes.push(Recipe { node: node.key(), follows, bytes, what });
         }
         Ok(())
     }

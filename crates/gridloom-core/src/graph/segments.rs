@@ -1,0 +1,103 @@
+//! A list that grows without moving what is in it.
+//!
+//! The nodes of a graph are large, and a graph is built by adding one after the other: a `Vec` would copy each of them about once more, into
+//! memory that nobody has touched yet. Here each segment is twice as long as the one before, and stays where it is.
+
+use smallvec::SmallVec;
+
+/// The length of the first segment.
+const FIRST: usize = 4;
+
+#[derive(Clone)]
+pub(crate) struct Segments<T> {
+    /// All full but the last. The first two lie in place, which is enough for a dozen entries.
+    segments: SmallVec<[Vec<T>; 2]>,
+    len: usize,
+}
+
+/// The segment of an entry, and its place there.
+#[inline]
+fn place(index: usize) -> (usize, usize) {
+    let shifted = index + FIRST;
+    let segment = (shifted.ilog2() - FIRST.ilog2()) as usize;
+    (segment, shifted - (FIRST << segment))
+}
+
+impl<T> Segments<T> {
+    pub(crate) fn new() -> Self {
+        Segments { segments: SmallVec::new(), len: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Option<&T> {
+        let (segment, place) = place(index);
+        self.segments.get(segment)?.get(place)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+        let (segment, place) = place(index);
+        self.segments.get_mut(segment)?.get_mut(place)
+    }
+
+    /// Adds what `make` makes, right where it stays.
+    #[inline]
+    pub(crate) fn push_with(&mut self, make: impl FnOnce() -> T) {
+        let (segment, place) = place(self.len);
+        if place == 0 {
+            self.segments.push(Vec::new());
+        }
+        let entries = &mut self.segments[segment];
+        if entries.len() == entries.capacity() {
+            // In a copy a segment may have less room than it had.
+            entries.reserve_exact((FIRST << segment) - place);
+        }
+        entries.spare_capacity_mut()[0].write(make());
+        // SAFETY: there was room for one more, which is written now.
+        unsafe { entries.set_len(place + 1) };
+        self.len += 1;
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.segments.iter().flatten()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.segments.iter_mut().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_found_at_their_index_and_in_order_in_a_copy_too() {
+        let mut list = Segments::new();
+        for value in 0..1000 {
+            assert_eq!((list.len(), list.get(value)), (value, None));
+            list.push_with(|| value);
+        }
+        let mut copy = list.clone();
+        copy.push_with(|| 1000);
+        *copy.get_mut(500).unwrap() += 1;
+        assert!(list.iter().copied().eq(0..1000));
+        assert!((0..1000).all(|index| list.get(index) == Some(&index)));
+        assert_eq!((list.get(500), copy.get(500), copy.get(1000)), (Some(&500), Some(&501), Some(&1000)));
+        assert_eq!(copy.get(usize::from(u16::MAX)), None);
+    }
+
+    #[test]
+    fn entries_stay_where_they_are() {
+        let mut list = Segments::new();
+        list.push_with(|| 0);
+        let first = std::ptr::from_ref(list.get(0).unwrap());
+        (1..100).for_each(|value| list.push_with(|| value));
+        assert_eq!(std::ptr::from_ref(list.get(0).unwrap()), first);
+    }
+}

@@ -1,0 +1,87 @@
+//! A graph that is lowered node for node, as most are: nothing in it has to be dissolved, cut or decided, so there is nothing to plan.
+
+use super::super::edges::Edges;
+use super::super::places::NodePlace;
+use super::{Builder, PROGRAMMATIC_EDGES_SINCE};
+use crate::sys::*;
+use gridloom_core::graph::{Definition, EdgeKind, NodeData, NodeKey};
+use gridloom_core::op::{NodeKind, NodeKinds, Operation};
+use gridloom_core::{Error, ErrorKind, Result};
+
+/// The kinds of nodes that are not one node of the driver's each.
+const PLANNED: NodeKinds = NodeKinds::of(&[
+    NodeKind::Empty,
+    NodeKind::Alloc,
+    NodeKind::Free,
+    NodeKind::Child,
+    NodeKind::If,
+    NodeKind::IfElse,
+    NodeKind::While,
+    NodeKind::Switch,
+    NodeKind::Opaque,
+]);
+
+/// Whether a graph, none of whose nodes is disabled, can be lowered node for node.
+pub(in super::super) fn is_plain(definition: &Definition) -> bool {
+    !definition.may_have(PLANNED) && definition.conditions().next().is_none()
+}
+
+impl Builder<'_> {
+    /// Adds every node of the definition, in order.
+    pub(super) fn add_whole(&mut self, graph: CUgraph) -> Result<()> {
+        let definition = self.definition;
+        let programmatic = self.driver.supports(PROGRAMMATIC_EDGES_SINCE);
+        let mut edges = Edges::none();
+        for key in definition.topological(definition.root()) {
+            let data = definition.node(key);
+            let added = self
+                .find_edges(&mut edges, data, programmatic)
+                .and_then(|()| self.add_operation(graph, &edges, key, data.operation()));
+            let node = added.map_err(|error| error.at_node(definition.label(key)))?;
+            self.places.set(key, NodePlace { unit: self.unit, node }, None);
+        }
+        Ok(())
+    }
+
+    /// Puts what a node waits for in the place of what `edges` has.
+    fn find_edges(&self, edges: &mut Edges, node: &NodeData, programmatic: bool) -> Result<()> {
+        edges.clear();
+        for edge in node.predecessors() {
+            let Some(before) = self.places.get(edge.node) else {
+                return Err(Error::new(ErrorKind::InvalidState, "comes before a node that it depends on"));
+            };
+            edges.push(before.node, programmatic && self.is_early(edge.node, edge.kind));
+        }
+        Ok(())
+    }
+
+    /// Only a kernel can release a successor early.
+    fn is_early(&self, from: NodeKey, kind: EdgeKind) -> bool {
+        kind == EdgeKind::Programmatic
+            && matches!(self.definition.node(from).operation(), Operation::Kernel(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::Sketch;
+    use super::*;
+
+    #[test]
+    fn a_graph_is_plain_unless_something_in_it_has_to_be_planned() {
+        let sketch = Sketch::new();
+        let kernel = sketch.kernel(&[], &[]);
+        sketch.callback_in(&sketch.graph, &[&kernel]);
+        assert!(is_plain(&sketch.definition()));
+        sketch.graph.join([&kernel]).unwrap();
+        assert!(!is_plain(&sketch.definition()));
+    }
+
+    #[test]
+    fn a_graph_with_a_condition_is_not_plain() {
+        let sketch = Sketch::new();
+        let condition = sketch.graph.condition(None);
+        sketch.kernel(&[], &[&condition]);
+        assert!(!is_plain(&sketch.definition()));
+    }
+}
