@@ -676,4 +676,51 @@ mod models {
             assert!(state.open.is_empty() && state.closed.is_empty());
         });
     }
+
+    /// What several works use, the last of them number `used`.
+    struct Several {
+        device: Arc<Device>,
+        used: AtomicU64,
+    }
+
+    impl Drop for Several {
+        fn drop(&mut self) {
+            let (run, used) = (self.device.run.load(Ordering::SeqCst), self.used.load(Ordering::SeqCst));
+            assert!(run >= used, "work {used} had not run when what it shares was dropped");
+        }
+    }
+
+    #[test]
+    fn what_is_shared_and_used_again_after_a_wait_is_not_dropped_by_the_release_thread_meanwhile() {
+        loom::model(|| {
+            let in_flight = InFlight::new(Arc::<Device>::default());
+            let device = in_flight.queue().clone();
+            let shared = Arc::new(Several { device: Arc::clone(&device), used: AtomicU64::new(0) });
+            let enqueue = || {
+                let number = device.enqueued.fetch_add(1, Ordering::SeqCst) + 1;
+                shared.used.store(number, Ordering::SeqCst);
+                in_flight.keep_shared(&shared);
+            };
+            enqueue();
+            let releasing = {
+                let in_flight = Arc::clone(&in_flight);
+                thread::spawn(move || {
+                    poll(&in_flight);
+                    poll(&in_flight);
+                })
+            };
+            let ((), released) = in_flight.wait(|| {
+                advance(&device);
+                Waited::Over(())
+            });
+            drop(released);
+            enqueue();
+            drop(shared);
+            releasing.join().unwrap();
+            advance(&device);
+            poll(&in_flight);
+            let state = in_flight.state.lock();
+            assert!(state.open.is_empty() && state.closed.is_empty() && state.idle.is_empty());
+        });
+    }
 }
