@@ -513,6 +513,26 @@ fn a_hosted_launch_returns_at_once_and_what_follows_on_the_stream_comes_after_it
 }
 
 #[test]
+fn a_loop_on_a_value_sees_what_the_last_block_of_its_last_kernel_wrote() {
+    // What ends a pass may be started while that kernel still runs.
+    const WORDS: usize = 1 << 20;
+    for gpu in gpus() {
+        for mode in [ConditionalMode::Auto, ConditionalMode::Hosted] {
+            let words = gpu.words(&vec![20; WORDS]);
+            let graph = gpu.graph();
+            let last = whole(&words).part(4 * (WORDS as u64 - 1), 4).unwrap();
+            let (repeat, bodies) = conditional(&graph, &[], ConditionalForm::While, Test::Value(last), 1);
+            bodies[0].add(&[], gpu.add(&words, -1)).unwrap();
+            let options = InstantiateOptions { conditional_mode: mode, ..Default::default() };
+            let executable = graph.instantiate_with(&options).unwrap();
+            launch(&gpu, &executable);
+            assert_eq!(executable.passes(&repeat).unwrap(), 20, "{mode:?}");
+            assert!(gpu.read(&words).iter().all(|&word| word == 0), "{mode:?}");
+        }
+    }
+}
+
+#[test]
 fn programmatic_edges_keep_the_order_of_data() {
     for gpu in gpus() {
         if gpu.device.compute_capability() < (9, 0) {

@@ -88,7 +88,7 @@ pub unsafe trait IntoArg<P: Parameter> {
 unsafe impl<T: Pod> IntoArg<T> for T {
     #[inline]
     fn into_arg(self) -> Result<ArgValue> {
-        Ok(ArgValue::Bytes(SmallVec::from_slice(bytemuck::bytes_of(&self))))
+        Ok(ArgValue::plain(bytemuck::bytes_of(&self)))
     }
 
     #[inline]

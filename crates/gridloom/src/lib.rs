@@ -22,7 +22,7 @@ pub use gridloom_core::backend::{DeviceKind, EventOptions};
 pub use gridloom_core::capture::{CaptureKind, CaptureState, ConditionDefault};
 pub use gridloom_core::error::DriverFailure;
 pub use gridloom_core::executable::{
-    ConditionalMode, ConditionalReport, InstantiateOptions, LaunchTarget, MemoryUse, Report,
+    Change, ConditionalMode, ConditionalReport, InstantiateOptions, LaunchTarget, MemoryUse, Part, Report,
 };
 pub use gridloom_core::graph::{EdgeKind, NodeMap};
 pub use gridloom_core::launch::{Dim3, LaunchConfig, Limits};

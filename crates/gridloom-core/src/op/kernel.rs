@@ -170,6 +170,15 @@ pub enum ArgValue {
 }
 
 impl ArgValue {
+    /// The bytes of a plain value.
+    #[inline]
+    pub fn plain(bytes: &[u8]) -> Self {
+        match word(bytes) {
+            Some(word) => ArgValue::Bytes(SmallVec::from_buf_and_len(word.to_le_bytes(), bytes.len())),
+            None => ArgValue::Bytes(SmallVec::from_slice(bytes)),
+        }
+    }
+
     /// Its bytes among the arguments.
     pub fn size(&self) -> usize {
         match self {
@@ -177,6 +186,18 @@ impl ArgValue {
             ArgValue::Pointer(_) => 8,
         }
     }
+}
+
+/// Up to 8 bytes, as most values have, in one piece: what is written byte by byte and then moved costs several times as much.
+#[inline]
+fn word(bytes: &[u8]) -> Option<u128> {
+    Some(match *bytes {
+        [a] => a.into(),
+        [a, b] => u16::from_le_bytes([a, b]).into(),
+        [a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
+        [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]).into(),
+        _ => return None,
+    })
 }
 
 impl Clone for KernelArgs {

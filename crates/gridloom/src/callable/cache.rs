@@ -125,7 +125,7 @@ impl Entry {
         if changed == 0 {
             return Ok(patched);
         }
-        let mut changes = Vec::with_capacity(recipes.len());
+        let mut changes = Vec::with_capacity(recipes.iter().map(Recipe::most_changes).sum());
         for recipe in recipes.iter().filter(|recipe| recipe.follows & changed != 0) {
             recipe
                 .changes((&instance.bindings, bindings, changed), &mut changes)

@@ -124,7 +124,7 @@ impl Slot {
             Slot::Memory(memory) => {
                 take(ArgValue::Pointer(PointerValue::Region(memory.region(bindings).clone())))
             }
-            Slot::Scalar(param) => take(ArgValue::Bytes(SmallVec::from_slice(bindings[param.index].value()))),
+            Slot::Scalar(param) => take(ArgValue::plain(bindings[param.index].value())),
             Slot::Length(length, bytes, signed) => {
                 let elements = length.elements(bindings);
                 let bits = 8 * *bytes as u32 - u32::from(*signed);
@@ -136,7 +136,7 @@ impl Slot {
                         ),
                     ));
                 }
-                take(ArgValue::Bytes(SmallVec::from_slice(&elements.to_le_bytes()[..*bytes])))
+                take(ArgValue::plain(&elements.to_le_bytes()[..*bytes]))
             }
         })
     }

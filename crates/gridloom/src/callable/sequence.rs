@@ -42,6 +42,14 @@ enum What {
 }
 
 impl Recipe {
+    /// How many changes of its node there can be.
+    pub(super) fn most_changes(&self) -> usize {
+        match &self.what {
+            What::Kernel(launch) => launch.slots.len(),
+            What::Other(_) => 1,
+        }
+    }
+
     /// Adds what changes of the node when a call gives `new` arguments in the place of `old` ones, which differ in the parameters `changed`.
     pub(super) fn changes(
         &self,
