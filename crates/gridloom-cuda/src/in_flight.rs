@@ -4,8 +4,8 @@
 //! into the *open* batch right after the call. Nothing is recorded on the stream at that moment, which keeps enqueuing fast;
 //! instead the [release thread](crate::release), a millisecond later, *closes* the batch by marking the stream's present end, and drops
 //! it once the device has passed the mark. Waiting for the stream hands everything over to that thread at once, but for what others share too: that
-//! stays until the thread looks at the stream next, since it is likely to be used again soon, and handing it over costs both threads more than
-//! a launch.
+//! stays until the thread looks at the stream next, since it is likely to be used again soon, and handing it over wakes the thread, and has both
+//! count the same references.
 //!
 //! # Why nothing is dropped too early
 //!
