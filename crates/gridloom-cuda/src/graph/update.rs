@@ -126,6 +126,7 @@ impl State {
     ) -> Result<(), (usize, Error)> {
         let inner = &*self.inner;
         take_back(inner, &self.disabled, &mut self.held, &mut self.undone).map_err(|error| (0, error))?;
+        let _entered = inner.resources.shared.context.enter().map_err(|error| (0, error.into()))?;
         let mut change = Change { inner, disabled: &self.disabled, held: &mut self.held };
         for (index, old) in replaced.iter().enumerate() {
             let node = old.node();
@@ -294,14 +295,13 @@ impl<'a> Change<'a> {
         Before { node, operation: operation.clone(), staged: self.held.staged_copy(node), call }
     }
 
-    /// Has a node do something else, with the host bytes that come with it. `label` is its name, for the failures of a callback.
+    /// Has a node do something else, with the host bytes that come with it; the context is current. `label` is its name, for the failures of a callback.
     fn replace(
         &mut self,
         node: NodeKey,
         operation: &Operation,
         label: impl FnOnce() -> String,
     ) -> Result<()> {
-        let _entered = self.inner.resources.shared.context.enter()?;
         self.restage(node, operation)?;
         self.set(node, operation, label)
     }
@@ -429,7 +429,7 @@ impl<'a> Change<'a> {
         self.set_kernel_node(place.unit, place.node, arguments.kernel()?, config, layout, arguments.bytes())
     }
 
-    /// No context need be current: the kernel knows its own.
+    /// The context is current: without one, the driver does not refuse the call but crashes (580.159).
     /// ([`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     fn set_kernel_node(
         &self,
@@ -443,18 +443,10 @@ impl<'a> Change<'a> {
         let mut launch = Launch::with_bytes(kernel, config, layout, bytes)?;
         let parameters = launch.node_parameters();
         let exec = self.inner.units[unit].executable.raw();
-        let context = &self.inner.resources.shared.context;
+        let driver = self.inner.resources.shared.context.driver();
         // SAFETY: the node is of the graph that the executable was made from; the arguments fit the kernel and are copied.
-        let set =
-            || unsafe { context.driver().cu_graph_exec_kernel_node_set_params(exec, node, &parameters) };
-        match set() {
-            // A driver that wants one gets it.
-            Err(error) if error.code() == Some(CUresult::CUDA_ERROR_INVALID_CONTEXT) => {
-                let _entered = context.enter()?;
-                Ok(set()?)
-            }
-            outcome => Ok(outcome?),
-        }
+        unsafe { driver.cu_graph_exec_kernel_node_set_params(exec, node, &parameters) }?;
+        Ok(())
     }
 
     fn set_other(

@@ -172,10 +172,16 @@ const LETS_GO: &[&str] = &[
 const ALLOCATES: &[&str] =
     &["cuMemAllocAsync", "cuMemAllocFromPoolAsync", "cuMemAllocManaged", "cuMemAlloc_v2", "cuMemHostAlloc"];
 
-/// Calls that need a context.
+/// Calls that need a context: by the manual, or because a driver was seen to crash without one.
 const IN_CONTEXT: &[&str] = &[
     "cuCtxSynchronize",
     "cuEventCreate",
+    "cuGraphExecChildGraphNodeSetParams",
+    "cuGraphExecHostNodeSetParams",
+    "cuGraphExecKernelNodeSetParams_v2",
+    "cuGraphExecMemcpyNodeSetParams",
+    "cuGraphExecMemsetNodeSetParams",
+    "cuGraphInstantiateWithParams",
     "cuGraphLaunch",
     "cuLaunchHostFunc",
     "cuLaunchKernel",

@@ -25,7 +25,7 @@ use run::{Outcome, run};
 /// Programs that a plain test run tries.
 const DEFAULT_PROGRAMS: u64 = 300;
 /// Far more than any of them executes.
-const STEPS: u64 = 1_000_000;
+const STEPS: u64 = 100_000_000;
 
 fn variable(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
