@@ -74,6 +74,8 @@ impl Table {
         }
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 0..WARM_UP + rounds {
+            // What was dropped before is not let go of, on another thread, during what is timed.
+            gridloom_cuda::release::flush();
             let times = if round % 2 == 0 {
                 let first = gridloom()?;
                 (first, driver()?)

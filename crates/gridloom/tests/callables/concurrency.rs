@@ -24,11 +24,17 @@ fn adder(kernels: &GraphKernels, options: &CallableOptions) -> Add {
     )
 }
 
-/// One that was called before: the first launch of a kernel may wait for the whole device, which must not happen behind a closed gate.
-fn warm(kernels: &GraphKernels, options: &CallableOptions) -> Result<Add> {
+/// One that was called before, so often at once that it has these instances: a first launch of a kernel, and making an executable, may wait for
+/// the whole device, which must not happen behind a closed gate.
+fn warm(kernels: &GraphKernels, options: &CallableOptions, instances: usize) -> Result<Add> {
     let add = adder(kernels, options);
-    add.call(&kernels.stream, (&kernels.value(0)?, 1))?;
-    kernels.stream.synchronize()?;
+    let (late, x) = (kernels.value(0)?, kernels.value(0)?);
+    let streams: Vec<Stream> = (0..instances).map(|_| kernels.device.stream()).collect::<Result<_>>()?;
+    for stream in &streams {
+        stream.launch(&kernels.late, LaunchConfig::one(), (&late, 20_000))?;
+        add.call(stream, (&x, 1))?;
+    }
+    streams.iter().try_for_each(Stream::synchronize)?;
     Ok(add)
 }
 
@@ -116,7 +122,7 @@ fn first_calls_from_several_threads_build_once() {
 fn a_call_in_flight_keeps_its_arguments_while_others_are_called() {
     for_each_device(|device| {
         let kernels = GraphKernels::new(device)?;
-        let add = warm(&kernels, &with_graphs())?;
+        let add = warm(&kernels, &with_graphs(), 2)?;
         let gate = Gate::closed();
         let _open = OpenOnDrop(&gate);
         let (held, free) = (device.stream()?, device.stream()?);
@@ -142,7 +148,7 @@ fn more_calls_in_flight_than_executables_wait_for_each_other() {
     for_each_device(|device| {
         let kernels = GraphKernels::new(device)?;
         let options = CallableOptions { max_instances: 2, ..with_graphs() };
-        let add = warm(&kernels, &options)?;
+        let add = warm(&kernels, &options, 2)?;
         let gate = Gate::closed();
         let _open = OpenOnDrop(&gate);
         let streams: Vec<Stream> = (0..5).map(|_| device.stream()).collect::<Result<_>>()?;
@@ -162,7 +168,7 @@ fn more_calls_in_flight_than_executables_wait_for_each_other() {
             assert_eq!(array.to_vec()?, vec![place as i32 + 1; array.len()]);
         }
         let stats = add.stats();
-        assert_eq!((stats.builds, stats.instances, stats.calls), (1, 2, 6));
+        assert_eq!((stats.builds, stats.instances, stats.calls), (1, 2, 7));
         Ok(())
     });
 }

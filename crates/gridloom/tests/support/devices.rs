@@ -39,6 +39,8 @@ fn run_on_gpus(failures: &mut Vec<String>, test: impl Fn(&Device) -> Result<()>)
             for ordinal in 0..*count {
                 run(failures, &format!("GPU {ordinal}"), || test(&Device::cuda(ordinal)?));
             }
+            // What the test has dropped goes now: a module waits for the device when it is unloaded, and the next test may close a gate.
+            (0..3).for_each(|_| gridloom_cuda::release::flush());
         }
         Err(error) if cuda_required() => {
             failures.push(format!("GRIDLOOM_REQUIRE_CUDA=1 but there is no CUDA device: {error}"));
