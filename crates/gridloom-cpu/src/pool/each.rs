@@ -10,8 +10,9 @@ use super::{Pool, Work};
 const PROBE_NS: u64 = 4_000;
 /// A rest shorter than this is done before a sleeping worker has woken up.
 const WORTH_NS: u64 = 20_000;
-/// Pieces handed out at a time should take about this long.
-const PIECE_NS: u64 = 10_000;
+/// Pieces handed out at a time should take about this long: a kernel reads on where it was, and a thread that takes turns with others every few
+/// microseconds loses more to what the machine has not fetched ahead than to anything it computes.
+const PIECE_NS: u64 = 200_000;
 
 /// The rest of a loop.
 struct Rest<'a> {

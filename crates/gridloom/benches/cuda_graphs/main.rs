@@ -121,6 +121,7 @@ impl Work {
                             Ok((graph, nodes, executable))
                         })?;
                         drop(built);
+                        measure::settle();
                         Ok(took)
                     },
                     || {

@@ -73,9 +73,8 @@ impl Table {
             return Ok(());
         }
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        settle();
         for round in 0..WARM_UP + rounds {
-            // What was dropped before is not let go of, on another thread, during what is timed.
-            gridloom_cuda::release::flush();
             let times = if round % 2 == 0 {
                 let first = gridloom()?;
                 (first, driver()?)
@@ -117,6 +116,11 @@ impl fmt::Display for Table {
         writeln!(f, "{:<44}{:>12}{:>12}{:>8}  aim", "µs", "Gridloom", "driver", "ratio")?;
         f.write_str(&self.rows)
     }
+}
+
+/// Waits until what was dropped is let go of, so that this does not happen, on another thread, during what is timed.
+pub(crate) fn settle() {
+    (0..3).for_each(|_| gridloom_cuda::release::flush());
 }
 
 fn micros(seconds: f64) -> String {
