@@ -1,0 +1,391 @@
+//! Where accesses go: addresses in each space, and whether they are good.
+//!
+//! An access that is not aligned, or outside its window, leaves the code before it happens: the interpreter then makes it, and
+//! raises the fault.
+
+use super::Emitter;
+use super::value::Val;
+use crate::native::Class;
+use crate::runtime;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use gridloom_interp::code::{Base, Op, Place};
+use gridloom_interp::compiled::Machine;
+use gridloom_interp::lanes::Source;
+use gridloom_interp::{SHARED_WINDOW, Space};
+use std::mem::offset_of;
+
+/// No host memory lies below this address.
+const LOWEST: i64 = 1 << 16;
+/// Addresses this close to one that was checked are as good, since what is checked keeps as far from either end.
+pub(super) const NEAR: i64 = 1 << 14;
+
+/// What an access needs to know of an address.
+#[derive(Clone, Copy)]
+pub(super) struct Access {
+    pub(super) space: Space,
+    /// Bytes of the whole access.
+    pub(super) size: u32,
+    pub(super) align: u32,
+    pub(super) writes: bool,
+    /// Whether the address is one of 32 bits, where sums wrap.
+    pub(super) narrow: bool,
+}
+
+/// One past the last address that may be accessed in a window of so many bytes, in units of the alignment, rounded up.
+macro_rules! limit {
+    ($b:expr, $bytes:expr, $length:expr, $shift:expr) => {{
+        let (bytes, length, shift) = ($bytes, i64::from($length), $shift);
+        let enough = $b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, bytes, length);
+        let limit = $b.ins().iadd_imm_s(bytes, 1 - length + (1 << shift) - 1);
+        let limit = $b.ins().ushr_imm_u(limit, shift);
+        let zero = $b.ins().iconst(I64, 0);
+        $b.ins().select(enough, limit, zero)
+    }};
+}
+
+impl Emitter<'_> {
+    /// The address that a memory operand has, in its space, before its offset is added; and the offset.
+    pub(super) fn address(&mut self, place: &Place) -> (Val, i64) {
+        match place.base {
+            Base::Frame if self.flow.is_kernel => (Val::One(self.constant(0, Class::B64)), place.offset),
+            Base::Frame => {
+                let frames = self.machine_field(offset_of!(Machine, frames), I64);
+                let index = self.b.ins().uextend(I64, self.thread);
+                let at = self.b.ins().ishl_imm_u(index, 2);
+                let at = self.b.ins().iadd(frames, at);
+                let frame = self.b.ins().load(I32, MemFlagsData::trusted(), at, 0);
+                (Val::One(self.b.ins().uextend(I64, frame)), place.offset)
+            }
+            Base::Source(Source::Constant(index)) => {
+                let base = self.flow.code.constants[index as usize][0];
+                let mut address = base.wrapping_add_signed(place.offset);
+                if place.narrow {
+                    address &= 0xffff_ffff;
+                }
+                (Val::One(self.constant(address, Class::B64)), 0)
+            }
+            // Sums that wrap in 32 bits are out of bounds in 64, and then the interpreter's.
+            Base::Source(source) if place.narrow => {
+                (self.get(source, Class::B32), i64::from(place.offset as i32))
+            }
+            Base::Source(source) => (self.get(source, Class::B64), place.offset),
+        }
+    }
+
+    /// A constant address, where it is one.
+    pub(super) fn constant_address(&self, place: &Place) -> Option<u64> {
+        match place.base {
+            Base::Source(Source::Constant(index)) => {
+                let address = self.flow.code.constants[index as usize][0].wrapping_add_signed(place.offset);
+                Some(if place.narrow { address & 0xffff_ffff } else { address })
+            }
+            Base::Frame if self.flow.is_kernel => Some(place.offset as u64),
+            _ => None,
+        }
+    }
+
+    /// The address in one thread, in 64 bits.
+    pub(super) fn lane_address(&mut self, place: &Place, address: &Val, lane: usize) -> Value {
+        let class = if place.narrow && !matches!(place.base, Base::Source(Source::Constant(_))) {
+            Class::B32
+        } else {
+            Class::B64
+        };
+        let value = self.lane(address, class, lane);
+        if class == Class::B64 {
+            return value;
+        }
+        // The same each time, for checks to be known by it.
+        if let Some(&(_, wide)) = self.widened.iter().find(|(narrow, _)| *narrow == value) {
+            return wide;
+        }
+        let wide = self.b.ins().uextend(I64, value);
+        self.widened.push((value, wide));
+        wide
+    }
+
+    /// Truth of an address being one that the access may go to, of which `length` bytes from it on are accessed.
+    pub(super) fn is_valid(
+        &mut self,
+        access: Access,
+        address: Value,
+        offset: i64,
+        length: u32,
+        lane: usize,
+    ) -> Value {
+        let shift = i64::from(access.align.trailing_zeros());
+        let limit = match access.space {
+            Space::Shared | Space::Local | Space::Param => {
+                let limit = match access.space {
+                    Space::Shared => self.shared_limit(length, shift),
+                    Space::Param => {
+                        let places = self.param_bytes.checked_sub(length.into());
+                        self.constant(places.map_or(0, |last| (last >> shift) + 1), Class::B64)
+                    }
+                    _ => {
+                        let bytes = self.local(lane).1;
+                        limit!(self.b, bytes, length, shift)
+                    }
+                };
+                let address = self.b.ins().iadd_imm_s(address, offset);
+                let turned = self.turn(address, shift);
+                return self.b.ins().icmp(IntCC::UnsignedLessThan, turned, limit);
+            }
+            Space::Global | Space::Const | Space::Generic => SHARED_WINDOW as i64 - 2 * LOWEST,
+        };
+        let address = self.b.ins().iadd_imm_s(address, offset - LOWEST);
+        let turned = self.turn(address, shift);
+        let limit = self.constant((limit >> shift) as u64, Class::B64);
+        self.b.ins().icmp(IntCC::UnsignedLessThan, turned, limit)
+    }
+
+    /// One past the last address of shared memory that may be accessed, in units of the alignment.
+    pub(super) fn shared_limit(&mut self, length: u32, shift: i64) -> Value {
+        if let Some(&limit) = self.limits.get(&(length, shift)) {
+            return limit;
+        }
+        let bytes = self.machine_field(offset_of!(Machine, shared_length), I64);
+        let limit = self.at_start(|start| limit!(start, bytes, length, shift));
+        self.limits.insert((length, shift), limit);
+        limit
+    }
+
+    /// An address in units of its alignment; huge, where it is not a multiple.
+    pub(super) fn turn(&mut self, address: Value, shift: i64) -> Value {
+        if shift == 0 {
+            return address;
+        }
+        let shift = self.b.ins().iconst(I32, shift);
+        self.b.ins().rotr(address, shift)
+    }
+
+    /// Start and length of local memory of a thread.
+    pub(super) fn local(&mut self, lane: usize) -> (Value, Value) {
+        let table = self.machine_field(offset_of!(Machine, local), I64);
+        let index = self.b.ins().uextend(I64, self.thread);
+        let at = self.b.ins().ishl_imm_u(index, 4);
+        let at = self.b.ins().iadd(table, at);
+        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
+        let at_lane = 16 * lane as i32;
+        let start = self.b.ins().load(I64, flags, at, at_lane);
+        let length = self.b.ins().load(I64, flags, at, at_lane + 8);
+        (start, length)
+    }
+
+    /// What is known of addresses now, to be gone back to where a way ends that not all threads go.
+    pub(super) fn mark(&self) -> [usize; 3] {
+        [self.checked.len(), self.checked_shared.len(), self.widened.len()]
+    }
+
+    pub(super) fn forget(&mut self, [checked, shared, widened]: [usize; 3]) {
+        self.checked.truncate(checked);
+        self.checked_shared.truncate(shared);
+        self.widened.truncate(widened);
+    }
+
+    /// Leaves the code unless a truth value holds; where it does not, the interpreter is sure to find a fault or not.
+    pub(super) fn require(&mut self, valid: Value, fault: bool) {
+        let (go_on, cold) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(cold);
+        self.b.ins().brif(valid, go_on, &[], cold, &[]);
+        self.go_on_in(cold);
+        if fault {
+            self.refuse_here();
+        } else {
+            self.interpret_here();
+        }
+        self.go_on_in(go_on);
+    }
+
+    /// The host address of an access in one thread that is checked, with the offset that is still to be added.
+    pub(super) fn host_address(
+        &mut self,
+        access: Access,
+        place: &Place,
+        address: Value,
+        offset: i64,
+        length: u32,
+        lane: usize,
+    ) -> (Value, i32) {
+        let fixed = self.constant_address(place);
+        let fits = |bytes: u64| {
+            fixed.is_some_and(|at| {
+                at.is_multiple_of(access.align.into())
+                    && at.checked_add(length.into()).is_some_and(|end| end <= bytes)
+            })
+        };
+        match access.space {
+            Space::Param => {
+                if !fits(self.param_bytes) {
+                    let valid = self.is_valid(access, address, offset, length, lane);
+                    self.require(valid, !place.narrow);
+                }
+                let start = self.machine_field(offset_of!(Machine, params), I64);
+                self.based(start, address, offset)
+            }
+            Space::Shared => {
+                if !fits(self.shared_bytes) {
+                    self.check_shared(access, place, address, offset, length);
+                }
+                let start = self.machine_field(offset_of!(Machine, shared), I64);
+                self.based(start, address, offset)
+            }
+            Space::Local => {
+                if !(self.flow.is_kernel && fits(self.frame_bytes)) {
+                    let valid = self.is_valid(access, address, offset, length, lane);
+                    self.require(valid, !place.narrow);
+                }
+                let (start, _) = self.local(lane);
+                self.based(start, address, offset)
+            }
+            Space::Generic if self.lanes > 1 => {
+                // A window's address is rare enough to be done thread by thread.
+                self.check_host(access, address, offset, length, lane);
+                self.based_host(address, offset)
+            }
+            Space::Generic => self.resolve(access, address, offset, lane),
+            Space::Global | Space::Const => {
+                let constant = fixed.is_some_and(|at| {
+                    at.is_multiple_of(access.align.into())
+                        && (LOWEST as u64..SHARED_WINDOW - LOWEST as u64).contains(&at)
+                });
+                if !constant {
+                    self.check_host(access, address, offset, length, lane);
+                }
+                self.based_host(address, offset)
+            }
+        }
+    }
+
+    /// Checks a host address, unless one near it was checked in this block.
+    pub(super) fn check_host(
+        &mut self,
+        access: Access,
+        address: Value,
+        offset: i64,
+        length: u32,
+        lane: usize,
+    ) {
+        let known = self.checked.iter().any(|&(other, align, at)| {
+            other == address
+                && align >= access.align
+                && (offset - at).abs() <= NEAR
+                && (offset - at) % i64::from(access.align) == 0
+        });
+        if !known {
+            let valid = self.is_valid(access, address, offset, length, lane);
+            self.require(valid, access.space != Space::Generic && !access.narrow);
+            self.checked.push((address, access.align, offset));
+        }
+    }
+
+    /// Checks an address in shared memory together with those that follow from the same base in this block, so that they need no
+    /// check of their own.
+    pub(super) fn check_shared(
+        &mut self,
+        access: Access,
+        place: &Place,
+        address: Value,
+        offset: i64,
+        length: u32,
+    ) {
+        let reach = offset..offset + i64::from(length);
+        let known = self.checked_shared.iter().any(|(base, align, range)| {
+            *base == address
+                && *align >= access.align
+                && range.start <= reach.start
+                && reach.end <= range.end
+                && (offset - range.start) % i64::from(access.align) == 0
+        });
+        if known {
+            return;
+        }
+        let Base::Source(Source::Slot(slot)) = place.base else {
+            let valid = self.is_valid(access, address, offset, length, 0);
+            return self.require(valid, !place.narrow);
+        };
+        let mut range = reach.clone();
+        let scale = i64::from(length / access.size.max(1));
+        for pc in self.pc + 1..self.block_end {
+            let instruction = self.flow.instruction(pc);
+            let (other, size, align) = match &instruction.op {
+                Op::Load(load) => {
+                    (&load.place, load.extend.size * load.destinations.len() as u32, load.align)
+                }
+                Op::Store(store) => (&store.place, store.size * store.sources.len() as u32, store.align),
+                Op::Map(_) | Op::Special { .. } => (place, 0, 1),
+                _ => break,
+            };
+            let same = matches!(other.base, Base::Source(Source::Slot(other)) if other == slot);
+            if size > 0 && same && other.space == Space::Shared && other.narrow == place.narrow {
+                let aligned = (other.offset - offset) % i64::from(access.align) == 0;
+                if aligned && align <= access.align && instruction.guard.is_none() {
+                    range.start = range.start.min(other.offset);
+                    range.end = range.end.max(other.offset + i64::from(size) * scale);
+                }
+            }
+            let mut redefined = false;
+            instruction.for_each_definition(&mut |defined| redefined |= defined == slot);
+            if redefined {
+                break;
+            }
+        }
+        let whole = (range.end - range.start).min(i64::from(u32::MAX >> 2)) as u32;
+        let alone = range == reach;
+        let valid = self.is_valid(access, address, range.start, whole, 0);
+        self.require(valid, alone && !place.narrow);
+        self.checked_shared.push((address, access.align, range));
+    }
+
+    pub(super) fn based(&mut self, start: Value, address: Value, offset: i64) -> (Value, i32) {
+        let sum = self.b.ins().iadd(start, address);
+        self.based_host(sum, offset)
+    }
+
+    pub(super) fn based_host(&mut self, address: Value, offset: i64) -> (Value, i32) {
+        match i32::try_from(offset) {
+            Ok(offset) if offset < i32::MAX - 256 => (address, offset),
+            _ => (self.b.ins().iadd_imm_s(address, offset), 0),
+        }
+    }
+
+    /// A generic address in one thread: the host's own, or what the runtime finds.
+    pub(super) fn resolve(
+        &mut self,
+        access: Access,
+        address: Value,
+        offset: i64,
+        lane: usize,
+    ) -> (Value, i32) {
+        let address = self.b.ins().iadd_imm_s(address, offset);
+        let valid = self.is_valid(access, address, 0, access.size, lane);
+        let (done, window) = (self.b.create_block(), self.b.create_block());
+        self.b.append_block_param(done, I64);
+        self.b.set_cold_block(window);
+        self.b.ins().brif(valid, done, &[address.into()], window, &[]);
+        self.go_on_in(window);
+        let low = self.b.ins().band_imm_u(address, i64::from(access.align) - 1);
+        let aligned = self.b.ins().icmp_imm_u(IntCC::Equal, low, 0);
+        self.require(aligned, true);
+        let (size, writes, params) = (
+            self.b.ins().iconst(I32, i64::from(access.size)),
+            self.b.ins().iconst(I32, i64::from(access.writes)),
+            self.constant(self.param_bytes, Class::B64),
+        );
+        let thread = self.thread;
+        let found = self
+            .call(
+                runtime::resolve as *const () as usize,
+                &[self.machine, thread, address, size, writes, params],
+                Some(I64),
+            )
+            .unwrap_or(address);
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, found, 0);
+        self.require(there, true);
+        self.b.ins().jump(done, &[found.into()]);
+        self.go_on_in(done);
+        (self.b.block_params(done)[0], 0)
+    }
+}

@@ -1,0 +1,139 @@
+//! Atomic operations.
+
+use super::Emitter;
+use super::address::Access;
+use super::memory::shared_flags;
+use super::value::{Val, scalar_type};
+use crate::flow::Role;
+use crate::native::Class;
+use crate::runtime;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, MemFlagsData, Value};
+use gridloom_interp::Space;
+use gridloom_interp::code::{Atomic, AtomicKind, Guard};
+use gridloom_ptx::ScalarType;
+use gridloom_ptx::op::AtomOp;
+
+/// Whether an atomic operation is compiled.
+pub(crate) fn atomic_role(atomic: &Atomic) -> Role {
+    match &atomic.kind {
+        AtomicKind::Update { operands, .. } if operands.len() == 1 => Role::Compiled,
+        _ => Role::Interpreted,
+    }
+}
+
+impl Emitter<'_> {
+    pub(crate) fn atomic(&mut self, atomic: &Atomic, guard: Option<Guard>) {
+        let AtomicKind::Update { size, function, operands } = &atomic.kind else {
+            return self.defect("a wide atomic operation");
+        };
+        let size = *size;
+        let class = Self::element(size);
+        let narrow = atomic.place.narrow;
+        let access = Access { space: atomic.place.space, size, align: size, writes: true, narrow };
+        let guard = self.guard(guard);
+        let (address, offset) = self.address(&atomic.place);
+        let [b, c] = operands[0];
+        let (b, c) = (self.get(b, class), self.get(c, class));
+        let native = self.native_atomic();
+        // All are checked before the first happens, so that none happens twice.
+        let places = self.places(access, &atomic.place, &address, offset, guard.as_ref());
+        let destination = atomic.destinations.first().copied();
+        let mut results = Vec::new();
+        for (lane, (host, condition)) in places.into_iter().enumerate() {
+            let nothing = self.constant(0, class);
+            let done = condition.map(|condition| self.when(condition, nothing, scalar_type(class)));
+            let (b, c) = (self.lane(&b, class, lane), self.lane(&c, class, lane));
+            let mut old = match native {
+                // Nobody else sees shared memory while this block runs.
+                Some(how) if access.space == Space::Shared => self.update_alone(how, class, host, b, c),
+                Some(Atomically::Rmw(op)) => {
+                    self.b.ins().atomic_rmw(scalar_type(class), MemFlagsData::trusted(), op, host, b)
+                }
+                Some(Atomically::Cas) => self.b.ins().atomic_cas(MemFlagsData::trusted(), host, b, c),
+                None => {
+                    let function = self.constant(std::ptr::from_ref(function) as u64, Class::B64);
+                    let (b, c) = (self.convert(b, class, Class::B64), self.convert(c, class, Class::B64));
+                    let size = self.b.ins().iconst(I32, i64::from(size));
+                    let old = self
+                        .call(runtime::update as *const () as usize, &[function, host, b, c, size], Some(I64))
+                        .unwrap_or(host);
+                    self.convert(old, Class::B64, class)
+                }
+            };
+            if let Some(done) = done {
+                old = self.rejoin(done, old);
+            }
+            results.push(old);
+        }
+        if let Some(slot) = destination {
+            let value =
+                if self.lanes == 1 { Val::One(results[0]) } else { Val::Many(self.gather(&results, class)) };
+            self.define(slot, value, class, guard.as_ref());
+        }
+    }
+
+    /// An atomic operation on memory that no other thread of the host accesses.
+    fn update_alone(&mut self, how: Atomically, class: Class, host: Value, b: Value, c: Value) -> Value {
+        let old = self.b.ins().load(scalar_type(class), shared_flags(), host, 0);
+        let new = match how {
+            Atomically::Cas => {
+                let same = self.b.ins().icmp(IntCC::Equal, old, b);
+                self.b.ins().select(same, c, old)
+            }
+            Atomically::Rmw(op) => match op {
+                AtomicRmwOp::Add => self.b.ins().iadd(old, b),
+                AtomicRmwOp::And => self.b.ins().band(old, b),
+                AtomicRmwOp::Or => self.b.ins().bor(old, b),
+                AtomicRmwOp::Xor => self.b.ins().bxor(old, b),
+                AtomicRmwOp::Smin => self.b.ins().smin(old, b),
+                AtomicRmwOp::Umin => self.b.ins().umin(old, b),
+                AtomicRmwOp::Smax => self.b.ins().smax(old, b),
+                AtomicRmwOp::Umax => self.b.ins().umax(old, b),
+                _ => b,
+            },
+        };
+        self.b.ins().store(shared_flags(), new, host, 0);
+        old
+    }
+
+    /// The machine's own instruction for the atomic operation being compiled.
+    fn native_atomic(&self) -> Option<Atomically> {
+        let (op, ty) = self.atomic_operation()?;
+        if ty.is_float() && op != AtomOp::Exch || ty.bits() < 32 || ty.packed().is_some() {
+            return None;
+        }
+        Some(Atomically::Rmw(match (op, ty.is_signed()) {
+            (AtomOp::Add, _) => AtomicRmwOp::Add,
+            (AtomOp::And, _) => AtomicRmwOp::And,
+            (AtomOp::Or, _) => AtomicRmwOp::Or,
+            (AtomOp::Xor, _) => AtomicRmwOp::Xor,
+            (AtomOp::Exch, _) => AtomicRmwOp::Xchg,
+            (AtomOp::Min, true) => AtomicRmwOp::Smin,
+            (AtomOp::Min, false) => AtomicRmwOp::Umin,
+            (AtomOp::Max, true) => AtomicRmwOp::Smax,
+            (AtomOp::Max, false) => AtomicRmwOp::Umax,
+            (AtomOp::Cas, _) => return Some(Atomically::Cas),
+            _ => return None,
+        }))
+    }
+
+    fn atomic_operation(&self) -> Option<(AtomOp, ScalarType)> {
+        use gridloom_interp::code::Meaning;
+        use gridloom_ptx::op::{AtomicOp, Op as Ptx};
+        let Meaning::Instruction(index) = self.flow.instruction(self.pc).meaning else { return None };
+        let body = self.body?;
+        match &body.instructions.get(index as usize)?.op {
+            Ptx::Atomic(AtomicOp::Atom { rmw, .. } | AtomicOp::Red { rmw }) => Some((rmw.op, rmw.ty)),
+            _ => None,
+        }
+    }
+}
+
+/// How the machine does an atomic operation.
+#[derive(Clone, Copy)]
+enum Atomically {
+    Rmw(AtomicRmwOp),
+    Cas,
+}

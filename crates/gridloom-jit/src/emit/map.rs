@@ -1,0 +1,304 @@
+//! Instructions that compute: functions of registers, for each thread of a group or once for all.
+
+use super::Emitter;
+use super::value::Val;
+use crate::lazy;
+use crate::native::{Class, Kind, Native};
+use crate::runtime;
+use crate::shape::{self, Shape};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, Value};
+use gridloom_interp::code::Instruction;
+use gridloom_interp::lanes::{Lanewise, Slot, Source};
+
+impl Emitter<'_> {
+    /// A function of registers.
+    #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
+    pub(super) fn map(&mut self, instruction: &Instruction, map: &Box<dyn Lanewise>) {
+        self.keeps_nan = false;
+        let guard = self.guard(instruction.guard);
+        let Some(native) = self.natives[(self.pc - self.flow.range.start) as usize] else {
+            let results = self.call_map(map);
+            for (&slot, value) in map.destinations().iter().zip(results) {
+                let class = self.storage(slot);
+                self.define(slot, value, class, guard.as_ref());
+            }
+            return;
+        };
+        let destinations = map.destinations();
+        self.keeps_nan = destinations.iter().all(|slot| self.lazy[slot.0 as usize]);
+        // What only passes a value on may pass any NaN on to where any may be.
+        self.any_nan = lazy::ignores_payload(&native)
+            || self.keeps_nan && matches!(native.kind, Kind::Copy | Kind::Select);
+        let operands: Vec<Val> = map
+            .sources()
+            .iter()
+            .zip(native.operands)
+            .map(|(&source, class)| self.get(source, class))
+            .collect();
+        self.any_nan = false;
+        if let (&[p, q], Kind::Compare { compare, signed, ftz, combine }) = (destinations, native.kind) {
+            let alone = Native { kind: Kind::Compare { compare, signed, ftz, combine: None }, ..native };
+            let holds = self.evaluate(&alone, &operands[..2], map);
+            let opposite = match &holds {
+                Val::Many(parts) => Val::Many(parts.iter().map(|&part| self.b.ins().bnot(part)).collect()),
+                Val::One(value) | Val::Affine(value, _) => Val::One(self.b.ins().bxor_imm_u(*value, 1)),
+            };
+            for (slot, value) in [(p, holds), (q, opposite)] {
+                let value = match combine {
+                    None => value,
+                    Some(op) => {
+                        let kind = Kind::Logic(match op {
+                            gridloom_ptx::op::BoolOp::And => gridloom_ptx::op::LogicOp::And,
+                            gridloom_ptx::op::BoolOp::Or => gridloom_ptx::op::LogicOp::Or,
+                            gridloom_ptx::op::BoolOp::Xor => gridloom_ptx::op::LogicOp::Xor,
+                        });
+                        let logic = Native { kind, operands: [Class::Pred; 4], result: Class::Pred };
+                        self.evaluate(&logic, &[value, operands[2].clone()], map)
+                    }
+                };
+                let value = self.fit(slot, value, Class::Pred);
+                self.define(slot, value, Class::Pred, guard.as_ref());
+            }
+            return;
+        }
+        let value = self.evaluate(&native, &operands, map);
+        self.keeps_nan = false;
+        for &slot in destinations {
+            let value = self.fit(slot, value.clone(), native.result);
+            self.define(slot, value, native.result, guard.as_ref());
+        }
+        if let (&[slot], None) = (destinations, &guard) {
+            self.note_predicate(slot, &native, &operands, map.sources());
+        }
+    }
+
+    /// A value of all threads for a register that differs between them, though this value does not.
+    fn fit(&mut self, slot: Slot, value: Val, class: Class) -> Val {
+        match (self.shapes.get(slot), &value) {
+            (Shape::Varying, Val::One(one)) if class == Class::Pred => {
+                let parts = self.vectors(&Val::One(*one), class);
+                Val::Many(parts)
+            }
+            _ => value,
+        }
+    }
+
+    #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
+    fn evaluate(&mut self, native: &Native, operands: &[Val], map: &Box<dyn Lanewise>) -> Val {
+        if operands.iter().all(|operand| self.is_one(operand)) {
+            let values: Vec<Value> =
+                operands.iter().map(|operand| self.lane(operand, Class::B64, 0)).collect();
+            let lowered = self.lower(native, &values, false);
+            let Some(rare) = lowered.rare else { return Val::One(lowered.value) };
+            let joined = self.unless(rare, &[lowered.value], native.result, map);
+            return Val::One(joined[0]);
+        }
+        let shapes: Vec<Shape> = operands
+            .iter()
+            .map(|operand| match operand {
+                Val::One(_) => Shape::Uniform,
+                Val::Affine(_, step) => Shape::Affine(*step),
+                Val::Many(_) => Shape::Varying,
+            })
+            .collect();
+        let constant = |i: usize| match map.sources().get(i) {
+            Some(Source::Constant(index)) => Some(self.flow.code.constants[*index as usize][0]),
+            _ => None,
+        };
+        if shapes.iter().all(|&shape| shape != Shape::Varying)
+            && let Some(shape) = shape::affine(native, &shapes, constant)
+        {
+            return self.evaluate_affine(native, operands, shape);
+        }
+        if let Some((values, rare)) = self.lower_vectors(native, operands) {
+            if rare.is_empty() {
+                return Val::Many(values);
+            }
+            let any = self.any_true(&rare);
+            return Val::Many(self.unless(any, &values, native.result, map));
+        }
+        let mut results = Vec::new();
+        let mut rare = None;
+        for lane in 0..self.lanes as usize {
+            let values: Vec<Value> = operands
+                .iter()
+                .zip(native.operands)
+                .map(|(operand, class)| self.lane(operand, class, lane))
+                .collect();
+            let lowered = self.lower(native, &values, false);
+            results.push(lowered.value);
+            if let Some(new) = lowered.rare {
+                rare = Some(match rare {
+                    None => new,
+                    Some(old) => self.b.ins().bor(old, new),
+                });
+            }
+        }
+        let parts = self.gather(&results, native.result);
+        Val::Many(match rare {
+            None => parts,
+            Some(rare) => self.unless(rare, &parts, native.result, map),
+        })
+    }
+
+    /// A result that is affine because its operands are; where the register is widened, only if it does not wrap in the group.
+    fn evaluate_affine(&mut self, native: &Native, operands: &[Val], shape: Shape) -> Val {
+        let at = |emitter: &mut Self, lane: usize| {
+            let values: Vec<Value> = operands
+                .iter()
+                .zip(native.operands)
+                .map(|(operand, class)| emitter.lane(operand, class, lane))
+                .collect();
+            emitter.lower(native, &values, false).value
+        };
+        let first = at(self, 0);
+        let step = match shape {
+            Shape::Affine(step) => step,
+            _ => 0,
+        };
+        // An invariant is known not to.
+        if let Some(signed) = shape::widens(native)
+            && !self.invariants.contains(self.pc)
+        {
+            let narrow = operands
+                .iter()
+                .zip(native.operands)
+                .take(2)
+                .all(|(operand, class)| class.bits() == 32 || matches!(operand, Val::One(_)));
+            if !narrow || matches!(native.kind, Kind::Extend { to: 32, .. }) {
+                let lane = self.lanes as usize - 1;
+                let last = at(self, lane);
+                let expected = self.b.ins().iadd_imm_s(first, step.wrapping_mul(lane as i64));
+                let same = self.b.ins().icmp(IntCC::Equal, last, expected);
+                self.go_on_if(same);
+            } else {
+                for (operand, class) in operands.iter().zip(native.operands).take(2) {
+                    if let (&Val::Affine(value, step), 32) = (operand, class.bits()) {
+                        self.require_no_wrap(value, step, signed);
+                    }
+                }
+            }
+        }
+        if step == 0 { Val::One(first) } else { Val::Affine(first, step) }
+    }
+
+    /// Leaves the instruction to the interpreter unless a truth value holds.
+    pub(super) fn go_on_if(&mut self, holds: Value) {
+        let (go_on, cold) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(cold);
+        self.b.ins().brif(holds, go_on, &[], cold, &[]);
+        self.go_on_in(cold);
+        self.interpret_here();
+        self.go_on_in(go_on);
+    }
+
+    /// Whether an affine value of 32 bits, of a step that is not large, does not wrap around within the group.
+    pub(super) fn does_not_wrap(&mut self, first: Value, step: i64, signed: bool) -> Value {
+        let span = step * i64::from(self.lanes - 1);
+        let (most, least) =
+            if signed { (i64::from(i32::MAX), i64::from(i32::MIN)) } else { (i64::from(u32::MAX), 0) };
+        let (limit, compare) = match (step > 0, signed) {
+            (true, true) => (most - span, IntCC::SignedLessThanOrEqual),
+            (true, false) => (most - span, IntCC::UnsignedLessThanOrEqual),
+            (false, true) => (least - span, IntCC::SignedGreaterThanOrEqual),
+            (false, false) => (least - span, IntCC::UnsignedGreaterThanOrEqual),
+        };
+        let limit = self.b.ins().iconst(I32, i64::from(limit as u32));
+        self.b.ins().icmp(compare, first, limit)
+    }
+
+    /// Leaves the instruction to the interpreter where an affine operand wraps around within the group, unless that is known not to be.
+    pub(super) fn require_no_wrap(&mut self, first: Value, step: i64, signed: bool) {
+        if !self.unwrapped.contains(&(first, step, signed)) {
+            let holds = self.does_not_wrap(first, step, signed);
+            self.go_on_if(holds);
+            self.unwrapped.push((first, step, signed));
+        }
+    }
+
+    /// Values, unless a truth value holds: then what the interpreter's function gives.
+    #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
+    fn unless(&mut self, rare: Value, values: &[Value], class: Class, map: &Box<dyn Lanewise>) -> Vec<Value> {
+        let (cold, done) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(cold);
+        for &value in values {
+            let ty = self.b.func.dfg.value_type(value);
+            self.b.append_block_param(done, ty);
+        }
+        let arguments: Vec<ir::BlockArg> = values.iter().map(|&value| value.into()).collect();
+        self.b.ins().brif(rare, cold, &[], done, &arguments);
+        self.go_on_in(cold);
+        let result = self.call_map_as(map, class).swap_remove(0);
+        let exact = match result {
+            Val::Many(parts) => parts,
+            Val::One(value) | Val::Affine(value, _) => vec![value],
+        };
+        let arguments: Vec<ir::BlockArg> = exact.iter().map(|&value| value.into()).collect();
+        if arguments.len() != values.len() {
+            self.defect("a result of two shapes");
+        }
+        self.b.ins().jump(done, &arguments);
+        self.go_on_in(done);
+        self.b.block_params(done).to_vec()
+    }
+
+    /// Calls the interpreter's function for an instruction; results in the class of their registers.
+    #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
+    fn call_map(&mut self, map: &Box<dyn Lanewise>) -> Vec<Val> {
+        let classes: Vec<Class> = map.destinations().iter().map(|&slot| self.storage(slot)).collect();
+        self.call_map_with(map, &classes)
+    }
+
+    #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
+    fn call_map_as(&mut self, map: &Box<dyn Lanewise>, class: Class) -> Vec<Val> {
+        self.call_map_with(map, &vec![class; map.destinations().len()])
+    }
+
+    #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
+    fn call_map_with(&mut self, map: &Box<dyn Lanewise>, classes: &[Class]) -> Vec<Val> {
+        const MOST: usize = 8;
+        let (sources, destinations) = (map.sources(), map.destinations());
+        if sources.len() > MOST || destinations.len() > MOST {
+            self.defect("an instruction of too many operands");
+        }
+        let uniform = sources.iter().all(|&source| self.shapes.source(source) == Shape::Uniform);
+        let lanes = if uniform { 1 } else { self.lanes as usize };
+        let size = (self.lanes as usize * 2 * MOST * 8) as u32;
+        let buffer = match self.buffer {
+            Some(buffer) => buffer,
+            None => {
+                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 4);
+                *self.buffer.insert(self.b.create_sized_stack_slot(data))
+            }
+        };
+        for (i, &source) in sources.iter().enumerate() {
+            let value = self.get(source, Class::B64);
+            for lane in 0..lanes {
+                let value = self.lane(&value, Class::B64, lane);
+                self.b.ins().stack_store(I64, value, buffer, (8 * (lane * sources.len() + i)) as i32);
+            }
+        }
+        let results_at = (self.lanes as usize * MOST * 8) as i32;
+        let arguments = [
+            self.b.ins().iconst(I64, std::ptr::from_ref(map) as i64),
+            self.b.ins().stack_addr(I64, buffer, 0),
+            self.b.ins().stack_addr(I64, buffer, results_at),
+            self.b.ins().iconst(I32, lanes as i64),
+        ];
+        self.call(runtime::call_map as *const () as usize, &arguments, None);
+        let mut results = Vec::new();
+        for (i, &class) in classes.iter().enumerate() {
+            let values: Vec<Value> = (0..lanes)
+                .map(|lane| {
+                    let at = results_at + (8 * (lane * destinations.len() + i)) as i32;
+                    let value = self.b.ins().stack_load(I64, I64, buffer, at);
+                    self.convert(value, Class::B64, class)
+                })
+                .collect();
+            results.push(if uniform { Val::One(values[0]) } else { Val::Many(self.gather(&values, class)) });
+        }
+        results
+    }
+}
