@@ -3,11 +3,11 @@
 //! Compiled code runs threads from one *entry*, an instruction it can be entered at, until each has exited or has come to an
 //! instruction that is left to the interpreter: a barrier, a collective, a call, a fault. Then the registers that are still
 //! needed are in their slots, as if the interpreter had run the thread, and the interpreter executes that one instruction. So
-//! barriers, collectives, faults and everything rare mean the same with and without a compiler, because there is one
-//! definition of them.
+//! collectives, faults and everything rare mean the same with and without a compiler, because there is one definition of them.
 //!
 //! The usual case is that all threads of a block stand at the same instruction. Then the block (`block.rs`) drives them together;
-//! as soon as they do not, each warp runs its groups as ever, and hands those at an entry to compiled code.
+//! as soon as they do not, each warp runs its groups as ever, and hands those at an entry to compiled code. While it has all threads of a block
+//! ([`Compiled::run_blocks`]), compiled code lets them pass a barrier that all of them have come to, and goes on with the next block.
 
 use super::code::Pc;
 use std::ops::Range;

@@ -274,3 +274,13 @@ fn a_block_that_loops_through_barriers_lets_the_others_of_its_grid_run() {
     let case = Case { grid: [2, 1, 1], cooperative: true, ..Case::new(body) };
     assert_eq!(case.same().unwrap()[0], 1);
 }
+
+#[test]
+fn a_short_way_with_addresses_of_32_bits_faults_as_in_the_interpreter() {
+    let body = format!(
+        "shl.b32 %r3, %r1, 2; mov.u32 %r19, 1; setp.lt.u32 %p1, %r1, 13; @%p1 bra A;
+         ld.global.u32 %r5, [%r3]; add.u32 %r19, %r19, %r5;
+         A: {STORE}"
+    );
+    Case::new(&body).same().unwrap_err();
+}

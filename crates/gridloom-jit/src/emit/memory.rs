@@ -8,7 +8,6 @@ use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value};
 use gridloom_interp::Space;
 use gridloom_interp::code::{Guard, Load, Place, Store};
-use gridloom_interp::lanes::Slot;
 
 /// Flags of an access to memory that kernels share.
 pub(super) fn shared_flags() -> MemFlagsData {
@@ -27,16 +26,14 @@ impl Emitter<'_> {
             narrow: load.place.narrow,
         };
         let (address, offset) = self.address(&load.place);
-        // Nothing reads what only goes to the sink.
-        let wanted: Vec<Option<Slot>> = load.destinations.iter().map(|&slot| Some(slot)).collect();
         match &guard {
-            None => self.load_all(load, access, &address, offset, &wanted, None),
+            None => self.load_all(load, access, &address, offset, None),
             Some(Val::One(condition)) => {
                 let (then, done) = (self.b.create_block(), self.b.create_block());
                 self.b.ins().brif(*condition, then, &[], done, &[]);
                 let before = self.mark();
                 self.go_on_in(then);
-                self.load_all(load, access, &address, offset, &wanted, None);
+                self.load_all(load, access, &address, offset, None);
                 self.b.ins().jump(done, &[]);
                 self.go_on_in(done);
                 self.forget(before);
@@ -45,7 +42,7 @@ impl Emitter<'_> {
                 let before = self.mark();
                 if self.is_row(access, &address, load.destinations.len()) && load.extend.signed_to.is_none() {
                     // What the others would load is there as well.
-                    self.load_all(load, access, &address, offset, &wanted, Some(guard));
+                    self.load_all(load, access, &address, offset, Some(guard));
                 } else {
                     self.load_some(load, access, &address, offset, guard);
                 }
@@ -55,7 +52,7 @@ impl Emitter<'_> {
                 let (every, some, done) = self.split(guard);
                 let before = self.mark();
                 self.go_on_in(every);
-                self.load_all(load, access, &address, offset, &wanted, None);
+                self.load_all(load, access, &address, offset, None);
                 self.b.ins().jump(done, &[]);
                 self.go_on_in(some);
                 self.forget(before);
@@ -94,7 +91,6 @@ impl Emitter<'_> {
         access: Access,
         address: &Val,
         offset: i64,
-        wanted: &[Option<Slot>],
         guard: Option<&Val>,
     ) {
         let size = load.extend.size;
@@ -103,17 +99,15 @@ impl Emitter<'_> {
             Val::One(_) if self.lanes == 1 || !own => {
                 let base = self.lane_address(&load.place, address, 0);
                 let (host, at) = self.host_address(access, &load.place, base, offset, access.size, 0);
-                for (i, slot) in wanted.iter().enumerate() {
+                for (i, &slot) in load.destinations.iter().enumerate() {
                     let (value, class) = self.load_element(load, host, at + (i as u32 * size) as i32);
-                    if let Some(slot) = slot {
-                        self.define(*slot, Val::One(value), class, guard);
-                    }
+                    self.define(slot, Val::One(value), class, guard);
                 }
             }
             Val::Affine(_, step)
                 if !own
                     && *step == i64::from(access.size)
-                    && wanted.len() == 1
+                    && load.destinations.len() == 1
                     && load.extend.signed_to.is_none()
                     && matches!(size, 4 | 8) =>
             {
@@ -127,12 +121,10 @@ impl Emitter<'_> {
                         self.b.ins().load(ty, shared_flags(), host, at + 16 * part as i32)
                     })
                     .collect();
-                if let Some(slot) = wanted[0] {
-                    self.define(slot, Val::Many(parts), class, guard);
-                }
+                self.define(load.destinations[0], Val::Many(parts), class, guard);
             }
             _ => {
-                let mut columns: Vec<Vec<Value>> = vec![Vec::new(); wanted.len()];
+                let mut columns: Vec<Vec<Value>> = vec![Vec::new(); load.destinations.len()];
                 let mut class = Class::B64;
                 for lane in 0..self.lanes as usize {
                     let base = self.lane_address(&load.place, address, lane);
@@ -143,11 +135,9 @@ impl Emitter<'_> {
                         column.push(value);
                     }
                 }
-                for (slot, column) in wanted.iter().zip(columns) {
-                    if let Some(slot) = slot {
-                        let parts = self.gather(&column, class);
-                        self.define(*slot, Val::Many(parts), class, guard);
-                    }
+                for (&slot, column) in load.destinations.iter().zip(columns) {
+                    let parts = self.gather(&column, class);
+                    self.define(slot, Val::Many(parts), class, guard);
                 }
             }
         }
@@ -164,8 +154,9 @@ impl Emitter<'_> {
     ) -> Vec<(Value, Option<Value>)> {
         if let (Some(_), Val::Affine(base, step)) = (&self.party, address)
             && access.space == Space::Global
+            && !access.narrow
             && step % i64::from(access.align) == 0
-            && step.unsigned_abs() < NEAR as u64 / 8
+            && step.unsigned_abs() < NEAR as u64 / u64::from(self.lanes)
         {
             // Addresses near one that is good are good.
             let base = *base;

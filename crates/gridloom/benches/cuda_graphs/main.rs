@@ -296,6 +296,17 @@ impl Work {
         let bare = bare_graph.instantiate()?;
         let address = self.memory_at;
         let (mut ours, mut theirs) = (1u32, 1u32);
+        let mut change_bare = || {
+            theirs += 1;
+            let (took, ()) = timed(|| {
+                bare_nodes[..CHANGED]
+                    .iter()
+                    .try_for_each(|&node| bare.set_store(node, self.bare_store, address, theirs))
+            })?;
+            bare.launch()?;
+            self.bare.synchronize()?;
+            Ok(took)
+        };
         table.compare(
             &format!("change one argument, executable of {NODES}"),
             CHANGE,
@@ -311,17 +322,7 @@ impl Work {
                 self.stream.synchronize()?;
                 Ok(took)
             },
-            || {
-                theirs += 1;
-                let (took, ()) = timed(|| {
-                    bare_nodes[..CHANGED]
-                        .iter()
-                        .try_for_each(|&node| bare.set_store(node, self.bare_store, address, theirs))
-                })?;
-                bare.launch()?;
-                self.bare.synchronize()?;
-                Ok(took)
-            },
+            &mut change_bare,
         )?;
         table.compare(
             "the same by its number, no context current",
@@ -340,17 +341,7 @@ impl Work {
                 self.stream.synchronize()?;
                 Ok(took)
             },
-            || {
-                theirs += 1;
-                let (took, ()) = timed(|| {
-                    bare_nodes[..CHANGED]
-                        .iter()
-                        .try_for_each(|&node| bare.set_store(node, self.bare_store, address, theirs))
-                })?;
-                bare.launch()?;
-                self.bare.synchronize()?;
-                Ok(took)
-            },
+            &mut change_bare,
         )?;
         for (all, what) in [(true, "all"), (false, "no")] {
             table.compare(
