@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use bytemuck::Pod;
@@ -70,7 +71,12 @@ struct Shared {
     device: Arc<dyn backend::Device>,
     bytes: u64,
     kind: MemoryKind,
-    allocation: Mutex<Option<Arc<dyn backend::Allocation>>>,
+    /// The memory, for who uses the handle: found without a lock, as every argument of every launch is.
+    allocation: Weak<dyn backend::Allocation>,
+    /// Set before `held` is emptied. From then on the handle is unusable, even where a graph retains the memory.
+    closed: AtomicBool,
+    /// What retains the memory until it is closed.
+    held: Mutex<Option<Arc<dyn backend::Allocation>>>,
 }
 
 /// Elements in memory of a device, or in host memory that the device reaches.
@@ -103,7 +109,9 @@ impl<T: Element> Buffer<T> {
                 device: device.clone(),
                 bytes: allocation.bytes(),
                 kind: allocation.kind(),
-                allocation: Mutex::new(Some(allocation)),
+                allocation: Arc::downgrade(&allocation),
+                closed: AtomicBool::new(false),
+                held: Mutex::new(Some(allocation)),
             }),
             element: PhantomData,
         }
@@ -137,13 +145,14 @@ impl<T: Element> Buffer<T> {
     /// Makes this handle and all its clones unusable. The memory is freed as soon as no graph, executable or launch in
     /// flight can reach it.
     pub fn close(&self) {
-        let allocation = self.shared.allocation.lock().take();
-        drop(allocation);
+        self.shared.closed.store(true, Ordering::Release);
+        let held = self.shared.held.lock().take();
+        drop(held);
     }
 
     /// Whether [`close`](Buffer::close) was called on this handle or a clone.
     pub fn is_closed(&self) -> bool {
-        self.shared.allocation.lock().is_none()
+        self.shared.closed.load(Ordering::Acquire)
     }
 
     /// A part of the buffer.
@@ -199,7 +208,10 @@ impl<T: Element> Buffer<T> {
 
     #[inline]
     pub(crate) fn allocation(&self) -> Result<Arc<dyn backend::Allocation>> {
-        self.shared.allocation.lock().clone().ok_or_else(closed)
+        if self.is_closed() {
+            return Err(closed());
+        }
+        self.shared.allocation.upgrade().ok_or_else(closed)
     }
 }
 
