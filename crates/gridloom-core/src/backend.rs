@@ -171,6 +171,8 @@ pub trait Stream: Send + Sync + Debug {
     fn is_idle(&self) -> Result<bool>;
     /// For recognising one's own.
     fn as_any(&self) -> &dyn Any;
+    /// For recognising one's own, to keep.
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
 /// How an event is made.
@@ -245,33 +247,34 @@ pub trait Opaque: Send + Sync + Debug {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A graph, ready to be launched. Launches, uploads and changes arrive one at a time.
-pub trait Executable: Send + Sync + Debug {
+/// What tells how many passes a conditional made. It may wait for the device, and is called while nothing is locked.
+pub type Passes = Box<dyn FnOnce() -> Result<u64> + Send>;
+
+/// A graph, ready to be launched. Calls arrive one at a time.
+pub trait Executable: Send + Debug {
     /// Enqueues the whole graph. Launches of one executable run one after the other, whichever streams they are on.
-    fn launch(&self, stream: &Arc<dyn Stream>) -> Result<()>;
+    fn launch(&mut self, stream: &Arc<dyn Stream>) -> Result<()>;
     /// Does ahead what the first launch would otherwise do.
-    fn upload(&self, stream: &Arc<dyn Stream>) -> Result<()>;
+    fn upload(&mut self, stream: &Arc<dyn Stream>) -> Result<()>;
     /// The memory that an alloc node, which nothing in the graph frees, got from the latest launch. An allocation that was
     /// released is not handed out again.
-    fn outliving(&self, alloc: NodeKey) -> Result<Arc<dyn Allocation>>;
+    fn outliving(&mut self, alloc: NodeKey) -> Result<Arc<dyn Allocation>>;
     /// Passes that a loop made in the latest finished launch (0 or 1 for other conditionals). An error where they were not counted.
-    fn passes(&self, conditional: NodeKey) -> Result<u64>;
+    fn passes(&mut self, conditional: NodeKey) -> Result<Passes>;
     /// The failure of the latest failed launch, once.
-    fn take_error(&self) -> Option<crate::Error>;
+    fn take_error(&mut self) -> Option<crate::Error>;
     /// How each conditional runs, and what else there is to say about the lowering.
     fn report(&self) -> Report;
     /// Bytes held.
     fn memory(&self) -> MemoryUse;
     /// Takes over what these nodes do from the definition, all or none. Given is what was replaced, each with its node: launches in flight go on
     /// with that, so what it uses stays alive until they are done. There may be several changes of one node. The topology is as it was.
-    fn update(&self, definition: &Definition, replaced: &[Change]) -> Result<()>;
+    fn update(&mut self, definition: &Definition, replaced: &[Change]) -> Result<()>;
     /// Lets a kernel, copy or fill run or skips it from the next launch on.
-    fn set_enabled(&self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()>;
+    fn set_enabled(&mut self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()>;
     /// The last call of all, with the definition as it is at the end, which nobody else keeps: what launches in flight use of it has to stay
     /// alive until they are done.
-    fn retire(&self, definition: &Arc<Definition>);
-    /// For recognising one's own.
-    fn as_any(&self) -> &dyn Any;
+    fn retire(&mut self, definition: &Arc<Definition>);
 }
 
 /// Anything that stands for a device.

@@ -20,6 +20,7 @@ use crate::op::{self, NodeKind, Operation};
 #[derive(Clone)]
 pub struct Stream {
     device: Arc<dyn backend::Device>,
+    device_id: backend::DeviceId,
     backend: Arc<dyn backend::Stream>,
     slot: Arc<Slot>,
 }
@@ -53,7 +54,7 @@ impl Stream {
     pub fn new(device: &impl backend::AsDevice) -> Result<Self> {
         let device = device.as_device().clone();
         let backend = device.create_stream()?;
-        Ok(Stream { device, backend, slot: Arc::default() })
+        Ok(Stream { device_id: device.id(), device, backend, slot: Arc::default() })
     }
 
     /// Wraps a stream that a backend made or borrowed.
@@ -62,7 +63,7 @@ impl Stream {
         if backend.device() != device.id() {
             bail!(WrongDevice, "the stream belongs to another device than {}", device.name());
         }
-        Ok(Stream { device, backend, slot: Arc::default() })
+        Ok(Stream { device_id: device.id(), device, backend, slot: Arc::default() })
     }
 
     /// A handle that does not keep the stream alive.
@@ -79,7 +80,14 @@ impl Stream {
         &self.device
     }
 
+    /// The identity of that device.
+    #[inline]
+    pub fn device_id(&self) -> backend::DeviceId {
+        self.device_id
+    }
+
     /// The backend's part of it.
+    #[inline]
     pub fn backend(&self) -> &Arc<dyn backend::Stream> {
         &self.backend
     }
@@ -117,10 +125,12 @@ impl Stream {
     }
 
     /// Whether it is recording.
+    #[inline]
     pub fn is_capturing(&self) -> bool {
         self.slot.lane().is_some()
     }
 
+    #[inline]
     pub(crate) fn lane(&self) -> Option<Lane> {
         self.slot.lane()
     }
@@ -218,8 +228,10 @@ impl WeakStream {
 
     /// The stream, with the capture it takes part in, while somebody holds it.
     pub fn upgrade(&self) -> Option<Stream> {
+        let device = self.device.upgrade()?;
         Some(Stream {
-            device: self.device.upgrade()?,
+            device_id: device.id(),
+            device,
             backend: self.backend.upgrade()?,
             slot: self.slot.upgrade()?,
         })

@@ -152,6 +152,10 @@ impl backend::Stream for CpuStream {
     fn as_any(&self) -> &dyn Any {
         self
     }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
 }
 
 impl Drop for CpuStream {

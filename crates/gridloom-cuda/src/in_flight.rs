@@ -14,18 +14,21 @@
 //!    the mark lies behind all the work whose payloads are in the batch.
 //! 3. The stream passes marks in order; a batch is dropped only when its own mark was passed.
 //! 4. A thread that waits for the stream takes the batches *before* it begins to wait.
+//!    Batches are numbered, and the number goes up before the mark or the wait. Who finds the number unchanged *after* it enqueued something knows that
+//!    what it added to that batch is held for the new work too, and need not take the lock to see: had the mark come before the work, the number would
+//!    have been seen, since a queue orders whoever enqueues and whoever marks.
 //! 5. What is not known to have ended is not dropped: where a mark cannot be made now, or a wait fails for a reason other than a lost
 //!    device, the batches stay and are looked at again.
 
 use crate::release::{self, Watched};
-use crate::sync::Mutex;
+use crate::sync::{AtomicU64, Mutex, Ordering};
 use gridloom_core::backend::Allocation;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-/// A queue that can be marked.
+/// A queue that can be marked. Whoever enqueues after a mark was made, or after it was found idle, sees what was written before that.
 pub(crate) trait Queue: Send + Sync + 'static {
     /// A point of the queue.
     type Mark: Send;
@@ -109,8 +112,14 @@ const LATEST: usize = 4;
 /// A queue, and what the work in it keeps alive.
 pub(crate) struct InFlight<Q: Queue> {
     queue: Q,
+    /// The number of the open batch.
+    batch: AtomicU64,
     state: Mutex<State<Q::Mark>>,
 }
+
+/// The batch that something was put into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Batch(u64);
 
 struct State<M> {
     open: Vec<Payload>,
@@ -134,7 +143,7 @@ impl<Q: Queue> InFlight<Q> {
     pub(crate) fn new(queue: Q) -> Arc<Self> {
         let (open, closed, idle) = (Vec::new(), VecDeque::new(), Vec::new());
         let state = State { open, closed, idle, watched: false, waiting: 0 };
-        Arc::new(Self { queue, state: Mutex::new(state) })
+        Arc::new(Self { queue, batch: AtomicU64::new(0), state: Mutex::new(state) })
     }
 
     pub(crate) fn queue(&self) -> &Q {
@@ -149,10 +158,23 @@ impl<Q: Queue> InFlight<Q> {
 
     /// The same for what is shared. Where it was kept of late already, which is so for launches of a few graphs by turns, nothing is
     /// added: the open batch ends behind this work too.
-    pub(crate) fn keep_shared<T: Any + Send + Sync>(self: &Arc<Self>, payload: &Arc<T>) {
+    pub(crate) fn keep_shared<T: Any + Send + Sync>(self: &Arc<Self>, payload: &Arc<T>) -> Batch {
         self.keep_with(|state| {
             state.keep(Arc::as_ptr(payload).cast(), || Payload::Shared(Arc::<T>::clone(payload)));
-        });
+            // It goes up under the lock only.
+            Batch(self.batch.load(Ordering::Relaxed))
+        })
+    }
+
+    /// Whether what was put into this batch is held until the work enqueued so far has run.
+    #[inline]
+    pub(crate) fn holds(&self, batch: Batch) -> bool {
+        self.batch.load(Ordering::Acquire) == batch.0
+    }
+
+    /// Has whoever enqueues from now on find another open batch. The lock is held.
+    fn next_batch(&self) {
+        self.batch.fetch_add(1, Ordering::SeqCst);
     }
 
     /// The same for several blocks of memory.
@@ -165,15 +187,15 @@ impl<Q: Queue> InFlight<Q> {
     }
 
     /// Adds to the open batch.
-    fn keep_with(self: &Arc<Self>, add: impl FnOnce(&mut State<Q::Mark>)) {
-        let watch = {
+    fn keep_with<T>(self: &Arc<Self>, add: impl FnOnce(&mut State<Q::Mark>) -> T) -> T {
+        let (added, watch) = {
             let mut state = self.state.lock();
-            add(&mut state);
-            !std::mem::replace(&mut state.watched, true)
+            (add(&mut state), !std::mem::replace(&mut state.watched, true))
         };
         if watch {
             Q::watch(Arc::clone(self));
         }
+        added
     }
 
     /// Runs `wait`, which returns when all work enqueued before has run, and returns with its outcome what that work kept alive.
@@ -181,6 +203,7 @@ impl<Q: Queue> InFlight<Q> {
         let (open, closed) = {
             let mut state = self.state.lock();
             state.waiting += 1;
+            self.next_batch();
             (std::mem::take(&mut state.open), std::mem::take(&mut state.closed))
         };
         let waited = wait();
@@ -274,6 +297,7 @@ impl<Q: Queue> Watched for InFlight<Q> {
             }
             if !state.open.is_empty() {
                 let batch = std::mem::take(&mut state.open);
+                self.next_batch();
                 match self.queue.mark() {
                     Marked::At(mark) => state.closed.push_back((mark, batch)),
                     Marked::NotNow => state.open = batch,

@@ -5,7 +5,7 @@ use crate::device::Shared;
 use crate::driver::{DriverError, DriverResult};
 use crate::event::{Event, RawEvent};
 use crate::failure::{Failures, HostCall};
-use crate::in_flight::{InFlight, Marked, Queue, Waited};
+use crate::in_flight::{Batch, InFlight, Marked, Queue, Waited};
 use crate::interop::{Owner, Ownership};
 use crate::kernel::{Kernel, Launch};
 use crate::occupancy::{Occupancy, Occupation, Occupations};
@@ -206,14 +206,28 @@ impl Stream {
             .ok_or_else(|| Error::new(ErrorKind::WrongDevice, "the stream does not belong to a CUDA device"))
     }
 
+    /// The same, to keep.
+    pub(crate) fn keep_from_backend(stream: &Arc<dyn backend::Stream>) -> Result<Arc<Self>> {
+        Arc::clone(stream)
+            .into_any()
+            .downcast()
+            .map_err(|_| Error::new(ErrorKind::WrongDevice, "the stream does not belong to a CUDA device"))
+    }
+
     /// Holds `payload` until the work enqueued so far has run.
     pub(crate) fn keep(&self, payload: impl Send + 'static) {
         self.lane.keep(payload);
     }
 
     /// The same for what is shared, and often kept several times in a row.
-    pub(crate) fn keep_shared<T: Any + Send + Sync>(&self, payload: &Arc<T>) {
-        self.lane.keep_shared(payload);
+    pub(crate) fn keep_shared<T: Any + Send + Sync>(&self, payload: &Arc<T>) -> Batch {
+        self.lane.keep_shared(payload)
+    }
+
+    /// Whether what was put into this batch is held until the work enqueued so far has run.
+    #[inline]
+    pub(crate) fn holds(&self, batch: Batch) -> bool {
+        self.lane.holds(batch)
     }
 
     /// The same for several blocks of memory.
@@ -398,6 +412,10 @@ impl backend::Stream for Stream {
     }
 
     fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
     }
 }

@@ -3,7 +3,11 @@
 
 #[cfg(not(loom))]
 pub(crate) use parking_lot::Mutex;
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
 
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(loom)]
 pub(crate) use model::Mutex;
 

@@ -1,12 +1,14 @@
 //! Executables: graphs ready to be launched.
 
 mod change;
+mod current;
 mod update;
 
 use std::fmt;
 use std::sync::{Arc, Weak};
 
 pub use change::{Change, Part, operations_before};
+use current::Current;
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 pub use update::ExecutableNode;
@@ -94,7 +96,9 @@ pub struct MemoryUse {
 
 struct State {
     /// What it does now: the definition it was made from, with what updates put in place of parts of it.
-    definition: Arc<Definition>,
+    definition: Current,
+    /// The device's part of it.
+    backend: Box<dyn backend::Executable>,
     /// Nodes that do nothing.
     disabled: FxHashSet<NodeKey>,
     /// Memory of the latest launch that nothing freed yet, with its alloc node.
@@ -106,15 +110,17 @@ struct State {
 /// Launches of one executable never overlap each other, from whichever threads and streams they come.
 pub struct Executable {
     device: Arc<dyn backend::Device>,
+    device_id: backend::DeviceId,
     /// Tells whose nodes it knows. Weak, since what the graph came to hold later is none of its business.
     origin: Weak<Hierarchy>,
     /// The nodes it has. Updates change what they do, never which there are.
     nodes: Keys<NodeData>,
     outliving: Vec<NodeKey>,
+    /// Whether a launch neither leaves memory allocated nor frees that of others.
+    leaves_no_memory: bool,
     /// Free nodes for memory of other executables, and that memory.
     freed_elsewhere: Vec<(NodeKey, Arc<dyn backend::Allocation>)>,
     auto_free: bool,
-    backend: Box<dyn backend::Executable>,
     state: Mutex<State>,
 }
 
@@ -135,19 +141,25 @@ impl Executable {
         let device = hierarchy.device.clone();
         // SAFETY: every operation was checked for this device when it was added, and the caller checked the whole. The result is called
         // by this executable alone, under its lock, with streams of the device and operations that were checked in the same way.
-        let backend = unsafe { device.clone().instantiate(&definition, options) }?;
+        let mut backend = unsafe { device.clone().instantiate(&definition, options) }?;
         if let Some(stream) = &options.upload {
             backend.upload(stream.backend())?;
         }
         Ok(Executable {
+            device_id: device.id(),
             device,
             origin: Arc::downgrade(hierarchy),
             nodes: Keys::of(&definition.nodes),
+            leaves_no_memory: outliving.is_empty() && freed_elsewhere.is_empty(),
             outliving,
             freed_elsewhere,
             auto_free: options.auto_free_on_launch,
-            backend,
-            state: Mutex::new(State { definition, disabled: FxHashSet::default(), outstanding: Vec::new() }),
+            state: Mutex::new(State {
+                definition: Current::Shared(definition),
+                backend,
+                disabled: FxHashSet::default(),
+                outstanding: Vec::new(),
+            }),
         })
     }
 
@@ -160,21 +172,29 @@ impl Executable {
 
     fn launch_on(&self, stream: &Stream) -> Result<()> {
         self.check_stream(stream)?;
-        let mut state = self.state.lock();
+        self.launch_with(&mut self.state.lock(), stream)
+    }
+
+    /// Launches it on a stream of its device.
+    fn launch_with(&self, state: &mut State, stream: &Stream) -> Result<()> {
+        if self.leaves_no_memory {
+            return state.backend.launch(stream.backend());
+        }
         state.outstanding.retain(|(_, allocation)| !allocation.is_released());
         if !self.auto_free && !state.outstanding.is_empty() {
+            let definition = state.definition.get();
             let names: Vec<String> =
-                state.outstanding.iter().map(|(key, _)| state.definition.label(*key)).collect();
+                state.outstanding.iter().map(|(key, _)| definition.label(*key)).collect();
             bail!(
                 InvalidState,
                 "memory of the last launch is still allocated: {}; free it in this graph or another, or instantiate with auto_free_on_launch",
                 names.join(", ")
             );
         }
-        self.launch_and_release(stream, &state.definition)?;
+        self.launch_and_release(stream, state)?;
         let earlier = std::mem::take(&mut state.outstanding);
         for &key in &self.outliving {
-            state.outstanding.push((key, self.backend.outliving(key)?));
+            state.outstanding.push((key, state.backend.outliving(key)?));
         }
         // The launch freed what the one before had left; no free node may name it any more.
         for (_, freed) in earlier {
@@ -186,13 +206,10 @@ impl Executable {
     }
 
     /// Launches, and marks as freed the memory of other executables that free nodes of this one name.
-    fn launch_and_release(&self, stream: &Stream, definition: &Definition) -> Result<()> {
+    fn launch_and_release(&self, stream: &Stream, state: &mut State) -> Result<()> {
         /// Held from the check to the mark, so that two executables do not both free the same memory.
         static FREEING: Mutex<()> = Mutex::new(());
 
-        if self.freed_elsewhere.is_empty() {
-            return self.backend.launch(stream.backend());
-        }
         let _freeing = FREEING.lock();
         for (node, allocation) in &self.freed_elsewhere {
             if allocation.is_released() {
@@ -200,10 +217,10 @@ impl Executable {
                     ErrorKind::InvalidState,
                     "the memory of another executable that this node frees was freed already",
                 )
-                .at_node(definition.label(*node)));
+                .at_node(state.definition.get().label(*node)));
             }
         }
-        self.backend.launch(stream.backend())?;
+        state.backend.launch(stream.backend())?;
         for (_, allocation) in &self.freed_elsewhere {
             allocation.release();
         }
@@ -214,8 +231,7 @@ impl Executable {
     pub fn upload(&self, stream: &Stream) -> Result<()> {
         refuse_upload(stream)?;
         self.check_stream(stream)?;
-        let _one_at_a_time = self.state.lock();
-        self.backend.upload(stream.backend())
+        self.state.lock().backend.upload(stream.backend())
     }
 
     /// The memory of an alloc node that nothing in the graph frees: valid from a launch on until it is freed.
@@ -226,7 +242,7 @@ impl Executable {
             bail!(
                 InvalidArgument,
                 "{} is freed inside the graph, or is no alloc node; only memory that outlives a launch can be read after it",
-                state.definition.label(key)
+                state.definition.get().label(key)
             );
         }
         match state.outstanding.iter().find(|(outstanding, _)| *outstanding == key) {
@@ -234,7 +250,7 @@ impl Executable {
             _ => bail!(
                 InvalidState,
                 "{} has no memory now: the graph was not launched, or it was freed since",
-                state.definition.label(key)
+                state.definition.get().label(key)
             ),
         }
     }
@@ -247,7 +263,9 @@ impl Executable {
         let definition = self.definition();
         match definition.node(key).operation() {
             Operation::Conditional(_) => {
-                self.backend.passes(key).map_err(|error| error.at_node(definition.label(key)))
+                // What is asked may wait for the device, which must not hold up others.
+                let passes = self.state.lock().backend.passes(key);
+                passes.and_then(|passes| passes()).map_err(|error| error.at_node(definition.label(key)))
             }
             _ => bail!(InvalidArgument, "{} is not a conditional", definition.label(key)),
         }
@@ -255,17 +273,17 @@ impl Executable {
 
     /// The failure of the latest launch that failed, once.
     pub fn take_error(&self) -> Option<Error> {
-        self.backend.take_error()
+        self.state.lock().backend.take_error()
     }
 
     /// How each conditional runs, and why.
     pub fn report(&self) -> Report {
-        self.backend.report()
+        self.state.lock().backend.report()
     }
 
     /// Bytes held by the executable.
     pub fn memory(&self) -> MemoryUse {
-        self.backend.memory()
+        self.state.lock().backend.memory()
     }
 
     /// The device it runs on.
@@ -275,7 +293,7 @@ impl Executable {
 
     /// What it does now: the definition it was made from, as updates have changed it since.
     pub fn definition(&self) -> Arc<Definition> {
-        self.state.lock().definition.clone()
+        self.state.lock().definition.share()
     }
 
     /// What it does now, as a graph of its own under the same keys. Editing it leaves the executable as it is.
@@ -283,9 +301,10 @@ impl Executable {
         Graph::from_definition(&self.device, self.definition())
     }
 
+    #[inline]
     fn check_stream(&self, stream: &Stream) -> Result<()> {
         op::refuse_in_callback("launch of an executable")?;
-        if stream.backend().device() != self.device.id() {
+        if stream.device_id() != self.device_id {
             bail!(
                 WrongDevice,
                 "the stream belongs to another device than the executable ({})",
@@ -322,7 +341,8 @@ fn not_own(node: &Node, is_from_here: bool) -> Error {
 
 impl Drop for Executable {
     fn drop(&mut self) {
-        self.backend.retire(&self.state.get_mut().definition);
+        let state = self.state.get_mut();
+        state.backend.retire(&state.definition.share());
     }
 }
 

@@ -38,8 +38,8 @@ impl Executable {
         // Declared before the lock is taken, and so dropped after it is released.
         let mut changes;
         let mut state = self.state.lock();
-        let root = state.definition.root();
-        changes = changes_between(&state.definition, root, &source, source.root())?;
+        let root = state.definition.get().root();
+        changes = changes_between(state.definition.get(), root, &source, source.root())?;
         self.take_over(&mut state, &mut changes)
     }
 
@@ -69,9 +69,9 @@ impl Executable {
         // Declared before the lock is taken, and so dropped after it is released.
         let mut changes: Changes;
         let mut state = self.state.lock();
+        let definition = state.definition.get();
         // SAFETY: the caller makes the same promise.
-        let replacement =
-            unsafe { state.definition.with_memory_replaced(state.definition.root(), old, new) }?;
+        let replacement = unsafe { definition.with_memory_replaced(definition.root(), old, new) }?;
         let operations = replacement.operations.into_iter();
         changes = operations.map(|(node, operation)| Change::operation(node, operation)).collect();
         self.replace(&mut state, &mut changes)?;
@@ -118,10 +118,11 @@ impl Executable {
         if changes.is_empty() {
             return Ok(());
         }
-        let definition = Arc::make_mut(&mut state.definition);
+        let State { definition, backend, .. } = state;
+        let definition = definition.get_mut();
         let mut made = 0;
         let outcome =
-            exchange(definition, changes, &mut made).and_then(|()| self.backend.update(definition, changes));
+            exchange(definition, changes, &mut made).and_then(|()| backend.update(definition, changes));
         if outcome.is_err() {
             // Backwards, since a node may have been named twice.
             changes[..made].iter_mut().rev().for_each(|change| swap(definition, change));
@@ -253,7 +254,7 @@ pub struct ExecutableNode<'a> {
 impl ExecutableNode<'_> {
     /// What the executable will do at this node when it is launched next.
     pub fn operation(&self) -> Operation {
-        self.executable.state.lock().definition.node(self.key).operation().clone()
+        self.executable.state.lock().definition.get().node(self.key).operation().clone()
     }
 
     /// The node's name.
@@ -279,7 +280,7 @@ impl ExecutableNode<'_> {
     /// Makes changes that are of all arguments of this node, in their order, where it launches `kernel`. As for [`Executable::change`].
     pub fn change_args(&self, kernel: &Arc<dyn backend::Kernel>, changes: &mut [Change]) -> Result<()> {
         let mut state = self.executable.state.lock();
-        let current = kernel_of(&state.definition, self.key)?;
+        let current = kernel_of(state.definition.get(), self.key)?;
         if !Arc::ptr_eq(&current.kernel, kernel) {
             bail!(
                 InvalidArgument,
@@ -309,7 +310,7 @@ impl ExecutableNode<'_> {
         let _value = value.clone();
         let mut changes;
         let mut state = self.executable.state.lock();
-        let current = kernel_of(&state.definition, self.key)?;
+        let current = kernel_of(state.definition.get(), self.key)?;
         let mut args = current.args.clone();
         args.set(current.kernel.name(), index, offset, value)?;
         // SAFETY: the caller promises it of the new value; the others are as whoever made the launch gave them.
@@ -329,10 +330,10 @@ impl ExecutableNode<'_> {
         // Declared before the lock is taken, and so dropped after it is released.
         let mut changes;
         let mut state = executable.state.lock();
-        let Operation::Child(child) = *state.definition.node(self.key).operation() else {
-            bail!(InvalidArgument, "{} is not a child node", state.definition.label(self.key));
+        let Operation::Child(child) = *state.definition.get().node(self.key).operation() else {
+            bail!(InvalidArgument, "{} is not a child node", state.definition.get().label(self.key));
         };
-        changes = changes_between(&state.definition, child, &source, graph.key())?;
+        changes = changes_between(state.definition.get(), child, &source, graph.key())?;
         executable.take_over(&mut state, &mut changes)
     }
 
@@ -344,22 +345,23 @@ impl ExecutableNode<'_> {
     /// Lets a kernel, copy or fill do its work, or makes it do nothing while keeping its place in the order.
     pub fn set_enabled(&self, enabled: bool) -> Result<()> {
         let mut state = self.executable.state.lock();
-        let kind = state.definition.node(self.key).operation().kind();
+        let kind = state.definition.get().node(self.key).operation().kind();
         if !matches!(kind, NodeKind::Kernel | NodeKind::Memcpy | NodeKind::Memset) {
             bail!(
                 InvalidArgument,
                 "{} cannot be disabled: only kernels, copies and fills can",
-                state.definition.label(self.key)
+                state.definition.get().label(self.key)
             );
         }
         if state.disabled.contains(&self.key) != enabled {
             return Ok(());
         }
-        self.executable.backend.set_enabled(&state.definition, self.key, enabled)?;
+        let State { definition, backend, disabled, .. } = &mut *state;
+        backend.set_enabled(definition.get(), self.key, enabled)?;
         if enabled {
-            state.disabled.remove(&self.key);
+            disabled.remove(&self.key);
         } else {
-            state.disabled.insert(self.key);
+            disabled.insert(self.key);
         }
         Ok(())
     }

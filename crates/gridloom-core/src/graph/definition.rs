@@ -156,6 +156,14 @@ impl Definition {
         Definition { nodes: Table::new(id), graphs, conditions: Table::new(id), root, kinds }
     }
 
+    /// What stands in the place of a definition that is moved elsewhere. It has no graph.
+    pub(crate) fn nothing() -> Self {
+        let graphs = Table::new(u32::MAX);
+        let root = graphs.nowhere();
+        let (nodes, conditions) = (Table::new(u32::MAX), Table::new(u32::MAX));
+        Definition { nodes, graphs, conditions, root, kinds: NodeKinds::default() }
+    }
+
     /// Whether there may be a node of one of these kinds. Where there is none, and never was, nobody need go through the nodes to look for one.
     #[inline]
     pub fn may_have(&self, kinds: NodeKinds) -> bool {

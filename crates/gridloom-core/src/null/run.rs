@@ -52,6 +52,10 @@ impl backend::Stream for FakeStream {
     fn as_any(&self) -> &dyn Any {
         self
     }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
 }
 
 #[derive(Debug)]
@@ -137,19 +141,19 @@ impl fmt::Debug for FakeExecutable {
 }
 
 impl backend::Executable for FakeExecutable {
-    fn launch(&self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
+    fn launch(&mut self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
         let stream = Self::stream_number(stream)?;
         self.shared.record(Call::Launch { executable: self.number, stream })?;
         self.outliving.lock().clear();
         Ok(())
     }
 
-    fn upload(&self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
+    fn upload(&mut self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
         let stream = Self::stream_number(stream)?;
         self.shared.record(Call::Upload { executable: self.number, stream })
     }
 
-    fn outliving(&self, alloc: NodeKey) -> Result<Arc<dyn Allocation>> {
+    fn outliving(&mut self, alloc: NodeKey) -> Result<Arc<dyn Allocation>> {
         let Some(op) = self.allocs.get(&alloc) else {
             bail!(InvalidArgument, "{alloc:?} is not an alloc node");
         };
@@ -160,11 +164,11 @@ impl backend::Executable for FakeExecutable {
         Ok(memory.clone())
     }
 
-    fn passes(&self, _conditional: NodeKey) -> Result<u64> {
-        Ok(0)
+    fn passes(&mut self, _conditional: NodeKey) -> Result<backend::Passes> {
+        Ok(Box::new(|| Ok(0)))
     }
 
-    fn take_error(&self) -> Option<Error> {
+    fn take_error(&mut self) -> Option<Error> {
         None
     }
 
@@ -177,19 +181,15 @@ impl backend::Executable for FakeExecutable {
         MemoryUse { allocations, overhead: 0 }
     }
 
-    fn update(&self, _definition: &Definition, replaced: &[Change]) -> Result<()> {
+    fn update(&mut self, _definition: &Definition, replaced: &[Change]) -> Result<()> {
         let mut nodes: Vec<NodeKey> = replaced.iter().map(Change::node).collect();
         nodes.dedup();
         self.shared.record(Call::Update { executable: self.number, nodes })
     }
 
-    fn set_enabled(&self, _definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
+    fn set_enabled(&mut self, _definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
         self.shared.record(Call::SetEnabled { executable: self.number, node, enabled })
     }
 
-    fn retire(&self, _definition: &Arc<Definition>) {}
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
+    fn retire(&mut self, _definition: &Arc<Definition>) {}
 }

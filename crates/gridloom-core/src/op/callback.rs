@@ -193,14 +193,20 @@ pub fn in_callback() -> bool {
 }
 
 /// The error for an operation that must not be called from a callback.
+#[inline]
 pub fn refuse_in_callback(operation: &str) -> Result<()> {
     if in_callback() {
-        return Err(Error::new(
-            ErrorKind::InvalidState,
-            format!(
-                "{operation} was called inside a host callback, which must not use the device: it could wait for itself"
-            ),
-        ));
+        return Err(refused(operation));
     }
     Ok(())
+}
+
+#[cold]
+fn refused(operation: &str) -> Error {
+    Error::new(
+        ErrorKind::InvalidState,
+        format!(
+            "{operation} was called inside a host callback, which must not use the device: it could wait for itself"
+        ),
+    )
 }

@@ -20,7 +20,6 @@ mod replay;
 mod turns;
 mod update;
 
-use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
@@ -332,7 +331,7 @@ fn report(definition: &Definition, conditionals: &[NodeKey], options: &Instantia
 }
 
 impl backend::Executable for CpuExecutable {
-    fn launch(&self, stream: &Arc<dyn Stream>) -> Result<()> {
+    fn launch(&mut self, stream: &Arc<dyn Stream>) -> Result<()> {
         let inner = &self.inner;
         let Some(stream) = stream.as_any().downcast_ref::<CpuStream>() else {
             return Err(Error::new(ErrorKind::WrongDevice, "the stream is not one of the CPU device"));
@@ -357,12 +356,12 @@ impl backend::Executable for CpuExecutable {
         Ok(())
     }
 
-    fn upload(&self, _: &Arc<dyn Stream>) -> Result<()> {
+    fn upload(&mut self, _: &Arc<dyn Stream>) -> Result<()> {
         // Instantiation has done everything.
         Ok(())
     }
 
-    fn outliving(&self, alloc: NodeKey) -> Result<Arc<dyn Allocation>> {
+    fn outliving(&mut self, alloc: NodeKey) -> Result<Arc<dyn Allocation>> {
         match self.outliving.lock().get(&alloc).and_then(|outliving| outliving.current.clone()) {
             Some(allocation) => Ok(allocation),
             None => Err(Error::new(
@@ -372,9 +371,12 @@ impl backend::Executable for CpuExecutable {
         }
     }
 
-    fn passes(&self, conditional: NodeKey) -> Result<u64> {
+    fn passes(&mut self, conditional: NodeKey) -> Result<backend::Passes> {
         match self.inner.conditionals.get(&conditional) {
-            Some(&number) => Ok(self.inner.finished_passes.lock()[number as usize]),
+            Some(&number) => {
+                let passes = self.inner.finished_passes.lock()[number as usize];
+                Ok(Box::new(move || Ok(passes)))
+            }
             None => Err(Error::new(
                 ErrorKind::InvalidArgument,
                 format!("node {conditional:?} is not a conditional"),
@@ -382,19 +384,19 @@ impl backend::Executable for CpuExecutable {
         }
     }
 
-    fn update(&self, definition: &Definition, replaced: &[NodeChange]) -> Result<()> {
+    fn update(&mut self, definition: &Definition, replaced: &[NodeChange]) -> Result<()> {
         let (addresses, root) = (&self.inner.addresses, self.inner.root);
         self.change(|places, events| places.prepare(definition, replaced, addresses, root, events))
     }
 
-    fn set_enabled(&self, _: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
+    fn set_enabled(&mut self, _: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
         self.change(|places, _| {
             let place = places.step(node);
             Ok(place.map(|place| Change::Enabled { place, enabled }).into_iter().collect())
         })
     }
 
-    fn take_error(&self) -> Option<Error> {
+    fn take_error(&mut self) -> Option<Error> {
         self.inner.failure.lock().take()
     }
 
@@ -406,12 +408,8 @@ impl backend::Executable for CpuExecutable {
         self.inner.memory_use
     }
 
-    fn retire(&self, _: &Arc<Definition>) {
+    fn retire(&mut self, _: &Arc<Definition>) {
         // Plans have operations of their own, and launches in flight have the plans.
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -10,6 +10,7 @@ use super::update::Undo;
 use crate::device::Shared;
 use crate::event::RawEvent;
 use crate::failure::Failures;
+use crate::in_flight::Batch;
 use crate::memory::Memory;
 use crate::occupancy::{self, Occupation};
 use crate::release;
@@ -20,10 +21,10 @@ use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::memory::MemoryKind;
 use gridloom_core::op::Operation;
 use gridloom_core::{Error, ErrorKind, Result};
-use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 use std::any::Any;
 use std::fmt;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -32,8 +33,7 @@ pub(super) struct Executable {
     pub(super) shared: Arc<Shared>,
     pub(super) failures: Arc<Failures>,
     pub(super) settings: Settings,
-    /// The core calls one at a time; the lock is for `Sync` and never contended.
-    pub(super) state: Mutex<State>,
+    pub(super) state: State,
 }
 
 /// What an executable was asked to be, kept for compiling it anew.
@@ -51,7 +51,9 @@ pub(super) struct State {
     /// Nodes that do nothing.
     pub(super) disabled: FxHashSet<NodeKey>,
     /// The stream of the latest launch.
-    pub(super) last: Option<Arc<dyn backend::Stream>>,
+    pub(super) last: Option<Arc<Stream>>,
+    /// Where that stream holds `inner`.
+    kept: Option<Batch>,
     /// The latest hosted launch: the next one comes after it.
     running: Option<Running>,
     /// What the next launch comes after, when the graph was compiled anew: the driver orders launches of one `CUgraphExec` only.
@@ -103,6 +105,8 @@ pub(super) struct Inner {
     /// Whether something can go wrong on the host while it runs: a callback, or what drives a conditional. Updates do not change
     /// it, since a node stays of its kind.
     may_fail: bool,
+    /// The one unit, where a launch of it is all that a launch is.
+    alone: Option<usize>,
     /// What its launches use, from when it is no longer the one of its executable: launches in flight keep it alive in here. Until then the
     /// executable holds it all, and sees to what updates replace.
     retired: OnceLock<Retired>,
@@ -149,8 +153,12 @@ impl Inner {
         let program = compiling.compile(&program, runs)?;
         let Compiling { held, units, places, .. } = compiling;
         let may_fail = program.is_hosted() || !held.host_calls.is_empty();
+        let alone = match program.parts[..] {
+            [CompiledPart::Graph(unit)] if !may_fail && resources.outliving.is_empty() => Some(unit),
+            _ => None,
+        };
         let retired = OnceLock::new();
-        Ok((Self { program, units, places, modes, report, may_fail, retired, resources }, held))
+        Ok((Self { program, units, places, modes, report, may_fail, alone, retired, resources }, held))
     }
 
     /// The conditional of a node, if the host drives it.
@@ -161,6 +169,13 @@ impl Inner {
     fn run(&self, stream: &Stream) -> Result<()> {
         let _entered = self.resources.shared.context.enter()?;
         Drive { resources: &self.resources, units: &self.units, stream }.run(&self.program)
+    }
+
+    #[inline]
+    fn launch_unit(&self, unit: usize, stream: &Stream) -> Result<()> {
+        let _entered = self.resources.shared.context.enter()?;
+        // SAFETY: the context is current; whoever launches keeps what it uses until it has run.
+        Ok(unsafe { self.units[unit].executable.launch(stream.raw()) }?)
     }
 
     /// Runs a program in which the host decides. Launches of this executable before it are over, or come before it on the same stream and
@@ -244,8 +259,9 @@ impl Executable {
         let disabled = FxHashSet::default();
         let (inner, held) = Inner::new(shared, &failures, definition, &disabled, settings)?;
         let (inner, undone) = (Arc::new(inner), Undo::new());
-        let state = State { inner, held, disabled, last: None, running: None, barrier: None, undone };
-        Ok(Self { shared: Arc::clone(shared), failures, settings, state: Mutex::new(state) })
+        let state =
+            State { inner, held, disabled, last: None, kept: None, running: None, barrier: None, undone };
+        Ok(Self { shared: Arc::clone(shared), failures, settings, state })
     }
 }
 
@@ -271,8 +287,7 @@ impl State {
 
     /// Marks the end of what was launched so far. Nothing is driven by the host.
     fn mark_end(&self) -> Result<Option<RawEvent>> {
-        let Some(last) = &self.last else { return Ok(None) };
-        let stream = Stream::from_backend(&**last)?;
+        let Some(stream) = &self.last else { return Ok(None) };
         let event = RawEvent::new(stream.context(), EventOptions { timing: false, blocking: false })?;
         event.record(stream.raw())?;
         Ok(Some(event))
@@ -299,14 +314,36 @@ impl State {
     }
 
     /// Notes the stream of the latest launch.
-    fn launched_on(&mut self, stream: &Arc<dyn backend::Stream>) {
-        if !self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, stream)) {
-            self.last = Some(Arc::clone(stream));
+    fn launched_on(&mut self, stream: Arc<Stream>) {
+        self.last = Some(stream);
+        self.kept = None;
+    }
+
+    /// Whether a launch is one call of the driver's, after which there is nothing to see to but what it uses.
+    #[inline]
+    fn is_simple(&self) -> bool {
+        self.inner.alone.is_some() && self.undone.is_empty() && self.barrier.is_none()
+    }
+
+    /// Launches a graph that needs nothing but its one call, on the stream of the latest launch.
+    #[inline]
+    fn launch_again(&mut self) -> Result<()> {
+        let (Some(stream), Some(unit)) = (&self.last, self.inner.alone) else { return Ok(()) };
+        stream.settle();
+        let launched = self.inner.launch_unit(unit, stream);
+        // Also after a failure: a part of it may be under way.
+        if !self.kept.is_some_and(|kept| stream.holds(kept)) {
+            self.kept = Some(stream.keep_shared(&self.inner));
         }
+        if launched.is_err() {
+            // What the failed launch came after, the next one has to come after too, on whichever stream.
+            self.barrier = Some(Barrier::ToBeMade);
+        }
+        launched
     }
 
     /// Launches a program in which the host decides, on a thread of its own.
-    fn launch_hosted(&mut self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
+    fn launch_hosted(&mut self, stream: &Arc<Stream>) -> Result<()> {
         self.settle();
         let reads = self.inner.program.reads();
         // Kernels of the last launch may write conditions until they have run, and the graphs of two launches must not overlap, which on
@@ -314,15 +351,13 @@ impl State {
         let last = self.last.clone().filter(|last| reads || !Arc::ptr_eq(last, stream));
         let waits = reads || last.is_some();
         let (inner, held) = (Arc::clone(&self.inner), Arc::clone(stream));
-        let occupation = Stream::from_backend(&**stream)?.occupy(move || {
+        let occupation = stream.occupy(move || {
             occupancy::stop_at_exit();
-            let outcome = Stream::from_backend(&*held).and_then(|stream| {
-                if let Some(last) = &last {
-                    Stream::from_backend(&**last)?.wait_for_device()?;
-                }
-                let outcome = inner.run_hosted(stream);
+            let waited = last.as_ref().map_or(Ok(()), |last| Ok(last.wait_for_device()?));
+            let outcome = waited.and_then(|()| {
+                let outcome = inner.run_hosted(&held);
                 // Also after a failure: a part of the program may be under way.
-                stream.keep(Arc::clone(&inner));
+                held.keep(Arc::clone(&inner));
                 outcome
             });
             if let Err(error) = outcome {
@@ -337,39 +372,21 @@ impl State {
 }
 
 impl backend::Executable for Executable {
-    fn launch(&self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
-        let cuda_stream = Stream::from_backend(&**stream)?;
-        let mut state = self.state.lock();
-        state.take_back()?;
-        state.pass_barrier(cuda_stream)?;
-        if state.last.is_some() && !state.inner.resources.outliving.is_empty() {
-            // Memory that outlived the last launch is used again, and whoever used it meanwhile may be on any stream.
-            self.shared.occupations.wait_all();
-            cuda_stream.come_after_everything()?;
+    fn launch(&mut self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
+        let state = &mut self.state;
+        if !state.last.as_ref().is_some_and(|last| ptr::addr_eq(&raw const **last, &raw const **stream)) {
+            return self.launch_on(&Stream::keep_from_backend(stream)?);
         }
-        if state.inner.may_fail {
-            cuda_stream.report(&self.failures);
+        if state.is_simple() {
+            return state.launch_again();
         }
-        if state.inner.program.is_hosted() {
-            state.launch_hosted(stream)?;
-            state.launched_on(stream);
-            return Ok(());
-        }
-        cuda_stream.settle();
-        let launched = state.inner.run(cuda_stream);
-        // Also after a failure: a part of the program may be under way.
-        cuda_stream.keep_shared(&state.inner);
-        state.launched_on(stream);
-        if launched.is_err() {
-            // What the failed launch came after, the next one has to come after too, on whichever stream.
-            state.barrier = Some(Barrier::ToBeMade);
-        }
-        launched
+        let stream = Arc::clone(state.last.as_ref().expect("found above"));
+        self.launch_on(&stream)
     }
 
-    fn upload(&self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
+    fn upload(&mut self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
         let stream = Stream::from_backend(&**stream)?;
-        let mut state = self.state.lock();
+        let state = &mut self.state;
         state.settle();
         stream.settle();
         let _entered = stream.context().enter()?;
@@ -378,8 +395,8 @@ impl backend::Executable for Executable {
         Ok(uploaded?)
     }
 
-    fn outliving(&self, alloc: NodeKey) -> Result<Arc<dyn backend::Allocation>> {
-        match self.state.lock().inner.resources.outliving.get(&alloc) {
+    fn outliving(&mut self, alloc: NodeKey) -> Result<Arc<dyn backend::Allocation>> {
+        match self.state.inner.resources.outliving.get(&alloc) {
             Some(memory) => {
                 Ok(Arc::new(Outliving { memory: Arc::clone(memory), released: AtomicBool::new(false) }))
             }
@@ -390,70 +407,103 @@ impl backend::Executable for Executable {
         }
     }
 
-    fn passes(&self, conditional: NodeKey) -> Result<u64> {
-        let mut state = self.state.lock();
-        state.settle();
-        let inner = &state.inner;
-        if let Some(hosted) = inner.hosted(conditional) {
-            return Ok(hosted.passes.load(Ordering::Relaxed));
-        }
-        let resources = &inner.resources;
-        let Some(counter) = resources.counter(conditional) else {
+    fn passes(&mut self, conditional: NodeKey) -> Result<backend::Passes> {
+        let state = &mut self.state;
+        let running = state.running.as_ref().map(|running| Arc::clone(&running.occupation));
+        let (inner, last) = (Arc::clone(&state.inner), state.last.clone());
+        if inner.hosted(conditional).is_none() && inner.resources.counter(conditional).is_none() {
             return Err(Error::new(
                 ErrorKind::InvalidState,
                 "only kernels decide this conditional, so its passes are not counted; instantiate with InstantiateOptions::count_passes",
             ));
-        };
-        if let Some(last) = &state.last {
-            Stream::from_backend(&**last)?.wait_for_device()?;
         }
-        let mut passes = 0u64;
-        resources.shared.allocator.copy_now((&raw mut passes) as u64, counter, size_of::<u64>())?;
-        Ok(passes)
+        Ok(Box::new(move || {
+            if let Some(running) = running {
+                running.wait();
+            }
+            if let Some(hosted) = inner.hosted(conditional) {
+                return Ok(hosted.passes.load(Ordering::Relaxed));
+            }
+            let resources = &inner.resources;
+            let Some(counter) = resources.counter(conditional) else { return Ok(0) };
+            if let Some(last) = &last {
+                last.wait_for_device()?;
+            }
+            let mut passes = 0u64;
+            resources.shared.allocator.copy_now((&raw mut passes) as u64, counter, size_of::<u64>())?;
+            Ok(passes)
+        }))
     }
 
-    fn take_error(&self) -> Option<Error> {
+    fn take_error(&mut self) -> Option<Error> {
         self.failures.take_for_executable()
     }
 
     fn report(&self) -> Report {
-        self.state.lock().inner.report.clone()
+        self.state.inner.report.clone()
     }
 
     fn memory(&self) -> MemoryUse {
-        let (allocations, overhead) = self.state.lock().inner.resources.bytes();
+        let (allocations, overhead) = self.state.inner.resources.bytes();
         MemoryUse { allocations, overhead }
     }
 
-    fn update(&self, definition: &Definition, replaced: &[Change]) -> Result<()> {
+    fn update(&mut self, definition: &Definition, replaced: &[Change]) -> Result<()> {
         self.take_over(definition, replaced)
     }
 
-    fn set_enabled(&self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
+    fn set_enabled(&mut self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
         self.enable(definition, node, enabled)
     }
 
-    fn retire(&self, definition: &Arc<Definition>) {
-        self.state.lock().retire(Operations::Definition(Arc::clone(definition)));
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn retire(&mut self, definition: &Arc<Definition>) {
+        self.state.retire(Operations::Definition(Arc::clone(definition)));
     }
 }
 
 impl Executable {
+    /// Launches it on a stream, whatever there is to see to.
+    fn launch_on(&mut self, stream: &Arc<Stream>) -> Result<()> {
+        let state = &mut self.state;
+        state.take_back()?;
+        state.pass_barrier(stream)?;
+        if state.last.is_some() && !state.inner.resources.outliving.is_empty() {
+            // Memory that outlived the last launch is used again, and whoever used it meanwhile may be on any stream.
+            self.shared.occupations.wait_all();
+            stream.come_after_everything()?;
+        }
+        if state.inner.may_fail {
+            stream.report(&self.failures);
+        }
+        if state.inner.program.is_hosted() {
+            state.launch_hosted(stream)?;
+            state.launched_on(Arc::clone(stream));
+            return Ok(());
+        }
+        stream.settle();
+        let launched = state.inner.run(stream);
+        // Also after a failure: a part of the program may be under way.
+        let kept = stream.keep_shared(&state.inner);
+        state.launched_on(Arc::clone(stream));
+        state.kept = Some(kept);
+        if launched.is_err() {
+            // What the failed launch came after, the next one has to come after too, on whichever stream.
+            state.barrier = Some(Barrier::ToBeMade);
+        }
+        launched
+    }
+
     /// Compiles the graph anew and puts it in the place of the present one, which does `replaced` in the place of what the definition says, and in
     /// which `undo` was changed already. That is empty then, or, on failure, as it was. The nodes that do nothing are these, or those from before.
     pub(super) fn compile_anew(
-        &self,
-        state: &mut State,
+        &mut self,
         definition: &Definition,
         (replaced, undo): (&[(NodeKey, Operation)], &mut Undo),
         disabled: Option<&FxHashSet<NodeKey>>,
     ) -> Result<()> {
-        let disabled = disabled.unwrap_or(&state.disabled);
+        let disabled = disabled.unwrap_or(&self.state.disabled);
         let (inner, held) = Inner::new(&self.shared, &self.failures, definition, disabled, self.settings)?;
+        let state = &mut self.state;
         let barrier = if state.is_held_up() {
             Some(Barrier::ToBeMade)
         } else {
@@ -471,7 +521,7 @@ impl Executable {
             }
             None => Operations::Unused,
         });
-        (state.inner, state.held) = (Arc::new(inner), held);
+        (state.inner, state.held, state.kept) = (Arc::new(inner), held, None);
         state.undone.clear();
         Ok(())
     }
@@ -479,7 +529,7 @@ impl Executable {
 
 impl fmt::Debug for Executable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state.lock();
+        let state = &self.state;
         f.debug_struct("Executable")
             .field("parts", &state.inner.program.parts.len())
             .field("conditionals", &state.inner.report.conditionals.len())

@@ -27,7 +27,6 @@ use crate::driver::DriverResult;
 use crate::failure::HostCall;
 use crate::foreign::OpaqueGraph;
 use crate::kernel::{Kernel, Launch};
-use crate::stream::Stream;
 use crate::sys::*;
 use crate::transfer;
 use gridloom_core::backend::Allocation;
@@ -56,12 +55,12 @@ pub(super) struct Before {
 
 impl Executable {
     /// Takes over what these nodes do, all or none.
-    pub(super) fn take_over(&self, definition: &Definition, replaced: &[Replaced]) -> Result<()> {
-        let mut state = self.state.lock();
+    pub(super) fn take_over(&mut self, definition: &Definition, replaced: &[Replaced]) -> Result<()> {
         let mut undo = Undo::new();
+        let state = &mut self.state;
         if state.is_held_up() {
             let before = operations_before(definition, replaced);
-            return self.compile_anew(&mut state, definition, (&before, &mut undo), None);
+            return self.compile_anew(definition, (&before, &mut undo), None);
         }
         state.settle();
         let Err((failed, refusal)) = state.change_in_place(definition, replaced, &mut undo) else {
@@ -71,11 +70,11 @@ impl Executable {
         tracing::debug!(%refusal, "an update needs the graph compiled anew");
         let before = operations_before(definition, replaced);
         complete(&mut undo, &before[..failed]);
-        let compiled = self.compile_anew(&mut state, definition, (&before, &mut undo), None);
+        let compiled = self.compile_anew(definition, (&before, &mut undo), None);
         if compiled.is_err() {
             // The old graph stays.
-            state.undone.append(&mut undo);
-            if let Err(error) = state.take_back() {
+            self.state.undone.append(&mut undo);
+            if let Err(error) = self.state.take_back() {
                 tracing::warn!(%error, "an update that failed is taken back before the next launch");
             }
         }
@@ -83,8 +82,8 @@ impl Executable {
     }
 
     /// Lets a node do its work, or makes it do nothing.
-    pub(super) fn enable(&self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
-        let mut state = self.state.lock();
+    pub(super) fn enable(&mut self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
+        let state = &mut self.state;
         let mut disabled = state.disabled.clone();
         if enabled {
             disabled.remove(&node);
@@ -99,9 +98,9 @@ impl Executable {
         };
         if let Err(refusal) = changed {
             tracing::debug!(%refusal, "switching a node needs the graph compiled anew");
-            self.compile_anew(&mut state, definition, (&[], &mut Undo::new()), Some(&disabled))?;
+            self.compile_anew(definition, (&[], &mut Undo::new()), Some(&disabled))?;
         }
-        state.disabled = disabled;
+        self.state.disabled = disabled;
         Ok(())
     }
 }
@@ -151,7 +150,7 @@ impl State {
 
     /// Holds what was replaced until the latest launch, and with it every earlier one, has run. `noted` is what it tells nothing of.
     fn keep(&self, definition: &Definition, replaced: &[Replaced], noted: Undo) {
-        let Some(last) = &self.last else { return };
+        let Some(stream) = &self.last else { return };
         let mut unused = Unused::default();
         for old in replaced {
             if let Operation::Kernel(new) = definition.node(old.node()).operation() {
@@ -166,11 +165,12 @@ impl State {
         if unused.is_empty() && noted.is_empty() {
             return;
         }
-        let Ok(stream) = Stream::from_backend(&**last) else { return };
         if !unused.memory.is_empty() {
             stream.keep_memory(&unused.memory);
         }
-        unused.launches.iter().for_each(|launch| stream.keep_shared(launch));
+        for launch in unused.launches {
+            let _batch = stream.keep_shared(launch);
+        }
         if !noted.is_empty() {
             stream.keep(noted);
         }

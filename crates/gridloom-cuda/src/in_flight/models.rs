@@ -1,7 +1,7 @@
 //! Every order of steps of who enqueues, who waits and the release thread.
 
 use super::*;
-use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use loom::sync::atomic::AtomicBool;
 use loom::thread;
 
 /// A queue that a thread of the model runs.
@@ -163,6 +163,40 @@ fn what_is_shared_and_used_again_after_a_wait_is_not_dropped_by_the_release_thre
         drop(shared);
         releasing.join().unwrap();
         advance(&device);
+        poll(&in_flight);
+        let state = in_flight.state.lock();
+        assert!(state.open.is_empty() && state.closed.is_empty() && state.idle.is_empty());
+    });
+}
+
+#[test]
+fn what_is_in_the_open_batch_is_held_for_work_that_was_enqueued_before_the_batch_was_looked_at() {
+    loom::model(|| {
+        let in_flight = InFlight::new(Arc::<Device>::default());
+        let device = in_flight.queue().clone();
+        let shared = Arc::new(Several { device: Arc::clone(&device), used: AtomicU64::new(0) });
+        let mut batch = None;
+        let mut enqueue = || {
+            let number = device.enqueued.fetch_add(1, Ordering::SeqCst) + 1;
+            shared.used.store(number, Ordering::SeqCst);
+            if !batch.is_some_and(|batch| in_flight.holds(batch)) {
+                batch = Some(in_flight.keep_shared(&shared));
+            }
+        };
+        enqueue();
+        let releasing = {
+            let in_flight = Arc::clone(&in_flight);
+            thread::spawn(move || {
+                poll(&in_flight);
+                advance(in_flight.queue());
+                poll(&in_flight);
+            })
+        };
+        enqueue();
+        drop(shared);
+        releasing.join().unwrap();
+        advance(&device);
+        poll(&in_flight);
         poll(&in_flight);
         let state = in_flight.state.lock();
         assert!(state.open.is_empty() && state.closed.is_empty() && state.idle.is_empty());
