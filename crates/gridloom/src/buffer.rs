@@ -3,10 +3,13 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Weak};
 
 use bytemuck::Pod;
 use gridloom_core::backend;
+use gridloom_core::executable::RegionId;
 use gridloom_core::memory::{MemoryKind, Region};
 use gridloom_core::op;
 use parking_lot::Mutex;
@@ -37,6 +40,13 @@ impl<T: Pod + Send + Sync> Element for T {}
 pub unsafe trait Memory<T> {
     /// The bytes it stands for. An error where its buffer was closed.
     fn region(&self) -> Result<Region>;
+
+    /// Which bytes these are, where that can be told without holding them; `None` where not, or where its buffer was closed. It names what
+    /// [`region`](Memory::region) gives.
+    #[inline]
+    fn region_id(&self) -> Option<RegionId> {
+        None
+    }
 
     /// Elements.
     fn len(&self) -> usize;
@@ -71,6 +81,12 @@ struct Shared {
     bytes: u64,
     kind: MemoryKind,
     allocation: Mutex<Option<Arc<dyn backend::Allocation>>>,
+    /// Where the allocation is, or null once it was closed, for those who only want to know which it is.
+    identity: AtomicPtr<()>,
+}
+
+fn identity(allocation: &Arc<dyn backend::Allocation>) -> *mut () {
+    Arc::as_ptr(allocation).cast::<()>().cast_mut()
 }
 
 /// Elements in memory of a device, or in host memory that the device reaches.
@@ -103,6 +119,7 @@ impl<T: Element> Buffer<T> {
                 device: device.clone(),
                 bytes: allocation.bytes(),
                 kind: allocation.kind(),
+                identity: AtomicPtr::new(identity(&allocation)),
                 allocation: Mutex::new(Some(allocation)),
             }),
             element: PhantomData,
@@ -137,6 +154,7 @@ impl<T: Element> Buffer<T> {
     /// Makes this handle and all its clones unusable. The memory is freed as soon as no graph, executable or launch in
     /// flight can reach it.
     pub fn close(&self) {
+        self.shared.identity.store(ptr::null_mut(), Ordering::Release);
         let allocation = self.shared.allocation.lock().take();
         drop(allocation);
     }
@@ -197,6 +215,13 @@ impl<T: Element> Buffer<T> {
         WeakBuffer(Arc::downgrade(&self.shared))
     }
 
+    /// Bytes of it, without holding them.
+    #[inline]
+    fn part_id(&self, offset: u64, bytes: u64) -> Option<RegionId> {
+        let allocation = self.shared.identity.load(Ordering::Acquire);
+        (!allocation.is_null()).then(|| RegionId::new(allocation, offset, bytes))
+    }
+
     #[inline]
     pub(crate) fn allocation(&self) -> Result<Arc<dyn backend::Allocation>> {
         self.shared.allocation.lock().clone().ok_or_else(closed)
@@ -251,6 +276,11 @@ unsafe impl<T: Element> Memory<T> for Buffer<T> {
     #[inline(always)]
     fn region(&self) -> Result<Region> {
         Ok(Region::whole(self.allocation()?))
+    }
+
+    #[inline]
+    fn region_id(&self) -> Option<RegionId> {
+        self.part_id(0, self.shared.bytes)
     }
 
     fn len(&self) -> usize {
@@ -345,6 +375,11 @@ unsafe impl<T: Element> Memory<T> for BufferSlice<T> {
         Ok(whole
             .part(self.offset(), (self.len * size_of::<T>()) as u64)
             .expect("checked when the slice was made"))
+    }
+
+    #[inline]
+    fn region_id(&self) -> Option<RegionId> {
+        self.buffer.part_id(self.offset(), (self.len * size_of::<T>()) as u64)
     }
 
     fn len(&self) -> usize {
