@@ -3,8 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use bytemuck::Pod;
@@ -80,13 +79,12 @@ struct Shared {
     device: Arc<dyn backend::Device>,
     bytes: u64,
     kind: MemoryKind,
-    allocation: Mutex<Option<Arc<dyn backend::Allocation>>>,
-    /// Where the allocation is, or null once it was closed, for those who only want to know which it is.
-    identity: AtomicPtr<()>,
-}
-
-fn identity(allocation: &Arc<dyn backend::Allocation>) -> *mut () {
-    Arc::as_ptr(allocation).cast::<()>().cast_mut()
+    /// The memory, for who uses the handle: found without a lock, as every argument of every launch is.
+    allocation: Weak<dyn backend::Allocation>,
+    /// Set before `held` is emptied. From then on the handle is unusable, even where a graph retains the memory.
+    closed: AtomicBool,
+    /// What retains the memory until it is closed.
+    held: Mutex<Option<Arc<dyn backend::Allocation>>>,
 }
 
 /// Elements in memory of a device, or in host memory that the device reaches.
@@ -119,8 +117,9 @@ impl<T: Element> Buffer<T> {
                 device: device.clone(),
                 bytes: allocation.bytes(),
                 kind: allocation.kind(),
-                identity: AtomicPtr::new(identity(&allocation)),
-                allocation: Mutex::new(Some(allocation)),
+                allocation: Arc::downgrade(&allocation),
+                closed: AtomicBool::new(false),
+                held: Mutex::new(Some(allocation)),
             }),
             element: PhantomData,
         }
@@ -154,14 +153,14 @@ impl<T: Element> Buffer<T> {
     /// Makes this handle and all its clones unusable. The memory is freed as soon as no graph, executable or launch in
     /// flight can reach it.
     pub fn close(&self) {
-        self.shared.identity.store(ptr::null_mut(), Ordering::Release);
-        let allocation = self.shared.allocation.lock().take();
-        drop(allocation);
+        self.shared.closed.store(true, Ordering::Release);
+        let held = self.shared.held.lock().take();
+        drop(held);
     }
 
     /// Whether [`close`](Buffer::close) was called on this handle or a clone.
     pub fn is_closed(&self) -> bool {
-        self.shared.allocation.lock().is_none()
+        self.shared.closed.load(Ordering::Acquire)
     }
 
     /// A part of the buffer.
@@ -218,13 +217,16 @@ impl<T: Element> Buffer<T> {
     /// Bytes of it, without holding them.
     #[inline]
     fn part_id(&self, offset: u64, bytes: u64) -> Option<RegionId> {
-        let allocation = self.shared.identity.load(Ordering::Acquire);
-        (!allocation.is_null()).then(|| RegionId::new(allocation, offset, bytes))
+        let allocation = self.shared.allocation.as_ptr();
+        (!self.is_closed()).then(|| RegionId::new(allocation.cast(), offset, bytes))
     }
 
     #[inline]
     pub(crate) fn allocation(&self) -> Result<Arc<dyn backend::Allocation>> {
-        self.shared.allocation.lock().clone().ok_or_else(closed)
+        if self.is_closed() {
+            return Err(closed());
+        }
+        self.shared.allocation.upgrade().ok_or_else(closed)
     }
 }
 

@@ -14,6 +14,7 @@ mod keys;
 pub(crate) mod lifetimes;
 mod node;
 pub mod picture;
+mod present;
 mod replace;
 mod segments;
 
@@ -35,6 +36,7 @@ pub(crate) use inline::Inlined;
 pub use keys::Key;
 pub(crate) use keys::Keys;
 pub use node::Node;
+use present::Present;
 
 use crate::backend::{self, AsDevice};
 use crate::error::{Error, ErrorKind, Result, bail};
@@ -44,13 +46,17 @@ use crate::op::{self, ConditionalForm, ConditionalOp, Operation, Test};
 /// A root graph with everything inside it.
 pub(crate) struct Hierarchy {
     pub(crate) device: Arc<dyn backend::Device>,
-    definition: Mutex<Arc<Definition>>,
+    definition: Mutex<Present>,
 }
 
 impl Hierarchy {
+    fn new(device: &Arc<dyn backend::Device>, definition: Present) -> Arc<Self> {
+        Arc::new(Hierarchy { device: Arc::clone(device), definition: Mutex::new(definition) })
+    }
+
     /// The definition as it is now.
     pub(crate) fn snapshot(&self) -> Arc<Definition> {
-        self.definition.lock().clone()
+        self.definition.lock().share()
     }
 
     /// Reads the definition under the lock. `read` must not call back into the graph.
@@ -63,7 +69,7 @@ impl Hierarchy {
     /// `edit` borrows what it puts into the definition and takes it only once nothing can fail any more: what it owned
     /// it would drop under the lock, and the drop of a user's closure may come back into the graph.
     pub(crate) fn edit<T>(&self, edit: impl FnOnce(&mut Definition) -> T) -> T {
-        edit(Arc::make_mut(&mut self.definition.lock()))
+        edit(self.definition.lock().own())
     }
 
     /// Adds a node to the graph that `place` finds, having checked that it and the nodes in `after` exist. A failure leaves the operation where
@@ -178,10 +184,7 @@ impl Graph {
         let definition = Definition::new();
         let key = definition.root();
         Graph {
-            hierarchy: Arc::new(Hierarchy {
-                device: device.as_device().clone(),
-                definition: Mutex::new(Arc::new(definition)),
-            }),
+            hierarchy: Hierarchy::new(device.as_device(), Present::Own(Box::new(definition))),
             key,
         }
     }
@@ -190,10 +193,7 @@ impl Graph {
     pub(crate) fn from_definition(device: &impl AsDevice, definition: Arc<Definition>) -> Self {
         let key = definition.root();
         Graph {
-            hierarchy: Arc::new(Hierarchy {
-                device: device.as_device().clone(),
-                definition: Mutex::new(definition),
-            }),
+            hierarchy: Hierarchy::new(device.as_device(), Present::Shared(definition)),
             key,
         }
     }
@@ -404,13 +404,8 @@ impl Graph {
         let mut definition = Definition::new();
         let root = definition.root();
         let mapping = definition.copy_from(&source, self.key, root)?;
-        let copy = Graph {
-            hierarchy: Arc::new(Hierarchy {
-                device: self.hierarchy.device.clone(),
-                definition: Mutex::new(Arc::new(definition)),
-            }),
-            key: root,
-        };
+        let hierarchy = Hierarchy::new(&self.hierarchy.device, Present::Own(Box::new(definition)));
+        let copy = Graph { hierarchy, key: root };
         let map = NodeMap {
             original: self.hierarchy.clone(),
             copy: copy.hierarchy.clone(),
