@@ -23,7 +23,7 @@ use crate::executable::{Change, InstantiateOptions, MemoryUse, Report};
 use crate::graph::{Definition, NodeKey};
 use crate::launch::{KernelLimits, Limits};
 use crate::memory::MemoryKind;
-use crate::op::{Operation, ParamLayout};
+use crate::op::{KernelOp, Operation, ParamLayout};
 
 /// The identity of an opened device. Two devices opened separately differ, even on the same hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -141,6 +141,10 @@ pub unsafe trait Allocation: Send + Sync + Debug {
     /// Marks memory that outlived a launch as freed: a free node for it was launched, or its graph was launched again with
     /// `auto_free_on_launch`. The memory itself may go when that has run and nothing else can reach it.
     fn release(&self) {}
+    /// Whether [`release`](Allocation::release) can be called at all.
+    fn may_be_released(&self) -> bool {
+        true
+    }
     /// Whether [`release`](Allocation::release) was called.
     fn is_released(&self) -> bool {
         false
@@ -270,6 +274,17 @@ pub trait Executable: Send + Debug {
     /// Takes over what these nodes do from the definition, all or none. Given is what was replaced, each with its node: launches in flight go on
     /// with that, so what it uses stays alive until they are done. There may be several changes of one node. The topology is as it was.
     fn update(&mut self, definition: &Definition, replaced: &[Change]) -> Result<()>;
+    /// Gets ready for [`set_arguments`](Executable::set_arguments) on a kernel node, under this number. Whether it can. All memory among the arguments is there
+    /// independently of graphs.
+    fn prepare(&mut self, _number: usize, _node: NodeKey, _launch: &KernelOp) -> bool {
+        false
+    }
+    /// Launches the kernel of the node that was prepared last under this number with these bytes as its arguments. The memory among them, and whatever else
+    /// there is to the launch, are as they are; launches in flight keep their values. Where it cannot, nothing is changed, and
+    /// [`update`](Executable::update) is called instead.
+    fn set_arguments(&mut self, _number: usize, _bytes: &[u8]) -> Result<()> {
+        bail!(NotSupported, "the arguments of a node are changed with all that it does")
+    }
     /// Lets a kernel, copy or fill run or skips it from the next launch on.
     fn set_enabled(&mut self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()>;
     /// The last call of all, with the definition as it is at the end, which nobody else keeps: what launches in flight use of it has to stay

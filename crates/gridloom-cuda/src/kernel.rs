@@ -138,6 +138,11 @@ impl Kernel {
         }
     }
 
+    /// Whether its parameters are known, so that each argument is passed by a pointer of its own.
+    pub(crate) fn has_known_parameters(&self) -> bool {
+        self.params.is_some()
+    }
+
     /// The CUDA kernel behind a kernel of the core.
     pub(crate) fn from_backend(kernel: &dyn backend::Kernel) -> Result<&Self> {
         kernel

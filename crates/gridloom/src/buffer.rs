@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 
 use bytemuck::Pod;
 use gridloom_core::backend;
+use gridloom_core::executable::RegionId;
 use gridloom_core::memory::{MemoryKind, Region};
 use gridloom_core::op;
 use parking_lot::Mutex;
@@ -38,6 +39,13 @@ impl<T: Pod + Send + Sync> Element for T {}
 pub unsafe trait Memory<T> {
     /// The bytes it stands for. An error where its buffer was closed.
     fn region(&self) -> Result<Region>;
+
+    /// Which bytes these are, where that can be told without holding them; `None` where not, or where its buffer was closed. It names what
+    /// [`region`](Memory::region) gives.
+    #[inline]
+    fn region_id(&self) -> Option<RegionId> {
+        None
+    }
 
     /// Elements.
     fn len(&self) -> usize;
@@ -206,6 +214,13 @@ impl<T: Element> Buffer<T> {
         WeakBuffer(Arc::downgrade(&self.shared))
     }
 
+    /// Bytes of it, without holding them.
+    #[inline]
+    fn part_id(&self, offset: u64, bytes: u64) -> Option<RegionId> {
+        let allocation = self.shared.allocation.as_ptr();
+        (!self.is_closed()).then(|| RegionId::new(allocation.cast(), offset, bytes))
+    }
+
     #[inline]
     pub(crate) fn allocation(&self) -> Result<Arc<dyn backend::Allocation>> {
         if self.is_closed() {
@@ -263,6 +278,11 @@ unsafe impl<T: Element> Memory<T> for Buffer<T> {
     #[inline(always)]
     fn region(&self) -> Result<Region> {
         Ok(Region::whole(self.allocation()?))
+    }
+
+    #[inline]
+    fn region_id(&self) -> Option<RegionId> {
+        self.part_id(0, self.shared.bytes)
     }
 
     fn len(&self) -> usize {
@@ -357,6 +377,11 @@ unsafe impl<T: Element> Memory<T> for BufferSlice<T> {
         Ok(whole
             .part(self.offset(), (self.len * size_of::<T>()) as u64)
             .expect("checked when the slice was made"))
+    }
+
+    #[inline]
+    fn region_id(&self) -> Option<RegionId> {
+        self.buffer.part_id(self.offset(), (self.len * size_of::<T>()) as u64)
     }
 
     fn len(&self) -> usize {

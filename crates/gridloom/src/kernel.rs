@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use gridloom_core::backend;
-use gridloom_core::executable::Change;
+use gridloom_core::executable::{Change, Given};
 use gridloom_core::graph::NodeKey;
 use gridloom_core::op::{ArgPacker, ArgValue, ParamLayout, PointerValue};
 use smallvec::SmallVec;
@@ -74,6 +74,12 @@ pub unsafe trait IntoArg<P: Parameter> {
     /// The argument, with what it refers to.
     fn into_arg(self) -> Result<ArgValue>;
 
+    /// The argument in a form to be compared with another, where it has one: what [`into_arg`](IntoArg::into_arg) gives, but holding nothing.
+    #[inline]
+    fn given(&self) -> Option<Given> {
+        None
+    }
+
     /// Packs the argument. The same, without moving it about.
     #[inline]
     fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()>
@@ -92,6 +98,11 @@ unsafe impl<T: Pod> IntoArg<T> for T {
     }
 
     #[inline]
+    fn given(&self) -> Option<Given> {
+        Given::plain(bytemuck::bytes_of(self))
+    }
+
+    #[inline]
     fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
         packer.push_bytes(bytemuck::bytes_of(&self))
     }
@@ -104,6 +115,11 @@ unsafe impl<T: Element, M: Memory<T>> IntoArg<Ptr<T>> for &M {
     }
 
     #[inline]
+    fn given(&self) -> Option<Given> {
+        self.region_id().map(Given::Memory)
+    }
+
+    #[inline]
     fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
         packer.push_pointer(PointerValue::Region(self.region()?))
     }
@@ -113,6 +129,11 @@ unsafe impl<T: Element, M: Memory<T>> IntoArg<PtrMut<T>> for &M {
     #[inline]
     fn into_arg(self) -> Result<ArgValue> {
         Ok(ArgValue::Pointer(PointerValue::Region(self.region()?)))
+    }
+
+    #[inline]
+    fn given(&self) -> Option<Given> {
+        self.region_id().map(Given::Memory)
     }
 
     #[inline]
@@ -148,7 +169,7 @@ pub trait Parameters {
 /// Arguments for a parameter list: a tuple of values, one for each parameter.
 ///
 /// # Safety
-/// [`pack`](Arguments::pack) and [`change`](Arguments::change) give, for each parameter, what [`IntoArg`] of its type asks for.
+/// [`pack`](Arguments::pack), [`give`](Arguments::give) and [`change`](Arguments::change) give, for each parameter, what [`IntoArg`] of its type asks for.
 #[diagnostic::on_unimplemented(
     message = "these arguments do not fit the kernel's parameters `{P}`",
     note = "give a tuple with one value for each parameter; a single argument is written `(value,)`"
@@ -156,6 +177,13 @@ pub trait Parameters {
 pub unsafe trait Arguments<P: Parameters> {
     /// Packs the arguments in their order.
     fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()>;
+
+    /// Gives the arguments, in a form to be compared with others, to `take`, where all have one.
+    #[inline]
+    fn give(&self, take: impl FnOnce(&mut [Given]) -> bool) -> bool {
+        let _ = take;
+        false
+    }
 
     /// Has `change` make the arguments those of a node.
     ///
@@ -176,6 +204,12 @@ macro_rules! tuples {
             fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
                 $(self.$index.pack(packer)?;)*
                 Ok(())
+            }
+
+            #[inline]
+            fn give(&self, take: impl FnOnce(&mut [Given]) -> bool) -> bool {
+                let give = || Some([$(self.$index.given()?),*]);
+                give().is_some_and(|mut given| take(&mut given))
             }
 
             #[allow(unused_variables, reason = "the empty tuple has no arguments")]

@@ -2,6 +2,7 @@
 
 mod change;
 mod current;
+mod ready;
 mod update;
 
 use std::fmt;
@@ -10,6 +11,7 @@ use std::sync::{Arc, Weak};
 pub use change::{Change, Part, operations_before};
 use current::Current;
 use parking_lot::Mutex;
+pub use ready::{Given, RegionId};
 use rustc_hash::FxHashSet;
 pub use update::ExecutableNode;
 pub(crate) use update::check_replaceable;
@@ -155,7 +157,7 @@ impl Executable {
             freed_elsewhere,
             auto_free: options.auto_free_on_launch,
             state: Mutex::new(State {
-                definition: Current::Shared(definition),
+                definition: Current::new(definition),
                 backend,
                 disabled: FxHashSet::default(),
                 outstanding: Vec::new(),
@@ -237,7 +239,7 @@ impl Executable {
     /// The memory of an alloc node that nothing in the graph frees: valid from a launch on until it is freed.
     pub fn outliving(&self, alloc: &Node) -> Result<Arc<dyn backend::Allocation>> {
         let key = self.own_key(alloc)?;
-        let state = self.state.lock();
+        let mut state = self.state.lock();
         if !self.outliving.contains(&key) {
             bail!(
                 InvalidArgument,

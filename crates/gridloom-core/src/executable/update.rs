@@ -8,6 +8,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::change::{Change, Part};
+use super::ready::{Given, Values};
 use super::{Executable, State};
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result, bail};
@@ -118,8 +119,8 @@ impl Executable {
         if changes.is_empty() {
             return Ok(());
         }
-        let State { definition, backend, .. } = state;
-        let definition = definition.get_mut();
+        let State { definition: current, backend, .. } = state;
+        let definition = current.get_mut();
         let mut made = 0;
         let outcome =
             exchange(definition, changes, &mut made).and_then(|()| backend.update(definition, changes));
@@ -127,6 +128,7 @@ impl Executable {
             // Backwards, since a node may have been named twice.
             changes[..made].iter_mut().rev().for_each(|change| swap(definition, change));
         }
+        current.forget(changes.iter().map(|change| change.node));
         outcome
     }
 
@@ -299,6 +301,27 @@ impl ExecutableNode<'_> {
             );
         }
         self.executable.replace(&mut state, changes)
+    }
+
+    /// Gives the node other plain values, where it launches `kernel` and `given`, which are all its arguments, name the memory that it has. Whether that is so; else
+    /// nothing is changed, and [`change_args`](ExecutableNode::change_args) does it or says what is wrong.
+    ///
+    /// # Safety
+    /// As for [`KernelOp::with_args`] with these arguments, if the node launches this kernel.
+    #[inline]
+    pub unsafe fn set_values(&self, kernel: &Arc<dyn backend::Kernel>, given: &mut [Given]) -> bool {
+        let State { definition, backend, .. } = &mut *self.executable.state.lock();
+        definition.set(&mut **backend, self.key, Values::All(kernel, given))
+    }
+
+    /// The same for one argument, by its place.
+    ///
+    /// # Safety
+    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    #[inline]
+    pub unsafe fn set_value(&self, index: usize, given: &mut Given) -> bool {
+        let State { definition, backend, .. } = &mut *self.executable.state.lock();
+        definition.set(&mut **backend, self.key, Values::One(index, given))
     }
 
     /// Launches the node's kernel with another value at byte `offset` of argument `index`, or changes nothing.

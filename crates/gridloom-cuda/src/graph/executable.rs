@@ -5,6 +5,7 @@ use super::lower::{self, Content, Lowering, Runs, Unit};
 use super::modes::{Capabilities, Modes};
 use super::places::Places;
 use super::plan::{Part, Program};
+use super::ready::ReadyNode;
 use super::resources::{Held, Resources};
 use super::update::Undo;
 use crate::device::Shared;
@@ -19,7 +20,7 @@ use gridloom_core::backend::{self, DeviceId, EventOptions};
 use gridloom_core::executable::{Change, ConditionalMode, InstantiateOptions, MemoryUse, Report};
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::memory::MemoryKind;
-use gridloom_core::op::Operation;
+use gridloom_core::op::{KernelOp, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::FxHashSet;
 use std::any::Any;
@@ -55,15 +56,17 @@ pub(super) struct State {
     /// Where that stream holds `inner`.
     kept: Option<Batch>,
     /// The latest hosted launch: the next one comes after it.
-    running: Option<Running>,
+    pub(super) running: Option<Running>,
     /// What the next launch comes after, when the graph was compiled anew: the driver orders launches of one `CUgraphExec` only.
     pub(super) barrier: Option<Barrier>,
     /// Nodes that an update that failed has changed, and that could not be changed back yet.
     pub(super) undone: Undo,
+    /// Nodes of `inner` that are ready for other arguments, by the numbers that the core gave them.
+    pub(super) ready: Vec<Option<ReadyNode>>,
 }
 
 /// A launch that the host drives, or drove.
-struct Running {
+pub(super) struct Running {
     occupation: Arc<Occupation>,
     /// Whether what drives it waits for the device. Else it only enqueues, and is over soon.
     waits: bool,
@@ -259,8 +262,17 @@ impl Executable {
         let disabled = FxHashSet::default();
         let (inner, held) = Inner::new(shared, &failures, definition, &disabled, settings)?;
         let (inner, undone) = (Arc::new(inner), Undo::new());
-        let state =
-            State { inner, held, disabled, last: None, kept: None, running: None, barrier: None, undone };
+        let state = State {
+            inner,
+            held,
+            disabled,
+            last: None,
+            kept: None,
+            running: None,
+            barrier: None,
+            undone,
+            ready: Vec::new(),
+        };
         Ok(Self { shared: Arc::clone(shared), failures, settings, state })
     }
 }
@@ -452,6 +464,14 @@ impl backend::Executable for Executable {
         self.take_over(definition, replaced)
     }
 
+    fn prepare(&mut self, number: usize, node: NodeKey, launch: &KernelOp) -> bool {
+        self.state.prepare(number, node, launch)
+    }
+
+    fn set_arguments(&mut self, number: usize, bytes: &[u8]) -> Result<()> {
+        self.set_ready(number, bytes)
+    }
+
     fn set_enabled(&mut self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
         self.enable(definition, node, enabled)
     }
@@ -523,6 +543,7 @@ impl Executable {
         });
         (state.inner, state.held, state.kept) = (Arc::new(inner), held, None);
         state.undone.clear();
+        state.ready.clear();
         Ok(())
     }
 }

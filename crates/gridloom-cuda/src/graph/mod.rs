@@ -7,7 +7,7 @@
 //! 4. [`lower`] turns each graph of the program into one `CUgraph` and one `CUgraphExec`, with the [`parameters`] and [`edges`] of its nodes;
 //!    [`places`] remembers which is which.
 //! 5. [`executable`] launches the program; [`hosted`] drives the conditionals that the host decides; [`update`] changes nodes in
-//!    place where the driver can, and compiles anew where it cannot.
+//!    place where the driver can, and compiles anew where it cannot; [`ready`] does so for arguments that change often.
 //!
 //! # Memory of alloc nodes
 //!
@@ -26,6 +26,7 @@ mod modes;
 mod parameters;
 mod places;
 mod plan;
+mod ready;
 mod resources;
 #[cfg(test)]
 mod testing;

@@ -1,0 +1,298 @@
+//! Kernel nodes that are ready to be given other values.
+//!
+//! In a loop the same nodes get other plain values again and again, and the memory they are given stays. Such a change goes to a copy of the node's argument
+//! buffer and to the backend, which keeps what else it has to tell the device: no reference is counted, nothing is moved, and the definition is not
+//! touched. It catches up when somebody looks at it.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::backend;
+use crate::graph::{Definition, NodeKey};
+use crate::memory::{Base, Region};
+use crate::op::{KernelOp, Operation, PointerValue};
+
+/// The region that an argument is, without keeping it alive.
+///
+/// Two that are equal are the same memory if one of them is alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegionId {
+    allocation: usize,
+    offset: u64,
+    bytes: u64,
+}
+
+impl RegionId {
+    /// The bytes from `offset` on of the allocation at this address in the host's memory.
+    #[inline]
+    pub fn new(allocation: *const (), offset: u64, bytes: u64) -> Self {
+        RegionId { allocation: allocation.addr(), offset, bytes }
+    }
+
+    fn of(region: &Region) -> Option<Self> {
+        match &region.base {
+            Base::Allocation(allocation) => {
+                Some(RegionId::new(Arc::as_ptr(allocation).cast(), region.offset, region.bytes))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// An argument, in the form in which it is compared with what is there.
+#[derive(Clone, Copy, Debug)]
+pub enum Given {
+    /// A plain value: this many bytes of these.
+    Plain([u8; Given::MOST], u32),
+    /// Memory.
+    Memory(RegionId),
+}
+
+impl Given {
+    /// The most bytes of a plain value.
+    pub const MOST: usize = 16;
+
+    /// A plain value, unless it is too large.
+    #[inline]
+    pub fn plain(value: &[u8]) -> Option<Self> {
+        let mut bytes = [0; Given::MOST];
+        bytes.get_mut(..value.len())?.copy_from_slice(value);
+        Some(Given::Plain(bytes, value.len() as u32))
+    }
+}
+
+/// Where an argument lies, and what it is.
+#[derive(Clone, Copy)]
+struct Place {
+    offset: u32,
+    size: u32,
+    /// The memory it is the address of.
+    memory: Option<RegionId>,
+}
+
+/// A kernel node and its arguments.
+struct Block {
+    node: NodeKey,
+    /// Whether it is the node's: else something else was put there since.
+    is_valid: bool,
+    /// Whether the definition is behind.
+    is_ahead: bool,
+    /// Tells kernels apart. The definition keeps it.
+    kernel: usize,
+    bytes: SmallVec<[u8; 48]>,
+    places: SmallVec<[Place; 4]>,
+}
+
+/// The nodes of an executable that are ready.
+#[derive(Default)]
+pub(super) struct Ready {
+    /// By the index of a node: the number of its block and 1; 0 where it has none, and [`NEVER`] where that was tried in vain.
+    numbers: Vec<u32>,
+    blocks: Vec<Block>,
+    /// The blocks that the definition is behind of.
+    ahead: Vec<u32>,
+}
+
+const NEVER: u32 = u32::MAX;
+
+impl Ready {
+    /// Whether the definition says what the nodes do.
+    #[inline]
+    pub(super) fn is_settled(&self) -> bool {
+        self.ahead.is_empty()
+    }
+
+    /// Has a definition catch up.
+    pub(super) fn settle(&mut self, definition: &mut Definition) {
+        for number in self.ahead.drain(..) {
+            let block = &mut self.blocks[number as usize];
+            block.is_ahead = false;
+            let node = definition.nodes.get_mut(block.node);
+            if let Some(Operation::Kernel(kernel)) = node.map(|node| &mut node.operation) {
+                Arc::make_mut(kernel).args.bytes.copy_from_slice(&block.bytes);
+            }
+        }
+    }
+
+    /// Something else is put into the place of what this node does, or of a part of it. The definition does not lag behind.
+    #[inline]
+    pub(super) fn forget(&mut self, node: NodeKey) {
+        if let Some(&number) = self.numbers.get(node.index())
+            && let Some(block) = self.blocks.get_mut((number as usize).wrapping_sub(1))
+        {
+            block.is_valid = false;
+        }
+    }
+
+    /// The number of the block of a node, where it has one that is its own.
+    #[inline]
+    pub(super) fn find(&self, node: NodeKey) -> Option<usize> {
+        let number = (*self.numbers.get(node.index())? as usize).wrapping_sub(1);
+        self.blocks.get(number).filter(|block| block.is_valid).map(|_| number)
+    }
+
+    /// Whether it is worth trying to get a node ready.
+    #[inline]
+    pub(super) fn may_add(&self, node: NodeKey) -> bool {
+        self.numbers.get(node.index()) != Some(&NEVER)
+    }
+
+    /// Gets a node ready, if it launches a kernel whose arguments are plain values and memory that is there for good. The definition does not lag behind.
+    #[cold]
+    pub(super) fn add(
+        &mut self,
+        definition: &Definition,
+        node: NodeKey,
+        backend: &mut dyn backend::Executable,
+    ) -> Option<usize> {
+        if self.numbers.is_empty() {
+            self.numbers = vec![0; definition.node_bound()];
+        }
+        let known = self.numbers.get_mut(node.index())?;
+        let number = if *known == 0 { self.blocks.len() } else { *known as usize - 1 };
+        let block = match definition.get_node(node)?.operation() {
+            Operation::Kernel(launch) => {
+                Block::new(node, launch).filter(|_| backend.prepare(number, node, launch))
+            }
+            _ => None,
+        };
+        let Some(block) = block else {
+            *known = NEVER;
+            return None;
+        };
+        *known = number as u32 + 1;
+        match self.blocks.get_mut(number) {
+            Some(there) => *there = block,
+            None => self.blocks.push(block),
+        }
+        Some(number)
+    }
+
+    /// Gives the node of a block other plain values. Whether that was all there was to do: else nothing was changed, and the general way has to be gone.
+    #[inline]
+    pub(super) fn set(
+        &mut self,
+        backend: &mut dyn backend::Executable,
+        number: usize,
+        values: Values<'_>,
+    ) -> bool {
+        let block = &mut self.blocks[number];
+        let is_same_form = match &values {
+            Values::All(kernel, given) => block.kernel == identity(kernel) && block.takes(given),
+            Values::One(index, given) => block.takes_at(*index, given),
+        };
+        if !is_same_form {
+            return false;
+        }
+        let mut values = values;
+        block.exchange(&mut values);
+        if backend.set_arguments(number, &block.bytes).is_err() {
+            block.exchange(&mut values);
+            block.is_valid = false;
+            return false;
+        }
+        if !block.is_ahead {
+            block.is_ahead = true;
+            self.ahead.push(number as u32);
+        }
+        true
+    }
+}
+
+/// Tells kernels apart that are alive.
+#[inline]
+fn identity(kernel: &Arc<dyn backend::Kernel>) -> usize {
+    Arc::as_ptr(kernel).addr()
+}
+
+/// The values to give to a node.
+pub(super) enum Values<'a> {
+    /// All arguments, where it launches this kernel.
+    All(&'a Arc<dyn backend::Kernel>, &'a mut [Given]),
+    /// The argument at this place.
+    One(usize, &'a mut Given),
+}
+
+impl Block {
+    fn new(node: NodeKey, launch: &KernelOp) -> Option<Self> {
+        let args = &launch.args;
+        let mut places: SmallVec<[Place; 4]> = args
+            .layout
+            .iter()
+            .map(|place| Place { offset: place.offset, size: place.size, memory: None })
+            .collect();
+        for pointer in &args.pointers {
+            let PointerValue::Region(region) = &pointer.value else { return None };
+            let Base::Allocation(allocation) = &region.base else { return None };
+            let place = places.get_mut(pointer.index as usize)?;
+            // Memory that can be freed under a node has to be looked at each time.
+            if allocation.may_be_released() || pointer.offset != 0 || place.size != 8 {
+                return None;
+            }
+            place.memory = RegionId::of(region);
+        }
+        let is_inside = |place: &Place| (place.offset as usize + place.size as usize) <= args.bytes.len();
+        if !places.iter().all(is_inside) {
+            return None;
+        }
+        let kernel = identity(&launch.kernel);
+        let bytes = SmallVec::from_slice(&args.bytes);
+        Some(Block { node, is_valid: true, is_ahead: false, kernel, bytes, places })
+    }
+
+    #[inline]
+    fn takes(&self, given: &[Given]) -> bool {
+        self.places.len() == given.len()
+            && self.places.iter().zip(given).all(|(place, given)| place.takes(given))
+    }
+
+    #[inline]
+    fn takes_at(&self, index: usize, given: &Given) -> bool {
+        self.places.get(index).is_some_and(|place| place.takes(given))
+    }
+
+    /// Exchanges values for those that are there.
+    #[inline]
+    fn exchange(&mut self, values: &mut Values<'_>) {
+        match values {
+            Values::All(_, given) => {
+                for (place, given) in self.places.iter().zip(given.iter_mut()) {
+                    place.exchange(&mut self.bytes, given);
+                }
+            }
+            Values::One(index, given) => self.places[*index].exchange(&mut self.bytes, given),
+        }
+    }
+}
+
+impl Place {
+    /// Whether a value is of the size, or the very memory, of what is there.
+    #[inline]
+    fn takes(&self, given: &Given) -> bool {
+        match given {
+            Given::Plain(_, size) => self.size == *size && self.memory.is_none(),
+            Given::Memory(region) => self.memory.as_ref() == Some(region),
+        }
+    }
+
+    #[inline]
+    fn exchange(&self, bytes: &mut [u8], given: &mut Given) {
+        let Given::Plain(value, size) = given else { return };
+        let size = *size as usize;
+        let there = &mut bytes[self.offset as usize..][..size];
+        // Most values have one of these sizes, and are exchanged in one piece.
+        match size {
+            4 => exchange_chunk::<4>(there, value),
+            8 => exchange_chunk::<8>(there, value),
+            _ => there.swap_with_slice(&mut value[..size]),
+        }
+    }
+}
+
+#[inline]
+fn exchange_chunk<const N: usize>(there: &mut [u8], value: &mut [u8]) {
+    if let (Some(there), Some(value)) = (there.first_chunk_mut::<N>(), value.first_chunk_mut::<N>()) {
+        std::mem::swap(there, value);
+    }
+}

@@ -1,0 +1,95 @@
+//! Kernel nodes whose arguments change often: all that the driver has to be told of them but the arguments is at hand.
+
+use super::executable::{Executable, State};
+use super::parameters::has_its_addresses;
+use crate::kernel::{Kernel, Launch};
+use crate::sys::*;
+use gridloom_core::graph::NodeKey;
+use gridloom_core::op::KernelOp;
+use gridloom_core::{Error, ErrorKind, Result};
+use smallvec::SmallVec;
+use std::ffi::c_void;
+use std::ptr;
+
+/// Most kernels have fewer parameters.
+const FEW: usize = 8;
+
+/// A kernel node.
+pub(super) struct ReadyNode {
+    exec: CUgraphExec,
+    node: CUgraphNode,
+    /// Without the arguments.
+    parameters: CUDA_KERNEL_NODE_PARAMS_v2,
+    /// Where each argument starts among the bytes.
+    offsets: SmallVec<[u32; FEW]>,
+}
+
+// SAFETY: the handles are not bound to a thread; they are used by whoever has the executable to itself.
+unsafe impl Send for ReadyNode {}
+
+impl State {
+    /// Gets a kernel node ready, if its arguments can be changed in place.
+    pub(super) fn prepare(&mut self, number: usize, node: NodeKey, op: &KernelOp) -> bool {
+        let ready = self.ready_node(node, op);
+        let can = ready.is_some();
+        if self.ready.len() <= number {
+            self.ready.resize_with(number + 1, || None);
+        }
+        self.ready[number] = ready;
+        can
+    }
+
+    fn ready_node(&self, node: NodeKey, op: &KernelOp) -> Option<ReadyNode> {
+        let place = self.inner.places.get(node)?;
+        let kernel = Kernel::from_backend(&**op.kernel()).ok()?;
+        if !has_its_addresses(op) || !kernel.has_known_parameters() {
+            return None;
+        }
+        let args = op.args();
+        let mut launch = Launch::new(kernel, op.config(), args).ok()?;
+        let parameters = CUDA_KERNEL_NODE_PARAMS_v2 {
+            kernelParams: ptr::null_mut(),
+            extra: ptr::null_mut(),
+            ..launch.node_parameters()
+        };
+        let exec = self.inner.units[place.unit].executable.raw();
+        let offsets = args.layout.iter().map(|place| place.offset).collect();
+        Some(ReadyNode { exec, node: place.node, parameters, offsets })
+    }
+}
+
+impl Executable {
+    /// Gives a node that is ready other arguments.
+    /// ([`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    #[inline]
+    pub(super) fn set_ready(&mut self, number: usize, bytes: &[u8]) -> Result<()> {
+        let state = &mut self.state;
+        let Some(Some(ready)) = state.ready.get_mut(number) else { return Err(not_ready()) };
+        if !state.undone.is_empty() || state.running.is_some() {
+            return Err(not_ready());
+        }
+        let context = &self.shared.context;
+        let _entered = context.enter()?;
+        let pointer = |offset: &u32| bytes[*offset as usize..].as_ptr().cast_mut().cast::<c_void>();
+        let mut few = [ptr::null_mut(); FEW];
+        let mut many: SmallVec<[*mut c_void; 0]> = SmallVec::new();
+        ready.parameters.kernelParams = if ready.offsets.len() <= FEW {
+            few.iter_mut().zip(&ready.offsets).for_each(|(slot, offset)| *slot = pointer(offset));
+            few.as_mut_ptr()
+        } else {
+            many.extend(ready.offsets.iter().map(pointer));
+            many.as_mut_ptr()
+        };
+        // SAFETY: the node is of the graph that the executable was made from, and launches the kernel of the parameters, whose arguments
+        // these are; they are copied. The context is current.
+        let set = unsafe {
+            context.driver().cu_graph_exec_kernel_node_set_params(ready.exec, ready.node, &ready.parameters)
+        };
+        Ok(set?)
+    }
+}
+
+#[cold]
+fn not_ready() -> Error {
+    Error::new(ErrorKind::NotSupported, "the node cannot be changed in place now")
+}
