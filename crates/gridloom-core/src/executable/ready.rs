@@ -30,7 +30,12 @@ impl RegionId {
         RegionId { allocation: allocation.addr(), offset, bytes }
     }
 
-    fn of(region: &Region) -> Option<Self> {
+    /// How many bytes there are.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn of(region: &Region) -> Option<Self> {
         match &region.base {
             Base::Allocation(allocation) => {
                 Some(RegionId::new(Arc::as_ptr(allocation).cast(), region.offset, region.bytes))
@@ -169,35 +174,75 @@ impl Ready {
         Some(number)
     }
 
-    /// Gives the node of a block other plain values. Whether that was all there was to do: else nothing was changed, and the general way has to be gone.
+    /// Gives the node of a block other plain values, or fails and leaves the block as it was.
     #[inline]
     pub(super) fn set(
         &mut self,
         backend: &mut dyn backend::Executable,
         number: usize,
-        values: Values<'_>,
-    ) -> bool {
+        mut values: Values<'_>,
+    ) -> Result<(), Refusal> {
         let block = &mut self.blocks[number];
         let is_same_form = match &values {
             Values::All(kernel, given) => block.kernel == identity(kernel) && block.takes(given),
             Values::One(index, given) => block.takes_at(*index, given),
         };
         if !is_same_form {
-            return false;
+            return Err(Refusal::Other);
         }
-        let mut values = values;
         block.exchange(&mut values);
-        if backend.set_arguments(number, &block.bytes).is_err() {
+        if backend.set_arguments(&[(number, &block.bytes)]).is_err() {
             block.exchange(&mut values);
             block.is_valid = false;
-            return false;
+            return Err(Refusal::Backend);
         }
         if !block.is_ahead {
             block.is_ahead = true;
             self.ahead.push(number as u32);
         }
-        true
+        Ok(())
     }
+
+    /// The node of a block.
+    pub(super) fn node(&self, number: usize) -> NodeKey {
+        self.blocks[number].node
+    }
+
+    /// Writes an argument, which is this memory if any; [`tell`](Ready::tell) is to follow.
+    #[inline]
+    pub(super) fn write(&mut self, number: usize, index: u32, bytes: &[u8], memory: Option<RegionId>) {
+        let block = &mut self.blocks[number];
+        if let Some(place) = block.places.get_mut(index as usize)
+            && place.size as usize == bytes.len()
+        {
+            place.memory = memory;
+            let there = &mut block.bytes[place.offset as usize..][..bytes.len()];
+            match bytes.len() {
+                4 => copy_chunk::<4>(there, bytes),
+                8 => copy_chunk::<8>(there, bytes),
+                _ => there.copy_from_slice(bytes),
+            }
+        }
+        if !block.is_ahead {
+            block.is_ahead = true;
+            self.ahead.push(number as u32);
+        }
+    }
+
+    /// Has the backend launch these nodes with what was written to their arguments.
+    pub(super) fn tell(&self, backend: &mut dyn backend::Executable, numbers: &[usize]) -> crate::Result<()> {
+        let arguments: SmallVec<[(usize, &[u8]); 16]> =
+            numbers.iter().map(|&number| (number, &*self.blocks[number].bytes)).collect();
+        backend.set_arguments(&arguments)
+    }
+}
+
+/// Why a node was not given other values.
+pub(super) enum Refusal {
+    /// More is to be changed than plain values.
+    Other,
+    /// The backend failed, and the node may have been changed.
+    Backend,
 }
 
 /// Tells kernels apart that are alive.
@@ -294,5 +339,12 @@ impl Place {
 fn exchange_chunk<const N: usize>(there: &mut [u8], value: &mut [u8]) {
     if let (Some(there), Some(value)) = (there.first_chunk_mut::<N>(), value.first_chunk_mut::<N>()) {
         std::mem::swap(there, value);
+    }
+}
+
+#[inline]
+fn copy_chunk<const N: usize>(there: &mut [u8], value: &[u8]) {
+    if let (Some(there), Some(value)) = (there.first_chunk_mut::<N>(), value.first_chunk::<N>()) {
+        *there = *value;
     }
 }

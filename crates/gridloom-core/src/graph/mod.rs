@@ -183,19 +183,13 @@ impl Graph {
     pub fn new(device: &impl AsDevice) -> Self {
         let definition = Definition::new();
         let key = definition.root();
-        Graph {
-            hierarchy: Hierarchy::new(device.as_device(), Present::Own(Box::new(definition))),
-            key,
-        }
+        Graph { hierarchy: Hierarchy::new(device.as_device(), Present::Own(Box::new(definition))), key }
     }
 
     /// A graph with this definition, which was checked for the same device, under the same keys. Editing it leaves the original as it is.
     pub(crate) fn from_definition(device: &impl AsDevice, definition: Arc<Definition>) -> Self {
         let key = definition.root();
-        Graph {
-            hierarchy: Hierarchy::new(device.as_device(), Present::Shared(definition)),
-            key,
-        }
+        Graph { hierarchy: Hierarchy::new(device.as_device(), Present::Shared(definition)), key }
     }
 
     /// The device it is for.
