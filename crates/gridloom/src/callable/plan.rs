@@ -1,11 +1,12 @@
 //! What of a callable's graph follows its arguments in the short way: values that go straight to the arguments of kernels.
 
 use gridloom_core::executable::{Follower, Value};
+use smallvec::SmallVec;
 
 use super::operands::{MemorySlot, Slot};
 use super::params::{Binding, Length, Seen};
 use super::sequence::Recipe;
-use crate::Executable;
+use crate::{Executable, Result};
 
 /// Where a value that kernels are given comes from.
 enum Source {
@@ -62,7 +63,7 @@ pub(super) struct Plan {
 /// What a call gave and replaced, to be dropped outside of any lock.
 #[derive(Default)]
 pub(super) struct Given {
-    values: smallvec::SmallVec<[(u32, Value); 4]>,
+    values: SmallVec<[(u32, Value); 4]>,
     unused: Vec<Binding>,
 }
 
@@ -114,10 +115,10 @@ impl Plan {
         executable: &mut Executable,
         seen: &mut [Seen],
         changed: u64,
-        bind: impl Fn(usize) -> crate::Result<Binding>,
+        bind: impl Fn(usize) -> Result<Binding>,
         given: &mut Given,
-    ) -> crate::Result<bool> {
-        let mut now: smallvec::SmallVec<[(usize, Seen); 4]> = smallvec::SmallVec::new();
+    ) -> Result<bool> {
+        let mut now: SmallVec<[(usize, Seen); 4]> = SmallVec::new();
         for (param, seen) in seen.iter().enumerate().filter(|(param, _)| changed & 1 << param != 0) {
             let binding = bind(param)?;
             let new = Seen::of(&binding);
@@ -139,12 +140,12 @@ impl Plan {
         Ok(true)
     }
 
-    /// Adds the values that come from a parameter. Whether each fits where it is given.
+    /// Adds the values that come from a parameter. Whether that is all, and each fits where it is given.
     fn push(
         &self,
         param: usize,
         binding: Binding,
-        values: &mut smallvec::SmallVec<[(u32, Value); 4]>,
+        values: &mut SmallVec<[(u32, Value); 4]>,
         unused: &mut Vec<Binding>,
     ) -> bool {
         let mut memory = None;
@@ -167,6 +168,8 @@ impl Plan {
         match (memory, binding) {
             (Some(number), Binding::Memory(region)) => values.push((number, Value::Memory(region))),
             (_, binding @ Binding::Memory(_)) => unused.push(binding),
+            // Another graph is to be called.
+            (_, Binding::Shape(_)) => return false,
             _ => {}
         }
         true
