@@ -3,6 +3,7 @@
 use crate::driver::{Driver, DriverResult};
 use crate::release;
 use crate::sys::{CUcontext, CUdevice, CUdevice_attribute, CUstreamCaptureMode};
+use crate::version::CudaVersion;
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -40,10 +41,15 @@ pub struct Context {
     device: CUdevice,
     raw: CUcontext,
     overlaps_kernels: bool,
+    launches_anywhere: bool,
 }
 
 /// The first compute capability on which a kernel may start before the one it follows has ended.
 const OVERLAPS_SINCE: i32 = 9;
+
+/// The first driver that is known to launch a graph on a stream whatever context is current, or none (580.159). That is said nowhere, and changing
+/// the graph with none current crashes the same driver.
+const LAUNCHES_ANYWHERE_SINCE: CudaVersion = CudaVersion::new(13, 0);
 
 // SAFETY: a context may be current on any number of threads at once, and the driver's functions are thread-safe.
 unsafe impl Send for Context {}
@@ -63,7 +69,8 @@ impl Context {
         // SAFETY: one number is written.
         let asked = unsafe { driver.cu_device_get_attribute(&mut major, attribute, device) };
         let overlaps_kernels = asked.is_ok() && major >= OVERLAPS_SINCE;
-        Ok(Arc::new(Self { driver: Arc::clone(driver), device, raw, overlaps_kernels }))
+        let launches_anywhere = driver.supports(LAUNCHES_ANYWHERE_SINCE);
+        Ok(Arc::new(Self { driver: Arc::clone(driver), device, raw, overlaps_kernels, launches_anywhere }))
     }
 
     /// Keeps the context until the process ends.
@@ -111,6 +118,12 @@ impl Context {
             unsafe { self.driver.cu_ctx_push_current(self.raw)? };
         }
         Ok(Entered { context: self, pushed, thread_bound: PhantomData })
+    }
+
+    /// The same for launching a graph, which some drivers do without.
+    #[inline]
+    pub(crate) fn enter_for_launch(&self) -> DriverResult<Option<Entered<'_>>> {
+        if self.launches_anywhere { Ok(None) } else { self.enter().map(Some) }
     }
 
     /// Nothing that Gridloom does in the background has to do with a stream that is captured.

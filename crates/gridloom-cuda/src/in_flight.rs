@@ -261,6 +261,11 @@ impl<Q: Queue> InFlight<Q> {
 }
 
 impl<M> State<M> {
+    /// Whether there is anything to look after.
+    fn is_in_flight(&self) -> bool {
+        !self.closed.is_empty() || !self.open.is_empty() || self.waiting > 0
+    }
+
     /// Puts what is shared, and at this address, into the open batch, unless it is there.
     fn keep(&mut self, address: *const (), payload: impl FnOnce() -> Payload) {
         let is_it = |payload: &Payload| payload.address() == Some(address);
@@ -310,12 +315,17 @@ impl<Q: Queue> Watched for InFlight<Q> {
                     done.push(batch);
                 }
             }
-            state.watched = !state.closed.is_empty() || !state.open.is_empty() || state.waiting > 0;
-            state.watched
+            state.is_in_flight()
         };
         // Outside of the lock: a drop may run anything, also work on this very stream.
         drop(done);
         in_flight
+    }
+
+    fn rest(&self) -> bool {
+        let mut state = self.state.lock();
+        state.watched = state.is_in_flight();
+        !state.watched
     }
 }
 

@@ -31,6 +31,10 @@ use std::time::{Duration, Instant};
 /// How often work in flight is looked at while there is any.
 const TICK: Duration = Duration::from_millis(1);
 
+/// How many times more something is looked at that has nothing in flight any more, as long as somebody else has it. Who uses it again meanwhile, as programs that
+/// launch, wait and compute by turns do, need not wake the thread, which costs about as much as a launch or two.
+const LINGER: u32 = 100;
+
 /// How long the end of the process waits for a drop in progress.
 pub const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -38,6 +42,31 @@ pub const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 pub trait Watched: Send + Sync {
     /// Releases what is finished. Returns whether anything is still in flight.
     fn poll(&self) -> bool;
+
+    /// Is told that it is not looked at any more until it asks for it ([`watch`]) again. Returns `false` where something came into flight since the last
+    /// look: then it still is.
+    fn rest(&self) -> bool {
+        true
+    }
+}
+
+/// Something watched, and how often in a row nothing was in flight.
+struct Watching {
+    watched: Arc<dyn Watched>,
+    idle: u32,
+}
+
+impl Watching {
+    /// Looks at it once. Whether to look again.
+    fn poll(&mut self) -> bool {
+        if self.watched.poll() {
+            self.idle = 0;
+            return true;
+        }
+        self.idle += 1;
+        let lingers = self.idle < LINGER && Arc::strong_count(&self.watched) > 1;
+        lingers || !self.watched.rest()
+    }
 }
 
 enum Message {
@@ -182,7 +211,7 @@ impl Drop for Paused {
 
 fn run(messages: &Receiver<Message>) {
     crate::context::this_thread_is_ours();
-    let mut watched: Vec<Arc<dyn Watched>> = Vec::new();
+    let mut watched: Vec<Watching> = Vec::new();
     // What arrived during a pause.
     let mut held: VecDeque<Box<dyn Send>> = VecDeque::new();
     loop {
@@ -205,7 +234,7 @@ fn run(messages: &Receiver<Message>) {
             Ok(message @ Message::Drop(_)) if STOPPED.load(Ordering::Acquire) => leak(message),
             Ok(Message::Drop(payload)) if paused => held.push_back(payload),
             Ok(Message::Drop(payload)) => guarded(|| drop(payload)),
-            Ok(Message::Watch(new)) => watched.push(new),
+            Ok(Message::Watch(new)) => watched.push(Watching { watched: new, idle: 0 }),
             Ok(Message::Flush(done)) => {
                 if !paused {
                     poll(&mut watched);
@@ -225,11 +254,11 @@ fn run(messages: &Receiver<Message>) {
     }
 }
 
-fn poll(watched: &mut Vec<Arc<dyn Watched>>) {
-    watched.retain(|watched| {
-        let mut in_flight = false;
-        guarded(|| in_flight = watched.poll());
-        in_flight
+fn poll(watched: &mut Vec<Watching>) {
+    watched.retain_mut(|watching| {
+        let mut again = false;
+        guarded(|| again = watching.poll());
+        again
     });
 }
 
@@ -384,5 +413,26 @@ mod tests {
         drop(three);
         // The channel closes when the thread lets go.
         assert_eq!(hear.iter().collect::<Vec<_>>(), [1, 2, 3]);
+    }
+
+    #[test]
+    fn what_somebody_has_is_looked_at_for_a_while_longer_and_then_rests() {
+        struct Idle(AtomicUsize, Sender<usize>);
+        impl Watched for Idle {
+            fn poll(&self) -> bool {
+                self.0.fetch_add(1, Ordering::SeqCst);
+                false
+            }
+
+            fn rest(&self) -> bool {
+                let _ = self.1.send(self.0.load(Ordering::SeqCst));
+                true
+            }
+        }
+        let (told, hear) = mpsc::channel();
+        let idle = Arc::new(Idle(AtomicUsize::new(0), told));
+        watch(Arc::clone(&idle) as Arc<dyn Watched>);
+        assert_eq!(hear.recv(), Ok(LINGER as usize));
+        assert_eq!(Arc::strong_count(&idle), 1);
     }
 }

@@ -176,8 +176,8 @@ impl Inner {
 
     #[inline]
     fn launch_unit(&self, unit: usize, stream: &Stream) -> Result<()> {
-        let _entered = self.resources.shared.context.enter()?;
-        // SAFETY: the context is current; whoever launches keeps what it uses until it has run.
+        let _entered = self.resources.shared.context.enter_for_launch()?;
+        // SAFETY: the context is current where that is needed; whoever launches keeps what it uses until it has run.
         Ok(unsafe { self.units[unit].executable.launch(stream.raw()) }?)
     }
 

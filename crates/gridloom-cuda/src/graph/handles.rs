@@ -110,7 +110,7 @@ impl CudaExecutable {
     ///
     /// # Safety
     ///
-    /// The context is current, and everything that the graph uses lives until the launch has run.
+    /// The context is current, or the driver [launches anywhere](Context::enter_for_launch), and everything that the graph uses lives until the launch has run.
     pub(super) unsafe fn launch(&self, stream: CUstream) -> DriverResult<()> {
         // SAFETY: promised by the caller.
         unsafe { self.context.driver().cu_graph_launch(self.raw, stream) }

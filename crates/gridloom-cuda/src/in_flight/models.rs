@@ -16,7 +16,8 @@ impl Queue for Arc<Device> {
     type Mark = u64;
 
     fn mark(&self) -> Marked<u64> {
-        Marked::At(self.enqueued.load(Ordering::SeqCst))
+        // Not a load: to mark is to enqueue, and whoever enqueues after it comes after what was done before it.
+        Marked::At(self.enqueued.fetch_add(0, Ordering::SeqCst))
     }
 
     fn passed(&self, mark: &u64) -> bool {
@@ -55,7 +56,7 @@ fn poll(in_flight: &InFlight<Arc<Device>>) {
     if in_flight.queue.watched.load(Ordering::SeqCst) {
         // Before the poll, as whoever is told to watch anew may be told right after it.
         in_flight.queue.watched.store(false, Ordering::SeqCst);
-        if in_flight.poll() {
+        if in_flight.poll() || !in_flight.rest() {
             in_flight.queue.watched.store(true, Ordering::SeqCst);
         }
     }
@@ -130,7 +131,9 @@ struct Several {
 
 impl Drop for Several {
     fn drop(&mut self) {
-        let (run, used) = (self.device.run.load(Ordering::SeqCst), self.used.load(Ordering::SeqCst));
+        // Not loads: that whoever drops last comes after those who dropped before is known to `Arc`, but not to the model.
+        let latest = |number: &AtomicU64| number.fetch_add(0, Ordering::SeqCst);
+        let (run, used) = (latest(&self.device.run), latest(&self.used));
         assert!(run >= used, "work {used} had not run when what it shares was dropped");
     }
 }

@@ -259,7 +259,20 @@ fn a_queue_is_watched_again_after_it_was_idle() {
     fixture.enqueue();
     fixture.run_to(1);
     assert!(!fixture.in_flight.poll());
+    assert!(fixture.in_flight.state.lock().watched, "who enqueues more soon need not wake the thread");
+    assert!(fixture.in_flight.rest());
     assert!(!fixture.in_flight.state.lock().watched);
+}
+
+#[test]
+fn a_queue_that_got_work_after_the_last_look_does_not_rest() {
+    let fixture = Fixture::new();
+    fixture.enqueue();
+    fixture.run_to(1);
+    assert!(!fixture.in_flight.poll());
+    fixture.enqueue();
+    assert!(!fixture.in_flight.rest());
+    assert!(fixture.in_flight.state.lock().watched);
 }
 
 #[test]

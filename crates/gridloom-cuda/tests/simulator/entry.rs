@@ -172,7 +172,8 @@ const LETS_GO: &[&str] = &[
 const ALLOCATES: &[&str] =
     &["cuMemAllocAsync", "cuMemAllocFromPoolAsync", "cuMemAllocManaged", "cuMemAlloc_v2", "cuMemHostAlloc"];
 
-/// Calls that need a context: by the manual, or because a driver was seen to crash without one.
+/// Calls that need a context: by the manual, or because a driver was seen to crash without one. A launch of a graph is not among them: the driver that is simulated
+/// does it without.
 const IN_CONTEXT: &[&str] = &[
     "cuCtxSynchronize",
     "cuEventCreate",
@@ -182,7 +183,6 @@ const IN_CONTEXT: &[&str] = &[
     "cuGraphExecMemcpyNodeSetParams",
     "cuGraphExecMemsetNodeSetParams",
     "cuGraphInstantiateWithParams",
-    "cuGraphLaunch",
     "cuLaunchHostFunc",
     "cuLaunchKernel",
     "cuMemAllocAsync",

@@ -242,13 +242,6 @@ impl<'a> BareGraph<'a> {
         unsafe { self.bare.driver.cu_graph_instantiate_with_flags(&mut raw, self.raw, 0) }?;
         Ok(BareExecutable { bare: self.bare, raw })
     }
-
-    pub(crate) fn instantiate_with_parameters(&self) -> Result<BareExecutable<'a>> {
-        let (mut raw, mut parameters) = (ptr::null_mut(), CUDA_GRAPH_INSTANTIATE_PARAMS::default());
-        // SAFETY: the graph is alive; one handle is written, and what went wrong.
-        unsafe { self.bare.driver.cu_graph_instantiate_with_params(&mut raw, self.raw, &mut parameters) }?;
-        Ok(BareExecutable { bare: self.bare, raw })
-    }
 }
 
 impl Drop for BareGraph<'_> {
