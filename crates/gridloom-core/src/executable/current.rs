@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::follow::{Followed, Follower, Value};
 use super::ready::{Ready, Refusal, Values};
+use super::whole;
 use crate::backend;
 use crate::graph::{Definition, NodeKey, Place};
 
@@ -14,6 +15,8 @@ pub(super) struct Current {
     ready: Ready,
     /// Values that nodes follow.
     followed: Option<Box<Followed>>,
+    /// Whether it was updated as a whole before. What is once is, may be again, and then it pays to have nodes ready.
+    is_updated: bool,
 }
 
 /// The definition of an executable: shared with the graph it was made from, or whoever asked for it, until it is changed; from then on its own, so that
@@ -29,7 +32,12 @@ enum Held {
 
 impl Current {
     pub(super) fn new(definition: Arc<Definition>) -> Self {
-        Current { definition: Held::Shared(definition), ready: Ready::default(), followed: None }
+        Current {
+            definition: Held::Shared(definition),
+            ready: Ready::default(),
+            followed: None,
+            is_updated: false,
+        }
     }
 
     /// Has the definition say what is done.
@@ -122,6 +130,22 @@ impl Current {
                 followed.open_gaps(self.definition.get_mut(), &self.ready, given);
                 true
             }
+            Err(touched) => {
+                if !touched.is_empty() {
+                    backend.put_back(self.get(), &touched);
+                }
+                false
+            }
+        }
+    }
+
+    /// Takes over the values of a definition, where there is nothing else that differs. Whether that is so; else nothing was changed.
+    pub(super) fn take_values(&mut self, backend: &mut dyn backend::Executable, source: &Definition) -> bool {
+        if !std::mem::replace(&mut self.is_updated, true) || self.followed.is_some() {
+            return false;
+        }
+        match whole::take_values(self.definition.get(), &mut self.ready, backend, source) {
+            Ok(()) => true,
             Err(touched) => {
                 if !touched.is_empty() {
                     backend.put_back(self.get(), &touched);

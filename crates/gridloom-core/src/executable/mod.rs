@@ -5,6 +5,7 @@ mod current;
 mod follow;
 mod ready;
 mod update;
+mod whole;
 
 use std::fmt;
 use std::sync::{Arc, Weak};

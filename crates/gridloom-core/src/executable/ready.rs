@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use crate::backend;
 use crate::graph::{Definition, NodeKey};
+use crate::launch::LaunchConfig;
 use crate::memory::{Base, Region};
 use crate::op::{KernelOp, Operation, PointerValue};
 
@@ -87,6 +88,11 @@ struct Block {
     kernel: usize,
     bytes: SmallVec<[u8; 48]>,
     places: SmallVec<[Place; 4]>,
+    /// How many of the arguments are memory.
+    memories: usize,
+    config: LaunchConfig,
+    /// Whether a launch of the kernel differs in its shape and its arguments at most: where they lie is known, and it keeps nothing else.
+    is_plain: bool,
 }
 
 /// The nodes of an executable that are ready.
@@ -229,11 +235,72 @@ impl Ready {
         }
     }
 
+    /// Writes the values of an operation that is to take the place of another one; [`tell`](Ready::tell) is to follow. Whether there is nothing else in which it differs.
+    #[inline]
+    pub(super) fn take_value(
+        &mut self,
+        definition: &Definition,
+        backend: &mut dyn backend::Executable,
+        node: NodeKey,
+        (old, new): (&Operation, &Operation),
+        written: &mut Written,
+    ) -> bool {
+        let number = match self.find(node) {
+            Some(number) => number,
+            None if old.same(new) => return true,
+            None if !self.may_add(node) => return false,
+            None => match self.add(definition, node, backend) {
+                Some(number) => number,
+                None => return false,
+            },
+        };
+        let block = &mut self.blocks[number];
+        let Operation::Kernel(new) = new else { return false };
+        if !block.is_like(new) {
+            return false;
+        }
+        if block.bytes != new.args.bytes {
+            written.numbers.push(number);
+            written.bytes.extend_from_slice(&block.bytes);
+            block.bytes.copy_from_slice(&new.args.bytes);
+            if !block.is_ahead {
+                block.is_ahead = true;
+                self.ahead.push(number as u32);
+            }
+        }
+        true
+    }
+
+    /// Puts back what was there before.
+    #[cold]
+    pub(super) fn take_back(&mut self, written: &Written) {
+        let mut bytes = &written.bytes[..];
+        for &number in &written.numbers {
+            let there = &mut self.blocks[number].bytes;
+            let (old, rest) = bytes.split_at(there.len());
+            there.copy_from_slice(old);
+            bytes = rest;
+        }
+    }
+
     /// Has the backend launch these nodes with what was written to their arguments.
     pub(super) fn tell(&self, backend: &mut dyn backend::Executable, numbers: &[usize]) -> crate::Result<()> {
         let arguments: SmallVec<[(usize, &[u8]); 16]> =
             numbers.iter().map(|&number| (number, &*self.blocks[number].bytes)).collect();
         backend.set_arguments(&arguments)
+    }
+}
+
+/// Nodes whose arguments were written, and what was there before.
+#[derive(Default)]
+pub(super) struct Written {
+    numbers: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Written {
+    pub(super) fn numbers(&self) -> &[usize] {
+        &self.numbers
     }
 }
 
@@ -283,7 +350,40 @@ impl Block {
         }
         let kernel = identity(&launch.kernel);
         let bytes = SmallVec::from_slice(&args.bytes);
-        Some(Block { node, is_valid: true, is_ahead: false, kernel, bytes, places })
+        let is_plain = launch.kernel.params().is_some() && args.keep.is_none();
+        let (memories, config) = (args.pointers.len(), launch.config);
+        Some(Block {
+            node,
+            is_valid: true,
+            is_ahead: false,
+            kernel,
+            bytes,
+            places,
+            memories,
+            config,
+            is_plain,
+        })
+    }
+
+    /// Whether a launch differs in plain values at most.
+    #[inline]
+    fn is_like(&self, launch: &KernelOp) -> bool {
+        let args = &launch.args;
+        self.is_plain
+            && self.kernel == identity(&launch.kernel)
+            && self.config == launch.config
+            && self.bytes.len() == args.bytes.len()
+            && self.memories == args.pointers.len()
+            && args.keep.is_none()
+            && args.pointers.iter().all(|pointer| {
+                let place = self.places.get(pointer.index as usize);
+                let there = place.and_then(|place| place.memory);
+                let given = match &pointer.value {
+                    PointerValue::Region(region) if pointer.offset == 0 => RegionId::of(region),
+                    _ => None,
+                };
+                there.is_some() && there == given
+            })
     }
 
     #[inline]

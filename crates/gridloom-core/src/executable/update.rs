@@ -40,6 +40,10 @@ impl Executable {
         // Declared before the lock is taken, and so dropped after it is released.
         let mut changes;
         let mut state = self.state.lock();
+        let State { definition, backend, .. } = &mut *state;
+        if definition.take_values(&mut **backend, &source) {
+            return Ok(());
+        }
         let root = state.definition.get().root();
         changes = changes_between(state.definition.get(), root, &source, source.root())?;
         self.take_over(&mut state, &mut changes)
