@@ -279,12 +279,17 @@ pub trait Executable: Send + Debug {
     fn prepare(&mut self, _number: usize, _node: NodeKey, _launch: &KernelOp) -> bool {
         false
     }
-    /// Launches the kernel of the node that was prepared last under this number with these bytes as its arguments. The memory among them, and whatever else
-    /// there is to the launch, are as they are; launches in flight keep their values. Where it cannot, nothing is changed, and
-    /// [`update`](Executable::update) is called instead.
-    fn set_arguments(&mut self, _number: usize, _bytes: &[u8]) -> Result<()> {
+    /// Launches the kernels of the nodes that were prepared last under these numbers with these bytes as their arguments. Whatever else there is to the launches
+    /// is as it was; launches in flight keep their values. Where it fails, nodes may have been changed or not: [`put_back`](Executable::put_back) is called, and
+    /// [`update`](Executable::update) where it is to be done in another way.
+    fn set_arguments(&mut self, _arguments: &[(usize, &[u8])]) -> Result<()> {
         bail!(NotSupported, "the arguments of a node are changed with all that it does")
     }
+    /// Memory that launches in flight use, and that no argument names any more.
+    fn keep(&mut self, _memory: &[&Arc<dyn Allocation>]) {}
+    /// Has kernel nodes, before the next launch, do what the definition says: a failed call of [`set_arguments`](Executable::set_arguments) may have left them with
+    /// something else.
+    fn put_back(&mut self, _definition: &Definition, _nodes: &[NodeKey]) {}
     /// Lets a kernel, copy or fill run or skips it from the next launch on.
     fn set_enabled(&mut self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()>;
     /// The last call of all, with the definition as it is at the end, which nobody else keeps: what launches in flight use of it has to stay

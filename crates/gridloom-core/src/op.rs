@@ -76,6 +76,12 @@ impl NodeKinds {
     pub fn any_of(self, others: NodeKinds) -> bool {
         self.0 & others.0 != 0
     }
+
+    /// Whether there is none but of `others`.
+    #[inline]
+    pub fn are_among(self, others: NodeKinds) -> bool {
+        self.0 & !others.0 == 0
+    }
 }
 
 /// The fifteen kinds of node.

@@ -2,15 +2,21 @@
 
 use std::sync::Arc;
 
-use super::ready::{Ready, Values};
+use super::follow::{Followed, Follower, Value};
+use super::ready::{Ready, Refusal, Values};
+use super::whole;
 use crate::backend;
-use crate::graph::{Definition, NodeKey};
+use crate::graph::{Definition, NodeKey, Place};
 
 /// What an executable does.
 pub(super) struct Current {
     definition: Held,
     /// Nodes that were given values of which the definition does not know yet.
     ready: Ready,
+    /// Values that nodes follow.
+    followed: Option<Box<Followed>>,
+    /// Whether it was updated as a whole before. What is once is, may be again, and then it pays to have nodes ready.
+    is_updated: bool,
 }
 
 /// The definition of an executable: shared with the graph it was made from, or whoever asked for it, until it is changed; from then on its own, so that
@@ -26,31 +32,45 @@ enum Held {
 
 impl Current {
     pub(super) fn new(definition: Arc<Definition>) -> Self {
-        Current { definition: Held::Shared(definition), ready: Ready::default() }
+        Current {
+            definition: Held::Shared(definition),
+            ready: Ready::default(),
+            followed: None,
+            is_updated: false,
+        }
+    }
+
+    /// Has the definition say what is done.
+    #[inline]
+    fn settle(&mut self) {
+        if !self.ready.is_settled() {
+            let definition = self.definition.get_mut();
+            self.ready.settle(definition);
+            if let Some(followed) = self.followed.as_mut().filter(|followed| followed.has_gaps()) {
+                followed.fill_gaps(definition, &self.ready);
+            }
+        }
     }
 
     /// The definition as it is now.
     #[inline]
     pub(super) fn get(&mut self) -> &Definition {
-        if !self.ready.is_settled() {
-            self.ready.settle(self.definition.get_mut());
-        }
+        self.settle();
         self.definition.get()
     }
 
     /// For changing it. Nobody else sees the change. Whoever changes what a node does says so with [`forget`](Current::forget).
     #[inline]
     pub(super) fn get_mut(&mut self) -> &mut Definition {
-        let definition = self.definition.get_mut();
-        if !self.ready.is_settled() {
-            self.ready.settle(definition);
-        }
-        definition
+        self.settle();
+        self.definition.get_mut()
     }
 
-    /// Something else was put into the place of what these nodes do, or of a part of it.
+    /// Something else was put into the place of what these nodes do, or of a part of it. Nothing is followed any more.
     #[inline]
     pub(super) fn forget(&mut self, nodes: impl IntoIterator<Item = NodeKey>) {
+        // What it keeps, the definition or what was taken out of it has too.
+        self.followed = None;
         nodes.into_iter().for_each(|node| self.ready.forget(node));
     }
 
@@ -63,19 +83,81 @@ impl Current {
         values: Values<'_>,
     ) -> bool {
         let number = match self.ready.find(node) {
+            // Whatever is followed is set with the values.
+            Some(_) if self.followed.is_some() => None,
             Some(number) => Some(number),
             None if self.ready.may_add(node) => {
-                self.get();
+                self.settle();
                 self.ready.add(self.definition.get(), node, backend)
             }
             None => None,
         };
-        number.is_some_and(|number| self.ready.set(backend, number, values))
+        let Some(number) = number else { return false };
+        match self.ready.set(backend, number, values) {
+            Ok(()) => true,
+            Err(Refusal::Other) => false,
+            Err(Refusal::Backend) => {
+                backend.put_back(self.get(), &[node]);
+                false
+            }
+        }
+    }
+
+    /// Whether arguments follow values.
+    #[inline]
+    pub(super) fn is_followed(&self) -> bool {
+        self.followed.is_some()
+    }
+
+    /// Has arguments follow values, which are those that they have. Whether they can.
+    pub(super) fn follow(&mut self, backend: &mut dyn backend::Executable, followers: &[Follower]) -> bool {
+        self.settle();
+        self.followed =
+            Followed::new(self.definition.get(), &mut self.ready, backend, followers).map(Box::new);
+        self.followed.is_some()
+    }
+
+    /// Gives other values to what follows them, all or none. Whether that was all there was to do; else nothing was changed.
+    pub(super) fn set_followed(
+        &mut self,
+        backend: &mut dyn backend::Executable,
+        place: Place<'_>,
+        given: &mut [(u32, Value)],
+    ) -> bool {
+        let Some(followed) = &mut self.followed else { return false };
+        match followed.set(&mut self.ready, backend, place, given) {
+            Ok(()) => {
+                followed.open_gaps(self.definition.get_mut(), &self.ready, given);
+                true
+            }
+            Err(touched) => {
+                if !touched.is_empty() {
+                    backend.put_back(self.get(), &touched);
+                }
+                false
+            }
+        }
+    }
+
+    /// Takes over the values of a definition, where there is nothing else that differs. Whether that is so; else nothing was changed.
+    pub(super) fn take_values(&mut self, backend: &mut dyn backend::Executable, source: &Definition) -> bool {
+        if !std::mem::replace(&mut self.is_updated, true) || self.followed.is_some() {
+            return false;
+        }
+        match whole::take_values(self.definition.get(), &mut self.ready, backend, source) {
+            Ok(()) => true,
+            Err(touched) => {
+                if !touched.is_empty() {
+                    backend.put_back(self.get(), &touched);
+                }
+                false
+            }
+        }
     }
 
     /// As it is now, for others to keep.
     pub(super) fn share(&mut self) -> Arc<Definition> {
-        self.get();
+        self.settle();
         self.definition.share()
     }
 }

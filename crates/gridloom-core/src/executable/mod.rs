@@ -2,14 +2,17 @@
 
 mod change;
 mod current;
+mod follow;
 mod ready;
 mod update;
+mod whole;
 
 use std::fmt;
 use std::sync::{Arc, Weak};
 
 pub use change::{Change, Part, operations_before};
 use current::Current;
+pub use follow::{Follower, Value};
 use parking_lot::Mutex;
 pub use ready::{Given, RegionId};
 use rustc_hash::FxHashSet;
@@ -174,6 +177,19 @@ impl Executable {
 
     fn launch_on(&self, stream: &Stream) -> Result<()> {
         self.check_stream(stream)?;
+        self.launch_with(&mut self.state.lock(), stream)
+    }
+
+    /// The same as [`launch`](Executable::launch) for whoever has the executable to itself, and a stream that is not capturing.
+    #[inline]
+    pub fn launch_exclusively(&mut self, stream: &Stream) -> Result<()> {
+        self.check_stream(stream)?;
+        if stream.is_capturing() {
+            return self.launch(stream);
+        }
+        if self.leaves_no_memory {
+            return self.state.get_mut().backend.launch(stream.backend());
+        }
         self.launch_with(&mut self.state.lock(), stream)
     }
 

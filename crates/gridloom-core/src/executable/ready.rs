@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use crate::backend;
 use crate::graph::{Definition, NodeKey};
+use crate::launch::LaunchConfig;
 use crate::memory::{Base, Region};
 use crate::op::{KernelOp, Operation, PointerValue};
 
@@ -30,7 +31,12 @@ impl RegionId {
         RegionId { allocation: allocation.addr(), offset, bytes }
     }
 
-    fn of(region: &Region) -> Option<Self> {
+    /// How many bytes there are.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn of(region: &Region) -> Option<Self> {
         match &region.base {
             Base::Allocation(allocation) => {
                 Some(RegionId::new(Arc::as_ptr(allocation).cast(), region.offset, region.bytes))
@@ -82,6 +88,11 @@ struct Block {
     kernel: usize,
     bytes: SmallVec<[u8; 48]>,
     places: SmallVec<[Place; 4]>,
+    /// How many of the arguments are memory.
+    memories: usize,
+    config: LaunchConfig,
+    /// Whether a launch of the kernel differs in its shape and its arguments at most: where they lie is known, and it keeps nothing else.
+    is_plain: bool,
 }
 
 /// The nodes of an executable that are ready.
@@ -169,35 +180,136 @@ impl Ready {
         Some(number)
     }
 
-    /// Gives the node of a block other plain values. Whether that was all there was to do: else nothing was changed, and the general way has to be gone.
+    /// Gives the node of a block other plain values, or fails and leaves the block as it was.
     #[inline]
     pub(super) fn set(
         &mut self,
         backend: &mut dyn backend::Executable,
         number: usize,
-        values: Values<'_>,
-    ) -> bool {
+        mut values: Values<'_>,
+    ) -> Result<(), Refusal> {
         let block = &mut self.blocks[number];
         let is_same_form = match &values {
             Values::All(kernel, given) => block.kernel == identity(kernel) && block.takes(given),
             Values::One(index, given) => block.takes_at(*index, given),
         };
         if !is_same_form {
-            return false;
+            return Err(Refusal::Other);
         }
-        let mut values = values;
         block.exchange(&mut values);
-        if backend.set_arguments(number, &block.bytes).is_err() {
+        if backend.set_arguments(&[(number, &block.bytes)]).is_err() {
             block.exchange(&mut values);
             block.is_valid = false;
-            return false;
+            return Err(Refusal::Backend);
         }
         if !block.is_ahead {
             block.is_ahead = true;
             self.ahead.push(number as u32);
         }
+        Ok(())
+    }
+
+    /// The node of a block.
+    pub(super) fn node(&self, number: usize) -> NodeKey {
+        self.blocks[number].node
+    }
+
+    /// Writes an argument, which is this memory if any; [`tell`](Ready::tell) is to follow.
+    #[inline]
+    pub(super) fn write(&mut self, number: usize, index: u32, bytes: &[u8], memory: Option<RegionId>) {
+        let block = &mut self.blocks[number];
+        if let Some(place) = block.places.get_mut(index as usize)
+            && place.size as usize == bytes.len()
+        {
+            place.memory = memory;
+            let there = &mut block.bytes[place.offset as usize..][..bytes.len()];
+            match bytes.len() {
+                4 => copy_chunk::<4>(there, bytes),
+                8 => copy_chunk::<8>(there, bytes),
+                _ => there.copy_from_slice(bytes),
+            }
+        }
+        if !block.is_ahead {
+            block.is_ahead = true;
+            self.ahead.push(number as u32);
+        }
+    }
+
+    /// Writes the values of an operation that is to take the place of another one; [`tell`](Ready::tell) is to follow. Whether there is nothing else in which it differs.
+    #[inline]
+    pub(super) fn take_value(
+        &mut self,
+        definition: &Definition,
+        backend: &mut dyn backend::Executable,
+        node: NodeKey,
+        (old, new): (&Operation, &Operation),
+        written: &mut Written,
+    ) -> bool {
+        let number = match self.find(node) {
+            Some(number) => number,
+            None if old.same(new) => return true,
+            None if !self.may_add(node) => return false,
+            None => match self.add(definition, node, backend) {
+                Some(number) => number,
+                None => return false,
+            },
+        };
+        let block = &mut self.blocks[number];
+        let Operation::Kernel(new) = new else { return false };
+        if !block.is_like(new) {
+            return false;
+        }
+        if block.bytes != new.args.bytes {
+            written.numbers.push(number);
+            written.bytes.extend_from_slice(&block.bytes);
+            block.bytes.copy_from_slice(&new.args.bytes);
+            if !block.is_ahead {
+                block.is_ahead = true;
+                self.ahead.push(number as u32);
+            }
+        }
         true
     }
+
+    /// Puts back what was there before.
+    #[cold]
+    pub(super) fn take_back(&mut self, written: &Written) {
+        let mut bytes = &written.bytes[..];
+        for &number in &written.numbers {
+            let there = &mut self.blocks[number].bytes;
+            let (old, rest) = bytes.split_at(there.len());
+            there.copy_from_slice(old);
+            bytes = rest;
+        }
+    }
+
+    /// Has the backend launch these nodes with what was written to their arguments.
+    pub(super) fn tell(&self, backend: &mut dyn backend::Executable, numbers: &[usize]) -> crate::Result<()> {
+        let arguments: SmallVec<[(usize, &[u8]); 16]> =
+            numbers.iter().map(|&number| (number, &*self.blocks[number].bytes)).collect();
+        backend.set_arguments(&arguments)
+    }
+}
+
+/// Nodes whose arguments were written, and what was there before.
+#[derive(Default)]
+pub(super) struct Written {
+    numbers: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Written {
+    pub(super) fn numbers(&self) -> &[usize] {
+        &self.numbers
+    }
+}
+
+/// Why a node was not given other values.
+pub(super) enum Refusal {
+    /// More is to be changed than plain values.
+    Other,
+    /// The backend failed, and the node may have been changed.
+    Backend,
 }
 
 /// Tells kernels apart that are alive.
@@ -238,7 +350,40 @@ impl Block {
         }
         let kernel = identity(&launch.kernel);
         let bytes = SmallVec::from_slice(&args.bytes);
-        Some(Block { node, is_valid: true, is_ahead: false, kernel, bytes, places })
+        let is_plain = launch.kernel.params().is_some() && args.keep.is_none();
+        let (memories, config) = (args.pointers.len(), launch.config);
+        Some(Block {
+            node,
+            is_valid: true,
+            is_ahead: false,
+            kernel,
+            bytes,
+            places,
+            memories,
+            config,
+            is_plain,
+        })
+    }
+
+    /// Whether a launch differs in plain values at most.
+    #[inline]
+    fn is_like(&self, launch: &KernelOp) -> bool {
+        let args = &launch.args;
+        self.is_plain
+            && self.kernel == identity(&launch.kernel)
+            && self.config == launch.config
+            && self.bytes.len() == args.bytes.len()
+            && self.memories == args.pointers.len()
+            && args.keep.is_none()
+            && args.pointers.iter().all(|pointer| {
+                let place = self.places.get(pointer.index as usize);
+                let there = place.and_then(|place| place.memory);
+                let given = match &pointer.value {
+                    PointerValue::Region(region) if pointer.offset == 0 => RegionId::of(region),
+                    _ => None,
+                };
+                there.is_some() && there == given
+            })
     }
 
     #[inline]
@@ -294,5 +439,12 @@ impl Place {
 fn exchange_chunk<const N: usize>(there: &mut [u8], value: &mut [u8]) {
     if let (Some(there), Some(value)) = (there.first_chunk_mut::<N>(), value.first_chunk_mut::<N>()) {
         std::mem::swap(there, value);
+    }
+}
+
+#[inline]
+fn copy_chunk<const N: usize>(there: &mut [u8], value: &[u8]) {
+    if let (Some(there), Some(value)) = (there.first_chunk_mut::<N>(), value.first_chunk::<N>()) {
+        *there = *value;
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::change::{Change, Part};
+use super::follow::{Follower, Value};
 use super::ready::{Given, Values};
 use super::{Executable, State};
 use crate::backend;
@@ -39,6 +40,10 @@ impl Executable {
         // Declared before the lock is taken, and so dropped after it is released.
         let mut changes;
         let mut state = self.state.lock();
+        let State { definition, backend, .. } = &mut *state;
+        if definition.take_values(&mut **backend, &source) {
+            return Ok(());
+        }
         let root = state.definition.get().root();
         changes = changes_between(state.definition.get(), root, &source, source.root())?;
         self.take_over(&mut state, &mut changes)
@@ -60,6 +65,32 @@ impl Executable {
     /// they are as they were, or say the same in another form.
     pub fn change(&self, changes: &mut [Change]) -> Result<()> {
         self.replace(&mut self.state.lock(), changes)
+    }
+
+    /// Has arguments of kernels follow values, which are those that they have now, until something else is changed. Whether they can: else, and where
+    /// [`set_followed`](Executable::set_followed) cannot, [`change`](Executable::change) does the same.
+    ///
+    /// A call of many nodes that share a few values then costs little more than telling the device.
+    pub fn follow(&mut self, followers: &[Follower]) -> bool {
+        let State { definition, backend, .. } = self.state.get_mut();
+        definition.follow(&mut **backend, followers)
+    }
+
+    /// Whether arguments follow values.
+    #[inline]
+    pub fn is_followed(&mut self) -> bool {
+        self.state.get_mut().definition.is_followed()
+    }
+
+    /// Gives other values, each with its number, to the arguments that follow them, all or none. Whether that was all there was to do. What was replaced is in
+    /// their places then, to be dropped when it suits; else they are as they were.
+    ///
+    /// # Safety
+    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    pub unsafe fn set_followed(&mut self, given: &mut [(u32, Value)]) -> bool {
+        let place = Place { device: &*self.device, graph: None };
+        let State { definition, backend, .. } = self.state.get_mut();
+        definition.set_followed(&mut **backend, place, given)
     }
 
     /// Points every use of the region `old` at the same byte of `new`, all or none, and says how many there were. See [`Graph::replace_region`].

@@ -81,9 +81,13 @@ impl Place<'_> {
         if op.args.pointers_in(index).any(is_known) {
             return Ok(());
         }
-        self.check_region(region)
-            .and_then(|()| check_on_device(region))
+        self.check_memory(region)
             .map_err(|error| error.context(format_args!("argument {index} of {}", op.kernel.name())))
+    }
+
+    /// The checks on memory that is given to kernels.
+    pub(crate) fn check_memory(&self, region: &Region) -> Result<()> {
+        self.check_region(region).and_then(|()| check_on_device(region))
     }
 
     fn check_kernel(&self, op: &KernelOp) -> Result<()> {

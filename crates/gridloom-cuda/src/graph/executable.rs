@@ -468,8 +468,16 @@ impl backend::Executable for Executable {
         self.state.prepare(number, node, launch)
     }
 
-    fn set_arguments(&mut self, number: usize, bytes: &[u8]) -> Result<()> {
-        self.set_ready(number, bytes)
+    fn set_arguments(&mut self, arguments: &[(usize, &[u8])]) -> Result<()> {
+        self.set_ready(arguments)
+    }
+
+    fn keep(&mut self, memory: &[&Arc<dyn backend::Allocation>]) {
+        self.state.keep_memory(memory);
+    }
+
+    fn put_back(&mut self, definition: &Definition, nodes: &[NodeKey]) {
+        self.state.leave_undone(definition, nodes);
     }
 
     fn set_enabled(&mut self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use super::executable::{Executable, State};
 use super::parameters::has_its_addresses;
+use crate::driver::{Driver, DriverResult};
 use crate::kernel::{Kernel, Launch};
 use crate::sys::*;
 use gridloom_core::graph::NodeKey;
@@ -58,34 +59,45 @@ impl State {
     }
 }
 
-impl Executable {
-    /// Gives a node that is ready other arguments.
+impl ReadyNode {
     /// ([`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    ///
+    /// # Safety
+    /// The context is current, and the bytes are arguments for the kernel.
     #[inline]
-    pub(super) fn set_ready(&mut self, number: usize, bytes: &[u8]) -> Result<()> {
+    unsafe fn set(&mut self, driver: &Driver, bytes: &[u8]) -> DriverResult<()> {
+        let pointer = |offset: &u32| bytes[*offset as usize..].as_ptr().cast_mut().cast::<c_void>();
+        let mut few = [ptr::null_mut(); FEW];
+        let mut many: SmallVec<[*mut c_void; 0]> = SmallVec::new();
+        self.parameters.kernelParams = if self.offsets.len() <= FEW {
+            few.iter_mut().zip(&self.offsets).for_each(|(slot, offset)| *slot = pointer(offset));
+            few.as_mut_ptr()
+        } else {
+            many.extend(self.offsets.iter().map(pointer));
+            many.as_mut_ptr()
+        };
+        // SAFETY: the node is of the graph that the executable was made from, and launches the kernel of the parameters; the arguments are
+        // copied. The rest is promised by the caller.
+        unsafe { driver.cu_graph_exec_kernel_node_set_params(self.exec, self.node, &self.parameters) }
+    }
+}
+
+impl Executable {
+    /// Gives nodes that are ready other arguments.
+    #[inline]
+    pub(super) fn set_ready(&mut self, arguments: &[(usize, &[u8])]) -> Result<()> {
         let state = &mut self.state;
-        let Some(Some(ready)) = state.ready.get_mut(number) else { return Err(not_ready()) };
         if !state.undone.is_empty() || state.running.is_some() {
             return Err(not_ready());
         }
         let context = &self.shared.context;
         let _entered = context.enter()?;
-        let pointer = |offset: &u32| bytes[*offset as usize..].as_ptr().cast_mut().cast::<c_void>();
-        let mut few = [ptr::null_mut(); FEW];
-        let mut many: SmallVec<[*mut c_void; 0]> = SmallVec::new();
-        ready.parameters.kernelParams = if ready.offsets.len() <= FEW {
-            few.iter_mut().zip(&ready.offsets).for_each(|(slot, offset)| *slot = pointer(offset));
-            few.as_mut_ptr()
-        } else {
-            many.extend(ready.offsets.iter().map(pointer));
-            many.as_mut_ptr()
-        };
-        // SAFETY: the node is of the graph that the executable was made from, and launches the kernel of the parameters, whose arguments
-        // these are; they are copied. The context is current.
-        let set = unsafe {
-            context.driver().cu_graph_exec_kernel_node_set_params(ready.exec, ready.node, &ready.parameters)
-        };
-        Ok(set?)
+        for &(number, bytes) in arguments {
+            let Some(Some(ready)) = state.ready.get_mut(number) else { return Err(not_ready()) };
+            // SAFETY: the context is current; the core gives bytes for the kernel that the node was prepared with.
+            unsafe { ready.set(context.driver(), bytes) }?;
+        }
+        Ok(())
     }
 }
 

@@ -176,6 +176,21 @@ impl State {
         }
     }
 
+    /// Holds memory that was replaced until the latest launch, and with it every earlier one, has run.
+    pub(super) fn keep_memory(&mut self, memory: &[&Arc<dyn Allocation>]) {
+        if let Some(stream) = &self.last {
+            stream.keep_memory(memory);
+        }
+    }
+
+    /// Has kernel nodes, before the next launch or update, do what the definition says.
+    pub(super) fn leave_undone(&mut self, definition: &Definition, nodes: &[NodeKey]) {
+        self.undone.extend(nodes.iter().map(|&node| {
+            let operation = definition.node(node).operation().clone();
+            Before { node, operation, staged: None, call: None }
+        }));
+    }
+
     /// Lets a node do its work, or makes it do nothing, in place. Nothing is driven by the host.
     /// ([`cuGraphNodeSetEnabled`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     fn set_enabled(&mut self, operation: &Operation, node: NodeKey, enabled: bool) -> Result<()> {

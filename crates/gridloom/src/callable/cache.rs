@@ -3,7 +3,9 @@
 use gridloom_core::executable::Change;
 use smallvec::SmallVec;
 
-use super::params::{Binding, Bindings};
+use super::CallableStats;
+use super::params::{Binding, Bindings, Seen};
+use super::plan::{Given, Plan};
 use super::sequence::Recipe;
 use crate::{Executable, Graph, InstantiateOptions, Result, Stream};
 
@@ -24,16 +26,19 @@ const IDLE_CALLS: u64 = 64;
 /// One executable, with the arguments it has now.
 pub(super) struct Instance {
     pub(super) executable: Executable,
-    bindings: Bindings,
+    seen: SmallVec<[Seen; 6]>,
     /// Where it was launched last.
     stream: Option<Stream>,
     used: u64,
+    /// Whether it was found that its arguments cannot be given in the short way.
+    is_slow: bool,
 }
 
 /// One graph, with the executables made of it.
 pub(super) struct Entry {
     pub(super) key: Key,
     recipes: Vec<Recipe>,
+    plan: Plan,
     instances: Vec<Instance>,
     used: u64,
 }
@@ -45,6 +50,7 @@ pub(super) struct Patched {
     pub(super) bytes: u64,
     /// What it replaced, to be dropped outside of any lock.
     replaced: Vec<Change>,
+    given: Given,
 }
 
 impl Entry {
@@ -52,12 +58,40 @@ impl Entry {
         key: Key,
         graph: &Graph,
         recipes: Vec<Recipe>,
-        bindings: Bindings,
+        bindings: &Bindings,
         options: &InstantiateOptions,
     ) -> Result<Self> {
         let executable = graph.instantiate_with(options)?;
-        let first = Instance { executable, bindings, stream: None, used: 0 };
-        Ok(Entry { key, recipes, instances: vec![first], used: 0 })
+        let first = Instance::new(executable, bindings.iter().map(Seen::of).collect());
+        let plan = Plan::new(&recipes);
+        Ok(Entry { key, recipes, plan, instances: vec![first], used: 0 })
+    }
+
+    /// Calls the one executable again where it was launched last: `compare` says which arguments differ from those it has. `None` where it is not that simple,
+    /// and nothing was done.
+    pub(super) fn replay(
+        &mut self,
+        stream: &Stream,
+        compare: impl FnOnce(&[Seen]) -> u64,
+        bind: impl Fn(usize) -> Result<Binding>,
+        given: &mut Given,
+        now: u64,
+    ) -> Option<Result<(u64, u64)>> {
+        let [instance] = &mut self.instances[..] else { return None };
+        if instance.stream.as_ref() != Some(stream) {
+            return None;
+        }
+        let changed = compare(&instance.seen);
+        let mut patched = (0, 0);
+        if changed != 0 {
+            match instance.give(&self.plan, changed, bind, given) {
+                Ok(true) => patched = self.plan.count(changed),
+                Ok(false) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        (self.used, instance.used) = (now, now);
+        Some(instance.executable.launch_exclusively(stream).map(|()| patched))
     }
 
     /// The place of an executable for a call on `stream`: one that is free, with these arguments already where possible; else a new one; else, where there
@@ -77,7 +111,7 @@ impl Entry {
         for (index, instance) in self.instances.iter().enumerate() {
             if instance.is_free_for(stream) {
                 free.get_or_insert(index);
-                if is_one || instance.bindings.as_slice() == bindings {
+                if is_one || instance.changed(bindings) == 0 {
                     free = Some(index);
                     break;
                 }
@@ -88,9 +122,8 @@ impl Entry {
             None if self.instances.len() < most.max(1) => {
                 let first = &self.instances[0];
                 let graph = first.executable.graph();
-                let bindings = first.bindings.clone();
-                let executable = graph.instantiate_with(options)?;
-                self.instances.push(Instance { executable, bindings, stream: None, used: 0 });
+                let seen = first.seen.clone();
+                self.instances.push(Instance::new(graph.instantiate_with(options)?, seen));
                 self.instances.len() - 1
             }
             None => (0..self.instances.len()).min_by_key(|&index| self.instances[index].used).unwrap_or(0),
@@ -108,40 +141,38 @@ impl Entry {
         self.instances.extract_if(.., idle).collect()
     }
 
-    /// Gives an executable other arguments: to the nodes that follow what changed, all or none. The arguments from before are in `bindings`
-    /// then, to be dropped outside of any lock too.
+    /// Gives an executable other arguments: to the nodes that follow what changed, all or none.
     pub(super) fn patch(
         instance: &mut Instance,
-        recipes: &[Recipe],
-        bindings: &mut Bindings,
+        (recipes, plan): (&[Recipe], &Plan),
+        bindings: &Bindings,
     ) -> Result<Patched> {
-        let changed = instance
-            .bindings
-            .iter()
-            .zip(&*bindings)
-            .enumerate()
-            .fold(0u64, |changed, (index, (old, new))| changed | u64::from(old != new) << index);
+        let changed = instance.changed(bindings);
         let mut patched = Patched::default();
         if changed == 0 {
+            return Ok(patched);
+        }
+        if instance.give(plan, changed, |param| Ok(bindings[param].clone()), &mut patched.given)? {
+            (patched.nodes, patched.bytes) = plan.count(changed);
             return Ok(patched);
         }
         let mut changes = Vec::with_capacity(recipes.iter().map(Recipe::most_changes).sum());
         for recipe in recipes.iter().filter(|recipe| recipe.follows & changed != 0) {
             recipe
-                .changes((&instance.bindings, bindings, changed), &mut changes)
+                .changes((&instance.seen, bindings, changed), &mut changes)
                 .map_err(|error| error.at_node(instance.executable.definition().label(recipe.node)))?;
             patched.nodes += 1;
             patched.bytes += recipe.bytes;
         }
         instance.executable.change(&mut changes)?;
         patched.replaced = changes;
-        std::mem::swap(&mut instance.bindings, bindings);
+        instance.seen = bindings.iter().map(Seen::of).collect();
         Ok(patched)
     }
 
     /// The recipes, and the executables they apply to.
-    pub(super) fn parts(&mut self) -> (&[Recipe], &mut [Instance]) {
-        (&self.recipes, &mut self.instances)
+    pub(super) fn parts(&mut self) -> ((&[Recipe], &Plan), &mut [Instance]) {
+        ((&self.recipes, &self.plan), &mut self.instances)
     }
 
     /// How many executables there are.
@@ -164,6 +195,34 @@ impl Entry {
 }
 
 impl Instance {
+    fn new(executable: Executable, seen: SmallVec<[Seen; 6]>) -> Self {
+        Instance { executable, seen, stream: None, used: 0, is_slow: false }
+    }
+
+    /// Which arguments are not those it has: a bit for each.
+    fn changed(&self, bindings: &[Binding]) -> u64 {
+        let both = self.seen.iter().zip(bindings).enumerate();
+        both.fold(0, |changed, (index, (old, new))| changed | u64::from(*old != Seen::of(new)) << index)
+    }
+
+    /// Gives it the arguments that differ in the short way. Whether that was all there was to do; else nothing was changed.
+    fn give(
+        &mut self,
+        plan: &Plan,
+        changed: u64,
+        bind: impl Fn(usize) -> Result<Binding>,
+        given: &mut Given,
+    ) -> Result<bool> {
+        if self.is_slow || !plan.allows(changed) {
+            return Ok(false);
+        }
+        if !self.executable.is_followed() && !plan.follow(&mut self.executable) {
+            self.is_slow = true;
+            return Ok(false);
+        }
+        plan.give(&mut self.executable, &mut self.seen, changed, bind, given)
+    }
+
     /// Whether a launch on `stream` need not wait for one on another stream.
     fn is_free_for(&self, stream: &Stream) -> bool {
         self.stream.as_ref() == Some(stream) || self.is_idle()
@@ -187,6 +246,9 @@ impl Instance {
 #[derive(Default)]
 pub(super) struct Cache {
     pub(super) entries: Vec<Entry>,
+    pub(super) stats: CallableStats,
+    /// The place of the entry that was used last.
+    latest: usize,
     clock: u64,
 }
 
@@ -201,7 +263,14 @@ impl Cache {
     }
 
     pub(super) fn find(&mut self, key: &Key) -> Option<&mut Entry> {
-        self.entries.iter_mut().find(|entry| entry.key == *key)
+        let place = self.entries.iter().position(|entry| entry.key == *key)?;
+        self.latest = place;
+        self.entries.get_mut(place)
+    }
+
+    /// The entry that was used last.
+    pub(super) fn latest(&mut self) -> Option<&mut Entry> {
+        self.entries.get_mut(self.latest)
     }
 
     /// Adds an entry and returns the one that had to go, to be dropped outside of any lock.

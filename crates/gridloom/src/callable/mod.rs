@@ -4,6 +4,7 @@ mod cache;
 mod eager;
 mod operands;
 mod params;
+mod plan;
 mod sequence;
 
 use std::cell::Cell;
@@ -19,8 +20,9 @@ pub use operands::{
     CallArg, CallArguments, CallMemory, LaunchShape, MemorySlot, Slot, per_element, shape_of,
 };
 pub use params::{
-    Bind, BindAll, Binding, Bindings, Length, Origin, Param, ParamId, Scalar, Shape, Spec, Specs,
+    Bind, BindAll, Binding, Bindings, Length, Origin, Param, ParamId, Scalar, Seen, Shape, Spec, Specs,
 };
+use plan::Given;
 pub use sequence::{Loop, Sections, Sequence};
 
 use crate::{ConditionalMode, Error, ErrorKind, Graph, InstantiateOptions, Result, Stream};
@@ -72,16 +74,28 @@ pub struct CallableStats {
     pub hosted: Option<String>,
 }
 
+impl CallableStats {
+    /// Counts a call that succeeded.
+    #[inline]
+    fn count_call(&mut self, built: bool, nodes: u64, bytes: u64) {
+        self.calls += 1;
+        self.replays += u64::from(!built);
+        self.last_replayed = !built;
+        self.patched_nodes += nodes;
+        self.bytes_uploaded += bytes;
+    }
+}
+
 type Build<S> = dyn Fn(&Sequence, S) -> Result<()> + Send + Sync;
 
 struct Inner<S> {
     device: Arc<dyn backend::Device>,
+    device_id: backend::DeviceId,
     options: CallableOptions,
     build: Box<Build<S>>,
     /// Held while the closure runs, so that two first calls build once. No call is made while it is held: `Describing` refuses those.
     building: Mutex<()>,
     cache: Mutex<Cache>,
-    stats: Mutex<CallableStats>,
 }
 
 /// A function of device arrays that turns itself into a graph.
@@ -143,51 +157,35 @@ impl<S: Specs> Callable<S> {
         Callable {
             inner: Arc::new(Inner {
                 device: device.as_device().clone(),
+                device_id: device.as_device().id(),
                 options,
                 build: Box::new(move |sequence, params| closure(sequence, params).map(drop)),
                 building: Mutex::default(),
                 cache: Mutex::default(),
-                stats: Mutex::default(),
             }),
         }
     }
 
     /// Calls it: enqueues its work, with these arguments, on the stream.
     pub fn call(&self, stream: &Stream, args: impl BindAll<S>) -> Result<()> {
-        let inner = &*self.inner;
         Describing::refuse_call()?;
-        let mut bindings = args.bind_all()?;
-        inner.check(stream, &bindings)?;
-        if !inner.options.graphs {
-            return inner.call_eagerly(stream, &bindings);
+        let inner = &*self.inner;
+        if inner.options.graphs && stream.device_id() == inner.device_id {
+            // Declared before the lock is taken, and so dropped after it is released.
+            let mut given = Given::default();
+            let replayed = args
+                .compare(|compare| inner.replay(stream, compare, |index| args.bind_one(index), &mut given));
+            if let Some(Some(outcome)) = replayed {
+                return outcome;
+            }
         }
-        let key = key(&bindings);
-        let (mut cache, built, evicted) = inner.ensure_built(&key, &bindings)?;
-        let now = cache.tick();
-        let entry = cache.find(&key).expect("the cache has been locked since it was found there");
-        let options = inner.instantiate_options();
-        let chosen = entry.choose(stream, &bindings, inner.options.max_instances, &options, now)?;
-        let (recipes, instances) = entry.parts();
-        let instance = &mut instances[chosen];
-        let patched = Entry::patch(instance, recipes, &mut bindings)?;
-        instance.launch(stream)?;
-        let idle = entry.take_idle(now);
-        drop(cache);
-        drop((evicted, idle));
-
-        let mut stats = inner.stats.lock();
-        stats.calls += 1;
-        stats.replays += u64::from(!built);
-        stats.last_replayed = !built;
-        stats.patched_nodes += patched.nodes;
-        stats.bytes_uploaded += patched.bytes;
-        Ok(())
+        inner.call(stream, args.bind_all()?)
     }
 
     /// What it has done so far.
     pub fn stats(&self) -> CallableStats {
-        let mut stats = self.inner.stats.lock().clone();
         let cache = self.inner.cache.lock();
+        let mut stats = cache.stats.clone();
         stats.graphs = cache.entries.len();
         stats.instances = cache.entries.iter().map(Entry::instances).sum();
         let latest = cache.entries.iter().max_by_key(|entry| entry.used());
@@ -205,7 +203,6 @@ impl<S: Specs> Callable<S> {
     /// Forgets every graph and all counts. Launches in flight go on.
     pub fn reset(&self) {
         let forgotten = std::mem::take(&mut *self.inner.cache.lock());
-        *self.inner.stats.lock() = CallableStats::default();
         drop(forgotten);
     }
 
@@ -226,6 +223,48 @@ impl<S: Specs> Callable<S> {
 }
 
 impl<S: Specs> Inner<S> {
+    /// A call like the one before it: of the same graph, on the same stream, and with arguments that differ at most in what kernels are given. `None` where it is another,
+    /// and nothing was done.
+    fn replay(
+        &self,
+        stream: &Stream,
+        compare: &dyn Fn(&[Seen]) -> u64,
+        bind: impl Fn(usize) -> Result<Binding>,
+        given: &mut Given,
+    ) -> Option<Result<()>> {
+        let mut cache = self.cache.lock();
+        let now = cache.tick();
+        match cache.latest()?.replay(stream, compare, bind, given, now)? {
+            Ok((nodes, bytes)) => cache.stats.count_call(false, nodes, bytes),
+            Err(error) => return Some(Err(error)),
+        }
+        Some(Ok(()))
+    }
+
+    fn call(&self, stream: &Stream, bindings: Bindings) -> Result<()> {
+        self.check(stream, &bindings)?;
+        if !self.options.graphs {
+            return self.call_eagerly(stream, &bindings);
+        }
+        let key = key(&bindings);
+        // Declared before the lock is taken, and so dropped after it is released.
+        let patched;
+        let (mut cache, built, evicted) = self.ensure_built(&key, &bindings)?;
+        let now = cache.tick();
+        let entry = cache.find(&key).expect("the cache has been locked since it was found there");
+        let options = self.instantiate_options();
+        let chosen = entry.choose(stream, &bindings, self.options.max_instances, &options, now)?;
+        let (recipes, instances) = entry.parts();
+        let instance = &mut instances[chosen];
+        patched = Entry::patch(instance, recipes, &bindings)?;
+        instance.launch(stream)?;
+        let idle = entry.take_idle(now);
+        cache.stats.count_call(built, patched.nodes, patched.bytes);
+        drop(cache);
+        drop((evicted, idle));
+        Ok(())
+    }
+
     fn instantiate_options(&self) -> InstantiateOptions {
         InstantiateOptions {
             conditional_mode: self.options.conditional_mode,
@@ -275,9 +314,9 @@ impl<S: Specs> Inner<S> {
         drop(cache);
         let (graph, recipes) = self.describe(bindings)?;
         drop(describing);
-        let entry = Entry::new(key.clone(), &graph, recipes, bindings.clone(), &self.instantiate_options())?;
-        self.stats.lock().builds += 1;
+        let entry = Entry::new(key.clone(), &graph, recipes, bindings, &self.instantiate_options())?;
         let mut cache = self.cache.lock();
+        cache.stats.builds += 1;
         let evicted = cache.insert(entry, self.options.max_graphs);
         Ok((cache, true, evicted))
     }
@@ -299,7 +338,7 @@ impl<S: Specs> Inner<S> {
         } else {
             eager::run(&graph, stream)?;
         }
-        let mut stats = self.stats.lock();
+        let stats = &mut self.cache.lock().stats;
         stats.calls += 1;
         stats.builds += 1;
         stats.last_replayed = false;
@@ -351,6 +390,6 @@ impl<S> Clone for Callable<S> {
 
 impl<S> fmt::Debug for Callable<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Callable({:?})", self.inner.stats.lock())
+        write!(f, "Callable({:?})", self.inner.cache.lock().stats)
     }
 }

@@ -7,7 +7,7 @@ use gridloom_core::memory::Region;
 use gridloom_core::op::{ArgValue, PointerValue};
 use smallvec::SmallVec;
 
-use super::params::{Binding, Length, Param, ParamId, Scalar};
+use super::params::{Binding, Length, Param, ParamId, Scalar, Seen};
 use crate::buffer::{Buffer, BufferSlice, Element, Memory};
 use crate::kernel::{Null, Parameter, Parameters, Ptr, PtrMut};
 use crate::{Error, ErrorKind, LaunchConfig, Result};
@@ -314,8 +314,8 @@ impl LaunchShape {
     }
 
     /// Whether it is the same for either arguments.
-    pub(super) fn is_same(&self, old: &[Binding], new: &[Binding]) -> bool {
-        let is_same = |length: &Length| length.elements(old) == length.elements(new);
+    pub(super) fn is_same(&self, old: &[Seen], new: &[Binding]) -> bool {
+        let is_same = |length: &Length| length.is_seen(old, new);
         match self {
             LaunchShape::Fixed(_) => true,
             LaunchShape::PerElement(length) => is_same(length),

@@ -2,9 +2,12 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Pod;
+use gridloom_core::executable::RegionId;
 use gridloom_core::memory::{Base, Region};
 use smallvec::SmallVec;
 
@@ -68,7 +71,22 @@ pub struct Length {
 
 impl Length {
     pub(super) fn elements(&self, bindings: &[Binding]) -> u64 {
-        bindings[self.param.index].region().bytes / self.element_size as u64
+        self.elements_of(bindings[self.param.index].region())
+    }
+
+    /// The elements in what was given for the parameter.
+    pub(super) fn elements_of(&self, region: &Region) -> u64 {
+        region.bytes / self.element_size as u64
+    }
+
+    /// Whether as much was given for the parameter before.
+    pub(super) fn is_seen(&self, seen: &[Seen], bindings: &[Binding]) -> bool {
+        seen[self.param.index].memory_bytes() == Some(bindings[self.param.index].region().bytes)
+    }
+
+    /// Whether both are the same number in every call.
+    pub(super) fn is_same(&self, other: &Length) -> bool {
+        (self.param.index, self.element_size) == (other.param.index, other.element_size)
     }
 }
 
@@ -130,6 +148,41 @@ impl Binding {
     }
 }
 
+/// What an executable was given for one parameter in its latest call, to tell whether a call gives the same. Memory is not kept alive: what uses it does that.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seen {
+    /// Memory.
+    Memory(RegionId),
+    /// The bytes of a plain value.
+    Value(SmallVec<[u8; 16]>),
+    /// A value that decides what is built.
+    Shape(u64),
+}
+
+impl Seen {
+    pub(super) fn of(binding: &Binding) -> Self {
+        match binding {
+            Binding::Memory(region) => {
+                let allocation = match &region.base {
+                    Base::Allocation(allocation) => Arc::as_ptr(allocation).cast(),
+                    _ => ptr::null(),
+                };
+                Seen::Memory(RegionId::new(allocation, region.offset, region.bytes))
+            }
+            Binding::Value(bytes) => Seen::Value(bytes.clone()),
+            Binding::Shape(value) => Seen::Shape(*value),
+        }
+    }
+
+    /// The bytes of memory.
+    pub(super) fn memory_bytes(&self) -> Option<u64> {
+        match self {
+            Seen::Memory(region) => Some(region.bytes()),
+            _ => None,
+        }
+    }
+}
+
 /// A kind of parameter: [`Param`], [`Scalar`] or [`Shape`].
 pub trait Spec: Copy {
     /// The parameter of a call with this binding.
@@ -162,17 +215,38 @@ impl Spec for Shape {
 )]
 pub trait Bind<S: Spec>: sealed::Bind<S> {
     /// The binding.
-    fn bind(self) -> Result<Binding>;
+    fn bind(&self) -> Result<Binding>;
+
+    /// Which memory it is, or that it is none; `None` where that cannot be told.
+    #[doc(hidden)]
+    fn region_id(&self) -> Option<Option<RegionId>> {
+        Some(None)
+    }
+
+    /// Whether it is what was given before. `id` is from [`region_id`](Bind::region_id).
+    #[doc(hidden)]
+    fn is_seen(&self, id: Option<RegionId>, seen: &Seen) -> bool;
 }
 
 impl<T: Element, M: Memory<T>> Bind<Param<[T]>> for &M {
-    fn bind(self) -> Result<Binding> {
+    #[inline]
+    fn bind(&self) -> Result<Binding> {
         bind_memory(self.region()?)
+    }
+
+    #[inline]
+    fn region_id(&self) -> Option<Option<RegionId>> {
+        Memory::region_id(*self).map(Some)
+    }
+
+    #[inline]
+    fn is_seen(&self, id: Option<RegionId>, seen: &Seen) -> bool {
+        matches!(seen, Seen::Memory(seen) if id == Some(*seen))
     }
 }
 
 impl<T: Element, M: Memory<T>> Bind<Param<T>> for &M {
-    fn bind(self) -> Result<Binding> {
+    fn bind(&self) -> Result<Binding> {
         if self.len() != 1 {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
@@ -180,6 +254,16 @@ impl<T: Element, M: Memory<T>> Bind<Param<T>> for &M {
             ));
         }
         bind_memory(self.region()?)
+    }
+
+    #[inline]
+    fn region_id(&self) -> Option<Option<RegionId>> {
+        Memory::region_id(*self).map(Some)
+    }
+
+    #[inline]
+    fn is_seen(&self, id: Option<RegionId>, seen: &Seen) -> bool {
+        matches!(seen, Seen::Memory(seen) if id == Some(*seen))
     }
 }
 
@@ -197,20 +281,36 @@ fn bind_memory(region: Region) -> Result<Binding> {
 }
 
 impl<T: Pod> Bind<Scalar<T>> for T {
-    fn bind(self) -> Result<Binding> {
-        Ok(Binding::Value(SmallVec::from_slice(bytemuck::bytes_of(&self))))
+    #[inline]
+    fn bind(&self) -> Result<Binding> {
+        Ok(Binding::Value(SmallVec::from_slice(bytemuck::bytes_of(self))))
+    }
+
+    #[inline]
+    fn is_seen(&self, _: Option<RegionId>, seen: &Seen) -> bool {
+        matches!(seen, Seen::Value(seen) if seen.as_slice() == bytemuck::bytes_of(self))
     }
 }
 
 impl Bind<Shape> for u64 {
-    fn bind(self) -> Result<Binding> {
-        Ok(Binding::Shape(self))
+    fn bind(&self) -> Result<Binding> {
+        Ok(Binding::Shape(*self))
+    }
+
+    #[inline]
+    fn is_seen(&self, _: Option<RegionId>, seen: &Seen) -> bool {
+        *seen == Seen::Shape(*self)
     }
 }
 
 impl Bind<Shape> for usize {
-    fn bind(self) -> Result<Binding> {
-        Ok(Binding::Shape(self as u64))
+    fn bind(&self) -> Result<Binding> {
+        Ok(Binding::Shape(*self as u64))
+    }
+
+    #[inline]
+    fn is_seen(&self, _: Option<RegionId>, seen: &Seen) -> bool {
+        *seen == Seen::Shape(*self as u64)
     }
 }
 
@@ -230,7 +330,15 @@ pub trait Specs: Copy {
 )]
 pub trait BindAll<S: Specs>: sealed::BindAll<S> {
     /// The bindings. An error says which argument is wrong.
-    fn bind_all(self) -> Result<Bindings>;
+    fn bind_all(&self) -> Result<Bindings>;
+
+    /// The binding of one.
+    #[doc(hidden)]
+    fn bind_one(&self, index: usize) -> Result<Binding>;
+
+    /// Has `take` ask which of the arguments are not what was given before: a bit for each. `None` where some cannot be told.
+    #[doc(hidden)]
+    fn compare<R>(&self, take: impl FnOnce(&dyn Fn(&[Seen]) -> u64) -> R) -> Option<R>;
 }
 
 mod sealed {
@@ -254,10 +362,30 @@ macro_rules! tuples {
         }
         impl<$($S: Spec, $V: Bind<$S>),*> sealed::BindAll<($($S,)*)> for ($($V,)*) {}
         impl<$($S: Spec, $V: Bind<$S>),*> BindAll<($($S,)*)> for ($($V,)*) {
-            fn bind_all(self) -> Result<Bindings> {
+            fn bind_all(&self) -> Result<Bindings> {
                 Ok([$(
                     self.$index.bind().map_err(|error| error.context(concat!("argument ", $index)))?
                 ),*].into_iter().collect::<Bindings>())
+            }
+
+            #[inline]
+            fn bind_one(&self, index: usize) -> Result<Binding> {
+                match index {
+                    $($index => {
+                        self.$index.bind().map_err(|error| error.context(concat!("argument ", $index)))
+                    })*
+                    _ => unreachable!("the arguments of a callable are as many as its parameters"),
+                }
+            }
+
+            #[inline]
+            #[allow(unused_variables, reason = "the empty tuple has no arguments")]
+            fn compare<R>(&self, take: impl FnOnce(&dyn Fn(&[Seen]) -> u64) -> R) -> Option<R> {
+                // Asked before anything is locked: who tells may be anybody.
+                let ids: [Option<RegionId>; _] = [$(self.$index.region_id()?),*];
+                Some(take(&|seen| {
+                    0u64 $(| u64::from(!self.$index.is_seen(ids[$index], &seen[$index])) << $index)*
+                }))
             }
         }
     };

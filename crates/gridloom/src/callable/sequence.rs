@@ -15,7 +15,7 @@ use gridloom_core::op::{
 use smallvec::SmallVec;
 
 use super::operands::{CallArguments, CallMemory, LaunchShape, MemorySlot, Slot};
-use super::params::{Binding, Origin, ParamId, Specs};
+use super::params::{Binding, Origin, ParamId, Seen, Specs};
 use super::{Callable, MAX_INLINE_DEPTH};
 use crate::buffer::Element;
 use crate::kernel::{Kernel, Parameters};
@@ -42,6 +42,14 @@ enum What {
 }
 
 impl Recipe {
+    /// The parameters that decide its shape, and its arguments, where it launches a kernel.
+    pub(super) fn launch(&self) -> Option<(u64, &[Slot])> {
+        match &self.what {
+            What::Kernel(launch) => Some((launch.shape.follows(), &launch.slots)),
+            What::Other(_) => None,
+        }
+    }
+
     /// How many changes of its node there can be.
     pub(super) fn most_changes(&self) -> usize {
         match &self.what {
@@ -53,7 +61,7 @@ impl Recipe {
     /// Adds what changes of the node when a call gives `new` arguments in the place of `old` ones, which differ in the parameters `changed`.
     pub(super) fn changes(
         &self,
-        (old, new, changed): (&[Binding], &[Binding], u64),
+        (old, new, changed): (&[Seen], &[Binding], u64),
         changes: &mut Vec<Change>,
     ) -> Result<()> {
         match &self.what {

@@ -9,6 +9,8 @@
 mod simulator;
 mod support;
 
+#[path = "../callables/main.rs"]
+mod callables;
 #[path = "../graphs/main.rs"]
 mod graphs;
 #[path = "../memory/main.rs"]

@@ -1,0 +1,276 @@
+//! Kernel arguments that follow a few values.
+//!
+//! A callable gives the same arrays and numbers to many nodes. While its nodes follow values, a call with others writes them to the
+//! [ready](super::ready) arguments of those nodes, and the memory among the values is kept alive here, once, rather than by every node that is given it. The definition
+//! has gaps meanwhile, which are filled when somebody looks at it.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::ready::{Ready, RegionId};
+use crate::backend::{self, Allocation};
+use crate::graph::{Definition, NodeKey, Place};
+use crate::memory::{Base, Region};
+use crate::op::{Operation, PointerValue};
+
+/// An argument of a kernel node that follows a value.
+#[derive(Clone, Copy, Debug)]
+pub struct Follower {
+    /// The node.
+    pub node: NodeKey,
+    /// Which argument.
+    pub index: u32,
+    /// Which value.
+    pub value: u32,
+}
+
+/// A value that arguments follow.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A plain value.
+    Plain(SmallVec<[u8; 16]>),
+    /// The address of memory that is there independently of graphs.
+    Memory(Region),
+}
+
+impl Value {
+    /// A plain value.
+    #[inline]
+    pub fn plain(bytes: &[u8]) -> Self {
+        Value::Plain(SmallVec::from_slice(bytes))
+    }
+
+    fn allocation(&self) -> Option<&Arc<dyn Allocation>> {
+        match self {
+            Value::Memory(Region { base: Base::Allocation(allocation), .. }) => Some(allocation),
+            _ => None,
+        }
+    }
+
+    /// Whether it can take the place of another one.
+    fn is_like(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Plain(bytes), Value::Plain(others)) => bytes.len() == others.len(),
+            (Value::Memory(_), Value::Memory(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+/// As many as there are bits to tell them apart.
+const MOST_VALUES: usize = 64;
+
+/// Nodes that are told of new values at once.
+const TOGETHER: usize = 16;
+
+/// A node, and which of its arguments follow what.
+struct Following {
+    /// Its number among the ready nodes.
+    number: usize,
+    /// A bit for each value.
+    follows: u64,
+    /// Arguments, and the values they follow.
+    places: SmallVec<[(u32, u32); 4]>,
+}
+
+/// A value, and what it is among arguments.
+struct Known {
+    value: Value,
+    /// The address of memory.
+    address: [u8; 8],
+    memory: Option<RegionId>,
+}
+
+impl Known {
+    fn new(value: Value) -> Self {
+        let mut known = Known { value, address: [0; 8], memory: None };
+        known.look_up();
+        known
+    }
+
+    /// Finds out where memory is.
+    #[inline]
+    fn look_up(&mut self) {
+        if let Value::Memory(region) = &self.value
+            && let Base::Allocation(allocation) = &region.base
+        {
+            self.address = allocation.address().wrapping_add(region.offset).to_ne_bytes();
+            self.memory = RegionId::of(region);
+        }
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        match &self.value {
+            Value::Plain(bytes) => bytes,
+            Value::Memory(_) => &self.address,
+        }
+    }
+}
+
+/// Values, and the nodes that follow them.
+pub(super) struct Followed {
+    values: Vec<Known>,
+    nodes: Vec<Following>,
+    /// The values, of those that are memory, in whose places the definition has gaps.
+    gaps: u64,
+}
+
+impl Followed {
+    /// Has arguments follow values, which are those that they have now. The definition does not lag behind.
+    pub(super) fn new(
+        definition: &Definition,
+        ready: &mut Ready,
+        backend: &mut dyn backend::Executable,
+        followers: &[Follower],
+    ) -> Option<Self> {
+        let count = followers.iter().map(|follower| follower.value as usize + 1).max()?;
+        if count > MOST_VALUES {
+            return None;
+        }
+        let mut values: Vec<Option<Value>> = vec![None; count];
+        let mut nodes: Vec<Following> = Vec::new();
+        for follower in followers {
+            let number = match ready.find(follower.node) {
+                Some(number) => number,
+                None if ready.may_add(follower.node) => ready.add(definition, follower.node, backend)?,
+                None => return None,
+            };
+            let value = current(definition, follower)?;
+            let known = values[follower.value as usize].get_or_insert_with(|| value.clone());
+            if *known != value {
+                return None;
+            }
+            if nodes.last().is_none_or(|node| node.number != number) {
+                nodes.push(Following { number, follows: 0, places: SmallVec::new() });
+            }
+            let node = nodes.last_mut()?;
+            node.follows |= 1 << follower.value;
+            node.places.push((follower.index, follower.value));
+        }
+        let values = values.into_iter().map(|value| value.map(Known::new)).collect::<Option<_>>()?;
+        Some(Followed { values, nodes, gaps: 0 })
+    }
+
+    pub(super) fn has_gaps(&self) -> bool {
+        self.gaps != 0
+    }
+
+    /// Gives other values, each with its number, all or none. What they replace is in their places then. Whether it could be done so; the nodes that
+    /// may have been changed, where not.
+    pub(super) fn set(
+        &mut self,
+        ready: &mut Ready,
+        backend: &mut dyn backend::Executable,
+        place: Place<'_>,
+        given: &mut [(u32, Value)],
+    ) -> Result<(), Vec<NodeKey>> {
+        let mut changed = 0u64;
+        for (number, value) in &*given {
+            let is_like = self.values.get(*number as usize).is_some_and(|known| known.value.is_like(value));
+            let is_allowed = match value {
+                Value::Plain(_) => true,
+                Value::Memory(region) => {
+                    value.allocation().is_some_and(|memory| !memory.may_be_released())
+                        && place.check_memory(region).is_ok()
+                }
+            };
+            if !is_like || !is_allowed {
+                return Err(Vec::new());
+            }
+            changed |= 1 << number;
+        }
+        self.exchange(given);
+        self.write(ready, changed);
+        let following = || self.nodes.iter().filter(|node| node.follows & changed != 0);
+        let mut told: SmallVec<[usize; TOGETHER]> = SmallVec::new();
+        let mut nodes = following().map(|node| node.number);
+        loop {
+            told.clear();
+            told.extend(nodes.by_ref().take(TOGETHER));
+            if told.is_empty() {
+                break;
+            }
+            if ready.tell(backend, &told).is_err() {
+                let touched = following().map(|node| ready.node(node.number)).collect();
+                self.exchange(given);
+                self.write(ready, changed);
+                return Err(touched);
+            }
+        }
+        let unused: SmallVec<[&Arc<dyn Allocation>; 4]> =
+            given.iter().filter_map(|(_, old)| old.allocation()).filter(|old| !self.uses(old)).collect();
+        if !unused.is_empty() {
+            backend.keep(&unused);
+        }
+        Ok(())
+    }
+
+    /// Whether memory is among the values.
+    fn uses(&self, memory: &Arc<dyn Allocation>) -> bool {
+        self.values
+            .iter()
+            .filter_map(|known| known.value.allocation())
+            .any(|known| Arc::ptr_eq(known, memory))
+    }
+
+    fn exchange(&mut self, given: &mut [(u32, Value)]) {
+        for (number, value) in given {
+            let known = &mut self.values[*number as usize];
+            std::mem::swap(&mut known.value, value);
+            known.look_up();
+        }
+    }
+
+    /// Writes the values in `changed` to the arguments that follow them.
+    fn write(&self, ready: &mut Ready, changed: u64) {
+        for node in self.nodes.iter().filter(|node| node.follows & changed != 0) {
+            for &(index, value) in node.places.iter().filter(|(_, value)| changed & 1 << value != 0) {
+                let known = &self.values[value as usize];
+                ready.write(node.number, index, known.bytes(), known.memory);
+            }
+        }
+    }
+
+    /// Has the nodes of a definition let go of the memory among these values, which is kept here.
+    pub(super) fn open_gaps(&mut self, definition: &mut Definition, ready: &Ready, given: &[(u32, Value)]) {
+        let memory = given.iter().filter(|(_, value)| matches!(value, Value::Memory(_)));
+        let memory = memory.fold(0u64, |set, (number, _)| set | 1 << number);
+        let gap = Region { base: Base::AllocNode(definition.nodes.nowhere()), offset: 0, bytes: 0 };
+        self.fill(definition, ready, memory & !self.gaps, |_| gap.clone());
+        self.gaps |= memory;
+    }
+
+    /// Has the nodes of a definition keep again what they are given.
+    pub(super) fn fill_gaps(&mut self, definition: &mut Definition, ready: &Ready) {
+        let gaps = std::mem::take(&mut self.gaps);
+        self.fill(definition, ready, gaps, |region| region.clone());
+    }
+
+    fn fill(&self, definition: &mut Definition, ready: &Ready, which: u64, with: impl Fn(&Region) -> Region) {
+        for node in self.nodes.iter().filter(|node| node.follows & which != 0) {
+            let data = definition.nodes.get_mut(ready.node(node.number));
+            let Some(Operation::Kernel(kernel)) = data.map(|data| &mut data.operation) else { continue };
+            let pointers = &mut Arc::make_mut(kernel).args.pointers;
+            for &(index, value) in node.places.iter().filter(|(_, value)| which & 1 << value != 0) {
+                let pointer = pointers.iter_mut().find(|pointer| pointer.index == index);
+                if let (Some(pointer), Value::Memory(region)) = (pointer, &self.values[value as usize].value)
+                {
+                    pointer.value = PointerValue::Region(with(region));
+                }
+            }
+        }
+    }
+}
+
+/// The value that an argument has.
+fn current(definition: &Definition, follower: &Follower) -> Option<Value> {
+    let Operation::Kernel(launch) = definition.get_node(follower.node)?.operation() else { return None };
+    let index = follower.index as usize;
+    match launch.args.pointers_in(index).next().map(|pointer| &pointer.value) {
+        None => launch.args.value(index).map(Value::plain),
+        Some(PointerValue::Region(region)) => Some(Value::Memory(region.clone())),
+        Some(PointerValue::Condition(_)) => None,
+    }
+}
