@@ -69,8 +69,10 @@ impl Current {
     /// Something else was put into the place of what these nodes do, or of a part of it. Nothing is followed any more.
     #[inline]
     pub(super) fn forget(&mut self, nodes: impl IntoIterator<Item = NodeKey>) {
-        // What it keeps, the definition or what was taken out of it has too.
-        self.followed = None;
+        if let Some(followed) = self.followed.take() {
+            // What it keeps, the definition or what was taken out of it has too. Which memory the nodes have is not known to them.
+            followed.numbers().for_each(|number| self.ready.forget_number(number));
+        }
         nodes.into_iter().for_each(|node| self.ready.forget(node));
     }
 

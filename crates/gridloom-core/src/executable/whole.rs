@@ -6,6 +6,7 @@
 
 use super::ready::{Ready, Written};
 use crate::backend;
+use crate::error::Result;
 use crate::graph::{Definition, NodeData, NodeKey};
 use crate::op::{NodeKind, NodeKinds};
 
@@ -20,9 +21,6 @@ const SIMPLE: NodeKinds = NodeKinds::of(&[
     NodeKind::EventWait,
 ]);
 
-/// Nodes that are told of new values at once.
-const TOGETHER: usize = 16;
-
 /// Gives the nodes of a definition the values that those of another one have. Whether that was all there was to do; else nothing was changed, but for the nodes
 /// in the list, which the backend may have changed.
 pub(super) fn take_values(
@@ -30,18 +28,22 @@ pub(super) fn take_values(
     ready: &mut Ready,
     backend: &mut dyn backend::Executable,
     source: &Definition,
-) -> Result<(), Vec<NodeKey>> {
+) -> std::result::Result<(), Vec<NodeKey>> {
     let mut written = Written::default();
     if !write_values(definition, ready, backend, source, &mut written) {
         ready.take_back(&written);
         return Err(Vec::new());
     }
-    for numbers in written.numbers().chunks(TOGETHER) {
-        if ready.tell(backend, numbers).is_err() {
-            ready.take_back(&written);
-            return Err(written.numbers().iter().map(|&number| ready.node(number)).collect());
-        }
+    if tell(ready, backend, &written).is_err() {
+        ready.take_back(&written);
+        return Err(written.numbers().iter().map(|&number| ready.node(number)).collect());
     }
+    Ok(())
+}
+
+fn tell(ready: &Ready, backend: &mut dyn backend::Executable, written: &Written) -> Result<()> {
+    let mut numbers = written.numbers().iter().copied();
+    while ready.tell(backend, &mut numbers)? > 0 {}
     Ok(())
 }
 
