@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::ready::{Ready, write_at};
+use super::ready::{Ready, Refusal, write_at};
 use crate::backend::{self, Allocation};
 use crate::graph::{self, Definition, NodeKey};
 use crate::memory::{Base, Region};
@@ -167,15 +167,15 @@ impl Followed {
         self.gaps != 0
     }
 
-    /// Gives other values, each with its number, all or none. What they replace is in their places then. Whether it could be done so; the nodes that
-    /// may have been changed, where not.
+    /// Gives other values, each with its number, all or none. What they replace is in their places then. Else everything is as it was,
+    /// but for the nodes in the list where the backend failed.
     pub(super) fn set(
         &mut self,
         ready: &mut Ready,
         backend: &mut dyn backend::Executable,
         device: graph::Place<'_>,
         given: &mut [(u32, Value)],
-    ) -> Result<(), Vec<NodeKey>> {
+    ) -> Result<(), (Refusal, Vec<NodeKey>)> {
         let mut changed = 0u64;
         for (number, value) in &*given {
             let is_like = self.values.get(*number as usize).is_some_and(|known| known.value.is_like(value));
@@ -187,17 +187,16 @@ impl Followed {
                 }
             };
             if !is_like || !is_allowed {
-                return Err(Vec::new());
+                return Err((Refusal::Other, Vec::new()));
             }
             changed |= 1 << number;
         }
         self.exchange(given);
         self.write(ready, changed);
-        if self.tell(ready, backend, changed).is_err() {
-            let touched = self.following(changed).map(|node| ready.node(node.number)).collect();
+        if let Err(refusal) = self.tell(ready, backend, changed) {
             self.exchange(given);
             self.write(ready, changed);
-            return Err(touched);
+            return Err((refusal, self.following(changed).map(|node| ready.node(node.number)).collect()));
         }
         let unused: SmallVec<[&Arc<dyn Allocation>; 4]> =
             given.iter().filter_map(|(_, old)| old.allocation()).filter(|old| !self.uses(old)).collect();
@@ -207,7 +206,12 @@ impl Followed {
         Ok(())
     }
 
-    fn tell(&self, ready: &Ready, backend: &mut dyn backend::Executable, changed: u64) -> crate::Result<()> {
+    fn tell(
+        &self,
+        ready: &Ready,
+        backend: &mut dyn backend::Executable,
+        changed: u64,
+    ) -> Result<(), Refusal> {
         let mut numbers = self.following(changed).map(|node| node.number);
         while ready.tell(backend, &mut numbers)? > 0 {}
         Ok(())

@@ -205,10 +205,13 @@ impl Ready {
             return Err(Refusal::Other);
         }
         block.exchange(&mut values);
-        if backend.set_arguments(&[(number, &block.bytes)]).is_err() {
-            block.exchange(&mut values);
-            block.is_valid = false;
-            return Err(Refusal::Backend);
+        match backend.set_arguments(&[(number, &block.bytes)]) {
+            Ok(true) => {}
+            refused => {
+                block.exchange(&mut values);
+                block.is_valid = false;
+                return Err(if refused.is_err() { Refusal::Failed } else { Refusal::Other });
+            }
         }
         if !block.is_ahead {
             block.is_ahead = true;
@@ -292,17 +295,19 @@ impl Ready {
         &self,
         backend: &mut dyn backend::Executable,
         numbers: &mut impl Iterator<Item = usize>,
-    ) -> crate::Result<usize> {
-        let mut arguments: [(usize, &[u8]); TOGETHER] = [(0, &[]); TOGETHER];
-        let mut count = 0;
-        for (slot, number) in arguments.iter_mut().zip(numbers) {
+    ) -> Result<usize, Refusal> {
+        let Some(first) = numbers.next() else { return Ok(0) };
+        let mut arguments: [(usize, &[u8]); TOGETHER] = [(first, &self.blocks[first].bytes); TOGETHER];
+        let mut count = 1;
+        for (slot, number) in arguments[1..].iter_mut().zip(numbers) {
             *slot = (number, &self.blocks[number].bytes);
             count += 1;
         }
-        if count > 0 {
-            backend.set_arguments(&arguments[..count])?;
+        match backend.set_arguments(&arguments[..count]) {
+            Ok(true) => Ok(count),
+            Ok(false) => Err(Refusal::Other),
+            Err(_) => Err(Refusal::Failed),
         }
-        Ok(count)
     }
 }
 
@@ -323,11 +328,12 @@ impl Written {
 }
 
 /// Why a node was not given other values.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// More is to be changed than plain values.
+    /// It takes more than that, or is to be done in another way.
     Other,
-    /// The backend failed, and the node may have been changed.
-    Backend,
+    /// The backend failed, and what it was told of may have been changed.
+    Failed,
 }
 
 /// Tells kernels apart that are alive.

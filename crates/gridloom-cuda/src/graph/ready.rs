@@ -5,9 +5,9 @@ use super::parameters::has_its_addresses;
 use crate::driver::{Driver, DriverResult};
 use crate::kernel::{Kernel, Launch};
 use crate::sys::*;
+use gridloom_core::Result;
 use gridloom_core::graph::NodeKey;
 use gridloom_core::op::KernelOp;
-use gridloom_core::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::ptr;
@@ -83,25 +83,24 @@ impl ReadyNode {
 }
 
 impl Executable {
-    /// Gives nodes that are ready other arguments.
+    /// Gives nodes that are ready other arguments. `false` where they are not, and nothing was changed.
     #[inline]
-    pub(super) fn set_ready(&mut self, arguments: &[(usize, &[u8])]) -> Result<()> {
+    pub(super) fn set_ready(&mut self, arguments: &[(usize, &[u8])]) -> Result<bool> {
         let state = &mut self.state;
-        if !state.undone.is_empty() || state.running.is_some() {
-            return Err(not_ready());
+        // All are there, or none: they go when the graph is compiled anew.
+        let are_ready = arguments.iter().all(|(number, _)| matches!(state.ready.get(*number), Some(Some(_))));
+        if !are_ready || !state.undone.is_empty() || state.is_held_up() {
+            return Ok(false);
         }
+        state.settle();
         let context = &self.shared.context;
         let _entered = context.enter()?;
         for &(number, bytes) in arguments {
-            let Some(Some(ready)) = state.ready.get_mut(number) else { return Err(not_ready()) };
-            // SAFETY: the context is current; the core gives bytes for the kernel that the node was prepared with.
-            unsafe { ready.set(context.driver(), bytes) }?;
+            if let Some(Some(ready)) = state.ready.get_mut(number) {
+                // SAFETY: the context is current; the core gives bytes for the kernel that the node was prepared with.
+                unsafe { ready.set(context.driver(), bytes) }?;
+            }
         }
-        Ok(())
+        Ok(true)
     }
-}
-
-#[cold]
-fn not_ready() -> Error {
-    Error::new(ErrorKind::NotSupported, "the node cannot be changed in place now")
 }

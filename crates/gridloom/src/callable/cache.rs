@@ -63,7 +63,7 @@ impl Entry {
     ) -> Result<Self> {
         let executable = graph.instantiate_with(options)?;
         let first = Instance::new(executable, bindings.iter().map(Seen::of).collect());
-        let plan = Plan::new(bindings.len(), &recipes);
+        let plan = Plan::new(bindings, &recipes);
         Ok(Entry { key, recipes, plan, instances: vec![first], used: 0 })
     }
 

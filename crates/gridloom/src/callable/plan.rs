@@ -5,7 +5,7 @@ use gridloom_core::memory::Region;
 use smallvec::SmallVec;
 
 use super::operands::Slot;
-use super::params::{Length, Offer, Seen};
+use super::params::{Binding, Length, Offer, Seen};
 use super::sequence::Recipe;
 use crate::{Executable, Result};
 
@@ -25,7 +25,7 @@ pub(super) struct Plan {
     followers: Vec<Follower>,
     /// How many values there are.
     count: u32,
-    /// The parameters that more than arguments of kernels follow.
+    /// The parameters that more than arguments of kernels follow, or that decide which graph is called.
     elsewhere: u64,
     /// The parameters whose lengths decide the shapes of launches.
     shapes: u64,
@@ -41,13 +41,14 @@ pub(super) struct Given {
 }
 
 impl Plan {
-    /// What follows so many parameters.
-    pub(super) fn new(params: usize, recipes: &[Recipe]) -> Self {
+    /// What follows the parameters that these bindings are for.
+    pub(super) fn new(bindings: &[Binding], recipes: &[Recipe]) -> Self {
+        let shapes = bindings.iter().enumerate().filter(|(_, binding)| matches!(binding, Binding::Shape(_)));
         let mut plan = Plan {
-            values: (0..params).map(|_| Values::default()).collect(),
+            values: bindings.iter().map(|_| Values::default()).collect(),
             followers: Vec::new(),
             count: 0,
-            elsewhere: 0,
+            elsewhere: shapes.fold(0, |set, (param, _)| set | 1 << param),
             shapes: 0,
             nodes: Vec::new(),
         };
@@ -159,7 +160,6 @@ impl Plan {
                 }
                 fits
             }
-            // Another graph is to be called.
             Offer::Shape => false,
         }
     }
