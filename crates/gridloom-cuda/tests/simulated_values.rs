@@ -9,13 +9,13 @@ use gridloom_core::backend::{Allocation, Kernel};
 use gridloom_core::executable::{Follower, Given, RegionId, Value};
 use gridloom_core::graph::{Graph, Node};
 use gridloom_core::launch::LaunchConfig;
-use gridloom_core::op::{ArgValue, Operation};
+use gridloom_core::op::{ArgValue, CallbackOp, Operation};
 use gridloom_core::{Executable, Result};
 use gridloom_cuda::release;
 use gridloom_cuda::sys::CUresult;
 use parking_lot::{Mutex, MutexGuard};
 use simulator::{Failure, violations};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 const UNKNOWN: CUresult = CUresult::CUDA_ERROR_UNKNOWN;
 /// More than are told to the driver at once.
@@ -245,10 +245,15 @@ fn memory_that_a_value_replaced_lives_until_launches_in_flight_have_used_it_and_
         let gone = Arc::downgrade(&log);
         let tag = Value::plain(&(round as u32).to_ne_bytes());
         assert!(follow(&chain, &mut executable, &mut [(0, Value::Memory(whole(&log))), (1, tag)]));
+        let (open, gate) = mpsc::channel::<()>();
+        let hold = CallbackOp::closure(move || drop(gate.recv()));
+        chain.gpu.stream.enqueue(&Operation::Callback(hold)).unwrap();
         executable.launch(&chain.gpu.stream).unwrap();
         drop(log);
-        assert!(gone.upgrade().is_some(), "the executable has it");
         assert!(follow(&chain, &mut executable, &mut [(0, Value::Memory(whole(&chain.logs[0])))]));
+        release::flush();
+        assert!(gone.upgrade().is_some(), "the launch has it");
+        drop(open);
         chain.gpu.stream.synchronize().unwrap();
         while gone.upgrade().is_some() {
             release::flush();
