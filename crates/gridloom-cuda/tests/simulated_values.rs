@@ -246,7 +246,9 @@ fn memory_that_a_value_replaced_lives_until_launches_in_flight_have_used_it_and_
         let tag = Value::plain(&(round as u32).to_ne_bytes());
         assert!(follow(&chain, &mut executable, &mut [(0, Value::Memory(whole(&log))), (1, tag)]));
         let (open, gate) = mpsc::channel::<()>();
-        let hold = CallbackOp::closure(move || drop(gate.recv()));
+        let hold = CallbackOp::closure(move || {
+            let _ = gate.recv();
+        });
         chain.gpu.stream.enqueue(&Operation::Callback(hold)).unwrap();
         executable.launch(&chain.gpu.stream).unwrap();
         drop(log);
