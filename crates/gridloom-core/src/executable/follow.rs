@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::ready::{Ready, Refusal, write_at};
+use super::ready::{Given, Ready, Refusal, write_at};
 use crate::backend::{self, Allocation};
 use crate::graph::{self, Definition, NodeKey};
 use crate::memory::{Base, Region};
@@ -83,35 +83,37 @@ struct Place {
     offset: u32,
 }
 
-/// A value, and what it is among arguments.
+/// A value, and its bytes among arguments.
 struct Known {
     value: Value,
-    /// The address of memory.
-    address: [u8; 8],
+    bytes: [u8; Given::MOST],
+    size: usize,
 }
 
 impl Known {
-    fn new(value: Value) -> Self {
-        let mut known = Known { value, address: [0; 8] };
+    fn new(value: Value) -> Option<Self> {
+        let size = match &value {
+            Value::Plain(bytes) => bytes.len(),
+            Value::Memory(_) => 8,
+        };
+        let mut known = Known { value, bytes: [0; Given::MOST], size };
         known.look_up();
-        known
+        (size <= Given::MOST).then_some(known)
     }
 
-    /// Finds out where memory is.
+    /// Finds out the bytes.
     #[inline]
     fn look_up(&mut self) {
-        if let Value::Memory(region) = &self.value
-            && let Base::Allocation(allocation) = &region.base
-        {
-            self.address = allocation.address().wrapping_add(region.offset).to_ne_bytes();
-        }
-    }
-
-    #[inline]
-    fn bytes(&self) -> &[u8] {
         match &self.value {
-            Value::Plain(bytes) => bytes,
-            Value::Memory(_) => &self.address,
+            Value::Plain(bytes) => {
+                let bytes = &bytes[..self.size.min(Given::MOST)];
+                write_at(&mut self.bytes, 0, bytes);
+            }
+            Value::Memory(Region { base: Base::Allocation(allocation), offset, .. }) => {
+                let address = allocation.address().wrapping_add(*offset);
+                write_at(&mut self.bytes, 0, &address.to_ne_bytes());
+            }
+            Value::Memory(_) => {}
         }
     }
 }
@@ -159,7 +161,7 @@ impl Followed {
             node.follows |= 1 << follower.value;
             node.places.end = places.len();
         }
-        let values = values.into_iter().map(|value| value.map(Known::new)).collect::<Option<_>>()?;
+        let values = values.into_iter().map(|value| value.and_then(Known::new)).collect::<Option<_>>()?;
         Some(Followed { values, nodes, places, gaps: 0 })
     }
 
@@ -198,8 +200,14 @@ impl Followed {
             self.write(ready, changed);
             return Err((refusal, self.following(changed).map(|node| ready.node(node.number)).collect()));
         }
-        let unused: SmallVec<[&Arc<dyn Allocation>; 4]> =
-            given.iter().filter_map(|(_, old)| old.allocation()).filter(|old| !self.uses(old)).collect();
+        let mut unused: SmallVec<[&Arc<dyn Allocation>; 4]> = SmallVec::new();
+        for (_, old) in &*given {
+            if let Some(memory) = old.allocation()
+                && !self.uses(memory)
+            {
+                unused.push(memory);
+            }
+        }
         if !unused.is_empty() {
             backend.keep(&unused);
         }
@@ -250,7 +258,13 @@ impl Followed {
             let bytes = ready.bytes_mut(node.number);
             for place in &self.places[node.places.clone()] {
                 if changed & 1 << place.value != 0 {
-                    write_at(bytes, place.offset as usize, self.values[place.value as usize].bytes());
+                    let known = &self.values[place.value as usize];
+                    match known.size {
+                        // Known to the compiler, these are written in one piece.
+                        8 => write_at(bytes, place.offset as usize, &known.bytes[..8]),
+                        4 => write_at(bytes, place.offset as usize, &known.bytes[..4]),
+                        size => write_at(bytes, place.offset as usize, &known.bytes[..size]),
+                    }
                 }
             }
         }

@@ -23,6 +23,8 @@ pub(super) struct ReadyNode {
     parameters: CUDA_KERNEL_NODE_PARAMS_v2,
     /// Where each argument starts among the bytes.
     offsets: SmallVec<[u32; FEW]>,
+    /// How many bytes there are.
+    size: usize,
 }
 
 // SAFETY: the handles are not bound to a thread; they are used by whoever has the executable to itself.
@@ -55,7 +57,7 @@ impl State {
         };
         let exec = self.inner.units[place.unit].executable.raw();
         let offsets = args.layout.iter().map(|place| place.offset).collect();
-        Some(ReadyNode { exec, node: place.node, parameters, offsets })
+        Some(ReadyNode { exec, node: place.node, parameters, offsets, size: args.bytes.len() })
     }
 }
 
@@ -63,10 +65,13 @@ impl ReadyNode {
     /// ([`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     ///
     /// # Safety
-    /// The context is current, and the bytes are arguments for the kernel.
+    /// The context is current, and the bytes are arguments for the kernel, as many as there were.
     #[inline]
     unsafe fn set(&mut self, driver: &Driver, bytes: &[u8]) -> DriverResult<()> {
-        let pointer = |offset: &u32| bytes[*offset as usize..].as_ptr().cast_mut().cast::<c_void>();
+        debug_assert_eq!(bytes.len(), self.size);
+        // The core has checked that every argument lies in the bytes.
+        let pointer =
+            |offset: &u32| bytes.as_ptr().wrapping_add(*offset as usize).cast_mut().cast::<c_void>();
         let mut few = [ptr::null_mut(); FEW];
         let mut many: SmallVec<[*mut c_void; 0]> = SmallVec::new();
         self.parameters.kernelParams = if self.offsets.len() <= FEW {
@@ -88,8 +93,8 @@ impl Executable {
     pub(super) fn set_ready(&mut self, arguments: &[(usize, &[u8])]) -> Result<bool> {
         let state = &mut self.state;
         // All are there, or none: they go when the graph is compiled anew.
-        let are_ready = arguments.iter().all(|(number, _)| matches!(state.ready.get(*number), Some(Some(_))));
-        if !are_ready || !state.undone.is_empty() || state.is_held_up() {
+        let is_ready = |&(number, bytes): &(usize, &[u8])| matches!(state.ready.get(number), Some(Some(ready)) if ready.size == bytes.len());
+        if !arguments.iter().all(is_ready) || !state.undone.is_empty() || state.is_held_up() {
             return Ok(false);
         }
         state.settle();

@@ -142,7 +142,9 @@ impl Plan {
                     Seen::Value(there) if there.len() == bytes.len() => there.copy_from_slice(bytes),
                     seen => *seen = Seen::Value(SmallVec::from_slice(bytes)),
                 }
-                given.values.extend(values.itself.map(|number| (number, Value::plain(bytes))));
+                if let Some(number) = values.itself {
+                    given.values.push((number, Value::plain(bytes)));
+                }
                 true
             }
             Offer::Memory(region) => {
