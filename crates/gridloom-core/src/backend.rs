@@ -280,10 +280,10 @@ pub trait Executable: Send + Debug {
         false
     }
     /// Launches the kernels of the nodes that were prepared last under these numbers with these bytes as their arguments. Whatever else there is to the launches
-    /// is as it was; launches in flight keep their values. Where it fails, nodes may have been changed or not: [`put_back`](Executable::put_back) is called, and
-    /// [`update`](Executable::update) where it is to be done in another way.
-    fn set_arguments(&mut self, _arguments: &[(usize, &[u8])]) -> Result<()> {
-        bail!(NotSupported, "the arguments of a node are changed with all that it does")
+    /// is as it was; launches in flight keep their values. `false` where that is not possible, and nothing was changed: [`update`](Executable::update) is the
+    /// way then. Where it fails, nodes may have been changed or not, and [`put_back`](Executable::put_back) is called too.
+    fn set_arguments(&mut self, _arguments: &[(usize, &[u8])]) -> Result<bool> {
+        Ok(false)
     }
     /// Memory that launches in flight use, and that no argument names any more.
     fn keep(&mut self, _memory: &[&Arc<dyn Allocation>]) {}

@@ -69,8 +69,10 @@ impl Current {
     /// Something else was put into the place of what these nodes do, or of a part of it. Nothing is followed any more.
     #[inline]
     pub(super) fn forget(&mut self, nodes: impl IntoIterator<Item = NodeKey>) {
-        // What it keeps, the definition or what was taken out of it has too.
-        self.followed = None;
+        if let Some(followed) = self.followed.take() {
+            // What it keeps, the definition or what was taken out of it has too. Which memory the nodes have is not known to them.
+            followed.numbers().for_each(|number| self.ready.forget_number(number));
+        }
         nodes.into_iter().for_each(|node| self.ready.forget(node));
     }
 
@@ -95,12 +97,22 @@ impl Current {
         let Some(number) = number else { return false };
         match self.ready.set(backend, number, values) {
             Ok(()) => true,
-            Err(Refusal::Other) => false,
-            Err(Refusal::Backend) => {
-                backend.put_back(self.get(), &[node]);
-                false
-            }
+            Err(refusal) => self.refused(backend, refusal, &[node]),
         }
+    }
+
+    /// Has nodes put back that a failure may have left with something else. Nothing was done, in any case.
+    #[cold]
+    fn refused(
+        &mut self,
+        backend: &mut dyn backend::Executable,
+        refusal: Refusal,
+        nodes: &[NodeKey],
+    ) -> bool {
+        if refusal == Refusal::Failed {
+            backend.put_back(self.get(), nodes);
+        }
+        false
     }
 
     /// Whether arguments follow values.
@@ -130,12 +142,7 @@ impl Current {
                 followed.open_gaps(self.definition.get_mut(), &self.ready, given);
                 true
             }
-            Err(touched) => {
-                if !touched.is_empty() {
-                    backend.put_back(self.get(), &touched);
-                }
-                false
-            }
+            Err((refusal, nodes)) => self.refused(backend, refusal, &nodes),
         }
     }
 
@@ -146,12 +153,7 @@ impl Current {
         }
         match whole::take_values(self.definition.get(), &mut self.ready, backend, source) {
             Ok(()) => true,
-            Err(touched) => {
-                if !touched.is_empty() {
-                    backend.put_back(self.get(), &touched);
-                }
-                false
-            }
+            Err((refusal, nodes)) => self.refused(backend, refusal, &nodes),
         }
     }
 

@@ -4,15 +4,16 @@
 //! [ready](super::ready) arguments of those nodes, and the memory among the values is kept alive here, once, rather than by every node that is given it. The definition
 //! has gaps meanwhile, which are filled when somebody looks at it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::ready::{Ready, RegionId};
+use super::ready::{Given, Ready, Refusal, write_at};
 use crate::backend::{self, Allocation};
-use crate::graph::{Definition, NodeKey, Place};
+use crate::graph::{self, Definition, NodeKey};
 use crate::memory::{Base, Region};
-use crate::op::{Operation, PointerValue};
+use crate::op::{ArgValue, Operation, PointerValue};
 
 /// An argument of a kernel node that follows a value.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +39,10 @@ impl Value {
     /// A plain value.
     #[inline]
     pub fn plain(bytes: &[u8]) -> Self {
-        Value::Plain(SmallVec::from_slice(bytes))
+        match ArgValue::plain(bytes) {
+            ArgValue::Bytes(bytes) => Value::Plain(bytes),
+            ArgValue::Pointer(_) => unreachable!("it is plain"),
+        }
     }
 
     fn allocation(&self) -> Option<&Arc<dyn Allocation>> {
@@ -61,50 +65,55 @@ impl Value {
 /// As many as there are bits to tell them apart.
 const MOST_VALUES: usize = 64;
 
-/// Nodes that are told of new values at once.
-const TOGETHER: usize = 16;
-
 /// A node, and which of its arguments follow what.
 struct Following {
     /// Its number among the ready nodes.
     number: usize,
     /// A bit for each value.
     follows: u64,
-    /// Arguments, and the values they follow.
-    places: SmallVec<[(u32, u32); 4]>,
+    /// Its part of the places.
+    places: Range<usize>,
 }
 
-/// A value, and what it is among arguments.
+/// An argument that follows a value.
+struct Place {
+    index: u32,
+    value: u32,
+    /// Where it lies among the bytes of its node.
+    offset: u32,
+}
+
+/// A value, and its bytes among arguments.
 struct Known {
     value: Value,
-    /// The address of memory.
-    address: [u8; 8],
-    memory: Option<RegionId>,
+    bytes: [u8; Given::MOST],
+    size: usize,
 }
 
 impl Known {
-    fn new(value: Value) -> Self {
-        let mut known = Known { value, address: [0; 8], memory: None };
+    fn new(value: Value) -> Option<Self> {
+        let size = match &value {
+            Value::Plain(bytes) => bytes.len(),
+            Value::Memory(_) => 8,
+        };
+        let mut known = Known { value, bytes: [0; Given::MOST], size };
         known.look_up();
-        known
+        (size <= Given::MOST).then_some(known)
     }
 
-    /// Finds out where memory is.
+    /// Finds out the bytes.
     #[inline]
     fn look_up(&mut self) {
-        if let Value::Memory(region) = &self.value
-            && let Base::Allocation(allocation) = &region.base
-        {
-            self.address = allocation.address().wrapping_add(region.offset).to_ne_bytes();
-            self.memory = RegionId::of(region);
-        }
-    }
-
-    #[inline]
-    fn bytes(&self) -> &[u8] {
         match &self.value {
-            Value::Plain(bytes) => bytes,
-            Value::Memory(_) => &self.address,
+            Value::Plain(bytes) => {
+                let bytes = &bytes[..self.size.min(Given::MOST)];
+                write_at(&mut self.bytes, 0, bytes);
+            }
+            Value::Memory(Region { base: Base::Allocation(allocation), offset, .. }) => {
+                let address = allocation.address().wrapping_add(*offset);
+                write_at(&mut self.bytes, 0, &address.to_ne_bytes());
+            }
+            Value::Memory(_) => {}
         }
     }
 }
@@ -113,6 +122,7 @@ impl Known {
 pub(super) struct Followed {
     values: Vec<Known>,
     nodes: Vec<Following>,
+    places: Vec<Place>,
     /// The values, of those that are memory, in whose places the definition has gaps.
     gaps: u64,
 }
@@ -130,7 +140,7 @@ impl Followed {
             return None;
         }
         let mut values: Vec<Option<Value>> = vec![None; count];
-        let mut nodes: Vec<Following> = Vec::new();
+        let (mut nodes, mut places): (Vec<Following>, Vec<Place>) = (Vec::new(), Vec::new());
         for follower in followers {
             let number = match ready.find(follower.node) {
                 Some(number) => number,
@@ -143,29 +153,31 @@ impl Followed {
                 return None;
             }
             if nodes.last().is_none_or(|node| node.number != number) {
-                nodes.push(Following { number, follows: 0, places: SmallVec::new() });
+                nodes.push(Following { number, follows: 0, places: places.len()..places.len() });
             }
+            let offset = ready.offset(number, follower.index)?;
+            places.push(Place { index: follower.index, value: follower.value, offset });
             let node = nodes.last_mut()?;
             node.follows |= 1 << follower.value;
-            node.places.push((follower.index, follower.value));
+            node.places.end = places.len();
         }
-        let values = values.into_iter().map(|value| value.map(Known::new)).collect::<Option<_>>()?;
-        Some(Followed { values, nodes, gaps: 0 })
+        let values = values.into_iter().map(|value| value.and_then(Known::new)).collect::<Option<_>>()?;
+        Some(Followed { values, nodes, places, gaps: 0 })
     }
 
     pub(super) fn has_gaps(&self) -> bool {
         self.gaps != 0
     }
 
-    /// Gives other values, each with its number, all or none. What they replace is in their places then. Whether it could be done so; the nodes that
-    /// may have been changed, where not.
+    /// Gives other values, each with its number, all or none. What they replace is in their places then. Else everything is as it was,
+    /// but for the nodes in the list where the backend failed.
     pub(super) fn set(
         &mut self,
         ready: &mut Ready,
         backend: &mut dyn backend::Executable,
-        place: Place<'_>,
+        device: graph::Place<'_>,
         given: &mut [(u32, Value)],
-    ) -> Result<(), Vec<NodeKey>> {
+    ) -> Result<(), (Refusal, Vec<NodeKey>)> {
         let mut changed = 0u64;
         for (number, value) in &*given {
             let is_like = self.values.get(*number as usize).is_some_and(|known| known.value.is_like(value));
@@ -173,38 +185,55 @@ impl Followed {
                 Value::Plain(_) => true,
                 Value::Memory(region) => {
                     value.allocation().is_some_and(|memory| !memory.may_be_released())
-                        && place.check_memory(region).is_ok()
+                        && device.check_memory(region).is_ok()
                 }
             };
             if !is_like || !is_allowed {
-                return Err(Vec::new());
+                return Err((Refusal::Other, Vec::new()));
             }
             changed |= 1 << number;
         }
         self.exchange(given);
         self.write(ready, changed);
-        let following = || self.nodes.iter().filter(|node| node.follows & changed != 0);
-        let mut told: SmallVec<[usize; TOGETHER]> = SmallVec::new();
-        let mut nodes = following().map(|node| node.number);
-        loop {
-            told.clear();
-            told.extend(nodes.by_ref().take(TOGETHER));
-            if told.is_empty() {
-                break;
-            }
-            if ready.tell(backend, &told).is_err() {
-                let touched = following().map(|node| ready.node(node.number)).collect();
-                self.exchange(given);
-                self.write(ready, changed);
-                return Err(touched);
+        if let Err(refusal) = self.tell(ready, backend, changed) {
+            self.exchange(given);
+            self.write(ready, changed);
+            return Err((refusal, self.following(changed).map(|node| ready.node(node.number)).collect()));
+        }
+        let mut unused: SmallVec<[&Arc<dyn Allocation>; 4]> = SmallVec::new();
+        for (_, old) in &*given {
+            if let Some(memory) = old.allocation()
+                && !self.uses(memory)
+            {
+                unused.push(memory);
             }
         }
-        let unused: SmallVec<[&Arc<dyn Allocation>; 4]> =
-            given.iter().filter_map(|(_, old)| old.allocation()).filter(|old| !self.uses(old)).collect();
         if !unused.is_empty() {
             backend.keep(&unused);
         }
         Ok(())
+    }
+
+    fn tell(
+        &self,
+        ready: &Ready,
+        backend: &mut dyn backend::Executable,
+        changed: u64,
+    ) -> Result<(), Refusal> {
+        let mut numbers = self.following(changed).map(|node| node.number);
+        while ready.tell(backend, &mut numbers)? > 0 {}
+        Ok(())
+    }
+
+    /// The nodes that follow one of these values.
+    #[inline]
+    fn following(&self, changed: u64) -> impl Iterator<Item = &Following> {
+        self.nodes.iter().filter(move |node| node.follows & changed != 0)
+    }
+
+    /// The nodes, which are to be got ready anew, by their numbers.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = usize> + '_ {
+        self.nodes.iter().map(|node| node.number)
     }
 
     /// Whether memory is among the values.
@@ -225,10 +254,18 @@ impl Followed {
 
     /// Writes the values in `changed` to the arguments that follow them.
     fn write(&self, ready: &mut Ready, changed: u64) {
-        for node in self.nodes.iter().filter(|node| node.follows & changed != 0) {
-            for &(index, value) in node.places.iter().filter(|(_, value)| changed & 1 << value != 0) {
-                let known = &self.values[value as usize];
-                ready.write(node.number, index, known.bytes(), known.memory);
+        for node in self.following(changed) {
+            let bytes = ready.bytes_mut(node.number);
+            for place in &self.places[node.places.clone()] {
+                if changed & 1 << place.value != 0 {
+                    let known = &self.values[place.value as usize];
+                    match known.size {
+                        // Known to the compiler, these are written in one piece.
+                        8 => write_at(bytes, place.offset as usize, &known.bytes[..8]),
+                        4 => write_at(bytes, place.offset as usize, &known.bytes[..4]),
+                        size => write_at(bytes, place.offset as usize, &known.bytes[..size]),
+                    }
+                }
             }
         }
     }
@@ -237,6 +274,9 @@ impl Followed {
     pub(super) fn open_gaps(&mut self, definition: &mut Definition, ready: &Ready, given: &[(u32, Value)]) {
         let memory = given.iter().filter(|(_, value)| matches!(value, Value::Memory(_)));
         let memory = memory.fold(0u64, |set, (number, _)| set | 1 << number);
+        if memory & !self.gaps == 0 {
+            return;
+        }
         let gap = Region { base: Base::AllocNode(definition.nodes.nowhere()), offset: 0, bytes: 0 };
         self.fill(definition, ready, memory & !self.gaps, |_| gap.clone());
         self.gaps |= memory;
@@ -249,14 +289,15 @@ impl Followed {
     }
 
     fn fill(&self, definition: &mut Definition, ready: &Ready, which: u64, with: impl Fn(&Region) -> Region) {
-        for node in self.nodes.iter().filter(|node| node.follows & which != 0) {
+        for node in self.following(which) {
             let data = definition.nodes.get_mut(ready.node(node.number));
             let Some(Operation::Kernel(kernel)) = data.map(|data| &mut data.operation) else { continue };
             let pointers = &mut Arc::make_mut(kernel).args.pointers;
-            for &(index, value) in node.places.iter().filter(|(_, value)| which & 1 << value != 0) {
-                let pointer = pointers.iter_mut().find(|pointer| pointer.index == index);
-                if let (Some(pointer), Value::Memory(region)) = (pointer, &self.values[value as usize].value)
-                {
+            let places = self.places[node.places.clone()].iter();
+            for place in places.filter(|place| which & 1 << place.value != 0) {
+                let pointer = pointers.iter_mut().find(|pointer| pointer.index == place.index);
+                let value = &self.values[place.value as usize].value;
+                if let (Some(pointer), Value::Memory(region)) = (pointer, value) {
                     pointer.value = PointerValue::Region(with(region));
                 }
             }

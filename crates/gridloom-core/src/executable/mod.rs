@@ -180,17 +180,14 @@ impl Executable {
         self.launch_with(&mut self.state.lock(), stream)
     }
 
-    /// The same as [`launch`](Executable::launch) for whoever has the executable to itself, and a stream that is not capturing.
+    /// The same as [`launch`](Executable::launch) for whoever has the executable to itself.
     #[inline]
     pub fn launch_exclusively(&mut self, stream: &Stream) -> Result<()> {
-        self.check_stream(stream)?;
-        if stream.is_capturing() {
+        if !self.leaves_no_memory || stream.is_capturing() {
             return self.launch(stream);
         }
-        if self.leaves_no_memory {
-            return self.state.get_mut().backend.launch(stream.backend());
-        }
-        self.launch_with(&mut self.state.lock(), stream)
+        self.check_stream(stream)?;
+        self.state.get_mut().backend.launch(stream.backend())
     }
 
     /// Launches it on a stream of its device.

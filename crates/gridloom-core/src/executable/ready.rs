@@ -36,7 +36,9 @@ impl RegionId {
         self.bytes
     }
 
-    pub(super) fn of(region: &Region) -> Option<Self> {
+    /// That of a region, where it is one of memory that is there independently of graphs.
+    #[inline]
+    pub fn of(region: &Region) -> Option<Self> {
         match &region.base {
             Base::Allocation(allocation) => {
                 Some(RegionId::new(Arc::as_ptr(allocation).cast(), region.offset, region.bytes))
@@ -126,7 +128,13 @@ impl Ready {
         }
     }
 
-    /// Something else is put into the place of what this node does, or of a part of it. The definition does not lag behind.
+    /// Something else is put into the place of what the node of a block does, or of a part of it. The definition does not lag behind.
+    #[inline]
+    pub(super) fn forget_number(&mut self, number: usize) {
+        self.blocks[number].is_valid = false;
+    }
+
+    /// The same for a node that may have a block.
     #[inline]
     pub(super) fn forget(&mut self, node: NodeKey) {
         if let Some(&number) = self.numbers.get(node.index())
@@ -197,10 +205,13 @@ impl Ready {
             return Err(Refusal::Other);
         }
         block.exchange(&mut values);
-        if backend.set_arguments(&[(number, &block.bytes)]).is_err() {
-            block.exchange(&mut values);
-            block.is_valid = false;
-            return Err(Refusal::Backend);
+        match backend.set_arguments(&[(number, &block.bytes)]) {
+            Ok(true) => {}
+            refused => {
+                block.exchange(&mut values);
+                block.is_valid = false;
+                return Err(if refused.is_err() { Refusal::Failed } else { Refusal::Other });
+            }
         }
         if !block.is_ahead {
             block.is_ahead = true;
@@ -214,25 +225,20 @@ impl Ready {
         self.blocks[number].node
     }
 
-    /// Writes an argument, which is this memory if any; [`tell`](Ready::tell) is to follow.
+    /// Where an argument of the node of a block lies.
+    pub(super) fn offset(&self, number: usize, index: u32) -> Option<u32> {
+        self.blocks[number].places.get(index as usize).map(|place| place.offset)
+    }
+
+    /// The arguments of the node of a block, to be written; [`tell`](Ready::tell) is to follow.
     #[inline]
-    pub(super) fn write(&mut self, number: usize, index: u32, bytes: &[u8], memory: Option<RegionId>) {
+    pub(super) fn bytes_mut(&mut self, number: usize) -> &mut [u8] {
         let block = &mut self.blocks[number];
-        if let Some(place) = block.places.get_mut(index as usize)
-            && place.size as usize == bytes.len()
-        {
-            place.memory = memory;
-            let there = &mut block.bytes[place.offset as usize..][..bytes.len()];
-            match bytes.len() {
-                4 => copy_chunk::<4>(there, bytes),
-                8 => copy_chunk::<8>(there, bytes),
-                _ => there.copy_from_slice(bytes),
-            }
-        }
         if !block.is_ahead {
             block.is_ahead = true;
             self.ahead.push(number as u32);
         }
+        &mut block.bytes
     }
 
     /// Writes the values of an operation that is to take the place of another one; [`tell`](Ready::tell) is to follow. Whether there is nothing else in which it differs.
@@ -283,13 +289,30 @@ impl Ready {
         }
     }
 
-    /// Has the backend launch these nodes with what was written to their arguments.
-    pub(super) fn tell(&self, backend: &mut dyn backend::Executable, numbers: &[usize]) -> crate::Result<()> {
-        let arguments: SmallVec<[(usize, &[u8]); 16]> =
-            numbers.iter().map(|&number| (number, &*self.blocks[number].bytes)).collect();
-        backend.set_arguments(&arguments)
+    /// Has the backend launch a few of these nodes with what was written to their arguments, and says how many.
+    #[inline]
+    pub(super) fn tell(
+        &self,
+        backend: &mut dyn backend::Executable,
+        numbers: &mut impl Iterator<Item = usize>,
+    ) -> Result<usize, Refusal> {
+        let Some(first) = numbers.next() else { return Ok(0) };
+        let mut arguments: [(usize, &[u8]); TOGETHER] = [(first, &self.blocks[first].bytes); TOGETHER];
+        let mut count = 1;
+        for (slot, number) in arguments[1..].iter_mut().zip(numbers) {
+            *slot = (number, &self.blocks[number].bytes);
+            count += 1;
+        }
+        match backend.set_arguments(&arguments[..count]) {
+            Ok(true) => Ok(count),
+            Ok(false) => Err(Refusal::Other),
+            Err(_) => Err(Refusal::Failed),
+        }
     }
 }
+
+/// Nodes that the backend is told of at once.
+const TOGETHER: usize = 8;
 
 /// Nodes whose arguments were written, and what was there before.
 #[derive(Default)]
@@ -305,11 +328,12 @@ impl Written {
 }
 
 /// Why a node was not given other values.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// More is to be changed than plain values.
+    /// It takes more than that, or is to be done in another way.
     Other,
-    /// The backend failed, and the node may have been changed.
-    Backend,
+    /// The backend failed, and what it was told of may have been changed.
+    Failed,
 }
 
 /// Tells kernels apart that are alive.
@@ -439,6 +463,17 @@ impl Place {
 fn exchange_chunk<const N: usize>(there: &mut [u8], value: &mut [u8]) {
     if let (Some(there), Some(value)) = (there.first_chunk_mut::<N>(), value.first_chunk_mut::<N>()) {
         std::mem::swap(there, value);
+    }
+}
+
+/// Writes a value to arguments.
+#[inline]
+pub(super) fn write_at(bytes: &mut [u8], offset: usize, value: &[u8]) {
+    let there = &mut bytes[offset..][..value.len()];
+    match value.len() {
+        4 => copy_chunk::<4>(there, value),
+        8 => copy_chunk::<8>(there, value),
+        _ => there.copy_from_slice(value),
     }
 }
 

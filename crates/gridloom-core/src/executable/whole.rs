@@ -4,7 +4,7 @@
 //! writes it to the [ready](super::ready) arguments of the nodes: no list of operations is made, and none is exchanged. Whatever else there is to an update, or to be
 //! said about what does not match, is left to the general way.
 
-use super::ready::{Ready, Written};
+use super::ready::{Ready, Refusal, Written};
 use crate::backend;
 use crate::graph::{Definition, NodeData, NodeKey};
 use crate::op::{NodeKind, NodeKinds};
@@ -20,55 +20,54 @@ const SIMPLE: NodeKinds = NodeKinds::of(&[
     NodeKind::EventWait,
 ]);
 
-/// Nodes that are told of new values at once.
-const TOGETHER: usize = 16;
-
-/// Gives the nodes of a definition the values that those of another one have. Whether that was all there was to do; else nothing was changed, but for the nodes
-/// in the list, which the backend may have changed.
+/// Gives the nodes of a definition the values that those of another one have, where nothing else differs. Else everything is as it was, but for the nodes in the list where
+/// the backend failed.
 pub(super) fn take_values(
     definition: &Definition,
     ready: &mut Ready,
     backend: &mut dyn backend::Executable,
     source: &Definition,
-) -> Result<(), Vec<NodeKey>> {
+) -> Result<(), (Refusal, Vec<NodeKey>)> {
     let mut written = Written::default();
-    if !write_values(definition, ready, backend, source, &mut written) {
+    let outcome = write_values(definition, ready, backend, source, &mut written)
+        .and_then(|()| tell(ready, backend, &written));
+    outcome.map_err(|refusal| {
         ready.take_back(&written);
-        return Err(Vec::new());
-    }
-    for numbers in written.numbers().chunks(TOGETHER) {
-        if ready.tell(backend, numbers).is_err() {
-            ready.take_back(&written);
-            return Err(written.numbers().iter().map(|&number| ready.node(number)).collect());
-        }
-    }
+        (refusal, written.numbers().iter().map(|&number| ready.node(number)).collect())
+    })
+}
+
+fn tell(ready: &Ready, backend: &mut dyn backend::Executable, written: &Written) -> Result<(), Refusal> {
+    let mut numbers = written.numbers().iter().copied();
+    while ready.tell(backend, &mut numbers)? > 0 {}
     Ok(())
 }
 
-/// Writes values that differ. Whether there is nothing else that does.
+/// Writes values that differ.
 fn write_values(
     definition: &Definition,
     ready: &mut Ready,
     backend: &mut dyn backend::Executable,
     source: &Definition,
     written: &mut Written,
-) -> bool {
+) -> Result<(), Refusal> {
     if !definition.kinds.are_among(SIMPLE) || !source.kinds.are_among(SIMPLE) {
-        return false;
+        return Err(Refusal::Other);
     }
     let (Some(ours), Some(theirs)) = (definition.graphs.get(definition.root), source.graphs.get(source.root))
     else {
-        return false;
+        return Err(Refusal::Other);
     };
     if ours.dead + theirs.dead != 0 || ours.members.len() != theirs.members.len() {
-        return false;
+        return Err(Refusal::Other);
     }
-    ours.members.iter().zip(&theirs.members).all(|(&node, &other)| {
+    let is_all = ours.members.iter().zip(&theirs.members).all(|(&node, &other)| {
         let (old, new) = (definition.node(node), source.node(other));
         node.index() == other.index()
             && has_same_edges(old, new)
             && ready.take_value(definition, backend, node, (&old.operation, &new.operation), written)
-    })
+    });
+    if is_all { Ok(()) } else { Err(Refusal::Other) }
 }
 
 /// Whether two nodes depend on nodes at the same places, in the same order.

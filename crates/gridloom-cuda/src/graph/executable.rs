@@ -56,7 +56,7 @@ pub(super) struct State {
     /// Where that stream holds `inner`.
     kept: Option<Batch>,
     /// The latest hosted launch: the next one comes after it.
-    pub(super) running: Option<Running>,
+    running: Option<Running>,
     /// What the next launch comes after, when the graph was compiled anew: the driver orders launches of one `CUgraphExec` only.
     pub(super) barrier: Option<Barrier>,
     /// Nodes that an update that failed has changed, and that could not be changed back yet.
@@ -66,7 +66,7 @@ pub(super) struct State {
 }
 
 /// A launch that the host drives, or drove.
-pub(super) struct Running {
+struct Running {
     occupation: Arc<Occupation>,
     /// Whether what drives it waits for the device. Else it only enqueues, and is over soon.
     waits: bool,
@@ -286,6 +286,7 @@ impl State {
     }
 
     /// Waits until the latest hosted launch has enqueued everything. Its failure stays with its stream and the executable.
+    #[inline]
     pub(super) fn settle(&mut self) {
         if let Some(running) = self.running.take() {
             running.occupation.wait();
@@ -293,6 +294,7 @@ impl State {
     }
 
     /// Whether the host still drives the latest launch and may be waiting for the device, so that to settle could take long.
+    #[inline]
     pub(super) fn is_held_up(&self) -> bool {
         self.running.as_ref().is_some_and(|running| running.waits && !running.occupation.is_over())
     }
@@ -468,7 +470,7 @@ impl backend::Executable for Executable {
         self.state.prepare(number, node, launch)
     }
 
-    fn set_arguments(&mut self, arguments: &[(usize, &[u8])]) -> Result<()> {
+    fn set_arguments(&mut self, arguments: &[(usize, &[u8])]) -> Result<bool> {
         self.set_ready(arguments)
     }
 

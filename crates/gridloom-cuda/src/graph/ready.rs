@@ -5,9 +5,9 @@ use super::parameters::has_its_addresses;
 use crate::driver::{Driver, DriverResult};
 use crate::kernel::{Kernel, Launch};
 use crate::sys::*;
+use gridloom_core::Result;
 use gridloom_core::graph::NodeKey;
 use gridloom_core::op::KernelOp;
-use gridloom_core::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::ptr;
@@ -23,6 +23,8 @@ pub(super) struct ReadyNode {
     parameters: CUDA_KERNEL_NODE_PARAMS_v2,
     /// Where each argument starts among the bytes.
     offsets: SmallVec<[u32; FEW]>,
+    /// How many bytes there are.
+    size: usize,
 }
 
 // SAFETY: the handles are not bound to a thread; they are used by whoever has the executable to itself.
@@ -55,7 +57,7 @@ impl State {
         };
         let exec = self.inner.units[place.unit].executable.raw();
         let offsets = args.layout.iter().map(|place| place.offset).collect();
-        Some(ReadyNode { exec, node: place.node, parameters, offsets })
+        Some(ReadyNode { exec, node: place.node, parameters, offsets, size: args.bytes.len() })
     }
 }
 
@@ -63,10 +65,13 @@ impl ReadyNode {
     /// ([`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     ///
     /// # Safety
-    /// The context is current, and the bytes are arguments for the kernel.
+    /// The context is current, and the bytes are arguments for the kernel, as many as there were.
     #[inline]
     unsafe fn set(&mut self, driver: &Driver, bytes: &[u8]) -> DriverResult<()> {
-        let pointer = |offset: &u32| bytes[*offset as usize..].as_ptr().cast_mut().cast::<c_void>();
+        debug_assert_eq!(bytes.len(), self.size);
+        // The core has checked that every argument lies in the bytes.
+        let pointer =
+            |offset: &u32| bytes.as_ptr().wrapping_add(*offset as usize).cast_mut().cast::<c_void>();
         let mut few = [ptr::null_mut(); FEW];
         let mut many: SmallVec<[*mut c_void; 0]> = SmallVec::new();
         self.parameters.kernelParams = if self.offsets.len() <= FEW {
@@ -83,25 +88,24 @@ impl ReadyNode {
 }
 
 impl Executable {
-    /// Gives nodes that are ready other arguments.
+    /// Gives nodes that are ready other arguments. `false` where they are not, and nothing was changed.
     #[inline]
-    pub(super) fn set_ready(&mut self, arguments: &[(usize, &[u8])]) -> Result<()> {
+    pub(super) fn set_ready(&mut self, arguments: &[(usize, &[u8])]) -> Result<bool> {
         let state = &mut self.state;
-        if !state.undone.is_empty() || state.running.is_some() {
-            return Err(not_ready());
+        // All are there, or none: they go when the graph is compiled anew.
+        let is_ready = |&(number, bytes): &(usize, &[u8])| matches!(state.ready.get(number), Some(Some(ready)) if ready.size == bytes.len());
+        if !arguments.iter().all(is_ready) || !state.undone.is_empty() || state.is_held_up() {
+            return Ok(false);
         }
+        state.settle();
         let context = &self.shared.context;
         let _entered = context.enter()?;
         for &(number, bytes) in arguments {
-            let Some(Some(ready)) = state.ready.get_mut(number) else { return Err(not_ready()) };
-            // SAFETY: the context is current; the core gives bytes for the kernel that the node was prepared with.
-            unsafe { ready.set(context.driver(), bytes) }?;
+            if let Some(Some(ready)) = state.ready.get_mut(number) {
+                // SAFETY: the context is current; the core gives bytes for the kernel that the node was prepared with.
+                unsafe { ready.set(context.driver(), bytes) }?;
+            }
         }
-        Ok(())
+        Ok(true)
     }
-}
-
-#[cold]
-fn not_ready() -> Error {
-    Error::new(ErrorKind::NotSupported, "the node cannot be changed in place now")
 }

@@ -4,7 +4,7 @@ use gridloom_core::executable::Change;
 use smallvec::SmallVec;
 
 use super::CallableStats;
-use super::params::{Binding, Bindings, Seen};
+use super::params::{Binding, Bindings, Offer, Seen};
 use super::plan::{Given, Plan};
 use super::sequence::Recipe;
 use crate::{Executable, Graph, InstantiateOptions, Result, Stream};
@@ -63,7 +63,7 @@ impl Entry {
     ) -> Result<Self> {
         let executable = graph.instantiate_with(options)?;
         let first = Instance::new(executable, bindings.iter().map(Seen::of).collect());
-        let plan = Plan::new(&recipes);
+        let plan = Plan::new(bindings, &recipes);
         Ok(Entry { key, recipes, plan, instances: vec![first], used: 0 })
     }
 
@@ -73,7 +73,7 @@ impl Entry {
         &mut self,
         stream: &Stream,
         compare: impl FnOnce(&[Seen]) -> u64,
-        bind: impl Fn(usize) -> Result<Binding>,
+        offer: impl Fn(usize, &mut dyn FnMut(Offer<'_>) -> bool) -> Result<bool>,
         given: &mut Given,
         now: u64,
     ) -> Option<Result<(u64, u64)>> {
@@ -84,7 +84,7 @@ impl Entry {
         let changed = compare(&instance.seen);
         let mut patched = (0, 0);
         if changed != 0 {
-            match instance.give(&self.plan, changed, bind, given) {
+            match instance.give(&self.plan, changed, offer, given) {
                 Ok(true) => patched = self.plan.count(changed),
                 Ok(false) => return None,
                 Err(error) => return Some(Err(error)),
@@ -152,7 +152,9 @@ impl Entry {
         if changed == 0 {
             return Ok(patched);
         }
-        if instance.give(plan, changed, |param| Ok(bindings[param].clone()), &mut patched.given)? {
+        let offer =
+            |param: usize, take: &mut dyn FnMut(Offer<'_>) -> bool| Ok(take(Offer::of(&bindings[param])));
+        if instance.give(plan, changed, offer, &mut patched.given)? {
             (patched.nodes, patched.bytes) = plan.count(changed);
             return Ok(patched);
         }
@@ -210,7 +212,7 @@ impl Instance {
         &mut self,
         plan: &Plan,
         changed: u64,
-        bind: impl Fn(usize) -> Result<Binding>,
+        offer: impl Fn(usize, &mut dyn FnMut(Offer<'_>) -> bool) -> Result<bool>,
         given: &mut Given,
     ) -> Result<bool> {
         if self.is_slow || !plan.allows(changed) {
@@ -220,7 +222,7 @@ impl Instance {
             self.is_slow = true;
             return Ok(false);
         }
-        plan.give(&mut self.executable, &mut self.seen, changed, bind, given)
+        plan.give(&mut self.executable, &mut self.seen, changed, offer, given)
     }
 
     /// Whether a launch on `stream` need not wait for one on another stream.

@@ -20,7 +20,7 @@ pub use operands::{
     CallArg, CallArguments, CallMemory, LaunchShape, MemorySlot, Slot, per_element, shape_of,
 };
 pub use params::{
-    Bind, BindAll, Binding, Bindings, Length, Origin, Param, ParamId, Scalar, Seen, Shape, Spec, Specs,
+    Bind, BindAll, Binding, Bindings, Length, Offer, Origin, Param, ParamId, Scalar, Seen, Shape, Spec, Specs,
 };
 use plan::Given;
 pub use sequence::{Loop, Sections, Sequence};
@@ -173,8 +173,9 @@ impl<S: Specs> Callable<S> {
         if inner.options.graphs && stream.device_id() == inner.device_id {
             // Declared before the lock is taken, and so dropped after it is released.
             let mut given = Given::default();
-            let replayed = args
-                .compare(|compare| inner.replay(stream, compare, |index| args.bind_one(index), &mut given));
+            let replayed = args.compare(|compare| {
+                inner.replay(stream, compare, |param, take| args.offer(param, take), &mut given)
+            });
             if let Some(Some(outcome)) = replayed {
                 return outcome;
             }
@@ -229,12 +230,12 @@ impl<S: Specs> Inner<S> {
         &self,
         stream: &Stream,
         compare: &dyn Fn(&[Seen]) -> u64,
-        bind: impl Fn(usize) -> Result<Binding>,
+        offer: impl Fn(usize, &mut dyn FnMut(Offer<'_>) -> bool) -> Result<bool>,
         given: &mut Given,
     ) -> Option<Result<()>> {
         let mut cache = self.cache.lock();
         let now = cache.tick();
-        match cache.latest()?.replay(stream, compare, bind, given, now)? {
+        match cache.latest()?.replay(stream, compare, offer, given, now)? {
             Ok((nodes, bytes)) => cache.stats.count_call(false, nodes, bytes),
             Err(error) => return Some(Err(error)),
         }

@@ -2,8 +2,6 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Pod;
@@ -157,18 +155,14 @@ pub enum Seen {
     Value(SmallVec<[u8; 16]>),
     /// A value that decides what is built.
     Shape(u64),
+    /// Nothing that could be given again.
+    Nothing,
 }
 
 impl Seen {
     pub(super) fn of(binding: &Binding) -> Self {
         match binding {
-            Binding::Memory(region) => {
-                let allocation = match &region.base {
-                    Base::Allocation(allocation) => Arc::as_ptr(allocation).cast(),
-                    _ => ptr::null(),
-                };
-                Seen::Memory(RegionId::new(allocation, region.offset, region.bytes))
-            }
+            Binding::Memory(region) => RegionId::of(region).map_or(Seen::Nothing, Seen::Memory),
             Binding::Value(bytes) => Seen::Value(bytes.clone()),
             Binding::Shape(value) => Seen::Shape(*value),
         }
@@ -179,6 +173,26 @@ impl Seen {
         match self {
             Seen::Memory(region) => Some(region.bytes()),
             _ => None,
+        }
+    }
+}
+
+/// What a call gives for one parameter, as it is handed on.
+pub enum Offer<'a> {
+    /// Memory.
+    Memory(Region),
+    /// The bytes of a plain value.
+    Value(&'a [u8]),
+    /// A value that decides what is built.
+    Shape,
+}
+
+impl<'a> Offer<'a> {
+    pub(super) fn of(binding: &'a Binding) -> Self {
+        match binding {
+            Binding::Memory(region) => Offer::Memory(region.clone()),
+            Binding::Value(bytes) => Offer::Value(bytes),
+            Binding::Shape(_) => Offer::Shape,
         }
     }
 }
@@ -217,6 +231,13 @@ pub trait Bind<S: Spec>: sealed::Bind<S> {
     /// The binding.
     fn bind(&self) -> Result<Binding>;
 
+    /// Hands on what it gives.
+    #[doc(hidden)]
+    #[inline]
+    fn offer(&self, take: impl FnOnce(Offer<'_>) -> bool) -> Result<bool> {
+        self.bind().map(|binding| take(Offer::of(&binding)))
+    }
+
     /// Which memory it is, or that it is none; `None` where that cannot be told.
     #[doc(hidden)]
     fn region_id(&self) -> Option<Option<RegionId>> {
@@ -232,6 +253,13 @@ impl<T: Element, M: Memory<T>> Bind<Param<[T]>> for &M {
     #[inline]
     fn bind(&self) -> Result<Binding> {
         bind_memory(self.region()?)
+    }
+
+    #[inline]
+    fn offer(&self, take: impl FnOnce(Offer<'_>) -> bool) -> Result<bool> {
+        let region = self.region()?;
+        check_memory(&region)?;
+        Ok(take(Offer::Memory(region)))
     }
 
     #[inline]
@@ -268,22 +296,39 @@ impl<T: Element, M: Memory<T>> Bind<Param<T>> for &M {
 }
 
 fn bind_memory(region: Region) -> Result<Binding> {
+    check_memory(&region)?;
+    Ok(Binding::Memory(region))
+}
+
+#[inline]
+fn check_memory(region: &Region) -> Result<()> {
+    if matches!(region.base, Base::Allocation(_)) && region.bytes != 0 {
+        Ok(())
+    } else {
+        refuse_memory(region)
+    }
+}
+
+#[cold]
+fn refuse_memory(region: &Region) -> Result<()> {
     if !matches!(region.base, Base::Allocation(_)) {
         return Err(Error::new(
             ErrorKind::InvalidArgument,
             "the memory of an alloc node exists only inside its graph; call with a buffer",
         ));
     }
-    if region.bytes == 0 {
-        return Err(Error::new(ErrorKind::InvalidArgument, "an array without elements"));
-    }
-    Ok(Binding::Memory(region))
+    Err(Error::new(ErrorKind::InvalidArgument, "an array without elements"))
 }
 
 impl<T: Pod> Bind<Scalar<T>> for T {
     #[inline]
     fn bind(&self) -> Result<Binding> {
         Ok(Binding::Value(SmallVec::from_slice(bytemuck::bytes_of(self))))
+    }
+
+    #[inline]
+    fn offer(&self, take: impl FnOnce(Offer<'_>) -> bool) -> Result<bool> {
+        Ok(take(Offer::Value(bytemuck::bytes_of(self))))
     }
 
     #[inline]
@@ -332,9 +377,9 @@ pub trait BindAll<S: Specs>: sealed::BindAll<S> {
     /// The bindings. An error says which argument is wrong.
     fn bind_all(&self) -> Result<Bindings>;
 
-    /// The binding of one.
+    /// Hands on what is given for one parameter.
     #[doc(hidden)]
-    fn bind_one(&self, index: usize) -> Result<Binding>;
+    fn offer(&self, index: usize, take: &mut dyn FnMut(Offer<'_>) -> bool) -> Result<bool>;
 
     /// Has `take` ask which of the arguments are not what was given before: a bit for each. `None` where some cannot be told.
     #[doc(hidden)]
@@ -369,10 +414,11 @@ macro_rules! tuples {
             }
 
             #[inline]
-            fn bind_one(&self, index: usize) -> Result<Binding> {
+            #[allow(unused_variables, reason = "the empty tuple has no arguments")]
+            fn offer(&self, index: usize, take: &mut dyn FnMut(Offer<'_>) -> bool) -> Result<bool> {
                 match index {
                     $($index => {
-                        self.$index.bind().map_err(|error| error.context(concat!("argument ", $index)))
+                        self.$index.offer(take).map_err(|error| error.context(concat!("argument ", $index)))
                     })*
                     _ => unreachable!("the arguments of a callable are as many as its parameters"),
                 }

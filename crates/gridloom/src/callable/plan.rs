@@ -1,58 +1,31 @@
 //! What of a callable's graph follows its arguments in the short way: values that go straight to the arguments of kernels.
 
-use gridloom_core::executable::{Follower, Value};
+use gridloom_core::executable::{Follower, RegionId, Value};
+use gridloom_core::memory::Region;
 use smallvec::SmallVec;
 
-use super::operands::{MemorySlot, Slot};
-use super::params::{Binding, Length, Seen};
+use super::operands::Slot;
+use super::params::{Binding, Length, Offer, Seen};
 use super::sequence::Recipe;
 use crate::{Executable, Result};
 
-/// Where a value that kernels are given comes from.
-enum Source {
-    /// The memory of a parameter.
-    Memory(usize),
-    /// The value of a parameter.
-    Scalar(usize),
-    /// The length of a parameter, as an argument gives it.
-    Length(Length, usize, bool),
-}
-
-impl Source {
-    fn of(slot: &Slot) -> Option<Self> {
-        match slot {
-            Slot::Fixed(_) | Slot::Memory(MemorySlot::Fixed(_)) => None,
-            Slot::Memory(MemorySlot::Param(param)) => Some(Source::Memory(param.index)),
-            Slot::Scalar(param) => Some(Source::Scalar(param.index)),
-            Slot::Length(length, bytes, signed) => Some(Source::Length(*length, *bytes, *signed)),
-        }
-    }
-
-    fn param(&self) -> usize {
-        match self {
-            Source::Memory(param) | Source::Scalar(param) => *param,
-            Source::Length(length, ..) => length.param.index,
-        }
-    }
-
-    fn is_same(&self, other: &Source) -> bool {
-        match (self, other) {
-            (Source::Memory(one), Source::Memory(other)) | (Source::Scalar(one), Source::Scalar(other)) => {
-                one == other
-            }
-            (Source::Length(one, bytes, signed), Source::Length(other, other_bytes, other_signed)) => {
-                one.is_same(other) && (bytes, signed) == (other_bytes, other_signed)
-            }
-            _ => false,
-        }
-    }
+/// The values that come from a parameter, each with its number.
+#[derive(Default)]
+struct Values {
+    /// Its memory, or its bytes.
+    itself: Option<u32>,
+    /// Its length, in as many bytes, signed or not.
+    lengths: SmallVec<[(u32, Length, usize, bool); 1]>,
 }
 
 /// The values that kernels follow, and what else follows the parameters.
 pub(super) struct Plan {
-    sources: Vec<Source>,
+    /// By parameter.
+    values: Vec<Values>,
     followers: Vec<Follower>,
-    /// The parameters that more than arguments of kernels follow.
+    /// How many values there are.
+    count: u32,
+    /// The parameters that more than arguments of kernels follow, or that decide which graph is called.
     elsewhere: u64,
     /// The parameters whose lengths decide the shapes of launches.
     shapes: u64,
@@ -64,13 +37,21 @@ pub(super) struct Plan {
 #[derive(Default)]
 pub(super) struct Given {
     values: SmallVec<[(u32, Value); 4]>,
-    unused: Vec<Binding>,
+    unused: Vec<Region>,
 }
 
 impl Plan {
-    pub(super) fn new(recipes: &[Recipe]) -> Self {
-        let mut plan =
-            Plan { sources: Vec::new(), followers: Vec::new(), elsewhere: 0, shapes: 0, nodes: Vec::new() };
+    /// What follows the parameters that these bindings are for.
+    pub(super) fn new(bindings: &[Binding], recipes: &[Recipe]) -> Self {
+        let shapes = bindings.iter().enumerate().filter(|(_, binding)| matches!(binding, Binding::Shape(_)));
+        let mut plan = Plan {
+            values: bindings.iter().map(|_| Values::default()).collect(),
+            followers: Vec::new(),
+            count: 0,
+            elsewhere: shapes.fold(0, |set, (param, _)| set | 1 << param),
+            shapes: 0,
+            nodes: Vec::new(),
+        };
         for recipe in recipes {
             plan.nodes.push((recipe.follows, recipe.bytes));
             let Some((shape, slots)) = recipe.launch() else {
@@ -79,8 +60,7 @@ impl Plan {
             };
             plan.shapes |= shape;
             for (index, slot) in slots.iter().enumerate() {
-                if let Some(source) = Source::of(slot) {
-                    let value = plan.number(source);
+                if let Some(value) = plan.value(slot) {
                     plan.followers.push(Follower { node: recipe.node, index: index as u32, value });
                 }
             }
@@ -88,13 +68,28 @@ impl Plan {
         plan
     }
 
-    /// The number of the value from a source.
-    fn number(&mut self, source: Source) -> u32 {
-        let known = self.sources.iter().position(|known| known.is_same(&source));
-        known.unwrap_or_else(|| {
-            self.sources.push(source);
-            self.sources.len() - 1
-        }) as u32
+    /// The number of the value that an argument follows.
+    fn value(&mut self, slot: &Slot) -> Option<u32> {
+        let values = &mut self.values[slot.param()?.index];
+        let count = &mut self.count;
+        let mut next = || {
+            *count += 1;
+            *count - 1
+        };
+        let Slot::Length(length, bytes, signed) = slot else {
+            return Some(*values.itself.get_or_insert_with(next));
+        };
+        let known = values.lengths.iter().find(|(_, known, known_bytes, known_signed)| {
+            length.is_same(known) && (bytes, signed) == (known_bytes, known_signed)
+        });
+        Some(match known {
+            Some((number, ..)) => *number,
+            None => {
+                let number = next();
+                values.lengths.push((number, *length, *bytes, *signed));
+                number
+            }
+        })
     }
 
     /// How many nodes follow these parameters, and the bytes of their arguments.
@@ -109,70 +104,66 @@ impl Plan {
         changed & self.elsewhere == 0
     }
 
-    /// Gives an executable the arguments of a call that differ from those in `seen`. Whether that was all there was to do; else nothing was changed.
+    /// Gives an executable the arguments of a call that differ from those in `seen`, which `offer` hands on. Whether that was all there was to do; else nothing was
+    /// changed, and what was to be given counts as not seen.
     pub(super) fn give(
         &self,
         executable: &mut Executable,
         seen: &mut [Seen],
         changed: u64,
-        bind: impl Fn(usize) -> Result<Binding>,
+        offer: impl Fn(usize, &mut dyn FnMut(Offer<'_>) -> bool) -> Result<bool>,
         given: &mut Given,
     ) -> Result<bool> {
-        let mut now: SmallVec<[(usize, Seen); 4]> = SmallVec::new();
-        for (param, seen) in seen.iter().enumerate().filter(|(param, _)| changed & 1 << param != 0) {
-            let binding = bind(param)?;
-            let new = Seen::of(&binding);
-            let is_same_shape = self.shapes & 1 << param == 0 || new.memory_bytes() == seen.memory_bytes();
-            let can = is_same_shape && self.push(param, binding, &mut given.values, &mut given.unused);
-            if !can {
-                return Ok(false);
-            }
-            now.push((param, new));
+        let mut left = changed;
+        let mut outcome = Ok(true);
+        while left != 0 && matches!(outcome, Ok(true)) {
+            let param = left.trailing_zeros() as usize;
+            left &= left - 1;
+            outcome = offer(param, &mut |offered| self.push(param, offered, &mut seen[param], given));
         }
         // SAFETY: they are of the types that the kernels of the nodes were looked up with (`CallArguments`), and whoever looked them up promised that
         // they stay within what such arguments lead to (`Module::kernel`).
-        if !unsafe { executable.set_followed(&mut given.values) } {
-            return Ok(false);
+        if matches!(outcome, Ok(true)) && unsafe { executable.set_followed(&mut given.values) } {
+            return Ok(true);
         }
-        for (param, new) in now {
-            seen[param] = new;
+        for (_, seen) in seen.iter_mut().enumerate().filter(|(param, _)| changed & 1 << param != 0) {
+            *seen = Seen::Nothing;
         }
-        Ok(true)
+        outcome.map(|_| false)
     }
 
-    /// Adds the values that come from a parameter. Whether that is all, and each fits where it is given.
-    fn push(
-        &self,
-        param: usize,
-        binding: Binding,
-        values: &mut SmallVec<[(u32, Value); 4]>,
-        unused: &mut Vec<Binding>,
-    ) -> bool {
-        let mut memory = None;
-        for (number, source) in self.sources.iter().enumerate().filter(|(_, source)| source.param() == param)
-        {
-            match source {
-                Source::Memory(_) => memory = Some(number as u32),
-                Source::Scalar(_) => values.push((number as u32, Value::plain(binding.value()))),
-                Source::Length(length, bytes, signed) => {
-                    let elements = length.elements_of(binding.region());
-                    let bits = 8 * *bytes as u32 - u32::from(*signed);
-                    if bits < 64 && elements >> bits != 0 {
-                        unused.push(binding);
-                        return false;
-                    }
-                    values.push((number as u32, Value::plain(&elements.to_le_bytes()[..*bytes])));
+    /// Adds the values that come from a parameter, and notes what it is. Whether that is all there is to it, and each fits where it is given.
+    #[inline]
+    fn push(&self, param: usize, offered: Offer<'_>, seen: &mut Seen, given: &mut Given) -> bool {
+        let values = &self.values[param];
+        match offered {
+            Offer::Value(bytes) => {
+                match seen {
+                    Seen::Value(there) if there.len() == bytes.len() => there.copy_from_slice(bytes),
+                    seen => *seen = Seen::Value(SmallVec::from_slice(bytes)),
                 }
+                if let Some(number) = values.itself {
+                    given.values.push((number, Value::plain(bytes)));
+                }
+                true
             }
+            Offer::Memory(region) => {
+                let mut fits = self.shapes & 1 << param == 0 || seen.memory_bytes() == Some(region.bytes);
+                for (number, length, bytes, signed) in &values.lengths {
+                    let elements = length.elements_of(&region);
+                    let bits = 8 * *bytes as u32 - u32::from(*signed);
+                    fits &= bits == 64 || elements >> bits == 0;
+                    given.values.push((*number, Value::plain(&elements.to_le_bytes()[..*bytes])));
+                }
+                *seen = RegionId::of(&region).map_or(Seen::Nothing, Seen::Memory);
+                match values.itself {
+                    Some(number) => given.values.push((number, Value::Memory(region))),
+                    None => given.unused.push(region),
+                }
+                fits
+            }
+            Offer::Shape => false,
         }
-        match (memory, binding) {
-            (Some(number), Binding::Memory(region)) => values.push((number, Value::Memory(region))),
-            (_, binding @ Binding::Memory(_)) => unused.push(binding),
-            // Another graph is to be called.
-            (_, Binding::Shape(_)) => return false,
-            _ => {}
-        }
-        true
     }
 
     /// Has an executable follow values, whose arguments are as the plan says. Whether it can.
