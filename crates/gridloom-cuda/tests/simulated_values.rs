@@ -249,7 +249,7 @@ fn memory_that_a_value_replaced_lives_until_launches_in_flight_have_used_it_and_
         let hold = CallbackOp::closure(move || {
             let _ = gate.recv();
         });
-        chain.gpu.stream.enqueue(&Operation::Callback(hold)).unwrap();
+        chain.gpu.stream.enqueue(Operation::Callback(hold)).unwrap();
         executable.launch(&chain.gpu.stream).unwrap();
         drop(log);
         assert!(follow(&chain, &mut executable, &mut [(0, Value::Memory(whole(&chain.logs[0])))]));
