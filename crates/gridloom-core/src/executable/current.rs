@@ -69,11 +69,17 @@ impl Current {
     /// Something else was put into the place of what these nodes do, or of a part of it. Nothing is followed any more.
     #[inline]
     pub(super) fn forget(&mut self, nodes: impl IntoIterator<Item = NodeKey>) {
+        self.unfollow();
+        nodes.into_iter().for_each(|node| self.ready.forget(node));
+    }
+
+    /// Nothing is followed any more. The definition does not lag behind.
+    #[inline]
+    fn unfollow(&mut self) {
         if let Some(followed) = self.followed.take() {
             // What it keeps, the definition or what was taken out of it has too. Which memory the nodes have is not known to them.
             followed.numbers().for_each(|number| self.ready.forget_number(number));
         }
-        nodes.into_iter().for_each(|node| self.ready.forget(node));
     }
 
     /// Gives a node other plain values. Whether that was all there was to do; else nothing was changed.
@@ -124,6 +130,7 @@ impl Current {
     /// Has arguments follow values, which are those that they have. Whether they can.
     pub(super) fn follow(&mut self, backend: &mut dyn backend::Executable, followers: &[Follower]) -> bool {
         self.settle();
+        self.unfollow();
         self.followed =
             Followed::new(self.definition.get(), &mut self.ready, backend, followers).map(Box::new);
         self.followed.is_some()

@@ -84,7 +84,7 @@ struct Block {
     node: NodeKey,
     /// Whether it is the node's: else something else was put there since.
     is_valid: bool,
-    /// Whether the definition is behind.
+    /// Whether the definition is behind. It is not where the block is not valid.
     is_ahead: bool,
     /// Tells kernels apart. The definition keeps it.
     kernel: usize,
@@ -188,7 +188,7 @@ impl Ready {
         Some(number)
     }
 
-    /// Gives the node of a block other plain values, or fails and leaves the block as it was.
+    /// Gives the node of a block other plain values, or fails and leaves it with those it had; the definition has to be settled then.
     #[inline]
     pub(super) fn set(
         &mut self,
@@ -289,25 +289,29 @@ impl Ready {
         }
     }
 
-    /// Has the backend launch a few of these nodes with what was written to their arguments, and says how many.
+    /// Has the backend launch these nodes with what was written to their arguments.
     #[inline]
     pub(super) fn tell(
         &self,
         backend: &mut dyn backend::Executable,
-        numbers: &mut impl Iterator<Item = usize>,
-    ) -> Result<usize, Refusal> {
-        let Some(first) = numbers.next() else { return Ok(0) };
-        let mut arguments: [(usize, &[u8]); TOGETHER] = [(first, &self.blocks[first].bytes); TOGETHER];
-        let mut count = 1;
-        for (slot, number) in arguments[1..].iter_mut().zip(numbers) {
-            *slot = (number, &self.blocks[number].bytes);
-            count += 1;
+        mut numbers: impl Iterator<Item = usize>,
+    ) -> Result<(), Refusal> {
+        let mut refusal = Refusal::Other;
+        while let Some(first) = numbers.next() {
+            let mut arguments: [(usize, &[u8]); TOGETHER] = [(first, &self.blocks[first].bytes); TOGETHER];
+            let mut count = 1;
+            for (slot, number) in arguments[1..].iter_mut().zip(&mut numbers) {
+                *slot = (number, &self.blocks[number].bytes);
+                count += 1;
+            }
+            match backend.set_arguments(&arguments[..count]) {
+                // From here on there is something to put back.
+                Ok(true) => refusal = Refusal::Failed,
+                Ok(false) => return Err(refusal),
+                Err(_) => return Err(Refusal::Failed),
+            }
         }
-        match backend.set_arguments(&arguments[..count]) {
-            Ok(true) => Ok(count),
-            Ok(false) => Err(Refusal::Other),
-            Err(_) => Err(Refusal::Failed),
-        }
+        Ok(())
     }
 }
 

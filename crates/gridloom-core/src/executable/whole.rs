@@ -30,17 +30,11 @@ pub(super) fn take_values(
 ) -> Result<(), (Refusal, Vec<NodeKey>)> {
     let mut written = Written::default();
     let outcome = write_values(definition, ready, backend, source, &mut written)
-        .and_then(|()| tell(ready, backend, &written));
+        .and_then(|()| ready.tell(backend, written.numbers().iter().copied()));
     outcome.map_err(|refusal| {
         ready.take_back(&written);
         (refusal, written.numbers().iter().map(|&number| ready.node(number)).collect())
     })
-}
-
-fn tell(ready: &Ready, backend: &mut dyn backend::Executable, written: &Written) -> Result<(), Refusal> {
-    let mut numbers = written.numbers().iter().copied();
-    while ready.tell(backend, &mut numbers)? > 0 {}
-    Ok(())
 }
 
 /// Writes values that differ.
