@@ -7,6 +7,7 @@ use super::ready::{Ready, Refusal, Values};
 use super::whole;
 use crate::backend;
 use crate::graph::{Definition, NodeKey, Place};
+use crate::op::PointerValue;
 
 /// What an executable does.
 pub(super) struct Current {
@@ -153,14 +154,26 @@ impl Current {
         }
     }
 
-    /// Takes over the values of a definition, where there is nothing else that differs. Whether that is so; else nothing was changed.
-    pub(super) fn take_values(&mut self, backend: &mut dyn backend::Executable, source: &Definition) -> bool {
+    /// Takes over the arguments of a definition, where there is nothing else that differs: then returns what they replaced, to be dropped outside of any
+    /// lock. Else nothing was changed.
+    pub(super) fn take_arguments(
+        &mut self,
+        backend: &mut dyn backend::Executable,
+        source: &Definition,
+    ) -> Option<Vec<PointerValue>> {
         if !std::mem::replace(&mut self.is_updated, true) || self.followed.is_some() {
-            return false;
+            return None;
         }
-        match whole::take_values(self.definition.get(), &mut self.ready, backend, source) {
-            Ok(()) => true,
-            Err((refusal, nodes)) => self.refused(backend, refusal, &nodes),
+        match whole::take_arguments(self.definition.get(), &mut self.ready, backend, source) {
+            Ok(written) if written.moved().is_empty() => Some(Vec::new()),
+            Ok(written) => {
+                let definition = self.definition.get_mut();
+                Some(whole::keep_memory(definition, &self.ready, backend, source, &written))
+            }
+            Err((refusal, nodes)) => {
+                self.refused(backend, refusal, &nodes);
+                None
+            }
         }
     }
 
