@@ -149,10 +149,10 @@ impl Ready {
             let block = &mut self.blocks[number as usize];
             block.is_ahead = false;
             let node = definition.nodes.get_mut(block.node);
-            if let Some(Operation::Kernel(kernel)) = node.map(|node| &mut node.operation) {
-                if kernel.args.bytes != block.bytes {
-                    Arc::make_mut(kernel).args.bytes.copy_from_slice(&block.bytes);
-                }
+            if let Some(Operation::Kernel(kernel)) = node.map(|node| &mut node.operation)
+                && kernel.args.bytes != block.bytes
+            {
+                Arc::make_mut(kernel).args.bytes.copy_from_slice(&block.bytes);
             }
         }
     }
