@@ -15,7 +15,7 @@ use gridloom_cuda::release;
 use gridloom_cuda::sys::CUresult;
 use parking_lot::{Mutex, MutexGuard};
 use simulator::{Failure, violations};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Weak, mpsc};
 
 const UNKNOWN: CUresult = CUresult::CUDA_ERROR_UNKNOWN;
 /// More than are told to the driver at once.
@@ -122,6 +122,10 @@ fn all(chain: &Chain, executable: &mut Executable) -> Result<()> {
     executable.update(&chain.with(2))
 }
 
+fn all_with_other_memory(chain: &Chain, executable: &mut Executable) -> Result<()> {
+    executable.update(&self::chain(&chain.gpu, &chain.kernel, &chain.logs[1], 2).0)
+}
+
 fn followed(chain: &Chain, executable: &mut Executable) -> Result<()> {
     let mut given = [(0, Value::Memory(whole(&chain.logs[1]))), (1, Value::plain(&2u32.to_ne_bytes()))];
     if follow(chain, executable, &mut given) {
@@ -142,8 +146,12 @@ fn follow(chain: &Chain, executable: &mut Executable, given: &mut [(u32, Value)]
     unsafe { executable.set_followed(given) }
 }
 
-const CHANGES: [(&str, Change); 3] =
-    [("one node", one), ("a whole update", all), ("followed values", followed)];
+const CHANGES: [(&str, Change); 4] = [
+    ("one node", one),
+    ("a whole update", all),
+    ("a whole update with other memory", all_with_other_memory),
+    ("followed values", followed),
+];
 
 fn fail_with(arm: impl Fn(usize) -> Failure) {
     let _alone = alone();
@@ -235,42 +243,61 @@ fn what_was_read_stays_as_it_was_when_values_change() {
     assert_eq!(chain.outcome(&executable), [vec![4; NODES], vec![]]);
 }
 
-#[test]
-fn memory_that_a_value_replaced_lives_until_launches_in_flight_have_used_it_and_no_longer() {
-    let _alone = alone();
-    let chain = Chain::new();
-    let mut executable = chain.executable();
-    for round in 0..20 {
-        let log = chain.gpu.words(&[0; 64]);
-        let gone = Arc::downgrade(&log);
-        let tag = Value::plain(&(round as u32).to_ne_bytes());
-        assert!(follow(&chain, &mut executable, &mut [(0, Value::Memory(whole(&log))), (1, tag)]));
-        let (open, gate) = mpsc::channel::<()>();
-        let hold = CallbackOp::closure(move || {
-            let _ = gate.recv();
-        });
-        chain.gpu.stream.enqueue(Operation::Callback(hold)).unwrap();
-        executable.launch(&chain.gpu.stream).unwrap();
-        drop(log);
-        assert!(follow(&chain, &mut executable, &mut [(0, Value::Memory(whole(&chain.logs[0])))]));
-        release::flush();
-        assert!(gone.upgrade().is_some(), "the launch has it");
-        drop(open);
-        chain.gpu.stream.synchronize().unwrap();
-        while gone.upgrade().is_some() {
-            release::flush();
-            std::thread::yield_now();
-        }
-    }
+/// Gives an executable a log of its own, then, while a launch is held up, another one, and sees that the first lives until the launch has run.
+fn replace_in_flight(
+    chain: &Chain,
+    executable: &mut Executable,
+    give: fn(&Chain, &mut Executable, &Arc<dyn Allocation>),
+) {
     let log = chain.gpu.words(&[0; 64]);
     let gone = Arc::downgrade(&log);
-    assert!(follow(&chain, &mut executable, &mut [(0, Value::Memory(whole(&log)))]));
+    give(chain, executable, &log);
+    let (open, gate) = mpsc::channel::<()>();
+    let hold = CallbackOp::closure(move || {
+        let _ = gate.recv();
+    });
+    chain.gpu.stream.enqueue(Operation::Callback(hold)).unwrap();
     executable.launch(&chain.gpu.stream).unwrap();
-    drop((log, executable));
+    drop(log);
+    give(chain, executable, &chain.logs[0]);
+    release::flush();
+    assert!(gone.upgrade().is_some(), "the launch has it");
+    drop(open);
     chain.gpu.stream.synchronize().unwrap();
-    while gone.upgrade().is_some() {
+    expect_gone(&gone);
+}
+
+fn expect_gone(memory: &Weak<dyn Allocation>) {
+    while memory.upgrade().is_some() {
         release::flush();
         std::thread::yield_now();
+    }
+}
+
+fn give_followed(chain: &Chain, executable: &mut Executable, log: &Arc<dyn Allocation>) {
+    assert!(follow(chain, executable, &mut [(0, Value::Memory(whole(log)))]));
+}
+
+fn give_all(chain: &Chain, executable: &mut Executable, log: &Arc<dyn Allocation>) {
+    executable.update(&self::chain(&chain.gpu, &chain.kernel, log, 3).0).unwrap();
+}
+
+#[test]
+fn memory_that_was_replaced_lives_until_launches_in_flight_have_used_it_and_no_longer() {
+    let _alone = alone();
+    let chain = Chain::new();
+    for give in [give_followed, give_all] {
+        let mut executable = chain.executable();
+        for _ in 0..20 {
+            replace_in_flight(&chain, &mut executable, give);
+        }
+        let log = chain.gpu.words(&[0; 64]);
+        let gone = Arc::downgrade(&log);
+        give(&chain, &mut executable, &log);
+        executable.launch(&chain.gpu.stream).unwrap();
+        drop((log, executable));
+        chain.gpu.stream.synchronize().unwrap();
+        expect_gone(&gone);
     }
     assert!(violations().is_empty(), "{:#?}", violations());
 }

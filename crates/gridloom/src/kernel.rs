@@ -63,7 +63,7 @@ impl Parameter for ConditionHandle {
 /// ```
 ///
 /// # Safety
-/// [`into_arg`](IntoArg::into_arg) gives a value of `P`, and [`pack`](IntoArg::pack) packs it. For [`Ptr`] and [`PtrMut`] that is the null address, a region that is aligned for the
+/// [`into_arg`](IntoArg::into_arg) gives a value of `P`, [`pack`](IntoArg::pack) packs it, and [`given`](IntoArg::given) names it or gives nothing. For [`Ptr`] and [`PtrMut`] that is the null address, a region that is aligned for the
 /// element, or the bytes of an address of such elements that the kernel may use for as long as anything that was given the argument exists or runs;
 /// for [`ConditionHandle`] a condition; for a plain type the bytes of a value.
 #[diagnostic::on_unimplemented(

@@ -7,6 +7,7 @@ use super::ready::{Ready, Refusal, Values};
 use super::whole;
 use crate::backend;
 use crate::graph::{Definition, NodeKey, Place};
+use crate::op::PointerValue;
 
 /// What an executable does.
 pub(super) struct Current {
@@ -69,11 +70,17 @@ impl Current {
     /// Something else was put into the place of what these nodes do, or of a part of it. Nothing is followed any more.
     #[inline]
     pub(super) fn forget(&mut self, nodes: impl IntoIterator<Item = NodeKey>) {
+        self.unfollow();
+        nodes.into_iter().for_each(|node| self.ready.forget(node));
+    }
+
+    /// Nothing is followed any more. The definition does not lag behind.
+    #[inline]
+    fn unfollow(&mut self) {
         if let Some(followed) = self.followed.take() {
             // What it keeps, the definition or what was taken out of it has too. Which memory the nodes have is not known to them.
             followed.numbers().for_each(|number| self.ready.forget_number(number));
         }
-        nodes.into_iter().for_each(|node| self.ready.forget(node));
     }
 
     /// Gives a node other plain values. Whether that was all there was to do; else nothing was changed.
@@ -124,6 +131,7 @@ impl Current {
     /// Has arguments follow values, which are those that they have. Whether they can.
     pub(super) fn follow(&mut self, backend: &mut dyn backend::Executable, followers: &[Follower]) -> bool {
         self.settle();
+        self.unfollow();
         self.followed =
             Followed::new(self.definition.get(), &mut self.ready, backend, followers).map(Box::new);
         self.followed.is_some()
@@ -146,14 +154,26 @@ impl Current {
         }
     }
 
-    /// Takes over the values of a definition, where there is nothing else that differs. Whether that is so; else nothing was changed.
-    pub(super) fn take_values(&mut self, backend: &mut dyn backend::Executable, source: &Definition) -> bool {
+    /// Takes over the arguments of a definition, where there is nothing else that differs: then returns what they replaced, to be dropped outside of any
+    /// lock. Else nothing was changed.
+    pub(super) fn take_arguments(
+        &mut self,
+        backend: &mut dyn backend::Executable,
+        source: &Definition,
+    ) -> Option<Vec<PointerValue>> {
         if !std::mem::replace(&mut self.is_updated, true) || self.followed.is_some() {
-            return false;
+            return None;
         }
-        match whole::take_values(self.definition.get(), &mut self.ready, backend, source) {
-            Ok(()) => true,
-            Err((refusal, nodes)) => self.refused(backend, refusal, &nodes),
+        match whole::take_arguments(self.definition.get(), &mut self.ready, backend, source) {
+            Ok(written) if written.moved().is_empty() => Some(Vec::new()),
+            Ok(written) => {
+                let definition = self.definition.get_mut();
+                Some(whole::keep_memory(definition, &self.ready, backend, source, &written))
+            }
+            Err((refusal, nodes)) => {
+                self.refused(backend, refusal, &nodes);
+                None
+            }
         }
     }
 

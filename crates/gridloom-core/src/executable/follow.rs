@@ -193,10 +193,11 @@ impl Followed {
             }
             changed |= 1 << number;
         }
-        self.exchange(given);
+        given.iter_mut().for_each(|given| self.exchange(given));
         self.write(ready, changed);
-        if let Err(refusal) = self.tell(ready, backend, changed) {
-            self.exchange(given);
+        if let Err(refusal) = ready.tell(backend, self.following(changed).map(|node| node.number)) {
+            // Backwards, since a value may have been given twice.
+            given.iter_mut().rev().for_each(|given| self.exchange(given));
             self.write(ready, changed);
             return Err((refusal, self.following(changed).map(|node| ready.node(node.number)).collect()));
         }
@@ -211,17 +212,6 @@ impl Followed {
         if !unused.is_empty() {
             backend.keep(&unused);
         }
-        Ok(())
-    }
-
-    fn tell(
-        &self,
-        ready: &Ready,
-        backend: &mut dyn backend::Executable,
-        changed: u64,
-    ) -> Result<(), Refusal> {
-        let mut numbers = self.following(changed).map(|node| node.number);
-        while ready.tell(backend, &mut numbers)? > 0 {}
         Ok(())
     }
 
@@ -244,12 +234,10 @@ impl Followed {
             .any(|known| Arc::ptr_eq(known, memory))
     }
 
-    fn exchange(&mut self, given: &mut [(u32, Value)]) {
-        for (number, value) in given {
-            let known = &mut self.values[*number as usize];
-            std::mem::swap(&mut known.value, value);
-            known.look_up();
-        }
+    fn exchange(&mut self, (number, value): &mut (u32, Value)) {
+        let known = &mut self.values[*number as usize];
+        std::mem::swap(&mut known.value, value);
+        known.look_up();
     }
 
     /// Writes the values in `changed` to the arguments that follow them.

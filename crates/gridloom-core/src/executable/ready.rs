@@ -12,7 +12,7 @@ use crate::backend;
 use crate::graph::{Definition, NodeKey};
 use crate::launch::LaunchConfig;
 use crate::memory::{Base, Region};
-use crate::op::{KernelOp, Operation, PointerValue};
+use crate::op::{KernelOp, Operation, PointerArg, PointerValue};
 
 /// The region that an argument is, without keeping it alive.
 ///
@@ -84,7 +84,7 @@ struct Block {
     node: NodeKey,
     /// Whether it is the node's: else something else was put there since.
     is_valid: bool,
-    /// Whether the definition is behind.
+    /// Whether the definition is behind. It is not where the block is not valid.
     is_ahead: bool,
     /// Tells kernels apart. The definition keeps it.
     kernel: usize,
@@ -95,6 +95,33 @@ struct Block {
     config: LaunchConfig,
     /// Whether a launch of the kernel differs in its shape and its arguments at most: where they lie is known, and it keeps nothing else.
     is_plain: bool,
+}
+
+/// In what a launch differs from what is there.
+enum Difference {
+    Nothing,
+    /// In plain values.
+    Values,
+    /// In memory, and maybe in values.
+    Memory,
+    More,
+}
+
+/// The memory that is an argument by itself.
+#[inline]
+fn given_memory(pointer: &PointerArg) -> Option<RegionId> {
+    match &pointer.value {
+        PointerValue::Region(region) if pointer.offset == 0 => RegionId::of(region),
+        _ => None,
+    }
+}
+
+/// Whether memory cannot be freed under a node, so that it has to be looked at once.
+fn stays(pointer: &PointerArg) -> bool {
+    match &pointer.value {
+        PointerValue::Region(Region { base: Base::Allocation(memory), .. }) => !memory.may_be_released(),
+        _ => false,
+    }
 }
 
 /// The nodes of an executable that are ready.
@@ -122,7 +149,9 @@ impl Ready {
             let block = &mut self.blocks[number as usize];
             block.is_ahead = false;
             let node = definition.nodes.get_mut(block.node);
-            if let Some(Operation::Kernel(kernel)) = node.map(|node| &mut node.operation) {
+            if let Some(Operation::Kernel(kernel)) = node.map(|node| &mut node.operation)
+                && kernel.args.bytes != block.bytes
+            {
                 Arc::make_mut(kernel).args.bytes.copy_from_slice(&block.bytes);
             }
         }
@@ -188,7 +217,7 @@ impl Ready {
         Some(number)
     }
 
-    /// Gives the node of a block other plain values, or fails and leaves the block as it was.
+    /// Gives the node of a block other plain values, or fails and leaves it with those it had; the definition has to be settled then.
     #[inline]
     pub(super) fn set(
         &mut self,
@@ -241,14 +270,14 @@ impl Ready {
         &mut block.bytes
     }
 
-    /// Writes the values of an operation that is to take the place of another one; [`tell`](Ready::tell) is to follow. Whether there is nothing else in which it differs.
+    /// Writes the arguments of an operation that is to take the place of another one; [`tell`](Ready::tell) is to follow. Whether there is nothing else in which it differs.
     #[inline]
-    pub(super) fn take_value(
+    pub(super) fn take_arguments(
         &mut self,
         definition: &Definition,
         backend: &mut dyn backend::Executable,
-        node: NodeKey,
-        (old, new): (&Operation, &Operation),
+        (node, old): (NodeKey, &Operation),
+        (other, new): (NodeKey, &Operation),
         written: &mut Written,
     ) -> bool {
         let number = match self.find(node) {
@@ -262,24 +291,33 @@ impl Ready {
         };
         let block = &mut self.blocks[number];
         let Operation::Kernel(new) = new else { return false };
-        if !block.is_like(new) {
-            return false;
-        }
-        if block.bytes != new.args.bytes {
-            written.numbers.push(number);
-            written.bytes.extend_from_slice(&block.bytes);
-            block.bytes.copy_from_slice(&new.args.bytes);
-            if !block.is_ahead {
-                block.is_ahead = true;
-                self.ahead.push(number as u32);
+        match block.compare(new) {
+            Difference::Nothing => return true,
+            Difference::Values => {}
+            Difference::Memory => {
+                written.moved.push((number, other));
+                for pointer in &new.args.pointers {
+                    block.places[pointer.index as usize].memory = given_memory(pointer);
+                }
             }
+            Difference::More => return false,
+        }
+        written.numbers.push(number);
+        written.bytes.extend_from_slice(&block.bytes);
+        block.bytes.copy_from_slice(&new.args.bytes);
+        if !block.is_ahead {
+            block.is_ahead = true;
+            self.ahead.push(number as u32);
         }
         true
     }
 
-    /// Puts back what was there before.
+    /// Puts back what was there before. The definition has to be settled then.
     #[cold]
     pub(super) fn take_back(&mut self, written: &Written) {
+        for &(number, _) in &written.moved {
+            self.blocks[number].is_valid = false;
+        }
         let mut bytes = &written.bytes[..];
         for &number in &written.numbers {
             let there = &mut self.blocks[number].bytes;
@@ -289,25 +327,29 @@ impl Ready {
         }
     }
 
-    /// Has the backend launch a few of these nodes with what was written to their arguments, and says how many.
+    /// Has the backend launch these nodes with what was written to their arguments.
     #[inline]
     pub(super) fn tell(
         &self,
         backend: &mut dyn backend::Executable,
-        numbers: &mut impl Iterator<Item = usize>,
-    ) -> Result<usize, Refusal> {
-        let Some(first) = numbers.next() else { return Ok(0) };
-        let mut arguments: [(usize, &[u8]); TOGETHER] = [(first, &self.blocks[first].bytes); TOGETHER];
-        let mut count = 1;
-        for (slot, number) in arguments[1..].iter_mut().zip(numbers) {
-            *slot = (number, &self.blocks[number].bytes);
-            count += 1;
+        mut numbers: impl Iterator<Item = usize>,
+    ) -> Result<(), Refusal> {
+        let mut refusal = Refusal::Other;
+        while let Some(first) = numbers.next() {
+            let mut arguments: [(usize, &[u8]); TOGETHER] = [(first, &self.blocks[first].bytes); TOGETHER];
+            let mut count = 1;
+            for (slot, number) in arguments[1..].iter_mut().zip(&mut numbers) {
+                *slot = (number, &self.blocks[number].bytes);
+                count += 1;
+            }
+            match backend.set_arguments(&arguments[..count]) {
+                // From here on there is something to put back.
+                Ok(true) => refusal = Refusal::Failed,
+                Ok(false) => return Err(refusal),
+                Err(_) => return Err(Refusal::Failed),
+            }
         }
-        match backend.set_arguments(&arguments[..count]) {
-            Ok(true) => Ok(count),
-            Ok(false) => Err(Refusal::Other),
-            Err(_) => Err(Refusal::Failed),
-        }
+        Ok(())
     }
 }
 
@@ -319,11 +361,17 @@ const TOGETHER: usize = 8;
 pub(super) struct Written {
     numbers: Vec<usize>,
     bytes: Vec<u8>,
+    /// Those that were given other memory, each with the node that has it.
+    moved: Vec<(usize, NodeKey)>,
 }
 
 impl Written {
     pub(super) fn numbers(&self) -> &[usize] {
         &self.numbers
+    }
+
+    pub(super) fn moved(&self) -> &[(usize, NodeKey)] {
+        &self.moved
     }
 }
 
@@ -359,14 +407,12 @@ impl Block {
             .map(|place| Place { offset: place.offset, size: place.size, memory: None })
             .collect();
         for pointer in &args.pointers {
-            let PointerValue::Region(region) = &pointer.value else { return None };
-            let Base::Allocation(allocation) = &region.base else { return None };
             let place = places.get_mut(pointer.index as usize)?;
             // Memory that can be freed under a node has to be looked at each time.
-            if allocation.may_be_released() || pointer.offset != 0 || place.size != 8 {
+            if !stays(pointer) || place.size != 8 {
                 return None;
             }
-            place.memory = RegionId::of(region);
+            place.memory = Some(given_memory(pointer)?);
         }
         let is_inside = |place: &Place| (place.offset as usize + place.size as usize) <= args.bytes.len();
         if !places.iter().all(is_inside) {
@@ -389,25 +435,34 @@ impl Block {
         })
     }
 
-    /// Whether a launch differs in plain values at most.
+    /// In what a launch differs.
     #[inline]
-    fn is_like(&self, launch: &KernelOp) -> bool {
+    fn compare(&self, launch: &KernelOp) -> Difference {
         let args = &launch.args;
-        self.is_plain
+        let is_like = self.is_plain
             && self.kernel == identity(&launch.kernel)
             && self.config == launch.config
             && self.bytes.len() == args.bytes.len()
             && self.memories == args.pointers.len()
-            && args.keep.is_none()
-            && args.pointers.iter().all(|pointer| {
-                let place = self.places.get(pointer.index as usize);
-                let there = place.and_then(|place| place.memory);
-                let given = match &pointer.value {
-                    PointerValue::Region(region) if pointer.offset == 0 => RegionId::of(region),
-                    _ => None,
-                };
-                there.is_some() && there == given
-            })
+            && args.keep.is_none();
+        if !is_like {
+            return Difference::More;
+        }
+        let mut memory = false;
+        for pointer in &args.pointers {
+            let there = self.places.get(pointer.index as usize).and_then(|place| place.memory);
+            let given = given_memory(pointer);
+            if there.is_none() || given.is_none() {
+                return Difference::More;
+            }
+            memory |= there != given;
+        }
+        match memory {
+            true if !args.pointers.iter().all(stays) => Difference::More,
+            true => Difference::Memory,
+            false if self.bytes != args.bytes => Difference::Values,
+            false => Difference::Nothing,
+        }
     }
 
     #[inline]

@@ -38,10 +38,11 @@ impl Executable {
         }
         lifetimes::check(&source)?;
         // Declared before the lock is taken, and so dropped after it is released.
-        let mut changes;
+        let (mut changes, _replaced);
         let mut state = self.state.lock();
         let State { definition, backend, .. } = &mut *state;
-        if definition.take_values(&mut **backend, &source) {
+        if let Some(replaced) = definition.take_arguments(&mut **backend, &source) {
+            _replaced = replaced;
             return Ok(());
         }
         let root = state.definition.get().root();

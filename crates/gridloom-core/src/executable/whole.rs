@@ -1,13 +1,16 @@
-//! Whole updates in which nothing but plain values differs.
+//! Whole updates in which nothing but arguments of kernels differs.
 //!
-//! A graph that is built again and again in the same way, to update an executable, differs in a few numbers. One pass over both definitions then finds what differs and
-//! writes it to the [ready](super::ready) arguments of the nodes: no list of operations is made, and none is exchanged. Whatever else there is to an update, or to be
-//! said about what does not match, is left to the general way.
+//! A graph that is built again and again in the same way, to update an executable, differs in a few numbers and arrays. One pass over both definitions then finds what differs and
+//! writes it to the [ready](super::ready) arguments of the nodes; another has them keep the memory they are given: no list of operations is made, and none is exchanged. Whatever else
+//! there is to an update, or to be said about what does not match, is left to the general way.
+
+use std::sync::Arc;
 
 use super::ready::{Ready, Refusal, Written};
-use crate::backend;
+use crate::backend::{self, Allocation};
 use crate::graph::{Definition, NodeData, NodeKey};
-use crate::op::{NodeKind, NodeKinds};
+use crate::memory::{Base, Region};
+use crate::op::{NodeKind, NodeKinds, Operation, PointerValue};
 
 /// What names no other node, condition or graph of its definition.
 const SIMPLE: NodeKinds = NodeKinds::of(&[
@@ -20,31 +23,68 @@ const SIMPLE: NodeKinds = NodeKinds::of(&[
     NodeKind::EventWait,
 ]);
 
-/// Gives the nodes of a definition the values that those of another one have, where nothing else differs. Else everything is as it was, but for the nodes in the list where
+/// Gives the nodes of a definition the arguments that those of another one have, where nothing else differs. Else everything is as it was, but for the nodes in the list where
 /// the backend failed.
-pub(super) fn take_values(
+pub(super) fn take_arguments(
     definition: &Definition,
     ready: &mut Ready,
     backend: &mut dyn backend::Executable,
     source: &Definition,
-) -> Result<(), (Refusal, Vec<NodeKey>)> {
+) -> Result<Written, (Refusal, Vec<NodeKey>)> {
     let mut written = Written::default();
-    let outcome = write_values(definition, ready, backend, source, &mut written)
-        .and_then(|()| tell(ready, backend, &written));
-    outcome.map_err(|refusal| {
-        ready.take_back(&written);
-        (refusal, written.numbers().iter().map(|&number| ready.node(number)).collect())
-    })
+    let outcome = write_arguments(definition, ready, backend, source, &mut written)
+        .and_then(|()| ready.tell(backend, written.numbers().iter().copied()));
+    match outcome {
+        Ok(()) => Ok(written),
+        Err(refusal) => {
+            ready.take_back(&written);
+            Err((refusal, written.numbers().iter().map(|&number| ready.node(number)).collect()))
+        }
+    }
 }
 
-fn tell(ready: &Ready, backend: &mut dyn backend::Executable, written: &Written) -> Result<(), Refusal> {
-    let mut numbers = written.numbers().iter().copied();
-    while ready.tell(backend, &mut numbers)? > 0 {}
-    Ok(())
+/// Has the nodes of a definition keep the memory that they were given, and launches in flight what they were given before, which is returned to be dropped outside of
+/// any lock.
+pub(super) fn keep_memory(
+    definition: &mut Definition,
+    ready: &Ready,
+    backend: &mut dyn backend::Executable,
+    source: &Definition,
+    written: &Written,
+) -> Vec<PointerValue> {
+    let mut replaced = Vec::with_capacity(written.moved().len());
+    for &(number, other) in written.moved() {
+        let node = definition.nodes.get_mut(ready.node(number));
+        if let (Some(Operation::Kernel(old)), Operation::Kernel(new)) =
+            (node.map(|node| &mut node.operation), &source.node(other).operation)
+        {
+            let pointers = &mut Arc::make_mut(old).args.pointers;
+            for given in &new.args.pointers {
+                let there = pointers.iter_mut().find(|pointer| pointer.index == given.index);
+                if let Some(there) = there
+                    && there.value != given.value
+                {
+                    replaced.push(std::mem::replace(&mut there.value, given.value.clone()));
+                }
+            }
+        }
+    }
+    let mut memory: Vec<&Arc<dyn Allocation>> = Vec::new();
+    for value in &replaced {
+        if let PointerValue::Region(Region { base: Base::Allocation(old), .. }) = value
+            && !memory.last().is_some_and(|last| Arc::ptr_eq(last, old))
+        {
+            memory.push(old);
+        }
+    }
+    if !memory.is_empty() {
+        backend.keep(&memory);
+    }
+    replaced
 }
 
-/// Writes values that differ.
-fn write_values(
+/// Writes arguments that differ.
+fn write_arguments(
     definition: &Definition,
     ready: &mut Ready,
     backend: &mut dyn backend::Executable,
@@ -65,7 +105,13 @@ fn write_values(
         let (old, new) = (definition.node(node), source.node(other));
         node.index() == other.index()
             && has_same_edges(old, new)
-            && ready.take_value(definition, backend, node, (&old.operation, &new.operation), written)
+            && ready.take_arguments(
+                definition,
+                backend,
+                (node, &old.operation),
+                (other, &new.operation),
+                written,
+            )
     });
     if is_all { Ok(()) } else { Err(Refusal::Other) }
 }
