@@ -3,10 +3,13 @@
 use crate::emit::{self, Plan, SINGLE};
 use crate::flow::{self, Flow, Role, SlotSet};
 use crate::host;
+use crate::idle;
 use crate::invariant::Invariants;
 use crate::kept::Layout;
 use crate::lazy;
 use crate::native::{self, Native};
+use crate::range::Ranges;
+use crate::region::Regions;
 use crate::shape::{Shape, Shapes};
 use gridloom_interp::code::{Base, Op, Pc, Place};
 use gridloom_interp::compiled::{Came, Compiled, EXITED, INTERPRET, KEPT, Machine, PC, YIELDED};
@@ -213,11 +216,20 @@ impl CompiledKernel {
         let shapes = if lanes == 1 { Shapes::single(slots) } else { Shapes::of(&flow, &natives, slots) };
         let entries = entries_of(&flow, lanes == 1);
         let invariants = Invariants::of(&flow, &natives, self.kernel.param_bytes());
+        let ranges = Ranges::of(&flow, &natives);
         let storage = emit::storage(&flow, &natives, &shapes);
         let lazy = lazy::registers(&flow, &natives);
         let layout = match lanes {
             1 => Layout::none(),
             _ => Layout::of(&flow, (&shapes, &invariants), (&storage, &lazy), lanes),
+        };
+        let (regions, idle) = match lanes {
+            1 => (Regions::one(&flow, &entries), Vec::new()),
+            _ => {
+                let regions = Regions::of(&flow, &entries, &layout);
+                let idle = idle::of(&flow, &natives, &invariants, &layout, &regions, &entries);
+                (regions, idle)
+            }
         };
         let plan = Plan {
             kernel: &self.kernel,
@@ -226,9 +238,12 @@ impl CompiledKernel {
             natives: &natives,
             shapes: &shapes,
             invariants: &invariants,
+            ranges: &ranges,
             storage: &storage,
             lazy: &lazy,
             layout: &layout,
+            regions: &regions,
+            idle: &idle,
             lanes,
             entries: &entries,
         };
@@ -375,7 +390,10 @@ impl Compiled for CompiledKernel {
         let index = advance(machine.index, machine.grid, ended);
         let machine = &Machine { index, blocks: 1, ..*machine };
         let at = places()[0];
-        let all_wait = at != EXITED && at & KEPT != 0 && places().iter().all(|&place| place == at);
+        // Of a group that waits, the first thread is noted.
+        let all_wait = at != EXITED
+            && at & KEPT != 0
+            && places().iter().step_by(part.lanes as usize).all(|&place| place == at);
         // SAFETY: the code has just returned; the rest is the caller's promise.
         unsafe {
             part.expand(machine, 0..threads);

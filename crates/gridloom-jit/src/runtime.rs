@@ -140,6 +140,17 @@ pub(crate) unsafe extern "C" fn store_affine(slot: *mut u64, value: u64, step: i
     }
 }
 
+/// Notes where threads are that had nothing to do, in the place of the first thread of each group.
+///
+/// # Safety
+/// `places` is the table of the machine of the call that compiled code is in, and the threads are those of its block.
+pub(crate) unsafe extern "C" fn note_idle(places: *mut u32, from: u32, to: u32, lanes: u32, place: u32) {
+    for thread in (from..to).step_by(lanes as usize) {
+        // SAFETY: the caller's promise.
+        unsafe { *places.add(thread as usize) = place };
+    }
+}
+
 /// Fills the shared memory of a block with zeros, before the block starts.
 ///
 /// # Safety

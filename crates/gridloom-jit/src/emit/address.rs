@@ -226,7 +226,7 @@ impl Emitter<'_> {
                 self.based(start, address, offset)
             }
             Space::Shared => {
-                if !fits(self.shared_bytes) {
+                if !fits(self.shared_bytes) && !self.is_within_shared(access, place) {
                     self.check_shared(access, place, address, offset, length);
                 }
                 let start = self.machine_field(offset_of!(Machine, shared), I64);
@@ -257,6 +257,15 @@ impl Emitter<'_> {
                 self.based_host(address, offset)
             }
         }
+    }
+
+    /// Whether whatever the base of an access to shared memory can be, it is good in every thread.
+    fn is_within_shared(&self, access: Access, place: &Place) -> bool {
+        let Base::Source(Source::Slot(slot)) = place.base else { return false };
+        let (range, offset) = (self.ranges.get(slot), place.offset as u64);
+        let aligned = 1 << range.zeros.min(31) >= access.align && offset.is_multiple_of(access.align.into());
+        let end = range.most.checked_add(offset).and_then(|last| last.checked_add(access.size.into()));
+        place.offset >= 0 && aligned && end.is_some_and(|end| end <= self.shared_bytes)
     }
 
     /// Checks a host address, unless one near it was checked in this block.

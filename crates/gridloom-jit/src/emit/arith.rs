@@ -449,7 +449,7 @@ impl Emitter<'_> {
 }
 
 /// The condition of a comparison of integers, if that is one that depends on them.
-pub(super) fn integer_condition(compare: Compare, signed: bool) -> Option<IntCC> {
+pub(crate) fn integer_condition(compare: Compare, signed: bool) -> Option<IntCC> {
     Some(match (compare, signed) {
         (Compare::Eq | Compare::Equ, _) => IntCC::Equal,
         (Compare::Ne | Compare::Neu, _) => IntCC::NotEqual,

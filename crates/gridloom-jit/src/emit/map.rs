@@ -265,7 +265,7 @@ impl Emitter<'_> {
         }
         let uniform = sources.iter().all(|&source| self.shapes.source(source) == Shape::Uniform);
         let lanes = if uniform { 1 } else { self.lanes as usize };
-        let size = (self.lanes as usize * 2 * MOST * 8) as u32;
+        let size = (self.group_lanes as usize * 2 * MOST * 8) as u32;
         let buffer = match self.buffer {
             Some(buffer) => buffer,
             None => {

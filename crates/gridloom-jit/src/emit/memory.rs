@@ -375,6 +375,12 @@ impl Emitter<'_> {
                     self.b.ins().store(shared_flags(), value, host, at + 16 * part as i32);
                 }
             }
+            // The last thread's is what stays.
+            (Val::One(_), _) if !own => {
+                let base = self.lane_address(&store.place, address, 0);
+                let (host, at) = self.host_address(access, &store.place, base, offset, access.size, 0);
+                self.store_elements(store, host, at, values, self.lanes as usize - 1);
+            }
             _ => {
                 // A fault in one thread must not come after the store of another is done twice: all are checked first.
                 let places: Vec<(Value, i32)> = (0..self.lanes as usize)

@@ -21,13 +21,17 @@ mod rounds;
 mod special;
 mod value;
 
+pub(crate) use arith::integer_condition;
 pub(crate) use atomic::atomic_role;
 pub(crate) use special::special_role;
 
 use crate::flow::{Flow, Role, SlotSet};
+use crate::idle::Idle;
 use crate::invariant::Invariants;
 use crate::kept::Layout;
 use crate::native::{Class, Kind, Native};
+use crate::range::Ranges;
+use crate::region::Regions;
 use crate::shape::{Shape, Shapes};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::types::{I32, I64};
@@ -54,12 +58,16 @@ pub(crate) struct Plan<'a> {
     pub(crate) natives: &'a [Option<Native>],
     pub(crate) shapes: &'a Shapes,
     pub(crate) invariants: &'a Invariants,
+    pub(crate) ranges: &'a Ranges,
     /// How each slot is held.
     pub(crate) storage: &'a [Class],
     /// Registers whose NaN need not be canonical.
     pub(crate) lazy: &'a [bool],
     /// What groups keep between barriers.
     pub(crate) layout: &'a Layout,
+    pub(crate) regions: &'a Regions,
+    /// For each barrier that groups pass, which threads have nothing to do behind it.
+    pub(crate) idle: &'a [Option<Idle>],
     /// Threads of a group.
     pub(crate) lanes: u32,
     /// Instructions that the code can be entered at, each the start of a block.
@@ -72,19 +80,25 @@ pub(crate) struct Emitter<'a> {
     natives: &'a [Option<Native>],
     shapes: &'a Shapes,
     invariants: &'a Invariants,
+    ranges: &'a Ranges,
     /// The values of invariant definitions, by instruction: those that a block shares, and, while a group is entered, those that it needs.
     known: HashMap<Pc, Vec<Value>>,
     /// Whether invariant definitions are being computed, out of their places.
     ahead: bool,
     body: Option<&'a gridloom_ptx::Body>,
     isa: &'a OwnedTargetIsa,
+    /// Threads that code is written for now: those of a group, or the first of them on some ways.
     lanes: u32,
+    /// Threads of a group.
+    group_lanes: u32,
     entries: &'a [Pc],
     param_bytes: u64,
     shared_bytes: u64,
     frame_bytes: u64,
     storage: &'a [Class],
     layout: &'a Layout,
+    regions: &'a Regions,
+    idle: &'a [Option<Idle>],
     variables: Vec<Vec<Variable>>,
     blocks: Vec<Block>,
     /// The machine, and what is known of the group.
@@ -95,6 +109,9 @@ pub(crate) struct Emitter<'a> {
     limits: HashMap<(u32, i64), Value>,
     /// The first block.
     start: Block,
+    /// The loops over groups, of each region, and the region being written.
+    groups: Vec<rounds::Groups>,
+    region: usize,
     thread: Value,
     position: [Option<Value>; 3],
     /// Which block of the grid it is.
@@ -167,23 +184,29 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         natives: plan.natives,
         shapes: plan.shapes,
         invariants: plan.invariants,
+        ranges: plan.ranges,
         known: HashMap::new(),
         ahead: false,
         body,
         isa,
         lanes: plan.lanes,
+        group_lanes: plan.lanes,
         entries: plan.entries,
         param_bytes: plan.kernel.param_bytes(),
         shared_bytes: plan.kernel.shared_bytes().into(),
         frame_bytes: function.frame.into(),
         storage: plan.storage,
         layout: plan.layout,
+        regions: plan.regions,
+        idle: plan.idle,
         variables,
         blocks,
         machine: params[0],
         fields: HashMap::new(),
         limits: HashMap::new(),
         start,
+        groups: Vec::new(),
+        region: 0,
         thread: params[2],
         position: [None; 3],
         index: [params[0]; 3],
@@ -333,6 +356,8 @@ impl<'a> Emitter<'a> {
     fn block(&mut self, index: usize) {
         let flow = self.flow;
         let block = &flow.blocks[index];
+        let region = self.regions.of_block(index);
+        self.visit(region, self.groups[region]);
         self.b.switch_to_block(self.blocks[index]);
         // All that leads here is written, unless something leads back.
         if !flow.loops.iter().any(|&(head, _)| head == block.range.start) {
@@ -414,6 +439,17 @@ impl<'a> Emitter<'a> {
         self.widened.clear();
         self.unwrapped.clear();
         self.predicates.clear();
+    }
+
+    /// The value of an invariant definition of 32 bits that a block shares.
+    pub(crate) fn known_word(&mut self, definition: Pc) -> Value {
+        let mut class = Class::B32;
+        self.flow.instruction(definition).for_each_definition(&mut |slot| class = self.storage(slot));
+        let Some(value) = self.known.get(&definition).and_then(|values| values.first().copied()) else {
+            self.defect("an invariant that was not computed");
+            return self.constant(0, Class::B32);
+        };
+        self.convert(value, class, Class::B32)
     }
 
     /// Gives a register the value of an invariant definition.

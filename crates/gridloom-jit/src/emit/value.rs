@@ -166,8 +166,9 @@ impl Emitter<'_> {
                 Val::Many(self.convert_parts(parts, storage, class))
             }
             Shape::Varying => {
+                let count = self.lanes as usize / per_vector(storage);
                 let mut parts: Vec<Value> =
-                    variables.iter().map(|&variable| self.b.use_var(variable)).collect();
+                    variables.iter().take(count).map(|&variable| self.b.use_var(variable)).collect();
                 if self.lazy[slot.0 as usize] && !(self.any_nan && class == Class::F32) {
                     for part in &mut parts {
                         *part = self.settle(*part, storage.untyped(), true);
