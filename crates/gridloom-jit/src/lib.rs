@@ -7,6 +7,7 @@ mod idle;
 mod invariant;
 mod kept;
 mod kernel;
+mod lanewise;
 mod lazy;
 mod native;
 mod range;

@@ -51,6 +51,8 @@ pub(crate) struct Ranges {
     of_slot: Vec<Range>,
     /// Whether a slot holds `%tid.x` wherever it is read.
     is_index: Vec<bool>,
+    /// What a slot holds wherever it is read, where that is one constant.
+    constants: Vec<Option<u64>>,
 }
 
 impl Ranges {
@@ -82,11 +84,16 @@ impl Ranges {
             }
             known = next;
         }
-        Self { of_slot: known, is_index: indices(flow, natives) }
+        Self { of_slot: known, is_index: indices(flow, natives), constants: constants(flow, natives) }
     }
 
     pub(crate) fn get(&self, Slot(slot): Slot) -> Range {
         self.of_slot[slot as usize]
+    }
+
+    /// The constant that a register holds, and nothing else.
+    pub(crate) fn constant(&self, Slot(slot): Slot) -> Option<u64> {
+        self.constants[slot as usize]
     }
 
     /// Whether a register of 32 bits holds `%tid.x`, and nothing else.
@@ -128,6 +135,36 @@ fn indices(flow: &Flow<'_>, natives: &[Option<Native>]) -> Vec<bool> {
         }
     }
     is.iter().zip(written).map(|(&is, written)| is && written).collect()
+}
+
+/// For each slot the constant that it holds wherever it is read.
+fn constants(flow: &Flow<'_>, natives: &[Option<Native>]) -> Vec<Option<u64>> {
+    let function = &flow.code.functions[flow.function];
+    // Not known yet, one constant, or several values.
+    let mut known: Vec<Option<Option<u64>>> = vec![None; function.slots as usize];
+    // What is read before it is written is zero.
+    if let Some(first) = flow.blocks.first() {
+        first.live_in.iter().for_each(|slot| known[slot.0 as usize] = Some(None));
+    }
+    for pc in flow.range.clone() {
+        let instruction = flow.instruction(pc);
+        let native = natives[(pc - flow.range.start) as usize].as_ref();
+        let value = match &instruction.op {
+            Op::Map(map) if native.is_some_and(|native| native.kind == Kind::Copy) => match map.sources() {
+                [Source::Constant(index)] => Some(flow.code.constants[*index as usize][0]),
+                _ => None,
+            },
+            _ => None,
+        };
+        instruction.for_each_definition(&mut |slot| {
+            let known = &mut known[slot.0 as usize];
+            *known = Some(if known.is_none_or(|known| known == value) { value } else { None });
+        });
+    }
+    let width = |slot: usize| function.type_of(Slot(slot as u32)).bits();
+    let integer =
+        known.into_iter().enumerate().map(|(slot, known)| known?.filter(|_| matches!(width(slot), 32 | 64)));
+    integer.collect()
 }
 
 /// The range of what an instruction computes, before it is put into a register.

@@ -81,8 +81,14 @@ fn the_bound_may_be_the_same_in_the_block_only() {
         ["ge.u32 %p1, %r1, %r4", "gt.s32 %p1, %r4, %r1", "ne.u32 %p1, %r1, %r4", "lt.u32 %p1, %r1, %r3"]
     {
         let body = tree(&[(compare, 3), (compare, 5)]);
+        // The same, in a register that another value is written to that differs between threads.
+        let reused = body.replace(
+            "shr.u32 %r4, %r3, 1;",
+            "xor.b32 %r4, %r1, 5; st.shared.u32 [%rd3], %r4; shr.u32 %r4, %r3, 1;",
+        );
         for threads in [32, 64, 96, 160] {
             case(&body, [threads, 1, 1]).same().unwrap();
+            case(&reused, [threads, 1, 1]).same().unwrap();
         }
     }
 }
@@ -186,8 +192,7 @@ fn equality_is_told_by_the_ends_of_a_group() {
             for (compare, bound) in
                 [("eq.u32", bound), ("ne.s32", bound), ("eq.u32", -bound), ("ne.s32", -bound)]
             {
-                let bound =
-                    i64::from(if compare == "eq.u32" { i64::from(bound as u32) } else { bound.into() });
+                let bound = if compare == "eq.u32" { i64::from(bound as u32) } else { bound.into() };
                 let body = format!(
                     "{value}; mov.u32 %r19, 5; setp.{compare} %p1, %r2, {bound}; setp.{compare}.and %p2, %r2, 7, %p1; setp.{compare}.or %p3, %r2, 9, %p1;\n\
                      @%p1 bra L0; add.u32 %r19, %r2, 1; L0: @!%p2 bra L1; mad.lo.u32 %r19, %r19, 3, %r2; L1: @%p3 bra L2; mad.lo.u32 %r19, %r19, 5, %r2; L2:{STORE}"

@@ -69,3 +69,13 @@ fn addresses_are_kept_thread_by_thread_until_they_are_needed_together() {
     // The same byte in all threads.
     case(&body, 0).same().unwrap();
 }
+
+#[test]
+fn a_register_that_was_loaded_and_then_set_is_what_it_was_set_to() {
+    // The address differs in any way, so that what is stored there is kept thread by thread.
+    let body = "xor.b32 %r2, %r1, 1; mul.wide.u32 %rd1, %r2, 4; add.u64 %rd2, %rd0, %rd1; ld.global.u32 %r3, [%rd2]; bar.sync 0;\n\
+        ld.global.u32 %r3, [%rd2]; shr.u32 %r3, 65536, 1; st.global.u32 [%rd2], %r3;\n\
+        setp.lt.u32 %p1, %r1, 9; setp.eq.u32 %p1, 0, 0; @%p1 bra E; st.global.u32 [%rd2], %r1; E:";
+    let words = case(body, u32::MAX).same().unwrap();
+    assert!(words.iter().all(|&word| word == 32768));
+}

@@ -106,6 +106,28 @@ impl Emitter<'_> {
         wide
     }
 
+    /// The address in one thread of an access that all threads make, as what is more than another: near the first thread's, where a
+    /// check of that one is enough.
+    pub(super) fn near_address(
+        &mut self,
+        access: Access,
+        place: &Place,
+        address: &Val,
+        lane: usize,
+    ) -> (Value, i64) {
+        match address {
+            Val::Affine(first, step)
+                if matches!(access.space, Space::Global | Space::Const)
+                    && !access.narrow
+                    && step % i64::from(access.align) == 0
+                    && step.unsigned_abs() < NEAR as u64 / u64::from(self.lanes) =>
+            {
+                (*first, step * lane as i64)
+            }
+            _ => (self.lane_address(place, address, lane), 0),
+        }
+    }
+
     /// Truth of an address being one that the access may go to, of which `length` bytes from it on are accessed.
     pub(super) fn is_valid(
         &mut self,
@@ -260,7 +282,7 @@ impl Emitter<'_> {
     }
 
     /// Whether whatever the base of an access to shared memory can be, it is good in every thread.
-    fn is_within_shared(&self, access: Access, place: &Place) -> bool {
+    pub(super) fn is_within_shared(&self, access: Access, place: &Place) -> bool {
         let Base::Source(Source::Slot(slot)) = place.base else { return false };
         let (range, offset) = (self.ranges.get(slot), place.offset as u64);
         let aligned = 1 << range.zeros.min(31) >= access.align && offset.is_multiple_of(access.align.into());

@@ -150,6 +150,13 @@ impl Emitter<'_> {
         let flags = MemFlagsData::trusted();
         let variables = self.variables[slot.0 as usize].clone();
         let at = |lane: usize| Self::slot_offset(slot, lane);
+        if let Some(each) = self.each_of(slot) {
+            for lane in 0..self.lanes as usize {
+                let bits = self.each_lane(&each, Class::B64, lane);
+                self.b.ins().store(flags, bits, base, at(lane));
+            }
+            return;
+        }
         match self.shapes.get(slot) {
             Shape::Varying => {
                 let per = per_vector(class);

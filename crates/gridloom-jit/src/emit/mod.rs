@@ -12,8 +12,10 @@ mod address;
 mod arith;
 mod atomic;
 mod branch;
+mod each;
 mod exit;
 mod float;
+mod fold;
 mod map;
 mod memory;
 mod predicate;
@@ -59,6 +61,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) shapes: &'a Shapes,
     pub(crate) invariants: &'a Invariants,
     pub(crate) ranges: &'a Ranges,
+    /// Registers that only single threads need, in the block where they are written.
+    pub(crate) lanewise: &'a [bool],
     /// How each slot is held.
     pub(crate) storage: &'a [Class],
     /// Registers whose NaN need not be canonical.
@@ -95,6 +99,9 @@ pub(crate) struct Emitter<'a> {
     param_bytes: u64,
     shared_bytes: u64,
     frame_bytes: u64,
+    lanewise: &'a [bool],
+    /// Of these, what was written in this block, and not put into vectors.
+    by_lane: Vec<(Slot, Rc<each::Each>)>,
     storage: &'a [Class],
     layout: &'a Layout,
     regions: &'a Regions,
@@ -195,6 +202,8 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         param_bytes: plan.kernel.param_bytes(),
         shared_bytes: plan.kernel.shared_bytes().into(),
         frame_bytes: function.frame.into(),
+        lanewise: plan.lanewise,
+        by_lane: Vec::new(),
         storage: plan.storage,
         layout: plan.layout,
         regions: plan.regions,
@@ -433,12 +442,19 @@ impl<'a> Emitter<'a> {
         self.forget_all();
     }
 
+    /// Forgets what a register held, which is written anew.
+    pub(crate) fn forget_register(&mut self, slot: Slot) {
+        self.predicates.retain(|(other, _)| *other != slot);
+        self.by_lane.retain(|(other, _)| *other != slot);
+    }
+
     fn forget_all(&mut self) {
         self.checked.clear();
         self.checked_shared.clear();
         self.widened.clear();
         self.unwrapped.clear();
         self.predicates.clear();
+        self.by_lane.clear();
     }
 
     /// The value of an invariant definition of 32 bits that a block shares.
@@ -449,6 +465,10 @@ impl<'a> Emitter<'a> {
             self.defect("an invariant that was not computed");
             return self.constant(0, Class::B32);
         };
+        if self.b.func.dfg.value_type(value).is_vector() {
+            // Another definition of the register differs between threads.
+            return self.b.ins().extractlane(value, 0);
+        }
         self.convert(value, class, Class::B32)
     }
 
@@ -457,6 +477,7 @@ impl<'a> Emitter<'a> {
         let Some(values) = self.known.get(&definition).cloned() else {
             return self.defect("an invariant that was not computed");
         };
+        self.forget_register(slot);
         let variables = self.variables[slot.0 as usize].clone();
         for (variable, value) in variables.into_iter().zip(values) {
             self.b.def_var(variable, value);

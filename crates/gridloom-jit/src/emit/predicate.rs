@@ -52,6 +52,18 @@ impl Comparison {
         slow.then_some(Self { first, step, bound, condition, signed, bounded, index: None })
     }
 
+    /// Whether an order begins to hold from some thread on, or ends to.
+    fn rises(&self) -> bool {
+        let above = matches!(
+            self.condition,
+            IntCC::SignedGreaterThan
+                | IntCC::SignedGreaterThanOrEqual
+                | IntCC::UnsignedGreaterThan
+                | IntCC::UnsignedGreaterThanOrEqual
+        );
+        above == (self.step > 0)
+    }
+
     /// Whether the ends of a group tell something in such a join: that an equality holds nowhere, or its opposite everywhere.
     fn tells(&self, join: Join) -> bool {
         match self.condition {
@@ -262,7 +274,7 @@ impl Emitter<'_> {
             self.go_on_in(slow);
             return bounded && exact;
         }
-        // Each term at both ends: in a disjunction whether it holds at any, in a conjunction whether at all.
+        // Each term at one end: in a disjunction where it holds if it does anywhere, in a conjunction where it does not unless it does everywhere.
         let or = predicate.join != Join::And;
         let mut terms = Vec::new();
         for &(value, negated) in &predicate.uniform {
@@ -270,14 +282,14 @@ impl Emitter<'_> {
         }
         for comparison in &predicate.comparisons {
             let &Comparison { first, bound, condition, .. } = comparison;
+            let rises = comparison.rises();
             if let IntCC::Equal | IntCC::NotEqual = condition {
                 let within = self.is_within(comparison);
                 terms.push(if or { within } else { self.b.ins().bxor_imm_u(within, 1) });
                 continue;
             }
-            let last = self.last_of(comparison);
-            terms.push(self.b.ins().icmp(condition, first, bound));
-            terms.push(self.b.ins().icmp(condition, last, bound));
+            let end = if rises == or { self.last_of(comparison) } else { first };
+            terms.push(self.b.ins().icmp(condition, end, bound));
         }
         let mut joined = terms[0];
         for &term in &terms[1..] {
@@ -317,15 +329,7 @@ impl Emitter<'_> {
         let last = self.last_of(comparison);
         let in_last = self.b.ins().icmp(condition, last, bound);
         let maybe = self.b.create_block();
-        let above = matches!(
-            condition,
-            IntCC::SignedGreaterThan
-                | IntCC::SignedGreaterThanOrEqual
-                | IntCC::UnsignedGreaterThan
-                | IntCC::UnsignedGreaterThanOrEqual
-        );
-        // Whether it begins to hold from some thread on, or ends to.
-        let rises = above == (step > 0);
+        let rises = comparison.rises();
         if rises {
             self.b.ins().brif(in_last, maybe, &[], none_goes, &[]);
         } else {
