@@ -503,13 +503,18 @@ impl CompiledKernel {
         if parted == 0 {
             return;
         }
-        for thread in threads {
-            // SAFETY: the caller's promise.
-            unsafe {
-                let at = *machine.pcs.wrapping_add(thread as usize);
-                if at != EXITED && at & (YIELDED | INTERPRET) == 0 && at & SINGLE != 0 {
-                    self.run_single(machine, at & PC, thread..thread + 1);
-                }
+        // SAFETY: the table has an entry for each thread of the call.
+        let place = |thread: u32| unsafe { *machine.pcs.wrapping_add(thread as usize) };
+        let mut thread = threads.start;
+        while thread < threads.end {
+            let (at, first) = (place(thread), thread);
+            // Neighbours mostly go the same way.
+            while thread < threads.end && place(thread) == at {
+                thread += 1;
+            }
+            if at != EXITED && at & (YIELDED | INTERPRET) == 0 && at & SINGLE != 0 {
+                // SAFETY: the caller's promise.
+                unsafe { self.run_single(machine, at & PC, first..thread) };
             }
         }
     }

@@ -207,3 +207,19 @@ fn a_short_way_with_addresses_of_32_bits_faults_as_in_the_interpreter() {
     );
     Case::new(&body).same().unwrap_err();
 }
+
+#[test]
+fn an_address_that_was_checked_on_one_way_is_checked_on_the_other() {
+    // All threads go around the first load, or none, or some.
+    for bound in [64, 0, 9] {
+        let body = format!(
+            "mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1; mov.u32 %r19, 0; setp.lt.u32 %p1, %r1, {bound}; @%p1 bra L;\n\
+             ld.global.u32 %r19, [%rd2]; setp.gt.u32 %p2, %r1, 60; @%p2 bra L; ld.global.u32 %r2, [%rd2+4]; add.u32 %r19, %r19, %r2;\n\
+             L: ld.global.u32 %r3, [%rd2]; add.u32 %r19, %r19, %r3; bar.sync 0; {STORE}"
+        );
+        Case { words: (0..64).collect(), ..Case::new(&body) }.same().unwrap();
+        for pointer in [4, 1 << 40 | 2] {
+            Case { pointer: Some(pointer), ..Case::new(&body) }.same().unwrap_err();
+        }
+    }
+}

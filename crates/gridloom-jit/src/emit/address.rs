@@ -98,11 +98,11 @@ impl Emitter<'_> {
             return value;
         }
         // The same each time, for checks to be known by it.
-        if let Some(&(_, wide)) = self.widened.iter().find(|(narrow, _)| *narrow == value) {
+        if let Some(&(_, wide)) = self.facts.widened.iter().find(|(narrow, _)| *narrow == value) {
             return wide;
         }
         let wide = self.b.ins().uextend(I64, value);
-        self.widened.push((value, wide));
+        self.facts.widened.push((value, wide));
         wide
     }
 
@@ -198,13 +198,13 @@ impl Emitter<'_> {
 
     /// What is known of addresses now, to be gone back to where a way ends that not all threads go.
     pub(super) fn mark(&self) -> [usize; 3] {
-        [self.checked.len(), self.checked_shared.len(), self.widened.len()]
+        [self.facts.checked.len(), self.facts.checked_shared.len(), self.facts.widened.len()]
     }
 
     pub(super) fn forget(&mut self, [checked, shared, widened]: [usize; 3]) {
-        self.checked.truncate(checked);
-        self.checked_shared.truncate(shared);
-        self.widened.truncate(widened);
+        self.facts.checked.truncate(checked);
+        self.facts.checked_shared.truncate(shared);
+        self.facts.widened.truncate(widened);
     }
 
     /// Leaves the code unless a truth value holds; where it does not, the interpreter is sure to find a fault or not.
@@ -299,7 +299,7 @@ impl Emitter<'_> {
         length: u32,
         lane: usize,
     ) {
-        let known = self.checked.iter().any(|&(other, align, at)| {
+        let known = self.facts.checked.iter().any(|&(other, align, at)| {
             other == address
                 && align >= access.align
                 && (offset - at).abs() <= NEAR
@@ -308,7 +308,7 @@ impl Emitter<'_> {
         if !known {
             let valid = self.is_valid(access, address, offset, length, lane);
             self.require(valid, access.space != Space::Generic && !access.narrow);
-            self.checked.push((address, access.align, offset));
+            self.facts.checked.push((address, access.align, offset));
         }
     }
 
@@ -323,7 +323,7 @@ impl Emitter<'_> {
         length: u32,
     ) {
         let reach = offset..offset + i64::from(length);
-        let known = self.checked_shared.iter().any(|(base, align, range)| {
+        let known = self.facts.checked_shared.iter().any(|(base, align, range)| {
             *base == address
                 && *align >= access.align
                 && range.start <= reach.start
@@ -367,7 +367,7 @@ impl Emitter<'_> {
         let alone = range == reach;
         let valid = self.is_valid(access, address, range.start, whole, 0);
         self.require(valid, alone && !place.narrow);
-        self.checked_shared.push((address, access.align, range));
+        self.facts.checked_shared.push((address, access.align, range));
     }
 
     pub(super) fn based(&mut self, start: Value, address: Value, offset: i64) -> (Value, i32) {

@@ -222,10 +222,10 @@ impl Emitter<'_> {
 
     /// Leaves the instruction to the interpreter where an affine operand wraps around within the group, unless that is known not to be.
     pub(super) fn require_no_wrap(&mut self, first: Value, step: i64, signed: bool) {
-        if !self.unwrapped.contains(&(first, step, signed)) {
+        if !self.facts.unwrapped.contains(&(first, step, signed)) {
             let holds = self.does_not_wrap(first, step, signed);
             self.go_on_if(holds);
-            self.unwrapped.push((first, step, signed));
+            self.facts.unwrapped.push((first, step, signed));
         }
     }
 

@@ -78,6 +78,21 @@ pub(crate) struct Plan<'a> {
     pub(crate) entries: &'a [Pc],
 }
 
+/// What is known where code is being written.
+#[derive(Clone, Default)]
+struct Facts {
+    /// Addresses that were checked, with alignment and offset.
+    checked: Vec<(Value, u32, i64)>,
+    /// Bases in shared memory that were, with alignment and the offsets that are good.
+    checked_shared: Vec<(Value, u32, std::ops::Range<i64>)>,
+    /// Addresses of 32 bits, extended.
+    widened: Vec<(Value, Value)>,
+    /// Affine values of 32 bits, by that of the first thread, that do not wrap around within the group, read with a sign or without.
+    unwrapped: Vec<(Value, i64, bool)>,
+    /// Predicates that the ends of a group tell.
+    predicates: Vec<(Slot, Rc<predicate::Predicate>)>,
+}
+
 pub(crate) struct Emitter<'a> {
     b: FunctionBuilder<'a>,
     flow: &'a Flow<'a>,
@@ -130,16 +145,11 @@ pub(crate) struct Emitter<'a> {
     /// The instruction being compiled, and what is live before it.
     pc: Pc,
     live: SlotSet,
-    /// Addresses that were checked in this block, with alignment and offset.
-    checked: Vec<(Value, u32, i64)>,
-    /// Bases in shared memory that were, with alignment and the offsets that are good.
-    checked_shared: Vec<(Value, u32, std::ops::Range<i64>)>,
-    /// Addresses of 32 bits, extended.
-    widened: Vec<(Value, Value)>,
-    /// Affine values of 32 bits, by that of the first thread, that do not wrap around within the group, read with a sign or without.
-    unwrapped: Vec<(Value, i64, bool)>,
-    /// Predicates that the ends of a group tell, in this block.
-    predicates: Vec<(Slot, Rc<predicate::Predicate>)>,
+    /// Vectors of constants that the instruction being compiled has used already.
+    vector_constants: Vec<((Type, [u8; 16]), Value)>,
+    facts: Facts,
+    /// What was known before the branch at the end of the block that was written last.
+    facts_before: Facts,
     /// Where the block ends.
     block_end: Pc,
     /// Registers whose NaN need not be canonical; whether the instruction being compiled takes any NaN, and may give any.
@@ -225,11 +235,9 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         buffer: None,
         pc: plan.flow.range.start,
         live: plan.flow.blocks[0].live_in.clone(),
-        checked: Vec::new(),
-        checked_shared: Vec::new(),
-        widened: Vec::new(),
-        unwrapped: Vec::new(),
-        predicates: Vec::new(),
+        vector_constants: Vec::new(),
+        facts: Facts::default(),
+        facts_before: Facts::default(),
         block_end: plan.flow.range.start,
         lazy: plan.lazy,
         any_nan: false,
@@ -357,6 +365,7 @@ impl<'a> Emitter<'a> {
     pub(crate) fn go_on_in(&mut self, block: Block) {
         self.b.switch_to_block(block);
         self.b.seal_block(block);
+        self.vector_constants.clear();
         if self.party.is_some() {
             self.b.set_cold_block(block);
         }
@@ -373,6 +382,10 @@ impl<'a> Emitter<'a> {
             self.b.seal_block(self.blocks[index]);
         }
         self.forget_all();
+        self.vector_constants.clear();
+        if self.flow.follows(index) && self.entries.binary_search(&block.range.start).is_err() {
+            self.facts = std::mem::take(&mut self.facts_before);
+        }
         self.block_end = block.range.end;
         let live = flow.live_before(block);
         for (pc, live) in block.range.clone().zip(live) {
@@ -381,12 +394,15 @@ impl<'a> Emitter<'a> {
             match flow.role(pc) {
                 Role::Interpreted => return self.interpret_next(),
                 Role::Terminator => {
+                    // On the ways from here more is found out, each for itself.
+                    self.facts_before = self.facts.clone();
                     self.terminator(instruction);
                     return self.write_ways();
                 }
                 Role::Compiled => self.instruction(instruction),
             }
         }
+        self.facts_before = self.facts.clone();
         match flow.block_at(block.range.end) {
             Some(next) => {
                 self.b.ins().jump(self.blocks[next], &[]);
@@ -444,16 +460,12 @@ impl<'a> Emitter<'a> {
 
     /// Forgets what a register held, which is written anew.
     pub(crate) fn forget_register(&mut self, slot: Slot) {
-        self.predicates.retain(|(other, _)| *other != slot);
+        self.facts.predicates.retain(|(other, _)| *other != slot);
         self.by_lane.retain(|(other, _)| *other != slot);
     }
 
     fn forget_all(&mut self) {
-        self.checked.clear();
-        self.checked_shared.clear();
-        self.widened.clear();
-        self.unwrapped.clear();
-        self.predicates.clear();
+        self.facts = Facts::default();
         self.by_lane.clear();
     }
 
@@ -485,6 +497,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn instruction(&mut self, instruction: &'a Instruction) {
+        self.vector_constants.clear();
         if !self.ahead && self.invariants.is_of_block(self.pc) {
             let pc = self.pc;
             return instruction.for_each_definition(&mut |slot| self.recall(slot, pc));

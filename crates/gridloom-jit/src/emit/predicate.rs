@@ -165,7 +165,7 @@ impl Emitter<'_> {
             _ => None,
         };
         if let Some(predicate) = predicate.filter(|predicate| !predicate.comparisons.is_empty()) {
-            self.predicates.push((slot, Rc::new(predicate)));
+            self.facts.predicates.push((slot, Rc::new(predicate)));
         }
     }
 
@@ -236,7 +236,7 @@ impl Emitter<'_> {
 
     /// What is in a predicate register in the block being written, if the ends of a group tell it.
     fn predicate_in(&self, register: Slot) -> Option<Rc<Predicate>> {
-        let (_, predicate) = self.predicates.iter().rev().find(|(slot, _)| *slot == register)?;
+        let (_, predicate) = self.facts.predicates.iter().rev().find(|(slot, _)| *slot == register)?;
         Some(Rc::clone(predicate))
     }
 
@@ -257,7 +257,7 @@ impl Emitter<'_> {
     ) -> bool {
         let slow = self.b.create_block();
         self.b.set_cold_block(slow);
-        let mut known = self.unwrapped.clone();
+        let mut known = self.facts.unwrapped.clone();
         let mut bounded = true;
         for &Comparison { first, step, signed, bounded: sure, .. } in &predicate.comparisons {
             if !sure && !known.contains(&(first, step, signed)) {
@@ -291,14 +291,24 @@ impl Emitter<'_> {
             let end = if rises == or { self.last_of(comparison) } else { first };
             terms.push(self.b.ins().icmp(condition, end, bound));
         }
-        let mut joined = terms[0];
-        for &term in &terms[1..] {
-            joined = if or { self.b.ins().bor(joined, term) } else { self.b.ins().band(joined, term) };
-        }
-        if or {
-            self.b.ins().brif(joined, slow, &[], none_goes, &[]);
-        } else {
-            self.b.ins().brif(joined, all_go, &[], slow, &[]);
+        // A comparison and its branch are one instruction of most machines, so each has its own.
+        for (i, &term) in terms.iter().enumerate() {
+            let last = i + 1 == terms.len();
+            let next = if last && or {
+                none_goes
+            } else if last {
+                all_go
+            } else {
+                self.b.create_block()
+            };
+            if or {
+                self.b.ins().brif(term, slow, &[], next, &[]);
+            } else {
+                self.b.ins().brif(term, next, &[], slow, &[]);
+            }
+            if !last {
+                self.go_on_in(next);
+            }
         }
         self.go_on_in(slow);
         false

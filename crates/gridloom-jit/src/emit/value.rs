@@ -120,8 +120,13 @@ impl Emitter<'_> {
 
     /// A vector of constants.
     pub(crate) fn vector_constant(&mut self, ty: Type, bytes: [u8; 16]) -> Value {
+        if let Some(&(_, value)) = self.vector_constants.iter().find(|(key, _)| *key == (ty, bytes)) {
+            return value;
+        }
         let data = self.b.func.dfg.constants.insert(ConstantData::from(&bytes[..]));
-        self.b.ins().vconst(ty, data)
+        let value = self.b.ins().vconst(ty, data);
+        self.vector_constants.push(((ty, bytes), value));
+        value
     }
 
     /// The same bits in each element of a vector of a class.
