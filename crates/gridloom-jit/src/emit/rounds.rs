@@ -16,6 +16,7 @@ use super::value::per_vector;
 use crate::idle::{Bound, Idle};
 use crate::kept::Kept;
 use crate::native::Class;
+use crate::region::Region;
 use crate::runtime;
 use crate::shape::Shape;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -363,23 +364,38 @@ impl Emitter<'_> {
             }
         }
         self.b.switch_to_block(leave);
-        let entries = &regions.list[region].entries;
+        let Region { entries, arrivals } = &regions.list[region];
         // Only a region that lies behind one barrier has idle threads.
         let idle = entries.iter().find_map(|&entry| self.idle_behind(entry));
-        if let Some(idle) = idle {
-            let place = match idle.barrier.and_then(|barrier| self.layout.barriers().nth(barrier)) {
-                Some(pc) => pc | INTERPRET | KEPT,
-                None => EXITED,
-            };
-            let pcs = self.machine_field(offset_of!(Machine, pcs), I64);
-            let (place, lanes) =
-                (self.b.ins().iconst(I32, i64::from(place)), self.b.ins().iconst(I32, i64::from(self.lanes)));
-            for [from, to] in [[meeting.first, from], [to, meeting.last]] {
-                let arguments = [pcs, from, to, lanes, place];
-                self.call(runtime::note_idle as *const () as usize, &arguments, None);
+        match (&arrivals[..], idle) {
+            _ if self.layout.barriers().next().is_none() => {}
+            (&[only], _) => self.note_place_of(only, [meeting.first, meeting.last], runtime::note_arrived),
+            (_, Some(idle)) => {
+                let place = self.place_of(idle);
+                for threads in [[meeting.first, from], [to, meeting.last]] {
+                    self.note_place_of(place, threads, runtime::note_idle);
+                }
             }
+            _ => {}
         }
         self.b.ins().jump(meeting.give_back, &[meeting.ended.into()]);
+    }
+
+    /// Notes that groups of threads, from one on up to another, have come to a place.
+    fn note_place_of(&mut self, place: u32, [from, to]: [Value; 2], note: runtime::Note) {
+        let barrier = (place as usize).checked_sub(self.entries.len());
+        let place = match barrier.and_then(|barrier| self.layout.barriers().nth(barrier)) {
+            Some(pc) => pc | INTERPRET | KEPT,
+            None => EXITED,
+        };
+        let arguments = [
+            self.machine_field(offset_of!(Machine, pcs), I64),
+            from,
+            to,
+            self.b.ins().iconst(I32, i64::from(self.lanes)),
+            self.b.ins().iconst(I32, i64::from(place)),
+        ];
+        self.call(note as *const () as usize, &arguments, None);
     }
 
     /// Goes on with all groups from a place that they have come to together.
@@ -441,8 +457,7 @@ impl Emitter<'_> {
             }
         }
         let place = (self.entries.len() + number) as u32;
-        self.arrive(place);
-        self.note_group(self.pc | INTERPRET | KEPT);
+        self.arrive(place, self.pc | INTERPRET | KEPT);
     }
 
     /// Goes on behind a barrier.
@@ -474,9 +489,11 @@ impl Emitter<'_> {
         self.b.ins().jump(self.blocks[index], &[]);
     }
 
-    /// Counts a group that has come to a place where all may go on together.
-    fn arrive(&mut self, place: u32) {
+    /// Counts a group that has come to a place where all may go on together, and notes it; unless it is the only such place, which groups have
+    /// come to that have not left.
+    fn arrive(&mut self, place: u32, at: u32) {
         if self.regions.list[self.region].arrivals.len() < 2 {
+            self.b.ins().jump(self.next, &[]);
             return;
         }
         let place = self.b.ins().iconst(I32, i64::from(place));
@@ -484,17 +501,20 @@ impl Emitter<'_> {
         let (some, all) = (self.b.ins().bor(some, place), self.b.ins().band(all, place));
         self.b.def_var(self.round.some, some);
         self.b.def_var(self.round.all, all);
+        self.note_group(at);
     }
 
     /// Leaves the group, all of whose threads have exited.
     pub(super) fn leave_exited(&mut self) {
-        if self.lanes > 1 && self.layout.barriers().next().is_none() {
+        if self.lanes == 1 {
+            return self.note_place(EXITED);
+        }
+        if self.layout.barriers().next().is_none() {
             // That is where threads are noted to be before anything is run.
             self.b.ins().jump(self.next, &[]);
             return;
         }
-        self.arrive(EXITED);
-        self.note_group(EXITED);
+        self.arrive(EXITED, EXITED);
     }
 
     /// Notes that others go on with the group.
