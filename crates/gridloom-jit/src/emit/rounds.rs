@@ -412,13 +412,22 @@ impl Emitter<'_> {
     fn ways_in(&mut self, numbers: &[u32], entry: Value) {
         let barriers: Vec<Pc> = self.layout.barriers().collect();
         let stubs: Vec<Block> = numbers.iter().map(|_| self.b.create_block()).collect();
-        let most = numbers.iter().max().map_or(0, |&most| most as usize);
-        let mut table = vec![stubs[0]; most + 1];
-        numbers.iter().zip(&stubs).for_each(|(&number, &stub)| table[number as usize] = stub);
-        if let [only] = stubs[..] {
-            table = vec![only];
+        match (numbers, &stubs[..]) {
+            (_, &[only]) => {
+                self.b.ins().jump(only, &[]);
+            }
+            // Behind a barrier, from the one before or from whoever calls: no table is needed to tell.
+            (&[_, barrier], &[other, passed]) => {
+                let is_passed = self.b.ins().icmp_imm_u(IntCC::Equal, entry, i64::from(barrier));
+                self.b.ins().brif(is_passed, passed, &[], other, &[]);
+            }
+            _ => {
+                let most = numbers.iter().max().map_or(0, |&most| most as usize);
+                let mut table = vec![stubs[0]; most + 1];
+                numbers.iter().zip(&stubs).for_each(|(&number, &stub)| table[number as usize] = stub);
+                self.jump_by(entry, &table, &[]);
+            }
         }
-        self.jump_by(entry, &table, &[]);
         for (&number, stub) in numbers.iter().zip(stubs) {
             self.go_on_in(stub);
             match self.entries.get(number as usize) {
