@@ -223,3 +223,21 @@ fn an_address_that_was_checked_on_one_way_is_checked_on_the_other() {
         }
     }
 }
+
+#[test]
+fn threads_at_a_border_wait_while_the_others_read_their_neighbours() {
+    // The middle of the buffer is a row of 48 words; the first and the last thread have no neighbour to read on one side.
+    let body = format!(
+        "mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1; ld.global.u32 %r19, [%rd2]; bar.sync 0;\n\
+         setp.lt.u32 %p1, %r1, 1; setp.gt.u32 %p2, %r1, 46; or.pred %p3, %p1, %p2; @%p3 bra L;\n\
+         ld.global.u32 %r2, [%rd2+-4]; ld.global.u32 %r3, [%rd2+4]; add.u32 %r4, %r2, %r3; mul.lo.u32 %r5, %r19, 5;\n\
+         ld.global.u32 %r6, [%rd2+64]; ld.global.u32 %r7, [%rd2]; add.u32 %r8, %r6, %r7; sub.u32 %r9, %r8, %r5; mad.lo.u32 %r19, %r9, 3, %r4;\n\
+         L: bar.sync 0; {STORE}"
+    );
+    let words = (0..64u32).map(|i| i * i + 1).collect();
+    let case = Case { block: [48, 1, 1], words, ..Case::new(&body) };
+    let found = case.same().unwrap();
+    assert_eq!((found[0], found[47]), (1, 47 * 47 + 1));
+    // Addresses that are not aligned fault, in the first thread that goes there.
+    Case { pointer: Some(1 << 40 | 2), ..case }.same().unwrap_err();
+}

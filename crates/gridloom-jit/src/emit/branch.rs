@@ -15,8 +15,8 @@ use gridloom_interp::compiled::{EXITED, INTERPRET, YIELDED};
 
 /// Instructions of a way that is short enough to be gone by some threads while the others wait, and accesses among them, which are
 /// made thread by thread.
-const SHORT: usize = 16;
-const FEW: usize = 3;
+const SHORT: usize = 20;
+const FEW: usize = 4;
 
 /// Where a branch leads.
 #[derive(Clone, Copy)]
