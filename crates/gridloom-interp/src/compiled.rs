@@ -102,13 +102,13 @@ pub trait Compiled: Send + Sync {
     ///
     /// # Safety
     /// As for [`run`](Self::run), with all threads of the block. `pc` is the start of the kernel where more than one block is run, and then the
-    /// code does not use local memory, and every entry of [`Machine::pcs`] is [`EXITED`].
+    /// code does not use local memory.
     unsafe fn run_blocks(&self, machine: &Machine, pc: Pc) -> Came;
 
     /// Runs threads of the block that are at an entry.
     ///
     /// # Safety
-    /// The machine is that of a block of this kernel whose threads in the range are all at `pc`, in the same function; memory
-    /// is as [`Launch::run_blocks`](super::Launch::run_blocks) asks for.
+    /// The machine is that of a block of this kernel whose threads in the range are all at `pc`, in the same function, and whose entries of
+    /// [`Machine::pcs`] are [`EXITED`]; memory is as [`Launch::run_blocks`](super::Launch::run_blocks) asks for.
     unsafe fn run(&self, machine: &Machine, pc: Pc, threads: Range<u32>);
 }

@@ -75,6 +75,8 @@ pub(crate) struct Flow<'a> {
     pub(crate) blocks: Vec<Block>,
     /// Targets of backward branches, and whether a thread in the loop may wait for what another thread does.
     pub(crate) loops: Vec<(Pc, bool)>,
+    /// For each block how many lead to it.
+    predecessors: Vec<u32>,
     slots: u32,
 }
 
@@ -90,9 +92,11 @@ impl<'a> Flow<'a> {
             is_kernel: function == 0,
             blocks: Vec::new(),
             loops: Vec::new(),
+            predecessors: Vec::new(),
             slots: code.functions[function].slots,
         };
         flow.find_blocks();
+        flow.find_predecessors();
         flow.find_live();
         flow.find_loops();
         flow
@@ -161,6 +165,27 @@ impl<'a> Flow<'a> {
     /// The index of the block that starts at an instruction.
     pub(crate) fn block_at(&self, pc: Pc) -> Option<usize> {
         self.blocks.binary_search_by_key(&pc, |block| block.range.start).ok()
+    }
+
+    /// Whether a block is only come to from the one before it, by a branch or without one.
+    pub(crate) fn follows(&self, index: usize) -> bool {
+        let Some(before) = index.checked_sub(1) else { return false };
+        let start = self.blocks[index].range.start;
+        let leads = |block: &Block| block.successors.contains(&start);
+        self.role(self.blocks[before].range.end - 1) != Role::Interpreted
+            && leads(&self.blocks[before])
+            && self.predecessors[index] == 1
+    }
+
+    fn find_predecessors(&mut self) {
+        self.predecessors = vec![0; self.blocks.len()];
+        for block in 0..self.blocks.len() {
+            for successor in self.blocks[block].successors.clone() {
+                if let Some(index) = self.block_at(successor) {
+                    self.predecessors[index] += 1;
+                }
+            }
+        }
     }
 
     fn find_live(&mut self) {

@@ -3,10 +3,14 @@
 use crate::emit::{self, Plan, SINGLE};
 use crate::flow::{self, Flow, Role, SlotSet};
 use crate::host;
+use crate::idle;
 use crate::invariant::Invariants;
 use crate::kept::Layout;
+use crate::lanewise;
 use crate::lazy;
 use crate::native::{self, Native};
+use crate::range::Ranges;
+use crate::region::Regions;
 use crate::shape::{Shape, Shapes};
 use gridloom_interp::code::{Base, Op, Pc, Place};
 use gridloom_interp::compiled::{Came, Compiled, EXITED, INTERPRET, KEPT, Machine, PC, YIELDED};
@@ -20,6 +24,9 @@ const GROUPS: [u32; 3] = [8, 16, 32];
 
 /// Vectors that the registers in use at once should take at most.
 const VECTORS: u32 = 16;
+
+/// Accesses that may be made thread by thread in larger groups.
+const FEW: usize = 2;
 
 /// Groups that are watched to see whether their threads stay together.
 const SAMPLE: u32 = 1024;
@@ -160,6 +167,13 @@ impl CompiledKernel {
         Ok(this)
     }
 
+    /// Makes groups as large as 8, 16 or 32 threads, whether or not that pays. For tests of groups of each size.
+    #[doc(hidden)]
+    pub fn with_groups_of(mut self, threads: u32) -> Self {
+        self.widest = threads;
+        self
+    }
+
     /// Whether threads of a warp are run in vectors.
     pub fn is_vectorized(&self) -> bool {
         self.group(self.widest).is_some()
@@ -213,11 +227,24 @@ impl CompiledKernel {
         let shapes = if lanes == 1 { Shapes::single(slots) } else { Shapes::of(&flow, &natives, slots) };
         let entries = entries_of(&flow, lanes == 1);
         let invariants = Invariants::of(&flow, &natives, self.kernel.param_bytes());
+        let ranges = Ranges::of(&flow, &natives);
         let storage = emit::storage(&flow, &natives, &shapes);
         let lazy = lazy::registers(&flow, &natives);
+        let lanewise = match lanes {
+            1 => vec![false; slots as usize],
+            _ => lanewise::registers(&flow, &natives, &shapes, &storage),
+        };
         let layout = match lanes {
             1 => Layout::none(),
             _ => Layout::of(&flow, (&shapes, &invariants), (&storage, &lazy), lanes),
+        };
+        let (regions, idle) = match lanes {
+            1 => (Regions::one(&flow, &entries), Vec::new()),
+            _ => {
+                let regions = Regions::of(&flow, &entries, &layout);
+                let idle = idle::of(&flow, &natives, &invariants, &layout, &regions, &entries);
+                (regions, idle)
+            }
         };
         let plan = Plan {
             kernel: &self.kernel,
@@ -226,9 +253,13 @@ impl CompiledKernel {
             natives: &natives,
             shapes: &shapes,
             invariants: &invariants,
+            ranges: &ranges,
+            lanewise: &lanewise,
             storage: &storage,
             lazy: &lazy,
             layout: &layout,
+            regions: &regions,
+            idle: &idle,
             lanes,
             entries: &entries,
         };
@@ -247,7 +278,8 @@ impl CompiledKernel {
     }
 
     /// The largest groups whose registers have room in those of the machine. What is done thread by thread, with what lies anywhere in memory,
-    /// is written out for each, so that larger ones do not pay.
+    /// is written out for each, so that larger ones do not pay; unless there is little of it beside rows of bytes, of which a small group
+    /// would take little at a time from where it is far to.
     fn find_widest(&self) -> u32 {
         let code = self.kernel.code();
         let flow = Flow::of(code, 0);
@@ -258,19 +290,33 @@ impl CompiledKernel {
             .collect();
         let function = &code.functions[0];
         let shapes = Shapes::of(&flow, &natives, function.slots);
-        let in_rows = flow.range.clone().all(|pc| match &flow.instruction(pc).op {
-            Op::Load(load) => in_row(&shapes, &load.place, load.extend.size, load.destinations.len()),
-            Op::Store(store) => in_row(&shapes, &store.place, store.size, store.sources.len()),
-            Op::Map(_) => natives[(pc - flow.range.start) as usize].is_some(),
-            Op::Atomic(_) => false,
-            _ => true,
-        });
-        if !in_rows {
+        let (mut scattered, mut packed) = (0, false);
+        for pc in flow.range.clone() {
+            let in_row = match &flow.instruction(pc).op {
+                Op::Load(load) => {
+                    let row = in_row(&shapes, &load.place, load.extend.size, load.destinations.len());
+                    let narrow = row == Some(Row::Packed) && load.extend.signed_to.is_none();
+                    packed |= narrow;
+                    row == Some(Row::Whole) || narrow
+                }
+                Op::Store(store) => {
+                    in_row(&shapes, &store.place, store.size, store.sources.len()) == Some(Row::Whole)
+                }
+                Op::Map(_) if natives[(pc - flow.range.start) as usize].is_none() => return GROUPS[0],
+                Op::Atomic(_) => false,
+                _ => true,
+            };
+            scattered += usize::from(!in_row);
+        }
+        if scattered > if packed { FEW } else { 0 } {
             return GROUPS[0];
         }
+        let storage = emit::storage(&flow, &natives, &shapes);
+        let lanewise = lanewise::registers(&flow, &natives, &shapes, &storage);
         // Vectors for eight threads.
         let vectors = |live: &SlotSet| {
-            let varying = live.iter().filter(|&slot| shapes.get(slot) == Shape::Varying);
+            let varying =
+                live.iter().filter(|&slot| shapes.get(slot) == Shape::Varying && !lanewise[slot.0 as usize]);
             varying.map(|slot| if function.type_of(slot).bits() == 64 { 4 } else { 2 }).sum::<u32>()
         };
         let blocks = flow.blocks.iter();
@@ -294,19 +340,32 @@ impl CompiledKernel {
     }
 }
 
-/// Whether an access of a group is one of vectors, or of one element for all.
-fn in_row(shapes: &Shapes, place: &Place, size: u32, elements: usize) -> bool {
+/// How an access of a group is made at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Row {
+    /// As vectors, or as one element for all.
+    Whole,
+    /// As vectors of elements that are narrower than a register.
+    Packed,
+}
+
+/// Whether an access of a group is one of elements that lie in a row, or of one element for all.
+fn in_row(shapes: &Shapes, place: &Place, size: u32, elements: usize) -> Option<Row> {
     let shared = !matches!(place.space, Space::Local | Space::Generic);
     let shape = match place.base {
         Base::Source(source) => shapes.source(source),
         Base::Frame => Shape::Varying,
     };
-    shared
-        && match shape {
-            Shape::Uniform => true,
-            Shape::Affine(step) => elements == 1 && step == i64::from(size) && matches!(size, 4 | 8),
-            Shape::Varying => false,
-        }
+    match shape {
+        _ if !shared => None,
+        Shape::Uniform => Some(Row::Whole),
+        Shape::Affine(step) if elements == 1 && step == i64::from(size) => match size {
+            4 | 8 => Some(Row::Whole),
+            1 | 2 => Some(Row::Packed),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The block that comes so many after another.
@@ -375,7 +434,10 @@ impl Compiled for CompiledKernel {
         let index = advance(machine.index, machine.grid, ended);
         let machine = &Machine { index, blocks: 1, ..*machine };
         let at = places()[0];
-        let all_wait = at != EXITED && at & KEPT != 0 && places().iter().all(|&place| place == at);
+        // Of a group that waits, the first thread is noted.
+        let all_wait = at != EXITED
+            && at & KEPT != 0
+            && places().iter().step_by(part.lanes as usize).all(|&place| place == at);
         // SAFETY: the code has just returned; the rest is the caller's promise.
         unsafe {
             part.expand(machine, 0..threads);
@@ -441,13 +503,18 @@ impl CompiledKernel {
         if parted == 0 {
             return;
         }
-        for thread in threads {
-            // SAFETY: the caller's promise.
-            unsafe {
-                let at = *machine.pcs.wrapping_add(thread as usize);
-                if at != EXITED && at & (YIELDED | INTERPRET) == 0 && at & SINGLE != 0 {
-                    self.run_single(machine, at & PC, thread..thread + 1);
-                }
+        // SAFETY: the table has an entry for each thread of the call.
+        let place = |thread: u32| unsafe { *machine.pcs.wrapping_add(thread as usize) };
+        let mut thread = threads.start;
+        while thread < threads.end {
+            let (at, first) = (place(thread), thread);
+            // Neighbours mostly go the same way.
+            while thread < threads.end && place(thread) == at {
+                thread += 1;
+            }
+            if at != EXITED && at & (YIELDED | INTERPRET) == 0 && at & SINGLE != 0 {
+                // SAFETY: the caller's promise.
+                unsafe { self.run_single(machine, at & PC, first..thread) };
             }
         }
     }

@@ -3,11 +3,15 @@
 mod emit;
 mod flow;
 mod host;
+mod idle;
 mod invariant;
 mod kept;
 mod kernel;
+mod lanewise;
 mod lazy;
 mod native;
+mod range;
+mod region;
 mod runtime;
 mod shape;
 

@@ -1,7 +1,7 @@
 //! What compiled code calls.
 
 use gridloom_interp::code::Rmw;
-use gridloom_interp::compiled::Machine;
+use gridloom_interp::compiled::{EXITED, KEPT, Machine};
 use gridloom_interp::lanes::Lanewise;
 use gridloom_interp::numeric::{F32, approx};
 use gridloom_interp::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
@@ -137,6 +137,35 @@ pub(crate) unsafe extern "C" fn store_affine(slot: *mut u64, value: u64, step: i
         let value = value.wrapping_add_signed(step.wrapping_mul(lane as i64));
         // SAFETY: the caller's promise.
         unsafe { *slot.add(lane) = if bits == 64 { value } else { value & u64::from(u32::MAX) } };
+    }
+}
+
+/// Notes where threads are that had nothing to do, in the place of the first thread of each group.
+///
+/// # Safety
+/// `places` is the table of the machine of the call that compiled code is in, and the threads are those of its block.
+pub(crate) unsafe extern "C" fn note_idle(places: *mut u32, from: u32, to: u32, lanes: u32, place: u32) {
+    for thread in (from..to).step_by(lanes as usize) {
+        // SAFETY: the caller's promise.
+        unsafe { *places.add(thread as usize) = place };
+    }
+}
+
+/// What notes where groups of threads are.
+pub(crate) type Note = unsafe extern "C" fn(*mut u32, u32, u32, u32, u32);
+
+/// Notes where groups of threads are that have not left: those whose place is that of an earlier barrier still, or that of the start.
+///
+/// # Safety
+/// As for [`note_idle`].
+pub(crate) unsafe extern "C" fn note_arrived(places: *mut u32, from: u32, to: u32, lanes: u32, place: u32) {
+    for thread in (from..to).step_by(lanes as usize) {
+        // SAFETY: the caller's promise; a group has all its lanes in the block.
+        let group = unsafe { std::slice::from_raw_parts_mut(places.add(thread as usize), lanes as usize) };
+        let waited = group[0] != EXITED && group[0] & KEPT != 0;
+        if waited || group.iter().all(|&place| place == EXITED) {
+            group[0] = place;
+        }
     }
 }
 

@@ -1,85 +1,8 @@
 //! Kernels that are run by the interpreter alone and with compiled code: memory and faults must be the same.
 
-use gridloom_interp::{Heap, Launch, Layout, Program, Scratch};
-use gridloom_jit::CompiledKernel;
-use std::sync::Arc;
+mod case;
 
-/// What a launch leaves: the words of its buffer, or the fault in words.
-type Outcome = Result<Vec<u32>, String>;
-
-struct Case<'a> {
-    body: &'a str,
-    grid: [u32; 3],
-    block: [u32; 3],
-    /// The buffer that the kernel is given, and its number of words as `n`.
-    words: Vec<u32>,
-    pointer: Option<u64>,
-    cooperative: bool,
-}
-
-impl<'a> Case<'a> {
-    fn new(body: &'a str) -> Self {
-        Case {
-            body,
-            grid: [1, 1, 1],
-            block: [64, 1, 1],
-            words: vec![0; 64],
-            pointer: None,
-            cooperative: false,
-        }
-    }
-
-    /// Runs it on a buffer, whose address is part of some faults.
-    fn run(&self, compiled: bool, buffer: &mut [u32]) -> Outcome {
-        let text = format!(
-            ".version 8.3\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 n) {{\n\
-             .reg .pred %p<9>; .reg .f32 %f<20>; .reg .f64 %d<9>; .reg .b32 %r<20>; .reg .b64 %rd<20>;\n\
-             .shared .align 16 .b8 tile[1024];\n\
-             ld.param.u64 %rd0, [out]; ld.param.u32 %r0, [n]; mov.u32 %r1, %tid.x;\n{}\nret;\n}}",
-            self.body
-        );
-        let module = gridloom_ptx::parse(&text).unwrap_or_else(|error| panic!("{error}"));
-        let layout = Layout::of(&module).unwrap();
-        let program = Program::new(Arc::new(module), layout, vec![]);
-        let kernel = program.kernel("k").unwrap_or_else(|error| panic!("{error}"));
-        let code = compiled.then(|| CompiledKernel::new(kernel.clone()).unwrap());
-        if let Some(code) = &code {
-            code.compile_all().unwrap_or_else(|error| panic!("{error}"));
-        }
-        buffer.copy_from_slice(&self.words);
-        let pointer = self.pointer.unwrap_or(buffer.as_mut_ptr().expose_provenance() as u64);
-        let mut params = pointer.to_le_bytes().to_vec();
-        params.extend((buffer.len() as u32).to_le_bytes());
-        let heap = Heap::default();
-        let launch = Launch {
-            grid: self.grid,
-            block: self.block,
-            params: &params,
-            compiled: code.as_ref().map(|code| code as _),
-            ..Launch::new(&kernel, &heap)
-        };
-        // SAFETY: the kernels stay inside the buffer, or fault before they leave it.
-        let result = unsafe {
-            if self.cooperative {
-                launch.run_cooperative(0..launch.blocks(), &mut Scratch::new())
-            } else {
-                launch.run_blocks(0..launch.blocks(), &mut Scratch::new())
-            }
-        };
-        result.map(|()| buffer.to_vec()).map_err(|fault| fault.to_string())
-    }
-
-    #[track_caller]
-    fn same(&self) -> Outcome {
-        let mut buffer = self.words.clone();
-        let (expected, found) = (self.run(false, &mut buffer), self.run(true, &mut buffer));
-        assert_eq!(found, expected);
-        found
-    }
-}
-
-/// Stores `%r19` at the thread's place.
-const STORE: &str = "mul.wide.u32 %rd18, %r1, 4; add.u64 %rd19, %rd0, %rd18; st.global.u32 [%rd19], %r19;";
+use case::{Case, STORE};
 
 #[test]
 fn threads_that_part_in_a_loop_come_to_the_right_end() {
@@ -283,4 +206,38 @@ fn a_short_way_with_addresses_of_32_bits_faults_as_in_the_interpreter() {
          A: {STORE}"
     );
     Case::new(&body).same().unwrap_err();
+}
+
+#[test]
+fn an_address_that_was_checked_on_one_way_is_checked_on_the_other() {
+    // All threads go around the first load, or none, or some.
+    for bound in [64, 0, 9] {
+        let body = format!(
+            "mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1; mov.u32 %r19, 0; setp.lt.u32 %p1, %r1, {bound}; @%p1 bra L;\n\
+             ld.global.u32 %r19, [%rd2]; setp.gt.u32 %p2, %r1, 60; @%p2 bra L; ld.global.u32 %r2, [%rd2+4]; add.u32 %r19, %r19, %r2;\n\
+             L: ld.global.u32 %r3, [%rd2]; add.u32 %r19, %r19, %r3; bar.sync 0; {STORE}"
+        );
+        Case { words: (0..64).collect(), ..Case::new(&body) }.same().unwrap();
+        for pointer in [4, 1 << 40 | 2] {
+            Case { pointer: Some(pointer), ..Case::new(&body) }.same().unwrap_err();
+        }
+    }
+}
+
+#[test]
+fn threads_at_a_border_wait_while_the_others_read_their_neighbours() {
+    // The middle of the buffer is a row of 48 words; the first and the last thread have no neighbour to read on one side.
+    let body = format!(
+        "mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1; ld.global.u32 %r19, [%rd2]; bar.sync 0;\n\
+         setp.lt.u32 %p1, %r1, 1; setp.gt.u32 %p2, %r1, 46; or.pred %p3, %p1, %p2; @%p3 bra L;\n\
+         ld.global.u32 %r2, [%rd2+-4]; ld.global.u32 %r3, [%rd2+4]; add.u32 %r4, %r2, %r3; mul.lo.u32 %r5, %r19, 5;\n\
+         ld.global.u32 %r6, [%rd2+64]; ld.global.u32 %r7, [%rd2]; add.u32 %r8, %r6, %r7; sub.u32 %r9, %r8, %r5; mad.lo.u32 %r19, %r9, 3, %r4;\n\
+         L: bar.sync 0; {STORE}"
+    );
+    let words = (0..64u32).map(|i| i * i + 1).collect();
+    let case = Case { block: [48, 1, 1], words, ..Case::new(&body) };
+    let found = case.same().unwrap();
+    assert_eq!((found[0], found[47]), (1, 47 * 47 + 1));
+    // Addresses that are not aligned fault, in the first thread that goes there.
+    Case { pointer: Some(1 << 40 | 2), ..case }.same().unwrap_err();
 }

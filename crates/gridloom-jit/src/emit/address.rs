@@ -98,12 +98,34 @@ impl Emitter<'_> {
             return value;
         }
         // The same each time, for checks to be known by it.
-        if let Some(&(_, wide)) = self.widened.iter().find(|(narrow, _)| *narrow == value) {
+        if let Some(&(_, wide)) = self.facts.widened.iter().find(|(narrow, _)| *narrow == value) {
             return wide;
         }
         let wide = self.b.ins().uextend(I64, value);
-        self.widened.push((value, wide));
+        self.facts.widened.push((value, wide));
         wide
+    }
+
+    /// The address in one thread of an access that all threads make, as what is more than another: near the first thread's, where a
+    /// check of that one is enough.
+    pub(super) fn near_address(
+        &mut self,
+        access: Access,
+        place: &Place,
+        address: &Val,
+        lane: usize,
+    ) -> (Value, i64) {
+        match address {
+            Val::Affine(first, step)
+                if matches!(access.space, Space::Global | Space::Const)
+                    && !access.narrow
+                    && step % i64::from(access.align) == 0
+                    && step.unsigned_abs() < NEAR as u64 / u64::from(self.lanes) =>
+            {
+                (*first, step * lane as i64)
+            }
+            _ => (self.lane_address(place, address, lane), 0),
+        }
     }
 
     /// Truth of an address being one that the access may go to, of which `length` bytes from it on are accessed.
@@ -176,13 +198,13 @@ impl Emitter<'_> {
 
     /// What is known of addresses now, to be gone back to where a way ends that not all threads go.
     pub(super) fn mark(&self) -> [usize; 3] {
-        [self.checked.len(), self.checked_shared.len(), self.widened.len()]
+        [self.facts.checked.len(), self.facts.checked_shared.len(), self.facts.widened.len()]
     }
 
     pub(super) fn forget(&mut self, [checked, shared, widened]: [usize; 3]) {
-        self.checked.truncate(checked);
-        self.checked_shared.truncate(shared);
-        self.widened.truncate(widened);
+        self.facts.checked.truncate(checked);
+        self.facts.checked_shared.truncate(shared);
+        self.facts.widened.truncate(widened);
     }
 
     /// Leaves the code unless a truth value holds; where it does not, the interpreter is sure to find a fault or not.
@@ -226,7 +248,7 @@ impl Emitter<'_> {
                 self.based(start, address, offset)
             }
             Space::Shared => {
-                if !fits(self.shared_bytes) {
+                if !fits(self.shared_bytes) && !self.is_within_shared(access, place) {
                     self.check_shared(access, place, address, offset, length);
                 }
                 let start = self.machine_field(offset_of!(Machine, shared), I64);
@@ -259,6 +281,15 @@ impl Emitter<'_> {
         }
     }
 
+    /// Whether whatever the base of an access to shared memory can be, it is good in every thread.
+    pub(super) fn is_within_shared(&self, access: Access, place: &Place) -> bool {
+        let Base::Source(Source::Slot(slot)) = place.base else { return false };
+        let (range, offset) = (self.ranges.get(slot), place.offset as u64);
+        let aligned = 1 << range.zeros.min(31) >= access.align && offset.is_multiple_of(access.align.into());
+        let end = range.most.checked_add(offset).and_then(|last| last.checked_add(access.size.into()));
+        place.offset >= 0 && aligned && end.is_some_and(|end| end <= self.shared_bytes)
+    }
+
     /// Checks a host address, unless one near it was checked in this block.
     pub(super) fn check_host(
         &mut self,
@@ -268,7 +299,7 @@ impl Emitter<'_> {
         length: u32,
         lane: usize,
     ) {
-        let known = self.checked.iter().any(|&(other, align, at)| {
+        let known = self.facts.checked.iter().any(|&(other, align, at)| {
             other == address
                 && align >= access.align
                 && (offset - at).abs() <= NEAR
@@ -277,7 +308,7 @@ impl Emitter<'_> {
         if !known {
             let valid = self.is_valid(access, address, offset, length, lane);
             self.require(valid, access.space != Space::Generic && !access.narrow);
-            self.checked.push((address, access.align, offset));
+            self.facts.checked.push((address, access.align, offset));
         }
     }
 
@@ -292,7 +323,7 @@ impl Emitter<'_> {
         length: u32,
     ) {
         let reach = offset..offset + i64::from(length);
-        let known = self.checked_shared.iter().any(|(base, align, range)| {
+        let known = self.facts.checked_shared.iter().any(|(base, align, range)| {
             *base == address
                 && *align >= access.align
                 && range.start <= reach.start
@@ -336,7 +367,7 @@ impl Emitter<'_> {
         let alone = range == reach;
         let valid = self.is_valid(access, address, range.start, whole, 0);
         self.require(valid, alone && !place.narrow);
-        self.checked_shared.push((address, access.align, range));
+        self.facts.checked_shared.push((address, access.align, range));
     }
 
     pub(super) fn based(&mut self, start: Value, address: Value, offset: i64) -> (Value, i32) {

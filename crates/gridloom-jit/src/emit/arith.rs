@@ -192,12 +192,12 @@ impl Emitter<'_> {
                 let more = if vector { self.vector_of(more, class) } else { self.constant(more, class) };
                 self.b.ins().iadd(x[0], more).into()
             }
-            Kind::Add => self.b.ins().iadd(x[0], x[1]).into(),
+            Kind::Add => self.sum(x[0], x[1]).into(),
             Kind::Sub => self.b.ins().isub(x[0], x[1]).into(),
-            Kind::Mul => self.b.ins().imul(x[0], x[1]).into(),
+            Kind::Mul => self.product(x[0], x[1]).into(),
             Kind::MadLow => {
-                let product = self.b.ins().imul(x[0], x[1]);
-                self.b.ins().iadd(product, x[2]).into()
+                let product = self.product(x[0], x[1]);
+                self.sum(product, x[2]).into()
             }
             Kind::MulHigh { signed } => self.mul_high(signed, class, x[0], x[1]).into(),
             Kind::Div { signed } => self.divide(signed, false, class, x[0], x[1]).into(),
@@ -209,15 +209,10 @@ impl Emitter<'_> {
             Kind::Abs => self.b.ins().iabs(x[0]).into(),
             Kind::Neg => self.b.ins().ineg(x[0]).into(),
             Kind::MulWide { signed } | Kind::MadWide { signed } => {
-                let wide = scalar_type(class);
-                let (a, b) = if signed {
-                    (self.b.ins().sextend(wide, x[0]), self.b.ins().sextend(wide, x[1]))
-                } else {
-                    (self.b.ins().uextend(wide, x[0]), self.b.ins().uextend(wide, x[1]))
-                };
-                let product = self.b.ins().imul(a, b);
+                let (a, b) = (self.widened(x[0], class, signed), self.widened(x[1], class, signed));
+                let product = self.product(a, b);
                 match x.get(2) {
-                    Some(&c) => self.b.ins().iadd(product, c).into(),
+                    Some(&c) => self.sum(product, c).into(),
                     None => product.into(),
                 }
             }
@@ -323,7 +318,7 @@ impl Emitter<'_> {
             Kind::ShiftLeft => self.b.ins().ishl(value, count),
             _ => self.b.ins().ushr(value, count),
         };
-        let within = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, count, bits);
+        let Some(within) = self.shifts_within(count, class.bits()) else { return shifted };
         let zero = if vector { self.vector_of(0, class) } else { self.constant(0, class) };
         self.b.ins().select(within, shifted, zero)
     }
@@ -449,7 +444,7 @@ impl Emitter<'_> {
 }
 
 /// The condition of a comparison of integers, if that is one that depends on them.
-pub(super) fn integer_condition(compare: Compare, signed: bool) -> Option<IntCC> {
+pub(crate) fn integer_condition(compare: Compare, signed: bool) -> Option<IntCC> {
     Some(match (compare, signed) {
         (Compare::Eq | Compare::Equ, _) => IntCC::Equal,
         (Compare::Ne | Compare::Neu, _) => IntCC::NotEqual,

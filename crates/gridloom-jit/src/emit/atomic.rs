@@ -38,10 +38,25 @@ impl Emitter<'_> {
         let (b, c) = (self.get(b, class), self.get(c, class));
         let native = self.native_atomic();
         // All are checked before the first happens, so that none happens twice.
-        let places = self.places(access, &atomic.place, &address, offset, guard.as_ref());
         let destination = atomic.destinations.first().copied();
+        let sure =
+            guard.is_none() && access.space == Space::Shared && self.is_within_shared(access, &atomic.place);
+        let places = if sure {
+            Vec::new()
+        } else {
+            self.places(access, &atomic.place, &address, offset, guard.as_ref())
+        };
         let mut results = Vec::new();
-        for (lane, (host, condition)) in places.into_iter().enumerate() {
+        for lane in 0..self.lanes as usize {
+            let (host, condition) = match places.get(lane) {
+                Some(&place) => place,
+                None => {
+                    let base = self.lane_address(&atomic.place, &address, lane);
+                    let (host, at) =
+                        self.host_address(access, &atomic.place, base, offset, access.size, lane);
+                    (self.sum_with(host, at.into()), None)
+                }
+            };
             let nothing = self.constant(0, class);
             let done = condition.map(|condition| self.when(condition, nothing, scalar_type(class)));
             let (b, c) = (self.lane(&b, class, lane), self.lane(&c, class, lane));

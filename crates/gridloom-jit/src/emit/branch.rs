@@ -15,8 +15,8 @@ use gridloom_interp::compiled::{EXITED, INTERPRET, YIELDED};
 
 /// Instructions of a way that is short enough to be gone by some threads while the others wait, and accesses among them, which are
 /// made thread by thread.
-const SHORT: usize = 16;
-const FEW: usize = 3;
+const SHORT: usize = 20;
+const FEW: usize = 4;
 
 /// Where a branch leads.
 #[derive(Clone, Copy)]
@@ -30,6 +30,8 @@ pub(super) enum Way {
 pub(super) struct Party {
     /// Which they are.
     masks: Vec<Value>,
+    /// Whether they are all of those that the code is written for now, which may be fewer than a group has.
+    all: bool,
     /// Where the others are.
     end: Pc,
     /// Where the group goes when an instruction cannot be executed: to where its threads part before the way.
@@ -73,10 +75,17 @@ impl Emitter<'_> {
         if let Some(guard) = instruction.guard
             && let Some(predicate) = self.predicate(guard)
         {
-            return self.branch_apart(taken, behind, |emitter, ways| {
-                emitter.sort_out_by_ends(&predicate, ways);
-                emitter.evaluate_predicate(&predicate)
-            });
+            let ways = [self.way(taken), self.way(behind)];
+            let differs = self.sort_out_by_ends(&predicate, ways);
+            let mut evaluate = |emitter: &mut Self| emitter.evaluate_predicate(&predicate);
+            if differs
+                && let Some((index, end)) = self.short_way(taken)
+                && let Some(first) = self.first_threads(&predicate)
+            {
+                return self.go_short_way_first((index, end), (taken, behind), first, &mut evaluate);
+            }
+            let masks = evaluate(self);
+            return self.branch_apart(taken, behind, &masks, (!differs).then_some(ways));
         }
         match self.guard(instruction.guard) {
             None => {
@@ -88,39 +97,65 @@ impl Emitter<'_> {
                 self.b.ins().brif(condition, taken, &[], behind, &[]);
             }
             Some(guard) => {
-                self.branch_apart(taken, behind, |emitter, _| emitter.vectors(&guard, Class::Pred));
+                let ways = [self.way(taken), self.way(behind)];
+                let masks = self.vectors(&guard, Class::Pred);
+                self.branch_apart(taken, behind, &masks, Some(ways));
             }
         }
     }
 
-    /// A branch that threads may take or not. `prepare` gives the mask of those that take it, and may go the ways of all and of none
-    /// by itself before.
-    fn branch_apart(
-        &mut self,
-        taken: Way,
-        behind: Way,
-        prepare: impl FnOnce(&mut Self, [Block; 2]) -> Vec<Value>,
-    ) {
-        let ways = [self.way(taken), self.way(behind)];
-        let masks = prepare(self, ways);
-        let apart = self.b.create_block();
-        self.b.set_cold_block(apart);
-        self.sort_out(&masks, ways, apart);
-        self.go_on_in(apart);
+    /// A branch that threads may take or not, by the mask of those that take it; unless that is known to be neither all nor none, the blocks
+    /// where all go and where none goes.
+    fn branch_apart(&mut self, taken: Way, behind: Way, masks: &[Value], ways: Option<[Block; 2]>) {
+        if let Some(ways) = ways {
+            let apart = self.b.create_block();
+            self.b.set_cold_block(apart);
+            self.sort_out(masks, ways, apart);
+            self.go_on_in(apart);
+        }
         match self.short_way(taken) {
             Some((index, end)) => {
                 let others = masks.iter().map(|&mask| self.b.ins().bnot(mask)).collect();
                 let given_up = self.b.create_block();
                 let held = self.hold(&self.kept_on_both(taken, behind));
-                self.go_short_way(index, Party { masks: others, end, given_up, guards: true, selects: true });
-                self.go_on_in(given_up);
-                self.b.set_cold_block(given_up);
-                for (variable, value) in held {
-                    self.b.def_var(variable, value);
-                }
-                self.part(&masks, taken, behind);
+                let party = Party { masks: others, all: false, end, given_up, guards: true, selects: true };
+                self.go_short_way(index, party);
+                self.give_up(given_up, held);
+                self.part(masks, taken, behind);
             }
-            None => self.part(&masks, taken, behind),
+            None => self.part(masks, taken, behind),
+        }
+    }
+
+    /// Goes a short way with some of the first threads of a group, in as few vectors as these need. The others take the branch, as `evaluate` tells of
+    /// those that code is written for.
+    fn go_short_way_first(
+        &mut self,
+        (index, end): (usize, Pc),
+        (taken, behind): (Way, Way),
+        (threads, every): (u32, bool),
+        evaluate: &mut dyn FnMut(&mut Self) -> Vec<Value>,
+    ) {
+        let lanes = self.lanes;
+        self.lanes = [4, 8, 16].into_iter().find(|&few| threads <= few && few < lanes).unwrap_or(lanes);
+        let all = every && threads == self.lanes;
+        let masks = if all { Vec::new() } else { evaluate(self) };
+        let others = masks.iter().map(|&mask| self.b.ins().bnot(mask)).collect();
+        let given_up = self.b.create_block();
+        let held = self.hold(&self.kept_on_both(taken, behind));
+        self.go_short_way(index, Party { masks: others, all, end, given_up, guards: true, selects: true });
+        self.lanes = lanes;
+        self.give_up(given_up, held);
+        let masks = evaluate(self);
+        self.part(&masks, taken, behind);
+    }
+
+    /// Goes on where a short way is given up, with registers as they were before it.
+    fn give_up(&mut self, given_up: Block, held: Vec<(Variable, Value)>) {
+        self.go_on_in(given_up);
+        self.b.set_cold_block(given_up);
+        for (variable, value) in held {
+            self.b.def_var(variable, value);
         }
     }
 
@@ -243,7 +278,7 @@ impl Emitter<'_> {
 
     /// The guard of an instruction on a short way: its own, in the threads that go it.
     pub(super) fn guard_on_short_way(&mut self, guard: Option<Val>) -> Option<Val> {
-        let Some(Party { masks, guards: true, .. }) = self.party.clone() else { return guard };
+        let Some(Party { masks, all: false, guards: true, .. }) = self.party.clone() else { return guard };
         let Some(guard) = guard else { return Some(Val::Many(masks)) };
         let own = self.vectors(&guard, Class::Pred);
         let both = own.iter().zip(&masks).map(|(&own, &mask)| self.b.ins().band(own, mask)).collect();

@@ -150,6 +150,13 @@ impl Emitter<'_> {
         let flags = MemFlagsData::trusted();
         let variables = self.variables[slot.0 as usize].clone();
         let at = |lane: usize| Self::slot_offset(slot, lane);
+        if let Some(each) = self.each_of(slot) {
+            for lane in 0..self.lanes as usize {
+                let bits = self.each_lane(&each, Class::B64, lane);
+                self.b.ins().store(flags, bits, base, at(lane));
+            }
+            return;
+        }
         match self.shapes.get(slot) {
             Shape::Varying => {
                 let per = per_vector(class);
@@ -212,7 +219,12 @@ impl Emitter<'_> {
     }
 
     pub(super) fn spill_all(&mut self, live: &SlotSet) {
-        let slots: Vec<Slot> = live.iter().collect();
+        self.spill_each(live.iter().collect());
+    }
+
+    fn spill_each(&mut self, mut slots: Vec<Slot>) {
+        // Those that are stored by a call last: no vector would stay in a register across it, nor before it on the ways that do not come here.
+        slots.sort_by_key(|&slot| matches!(self.shapes.get(slot), Shape::Affine(_)));
         let base = self.registers();
         for slot in slots {
             self.spill(base, slot);
@@ -233,6 +245,13 @@ impl Emitter<'_> {
         }
         let at = self.vector_of(at.into(), Class::B32);
         self.note_places(&vec![at; self.lanes as usize / 4]);
+    }
+
+    /// Notes where all threads of the group are, in the place of the first: the others are noted to have exited, as they were before anything was run,
+    /// unless the group has left this call. Whoever looks at it makes that of the others the same.
+    pub(super) fn note_group(&mut self, at: u32) {
+        let at = self.b.ins().iconst(I32, i64::from(at));
+        self.note_places(&[at]);
     }
 
     pub(super) fn leave_with(&mut self, places: &[Value]) {
@@ -296,10 +315,7 @@ impl Emitter<'_> {
             }
         });
         slots.dedup();
-        let base = self.registers();
-        for slot in slots {
-            self.spill(base, slot);
-        }
+        self.spill_each(slots);
         self.leave_at(self.pc | INTERPRET | REFUSED);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Emitter;
 use super::value::Val;
+use crate::lanewise;
 use crate::lazy;
 use crate::native::{Class, Kind, Native};
 use crate::runtime;
@@ -38,12 +39,22 @@ impl Emitter<'_> {
             .map(|(&source, class)| self.get(source, class))
             .collect();
         self.any_nan = false;
+        let by_lane = operands.iter().any(|operand| matches!(operand, Val::Each(_)));
+        if let (&[slot], true) = (destinations, by_lane && lanewise::is_simple(&native))
+            && self.is_by_lane(slot)
+        {
+            self.keeps_nan = false;
+            return self.define_computed(slot, native, operands);
+        }
         if let (&[p, q], Kind::Compare { compare, signed, ftz, combine }) = (destinations, native.kind) {
             let alone = Native { kind: Kind::Compare { compare, signed, ftz, combine: None }, ..native };
             let holds = self.evaluate(&alone, &operands[..2], map);
             let opposite = match &holds {
-                Val::Many(parts) => Val::Many(parts.iter().map(|&part| self.b.ins().bnot(part)).collect()),
                 Val::One(value) | Val::Affine(value, _) => Val::One(self.b.ins().bxor_imm_u(*value, 1)),
+                value => {
+                    let parts = self.vectors(value, Class::Pred);
+                    Val::Many(parts.iter().map(|&part| self.b.ins().bnot(part)).collect())
+                }
             };
             for (slot, value) in [(p, holds), (q, opposite)] {
                 let value = match combine {
@@ -100,7 +111,7 @@ impl Emitter<'_> {
             .map(|operand| match operand {
                 Val::One(_) => Shape::Uniform,
                 Val::Affine(_, step) => Shape::Affine(*step),
-                Val::Many(_) => Shape::Varying,
+                Val::Many(_) | Val::Each(_) => Shape::Varying,
             })
             .collect();
         let constant = |i: usize| match map.sources().get(i) {
@@ -211,10 +222,10 @@ impl Emitter<'_> {
 
     /// Leaves the instruction to the interpreter where an affine operand wraps around within the group, unless that is known not to be.
     pub(super) fn require_no_wrap(&mut self, first: Value, step: i64, signed: bool) {
-        if !self.unwrapped.contains(&(first, step, signed)) {
+        if !self.facts.unwrapped.contains(&(first, step, signed)) {
             let holds = self.does_not_wrap(first, step, signed);
             self.go_on_if(holds);
-            self.unwrapped.push((first, step, signed));
+            self.facts.unwrapped.push((first, step, signed));
         }
     }
 
@@ -233,6 +244,7 @@ impl Emitter<'_> {
         let result = self.call_map_as(map, class).swap_remove(0);
         let exact = match result {
             Val::Many(parts) => parts,
+            value @ Val::Each(_) => self.vectors(&value, class),
             Val::One(value) | Val::Affine(value, _) => vec![value],
         };
         let arguments: Vec<ir::BlockArg> = exact.iter().map(|&value| value.into()).collect();
@@ -265,7 +277,7 @@ impl Emitter<'_> {
         }
         let uniform = sources.iter().all(|&source| self.shapes.source(source) == Shape::Uniform);
         let lanes = if uniform { 1 } else { self.lanes as usize };
-        let size = (self.lanes as usize * 2 * MOST * 8) as u32;
+        let size = (self.group_lanes as usize * 2 * MOST * 8) as u32;
         let buffer = match self.buffer {
             Some(buffer) => buffer,
             None => {

@@ -123,12 +123,23 @@ impl Emitter<'_> {
                     .collect();
                 self.define(load.destinations[0], Val::Many(parts), class, guard);
             }
+            Val::Affine(_, step)
+                if !own
+                    && *step == i64::from(access.size)
+                    && load.destinations.len() == 1
+                    && load.extend.signed_to.is_none()
+                    && (self.lanes * size).is_multiple_of(8)
+                    && matches!(size, 1 | 2) =>
+            {
+                self.load_packed(load, access, address, offset, guard);
+            }
             _ => {
                 let mut columns: Vec<Vec<Value>> = vec![Vec::new(); load.destinations.len()];
                 let mut class = Class::B64;
                 for lane in 0..self.lanes as usize {
-                    let base = self.lane_address(&load.place, address, lane);
-                    let (host, at) = self.host_address(access, &load.place, base, offset, access.size, lane);
+                    let (base, more) = self.near_address(access, &load.place, address, lane);
+                    let (host, at) =
+                        self.host_address(access, &load.place, base, offset + more, access.size, lane);
                     for (i, column) in columns.iter_mut().enumerate() {
                         let (value, element) = self.load_element(load, host, at + (i as u32 * size) as i32);
                         class = element;
@@ -136,11 +147,38 @@ impl Emitter<'_> {
                     }
                 }
                 for (&slot, column) in load.destinations.iter().zip(columns) {
+                    if guard.is_none() && self.is_by_lane(slot) {
+                        self.define_each(slot, column, class);
+                        continue;
+                    }
                     let parts = self.gather(&column, class);
                     self.define(slot, Val::Many(parts), class, guard);
                 }
             }
         }
+    }
+
+    /// Loads a row of elements of one or two bytes.
+    fn load_packed(&mut self, load: &Load, access: Access, address: &Val, offset: i64, guard: Option<&Val>) {
+        let (slot, size) = (load.destinations[0], load.extend.size);
+        let base = self.lane_address(&load.place, address, 0);
+        let length = access.size * self.lanes;
+        let (host, at) = self.host_address(access, &load.place, base, offset, length, 0);
+        let words = (0..(length / 8) as i32).map(|word| at + 8 * word);
+        if guard.is_none() && self.is_by_lane(slot) {
+            let words = words.map(|at| self.b.ins().load(I64, shared_flags(), host, at)).collect();
+            return self.define_packed(slot, words, size);
+        }
+        let mut parts = Vec::new();
+        for at in words {
+            if size == 2 {
+                parts.push(self.b.ins().uload16x4(shared_flags(), host, at));
+            } else {
+                let halves = self.b.ins().uload8x8(shared_flags(), host, at);
+                parts.extend([self.b.ins().uwiden_low(halves), self.b.ins().uwiden_high(halves)]);
+            }
+        }
+        self.define(slot, Val::Many(parts), Class::B32, guard);
     }
 
     /// Where an access goes in each thread where a guard holds, all of them checked; zero in the others.
@@ -179,7 +217,7 @@ impl Emitter<'_> {
             });
             let base = self.lane_address(place, address, lane);
             let (host, at) = self.host_address(access, place, base, offset, access.size, lane);
-            let mut host = self.b.ins().iadd_imm_s(host, i64::from(at));
+            let mut host = self.sum_with(host, at.into());
             if let Some(done) = done {
                 host = self.rejoin(done, host);
                 self.forget(before);
@@ -375,12 +413,18 @@ impl Emitter<'_> {
                     self.b.ins().store(shared_flags(), value, host, at + 16 * part as i32);
                 }
             }
+            // The last thread's is what stays.
+            (Val::One(_), _) if !own => {
+                let base = self.lane_address(&store.place, address, 0);
+                let (host, at) = self.host_address(access, &store.place, base, offset, access.size, 0);
+                self.store_elements(store, host, at, values, self.lanes as usize - 1);
+            }
             _ => {
                 // A fault in one thread must not come after the store of another is done twice: all are checked first.
                 let places: Vec<(Value, i32)> = (0..self.lanes as usize)
                     .map(|lane| {
-                        let base = self.lane_address(&store.place, address, lane);
-                        self.host_address(access, &store.place, base, offset, access.size, lane)
+                        let (base, more) = self.near_address(access, &store.place, address, lane);
+                        self.host_address(access, &store.place, base, offset + more, access.size, lane)
                     })
                     .collect();
                 for (lane, (host, at)) in places.into_iter().enumerate() {

@@ -12,8 +12,10 @@ mod address;
 mod arith;
 mod atomic;
 mod branch;
+mod each;
 mod exit;
 mod float;
+mod fold;
 mod map;
 mod memory;
 mod predicate;
@@ -21,13 +23,17 @@ mod rounds;
 mod special;
 mod value;
 
+pub(crate) use arith::integer_condition;
 pub(crate) use atomic::atomic_role;
 pub(crate) use special::special_role;
 
 use crate::flow::{Flow, Role, SlotSet};
+use crate::idle::Idle;
 use crate::invariant::Invariants;
 use crate::kept::Layout;
 use crate::native::{Class, Kind, Native};
+use crate::range::Ranges;
+use crate::region::Regions;
 use crate::shape::{Shape, Shapes};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::types::{I32, I64};
@@ -54,16 +60,37 @@ pub(crate) struct Plan<'a> {
     pub(crate) natives: &'a [Option<Native>],
     pub(crate) shapes: &'a Shapes,
     pub(crate) invariants: &'a Invariants,
+    pub(crate) ranges: &'a Ranges,
+    /// Registers that only single threads need, in the block where they are written.
+    pub(crate) lanewise: &'a [bool],
     /// How each slot is held.
     pub(crate) storage: &'a [Class],
     /// Registers whose NaN need not be canonical.
     pub(crate) lazy: &'a [bool],
     /// What groups keep between barriers.
     pub(crate) layout: &'a Layout,
+    pub(crate) regions: &'a Regions,
+    /// For each barrier that groups pass, which threads have nothing to do behind it.
+    pub(crate) idle: &'a [Option<Idle>],
     /// Threads of a group.
     pub(crate) lanes: u32,
     /// Instructions that the code can be entered at, each the start of a block.
     pub(crate) entries: &'a [Pc],
+}
+
+/// What is known where code is being written.
+#[derive(Clone, Default)]
+struct Facts {
+    /// Addresses that were checked, with alignment and offset.
+    checked: Vec<(Value, u32, i64)>,
+    /// Bases in shared memory that were, with alignment and the offsets that are good.
+    checked_shared: Vec<(Value, u32, std::ops::Range<i64>)>,
+    /// Addresses of 32 bits, extended.
+    widened: Vec<(Value, Value)>,
+    /// Affine values of 32 bits, by that of the first thread, that do not wrap around within the group, read with a sign or without.
+    unwrapped: Vec<(Value, i64, bool)>,
+    /// Predicates that the ends of a group tell.
+    predicates: Vec<(Slot, Rc<predicate::Predicate>)>,
 }
 
 pub(crate) struct Emitter<'a> {
@@ -72,19 +99,28 @@ pub(crate) struct Emitter<'a> {
     natives: &'a [Option<Native>],
     shapes: &'a Shapes,
     invariants: &'a Invariants,
+    ranges: &'a Ranges,
     /// The values of invariant definitions, by instruction: those that a block shares, and, while a group is entered, those that it needs.
     known: HashMap<Pc, Vec<Value>>,
     /// Whether invariant definitions are being computed, out of their places.
     ahead: bool,
     body: Option<&'a gridloom_ptx::Body>,
     isa: &'a OwnedTargetIsa,
+    /// Threads that code is written for now: those of a group, or the first of them on some ways.
     lanes: u32,
+    /// Threads of a group.
+    group_lanes: u32,
     entries: &'a [Pc],
     param_bytes: u64,
     shared_bytes: u64,
     frame_bytes: u64,
+    lanewise: &'a [bool],
+    /// Of these, what was written in this block, and not put into vectors.
+    by_lane: Vec<(Slot, Rc<each::Each>)>,
     storage: &'a [Class],
     layout: &'a Layout,
+    regions: &'a Regions,
+    idle: &'a [Option<Idle>],
     variables: Vec<Vec<Variable>>,
     blocks: Vec<Block>,
     /// The machine, and what is known of the group.
@@ -95,6 +131,9 @@ pub(crate) struct Emitter<'a> {
     limits: HashMap<(u32, i64), Value>,
     /// The first block.
     start: Block,
+    /// The loops over groups, of each region, and the region being written.
+    groups: Vec<rounds::Groups>,
+    region: usize,
     thread: Value,
     position: [Option<Value>; 3],
     /// Which block of the grid it is.
@@ -106,16 +145,11 @@ pub(crate) struct Emitter<'a> {
     /// The instruction being compiled, and what is live before it.
     pc: Pc,
     live: SlotSet,
-    /// Addresses that were checked in this block, with alignment and offset.
-    checked: Vec<(Value, u32, i64)>,
-    /// Bases in shared memory that were, with alignment and the offsets that are good.
-    checked_shared: Vec<(Value, u32, std::ops::Range<i64>)>,
-    /// Addresses of 32 bits, extended.
-    widened: Vec<(Value, Value)>,
-    /// Affine values of 32 bits, by that of the first thread, that do not wrap around within the group, read with a sign or without.
-    unwrapped: Vec<(Value, i64, bool)>,
-    /// Predicates that the ends of a group tell, in this block.
-    predicates: Vec<(Slot, Rc<predicate::Predicate>)>,
+    /// Vectors of constants that the instruction being compiled has used already.
+    vector_constants: Vec<((Type, [u8; 16]), Value)>,
+    facts: Facts,
+    /// What was known before the branch at the end of the block that was written last.
+    facts_before: Facts,
     /// Where the block ends.
     block_end: Pc,
     /// Registers whose NaN need not be canonical; whether the instruction being compiled takes any NaN, and may give any.
@@ -167,23 +201,31 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         natives: plan.natives,
         shapes: plan.shapes,
         invariants: plan.invariants,
+        ranges: plan.ranges,
         known: HashMap::new(),
         ahead: false,
         body,
         isa,
         lanes: plan.lanes,
+        group_lanes: plan.lanes,
         entries: plan.entries,
         param_bytes: plan.kernel.param_bytes(),
         shared_bytes: plan.kernel.shared_bytes().into(),
         frame_bytes: function.frame.into(),
+        lanewise: plan.lanewise,
+        by_lane: Vec::new(),
         storage: plan.storage,
         layout: plan.layout,
+        regions: plan.regions,
+        idle: plan.idle,
         variables,
         blocks,
         machine: params[0],
         fields: HashMap::new(),
         limits: HashMap::new(),
         start,
+        groups: Vec::new(),
+        region: 0,
         thread: params[2],
         position: [None; 3],
         index: [params[0]; 3],
@@ -193,11 +235,9 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         buffer: None,
         pc: plan.flow.range.start,
         live: plan.flow.blocks[0].live_in.clone(),
-        checked: Vec::new(),
-        checked_shared: Vec::new(),
-        widened: Vec::new(),
-        unwrapped: Vec::new(),
-        predicates: Vec::new(),
+        vector_constants: Vec::new(),
+        facts: Facts::default(),
+        facts_before: Facts::default(),
         block_end: plan.flow.range.start,
         lazy: plan.lazy,
         any_nan: false,
@@ -325,6 +365,7 @@ impl<'a> Emitter<'a> {
     pub(crate) fn go_on_in(&mut self, block: Block) {
         self.b.switch_to_block(block);
         self.b.seal_block(block);
+        self.vector_constants.clear();
         if self.party.is_some() {
             self.b.set_cold_block(block);
         }
@@ -333,12 +374,18 @@ impl<'a> Emitter<'a> {
     fn block(&mut self, index: usize) {
         let flow = self.flow;
         let block = &flow.blocks[index];
+        let region = self.regions.of_block(index);
+        self.visit(region, self.groups[region]);
         self.b.switch_to_block(self.blocks[index]);
         // All that leads here is written, unless something leads back.
         if !flow.loops.iter().any(|&(head, _)| head == block.range.start) {
             self.b.seal_block(self.blocks[index]);
         }
         self.forget_all();
+        self.vector_constants.clear();
+        if self.flow.follows(index) && self.entries.binary_search(&block.range.start).is_err() {
+            self.facts = std::mem::take(&mut self.facts_before);
+        }
         self.block_end = block.range.end;
         let live = flow.live_before(block);
         for (pc, live) in block.range.clone().zip(live) {
@@ -347,12 +394,15 @@ impl<'a> Emitter<'a> {
             match flow.role(pc) {
                 Role::Interpreted => return self.interpret_next(),
                 Role::Terminator => {
+                    // On the ways from here more is found out, each for itself.
+                    self.facts_before = self.facts.clone();
                     self.terminator(instruction);
                     return self.write_ways();
                 }
                 Role::Compiled => self.instruction(instruction),
             }
         }
+        self.facts_before = self.facts.clone();
         match flow.block_at(block.range.end) {
             Some(next) => {
                 self.b.ins().jump(self.blocks[next], &[]);
@@ -408,12 +458,30 @@ impl<'a> Emitter<'a> {
         self.forget_all();
     }
 
+    /// Forgets what a register held, which is written anew.
+    pub(crate) fn forget_register(&mut self, slot: Slot) {
+        self.facts.predicates.retain(|(other, _)| *other != slot);
+        self.by_lane.retain(|(other, _)| *other != slot);
+    }
+
     fn forget_all(&mut self) {
-        self.checked.clear();
-        self.checked_shared.clear();
-        self.widened.clear();
-        self.unwrapped.clear();
-        self.predicates.clear();
+        self.facts = Facts::default();
+        self.by_lane.clear();
+    }
+
+    /// The value of an invariant definition of 32 bits that a block shares.
+    pub(crate) fn known_word(&mut self, definition: Pc) -> Value {
+        let mut class = Class::B32;
+        self.flow.instruction(definition).for_each_definition(&mut |slot| class = self.storage(slot));
+        let Some(value) = self.known.get(&definition).and_then(|values| values.first().copied()) else {
+            self.defect("an invariant that was not computed");
+            return self.constant(0, Class::B32);
+        };
+        if self.b.func.dfg.value_type(value).is_vector() {
+            // Another definition of the register differs between threads.
+            return self.b.ins().extractlane(value, 0);
+        }
+        self.convert(value, class, Class::B32)
     }
 
     /// Gives a register the value of an invariant definition.
@@ -421,6 +489,7 @@ impl<'a> Emitter<'a> {
         let Some(values) = self.known.get(&definition).cloned() else {
             return self.defect("an invariant that was not computed");
         };
+        self.forget_register(slot);
         let variables = self.variables[slot.0 as usize].clone();
         for (variable, value) in variables.into_iter().zip(values) {
             self.b.def_var(variable, value);
@@ -428,6 +497,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn instruction(&mut self, instruction: &'a Instruction) {
+        self.vector_constants.clear();
         if !self.ahead && self.invariants.is_of_block(self.pc) {
             let pc = self.pc;
             return instruction.for_each_definition(&mut |slot| self.recall(slot, pc));

@@ -2,14 +2,14 @@
 //!
 //! Whether `i < n` for a value that rises from thread to thread holds from the first thread up to some thread, or not at all. So it holds nowhere
 //! if it does at neither end, and everywhere if it does at both; and so does a disjunction, or a conjunction, of such comparisons. That costs two
-//! comparisons of scalars, however many threads a group has.
+//! comparisons of scalars, however many threads a group has. `i == n` holds in one thread at most, and in none if `n` is not between the ends.
 
 use super::Emitter;
 use super::value::Val;
 use crate::native::{Class, Kind, Native};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
-use gridloom_interp::code::Guard;
+use gridloom_interp::code::{Guard, Op, Pc};
 use gridloom_interp::lanes::{Slot, Source};
 use gridloom_ptx::op::{BoolOp, LogicOp};
 use std::rc::Rc;
@@ -27,24 +27,50 @@ struct Comparison {
     /// Of the affine value with the other.
     condition: IntCC,
     signed: bool,
+    /// Whether the affine value is known not to wrap around within the group.
+    bounded: bool,
+    /// What `%tid.x` is compared with, where it is that and a constant.
+    index: Option<u32>,
 }
 
 impl Comparison {
-    /// The comparison that an instruction makes, if it is one.
-    fn of(native: &Native, operands: &[Val]) -> Option<Self> {
+    /// The comparison that an instruction makes, if it is one. `bounded` tells which operands are below 2^31 in every thread.
+    fn of(native: &Native, operands: &[Val], bounded: impl Fn(usize) -> bool) -> Option<Self> {
         let Kind::Compare { compare, signed, .. } = native.kind else { return None };
         if native.operands[0] != Class::B32 {
             return None;
         }
         let condition = super::arith::integer_condition(compare, signed)?;
-        let (first, step, bound, condition) = match *operands {
-            [Val::Affine(first, step), Val::One(bound), ..] => (first, step, bound, condition),
-            [Val::One(bound), Val::Affine(first, step), ..] => (first, step, bound, condition.swap_args()),
+        let (first, step, bound, condition, affine) = match *operands {
+            [Val::Affine(first, step), Val::One(bound), ..] => (first, step, bound, condition, 0),
+            [Val::One(bound), Val::Affine(first, step), ..] => (first, step, bound, condition.swap_args(), 1),
             _ => return None,
         };
-        let ordered = !matches!(condition, IntCC::Equal | IntCC::NotEqual);
         let slow = step != 0 && step.unsigned_abs() < 1 << 24;
-        (ordered && slow).then_some(Self { first, step, bound, condition, signed })
+        // Whether two values are equal does not depend on where they wrap.
+        let bounded = bounded(affine) || matches!(condition, IntCC::Equal | IntCC::NotEqual);
+        slow.then_some(Self { first, step, bound, condition, signed, bounded, index: None })
+    }
+
+    /// Whether an order begins to hold from some thread on, or ends to.
+    fn rises(&self) -> bool {
+        let above = matches!(
+            self.condition,
+            IntCC::SignedGreaterThan
+                | IntCC::SignedGreaterThanOrEqual
+                | IntCC::UnsignedGreaterThan
+                | IntCC::UnsignedGreaterThanOrEqual
+        );
+        above == (self.step > 0)
+    }
+
+    /// Whether the ends of a group tell something in such a join: that an equality holds nowhere, or its opposite everywhere.
+    fn tells(&self, join: Join) -> bool {
+        match self.condition {
+            IntCC::Equal => join != Join::And,
+            IntCC::NotEqual => join != Join::Or,
+            _ => true,
+        }
     }
 }
 
@@ -83,7 +109,8 @@ impl Predicate {
         joined.comparisons.extend(&other.comparisons);
         joined.uniform.extend(&other.uniform);
         let small = joined.comparisons.len() + joined.uniform.len() <= MOST;
-        (fits(self) && fits(other) && small).then_some(joined)
+        let tell = joined.comparisons.iter().all(|comparison| comparison.tells(join));
+        (fits(self) && fits(other) && small && tell).then_some(joined)
     }
 
     /// Its opposite.
@@ -121,7 +148,8 @@ impl Emitter<'_> {
             _ => None,
         };
         let predicate = match native.kind {
-            Kind::Compare { combine, .. } => Comparison::of(native, operands)
+            Kind::Compare { combine, .. } => self
+                .comparison(native, operands, sources)
                 .map(Predicate::of_comparison)
                 .and_then(|predicate| match combine {
                     None => Some(predicate),
@@ -137,29 +165,103 @@ impl Emitter<'_> {
             _ => None,
         };
         if let Some(predicate) = predicate.filter(|predicate| !predicate.comparisons.is_empty()) {
-            self.predicates.push((slot, Rc::new(predicate)));
+            self.facts.predicates.push((slot, Rc::new(predicate)));
         }
+    }
+
+    fn comparison(&self, native: &Native, operands: &[Val], sources: &[Source]) -> Option<Comparison> {
+        let mut comparison = Comparison::of(native, operands, |i| self.is_bounded(sources[i]))?;
+        let constant = |source: Source| match source {
+            Source::Constant(index) => Some(self.flow.code.constants[index as usize][0] as u32),
+            Source::Slot(_) => None,
+        };
+        comparison.index = match *sources {
+            [Source::Slot(slot), other, ..] | [other @ Source::Constant(_), Source::Slot(slot), ..]
+                if self.ranges.is_thread_index(slot) =>
+            {
+                constant(other)
+            }
+            _ => None,
+        };
+        Some(comparison)
+    }
+
+    /// How many threads from the first on there are among which all are for which a predicate does not hold, where it differs within a
+    /// group; and whether it holds for none of them. Known where it compares the index of a thread, which is a multiple of the threads
+    /// of a group in the first of them: then they are of the first group of a row.
+    pub(super) fn first_threads(&self, predicate: &Predicate) -> Option<(u32, bool)> {
+        let (Join::Alone, [comparison]) = (predicate.join, &predicate.comparisons[..]) else { return None };
+        let bound = comparison.index.filter(|&bound| bound < self.lanes)?;
+        let (threads, all) = match comparison.condition.complement() {
+            IntCC::UnsignedLessThan | IntCC::SignedLessThan => (bound, true),
+            IntCC::UnsignedLessThanOrEqual | IntCC::SignedLessThanOrEqual => (bound + 1, true),
+            IntCC::Equal => (bound + 1, false),
+            _ => return None,
+        };
+        (threads > 0).then_some((threads, all))
+    }
+
+    /// Whether an operand of 32 bits is not negative in any thread, read with a sign.
+    fn is_bounded(&self, source: Source) -> bool {
+        matches!(source, Source::Slot(slot) if self.ranges.get(slot).most < 1 << 31)
+    }
+
+    /// The comparison that an invariant definition made that alone reaches the block being written, of operands that are still the same.
+    fn predicate_before(&mut self, register: Slot) -> Option<Predicate> {
+        let (flow, invariants) = (self.flow, self.invariants);
+        let block = flow.blocks.partition_point(|block| block.range.end <= self.pc);
+        let start = flow.blocks[block].range.start;
+        let defined = |slot: Slot| {
+            let mut found = false;
+            for pc in start..self.pc {
+                flow.instruction(pc).for_each_definition(&mut |defined| found |= defined == slot);
+            }
+            found
+        };
+        let definition = invariants.at_block(block, register)?;
+        let native = self.natives[(definition - flow.range.start) as usize]?;
+        let Op::Map(map) = &flow.instruction(definition).op else { return None };
+        let (_, reads) = invariants.order.iter().find(|(pc, _)| *pc == definition)?;
+        let same =
+            |&(slot, read): &(Slot, Pc)| invariants.at_block(block, slot) == Some(read) && !defined(slot);
+        let is_alone = matches!(native.kind, Kind::Compare { combine: None, .. });
+        if self.lanes == 1 || !is_alone || defined(register) || !reads.iter().all(same) {
+            return None;
+        }
+        let sources = map.sources();
+        let operands: Vec<Val> =
+            sources.iter().zip(native.operands).map(|(&source, class)| self.get(source, class)).collect();
+        self.comparison(&native, &operands, sources).map(Predicate::of_comparison)
     }
 
     /// What is in a predicate register in the block being written, if the ends of a group tell it.
     fn predicate_in(&self, register: Slot) -> Option<Rc<Predicate>> {
-        let (_, predicate) = self.predicates.iter().rev().find(|(slot, _)| *slot == register)?;
+        let (_, predicate) = self.facts.predicates.iter().rev().find(|(slot, _)| *slot == register)?;
         Some(Rc::clone(predicate))
     }
 
     /// The predicate of a guard, if the ends of a group tell it.
-    pub(super) fn predicate(&self, guard: Guard) -> Option<Predicate> {
-        let predicate = (*self.predicate_in(guard.slot)?).clone();
+    pub(super) fn predicate(&mut self, guard: Guard) -> Option<Predicate> {
+        let predicate = match self.predicate_in(guard.slot) {
+            Some(predicate) => (*predicate).clone(),
+            None => self.predicate_before(guard.slot)?,
+        };
         Some(if guard.negated { predicate.negated() } else { predicate })
     }
 
-    /// Goes where all threads go, or none, if the ends tell so; otherwise goes on.
-    pub(super) fn sort_out_by_ends(&mut self, predicate: &Predicate, [all_go, none_goes]: [Block; 2]) {
+    /// Goes where all threads go, or none, if the ends tell so; otherwise goes on. Whether some threads are then known to go and some not to.
+    pub(super) fn sort_out_by_ends(
+        &mut self,
+        predicate: &Predicate,
+        [all_go, none_goes]: [Block; 2],
+    ) -> bool {
         let slow = self.b.create_block();
         self.b.set_cold_block(slow);
-        let mut known = self.unwrapped.clone();
-        for &Comparison { first, step, signed, .. } in &predicate.comparisons {
-            if !known.contains(&(first, step, signed)) {
+        let mut known = self.facts.unwrapped.clone();
+        let mut bounded = true;
+        for &Comparison { first, step, signed, bounded: sure, .. } in &predicate.comparisons {
+            if !sure && !known.contains(&(first, step, signed)) {
+                bounded = false;
                 let holds = self.does_not_wrap(first, step, signed);
                 let sure = self.b.create_block();
                 self.b.ins().brif(holds, sure, &[], slow, &[]);
@@ -168,10 +270,11 @@ impl Emitter<'_> {
             }
         }
         if let (Join::Alone, [comparison]) = (predicate.join, &predicate.comparisons[..]) {
-            self.sort_out_alone(comparison, [all_go, none_goes, slow]);
-            return self.go_on_in(slow);
+            let exact = self.sort_out_alone(comparison, [all_go, none_goes, slow]);
+            self.go_on_in(slow);
+            return bounded && exact;
         }
-        // Each term at both ends: in a disjunction whether it holds at any, in a conjunction whether at all.
+        // Each term at one end: in a disjunction where it holds if it does anywhere, in a conjunction where it does not unless it does everywhere.
         let or = predicate.join != Join::And;
         let mut terms = Vec::new();
         for &(value, negated) in &predicate.uniform {
@@ -179,41 +282,64 @@ impl Emitter<'_> {
         }
         for comparison in &predicate.comparisons {
             let &Comparison { first, bound, condition, .. } = comparison;
-            let last = self.last_of(comparison);
-            terms.push(self.b.ins().icmp(condition, first, bound));
-            terms.push(self.b.ins().icmp(condition, last, bound));
+            let rises = comparison.rises();
+            if let IntCC::Equal | IntCC::NotEqual = condition {
+                let within = self.is_within(comparison);
+                terms.push(if or { within } else { self.b.ins().bxor_imm_u(within, 1) });
+                continue;
+            }
+            let end = if rises == or { self.last_of(comparison) } else { first };
+            terms.push(self.b.ins().icmp(condition, end, bound));
         }
-        let mut joined = terms[0];
-        for &term in &terms[1..] {
-            joined = if or { self.b.ins().bor(joined, term) } else { self.b.ins().band(joined, term) };
-        }
-        if or {
-            self.b.ins().brif(joined, slow, &[], none_goes, &[]);
-        } else {
-            self.b.ins().brif(joined, all_go, &[], slow, &[]);
+        // A comparison and its branch are one instruction of most machines, so each has its own.
+        for (i, &term) in terms.iter().enumerate() {
+            let last = i + 1 == terms.len();
+            let next = if last && or {
+                none_goes
+            } else if last {
+                all_go
+            } else {
+                self.b.create_block()
+            };
+            if or {
+                self.b.ins().brif(term, slow, &[], next, &[]);
+            } else {
+                self.b.ins().brif(term, next, &[], slow, &[]);
+            }
+            if !last {
+                self.go_on_in(next);
+            }
         }
         self.go_on_in(slow);
+        false
+    }
+
+    /// Whether the bound is between the ends of the group, in whatever way the value wraps.
+    fn is_within(&mut self, comparison: &Comparison) -> Value {
+        let &Comparison { first, step, bound, .. } = comparison;
+        let span = step.abs() * i64::from(self.lanes - 1);
+        let away = if step > 0 { self.b.ins().isub(bound, first) } else { self.b.ins().isub(first, bound) };
+        self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, away, span)
     }
 
     fn last_of(&mut self, comparison: &Comparison) -> Value {
         self.b.ins().iadd_imm_s(comparison.first, comparison.step * i64::from(self.lanes - 1))
     }
 
-    /// One comparison can be told to hold everywhere as well as nowhere.
-    fn sort_out_alone(&mut self, comparison: &Comparison, [all_go, none_goes, slow]: [Block; 3]) {
+    /// One comparison can be told to hold everywhere as well as nowhere. Whether it holds in some threads and not in others where that is not so.
+    fn sort_out_alone(&mut self, comparison: &Comparison, [all_go, none_goes, slow]: [Block; 3]) -> bool {
         let &Comparison { first, step, bound, condition, .. } = comparison;
+        if let IntCC::Equal | IntCC::NotEqual = condition {
+            let otherwise = if condition == IntCC::Equal { none_goes } else { all_go };
+            let within = self.is_within(comparison);
+            self.b.ins().brif(within, slow, &[], otherwise, &[]);
+            // Between the ends it may lie between two threads.
+            return step.abs() == 1;
+        }
         let last = self.last_of(comparison);
         let in_last = self.b.ins().icmp(condition, last, bound);
         let maybe = self.b.create_block();
-        let above = matches!(
-            condition,
-            IntCC::SignedGreaterThan
-                | IntCC::SignedGreaterThanOrEqual
-                | IntCC::UnsignedGreaterThan
-                | IntCC::UnsignedGreaterThanOrEqual
-        );
-        // Whether it begins to hold from some thread on, or ends to.
-        let rises = above == (step > 0);
+        let rises = comparison.rises();
         if rises {
             self.b.ins().brif(in_last, maybe, &[], none_goes, &[]);
         } else {
@@ -226,6 +352,7 @@ impl Emitter<'_> {
         } else {
             self.b.ins().brif(in_first, slow, &[], none_goes, &[]);
         }
+        true
     }
 
     /// The predicate in every thread, as masks.

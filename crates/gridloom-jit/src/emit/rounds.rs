@@ -3,18 +3,20 @@
 //! ```text
 //! for each block:
 //!   round, from an entry:
-//!     for each group of threads: run it to its next suspension
+//!     for each group of threads that has something to do: run it to its next suspension
 //!   if all groups are at one barrier: another round, from behind it
 //!   if all have exited: the next block
 //!   otherwise return: others go on with the threads, from where each is noted to be
 //! ```
 //!
-//! The code for single threads is that of one round.
+//! Each region has its own loop over the groups. The code for single threads is that of one round.
 
 use super::Emitter;
 use super::value::per_vector;
+use crate::idle::{Bound, Idle};
 use crate::kept::Kept;
 use crate::native::Class;
+use crate::region::Region;
 use crate::runtime;
 use crate::shape::Shape;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -31,10 +33,13 @@ pub(super) const FUEL: i64 = 1 << 14;
 /// Barriers that the threads of a block pass before others are let run.
 const ROUNDS: i64 = 1 << 12;
 
+/// No block has more threads.
+const MOST_THREADS: i64 = 1024;
+
 /// What is counted over the groups of a round.
 pub(super) struct Round {
-    /// All the places that groups have come to, as bits that some has and bits that all have. A place is the entry behind a barrier, or
-    /// all ones at the end.
+    /// All the places that groups have come to, as bits that some has and bits that all have, in regions that lead to more than one. A place is
+    /// the entry behind a barrier, or all ones at the end.
     some: Variable,
     all: Variable,
     /// Not 0 once a group is to be gone on with by others.
@@ -50,14 +55,48 @@ impl Round {
     }
 }
 
+/// The loop over the groups in one region.
+#[derive(Clone, Copy)]
+pub(super) struct Groups {
+    /// The first thread of the group, and where it is in its block.
+    thread: Value,
+    position: [Option<Value>; 3],
+    /// Where a group goes when it is done with.
+    next: Block,
+}
+
+/// Blocks that the loops meet in.
+struct Meeting {
+    /// A round from each entry, given how many more there may be.
+    rounds: Vec<Block>,
+    /// All threads of a block have exited.
+    exited: Block,
+    /// Back to whoever has called, given how many blocks have ended.
+    give_back: Block,
+    ended: Value,
+    first: Value,
+    last: Value,
+    /// Where the first thread is.
+    start: [Option<Value>; 3],
+    /// Whether the block is one row of threads.
+    one_row: Value,
+}
+
 impl Emitter<'_> {
     /// Writes the loops, and the ways in.
     pub(super) fn loops(&mut self, [entry, first, last]: [Value; 3]) {
         let zero = self.b.ins().iconst(I32, 0);
         self.b.def_var(self.round.parted, zero);
-        let passes = self.lanes > 1;
+        let dimensions = self.dimensions();
+        let position = self.start_position(first, dimensions);
+        let [y, z] = [1, 2].map(|i| self.machine_field(offset_of!(Machine, block) + 4 * i, I32));
+        let rows = self.b.ins().imul(y, z);
+        let one_row = self.b.ins().icmp_imm_u(IntCC::Equal, rows, 1);
+        let whole = self.machine_field(offset_of!(Machine, whole), I32);
+        let (one, many) = (self.b.ins().iconst(I32, 1), self.b.ins().iconst(I32, ROUNDS));
+        let rounds = self.b.ins().select(whole, many, one);
         let start = [0, 1, 2].map(|i| self.machine_field(offset_of!(Machine, index) + 4 * i, I32));
-        let (block, round) = (self.b.create_block(), self.b.create_block());
+        let block = self.b.create_block();
         let mut arguments: Vec<ir::BlockArg> = start.iter().map(|&value| value.into()).collect();
         arguments.push(zero.into());
         self.b.ins().jump(block, &arguments);
@@ -67,28 +106,26 @@ impl Emitter<'_> {
         let ended = self.b.append_block_param(block, I32);
         self.b.switch_to_block(block);
         self.compute_for_block();
-        let rounds = self.b.ins().iconst(I32, ROUNDS);
-        self.b.ins().jump(round, &[entry.into(), rounds.into()]);
+        let entries = self.entries.len() + self.layout.barriers().count();
+        let meeting = Meeting {
+            rounds: (0..entries).map(|_| self.b.create_block()).collect(),
+            exited: self.b.create_block(),
+            give_back: self.b.create_block(),
+            ended,
+            first,
+            last,
+            start: position,
+            one_row,
+        };
+        let ways: Vec<Block> = meeting.rounds[..self.entries.len()].to_vec();
+        self.jump_by(entry, &ways, &[rounds]);
 
-        let entry_of_round = self.b.append_block_param(round, I32);
-        let rounds = self.b.append_block_param(round, I32);
-        self.b.switch_to_block(round);
-        let zero = self.b.ins().iconst(I32, 0);
-        self.b.def_var(self.round.some, zero);
-        self.b.def_var(self.round.left, zero);
-        let ones = self.b.ins().iconst(I32, i64::from(u32::MAX));
-        self.b.def_var(self.round.all, ones);
-        let over = self.groups(entry_of_round, first, last);
+        self.groups = (0..self.regions.list.len()).map(|region| self.region_loop(region, &meeting)).collect();
 
-        self.b.switch_to_block(over);
-        let give_back = self.b.create_block();
-        if passes {
-            self.end_of_round(give_back, [block, round], [ended, rounds]);
-        } else {
-            self.b.ins().jump(give_back, &[ended.into()]);
-        }
-        let ended = self.b.append_block_param(give_back, I32);
-        self.b.switch_to_block(give_back);
+        self.b.switch_to_block(meeting.exited);
+        self.next_block(&meeting, block);
+        let ended = self.b.append_block_param(meeting.give_back, I32);
+        self.b.switch_to_block(meeting.give_back);
         let parted = self.b.use_var(self.round.parted);
         let parted = self.b.ins().uextend(I64, parted);
         let parted = self.b.ins().ishl_imm_u(parted, 32);
@@ -97,39 +134,28 @@ impl Emitter<'_> {
         self.b.ins().return_(&[outcome]);
     }
 
-    /// Another round, another block, or back to whoever has called.
-    fn end_of_round(&mut self, give_back: Block, [block, round]: [Block; 2], [ended, rounds]: [Value; 2]) {
-        let (together, exited) = (self.b.create_block(), self.b.create_block());
-        let left = self.b.use_var(self.round.left);
-        let some = self.b.use_var(self.round.some);
-        if self.layout.barriers().next().is_none() {
-            self.b.ins().brif(left, give_back, &[ended.into()], exited, &[]);
-            self.b.switch_to_block(together);
-            self.b.ins().jump(give_back, &[ended.into()]);
-        } else {
-            let all = self.b.use_var(self.round.all);
-            let differs = self.b.ins().bxor(some, all);
-            let other = self.b.ins().bor(differs, left);
-            self.b.ins().brif(other, give_back, &[ended.into()], together, &[]);
-            self.b.switch_to_block(together);
-            let (waiting, allowed) = (self.b.create_block(), self.b.create_block());
-            let is_exit = self.b.ins().icmp_imm_s(IntCC::Equal, some, -1);
-            self.b.ins().brif(is_exit, exited, &[], waiting, &[]);
-            self.b.switch_to_block(waiting);
-            let whole = self.machine_field(offset_of!(Machine, whole), I32);
-            let rounds = self.b.ins().iadd_imm_s(rounds, -1);
-            let zero = self.b.ins().iconst(I32, 0);
-            let rounds_left = self.b.ins().select(whole, rounds, zero);
-            self.b.ins().brif(rounds_left, allowed, &[], give_back, &[ended.into()]);
-            self.b.switch_to_block(allowed);
-            self.b.ins().jump(round, &[some.into(), rounds.into()]);
+    /// Goes to one of some blocks by its number, which takes these values.
+    fn jump_by(&mut self, number: Value, blocks: &[Block], values: &[Value]) {
+        let arguments: Vec<ir::BlockArg> = values.iter().map(|&value| value.into()).collect();
+        if let [only] = blocks {
+            self.b.ins().jump(*only, &arguments);
+            return;
         }
-        self.b.switch_to_block(exited);
-        let ended = self.b.ins().iadd_imm_u(ended, 1);
+        let calls: Vec<ir::BlockCall> =
+            blocks.iter().map(|&block| self.b.func.dfg.block_call(block, &arguments)).collect();
+        // One of its own: a call's arguments are a list that nobody else may hold.
+        let default = self.b.func.dfg.block_call(blocks[0], &arguments);
+        let table = self.b.create_jump_table(JumpTableData::new(default, &calls));
+        self.b.ins().br_table(number, table);
+    }
+
+    /// The block after one whose threads have all exited, if this call is to run it.
+    fn next_block(&mut self, meeting: &Meeting, block: Block) {
+        let ended = self.b.ins().iadd_imm_u(meeting.ended, 1);
         let blocks = self.machine_field(offset_of!(Machine, blocks), I32);
         let more = self.b.ins().icmp(IntCC::UnsignedLessThan, ended, blocks);
         let next = self.b.create_block();
-        self.b.ins().brif(more, next, &[], give_back, &[ended.into()]);
+        self.b.ins().brif(more, next, &[], meeting.give_back, &[ended.into()]);
         self.b.switch_to_block(next);
         let mut arguments = Vec::new();
         let mut carry = self.b.ins().iconst(I32, 1);
@@ -152,66 +178,262 @@ impl Emitter<'_> {
         self.b.ins().jump(block, &arguments);
     }
 
-    /// The loop over groups. Returns the block behind it.
-    fn groups(&mut self, entry: Value, first: Value, last: Value) -> Block {
-        let dimensions = self.dimensions();
-        let head = self.b.create_block();
-        let (body, over) = (self.b.create_block(), self.b.create_block());
+    /// The loop over the groups in one region, from the starts of its rounds to what follows them.
+    fn region_loop(&mut self, region: usize, meeting: &Meeting) -> Groups {
+        let regions = self.regions;
+        let entries = &regions.list[region].entries;
+        let (start, head) = (self.b.create_block(), self.b.create_block());
+        let (body, over, next) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        // The entry, how many more rounds there may be, and the threads to be visited.
+        let [entry, rounds, from, to, x] = [0; 5].map(|_| self.b.append_block_param(start, I32));
+        for &number in entries {
+            self.b.switch_to_block(meeting.rounds[number as usize]);
+            self.start_round(number, start, meeting);
+        }
+        self.b.switch_to_block(start);
         let thread = self.b.append_block_param(head, I32);
-        let start = self.start_position(first, dimensions);
-        let mut arguments = vec![first.into()];
-        for (i, start) in start.iter().enumerate() {
-            if let Some(start) = start {
-                self.position[i] = Some(self.b.append_block_param(head, I32));
-                arguments.push((*start).into());
+        let mut arguments = vec![from.into()];
+        let mut position = [None; 3];
+        for (i, at) in meeting.start.iter().enumerate() {
+            if let Some(at) = at {
+                position[i] = Some(self.b.append_block_param(head, I32));
+                arguments.push(if i == 0 { x.into() } else { (*at).into() });
             }
         }
         self.b.ins().jump(head, &arguments);
-        self.b.switch_to_block(head);
-        self.thread = thread;
-        let end = self.b.ins().iadd_imm_u(thread, i64::from(self.lanes));
-        let more = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, end, last);
-        self.b.ins().brif(more, body, &[], over, &[]);
+        let groups = Groups { thread, position, next };
+        self.visit(region, groups);
 
-        self.b.switch_to_block(self.next);
+        self.b.switch_to_block(head);
+        let end = self.b.ins().iadd_imm_u(thread, i64::from(self.lanes));
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, end, to);
+        self.b.ins().brif(more, body, &[], over, &[]);
+        self.b.switch_to_block(next);
         let mut arguments = vec![end.into()];
         arguments.extend(self.next_position().into_iter().map(ir::BlockArg::from));
         self.b.ins().jump(head, &arguments);
 
+        self.b.switch_to_block(over);
+        self.end_of_round(region, [rounds, from, to], meeting);
+
         self.go_on_in(body);
         let fuel = self.b.ins().iconst(I32, FUEL);
         self.b.def_var(self.fuel, fuel);
-        self.ways_in(entry);
-        over
+        self.ways_in(entries, entry);
+        groups
+    }
+
+    /// Goes on with code of a region.
+    pub(super) fn visit(&mut self, region: usize, groups: Groups) {
+        self.region = region;
+        (self.thread, self.position, self.next) = (groups.thread, groups.position, groups.next);
+    }
+
+    /// The start of a round from an entry: which threads are to be visited.
+    fn start_round(&mut self, number: u32, start: Block, meeting: &Meeting) {
+        let block = meeting.rounds[number as usize];
+        let rounds = self.b.append_block_param(block, I32);
+        let zero = self.b.ins().iconst(I32, 0);
+        self.b.def_var(self.round.left, zero);
+        let ones = self.b.ins().iconst(I32, i64::from(u32::MAX));
+        let (mut from, mut to) = (meeting.first, meeting.last);
+        let mut x = meeting.start[0].unwrap_or(zero);
+        let (mut some, mut all) = (zero, ones);
+        if let Some(idle) = self.idle_behind(number) {
+            (from, to) = self.threads_that_work(idle, meeting);
+            // A block passes barriers as a whole, so the first thread is 0.
+            x = from;
+            let place = self.place_of(idle);
+            let place = self.b.ins().iconst(I32, i64::from(place));
+            let (before, behind) = (
+                self.b.ins().icmp(IntCC::NotEqual, from, meeting.first),
+                self.b.ins().icmp(IntCC::NotEqual, to, meeting.last),
+            );
+            let any = self.b.ins().bor(before, behind);
+            some = self.b.ins().select(any, place, zero);
+            all = self.b.ins().select(any, place, ones);
+        }
+        self.b.def_var(self.round.some, some);
+        self.b.def_var(self.round.all, all);
+        let number = self.b.ins().iconst(I32, i64::from(number));
+        self.b.ins().jump(start, &[number.into(), rounds.into(), from.into(), to.into(), x.into()]);
+    }
+
+    /// Which threads are idle in a round, by the number of its entry.
+    fn idle_behind(&self, entry: u32) -> Option<Idle> {
+        let barrier = (entry as usize).checked_sub(self.entries.len())?;
+        *self.idle.get(barrier)?
+    }
+
+    /// Where idle threads come to.
+    fn place_of(&self, idle: Idle) -> u32 {
+        idle.barrier.map_or(EXITED, |barrier| (self.entries.len() + barrier) as u32)
+    }
+
+    /// From where up to where threads work in a round, in whole groups.
+    fn threads_that_work(&mut self, idle: Idle, meeting: &Meeting) -> (Value, Value) {
+        let signed = matches!(
+            idle.works,
+            IntCC::SignedLessThan
+                | IntCC::SignedLessThanOrEqual
+                | IntCC::SignedGreaterThan
+                | IntCC::SignedGreaterThanOrEqual
+        );
+        // How much more than the bound is the first thread that works, and the first behind those that do.
+        let (lowest, end) = match idle.works {
+            IntCC::SignedLessThan | IntCC::UnsignedLessThan => (None, Some(0)),
+            IntCC::SignedLessThanOrEqual | IntCC::UnsignedLessThanOrEqual => (None, Some(1)),
+            IntCC::SignedGreaterThan | IntCC::UnsignedGreaterThan => (Some(1), None),
+            IntCC::SignedGreaterThanOrEqual | IntCC::UnsignedGreaterThanOrEqual => (Some(0), None),
+            _ => (Some(0), Some(1)),
+        };
+        let lanes = i64::from(self.lanes);
+        // A bound that is not below -1, where no thread is, nor above all threads, to the start of a group at or before it, or behind it.
+        let [lowest, end] = [(lowest, 0), (end, lanes - 1)].map(|(more, up)| {
+            let more = more?;
+            Some(match idle.bound {
+                Bound::Constant(bound) => {
+                    let bound = if signed { i64::from(bound as i32).max(-1) } else { bound.into() };
+                    let group = ((bound.min(MOST_THREADS) + more).max(0) + up) & -lanes;
+                    self.b.ins().iconst(I32, group)
+                }
+                Bound::Definition(pc) => {
+                    let bound = self.known_word(pc);
+                    let most = self.b.ins().iconst(I32, MOST_THREADS);
+                    let bound = if signed {
+                        let least = self.b.ins().iconst(I32, -1);
+                        let bound = self.b.ins().smax(bound, least);
+                        self.b.ins().smin(bound, most)
+                    } else {
+                        self.b.ins().umin(bound, most)
+                    };
+                    let thread = self.b.ins().iadd_imm_s(bound, more);
+                    let zero = self.b.ins().iconst(I32, 0);
+                    let thread = self.b.ins().smax(thread, zero);
+                    let thread = self.b.ins().iadd_imm_s(thread, up);
+                    self.b.ins().band_imm_s(thread, -lanes)
+                }
+            })
+        });
+        // Only in one row is the number of a thread its index.
+        let (mut from, mut to) = (meeting.first, meeting.last);
+        if let Some(group) = lowest {
+            let group = self.b.ins().smin(group, meeting.last);
+            from = self.b.ins().select(meeting.one_row, group, meeting.first);
+        }
+        if let Some(group) = end {
+            let group = self.b.ins().smin(group, meeting.last);
+            to = self.b.ins().select(meeting.one_row, group, meeting.last);
+        }
+        (from, to)
+    }
+
+    /// Another round, another block, or back to whoever has called.
+    fn end_of_round(&mut self, region: usize, [rounds, from, to]: [Value; 3], meeting: &Meeting) {
+        if self.lanes == 1 {
+            self.b.ins().jump(meeting.give_back, &[meeting.ended.into()]);
+            return;
+        }
+        let (together, leave) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(leave);
+        let left = self.b.use_var(self.round.left);
+        self.b.ins().brif(left, leave, &[], together, &[]);
+        self.b.switch_to_block(together);
+        let regions = self.regions;
+        match regions.list[region].arrivals[..] {
+            [] => {
+                self.b.ins().jump(leave, &[]);
+            }
+            [only] => self.go_to(only, rounds, leave, meeting),
+            ref several => {
+                let (some, all) = (self.b.use_var(self.round.some), self.b.use_var(self.round.all));
+                let same = self.b.ins().icmp(IntCC::Equal, some, all);
+                let mut test = self.b.create_block();
+                self.b.ins().brif(same, test, &[], leave, &[]);
+                for &place in several {
+                    self.b.switch_to_block(test);
+                    let (there, other) = (self.b.create_block(), self.b.create_block());
+                    let is_there = self.b.ins().icmp_imm_s(IntCC::Equal, some, i64::from(place as i32));
+                    self.b.ins().brif(is_there, there, &[], other, &[]);
+                    self.b.switch_to_block(there);
+                    self.go_to(place, rounds, leave, meeting);
+                    test = other;
+                }
+                self.b.switch_to_block(test);
+                self.b.ins().jump(leave, &[]);
+            }
+        }
+        self.b.switch_to_block(leave);
+        let Region { entries, arrivals } = &regions.list[region];
+        // Only a region that lies behind one barrier has idle threads.
+        let idle = entries.iter().find_map(|&entry| self.idle_behind(entry));
+        match (&arrivals[..], idle) {
+            _ if self.layout.barriers().next().is_none() => {}
+            (&[only], _) => self.note_place_of(only, [meeting.first, meeting.last], runtime::note_arrived),
+            (_, Some(idle)) => {
+                let place = self.place_of(idle);
+                for threads in [[meeting.first, from], [to, meeting.last]] {
+                    self.note_place_of(place, threads, runtime::note_idle);
+                }
+            }
+            _ => {}
+        }
+        self.b.ins().jump(meeting.give_back, &[meeting.ended.into()]);
+    }
+
+    /// Notes that groups of threads, from one on up to another, have come to a place.
+    fn note_place_of(&mut self, place: u32, [from, to]: [Value; 2], note: runtime::Note) {
+        let barrier = (place as usize).checked_sub(self.entries.len());
+        let place = match barrier.and_then(|barrier| self.layout.barriers().nth(barrier)) {
+            Some(pc) => pc | INTERPRET | KEPT,
+            None => EXITED,
+        };
+        let arguments = [
+            self.machine_field(offset_of!(Machine, pcs), I64),
+            from,
+            to,
+            self.b.ins().iconst(I32, i64::from(self.lanes)),
+            self.b.ins().iconst(I32, i64::from(place)),
+        ];
+        self.call(note as *const () as usize, &arguments, None);
+    }
+
+    /// Goes on with all groups from a place that they have come to together.
+    fn go_to(&mut self, place: u32, rounds: Value, leave: Block, meeting: &Meeting) {
+        if place == EXITED {
+            self.b.ins().jump(meeting.exited, &[]);
+            return;
+        }
+        let rounds = self.b.ins().iadd_imm_s(rounds, -1);
+        self.b.ins().brif(rounds, meeting.rounds[place as usize], &[rounds.into()], leave, &[]);
     }
 
     /// Goes where the code is entered: one of the entries, or behind a barrier that the groups have passed.
-    fn ways_in(&mut self, entry: Value) {
-        let layout = self.layout;
-        let stubs: Vec<Block> = self.entries.iter().map(|_| self.b.create_block()).collect();
-        let passed: Vec<(Block, Pc)> =
-            layout.barriers().map(|barrier| (self.b.create_block(), barrier)).collect();
-        let all: Vec<Block> = stubs.iter().copied().chain(passed.iter().map(|&(stub, _)| stub)).collect();
-        match all[..] {
-            [only] => {
+    fn ways_in(&mut self, numbers: &[u32], entry: Value) {
+        let barriers: Vec<Pc> = self.layout.barriers().collect();
+        let stubs: Vec<Block> = numbers.iter().map(|_| self.b.create_block()).collect();
+        match (numbers, &stubs[..]) {
+            (_, &[only]) => {
                 self.b.ins().jump(only, &[]);
             }
+            // Behind a barrier, from the one before or from whoever calls: no table is needed to tell.
+            (&[_, barrier], &[other, passed]) => {
+                let is_passed = self.b.ins().icmp_imm_u(IntCC::Equal, entry, i64::from(barrier));
+                self.b.ins().brif(is_passed, passed, &[], other, &[]);
+            }
             _ => {
-                let calls: Vec<ir::BlockCall> =
-                    all.iter().map(|&stub| self.b.func.dfg.block_call(stub, &[])).collect();
-                // One of its own: a call's arguments are a list that nobody else may hold.
-                let default = self.b.func.dfg.block_call(all[0], &[]);
-                let table = self.b.create_jump_table(JumpTableData::new(default, &calls));
-                self.b.ins().br_table(entry, table);
+                let most = numbers.iter().max().map_or(0, |&most| most as usize);
+                let mut table = vec![stubs[0]; most + 1];
+                numbers.iter().zip(&stubs).for_each(|(&number, &stub)| table[number as usize] = stub);
+                self.jump_by(entry, &table, &[]);
             }
         }
-        for (&pc, stub) in self.entries.iter().zip(stubs) {
+        for (&number, stub) in numbers.iter().zip(stubs) {
             self.go_on_in(stub);
-            self.enter(pc);
-        }
-        for (stub, barrier) in passed {
-            self.go_on_in(stub);
-            self.pass(barrier);
+            match self.entries.get(number as usize) {
+                Some(&pc) => self.enter(pc),
+                None => self.pass(barriers[number as usize - self.entries.len()]),
+            }
         }
     }
 
@@ -244,8 +466,7 @@ impl Emitter<'_> {
             }
         }
         let place = (self.entries.len() + number) as u32;
-        self.arrive(place);
-        self.note_place(self.pc | INTERPRET | KEPT);
+        self.arrive(place, self.pc | INTERPRET | KEPT);
     }
 
     /// Goes on behind a barrier.
@@ -277,9 +498,11 @@ impl Emitter<'_> {
         self.b.ins().jump(self.blocks[index], &[]);
     }
 
-    /// Counts a group that has come to a place where all may go on together.
-    fn arrive(&mut self, place: u32) {
-        if self.lanes == 1 {
+    /// Counts a group that has come to a place where all may go on together, and notes it; unless it is the only such place, which groups have
+    /// come to that have not left.
+    fn arrive(&mut self, place: u32, at: u32) {
+        if self.regions.list[self.region].arrivals.len() < 2 {
+            self.b.ins().jump(self.next, &[]);
             return;
         }
         let place = self.b.ins().iconst(I32, i64::from(place));
@@ -287,17 +510,20 @@ impl Emitter<'_> {
         let (some, all) = (self.b.ins().bor(some, place), self.b.ins().band(all, place));
         self.b.def_var(self.round.some, some);
         self.b.def_var(self.round.all, all);
+        self.note_group(at);
     }
 
     /// Leaves the group, all of whose threads have exited.
     pub(super) fn leave_exited(&mut self) {
-        if self.lanes > 1 && self.layout.barriers().next().is_none() {
+        if self.lanes == 1 {
+            return self.note_place(EXITED);
+        }
+        if self.layout.barriers().next().is_none() {
             // That is where threads are noted to be before anything is run.
             self.b.ins().jump(self.next, &[]);
             return;
         }
-        self.arrive(EXITED);
-        self.note_place(EXITED);
+        self.arrive(EXITED, EXITED);
     }
 
     /// Notes that others go on with the group.

@@ -87,8 +87,9 @@ impl Emitter<'_> {
             }
             let extent = self.machine_field(offset_of!(Machine, block) + 4 * i, I32);
             let over = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, sum, extent);
-            let rest = self.b.ins().isub(sum, extent);
-            next.push(self.b.ins().select(over, rest, sum));
+            // A group ends where its row does, unless there is only one.
+            let zero = self.b.ins().iconst(I32, 0);
+            next.push(self.b.ins().select(over, zero, sum));
             more = self.b.ins().uextend(I32, over);
         }
         next

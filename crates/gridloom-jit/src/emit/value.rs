@@ -2,12 +2,14 @@
 
 use super::Emitter;
 use super::branch::Party;
+use super::each::Each;
 use crate::native::Class;
 use crate::shape::Shape;
 use cranelift_codegen::ir::types::{F32, F32X4, F64, F64X2, I8, I8X16, I16, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{ConstantData, InstBuilder, MemFlagsData, Type, Value};
 use gridloom_interp::code::Guard;
 use gridloom_interp::lanes::{Slot, Source};
+use std::rc::Rc;
 
 /// A value in all threads of a group.
 #[derive(Clone, Debug)]
@@ -18,6 +20,8 @@ pub(crate) enum Val {
     Affine(Value, i64),
     /// Vectors, for as many threads each as they have elements.
     Many(Vec<Value>),
+    /// That of each thread by itself.
+    Each(Rc<Each>),
 }
 
 /// The type of a value of one thread.
@@ -116,8 +120,13 @@ impl Emitter<'_> {
 
     /// A vector of constants.
     pub(crate) fn vector_constant(&mut self, ty: Type, bytes: [u8; 16]) -> Value {
+        if let Some(&(_, value)) = self.vector_constants.iter().find(|(key, _)| *key == (ty, bytes)) {
+            return value;
+        }
         let data = self.b.func.dfg.constants.insert(ConstantData::from(&bytes[..]));
-        self.b.ins().vconst(ty, data)
+        let value = self.b.ins().vconst(ty, data);
+        self.vector_constants.push(((ty, bytes), value));
+        value
     }
 
     /// The same bits in each element of a vector of a class.
@@ -138,12 +147,20 @@ impl Emitter<'_> {
                 let bits = self.flow.code.constants[index as usize][0];
                 Val::One(self.constant(bits, class))
             }
-            Source::Slot(slot) => self.read(slot, class),
+            Source::Slot(slot) => match self.ranges.constant(slot) {
+                Some(bits) if !class.is_float() && self.shapes.get(slot) == Shape::Uniform => {
+                    Val::One(self.constant(bits, class))
+                }
+                _ => self.read(slot, class),
+            },
         }
     }
 
     fn read(&mut self, slot: Slot, class: Class) -> Val {
         let storage = self.storage(slot);
+        if let Some(each) = self.each_of(slot) {
+            return Val::Each(each);
+        }
         let variables = self.variables[slot.0 as usize].clone();
         match self.shapes.get(slot) {
             Shape::Uniform => {
@@ -166,8 +183,9 @@ impl Emitter<'_> {
                 Val::Many(self.convert_parts(parts, storage, class))
             }
             Shape::Varying => {
+                let count = self.lanes as usize / per_vector(storage);
                 let mut parts: Vec<Value> =
-                    variables.iter().map(|&variable| self.b.use_var(variable)).collect();
+                    variables.iter().take(count).map(|&variable| self.b.use_var(variable)).collect();
                 if self.lazy[slot.0 as usize] && !(self.any_nan && class == Class::F32) {
                     for part in &mut parts {
                         *part = self.settle(*part, storage.untyped(), true);
@@ -243,6 +261,11 @@ impl Emitter<'_> {
         let ty = vector_type(class).unwrap_or(I32X4);
         match value {
             Val::Many(parts) => parts.clone(),
+            Val::Each(_) => {
+                let values: Vec<Value> =
+                    (0..self.lanes as usize).map(|lane| self.lane(value, class, lane)).collect();
+                self.gather(&values, class)
+            }
             Val::One(value) => {
                 let value = match class {
                     Class::Pred => self.b.ins().bmask(I32, *value),
@@ -272,6 +295,7 @@ impl Emitter<'_> {
     pub(crate) fn lane(&mut self, value: &Val, class: Class, lane: usize) -> Value {
         match value {
             Val::One(value) => *value,
+            Val::Each(each) => self.each_lane(each, class, lane),
             Val::Affine(base, step) if lane == 0 || *step == 0 => *base,
             Val::Affine(base, step) => self.b.ins().iadd_imm_s(*base, step.wrapping_mul(lane as i64)),
             Val::Many(parts) => {
@@ -327,14 +351,17 @@ impl Emitter<'_> {
             return value;
         }
         match value {
-            Val::Many(parts) => Val::Many(parts.into_iter().map(|part| self.b.ins().bnot(part)).collect()),
             Val::One(value) | Val::Affine(value, _) => Val::One(self.b.ins().bxor_imm_u(value, 1)),
+            value => {
+                let parts = self.vectors(&value, Class::Pred);
+                Val::Many(parts.into_iter().map(|part| self.b.ins().bnot(part)).collect())
+            }
         }
     }
 
     /// Writes a register, where the guard holds.
     pub(crate) fn define(&mut self, slot: Slot, value: Val, class: Class, guard: Option<&Val>) {
-        self.predicates.retain(|(other, _)| *other != slot);
+        self.forget_register(slot);
         let guard = guard.filter(|_| self.party.as_ref().is_none_or(Party::selects));
         let storage = self.storage(slot);
         let variables = self.variables[slot.0 as usize].clone();
@@ -374,6 +401,7 @@ impl Emitter<'_> {
                         let parts = match class {
                             Class::B8 | Class::B16 => match value {
                                 Val::Many(parts) => parts,
+                                value @ Val::Each(_) => self.vectors(&value, class),
                                 _ => return self.defect("an affine value of 16 bits"),
                             },
                             class => self.vectors(&value, class),

@@ -220,7 +220,12 @@ impl Generator {
                 body.extend(words.map(|offset| Statement::Output(Output::Memory { place, space, offset })));
             }
         }
-        let counted = (0..8).filter(|index| text.contains(&format!("[tally+{}]", 8 * index)));
+        // The second half counts bytes; see `bytes_counted`.
+        let counts_bytes = text.contains("tally") && text.contains("%byte");
+        let counted = (0..16).filter(|&index| match index {
+            0..8 => text.contains(&format!("[tally+{}]", 8 * index)),
+            _ => counts_bytes,
+        });
         body.extend(counted.map(|index| Statement::Output(Output::Counter(index))));
         body
     }

@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod buffers;
 mod floating;
 mod generate;
 mod integer;
@@ -116,7 +117,8 @@ fn the_generator_writes_every_family_of_instructions() {
         ret rsqrt. sad. selp. set. setp. shf. shfl.sync.bfly shfl.sync.down shfl.sync.idx shfl.sync.up shl. shr. sin. slct. sqrt. \
         st.global st.local st.shared st. sub. sub.cc. subc. szext. tanh. testp. vote.sync. xor.";
     let mut text = String::new();
-    for seed in 0..DEFAULT_PROGRAMS {
+    // Some are rare.
+    for seed in 0..4 * DEFAULT_PROGRAMS {
         text += &Program::random(seed, true).text();
     }
     for family in FAMILIES.split_whitespace() {
@@ -187,7 +189,7 @@ fn describe(outcome: &Outcome, expected: &[Vec<u8>]) -> String {
             let word = |bytes: &[u8]| -> String {
                 bytes[at & !3..].iter().take(4).rev().map(|byte| format!("{byte:02x}")).collect()
             };
-            let name = run::BUFFERS[index];
+            let name = buffers::BUFFERS[index];
             return format!("{name}+{} holds {}, not {}", at & !3, word(got), word(expected));
         }
     }

@@ -114,7 +114,8 @@ impl Generator {
         if scope.together != Together::Block || scope.in_function {
             return None;
         }
-        let lines = match self.random.below(8) {
+        let lines = match self.random.below(11) {
+            8..=10 => self.steps(),
             0 => vec![self.random.pick(&["bar.sync 0;", "barrier.sync 1;", "bar.sync 7;"]).to_owned()],
             1 => {
                 let (op, p) = (self.random.pick(&["and", "or"]), self.predicate());
@@ -148,6 +149,65 @@ impl Generator {
             }
         };
         Some(Statement::Code(lines))
+    }
+
+    /// Steps between barriers in each of which some threads work, by their index: each changes its word of shared memory, and maybe a register. Then
+    /// each reads another's.
+    fn steps(&mut self) -> Vec<String> {
+        let value = self.dst("b64");
+        let mut lines =
+            vec!["bar.sync 0;".to_owned(), format!("st.shared.b64 [%swap], {value};"), "bar.sync 0;".into()];
+        for _ in 0..1 + self.random.below(3) {
+            let label = self.fresh();
+            let index = match self.random.one_in(3) {
+                true => {
+                    lines.push("mov.u32 %row, %tid.x;".into());
+                    "%row"
+                }
+                false => "%linear",
+            };
+            let compare = self.random.pick(&[
+                "ge.u32", "ge.u32", "gt.u32", "lt.u32", "le.s32", "ge.s32", "gt.s32", "ne.u32", "ne.s32",
+                "eq.u32",
+            ]);
+            let bound = match self.random.below(8) {
+                0 => "%count".to_owned(),
+                1 => format!("%u{}", self.random.below(4)),
+                2 => self.random.pick(&["0", "1", "31", "32", "33", "64", "2000"]).to_owned(),
+                3 if compare.ends_with("s32") => "-1".to_owned(),
+                _ => self.random.below(self.threads as usize + 2).to_string(),
+            };
+            let operands = match self.random.one_in(4) {
+                true => format!("{bound}, {index}"),
+                false => format!("{index}, {bound}"),
+            };
+            let not = if self.random.one_in(4) { "!" } else { "" };
+            lines.push(format!("setp.{compare} %tq, {operands};\n    @{not}%tq bra S{label};"));
+            let place = match self.random.one_in(2) {
+                true => {
+                    lines.push("cvt.u64.u32 %td1, %swap;".into());
+                    "%td1"
+                }
+                false => "%swap",
+            };
+            lines.push(format!("ld.shared.b64 %td0, [{place}];"));
+            if self.random.one_in(2) {
+                let (d, a) = (self.random.below(12), self.random.below(12));
+                lines.push(format!("mad.lo.u32 %r{d}, %r{a}, 5, %linear;"));
+            }
+            if self.random.one_in(3) {
+                let (d, a) = (self.random.below(8), self.random.below(8));
+                lines.push(format!("add.f32 %f{d}, %f{a}, 0f3F800000;"));
+            }
+            lines.push(format!("mad.lo.u64 %td0, %td0, 3, {};", self.dst("b64")));
+            lines.push(format!("st.shared.b64 [{place}], %td0;\nS{label}:\n    bar.sync 0;"));
+        }
+        let (step, back) = (1 + self.random.below(100), self.dst("b64"));
+        lines.push(format!("add.u32 %t0, %linear, {step};\n    rem.u32 %t0, %t0, %count;"));
+        lines.push("mov.u32 %t1, swap;\n    mad.lo.u32 %t0, %t0, 8, %t1;".into());
+        lines.push(format!("ld.shared.b64 {back}, [%t0];"));
+        lines.push("bar.sync 0;".into());
+        lines
     }
 
     /// Some warps meet at one barrier and the others at another, each by their number of threads.

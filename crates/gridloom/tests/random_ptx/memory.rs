@@ -70,7 +70,7 @@ impl Generator {
     }
 
     pub(crate) fn memory(&mut self, scope: &Scope) -> Vec<String> {
-        match self.random.below(17) {
+        match self.random.below(20) {
             0..=3 => self.own_access(scope),
             4 | 5 => self.input(scope),
             6 => self.table(),
@@ -82,6 +82,8 @@ impl Generator {
             12 => self.question(),
             13 => self.ordered(),
             14 => self.vector_atomic(),
+            15 | 16 => self.row(),
+            17 if !scope.in_function && self.features.barriers => self.bytes_counted(),
             _ => self.own_access(scope),
         }
     }
@@ -174,6 +176,55 @@ impl Generator {
             }
         };
         lines.push(format!("{guard}ld.global{cache}{ty} {registers}, {address};"));
+        lines
+    }
+
+    /// A load from the buffer that all threads read, where nothing hides that neighbours read neighbours.
+    fn row(&mut self) -> Vec<String> {
+        let (ty, bytes) = self.random.pick(&ELEMENTS);
+        let register = self.holder(ty, bytes);
+        let start = bytes * self.random.below(16) as u32;
+        let guard = if self.random.one_in(4) { self.guard() } else { String::new() };
+        vec![
+            format!("mad.wide.u32 %far, %linear, {bytes}, %in;"),
+            format!("{guard}ld.global.{ty} {register}, [%far+{start}];"),
+        ]
+    }
+
+    /// One more in the word of shared memory that a byte names, whose order does not matter. What is known of the byte keeps it inside.
+    fn bytes_counted(&mut self) -> Vec<String> {
+        let step = self.random.pick(&[1, 1, 3]);
+        let start = self.random.below(64);
+        let mask = self.random.pick(&[15, 15, 7]);
+        let value = match self.random.one_in(2) {
+            true => "1".to_owned(),
+            false => self.dst("b32"),
+        };
+        let guard = if self.random.one_in(5) { self.guard() } else { String::new() };
+        let mut lines = vec![
+            format!("mad.wide.u32 %far, %linear, {step}, %in;"),
+            format!("ld.global.u8 %byte, [%far+{start}];\n    and.b32 %byte, %byte, {mask};"),
+        ];
+        let place = match self.random.below(3) {
+            0 => {
+                lines.push("mov.u32 %row, tally;\n    mad.lo.u32 %entry, %byte, 4, %row;".into());
+                "%entry"
+            }
+            1 => {
+                lines.push("shl.b32 %entry, %byte, 2;\n    cvt.u64.u32 %td0, %entry;".into());
+                lines.push("mov.u64 %td1, tally;\n    add.u64 %td0, %td1, %td0;".into());
+                "%td0"
+            }
+            _ => {
+                lines.push("mul.wide.u32 %td0, %byte, 4;".into());
+                lines.push("mov.u64 %td1, tally;\n    add.u64 %td0, %td0, %td1;".into());
+                "%td0"
+            }
+        };
+        lines.push(match self.random.one_in(4) {
+            true => format!("{guard}atom.shared.add.u32 %t2, [{place}+64], {value};"),
+            false => format!("{guard}red.shared.add.u32 [{place}+64], {value};"),
+        });
         lines
     }
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use super::buffers::BUFFERS;
 use super::program::{Program, Statement};
-use super::run::BUFFERS;
 
 /// Leaves out of a program whatever it can without losing what `shows` sees.
 pub(crate) fn minimise(mut program: Program, shows: &dyn Fn(&Program) -> bool) -> Program {

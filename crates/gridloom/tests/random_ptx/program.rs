@@ -403,9 +403,9 @@ fn declarations(text: &str) -> String {
     const NAMED: [(&str, &str); 3] = [
         (
             "b32",
-            "%linear %group %count %gid %lane %warp %own %swap %x %index %u0 %u1 %u2 %u3 %s0 %s1 %s2 %t0 %t1 %t2 %t3",
+            "%linear %group %count %gid %lane %warp %own %swap %x %index %u0 %u1 %u2 %u3 %s0 %s1 %s2 %t0 %t1 %t2 %t3 %byte %entry %row",
         ),
-        ("b64", "%mine %in %start %common %column %record %y %sd0 %td0 %td1 %td2"),
+        ("b64", "%mine %in %start %common %column %record %y %sd0 %td0 %td1 %td2 %far"),
         ("pred", "%q %tq"),
     ];
     let mut lines = String::new();

@@ -1,0 +1,99 @@
+//! Registers that only single threads of a group need.
+//!
+//! What lies anywhere in memory is loaded and stored thread by thread. An index that was loaded so, the address that is computed from it and what is
+//! stored there need not be put together to vectors in between. This finds the registers of which each use is such, in the block where they are
+//! written.
+
+use crate::flow::Flow;
+use crate::native::{Class, Kind, Native};
+use crate::shape::{Shape, Shapes};
+use gridloom_interp::code::{AtomicKind, Base, Op};
+use gridloom_interp::lanes::{Slot, Source};
+
+/// Whether an instruction is as good thread by thread.
+pub(crate) fn is_simple(native: &Native) -> bool {
+    let is_word = |class: Class| matches!(class, Class::B32 | Class::B64);
+    let kind = match native.kind {
+        Kind::Copy
+        | Kind::AddConstant(_)
+        | Kind::Add
+        | Kind::Sub
+        | Kind::Mul
+        | Kind::MadLow
+        | Kind::MulWide { .. }
+        | Kind::MadWide { .. }
+        | Kind::Logic(_)
+        | Kind::BitNot
+        | Kind::Neg
+        | Kind::ShiftLeft
+        | Kind::ShiftRight { .. } => is_word(native.operands[0]),
+        Kind::Extend { .. } => true,
+        _ => false,
+    };
+    kind && is_word(native.result)
+}
+
+/// For each slot whether it is such a register.
+pub(crate) fn registers(
+    flow: &Flow<'_>,
+    natives: &[Option<Native>],
+    shapes: &Shapes,
+    storage: &[Class],
+) -> Vec<bool> {
+    let fits = |slot: usize| {
+        shapes.get(Slot(slot as u32)) == Shape::Varying && matches!(storage[slot], Class::B32 | Class::B64)
+    };
+    let mut is: Vec<bool> = (0..storage.len()).map(fits).collect();
+    for block in &flow.blocks {
+        block.live_in.iter().for_each(|slot| is[slot.0 as usize] = false);
+    }
+    for pc in flow.range.clone() {
+        let instruction = flow.instruction(pc);
+        let mut count = 0;
+        instruction.for_each_definition(&mut |_| count += 1);
+        if instruction.guard.is_some() || count > 1 && !matches!(instruction.op, Op::Load(_)) {
+            instruction.for_each_definition(&mut |slot| is[slot.0 as usize] = false);
+        }
+    }
+    // What is computed where it is needed is needed once.
+    let mut uses = vec![0u32; storage.len()];
+    for pc in flow.range.clone() {
+        flow.instruction(pc).for_each_use(&mut |source| {
+            if let Source::Slot(slot) = source {
+                uses[slot.0 as usize] += 1;
+            }
+        });
+    }
+    is.iter_mut().zip(&uses).for_each(|(is, &uses)| *is &= uses == 1);
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for pc in flow.range.clone() {
+            let instruction = flow.instruction(pc);
+            let varying =
+                |base: Base| matches!(base, Base::Source(source) if shapes.source(source) == Shape::Varying);
+            let native = natives[(pc - flow.range.start) as usize].as_ref();
+            let alone = match &instruction.op {
+                Op::Load(load) => varying(load.place.base),
+                Op::Store(store) => varying(store.place.base),
+                Op::Atomic(atomic) => {
+                    matches!(&atomic.kind, AtomicKind::Update { operands, .. } if operands.len() == 1)
+                }
+                Op::Map(map) => {
+                    native.is_some_and(is_simple)
+                        && matches!(map.destinations(), [slot] if is[slot.0 as usize])
+                }
+                _ => false,
+            };
+            if !alone {
+                instruction.for_each_use(&mut |source| {
+                    if let Source::Slot(slot) = source {
+                        changed |= is[slot.0 as usize];
+                        is[slot.0 as usize] = false;
+                    }
+                });
+            }
+        }
+    }
+    is
+}

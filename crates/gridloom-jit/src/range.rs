@@ -1,0 +1,304 @@
+//! What is known of the values that a register can hold, wherever it is read: the most they can be, and of what they are multiples.
+//!
+//! A byte that was loaded is at most 255, four times that at most 1020 and a multiple of four; so an access to a table of 256 words at such
+//! an address needs no check. Nothing is known at first; each pass over the instructions finds bounds from those found before, so that all of
+//! them hold whenever it stops, and a register that grows in a loop is never bounded.
+
+use crate::flow::Flow;
+use crate::native::{Kind, Native};
+use gridloom_interp::code::Op;
+use gridloom_interp::lanes::{Slot, Source};
+use gridloom_ptx::op::LogicOp;
+use gridloom_ptx::{Dim, DimSpecial, PlainSpecial, SpecialReg};
+
+/// Passes over the instructions.
+const PASSES: usize = 4;
+
+/// Values from 0 to `most`, read without a sign, which are multiples of a power of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) most: u64,
+    /// The power, as its exponent.
+    pub(crate) zeros: u32,
+}
+
+impl Range {
+    const ANY: Self = Self { most: u64::MAX, zeros: 0 };
+
+    fn of(value: u64) -> Self {
+        Self { most: value, zeros: value.trailing_zeros() }
+    }
+
+    fn up_to(most: u64) -> Self {
+        Self { most, zeros: 0 }
+    }
+
+    /// Values of either.
+    fn join(self, other: Self) -> Self {
+        Self { most: self.most.max(other.most), zeros: self.zeros.min(other.zeros) }
+    }
+
+    /// What is left in so many bits.
+    fn in_bits(self, bits: u32) -> Self {
+        let most = if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
+        // Multiples of a power of two stay such when they wrap.
+        if self.most <= most { self } else { Self { most, zeros: self.zeros } }
+    }
+}
+
+/// The ranges of all slots of a function.
+pub(crate) struct Ranges {
+    of_slot: Vec<Range>,
+    /// Whether a slot holds `%tid.x` wherever it is read.
+    is_index: Vec<bool>,
+    /// What a slot holds wherever it is read, where that is one constant.
+    constants: Vec<Option<u64>>,
+}
+
+impl Ranges {
+    pub(crate) fn of(flow: &Flow<'_>, natives: &[Option<Native>]) -> Self {
+        let function = &flow.code.functions[flow.function];
+        let width = |slot: Slot| function.type_of(slot).bits();
+        let mut known: Vec<Range> =
+            (0..function.slots).map(|slot| Range::ANY.in_bits(width(Slot(slot)))).collect();
+        for _ in 0..PASSES {
+            // What is read before it is written is zero.
+            let mut found: Vec<Option<Range>> = vec![None; known.len()];
+            if let Some(first) = flow.blocks.first() {
+                first.live_in.iter().for_each(|slot| found[slot.0 as usize] = Some(Range::of(0)));
+            }
+            for pc in flow.range.clone() {
+                let instruction = flow.instruction(pc);
+                let native = natives[(pc - flow.range.start) as usize].as_ref();
+                let range = result(flow, &known, &instruction.op, native);
+                instruction.for_each_definition(&mut |slot| {
+                    let range = range.in_bits(width(slot));
+                    let found = &mut found[slot.0 as usize];
+                    *found = Some(found.map_or(range, |found| found.join(range)));
+                });
+            }
+            let next: Vec<Range> =
+                found.iter().zip(&known).map(|(found, &known)| found.unwrap_or(known)).collect();
+            if next == known {
+                break;
+            }
+            known = next;
+        }
+        Self { of_slot: known, is_index: indices(flow, natives), constants: constants(flow, natives) }
+    }
+
+    pub(crate) fn get(&self, Slot(slot): Slot) -> Range {
+        self.of_slot[slot as usize]
+    }
+
+    /// The constant that a register holds, and nothing else.
+    pub(crate) fn constant(&self, Slot(slot): Slot) -> Option<u64> {
+        self.constants[slot as usize]
+    }
+
+    /// Whether a register of 32 bits holds `%tid.x`, and nothing else.
+    pub(crate) fn is_thread_index(&self, Slot(slot): Slot) -> bool {
+        self.is_index[slot as usize]
+    }
+}
+
+/// For each slot whether it holds `%tid.x` wherever it is read.
+fn indices(flow: &Flow<'_>, natives: &[Option<Native>]) -> Vec<bool> {
+    let function = &flow.code.functions[flow.function];
+    let mut written = vec![false; function.slots as usize];
+    let mut is: Vec<bool> =
+        (0..function.slots).map(|slot| function.type_of(Slot(slot)).bits() == 32).collect();
+    // What is read before it is written is zero.
+    if let Some(first) = flow.blocks.first() {
+        first.live_in.iter().for_each(|slot| is[slot.0 as usize] = false);
+    }
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for pc in flow.range.clone() {
+            let instruction = flow.instruction(pc);
+            let native = natives[(pc - flow.range.start) as usize].as_ref();
+            let fits = instruction.guard.is_none()
+                && match &instruction.op {
+                    Op::Special { register, .. } => *register == SpecialReg::Dim(DimSpecial::Tid, Dim::X),
+                    Op::Map(map) => {
+                        native.is_some_and(|native| native.kind == Kind::Copy)
+                            && matches!(map.sources(), [Source::Slot(Slot(slot))] if is[*slot as usize])
+                    }
+                    _ => false,
+                };
+            instruction.for_each_definition(&mut |Slot(slot)| {
+                written[slot as usize] = true;
+                changed |= !fits && is[slot as usize];
+                is[slot as usize] &= fits;
+            });
+        }
+    }
+    is.iter().zip(written).map(|(&is, written)| is && written).collect()
+}
+
+/// For each slot the constant that it holds wherever it is read.
+fn constants(flow: &Flow<'_>, natives: &[Option<Native>]) -> Vec<Option<u64>> {
+    let function = &flow.code.functions[flow.function];
+    // Not known yet, one constant, or several values.
+    let mut known: Vec<Option<Option<u64>>> = vec![None; function.slots as usize];
+    // What is read before it is written is zero.
+    if let Some(first) = flow.blocks.first() {
+        first.live_in.iter().for_each(|slot| known[slot.0 as usize] = Some(None));
+    }
+    for pc in flow.range.clone() {
+        let instruction = flow.instruction(pc);
+        let native = natives[(pc - flow.range.start) as usize].as_ref();
+        let value = match &instruction.op {
+            Op::Map(map) if native.is_some_and(|native| native.kind == Kind::Copy) => match map.sources() {
+                [Source::Constant(index)] => Some(flow.code.constants[*index as usize][0]),
+                _ => None,
+            },
+            _ => None,
+        };
+        instruction.for_each_definition(&mut |slot| {
+            let known = &mut known[slot.0 as usize];
+            *known = Some(if known.is_none_or(|known| known == value) { value } else { None });
+        });
+    }
+    let width = |slot: usize| function.type_of(Slot(slot as u32)).bits();
+    let integer =
+        known.into_iter().enumerate().map(|(slot, known)| known?.filter(|_| matches!(width(slot), 32 | 64)));
+    integer.collect()
+}
+
+/// The range of what an instruction computes, before it is put into a register.
+fn result(flow: &Flow<'_>, known: &[Range], op: &Op, native: Option<&Native>) -> Range {
+    match op {
+        Op::Special { register, .. } => special(*register),
+        // Extended with zeros.
+        Op::Load(load) if load.extend.signed_to.is_none() => Range::ANY.in_bits(8 * load.extend.size),
+        Op::Map(map) if map.destinations().len() == 1 => {
+            let Some(native) = native else { return Range::ANY };
+            let mut operands = [Range::ANY; 4];
+            for ((operand, &source), class) in operands.iter_mut().zip(map.sources()).zip(native.operands) {
+                let range = match source {
+                    Source::Slot(Slot(slot)) => known[slot as usize],
+                    Source::Constant(index) => Range::of(flow.code.constants[index as usize][0]),
+                };
+                *operand = range.in_bits(class.bits());
+            }
+            let constant = |i: usize| match map.sources().get(i) {
+                Some(Source::Constant(index)) => Some(flow.code.constants[*index as usize][0]),
+                _ => None,
+            };
+            let range = computed(native, operands, constant).unwrap_or(Range::ANY);
+            range.in_bits(native.result.bits())
+        }
+        _ => Range::ANY,
+    }
+}
+
+/// The range of a function of values; none where nothing is known, or where it could have wrapped.
+fn computed(
+    native: &Native,
+    [a, b, c, _]: [Range; 4],
+    constant: impl Fn(usize) -> Option<u64>,
+) -> Option<Range> {
+    let bits = native.result.bits();
+    if native.result.is_float() || native.operands[0].is_float() {
+        return None;
+    }
+    let multiple = |zeros: u32| Range { most: u64::MAX, zeros: zeros.min(bits) };
+    // Where a sum or product can wrap, it is a multiple still.
+    let sum = |a: Range, b: Range| match a.most.checked_add(b.most) {
+        Some(most) => Range { most, zeros: a.zeros.min(b.zeros) },
+        None => multiple(a.zeros.min(b.zeros)),
+    };
+    let product = |a: Range, b: Range| match a.most.checked_mul(b.most) {
+        Some(most) => Range { most, zeros: a.zeros.saturating_add(b.zeros) },
+        None => multiple(a.zeros.saturating_add(b.zeros)),
+    };
+    // Read with a sign, what is large is negative.
+    let positive = |range: Range| range.most < 1 << (native.operands[0].bits() - 1);
+    Some(match native.kind {
+        Kind::Copy => a,
+        Kind::Add => sum(a, b),
+        Kind::AddConstant(value) => sum(a, Range::of(value)),
+        Kind::Mul => product(a, b),
+        Kind::MadLow => sum(product(a, b).in_bits(bits), c),
+        Kind::MulWide { signed } if !signed || positive(a) && positive(b) => product(a, b),
+        Kind::MadWide { signed } if !signed || positive(a) && positive(b) => sum(product(a, b), c),
+        Kind::ShiftLeft => product(a, Range::of(1 << constant(1).filter(|&count| count < u64::from(bits))?)),
+        Kind::ShiftRight { signed: false } => Range::up_to(a.most),
+        Kind::Logic(LogicOp::And) => Range { most: a.most.min(b.most), zeros: a.zeros.max(b.zeros) },
+        Kind::Rem { signed: false } => {
+            let last = constant(1)?.checked_sub(1)?;
+            Range::up_to(a.most.min(last))
+        }
+        Kind::Min { signed: false } => Range { most: a.most.min(b.most), zeros: a.zeros.min(b.zeros) },
+        Kind::Extend { from, signed, to, to_signed } => {
+            let (a, wide) = (a.in_bits(from), from.min(to));
+            // As it is, if no sign is extended on the way and nothing is cut off.
+            let same = a.most < 1 << (wide - 1) || !signed && !to_signed && from <= to;
+            return same.then_some(a);
+        }
+        Kind::Select => a.join(b),
+        _ => return None,
+    })
+}
+
+fn special(register: SpecialReg) -> Range {
+    match register {
+        SpecialReg::Dim(DimSpecial::Tid, Dim::Z) => Range::up_to(63),
+        SpecialReg::Dim(DimSpecial::Tid, _) => Range::up_to(1023),
+        SpecialReg::Dim(DimSpecial::NTid, _) => Range::up_to(1024),
+        SpecialReg::Plain(PlainSpecial::LaneId | PlainSpecial::WarpId) => Range::up_to(31),
+        _ => Range::ANY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::Class;
+
+    fn native(kind: Kind, class: Class, result: Class) -> Native {
+        Native { kind, operands: [class; 4], result }
+    }
+
+    fn range(most: u64, zeros: u32) -> Range {
+        Range { most, zeros }
+    }
+
+    #[track_caller]
+    fn gives(kind: Kind, operands: [Range; 2], expected: Option<Range>) {
+        let native = native(kind, Class::B32, Class::B32);
+        let found = computed(&native, [operands[0], operands[1], Range::ANY, Range::ANY], |_| None);
+        assert_eq!(found.map(|range| range.in_bits(32)), expected);
+    }
+
+    #[test]
+    fn a_product_of_a_byte_is_bounded_and_a_multiple() {
+        gives(Kind::Mul, [Range::up_to(255), Range::of(4)], Some(range(1020, 2)));
+        gives(Kind::Add, [range(1020, 2), Range::of(64)], Some(range(1084, 2)));
+    }
+
+    #[test]
+    fn what_may_wrap_is_not_bounded() {
+        gives(Kind::Mul, [Range::up_to(1 << 31), Range::of(4)], Some(range(u32::MAX.into(), 2)));
+        gives(Kind::Sub, [Range::of(1), Range::of(2)], None);
+    }
+
+    #[test]
+    fn what_may_be_negative_is_not_bounded_when_it_is_widened() {
+        let wide = native(Kind::MulWide { signed: true }, Class::B32, Class::B64);
+        let of = |most| computed(&wide, [Range::up_to(most), Range::of(4), Range::ANY, Range::ANY], |_| None);
+        assert_eq!(of(u32::MAX.into()), None);
+        assert_eq!(of(i32::MAX as u64), Some(range(4 * i32::MAX as u64, 2)));
+        let extend = Kind::Extend { from: 32, signed: true, to: 64, to_signed: true };
+        let extend = native(extend, Class::B32, Class::B64);
+        let of = |most| computed(&extend, [Range::up_to(most), Range::ANY, Range::ANY, Range::ANY], |_| None);
+        assert_eq!((of(1 << 31), of(255)), (None, Some(Range::up_to(255))));
+    }
+
+    #[test]
+    fn a_count_that_is_not_known_shifts_anywhere() {
+        gives(Kind::ShiftLeft, [Range::up_to(1), Range::up_to(4)], None);
+    }
+}
