@@ -113,7 +113,7 @@ impl Stream {
     /// let stream = Stream::new(&NullDevice::new())?;
     /// let graph = stream.capture_scope(|capture| {
     ///     capture.add(Operation::Empty)?;
-    ///     stream.enqueue(&Operation::Empty)
+    ///     stream.enqueue(Operation::Empty)
     /// })?;
     /// assert_eq!((graph.len(), graph.edges().len()), (2, 1));
     /// # Ok::<(), gridloom_core::Error>(())
@@ -136,10 +136,9 @@ impl Stream {
     }
 
     /// Enqueues one operation: a kernel, fill, copy, callback, record or wait. While capturing, records it.
-    pub fn enqueue(&self, operation: &Operation) -> Result<()> {
+    pub fn enqueue(&self, operation: Operation) -> Result<()> {
         if let Some(lane) = self.lane() {
-            lane.add(&[], operation.clone())?;
-            return Ok(());
+            return lane.submit(operation);
         }
         match operation.kind() {
             NodeKind::Kernel
@@ -156,9 +155,9 @@ impl Stream {
             ),
         }
         op::refuse_in_callback("work on a stream")?;
-        Place { device: &*self.device, graph: None }.check(operation)?;
+        Place { device: &*self.device, graph: None }.check(&operation)?;
         // SAFETY: the operation was checked for this device and for a stream just now.
-        unsafe { self.backend.enqueue(operation) }
+        unsafe { self.backend.enqueue(&operation) }
     }
 
     /// Records an event. Where the stream is capturing, streams that wait for the event become part of the capture.
@@ -167,7 +166,7 @@ impl Stream {
             lane.record_event(event)?;
             return Ok(());
         }
-        self.enqueue(&Operation::EventRecord(event.backend().clone()))?;
+        self.enqueue(Operation::EventRecord(event.backend().clone()))?;
         event.set_mark(None);
         Ok(())
     }
@@ -190,7 +189,7 @@ impl Stream {
             return Ok(());
         }
         drop(slot);
-        self.enqueue(&Operation::EventWait(event.backend().clone()))
+        self.enqueue(Operation::EventWait(event.backend().clone()))
     }
 
     /// Waits until everything enqueued so far has run. The first failure since the last call is returned, once.

@@ -276,7 +276,7 @@ fn a_handle_that_is_no_condition_of_the_launch_is_a_fault() {
     let module = module(&device);
     let stream = stream(&device);
     let raw = gridloom_core::op::ArgValue::Bytes(7u64.to_ne_bytes().as_slice().into());
-    stream.enqueue(&launch(&module, "set", LaunchConfig::one(), [raw, value(1)])).unwrap();
+    stream.enqueue(launch(&module, "set", LaunchConfig::one(), [raw, value(1)])).unwrap();
     assert_eq!(stream.synchronize().unwrap_err().kind(), ErrorKind::KernelFault);
 }
 

@@ -134,11 +134,11 @@ fn a_closure_on_a_stream_is_dropped_after_it_ran_even_if_its_drop_panics_or_wait
         let waits = Waits(stream.clone(), dropped.clone());
         // Held back until the stream's work is the only holder.
         let (open, opened) = channel::<()>();
-        stream.enqueue(&callback(move || _ = opened.recv())).unwrap();
+        stream.enqueue(callback(move || _ = opened.recv())).unwrap();
         let held = callback(move || {
             let _held = &waits;
         });
-        stream.enqueue(&held).unwrap();
+        stream.enqueue(held.clone()).unwrap();
         drop(held);
         open.send(()).unwrap();
         stream.synchronize().unwrap();
@@ -151,12 +151,12 @@ fn work_in_flight_holds_the_memory_it_uses() {
     let device = device(1);
     let stream = stream(&device);
     let (open, opened) = channel::<()>();
-    stream.enqueue(&callback(move || _ = opened.recv())).unwrap();
+    stream.enqueue(callback(move || _ = opened.recv())).unwrap();
     let target = buffer(&device, 1 << 20);
     let seen = buffer(&device, 16);
-    stream.enqueue(&fill(Region::whole(target.clone()), 9, 1)).unwrap();
+    stream.enqueue(fill(Region::whole(target.clone()), 9, 1)).unwrap();
     let part = Region::whole(target).part(100, 16).unwrap();
-    stream.enqueue(&copy(Region::whole(seen.clone()), part)).unwrap();
+    stream.enqueue(copy(Region::whole(seen.clone()), part)).unwrap();
     assert_eq!(device.memory_use().unwrap().0, (1 << 20) + 16);
     open.send(()).unwrap();
     stream.synchronize().unwrap();

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 /// Runs one operation on a stream and waits for it.
 fn run_one(device: &Arc<dyn Device>, operation: &Operation) -> gridloom_core::Result<()> {
     let stream = stream(device);
-    stream.enqueue(operation)?;
+    stream.enqueue(operation.clone())?;
     stream.synchronize()
 }
 
@@ -110,17 +110,15 @@ fn a_fault_fails_its_launch_with_kernel_block_and_thread_and_leaves_the_stream_u
         let device = device(threads);
         let (module, stream) = (module(&device), stream(&device));
         let number = number(&device, 0);
-        stream
-            .enqueue(&launch(&module, "stop", LaunchConfig::new(200, 64), [value(150), value(33)]))
-            .unwrap();
-        stream.enqueue(&increment(&module, &number)).unwrap();
+        stream.enqueue(launch(&module, "stop", LaunchConfig::new(200, 64), [value(150), value(33)])).unwrap();
+        stream.enqueue(increment(&module, &number)).unwrap();
         let error = stream.synchronize().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::KernelFault);
         for part in ["stop", "(150, 0, 0)", "(33, 0, 0)", "line "] {
             assert!(error.message().contains(part), "{error}");
         }
         stream.synchronize().expect("a failure is reported once");
-        stream.enqueue(&increment(&module, &number)).unwrap();
+        stream.enqueue(increment(&module, &number)).unwrap();
         stream.synchronize().unwrap();
         assert_eq!(read_u32(&device, &number), [2]);
     }
@@ -183,7 +181,7 @@ fn clusters_are_refused_where_they_would_run() {
     let device = device(1);
     let module = module(&device);
     let clustered = launch(&module, "bump", LaunchConfig::new(4, 1).cluster(2), [value(1)]);
-    assert_eq!(stream(&device).enqueue(&clustered).unwrap_err().kind(), ErrorKind::NotSupported);
+    assert_eq!(stream(&device).enqueue(clustered.clone()).unwrap_err().kind(), ErrorKind::NotSupported);
     let graph = Graph::new(&device);
     graph.add(&[], clustered).unwrap().named("clustered").unwrap();
     let error = graph.instantiate().unwrap_err();
@@ -253,6 +251,6 @@ fn objects_of_another_device_are_refused() {
     let (here, there) = (device(1), device(1));
     let foreign = there.allocate(64, MemoryKind::Device).unwrap();
     let stream = Stream::new(&here).unwrap();
-    let error = stream.enqueue(&fill(Region::whole(foreign), 0, 1)).unwrap_err();
+    let error = stream.enqueue(fill(Region::whole(foreign), 0, 1)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::WrongDevice);
 }

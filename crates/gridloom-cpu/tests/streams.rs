@@ -38,10 +38,10 @@ fn work_of_a_stream_runs_in_order_and_asynchronously() {
     let stream = stream(&device);
     let order = Arc::new(Mutex::new(Vec::new()));
     let (gate, open) = gate();
-    stream.enqueue(&gate).unwrap();
+    stream.enqueue(gate).unwrap();
     for index in 0..100 {
         let order = order.clone();
-        stream.enqueue(&callback(move || order.lock().push(index))).unwrap();
+        stream.enqueue(callback(move || order.lock().push(index))).unwrap();
     }
     assert!(order.lock().is_empty());
     assert!(!stream.is_idle().unwrap());
@@ -58,7 +58,7 @@ fn work_starts_without_anybody_waiting_for_it() {
     for _ in 0..20 {
         let ran = Arc::new(AtomicBool::new(false));
         let flag = ran.clone();
-        stream.enqueue(&callback(move || flag.store(true, Ordering::SeqCst))).unwrap();
+        stream.enqueue(callback(move || flag.store(true, Ordering::SeqCst))).unwrap();
         eventually(|| ran.load(Ordering::SeqCst));
     }
 }
@@ -78,7 +78,7 @@ fn several_threads_may_enqueue_and_synchronize_one_stream() {
                         count.fetch_add(1, Ordering::SeqCst);
                         inside.fetch_sub(1, Ordering::SeqCst);
                     });
-                    stream.enqueue(&one_at_a_time).unwrap();
+                    stream.enqueue(one_at_a_time).unwrap();
                     stream.synchronize().unwrap();
                 }
             });
@@ -93,10 +93,10 @@ fn a_dropped_stream_finishes_its_work_without_blocking() {
     let count = Arc::new(AtomicU32::new(0));
     let stream = stream(&device);
     let (gate, open) = gate();
-    stream.enqueue(&gate).unwrap();
+    stream.enqueue(gate).unwrap();
     for _ in 0..10 {
         let count = count.clone();
-        stream.enqueue(&callback(move || _ = count.fetch_add(1, Ordering::SeqCst))).unwrap();
+        stream.enqueue(callback(move || _ = count.fetch_add(1, Ordering::SeqCst))).unwrap();
     }
     drop(stream);
     drop(device);
@@ -116,7 +116,7 @@ fn waiting_for_the_device_waits_for_all_streams_also_dropped_ones() {
             std::thread::sleep(Duration::from_millis(2));
             count.fetch_add(1, Ordering::SeqCst);
         });
-        stream.enqueue(&slow).unwrap();
+        stream.enqueue(slow).unwrap();
     }
     drop(streams);
     device.wait_all().unwrap();
@@ -129,9 +129,9 @@ fn the_first_failure_is_reported_once_and_later_work_runs() {
     let stream = stream(&device);
     let ran = Arc::new(AtomicBool::new(false));
     let flag = ran.clone();
-    stream.enqueue(&callback(|| panic!("first"))).unwrap();
-    stream.enqueue(&callback(|| panic!("second"))).unwrap();
-    stream.enqueue(&callback(move || flag.store(true, Ordering::SeqCst))).unwrap();
+    stream.enqueue(callback(|| panic!("first"))).unwrap();
+    stream.enqueue(callback(|| panic!("second"))).unwrap();
+    stream.enqueue(callback(move || flag.store(true, Ordering::SeqCst))).unwrap();
     let error = stream.synchronize().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CallbackPanicked);
     assert!(error.message().contains("first"), "{error}");
@@ -147,7 +147,7 @@ fn a_callback_that_uses_the_device_is_refused() {
     let seen = outcome.clone();
     let inner_device = device.clone();
     stream
-        .enqueue(&callback(move || {
+        .enqueue(callback(move || {
             *seen.lock() = Some((inner.synchronize().unwrap_err(), inner_device.wait_all().unwrap_err()));
         }))
         .unwrap();
@@ -163,7 +163,7 @@ fn an_event_never_recorded_holds_nobody_up() {
     let (stream, event) = (stream(&device), event(&device));
     assert!(event.is_reached().unwrap());
     event.synchronize().unwrap();
-    stream.enqueue(&wait(&event)).unwrap();
+    stream.enqueue(wait(&event)).unwrap();
     stream.synchronize().unwrap();
 }
 
@@ -175,14 +175,14 @@ fn a_wait_orders_streams() {
         let (event, done) = (event(&device), Arc::new(AtomicBool::new(false)));
         let (gate, open) = gate();
         let flag = done.clone();
-        first.enqueue(&gate).unwrap();
-        first.enqueue(&callback(move || flag.store(true, Ordering::SeqCst))).unwrap();
-        first.enqueue(&record(&event)).unwrap();
+        first.enqueue(gate).unwrap();
+        first.enqueue(callback(move || flag.store(true, Ordering::SeqCst))).unwrap();
+        first.enqueue(record(&event)).unwrap();
         assert!(!event.is_reached().unwrap());
         let seen = Arc::new(AtomicBool::new(false));
         let (flag, look) = (done.clone(), seen.clone());
-        second.enqueue(&wait(&event)).unwrap();
-        second.enqueue(&callback(move || look.store(flag.load(Ordering::SeqCst), Ordering::SeqCst))).unwrap();
+        second.enqueue(wait(&event)).unwrap();
+        second.enqueue(callback(move || look.store(flag.load(Ordering::SeqCst), Ordering::SeqCst))).unwrap();
         open();
         second.synchronize().unwrap();
         assert!(seen.load(Ordering::SeqCst));
@@ -196,14 +196,14 @@ fn a_wait_is_for_the_recording_that_was_the_latest_when_it_was_enqueued() {
     let [slow, fast, waiting] = [stream(&device), stream(&device), stream(&device)];
     let event = event(&device);
     let (first_gate, open_first) = gate();
-    slow.enqueue(&first_gate).unwrap();
-    slow.enqueue(&record(&event)).unwrap();
+    slow.enqueue(first_gate).unwrap();
+    slow.enqueue(record(&event)).unwrap();
     // This one waits for the slow recording, although the event is recorded again and reached elsewhere.
     let passed = Arc::new(AtomicBool::new(false));
     let flag = passed.clone();
-    waiting.enqueue(&wait(&event)).unwrap();
-    waiting.enqueue(&callback(move || flag.store(true, Ordering::SeqCst))).unwrap();
-    fast.enqueue(&record(&event)).unwrap();
+    waiting.enqueue(wait(&event)).unwrap();
+    waiting.enqueue(callback(move || flag.store(true, Ordering::SeqCst))).unwrap();
+    fast.enqueue(record(&event)).unwrap();
     fast.synchronize().unwrap();
     event.synchronize().unwrap();
     std::thread::sleep(Duration::from_millis(5));
@@ -219,13 +219,13 @@ fn events_measure_time() {
     let stream = stream(&device);
     let [start, end] = [event(&device), event(&device)];
     assert_eq!(end.elapsed_since(&start).unwrap_err().kind(), ErrorKind::InvalidState);
-    stream.enqueue(&record(&start)).unwrap();
-    stream.enqueue(&callback(|| std::thread::sleep(Duration::from_millis(3)))).unwrap();
-    stream.enqueue(&record(&end)).unwrap();
+    stream.enqueue(record(&start)).unwrap();
+    stream.enqueue(callback(|| std::thread::sleep(Duration::from_millis(3)))).unwrap();
+    stream.enqueue(record(&end)).unwrap();
     stream.synchronize().unwrap();
     assert!(end.elapsed_since(&start).unwrap() >= Duration::from_millis(3));
     let untimed = Event::new(&device, EventOptions { timing: false, blocking: true }).unwrap();
-    stream.enqueue(&record(&untimed)).unwrap();
+    stream.enqueue(record(&untimed)).unwrap();
     untimed.synchronize().unwrap();
     assert_eq!(untimed.elapsed_since(&start).unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
@@ -244,8 +244,8 @@ fn events_in_a_graph_are_recorded_for_the_outside_and_waited_for_from_it() {
     let executable = graph.instantiate().unwrap();
     for launch in 1..=3 {
         let (gate, open) = gate();
-        other.enqueue(&gate).unwrap();
-        other.enqueue(&record(&before)).unwrap();
+        other.enqueue(gate).unwrap();
+        other.enqueue(record(&before)).unwrap();
         executable.launch(&launching).unwrap();
         assert!(!after.is_reached().unwrap(), "the launch records it, and has not begun");
         assert_eq!(ran.load(Ordering::SeqCst), launch - 1);
@@ -289,10 +289,10 @@ fn a_record_in_a_branch_not_taken_leaves_the_event_as_it_was() {
         conditional(gridloom_core::op::ConditionalForm::If, gridloom_core::op::Test::Condition(no.key()), 1);
     let branch = graph.add_conditional(&[], spec).unwrap();
     branch.bodies().unwrap()[0].add(&[], record(&mark)).unwrap();
-    stream.enqueue(&record(&mark)).unwrap();
-    stream.enqueue(&callback(|| std::thread::sleep(Duration::from_millis(2)))).unwrap();
+    stream.enqueue(record(&mark)).unwrap();
+    stream.enqueue(callback(|| std::thread::sleep(Duration::from_millis(2)))).unwrap();
     graph.instantiate().unwrap().launch(&stream).unwrap();
-    stream.enqueue(&record(&later)).unwrap();
+    stream.enqueue(record(&later)).unwrap();
     stream.synchronize().unwrap();
     mark.synchronize().unwrap();
     assert!(later.elapsed_since(&mark).unwrap() >= Duration::from_millis(2));
@@ -309,7 +309,7 @@ fn fills_write_values_of_every_size_and_leave_gaps_between_rows() {
         let (width, height, pitch) = (10u64, 5u64, 64u64);
         let dst = Region::whole(memory.clone()).part(8, 900).unwrap();
         let op = MemsetOp { dst, value, element_size, width, height, pitch };
-        stream.enqueue(&Operation::Memset(Arc::new(op))).unwrap();
+        stream.enqueue(Operation::Memset(Arc::new(op))).unwrap();
         stream.synchronize().unwrap();
         let bytes = read(&device, &memory);
         for (at, &byte) in bytes.iter().enumerate() {
@@ -341,7 +341,7 @@ fn copies_of_one_two_and_three_dimensions_move_the_right_bytes() {
         height,
         depth,
     };
-    stream.enqueue(&Operation::Memcpy(Arc::new(op))).unwrap();
+    stream.enqueue(Operation::Memcpy(Arc::new(op))).unwrap();
     stream.synchronize().unwrap();
     let mut expected = vec![0; 6000];
     for z in 0..depth {
@@ -363,11 +363,11 @@ fn large_copies_and_fills_arrive_whole() {
     let size = (9 << 20) + 13;
     let source: Vec<u8> = (0..size).map(|at: u32| (at / 1000) as u8 ^ at as u8).collect();
     let [there, back] = [buffer(&device, u64::from(size)), buffer(&device, u64::from(size))];
-    stream.enqueue(&copy(Region::whole(there.clone()), Region::from_bytes(source.clone()))).unwrap();
-    stream.enqueue(&fill(Region::whole(back.clone()), 0xee, 1)).unwrap();
+    stream.enqueue(copy(Region::whole(there.clone()), Region::from_bytes(source.clone()))).unwrap();
+    stream.enqueue(fill(Region::whole(back.clone()), 0xee, 1)).unwrap();
     stream.synchronize().unwrap();
     assert!(read(&device, &back).iter().all(|&byte| byte == 0xee));
-    stream.enqueue(&copy(Region::whole(back.clone()), Region::whole(there))).unwrap();
+    stream.enqueue(copy(Region::whole(back.clone()), Region::whole(there))).unwrap();
     stream.synchronize().unwrap();
     assert_eq!(read(&device, &back), source);
 }

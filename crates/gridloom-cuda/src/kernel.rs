@@ -286,10 +286,27 @@ pub(crate) struct Launch<'a> {
     buffer: Option<PackedArguments>,
 }
 
-/// The `extra` form of kernel arguments.
-struct PackedArguments {
+/// The `extra` form of kernel arguments: the whole buffer with its size.
+pub(crate) struct PackedArguments {
     size: usize,
     list: [*mut c_void; 5],
+}
+
+impl PackedArguments {
+    #[inline]
+    pub(crate) fn new(bytes: &[u8]) -> Self {
+        let start = bytes.as_ptr().cast_mut().cast();
+        // The place of the size is filled in when it is settled.
+        let list = [BUFFER_POINTER, start, BUFFER_SIZE, ptr::null_mut(), BUFFER_END];
+        PackedArguments { size: bytes.len(), list }
+    }
+
+    /// What the driver is given. It points into `self` and the bytes.
+    #[inline]
+    pub(crate) fn list(&mut self) -> *mut *mut c_void {
+        self.list[3] = (&raw mut self.size).cast();
+        self.list.as_mut_ptr()
+    }
 }
 
 /// `CU_LAUNCH_PARAM_BUFFER_POINTER`, `CU_LAUNCH_PARAM_BUFFER_SIZE` and `CU_LAUNCH_PARAM_END`: casts in the header.
@@ -330,10 +347,7 @@ impl<'a> Launch<'a> {
                 pointers.extend(layout.iter().map(pointer));
             }
         } else if !bytes.is_empty() {
-            let start = bytes.as_ptr().cast_mut().cast();
-            // The place of the size is filled in when it is settled.
-            let list = [BUFFER_POINTER, start, BUFFER_SIZE, ptr::null_mut(), BUFFER_END];
-            buffer = Some(PackedArguments { size: bytes.len(), list });
+            buffer = Some(PackedArguments::new(bytes));
         }
         Ok(Self { kernel, config, pointers, buffer })
     }
@@ -341,10 +355,7 @@ impl<'a> Launch<'a> {
     #[inline]
     fn arguments(&mut self) -> (*mut *mut c_void, *mut *mut c_void) {
         match &mut self.buffer {
-            Some(packed) => {
-                packed.list[3] = (&raw mut packed.size).cast();
-                (ptr::null_mut(), packed.list.as_mut_ptr())
-            }
+            Some(packed) => (ptr::null_mut(), packed.list()),
             None if self.pointers.is_empty() => (ptr::null_mut(), ptr::null_mut()),
             None => (self.pointers.as_mut_ptr(), ptr::null_mut()),
         }

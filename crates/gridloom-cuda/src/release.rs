@@ -433,6 +433,8 @@ mod tests {
         let idle = Arc::new(Idle(AtomicUsize::new(0), told));
         watch(Arc::clone(&idle) as Arc<dyn Watched>);
         assert_eq!(hear.recv(), Ok(LINGER as usize));
+        // The thread is still about to let go.
+        flush();
         assert_eq!(Arc::strong_count(&idle), 1);
     }
 }

@@ -91,12 +91,12 @@ fn fills_of_every_element_size_and_shape() {
         [(1, 0xab, [0xabu8; 4]), (2, 0x1234, [0x34, 0x12, 0x34, 0x12]), (4, 0x0102_0304, [4, 3, 2, 1])]
     {
         let memory = gpu.buffer(64);
-        gpu.stream.enqueue(&fill(&whole(&memory), 0, 1)).unwrap();
+        gpu.stream.enqueue(fill(&whole(&memory), 0, 1)).unwrap();
         // Two rows of 8 bytes, 32 bytes apart, 16 bytes in.
         let dst = whole(&memory).part(16, 48).unwrap();
         let width = 8 / u64::from(element_size);
         let op = MemsetOp { dst, value, element_size, width, height: 2, pitch: 32 };
-        gpu.stream.enqueue(&Operation::Memset(Arc::new(op))).unwrap();
+        gpu.stream.enqueue(Operation::Memset(Arc::new(op))).unwrap();
         gpu.stream.synchronize().unwrap();
         let mut bytes = vec![0; 64];
         gpu.device.read(&*memory, 0, &mut bytes).unwrap();
@@ -118,8 +118,8 @@ fn copies_between_all_kinds_of_memory_in_all_directions() {
             let src = gpu.backend.allocate(256, from).unwrap();
             let dst = gpu.backend.allocate(256, to).unwrap();
             let bytes: Vec<u8> = (0..=255).collect();
-            gpu.stream.enqueue(&copy(&whole(&src), &Region::from_bytes(bytes.clone()))).unwrap();
-            gpu.stream.enqueue(&copy(&whole(&dst), &whole(&src))).unwrap();
+            gpu.stream.enqueue(copy(&whole(&src), &Region::from_bytes(bytes.clone()))).unwrap();
+            gpu.stream.enqueue(copy(&whole(&dst), &whole(&src))).unwrap();
             gpu.stream.synchronize().unwrap();
             let mut back = vec![0; 256];
             gpu.device.read(&*dst, 0, &mut back).unwrap();
@@ -143,7 +143,7 @@ fn copies_of_rows_and_planes_take_each_sides_pitch() {
         height: 3,
         depth: 2,
     };
-    gpu.stream.enqueue(&Operation::Memcpy(Arc::new(op))).unwrap();
+    gpu.stream.enqueue(Operation::Memcpy(Arc::new(op))).unwrap();
     gpu.stream.synchronize().unwrap();
     let mut back = vec![0; 36];
     gpu.device.read(&*dst, 0, &mut back).unwrap();
@@ -192,7 +192,7 @@ fn a_kernel_knows_its_parameters() {
 fn a_kernel_runs_over_a_buffer() {
     let Some(gpu) = gpu() else { return };
     let buffer = gpu.words(&(0..1000).collect::<Vec<_>>());
-    gpu.stream.enqueue(&gpu.add(&buffer, 5)).unwrap();
+    gpu.stream.enqueue(gpu.add(&buffer, 5)).unwrap();
     gpu.stream.synchronize().unwrap();
     assert_eq!(gpu.read(&buffer), (5..1005).collect::<Vec<_>>());
 }
@@ -204,7 +204,7 @@ fn a_kernel_of_an_older_driver_has_the_parameters_of_its_ptx() {
     let places: Vec<(u32, u32)> = params.iter().map(|param| (param.offset, param.size)).collect();
     assert_eq!(places, [(0, 8), (8, 4), (12, 4)]);
     let buffer = gpu.words(&[1, 2, 3]);
-    gpu.stream.enqueue(&gpu.add(&buffer, 5)).unwrap();
+    gpu.stream.enqueue(gpu.add(&buffer, 5)).unwrap();
     gpu.stream.synchronize().unwrap();
     assert_eq!(gpu.read(&buffer), [6, 7, 8]);
 }
@@ -220,7 +220,7 @@ fn a_block_may_have_more_than_48_kib_of_dynamic_shared_memory() {
     let config = LaunchConfig::new(1, 128).shared(bytes);
     let words = bytes / 4;
     let op = gpu.launch_with(&gpu.kernel("sum_shared"), config, [at(&out), uint(words)]);
-    gpu.stream.enqueue(&op).unwrap();
+    gpu.stream.enqueue(op).unwrap();
     gpu.stream.synchronize().unwrap();
     assert_eq!(gpu.read(&out), [(words * (words - 1) / 2) as i32]);
 }
@@ -231,7 +231,7 @@ fn a_cooperative_launch_runs() {
     let buffer = gpu.words(&[0; 64]);
     let config = LaunchConfig::new(2, 32).cooperative();
     let op = gpu.launch_with(&gpu.kernel("add"), config, [at(&buffer), int(3), uint(64)]);
-    gpu.stream.enqueue(&op).unwrap();
+    gpu.stream.enqueue(op).unwrap();
     gpu.stream.synchronize().unwrap();
     assert_eq!(gpu.read(&buffer), [3; 64]);
 }
@@ -243,7 +243,7 @@ fn a_variable_of_a_module_is_memory() {
     assert_eq!(variable.bytes(), 4);
     let out = gpu.words(&[0]);
     gpu.device.write(&*variable, 0, &41i32.to_ne_bytes()).unwrap();
-    gpu.stream.enqueue(&gpu.launch("read_variable", [at(&out)])).unwrap();
+    gpu.stream.enqueue(gpu.launch("read_variable", [at(&out)])).unwrap();
     gpu.stream.synchronize().unwrap();
     assert_eq!(gpu.read(&out), [41]);
     let error = gpu.module.clone().global("no_such_variable").unwrap_err();
@@ -259,11 +259,11 @@ fn events_order_two_streams_and_tell_the_time_between_them() {
         Event::new(&gpu.backend, EventOptions::default()).unwrap(),
     );
     let log = gpu.words(&[0; 4]);
-    gpu.stream.enqueue(&Operation::EventRecord(start.backend().clone())).unwrap();
-    gpu.stream.enqueue(&gpu.append(&log, 1)).unwrap();
-    gpu.stream.enqueue(&Operation::EventRecord(end.backend().clone())).unwrap();
-    other.enqueue(&Operation::EventWait(end.backend().clone())).unwrap();
-    other.enqueue(&gpu.append(&log, 2)).unwrap();
+    gpu.stream.enqueue(Operation::EventRecord(start.backend().clone())).unwrap();
+    gpu.stream.enqueue(gpu.append(&log, 1)).unwrap();
+    gpu.stream.enqueue(Operation::EventRecord(end.backend().clone())).unwrap();
+    other.enqueue(Operation::EventWait(end.backend().clone())).unwrap();
+    other.enqueue(gpu.append(&log, 2)).unwrap();
     other.synchronize().unwrap();
     assert!(end.is_reached().unwrap());
     assert!(end.elapsed_since(&start).unwrap() > std::time::Duration::ZERO);
@@ -283,13 +283,13 @@ fn a_callback_runs_in_the_order_of_its_stream() {
     let Some(gpu) = gpu() else { return };
     let host = gpu.backend.allocate(4, MemoryKind::Host).unwrap();
     let (seen, address) = (Arc::new(AtomicU32::new(0)), host.address());
-    gpu.stream.enqueue(&fill(&whole(&host), 77, 4)).unwrap();
+    gpu.stream.enqueue(fill(&whole(&host), 77, 4)).unwrap();
     let noted = Arc::clone(&seen);
     let callback = CallbackOp::closure(move || {
         // SAFETY: pinned memory of four bytes that the fill before has written and nothing writes now.
         noted.store(unsafe { (address as *const u32).read_volatile() }, Ordering::SeqCst);
     });
-    gpu.stream.enqueue(&Operation::Callback(callback)).unwrap();
+    gpu.stream.enqueue(Operation::Callback(callback)).unwrap();
     gpu.stream.synchronize().unwrap();
     assert_eq!(seen.load(Ordering::SeqCst), 77);
 }
@@ -298,8 +298,8 @@ fn a_callback_runs_in_the_order_of_its_stream() {
 fn a_callback_that_panics_is_reported_once_and_the_stream_goes_on() {
     let Some(gpu) = gpu() else { return };
     let buffer = gpu.words(&[1]);
-    gpu.stream.enqueue(&Operation::Callback(CallbackOp::closure(|| panic!("not today")))).unwrap();
-    gpu.stream.enqueue(&gpu.add(&buffer, 1)).unwrap();
+    gpu.stream.enqueue(Operation::Callback(CallbackOp::closure(|| panic!("not today")))).unwrap();
+    gpu.stream.enqueue(gpu.add(&buffer, 1)).unwrap();
     let error = gpu.stream.synchronize().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CallbackPanicked);
     assert!(error.message().contains("not today"), "{error}");
@@ -312,7 +312,7 @@ fn what_finished_work_used_is_released_without_a_further_call() {
     let Some(gpu) = gpu() else { return };
     let (dropped, hear) = std::sync::mpsc::channel::<()>();
     let callback = CallbackOp::closure(move || dropped.send(()).unwrap());
-    gpu.stream.enqueue(&Operation::Callback(callback)).unwrap();
+    gpu.stream.enqueue(Operation::Callback(callback)).unwrap();
     assert!(hear.recv().is_ok());
     // The channel closes when the closure, and the sender in it, are dropped.
     assert!(hear.recv().is_err());
@@ -324,7 +324,7 @@ fn dropping_a_stream_with_work_in_flight_is_safe() {
     let stream = Stream::new(&gpu.backend).unwrap();
     let buffer = gpu.words(&[0; 1000]);
     for _ in 0..100 {
-        stream.enqueue(&gpu.add(&buffer, 1)).unwrap();
+        stream.enqueue(gpu.add(&buffer, 1)).unwrap();
     }
     drop(stream);
     assert_eq!(gpu.read(&buffer), [100; 1000]);
@@ -341,7 +341,7 @@ fn everything_made_on_a_device_outlives_the_handle_to_it() {
     let args = gridloom_core::op::KernelArgs::pack("append", kernel.params(), [at(&log), uint(9)]).unwrap();
     // SAFETY: the kernel takes nothing else.
     let op = unsafe { gridloom_core::op::KernelOp::new(kernel, LaunchConfig::one(), args) };
-    stream.enqueue(&Operation::Kernel(Arc::new(op))).unwrap();
+    stream.enqueue(Operation::Kernel(Arc::new(op))).unwrap();
     stream.synchronize().unwrap();
 }
 

@@ -9,7 +9,7 @@ use gridloom_core::ErrorKind;
 fn a_write_to_nowhere_loses_the_device_and_says_so_and_dropping_everything_is_safe() {
     let Some(gpu) = gpu() else { return };
     let buffer = gpu.words(&[1, 2, 3]);
-    gpu.stream.enqueue(&gpu.launch("fault", [ulong(8)])).unwrap();
+    gpu.stream.enqueue(gpu.launch("fault", [ulong(8)])).unwrap();
     let error = gpu.stream.synchronize().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DeviceLost, "{error}");
     assert_eq!(error.driver().unwrap().name, "CUDA_ERROR_ILLEGAL_ADDRESS");

@@ -503,9 +503,9 @@ fn a_hosted_launch_returns_at_once_and_what_follows_on_the_stream_comes_after_it
         bodies[0].add(&[], gpu.append(&log, 1)).unwrap();
         let executable = instantiate(&graph, ConditionalMode::Hosted);
         executable.launch(&gpu.stream).unwrap();
-        gpu.stream.enqueue(&gpu.append(&log, 2)).unwrap();
+        gpu.stream.enqueue(gpu.append(&log, 2)).unwrap();
         executable.launch(&gpu.stream).unwrap();
-        gpu.stream.enqueue(&gpu.append(&log, 2)).unwrap();
+        gpu.stream.enqueue(gpu.append(&log, 2)).unwrap();
         gpu.stream.synchronize().unwrap();
         let words = gpu.read(&log);
         assert_eq!((words[0], words[21], words[42]), (42, 2, 2));

@@ -32,9 +32,9 @@ impl Held {
         // Kernels are loaded at their first launch, which may wait for the device.
         let log = held.gpu.words(&[0; 4]);
         held.open();
-        held.gpu.stream.enqueue(&held.gpu.append(&log, 1)).unwrap();
-        held.gpu.stream.enqueue(&held.gpu.add(&log, 0)).unwrap();
-        held.gpu.stream.enqueue(&held.wait()).unwrap();
+        held.gpu.stream.enqueue(held.gpu.append(&log, 1)).unwrap();
+        held.gpu.stream.enqueue(held.gpu.add(&log, 0)).unwrap();
+        held.gpu.stream.enqueue(held.wait()).unwrap();
         held.gpu.stream.synchronize().unwrap();
         held.set(0);
         drop(log);
@@ -67,10 +67,9 @@ fn a_buffer_dropped_while_a_kernel_uses_it_lives_until_the_kernel_is_done() {
     let gpu = &held.gpu;
     let before = held.used();
     let buffer = gpu.buffer(1 << 20);
-    let (wait, add) = (held.wait(), gpu.add(&buffer, 1));
-    gpu.stream.enqueue(&wait).unwrap();
-    gpu.stream.enqueue(&add).unwrap();
-    drop((buffer, wait, add));
+    gpu.stream.enqueue(held.wait()).unwrap();
+    gpu.stream.enqueue(gpu.add(&buffer, 1)).unwrap();
+    drop(buffer);
     assert!(!gpu.stream.is_idle().unwrap());
     assert_eq!(held.used(), before + (1 << 20));
     held.open();
@@ -154,7 +153,7 @@ fn an_event_recorded_twice_in_one_graph_is_reached_with_the_second_recording() {
         held.set(0);
         executable.launch(&gpu.stream).unwrap();
         other.wait(&event).unwrap();
-        other.enqueue(&copy(&whole(&out), &whole(&log))).unwrap();
+        other.enqueue(copy(&whole(&out), &whole(&log))).unwrap();
         // Asked often while the launch is held back between the two.
         let early = (0..1000).any(|_| {
             std::thread::yield_now();

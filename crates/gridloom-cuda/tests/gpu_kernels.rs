@@ -25,8 +25,8 @@ fn a_block_other_than_the_one_a_kernel_demands_is_refused_before_the_launch() {
         let error = gpu.graph().add(&[], launch(64)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.to_string().contains("requires 32x1x1 (.reqntid)"), "{error}");
-        gpu.stream.enqueue(&launch(64)).unwrap_err();
-        gpu.stream.enqueue(&launch(32)).unwrap();
+        gpu.stream.enqueue(launch(64)).unwrap_err();
+        gpu.stream.enqueue(launch(32)).unwrap();
         gpu.stream.synchronize().unwrap();
     }
 }
@@ -40,7 +40,7 @@ fn add_early(gpu: &Gpu) -> Vec<i32> {
         let config = LaunchConfig::linear(4096).programmatic();
         gpu.launch_with(&kernel, config, [at(&buffer), int(value), uint(4096)])
     };
-    (1..=20).for_each(|value| gpu.stream.enqueue(&add(value)).unwrap());
+    (1..=20).for_each(|value| gpu.stream.enqueue(add(value)).unwrap());
     gpu.stream.synchronize().unwrap();
     gpu.read(&buffer)
 }

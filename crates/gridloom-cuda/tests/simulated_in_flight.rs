@@ -40,7 +40,7 @@ impl Fixture {
             let _used = &resource;
             ran.fetch_add(1, Ordering::SeqCst);
         });
-        self.gpu.stream.enqueue(&Operation::Callback(callback)).unwrap();
+        self.gpu.stream.enqueue(Operation::Callback(callback)).unwrap();
         alive
     }
 
@@ -185,7 +185,7 @@ fn a_closure_that_uses_the_device_when_it_goes_does_not_hold_up_a_loop_that_the_
     let first = CallbackOp::closure(move || {
         let _used = &waits;
     });
-    gpu.stream.enqueue(&Operation::Callback(first)).unwrap();
+    gpu.stream.enqueue(Operation::Callback(first)).unwrap();
     let (word, graph) = (gpu.words(&[0]), gpu.graph());
     conditional(&graph, &[], ConditionalForm::While, Test::Value(whole(&word)), 1);
     let options = InstantiateOptions { conditional_mode: ConditionalMode::Hosted, ..Default::default() };

@@ -273,7 +273,7 @@ fn replace_in_flight(
     let hold = CallbackOp::closure(move || {
         let _ = gate.recv();
     });
-    chain.gpu.stream.enqueue(&Operation::Callback(hold)).unwrap();
+    chain.gpu.stream.enqueue(Operation::Callback(hold)).unwrap();
     executable.launch(&chain.gpu.stream).unwrap();
     drop(log);
     give(chain, executable, &chain.logs[0]);

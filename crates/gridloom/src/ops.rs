@@ -277,7 +277,7 @@ impl Ops for Stream {
     type Added = ();
 
     fn submit(&self, operation: Operation) -> Result<()> {
-        self.enqueue(&operation)
+        self.enqueue(operation)
     }
 
     fn record(&self, event: &Event) -> Result<()> {

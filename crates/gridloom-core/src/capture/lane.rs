@@ -112,11 +112,30 @@ impl Lane {
         progress: &mut Progress,
         add: impl FnOnce(&Graph, &Tail) -> Result<NodeKey>,
     ) -> Result<Node> {
+        let (graph, key) = self.record_key(progress, add)?;
+        Ok(graph.node_handle(key))
+    }
+
+    /// The same for who needs no handle to the node.
+    fn record_key<'a>(
+        &self,
+        progress: &'a mut Progress,
+        add: impl FnOnce(&Graph, &Tail) -> Result<NodeKey>,
+    ) -> Result<(&'a Graph, NodeKey)> {
         let (graph, lane) = progress.lane(self.index, Action::Record)?;
         let key = add(graph, &lane.tail).map_err(|error| explain(graph, &lane.tail, error))?;
         lane.tail.clear();
         lane.tail.push(key);
-        Ok(graph.node_handle(key))
+        Ok((graph, key))
+    }
+
+    /// Records an operation, for who needs no handle to its node.
+    pub(crate) fn submit(&self, operation: Operation) -> Result<()> {
+        // Outside of the closure, so that an operation that is refused is dropped with no lock held.
+        let mut operation = Some(operation);
+        let mut progress = self.session.progress.lock();
+        let recorded = self.record_key(&mut progress, |graph, tail| graph.add_keys(tail, &mut operation));
+        recorded.map(drop)
     }
 
     /// Records an operation that comes after these nodes too.

@@ -15,15 +15,15 @@ fn a_stream_that_waits_for_a_captured_event_becomes_a_fork_and_joins_through_ano
     let bench = Bench::new();
     let (side, forked, joined) = (bench.stream(), bench.event(), bench.event());
     let capture = bench.stream.capture().unwrap();
-    bench.stream.enqueue(&bench.kernel()).unwrap();
+    bench.stream.enqueue(bench.kernel()).unwrap();
     bench.stream.record(&forked).unwrap();
     side.wait(&forked).unwrap();
     assert!(side.is_capturing());
-    side.enqueue(&bench.memset()).unwrap();
-    bench.stream.enqueue(&bench.kernel()).unwrap();
+    side.enqueue(bench.memset()).unwrap();
+    bench.stream.enqueue(bench.kernel()).unwrap();
     side.record(&joined).unwrap();
     bench.stream.wait(&joined).unwrap();
-    bench.stream.enqueue(&bench.kernel()).unwrap();
+    bench.stream.enqueue(bench.kernel()).unwrap();
     let graph = capture.end().unwrap();
 
     use NodeKind::{EventRecord, EventWait, Kernel, Memset};
@@ -61,7 +61,7 @@ fn a_stream_brought_in_and_not_joined_is_a_loose_end() {
     let capture = bench.stream.capture().unwrap();
     bench.stream.record(&event).unwrap();
     side.wait(&event).unwrap();
-    side.enqueue(&bench.kernel()).unwrap();
+    side.enqueue(bench.kernel()).unwrap();
     refused(capture.end(), ErrorKind::InvalidState, &["fork 1 at kernel#2 work", "wait for an event"]);
     side.record(&event).unwrap();
     bench.stream.wait(&event).unwrap();
@@ -78,7 +78,7 @@ fn work_after_the_event_that_joined_it_is_loose_again() {
     side.wait(&event).unwrap();
     side.record(&event).unwrap();
     capture.wait_event(&event).unwrap();
-    side.enqueue(&bench.kernel()).unwrap();
+    side.enqueue(bench.kernel()).unwrap();
     refused(capture.end(), ErrorKind::InvalidState, &["kernel#4 work"]);
 }
 
@@ -303,7 +303,7 @@ fn a_stream_can_be_brought_into_a_body() {
         .fill(|body| {
             body.record_event(&event)?;
             side.wait(&event)?;
-            side.enqueue(&bench.kernel())?;
+            side.enqueue(bench.kernel())?;
             side.record(&event)?;
             body.wait_event(&event).map(drop)
         })

@@ -75,7 +75,7 @@ fn program(capture: &Capture, bench: &Bench, witness: &Witness, faults: &Faults)
 
     capture.record_event(faults.pick(graph, &event, &foreign.event()))?;
     faults.pick(graph, &side, &foreign.stream).wait(&event)?;
-    side.enqueue(&witness.callback())?;
+    side.enqueue(witness.callback())?;
     side.record(faults.pick(graph, &event, &foreign.event()))?;
     capture.wait_event(faults.pick(graph, &event, &foreign.event()))?;
 

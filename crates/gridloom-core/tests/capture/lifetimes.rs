@@ -46,7 +46,7 @@ fn a_capture_dropped_half_way_discards_everything_and_frees_the_stream() {
     body.add(witness.callback()).unwrap();
     capture.record_event(&event).unwrap();
     side.wait(&event).unwrap();
-    side.enqueue(&witness.callback()).unwrap();
+    side.enqueue(witness.callback()).unwrap();
     assert_eq!(witness.held(), 4);
 
     // The fork, the body, the side stream and the event are still there, and hold nothing.
@@ -106,7 +106,7 @@ fn a_stream_dropped_while_it_captures_takes_nothing_along() {
     let (device, witness) = (Bench::new().device, Witness::default());
     let stream = Stream::new(&device).unwrap();
     let capture = stream.capture().unwrap();
-    stream.enqueue(&witness.callback()).unwrap();
+    stream.enqueue(witness.callback()).unwrap();
     drop(stream);
     capture.add(nothing()).unwrap();
     assert_eq!(capture.end().unwrap().len(), 2);

@@ -51,7 +51,7 @@ fn a_stream_can_capture_again_and_again() {
     for count in 1..4 {
         let capture = bench.stream.capture().unwrap();
         for _ in 0..count {
-            bench.stream.enqueue(&nothing()).unwrap();
+            bench.stream.enqueue(nothing()).unwrap();
         }
         assert_eq!(capture.end().unwrap().len(), count);
     }

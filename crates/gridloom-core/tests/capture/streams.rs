@@ -15,13 +15,13 @@ fn recorded(capture: &Capture) -> usize {
 fn what_is_enqueued_is_recorded_and_not_run() {
     let bench = Bench::new();
     let capture = bench.stream.capture().unwrap();
-    bench.stream.enqueue(&bench.kernel()).unwrap();
-    bench.stream.enqueue(&bench.memset()).unwrap();
+    bench.stream.enqueue(bench.kernel()).unwrap();
+    bench.stream.enqueue(bench.memset()).unwrap();
     assert_eq!(bench.device.count(CallKind::Enqueue), 0);
     let graph = capture.end().unwrap();
     let kinds: Vec<_> = graph.nodes().iter().map(|node| node.kind().unwrap()).collect();
     assert_eq!(kinds, [NodeKind::Kernel, NodeKind::Memset]);
-    bench.stream.enqueue(&bench.kernel()).unwrap();
+    bench.stream.enqueue(bench.kernel()).unwrap();
     assert_eq!(bench.device.count(CallKind::Enqueue), 1);
 }
 
@@ -30,7 +30,7 @@ fn the_stream_and_its_capture_record_one_line() {
     let bench = Bench::new();
     let capture = bench.stream.capture().unwrap();
     capture.add(nothing()).unwrap();
-    bench.stream.enqueue(&nothing()).unwrap();
+    bench.stream.enqueue(nothing()).unwrap();
     capture.add(nothing()).unwrap();
     assert_eq!(edges(&capture.end().unwrap()), [(0, 1), (1, 2)]);
 }
@@ -42,7 +42,7 @@ fn clones_of_a_stream_capture_together() {
     let capture = bench.stream.capture().unwrap();
     assert!(clone.is_capturing());
     refused(clone.capture(), ErrorKind::InvalidState, &["capturing already"]);
-    clone.enqueue(&nothing()).unwrap();
+    clone.enqueue(nothing()).unwrap();
     assert_eq!(recorded(&capture), 1);
     assert!(!clone.is_capturing());
 }
@@ -52,7 +52,7 @@ fn other_streams_of_the_device_run_on() {
     let bench = Bench::new();
     let other = bench.stream();
     let _capture = bench.stream.capture().unwrap();
-    other.enqueue(&bench.kernel()).unwrap();
+    other.enqueue(bench.kernel()).unwrap();
     other.synchronize().unwrap();
     assert_eq!(bench.device.count(CallKind::Enqueue), 1);
 }
@@ -61,10 +61,10 @@ fn other_streams_of_the_device_run_on() {
 fn synchronising_or_querying_is_refused_and_does_not_spoil_the_capture() {
     let bench = Bench::new();
     let capture = bench.stream.capture().unwrap();
-    bench.stream.enqueue(&nothing()).unwrap();
+    bench.stream.enqueue(nothing()).unwrap();
     refused(bench.stream.synchronize(), ErrorKind::InvalidState, &["synchronize", "end the capture first"]);
     refused(bench.stream.is_idle(), ErrorKind::InvalidState, &["query", "end the capture first"]);
-    bench.stream.enqueue(&nothing()).unwrap();
+    bench.stream.enqueue(nothing()).unwrap();
     assert_eq!(recorded(&capture), 2);
     bench.stream.synchronize().unwrap();
     assert!(bench.stream.is_idle().unwrap());

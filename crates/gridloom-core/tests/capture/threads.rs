@@ -37,7 +37,7 @@ fn threads_that_share_a_capture_record_one_line() {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..100 {
-                    bench.stream.enqueue(&nothing()).unwrap();
+                    bench.stream.enqueue(nothing()).unwrap();
                 }
             });
         }

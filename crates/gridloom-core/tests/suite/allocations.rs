@@ -314,7 +314,7 @@ fn freed_outliving_memory_cannot_be_used_any_more() {
     memory.release();
     let region = Region::whole(memory.clone());
     assert_error(memset(&graph, &[], region.clone()), ErrorKind::InvalidHandle, &["was freed"]);
-    assert_error(stream.enqueue(&memset_op(region, 0, 4, 64)), ErrorKind::InvalidHandle, &["was freed"]);
+    assert_error(stream.enqueue(memset_op(region, 0, 4, 64)), ErrorKind::InvalidHandle, &["was freed"]);
     assert_error(graph.add(&[], free_elsewhere(&memory)), ErrorKind::InvalidHandle, &["freed already"]);
 }
 

@@ -162,7 +162,7 @@ fn work_is_refused_inside_a_callback_only() {
             "enqueue",
             Box::new({
                 let operation = launch_op(&plain_kernel(&device), []);
-                move || stream.enqueue(&operation)
+                move || stream.enqueue(operation.clone())
             }),
         ),
     ];

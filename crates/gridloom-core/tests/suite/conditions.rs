@@ -133,7 +133,7 @@ fn deleting_what_is_around_a_conditional_frees_the_outer_condition_it_tested() {
 fn a_condition_is_no_argument_of_work_on_a_stream() {
     let (device, stream, graph) = setup();
     let kernel = FakeKernel::new("set").params([8]).on(&device);
-    let result = stream.enqueue(&launch_op(&kernel, [condition_arg(&graph.condition(None))]));
+    let result = stream.enqueue(launch_op(&kernel, [condition_arg(&graph.condition(None))]));
     assert_error(result, ErrorKind::InvalidArgument, &["set", "not by work on a stream"]);
     assert_eq!(device.count(CallKind::Enqueue), 0);
 }

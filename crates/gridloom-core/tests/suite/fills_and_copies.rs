@@ -292,7 +292,7 @@ fn the_same_mistakes_are_caught_on_a_stream() {
     ];
     device.take_calls();
     for operation in cases {
-        assert_error(stream.enqueue(&operation), ErrorKind::InvalidArgument, &[]);
+        assert_error(stream.enqueue(operation), ErrorKind::InvalidArgument, &[]);
     }
     assert!(device.calls().is_empty(), "a refused operation does not reach the device");
 }

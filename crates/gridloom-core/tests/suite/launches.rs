@@ -274,9 +274,5 @@ fn copied_host_bytes_are_no_pointer_argument() {
     assert_error(result, ErrorKind::InvalidArgument, &["argument 0 of step", "no address on the device"]);
     let kernel = FakeKernel::new("step").params([8]).on(&device);
     let argument = ArgValue::Pointer(PointerValue::Region(Region::from_bytes(vec![1, 2])));
-    assert_error(
-        stream.enqueue(&launch_op(&kernel, [argument])),
-        ErrorKind::InvalidArgument,
-        &["argument 0"],
-    );
+    assert_error(stream.enqueue(launch_op(&kernel, [argument])), ErrorKind::InvalidArgument, &["argument 0"]);
 }

@@ -24,7 +24,7 @@ fn a_stream_takes_kernels_fills_copies_callbacks_and_events() {
     ];
     device.take_calls();
     for operation in &operations {
-        stream.enqueue(operation).unwrap();
+        stream.enqueue(operation.clone()).unwrap();
     }
     let kinds: Vec<NodeKind> = device
         .take_calls()
@@ -53,7 +53,7 @@ fn what_belongs_in_a_graph_is_refused_by_a_stream_and_named() {
     for node in nodes {
         let operation = node.operation().unwrap();
         let name = operation.kind().name();
-        assert_error(stream.enqueue(&operation), ErrorKind::InvalidArgument, &[name, "belongs in a graph"]);
+        assert_error(stream.enqueue(operation), ErrorKind::InvalidArgument, &[name, "belongs in a graph"]);
     }
     assert_eq!(device.count(CallKind::Enqueue), 0);
 }
@@ -61,7 +61,7 @@ fn what_belongs_in_a_graph_is_refused_by_a_stream_and_named() {
 #[test]
 fn an_empty_operation_on_a_stream_is_nothing_to_do() {
     let (device, stream, _) = setup();
-    stream.enqueue(&Operation::Empty).unwrap();
+    stream.enqueue(Operation::Empty).unwrap();
     assert_eq!(device.count(CallKind::Enqueue), 0);
 }
 
@@ -70,7 +70,7 @@ fn objects_of_another_device_are_refused_by_a_stream() {
     let (_, stream, _) = setup();
     let other = NullDevice::new();
     let operation = Operation::EventWait(event(&other).backend().clone());
-    assert_error(stream.enqueue(&operation), ErrorKind::WrongDevice, &["the event"]);
+    assert_error(stream.enqueue(operation), ErrorKind::WrongDevice, &["the event"]);
 }
 
 #[test]

@@ -3,17 +3,12 @@
 use super::executable::{Executable, State};
 use super::parameters::has_its_addresses;
 use crate::driver::{Driver, DriverResult};
-use crate::kernel::{Kernel, Launch};
+use crate::kernel::{Kernel, Launch, PackedArguments};
 use crate::sys::*;
 use gridloom_core::Result;
 use gridloom_core::graph::NodeKey;
 use gridloom_core::op::KernelOp;
-use smallvec::SmallVec;
-use std::ffi::c_void;
 use std::ptr;
-
-/// Most kernels have fewer parameters.
-const FEW: usize = 8;
 
 /// A kernel node.
 pub(super) struct ReadyNode {
@@ -21,9 +16,7 @@ pub(super) struct ReadyNode {
     node: CUgraphNode,
     /// Without the arguments.
     parameters: CUDA_KERNEL_NODE_PARAMS_v2,
-    /// Where each argument starts among the bytes.
-    offsets: SmallVec<[u32; FEW]>,
-    /// How many bytes there are.
+    /// How many bytes of arguments there are.
     size: usize,
 }
 
@@ -56,8 +49,7 @@ impl State {
             ..launch.node_parameters()
         };
         let exec = self.inner.units[place.unit].executable.raw();
-        let offsets = args.layout.iter().map(|place| place.offset).collect();
-        Some(ReadyNode { exec, node: place.node, parameters, offsets, size: args.bytes.len() })
+        Some(ReadyNode { exec, node: place.node, parameters, size: args.bytes.len() })
     }
 }
 
@@ -69,18 +61,9 @@ impl ReadyNode {
     #[inline]
     unsafe fn set(&mut self, driver: &Driver, bytes: &[u8]) -> DriverResult<()> {
         debug_assert_eq!(bytes.len(), self.size);
-        // The core has checked that every argument lies in the bytes.
-        let pointer =
-            |offset: &u32| bytes.as_ptr().wrapping_add(*offset as usize).cast_mut().cast::<c_void>();
-        let mut few = [ptr::null_mut(); FEW];
-        let mut many: SmallVec<[*mut c_void; 0]> = SmallVec::new();
-        self.parameters.kernelParams = if self.offsets.len() <= FEW {
-            few.iter_mut().zip(&self.offsets).for_each(|(slot, offset)| *slot = pointer(offset));
-            few.as_mut_ptr()
-        } else {
-            many.extend(self.offsets.iter().map(pointer));
-            many.as_mut_ptr()
-        };
+        // In one piece, which takes the driver less than an address for each.
+        let mut arguments = PackedArguments::new(bytes);
+        self.parameters.extra = arguments.list();
         // SAFETY: the node is of the graph that the executable was made from, and launches the kernel of the parameters; the arguments are
         // copied. The rest is promised by the caller.
         unsafe { driver.cu_graph_exec_kernel_node_set_params(self.exec, self.node, &self.parameters) }

@@ -129,7 +129,7 @@ fn what_gridloom_releases_meanwhile_does_not_disturb_the_strictest_mode() {
     for_each_gpu(|gpu| {
         let pinned = gpu.backend.allocate(64, MemoryKind::Host).unwrap();
         let buffer = gpu.words(&[0; 2]);
-        gpu.stream.enqueue(&fill(&whole(&buffer), 1, 4)).unwrap();
+        gpu.stream.enqueue(fill(&whole(&buffer), 1, 4)).unwrap();
         let (graph, _) = captured(gpu, CaptureMode::Global, |raw| {
             release::hand_over(Box::new(pinned));
             release::flush();

@@ -124,7 +124,6 @@ impl Work {
                             Ok((graph, nodes, executable))
                         })?;
                         drop(built);
-                        measure::settle();
                         Ok(took)
                     },
                     || {
@@ -156,23 +155,32 @@ impl Work {
     fn launch(&self, table: &mut Table) -> Result<()> {
         for (shape, name) in SHAPES {
             for (count, _, rounds) in SIZES {
-                let executable = self.graph(shape, count, 1)?.0.instantiate()?;
-                let graph = self.bare_graph(shape, count, 1)?.0;
-                let bare = graph.instantiate()?;
+                let (ours, theirs) = by_turns(
+                    2,
+                    || self.graph(shape, count, 1)?.0.instantiate(),
+                    || self.bare_graph(shape, count, 1)?.0.instantiate(),
+                )?;
+                let (mut our_turns, mut their_turns) = (ours.iter().cycle(), theirs.iter().cycle());
                 table.compare(
                     &format!("launch, host time, {name} of {count}"),
                     LAUNCH,
                     (rounds, BATCH),
-                    || self.batch(|| executable.launch(&self.stream)),
-                    || self.batch(|| bare.launch()),
+                    || {
+                        let turn = our_turns.next().expect("there are some");
+                        self.batch(|| turn.launch(&self.stream))
+                    },
+                    || {
+                        let turn = their_turns.next().expect("there are some");
+                        self.batch(|| turn.launch())
+                    },
                 )?;
                 if (shape, count) == (Shape::Chain, 10) {
                     table.compare(
                         "the same, Gridloom with no context current",
                         Aim::None,
                         (rounds, BATCH),
-                        || self.without_context(|| self.batch(|| executable.launch(&self.stream))),
-                        || self.batch(|| bare.launch()),
+                        || self.without_context(|| self.batch(|| ours[0].launch(&self.stream))),
+                        || self.batch(|| theirs[0].launch()),
                     )?;
                 }
             }
@@ -201,17 +209,15 @@ impl Work {
         let bare_countdown = interop::kernel_to_raw(&countdown.untyped())?;
         for stores in [0, 8] {
             // The device takes up to 17 % longer for the one than for the other of two executables that were made alike, so several of each are measured.
-            // Made by turns, each coming first as often as the other: it is those that are made last that are fast.
-            let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-            for turn in 0..2 * LOOPS {
-                if turn % 4 == 0 || turn % 4 == 3 {
-                    ours.push(self.while_loop(&countdown, stores, ConditionalMode::Native)?);
-                } else {
+            let (ours, theirs) = by_turns(
+                LOOPS,
+                || self.while_loop(&countdown, stores, ConditionalMode::Native),
+                || {
                     let store = (self.bare_store, self.memory_at, stores);
                     let counter = (bare_countdown, self.left_at, PASSES);
-                    theirs.push(BareGraph::while_loop(&self.bare, store, counter)?.instantiate()?);
-                }
-            }
+                    BareGraph::while_loop(&self.bare, store, counter)?.instantiate()
+                },
+            )?;
             let (mut our_turns, mut their_turns) = (ours.iter().cycle(), theirs.iter().cycle());
             table.compare(
                 &format!("WHILE, a pass of {}, device time", kernels(stores + 1)),
@@ -376,6 +382,23 @@ impl Work {
         }
         Ok(())
     }
+}
+
+/// So many of each, made by turns, each coming first as often as the other: those that are made first take the holes that others left in the heap, and loops
+/// that are made last are the fast ones.
+fn by_turns<A, B>(
+    count: usize,
+    mut ours: impl FnMut() -> Result<A>,
+    mut theirs: impl FnMut() -> Result<B>,
+) -> Result<(Vec<A>, Vec<B>)> {
+    let (mut made, mut made_bare) = (Vec::new(), Vec::new());
+    for turn in 0..2 * count {
+        match turn % 4 {
+            0 | 3 => made.push(ours()?),
+            _ => made_bare.push(theirs()?),
+        }
+    }
+    Ok((made, made_bare))
 }
 
 fn kernels(count: usize) -> String {

@@ -17,7 +17,7 @@ fn run_graph(definition: &Definition, graph: GraphKey, stream: &Stream) -> Resul
         let outcome = match definition.node(key).operation() {
             Operation::Conditional(conditional) => run_conditional(definition, conditional, stream),
             Operation::Child(child) => run_graph(definition, *child, stream),
-            operation => stream.enqueue(operation),
+            operation => stream.enqueue(operation.clone()),
         };
         outcome.map_err(|error| error.at_node(definition.label(key)))?;
     }
