@@ -6,7 +6,7 @@ mod simulator;
 
 use common::*;
 use gridloom_core::backend::{Allocation, Kernel};
-use gridloom_core::executable::{Follower, Given, RegionId, Value};
+use gridloom_core::executable::{Change as NodeChange, Follower, Given, RegionId, Value};
 use gridloom_core::graph::{Graph, Node};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::op::{ArgValue, CallbackOp, Operation};
@@ -118,6 +118,20 @@ fn one(chain: &Chain, executable: &mut Executable) -> Result<()> {
     ))
 }
 
+fn one_with_other_memory(chain: &Chain, executable: &mut Executable) -> Result<()> {
+    let node = executable.node(&chain.nodes[7])?;
+    let memory = Given::Memory(RegionId::of(&whole(&chain.logs[1])).unwrap());
+    let mut given = [memory, Given::plain(&2u32.to_ne_bytes()).unwrap()];
+    // SAFETY: a log and a word are what the kernel takes.
+    if unsafe { node.set_values(&chain.kernel, &mut given) } {
+        return Ok(());
+    }
+    let arguments = [(0, at(&chain.logs[1])), (1, uint(2))];
+    // SAFETY: as above.
+    let argument = |(index, value)| unsafe { NodeChange::argument(node.key(), index, value) };
+    node.change_args(&chain.kernel, &mut arguments.map(argument))
+}
+
 fn all(chain: &Chain, executable: &mut Executable) -> Result<()> {
     executable.update(&chain.with(2))
 }
@@ -146,8 +160,9 @@ fn follow(chain: &Chain, executable: &mut Executable, given: &mut [(u32, Value)]
     unsafe { executable.set_followed(given) }
 }
 
-const CHANGES: [(&str, Change); 4] = [
+const CHANGES: [(&str, Change); 5] = [
     ("one node", one),
+    ("one node with other memory", one_with_other_memory),
     ("a whole update", all),
     ("a whole update with other memory", all_with_other_memory),
     ("followed values", followed),
@@ -249,6 +264,8 @@ fn replace_in_flight(
     executable: &mut Executable,
     give: fn(&Chain, &mut Executable, &Arc<dyn Allocation>),
 ) {
+    // There is room for a few launches.
+    chain.gpu.backend.write(&*chain.logs[0], 0, &[0; 256]).unwrap();
     let log = chain.gpu.words(&[0; 64]);
     let gone = Arc::downgrade(&log);
     give(chain, executable, &log);
@@ -278,6 +295,13 @@ fn give_followed(chain: &Chain, executable: &mut Executable, log: &Arc<dyn Alloc
     assert!(follow(chain, executable, &mut [(0, Value::Memory(whole(log)))]));
 }
 
+fn give_one(chain: &Chain, executable: &mut Executable, log: &Arc<dyn Allocation>) {
+    let node = executable.node(&chain.nodes[7]).unwrap();
+    // SAFETY: a log is what the kernel takes.
+    let mut change = [unsafe { NodeChange::argument(node.key(), 0, at(log)) }];
+    executable.change(&mut change).unwrap();
+}
+
 fn give_all(chain: &Chain, executable: &mut Executable, log: &Arc<dyn Allocation>) {
     executable.update(&self::chain(&chain.gpu, &chain.kernel, log, 3).0).unwrap();
 }
@@ -286,7 +310,7 @@ fn give_all(chain: &Chain, executable: &mut Executable, log: &Arc<dyn Allocation
 fn memory_that_was_replaced_lives_until_launches_in_flight_have_used_it_and_no_longer() {
     let _alone = alone();
     let chain = Chain::new();
-    for give in [give_followed, give_all] {
+    for give in [give_followed, give_one, give_all] {
         let mut executable = chain.executable();
         for _ in 0..20 {
             replace_in_flight(&chain, &mut executable, give);

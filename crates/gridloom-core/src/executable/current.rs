@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
+use super::change::{Change, Part};
 use super::follow::{Followed, Follower, Value};
 use super::ready::{Ready, Refusal, Values};
 use super::whole;
-use crate::backend;
+use crate::backend::{self, Allocation};
 use crate::graph::{Definition, NodeKey, Place};
-use crate::op::PointerValue;
+use crate::memory::Base;
+use crate::op::{ArgValue, Operation, PointerValue};
 
 /// What an executable does.
 pub(super) struct Current {
@@ -60,18 +64,62 @@ impl Current {
         self.definition.get()
     }
 
-    /// For changing it. Nobody else sees the change. Whoever changes what a node does says so with [`forget`](Current::forget).
+    /// For changing it. Nobody else sees the change. Whoever changes what a node does says so with [`note`](Current::note).
     #[inline]
     pub(super) fn get_mut(&mut self) -> &mut Definition {
         self.settle();
         self.definition.get_mut()
     }
 
-    /// Something else was put into the place of what these nodes do, or of a part of it. Nothing is followed any more.
+    /// Changes were made, or taken back. Nothing is followed any more.
     #[inline]
-    pub(super) fn forget(&mut self, nodes: impl IntoIterator<Item = NodeKey>) {
+    pub(super) fn note(&mut self, changes: &[Change]) {
         self.unfollow();
-        nodes.into_iter().for_each(|node| self.ready.forget(node));
+        let definition = self.definition.get();
+        for (index, change) in changes.iter().enumerate() {
+            match change.part {
+                Part::Operation(_) => self.ready.forget(change.node),
+                // Once for all arguments of a node.
+                Part::Argument(..) if changes.get(index + 1).is_some_and(|next| next.node == change.node) => {
+                }
+                Part::Argument(..) => self.ready.look_again(definition, change.node),
+            }
+        }
+    }
+
+    /// Tells the backend of changes that were made, where they are of arguments of one node, which is ready.
+    #[inline]
+    pub(super) fn tell(
+        &mut self,
+        backend: &mut dyn backend::Executable,
+        changes: &[Change],
+    ) -> Result<(), Refusal> {
+        let Some(node) = changes.first().map(|change| change.node) else { return Err(Refusal::Other) };
+        let is_argument = |change: &Change| change.node == node && matches!(change.part, Part::Argument(..));
+        let Some(number) = self.ready.find(node).filter(|_| changes.iter().all(is_argument)) else {
+            return Err(Refusal::Other);
+        };
+        let Operation::Kernel(launch) = self.definition.get().node(node).operation() else {
+            return Err(Refusal::Other);
+        };
+        match backend.set_arguments(&[(number, &launch.args.bytes)]) {
+            Ok(true) => {}
+            Ok(false) => return Err(Refusal::Other),
+            Err(_) => return Err(Refusal::Failed),
+        }
+        let mut unused: SmallVec<[&Arc<dyn Allocation>; 4]> = SmallVec::new();
+        for change in changes {
+            if let Part::Argument(_, ArgValue::Pointer(PointerValue::Region(old))) = &change.part
+                && let Base::Allocation(memory) = &old.base
+                && !launch.args.uses(memory)
+            {
+                unused.push(memory);
+            }
+        }
+        if !unused.is_empty() {
+            backend.keep(&unused);
+        }
+        Ok(())
     }
 
     /// Nothing is followed any more. The definition does not lag behind.

@@ -173,6 +173,18 @@ impl Ready {
         }
     }
 
+    /// Arguments of a node were changed in the definition.
+    #[inline]
+    pub(super) fn look_again(&mut self, definition: &Definition, node: NodeKey) {
+        if let Some(number) = self.find(node) {
+            let block = &mut self.blocks[number];
+            block.is_valid = match definition.get_node(node).map(|node| node.operation()) {
+                Some(Operation::Kernel(launch)) => block.look_again(launch),
+                _ => false,
+            };
+        }
+    }
+
     /// The number of the block of a node, where it has one that is its own.
     #[inline]
     pub(super) fn find(&self, node: NodeKey) -> Option<usize> {
@@ -432,6 +444,26 @@ impl Block {
             memories,
             config,
             is_plain,
+        })
+    }
+
+    /// Takes over the arguments of a launch, which differs in nothing else. Whether it can.
+    #[inline]
+    fn look_again(&mut self, launch: &KernelOp) -> bool {
+        let args = &launch.args;
+        if self.bytes.len() != args.bytes.len() || self.memories != args.pointers.len() {
+            return false;
+        }
+        self.bytes.copy_from_slice(&args.bytes);
+        args.pointers.iter().all(|pointer| {
+            let place = self.places.get_mut(pointer.index as usize);
+            match (place, given_memory(pointer)) {
+                (Some(place), Some(given)) if place.memory.is_some() && stays(pointer) => {
+                    place.memory = Some(given);
+                    true
+                }
+                _ => false,
+            }
         })
     }
 

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::change::{Change, Part};
 use super::follow::{Follower, Value};
-use super::ready::{Given, Values};
+use super::ready::{Given, Refusal, Values};
 use super::{Executable, State};
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result, bail};
@@ -152,15 +152,25 @@ impl Executable {
             return Ok(());
         }
         let State { definition: current, backend, .. } = state;
-        let definition = current.get_mut();
         let mut made = 0;
-        let outcome =
-            exchange(definition, changes, &mut made).and_then(|()| backend.update(definition, changes));
-        if outcome.is_err() {
-            // Backwards, since a node may have been named twice.
-            changes[..made].iter_mut().rev().for_each(|change| swap(definition, change));
+        let mut outcome = exchange(current.get_mut(), changes, &mut made);
+        if outcome.is_ok() {
+            outcome = match current.tell(&mut **backend, changes) {
+                Ok(()) => Ok(()),
+                Err(refusal) => {
+                    if refusal == Refusal::Failed {
+                        swap_back(current.get_mut(), changes);
+                        backend.put_back(current.get_mut(), &[changes[0].node]);
+                        changes.iter_mut().for_each(|change| swap(current.get_mut(), change));
+                    }
+                    backend.update(current.get_mut(), changes)
+                }
+            };
         }
-        current.forget(changes.iter().map(|change| change.node));
+        if outcome.is_err() {
+            swap_back(current.get_mut(), &mut changes[..made]);
+        }
+        current.note(changes);
         outcome
     }
 
@@ -244,6 +254,13 @@ impl Executable {
     pub fn node(&self, node: &Node) -> Result<ExecutableNode<'_>> {
         Ok(ExecutableNode { executable: self, key: self.own_key(node)? })
     }
+}
+
+/// Exchanges changes, which were made, for what was there before.
+#[cold]
+fn swap_back(definition: &mut Definition, changes: &mut [Change]) {
+    // Backwards, since a node may have been named twice.
+    changes.iter_mut().rev().for_each(|change| swap(definition, change));
 }
 
 /// Exchanges a change, which fits, for what is there.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{ArgValue, KernelArgs, Operation, PointerArg, PointerValue, Test};
+use crate::backend;
 use crate::error::{Result, bail};
 use crate::memory::{Base, Region};
 
@@ -10,6 +11,14 @@ impl KernelArgs {
     /// What argument `index` refers to, at whichever of its bytes.
     pub fn pointers_in(&self, index: usize) -> impl Iterator<Item = &PointerArg> {
         self.pointers.iter().filter(move |pointer| pointer.index as usize == index)
+    }
+
+    /// Whether memory is among what the arguments refer to.
+    pub(crate) fn uses(&self, memory: &Arc<dyn backend::Allocation>) -> bool {
+        self.pointers.iter().any(|pointer| match &pointer.value {
+            PointerValue::Region(Region { base: Base::Allocation(used), .. }) => Arc::ptr_eq(used, memory),
+            _ => false,
+        })
     }
 
     /// Every place where an address can be, with the eight bytes there: argument, byte in it, value. Addresses are aligned, in structures too.
