@@ -1,5 +1,8 @@
-//! Three whole programs, from explicit nodes: heat in a rod, a root by bisection, a switch.
+//! Three whole programs, from explicit nodes: heat in a rod, a root by bisection, a switch. And the example with a solver, from a callable.
 
+#[allow(dead_code, reason = "an example has a main function and looks at the command line")]
+#[path = "../examples/conjugate_gradient/main.rs"]
+mod conjugate_gradient;
 #[path = "support/mod.rs"]
 mod support;
 
@@ -7,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use gridloom::prelude::*;
-use support::{Bench, for_each_mode};
+use support::{Bench, for_each_device, for_each_mode};
 
 /// The temperature of the left end.
 const HOT: f32 = 100.0;
@@ -214,6 +217,16 @@ fn a_kernel_chooses_the_case_of_a_switch() {
             bench.stream.synchronize()?;
             assert_eq!(value.to_vec()?, [expected], "case {case}");
         }
+        Ok(())
+    });
+}
+
+#[test]
+fn the_example_of_conjugate_gradients_solves_both_problems_and_has_residuals_to_draw() {
+    for_each_device(|device| {
+        let curves = conjugate_gradient::run(device)?;
+        assert_eq!(curves.len(), 2);
+        assert!(curves.iter().all(|curve| curve.points.len() > 10));
         Ok(())
     });
 }

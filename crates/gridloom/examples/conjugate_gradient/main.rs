@@ -168,7 +168,7 @@ fn difference(problem: &Problem, solution: &Solution) -> f64 {
 
 /// Solves both problems on a device and checks them. The curves for the picture, one for each.
 #[allow(clippy::print_stdout, reason = "an example says what it does")]
-fn run(device: &Device) -> Result<Vec<plot::Curve>> {
+pub(crate) fn run(device: &Device) -> Result<Vec<plot::Curve>> {
     println!("{}", device.name());
     let (solver, stream) = (Solver::new(device)?, device.stream()?);
     let mut curves = Vec::new();
