@@ -114,7 +114,39 @@ pub(crate) fn histogram(bins: &mut [u32], data: &[u8]) {
     bins.iter_mut().zip(counts).for_each(|(bin, count)| *bin += count);
 }
 
-/// One step of gravity. Bodies are `x, y, z, mass`; eight are computed side by side.
+/// Bodies that are computed side by side.
+const SIDE: usize = 8;
+
+/// What all bodies do to those at these places, by axis. A function of its own, and a loop to each step, so that the compiler sees vectors whatever is around.
+#[inline(never)]
+fn pull(position: &[[f64; 4]], place: &[[f64; SIDE]; 3], softening: f64) -> [[f64; SIDE]; 3] {
+    let mut pull = [[0.0; SIDE]; 3];
+    for other in position {
+        let [mut x, mut y, mut z, mut scale] = [[0.0; SIDE]; 4];
+        for lane in 0..SIDE {
+            x[lane] = other[0] - place[0][lane];
+            y[lane] = other[1] - place[1][lane];
+            z[lane] = other[2] - place[2][lane];
+        }
+        for lane in 0..SIDE {
+            let square = multiply_add_f64(z[lane], z[lane], softening);
+            let square = multiply_add_f64(y[lane], y[lane], square);
+            scale[lane] = multiply_add_f64(x[lane], x[lane], square);
+        }
+        for scale in &mut scale {
+            let inverse = 1.0 / scale.sqrt();
+            *scale = other[3] * inverse * inverse * inverse;
+        }
+        for lane in 0..SIDE {
+            pull[0][lane] = multiply_add_f64(x[lane], scale[lane], pull[0][lane]);
+            pull[1][lane] = multiply_add_f64(y[lane], scale[lane], pull[1][lane]);
+            pull[2][lane] = multiply_add_f64(z[lane], scale[lane], pull[2][lane]);
+        }
+    }
+    pull
+}
+
+/// One step of gravity. Bodies are `x, y, z, mass`.
 pub(crate) fn nbody(
     position: &[[f64; 4]],
     velocity: &mut [[f64; 4]],
@@ -122,7 +154,6 @@ pub(crate) fn nbody(
     dt: f64,
     softening: f64,
 ) {
-    const SIDE: usize = 8;
     let bodies = position.par_chunks(SIDE).zip(velocity.par_chunks_mut(SIDE)).zip(next.par_chunks_mut(SIDE));
     bodies.for_each(|((mine, velocity), next)| {
         let mut place = [[0.0; SIDE]; 3];
@@ -131,25 +162,7 @@ pub(crate) fn nbody(
                 place[axis][lane] = body[axis];
             }
         }
-        let mut pull = [[0.0; SIDE]; 3];
-        for other in position {
-            let (mut away, mut scale) = ([[0.0; SIDE]; 3], [0.0; SIDE]);
-            for lane in 0..SIDE {
-                for axis in 0..3 {
-                    away[axis][lane] = other[axis] - place[axis][lane];
-                }
-                let [x, y, z] = away.map(|axis| axis[lane]);
-                let square =
-                    multiply_add_f64(x, x, multiply_add_f64(y, y, multiply_add_f64(z, z, softening)));
-                let inverse = 1.0 / square.sqrt();
-                scale[lane] = other[3] * inverse * inverse * inverse;
-            }
-            for axis in 0..3 {
-                for lane in 0..SIDE {
-                    pull[axis][lane] = multiply_add_f64(away[axis][lane], scale[lane], pull[axis][lane]);
-                }
-            }
-        }
+        let pull = pull(position, &place, softening);
         for (lane, ((body, velocity), next)) in mine.iter().zip(velocity).zip(next).enumerate() {
             for axis in 0..3 {
                 velocity[axis] = multiply_add_f64(pull[axis][lane], dt, velocity[axis]);
