@@ -9,13 +9,14 @@ use super::follow::{Followed, Follower, Value};
 use super::ready::{Ready, Refusal, Values};
 use super::whole;
 use crate::backend::{self, Allocation};
-use crate::graph::{Definition, NodeKey, Place};
+use crate::graph::{Definition, NodeKey, Place, Present};
 use crate::memory::Base;
 use crate::op::{ArgValue, Operation, PointerValue};
 
 /// What an executable does.
 pub(super) struct Current {
-    definition: Held,
+    /// Shared with the graph it was made from, or whoever asked for it, until it is changed.
+    definition: Present,
     /// Nodes that were given values of which the definition does not know yet.
     ready: Ready,
     /// Values that nodes follow.
@@ -24,21 +25,10 @@ pub(super) struct Current {
     is_updated: bool,
 }
 
-/// The definition of an executable: shared with the graph it was made from, or whoever asked for it, until it is changed; from then on its own, so that
-/// a further change need not ask who else has it.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each executable, and it lies with the rest of it"
-)]
-enum Held {
-    Own(Definition),
-    Shared(Arc<Definition>),
-}
-
 impl Current {
     pub(super) fn new(definition: Arc<Definition>) -> Self {
         Current {
-            definition: Held::Shared(definition),
+            definition: Present::Shared(definition),
             ready: Ready::default(),
             followed: None,
             is_updated: false,
@@ -49,7 +39,7 @@ impl Current {
     #[inline]
     fn settle(&mut self) {
         if !self.ready.is_settled() {
-            let definition = self.definition.get_mut();
+            let definition = self.definition.own();
             self.ready.settle(definition);
             if let Some(followed) = self.followed.as_mut().filter(|followed| followed.has_gaps()) {
                 followed.fill_gaps(definition, &self.ready);
@@ -61,21 +51,21 @@ impl Current {
     #[inline]
     pub(super) fn get(&mut self) -> &Definition {
         self.settle();
-        self.definition.get()
+        &self.definition
     }
 
     /// For changing it. Nobody else sees the change. Whoever changes what a node does says so with [`note`](Current::note).
     #[inline]
     pub(super) fn get_mut(&mut self) -> &mut Definition {
         self.settle();
-        self.definition.get_mut()
+        self.definition.own()
     }
 
     /// Changes were made, or taken back. Nothing is followed any more.
     #[inline]
     pub(super) fn note(&mut self, changes: &[Change]) {
         self.unfollow();
-        let definition = self.definition.get();
+        let definition = &self.definition;
         for (index, change) in changes.iter().enumerate() {
             match change.part {
                 Part::Operation(_) => self.ready.forget(change.node),
@@ -99,7 +89,7 @@ impl Current {
         let Some(number) = self.ready.find(node).filter(|_| changes.iter().all(is_argument)) else {
             return Err(Refusal::Other);
         };
-        let Operation::Kernel(launch) = self.definition.get().node(node).operation() else {
+        let Operation::Kernel(launch) = self.definition.node(node).operation() else {
             return Err(Refusal::Other);
         };
         match backend.set_arguments(&[(number, &launch.args.bytes)]) {
@@ -145,7 +135,7 @@ impl Current {
             Some(number) => Some(number),
             None if self.ready.may_add(node) => {
                 self.settle();
-                self.ready.add(self.definition.get(), node, backend)
+                self.ready.add(&self.definition, node, backend)
             }
             None => None,
         };
@@ -180,8 +170,7 @@ impl Current {
     pub(super) fn follow(&mut self, backend: &mut dyn backend::Executable, followers: &[Follower]) -> bool {
         self.settle();
         self.unfollow();
-        self.followed =
-            Followed::new(self.definition.get(), &mut self.ready, backend, followers).map(Box::new);
+        self.followed = Followed::new(&self.definition, &mut self.ready, backend, followers).map(Box::new);
         self.followed.is_some()
     }
 
@@ -195,7 +184,7 @@ impl Current {
         let Some(followed) = &mut self.followed else { return false };
         match followed.set(&mut self.ready, backend, place, given) {
             Ok(()) => {
-                followed.open_gaps(self.definition.get_mut(), &self.ready, given);
+                followed.open_gaps(self.definition.own(), &self.ready, given);
                 true
             }
             Err((refusal, nodes)) => self.refused(backend, refusal, &nodes),
@@ -212,10 +201,10 @@ impl Current {
         if !std::mem::replace(&mut self.is_updated, true) || self.followed.is_some() {
             return None;
         }
-        match whole::take_arguments(self.definition.get(), &mut self.ready, backend, source) {
+        match whole::take_arguments(&self.definition, &mut self.ready, backend, source) {
             Ok(written) if written.moved().is_empty() => Some(Vec::new()),
             Ok(written) => {
-                let definition = self.definition.get_mut();
+                let definition = self.definition.own();
                 Some(whole::keep_memory(definition, &self.ready, backend, source, &written))
             }
             Err((refusal, nodes)) => {
@@ -229,42 +218,5 @@ impl Current {
     pub(super) fn share(&mut self) -> Arc<Definition> {
         self.settle();
         self.definition.share()
-    }
-}
-
-impl Held {
-    #[inline]
-    fn get(&self) -> &Definition {
-        match self {
-            Held::Own(own) => own,
-            Held::Shared(shared) => shared,
-        }
-    }
-
-    #[inline]
-    fn get_mut(&mut self) -> &mut Definition {
-        if let Held::Shared(_) = self {
-            self.own();
-        }
-        match self {
-            Held::Own(own) => own,
-            Held::Shared(_) => unreachable!("made its own above"),
-        }
-    }
-
-    #[cold]
-    fn own(&mut self) {
-        if let Held::Shared(shared) = std::mem::replace(self, Held::Own(Definition::nothing())) {
-            *self = Held::Own(Arc::unwrap_or_clone(shared));
-        }
-    }
-
-    fn share(&mut self) -> Arc<Definition> {
-        let shared = match self {
-            Held::Own(own) => Arc::new(std::mem::replace(own, Definition::nothing())),
-            Held::Shared(shared) => return Arc::clone(shared),
-        };
-        *self = Held::Shared(Arc::clone(&shared));
-        shared
     }
 }

@@ -36,7 +36,7 @@ pub(crate) use inline::Inlined;
 pub use keys::Key;
 pub(crate) use keys::Keys;
 pub use node::Node;
-use present::Present;
+pub(crate) use present::Present;
 
 use crate::backend::{self, AsDevice};
 use crate::error::{Error, ErrorKind, Result, bail};
@@ -183,7 +183,7 @@ impl Graph {
     pub fn new(device: &impl AsDevice) -> Self {
         let definition = Definition::new();
         let key = definition.root();
-        Graph { hierarchy: Hierarchy::new(device.as_device(), Present::Own(Box::new(definition))), key }
+        Graph { hierarchy: Hierarchy::new(device.as_device(), Present::Own(definition)), key }
     }
 
     /// A graph with this definition, which was checked for the same device, under the same keys. Editing it leaves the original as it is.
@@ -398,7 +398,7 @@ impl Graph {
         let mut definition = Definition::new();
         let root = definition.root();
         let mapping = definition.copy_from(&source, self.key, root)?;
-        let hierarchy = Hierarchy::new(&self.hierarchy.device, Present::Own(Box::new(definition)));
+        let hierarchy = Hierarchy::new(&self.hierarchy.device, Present::Own(definition));
         let copy = Graph { hierarchy, key: root };
         let map = NodeMap {
             original: self.hierarchy.clone(),

@@ -1,28 +1,29 @@
-//! The definition of a hierarchy as it is now, alone or shared with snapshots of it.
+//! A definition that is changed, alone or shared with snapshots of it.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use super::definition::Definition;
 
-/// While a graph is built nobody else has its definition. `Arc::make_mut` would ask for every node that is added whether that is so, at the price of an
-/// atomic operation; here it is known.
-pub(super) enum Present {
+/// The definition of a hierarchy as it is now, or of an executable. While a graph is built, or an executable is changed again and again, nobody else has it. `Arc::make_mut` would
+/// ask each time whether that is so, at the price of an atomic operation; here it is known.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each graph and executable, and it lies with the rest of it"
+)]
+pub(crate) enum Present {
     /// Nobody else has it.
-    Own(Box<Definition>),
+    Own(Definition),
     /// There was a snapshot of it, and may still be.
     Shared(Arc<Definition>),
-    /// On the way from the one to the other.
-    Changing,
 }
 
 impl Present {
     /// It as it is now, and stays for who asked.
-    pub(super) fn share(&mut self) -> Arc<Definition> {
-        let shared = match std::mem::replace(self, Present::Changing) {
-            Present::Own(own) => Arc::from(own),
-            Present::Shared(shared) => shared,
-            Present::Changing => unreachable!("a change is over when it returns"),
+    pub(crate) fn share(&mut self) -> Arc<Definition> {
+        let shared = match self {
+            Present::Own(own) => Arc::new(std::mem::replace(own, Definition::nothing())),
+            Present::Shared(shared) => return Arc::clone(shared),
         };
         *self = Present::Shared(Arc::clone(&shared));
         shared
@@ -30,20 +31,20 @@ impl Present {
 
     /// It for changing. Where there is a snapshot, a copy is changed.
     #[inline]
-    pub(super) fn own(&mut self) -> &mut Definition {
-        if !matches!(self, Present::Own(_)) {
+    pub(crate) fn own(&mut self) -> &mut Definition {
+        if let Present::Shared(_) = self {
             self.part();
         }
         match self {
             Present::Own(own) => own,
-            _ => unreachable!("it was made so above"),
+            Present::Shared(_) => unreachable!("made its own above"),
         }
     }
 
     #[cold]
     fn part(&mut self) {
-        if let Present::Shared(shared) = std::mem::replace(self, Present::Changing) {
-            *self = Present::Own(Box::new(Arc::unwrap_or_clone(shared)));
+        if let Present::Shared(shared) = std::mem::replace(self, Present::Own(Definition::nothing())) {
+            *self = Present::Own(Arc::unwrap_or_clone(shared));
         }
     }
 }
@@ -51,11 +52,11 @@ impl Present {
 impl Deref for Present {
     type Target = Definition;
 
+    #[inline]
     fn deref(&self) -> &Definition {
         match self {
             Present::Own(own) => own,
             Present::Shared(shared) => shared,
-            Present::Changing => unreachable!("a change is over when it returns"),
         }
     }
 }
@@ -74,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_stays_as_it_was_and_the_same_until_a_change() {
-        let mut present = Present::Own(Box::new(Definition::new()));
+        let mut present = Present::Own(Definition::new());
         with_conditions(&mut present, 1);
         let first = present.share();
         assert!(Arc::ptr_eq(&first, &present.share()));
@@ -85,7 +86,7 @@ mod tests {
 
     #[test]
     fn without_a_snapshot_left_nothing_is_copied() {
-        let mut present = Present::Own(Box::new(Definition::new()));
+        let mut present = Present::Own(Definition::new());
         with_conditions(&mut present, 1);
         let entry = std::ptr::from_ref(present.conditions().next().unwrap().1);
         drop(present.share());

@@ -29,3 +29,5 @@ mod simulated_in_flight;
 mod simulated_interop;
 #[path = "../simulated_lifetimes.rs"]
 mod simulated_lifetimes;
+#[path = "../simulated_values.rs"]
+mod simulated_values;
