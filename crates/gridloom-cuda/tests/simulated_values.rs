@@ -6,7 +6,7 @@ mod simulator;
 
 use common::*;
 use gridloom_core::backend::{Allocation, Kernel};
-use gridloom_core::executable::{Change as NodeChange, Follower, Given, RegionId, Value};
+use gridloom_core::executable::{Change as NodeChange, Follower, RegionId, Value};
 use gridloom_core::graph::{Graph, Node};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::op::{ArgValue, CallbackOp, Operation};
@@ -105,10 +105,11 @@ type Change = fn(&Chain, &mut Executable) -> Result<()>;
 
 fn one(chain: &Chain, executable: &mut Executable) -> Result<()> {
     let node = executable.node(&chain.nodes[7])?;
-    let memory = Given::Memory(RegionId::of(&whole(&chain.logs[0])).unwrap());
-    let mut given = [memory, Given::plain(&2u32.to_ne_bytes()).unwrap()];
+    let memory = RegionId::of(&whole(&chain.logs[0])).unwrap();
     // SAFETY: a log and a word are what the kernel takes.
-    if unsafe { node.set_values(&chain.kernel, &mut given) } {
+    if unsafe {
+        node.set_values(&chain.kernel, |writer| writer.memory(memory) && writer.plain(&2u32.to_ne_bytes()))
+    } {
         return Ok(());
     }
     node.set_operation(chain.gpu.launch_with(
@@ -120,10 +121,11 @@ fn one(chain: &Chain, executable: &mut Executable) -> Result<()> {
 
 fn one_with_other_memory(chain: &Chain, executable: &mut Executable) -> Result<()> {
     let node = executable.node(&chain.nodes[7])?;
-    let memory = Given::Memory(RegionId::of(&whole(&chain.logs[1])).unwrap());
-    let mut given = [memory, Given::plain(&2u32.to_ne_bytes()).unwrap()];
+    let memory = RegionId::of(&whole(&chain.logs[1])).unwrap();
     // SAFETY: a log and a word are what the kernel takes.
-    if unsafe { node.set_values(&chain.kernel, &mut given) } {
+    if unsafe {
+        node.set_values(&chain.kernel, |writer| writer.memory(memory) && writer.plain(&2u32.to_ne_bytes()))
+    } {
         return Ok(());
     }
     let arguments = [(0, at(&chain.logs[1])), (1, uint(2))];

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use gridloom_core::executable::{Change, ExecutableNode, Given};
+use gridloom_core::executable::{Change, ExecutableNode};
 use gridloom_core::op::{
     ArgValue, CallbackOp, ConditionalOp, KernelArgs, KernelOp, MemcpyOp, MemsetOp, NodeKind, Operation,
     RawCallback, RawData, Test,
@@ -243,7 +243,7 @@ impl Edit for ExecutableNode<'_> {
     fn set_args<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
         // SAFETY: the arguments are of the types that the kernel was looked up with, and whoever looked it up promised that it stays within what
         // such arguments lead to (`Module::kernel`).
-        if args.give(|given| unsafe { self.set_values(kernel.backend(), given) }) {
+        if unsafe { self.set_values(kernel.backend(), |writer| args.write(writer)) } {
             return Ok(());
         }
         // SAFETY: `change_args` changes nothing unless the node launches this kernel.
@@ -252,9 +252,8 @@ impl Edit for ExecutableNode<'_> {
 
     unsafe fn set_arg(&self, index: usize, value: Arg) -> Result<()> {
         if let ArgValue::Bytes(bytes) = &value.0
-            && let Some(mut given) = Given::plain(bytes)
             // SAFETY: the caller makes the same promise.
-            && unsafe { self.set_value(index, &mut given) }
+            && unsafe { self.set_value(index, bytes) }
         {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use gridloom_core::backend;
-use gridloom_core::executable::{Change, Given};
+use gridloom_core::executable::{ArgWriter, Change};
 use gridloom_core::graph::NodeKey;
 use gridloom_core::op::{ArgPacker, ArgValue, ParamLayout, PointerValue};
 use smallvec::SmallVec;
@@ -63,7 +63,7 @@ impl Parameter for ConditionHandle {
 /// ```
 ///
 /// # Safety
-/// [`into_arg`](IntoArg::into_arg) gives a value of `P`, [`pack`](IntoArg::pack) packs it, and [`given`](IntoArg::given) names it or gives nothing. For [`Ptr`] and [`PtrMut`] that is the null address, a region that is aligned for the
+/// [`into_arg`](IntoArg::into_arg) gives a value of `P`, [`pack`](IntoArg::pack) packs it, and [`write`](IntoArg::write) writes it or answers `false`. For [`Ptr`] and [`PtrMut`] that is the null address, a region that is aligned for the
 /// element, or the bytes of an address of such elements that the kernel may use for as long as anything that was given the argument exists or runs;
 /// for [`ConditionHandle`] a condition; for a plain type the bytes of a value.
 #[diagnostic::on_unimplemented(
@@ -74,10 +74,12 @@ pub unsafe trait IntoArg<P: Parameter> {
     /// The argument, with what it refers to.
     fn into_arg(self) -> Result<ArgValue>;
 
-    /// The argument in a form to be compared with another, where it has one: what [`into_arg`](IntoArg::into_arg) gives, but holding nothing.
+    /// Writes the argument over what a node has, where that is all there is to do. Whether it is. What [`into_arg`](IntoArg::into_arg) gives is written then, and
+    /// nothing is held. The executable is locked, and must not be called.
     #[inline]
-    fn given(&self) -> Option<Given> {
-        None
+    fn write(&self, writer: &mut ArgWriter<'_>) -> bool {
+        let _ = writer;
+        false
     }
 
     /// Packs the argument. The same, without moving it about.
@@ -98,8 +100,8 @@ unsafe impl<T: Pod> IntoArg<T> for T {
     }
 
     #[inline]
-    fn given(&self) -> Option<Given> {
-        Given::plain(bytemuck::bytes_of(self))
+    fn write(&self, writer: &mut ArgWriter<'_>) -> bool {
+        writer.plain(bytemuck::bytes_of(self))
     }
 
     #[inline]
@@ -115,8 +117,8 @@ unsafe impl<T: Element, M: Memory<T>> IntoArg<Ptr<T>> for &M {
     }
 
     #[inline]
-    fn given(&self) -> Option<Given> {
-        self.region_id().map(Given::Memory)
+    fn write(&self, writer: &mut ArgWriter<'_>) -> bool {
+        self.region_id().is_some_and(|memory| writer.memory(memory))
     }
 
     #[inline]
@@ -132,8 +134,8 @@ unsafe impl<T: Element, M: Memory<T>> IntoArg<PtrMut<T>> for &M {
     }
 
     #[inline]
-    fn given(&self) -> Option<Given> {
-        self.region_id().map(Given::Memory)
+    fn write(&self, writer: &mut ArgWriter<'_>) -> bool {
+        self.region_id().is_some_and(|memory| writer.memory(memory))
     }
 
     #[inline]
@@ -169,7 +171,7 @@ pub trait Parameters {
 /// Arguments for a parameter list: a tuple of values, one for each parameter.
 ///
 /// # Safety
-/// [`pack`](Arguments::pack), [`give`](Arguments::give) and [`change`](Arguments::change) give, for each parameter, what [`IntoArg`] of its type asks for.
+/// [`pack`](Arguments::pack), [`write`](Arguments::write) and [`change`](Arguments::change) give, for each parameter, what [`IntoArg`] of its type asks for.
 #[diagnostic::on_unimplemented(
     message = "these arguments do not fit the kernel's parameters `{P}`",
     note = "give a tuple with one value for each parameter; a single argument is written `(value,)`"
@@ -178,10 +180,10 @@ pub unsafe trait Arguments<P: Parameters> {
     /// Packs the arguments in their order.
     fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()>;
 
-    /// Gives the arguments, in a form to be compared with others, to `take`, where all have one.
+    /// Writes the arguments over those that a node has, as far as that is all there is to do. Whether it is for all of them.
     #[inline]
-    fn give(&self, take: impl FnOnce(&mut [Given]) -> bool) -> bool {
-        let _ = take;
+    fn write(&self, writer: &mut ArgWriter<'_>) -> bool {
+        let _ = writer;
         false
     }
 
@@ -206,10 +208,10 @@ macro_rules! tuples {
                 Ok(())
             }
 
+            #[allow(unused_variables, reason = "the empty tuple has no arguments")]
             #[inline]
-            fn give(&self, take: impl FnOnce(&mut [Given]) -> bool) -> bool {
-                let give = || Some([$(self.$index.given()?),*]);
-                give().is_some_and(|mut given| take(&mut given))
+            fn write(&self, writer: &mut ArgWriter<'_>) -> bool {
+                true $(&& self.$index.write(writer))*
             }
 
             #[allow(unused_variables, reason = "the empty tuple has no arguments")]

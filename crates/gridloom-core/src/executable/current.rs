@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::change::{Change, Part};
 use super::follow::{Followed, Follower, Value};
-use super::ready::{Ready, Refusal, Values};
+use super::ready::{ArgWriter, Ready, Refusal, Which};
 use super::whole;
 use crate::backend::{self, Allocation};
 use crate::graph::{Definition, NodeKey, Place, Present};
@@ -121,29 +121,36 @@ impl Current {
         }
     }
 
-    /// Gives a node other plain values. Whether that was all there was to do; else nothing was changed.
+    /// Has `write` give a node other plain values. Whether that was all there was to do; else nothing was changed.
     #[inline]
     pub(super) fn set(
         &mut self,
         backend: &mut dyn backend::Executable,
-        node: NodeKey,
-        values: Values<'_>,
+        // By reference: only its index is needed, mostly, and a key that was just written is slow to read whole.
+        node: &NodeKey,
+        which: Which<'_>,
+        write: impl FnOnce(&mut ArgWriter<'_>) -> bool,
     ) -> bool {
-        let number = match self.ready.find(node) {
+        let number = match self.ready.find(*node) {
             // Whatever is followed is set with the values.
             Some(_) if self.followed.is_some() => None,
             Some(number) => Some(number),
-            None if self.ready.may_add(node) => {
-                self.settle();
-                self.ready.add(&self.definition, node, backend)
-            }
-            None => None,
+            None => self.make_ready(backend, node),
         };
         let Some(number) = number else { return false };
-        match self.ready.set(backend, number, values) {
+        match self.ready.set(backend, number, which, write) {
             Ok(()) => true,
-            Err(refusal) => self.refused(backend, refusal, &[node]),
+            Err(refusal) => self.refused(backend, refusal, std::slice::from_ref(node)),
         }
+    }
+
+    #[cold]
+    fn make_ready(&mut self, backend: &mut dyn backend::Executable, node: &NodeKey) -> Option<usize> {
+        if !self.ready.may_add(*node) {
+            return None;
+        }
+        self.settle();
+        self.ready.add(&self.definition, *node, backend)
     }
 
     /// Has nodes put back that a failure may have left with something else. Nothing was done, in any case.

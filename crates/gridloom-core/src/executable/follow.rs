@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::ready::{Given, Ready, Refusal, write_at};
+use super::ready::{Ready, Refusal, write_at};
 use crate::backend::{self, Allocation};
 use crate::graph::{self, Definition, NodeKey};
 use crate::memory::{Base, Region};
@@ -65,6 +65,9 @@ impl Value {
 /// As many as there are bits to tell them apart.
 const MOST_VALUES: usize = 64;
 
+/// The most bytes of a plain value.
+const MOST_BYTES: usize = 16;
+
 /// A node, and which of its arguments follow what.
 struct Following {
     /// Its number among the ready nodes.
@@ -86,7 +89,7 @@ struct Place {
 /// A value, and its bytes among arguments.
 struct Known {
     value: Value,
-    bytes: [u8; Given::MOST],
+    bytes: [u8; MOST_BYTES],
     size: usize,
 }
 
@@ -96,9 +99,9 @@ impl Known {
             Value::Plain(bytes) => bytes.len(),
             Value::Memory(_) => 8,
         };
-        let mut known = Known { value, bytes: [0; Given::MOST], size };
+        let mut known = Known { value, bytes: [0; MOST_BYTES], size };
         known.look_up();
-        (size <= Given::MOST).then_some(known)
+        (size <= MOST_BYTES).then_some(known)
     }
 
     /// Finds out the bytes.
@@ -106,7 +109,7 @@ impl Known {
     fn look_up(&mut self) {
         match &self.value {
             Value::Plain(bytes) => {
-                let bytes = &bytes[..self.size.min(Given::MOST)];
+                let bytes = &bytes[..self.size.min(MOST_BYTES)];
                 write_at(&mut self.bytes, 0, bytes);
             }
             Value::Memory(Region { base: Base::Allocation(allocation), offset, .. }) => {

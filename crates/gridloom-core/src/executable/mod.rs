@@ -14,7 +14,7 @@ pub use change::{Change, Part, operations_before};
 use current::Current;
 pub use follow::{Follower, Value};
 use parking_lot::Mutex;
-pub use ready::{Given, RegionId};
+pub use ready::{ArgWriter, RegionId};
 use rustc_hash::FxHashSet;
 pub use update::ExecutableNode;
 pub(crate) use update::check_replaceable;
@@ -331,27 +331,34 @@ impl Executable {
 
     /// The key of a node, where it is one of this executable's.
     fn own_key(&self, node: &Node) -> Result<NodeKey> {
-        // While the weak reference exists no other hierarchy can be at its address.
-        let is_from_here = Arc::as_ptr(&node.hierarchy) == self.origin.as_ptr();
-        if is_from_here && self.nodes.contains(node.key) {
-            return Ok(node.key);
-        }
-        Err(not_own(node, is_from_here))
+        if self.owns(node) { Ok(node.key) } else { Err(self.not_own(node)) }
     }
-}
 
-/// Why a node is not one of an executable, which was made from its graph or not.
-#[cold]
-fn not_own(node: &Node, is_from_here: bool) -> Error {
-    let (kind, why) = if is_from_here {
-        (
-            ErrorKind::InvalidHandle,
-            "is not in this executable: it was added after, or deleted before, it was made",
-        )
-    } else {
-        (ErrorKind::WrongGraph, "belongs to another graph than the one this executable was made from")
-    };
-    Error::new(kind, format!("{} {why}", node.label()))
+    /// Whether a node is one of this executable's.
+    #[inline]
+    fn owns(&self, node: &Node) -> bool {
+        self.is_from_origin(node) && self.nodes.contains(node.key)
+    }
+
+    #[inline]
+    fn is_from_origin(&self, node: &Node) -> bool {
+        // While the weak reference exists no other hierarchy can be at its address.
+        Arc::as_ptr(&node.hierarchy) == self.origin.as_ptr()
+    }
+
+    /// Why a node is not one of this executable's.
+    #[cold]
+    fn not_own(&self, node: &Node) -> Error {
+        let (kind, why) = if self.is_from_origin(node) {
+            (
+                ErrorKind::InvalidHandle,
+                "is not in this executable: it was added after, or deleted before, it was made",
+            )
+        } else {
+            (ErrorKind::WrongGraph, "belongs to another graph than the one this executable was made from")
+        };
+        Error::new(kind, format!("{} {why}", node.label()))
+    }
 }
 
 impl Drop for Executable {

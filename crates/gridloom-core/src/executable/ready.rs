@@ -48,28 +48,6 @@ impl RegionId {
     }
 }
 
-/// An argument, in the form in which it is compared with what is there.
-#[derive(Clone, Copy, Debug)]
-pub enum Given {
-    /// A plain value: this many bytes of these.
-    Plain([u8; Given::MOST], u32),
-    /// Memory.
-    Memory(RegionId),
-}
-
-impl Given {
-    /// The most bytes of a plain value.
-    pub const MOST: usize = 16;
-
-    /// A plain value, unless it is too large.
-    #[inline]
-    pub fn plain(value: &[u8]) -> Option<Self> {
-        let mut bytes = [0; Given::MOST];
-        bytes.get_mut(..value.len())?.copy_from_slice(value);
-        Some(Given::Plain(bytes, value.len() as u32))
-    }
-}
-
 /// Where an argument lies, and what it is.
 #[derive(Clone, Copy)]
 struct Place {
@@ -88,7 +66,7 @@ struct Block {
     is_ahead: bool,
     /// Tells kernels apart. The definition keeps it.
     kernel: usize,
-    bytes: SmallVec<[u8; 48]>,
+    bytes: SmallVec<[u8; INLINE]>,
     places: SmallVec<[Place; 4]>,
     /// How many of the arguments are memory.
     memories: usize,
@@ -229,31 +207,37 @@ impl Ready {
         Some(number)
     }
 
-    /// Gives the node of a block other plain values, or fails and leaves it with those it had; the definition has to be settled then.
+    /// Has `write` give the node of a block other plain values, or fails and leaves it with those it had; the definition has to be settled then.
     #[inline]
     pub(super) fn set(
         &mut self,
         backend: &mut dyn backend::Executable,
         number: usize,
-        mut values: Values<'_>,
+        which: Which<'_>,
+        write: impl FnOnce(&mut ArgWriter<'_>) -> bool,
     ) -> Result<(), Refusal> {
         let block = &mut self.blocks[number];
-        let is_same_form = match &values {
-            Values::All(kernel, given) => block.kernel == identity(kernel) && block.takes(given),
-            Values::One(index, given) => block.takes_at(*index, given),
+        let places = match which {
+            Which::All(kernel) if block.kernel == identity(kernel) => Some(&block.places[..]),
+            Which::All(_) => None,
+            Which::One(index) => block.places.get(index..=index),
         };
-        if !is_same_form {
+        let Some(places) = places else { return Err(Refusal::Other) };
+        let (mut inline, mut spilled) = ([0; INLINE], Vec::new());
+        let mut bytes = Undo::new(&mut block.bytes, &mut inline, &mut spilled);
+        let mut writer = ArgWriter { places: places.iter(), bytes: bytes.now };
+        if !write(&mut writer) || !writer.is_done() {
             return Err(Refusal::Other);
         }
-        block.exchange(&mut values);
-        match backend.set_arguments(&[(number, &block.bytes)]) {
-            Ok(true) => {}
+        match backend.set_arguments(&[(number, bytes.now)]) {
+            Ok(true) => bytes.is_needed = false,
             refused => {
-                block.exchange(&mut values);
+                drop(bytes);
                 block.is_valid = false;
                 return Err(if refused.is_err() { Refusal::Failed } else { Refusal::Other });
             }
         }
+        drop(bytes);
         if !block.is_ahead {
             block.is_ahead = true;
             self.ahead.push(number as u32);
@@ -402,12 +386,79 @@ fn identity(kernel: &Arc<dyn backend::Kernel>) -> usize {
     Arc::as_ptr(kernel).addr()
 }
 
-/// The values to give to a node.
-pub(super) enum Values<'a> {
-    /// All arguments, where it launches this kernel.
-    All(&'a Arc<dyn backend::Kernel>, &'a mut [Given]),
-    /// The argument at this place.
-    One(usize, &'a mut Given),
+/// Bytes of arguments that lie in place.
+const INLINE: usize = 48;
+
+/// Arguments that are as they were again when this goes, whether by a refusal or a panic.
+struct Undo<'a> {
+    now: &'a mut [u8],
+    before: &'a [u8],
+    is_needed: bool,
+}
+
+impl<'a> Undo<'a> {
+    /// They as they are now, of which a copy goes where there is room. It stays there: what was just written in parts is slow to move.
+    #[inline]
+    fn new(now: &'a mut [u8], inline: &'a mut [u8; INLINE], spilled: &'a mut Vec<u8>) -> Self {
+        let before = match inline.get_mut(..now.len()) {
+            Some(room) => room,
+            None => {
+                spilled.resize(now.len(), 0);
+                &mut spilled[..]
+            }
+        };
+        before.copy_from_slice(now);
+        Undo { now, before, is_needed: true }
+    }
+}
+
+impl Drop for Undo<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.is_needed {
+            self.now.copy_from_slice(self.before);
+        }
+    }
+}
+
+/// Which arguments of a node are given.
+#[derive(Clone, Copy)]
+pub(super) enum Which<'a> {
+    /// All, where it launches this kernel.
+    All(&'a Arc<dyn backend::Kernel>),
+    /// The one at this place.
+    One(usize),
+}
+
+/// Writes the arguments of a kernel node, one after the other: plain values where there are plain values, and memory where it is there already.
+///
+/// Whoever writes holds a lock of the executable, and must not call it.
+pub struct ArgWriter<'a> {
+    places: std::slice::Iter<'a, Place>,
+    bytes: &'a mut [u8],
+}
+
+impl ArgWriter<'_> {
+    /// Writes the next argument, where it is a plain value of this size. Whether it is.
+    #[inline]
+    pub fn plain(&mut self, value: &[u8]) -> bool {
+        let Some(place) = self.places.next() else { return false };
+        let takes = place.size as usize == value.len() && place.memory.is_none();
+        if takes {
+            write_at(self.bytes, place.offset as usize, value);
+        }
+        takes
+    }
+
+    /// Whether the next argument is this memory.
+    #[inline]
+    pub fn memory(&mut self, memory: RegionId) -> bool {
+        self.places.next().is_some_and(|place| place.memory == Some(memory))
+    }
+
+    fn is_done(&self) -> bool {
+        self.places.len() == 0
+    }
 }
 
 impl Block {
@@ -495,61 +546,6 @@ impl Block {
             false if self.bytes != args.bytes => Difference::Values,
             false => Difference::Nothing,
         }
-    }
-
-    #[inline]
-    fn takes(&self, given: &[Given]) -> bool {
-        self.places.len() == given.len()
-            && self.places.iter().zip(given).all(|(place, given)| place.takes(given))
-    }
-
-    #[inline]
-    fn takes_at(&self, index: usize, given: &Given) -> bool {
-        self.places.get(index).is_some_and(|place| place.takes(given))
-    }
-
-    /// Exchanges values for those that are there.
-    #[inline]
-    fn exchange(&mut self, values: &mut Values<'_>) {
-        match values {
-            Values::All(_, given) => {
-                for (place, given) in self.places.iter().zip(given.iter_mut()) {
-                    place.exchange(&mut self.bytes, given);
-                }
-            }
-            Values::One(index, given) => self.places[*index].exchange(&mut self.bytes, given),
-        }
-    }
-}
-
-impl Place {
-    /// Whether a value is of the size, or the very memory, of what is there.
-    #[inline]
-    fn takes(&self, given: &Given) -> bool {
-        match given {
-            Given::Plain(_, size) => self.size == *size && self.memory.is_none(),
-            Given::Memory(region) => self.memory.as_ref() == Some(region),
-        }
-    }
-
-    #[inline]
-    fn exchange(&self, bytes: &mut [u8], given: &mut Given) {
-        let Given::Plain(value, size) = given else { return };
-        let size = *size as usize;
-        let there = &mut bytes[self.offset as usize..][..size];
-        // Most values have one of these sizes, and are exchanged in one piece.
-        match size {
-            4 => exchange_chunk::<4>(there, value),
-            8 => exchange_chunk::<8>(there, value),
-            _ => there.swap_with_slice(&mut value[..size]),
-        }
-    }
-}
-
-#[inline]
-fn exchange_chunk<const N: usize>(there: &mut [u8], value: &mut [u8]) {
-    if let (Some(there), Some(value)) = (there.first_chunk_mut::<N>(), value.first_chunk_mut::<N>()) {
-        std::mem::swap(there, value);
     }
 }
 

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::change::{Change, Part};
 use super::follow::{Follower, Value};
-use super::ready::{Given, Refusal, Values};
+use super::ready::{ArgWriter, Refusal, Which};
 use super::{Executable, State};
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result, bail};
@@ -251,8 +251,14 @@ impl Executable {
     }
 
     /// One node of the executable: what it does now, and ways to change it.
+    // Always: what comes back from a call in parts is slow to move, about as slow as all else that is ours of a change.
+    #[inline(always)]
     pub fn node(&self, node: &Node) -> Result<ExecutableNode<'_>> {
-        Ok(ExecutableNode { executable: self, key: self.own_key(node)? })
+        if self.owns(node) {
+            Ok(ExecutableNode { executable: self, key: node.key })
+        } else {
+            Err(self.not_own(node))
+        }
     }
 }
 
@@ -352,15 +358,21 @@ impl ExecutableNode<'_> {
         self.executable.replace(&mut state, changes)
     }
 
-    /// Gives the node other plain values, where it launches `kernel` and `given`, which are all its arguments, name the memory that it has. Whether that is so; else
-    /// nothing is changed, and [`change_args`](ExecutableNode::change_args) does it or says what is wrong.
+    /// Has `write` give the node other plain values, where it launches `kernel`: all its arguments, of which those that are memory are the memory that it has. Whether that
+    /// is so; else nothing is changed, and [`change_args`](ExecutableNode::change_args) does it or says what is wrong.
+    ///
+    /// `write` must not call the executable.
     ///
     /// # Safety
     /// As for [`KernelOp::with_args`] with these arguments, if the node launches this kernel.
     #[inline]
-    pub unsafe fn set_values(&self, kernel: &Arc<dyn backend::Kernel>, given: &mut [Given]) -> bool {
+    pub unsafe fn set_values(
+        &self,
+        kernel: &Arc<dyn backend::Kernel>,
+        write: impl FnOnce(&mut ArgWriter<'_>) -> bool,
+    ) -> bool {
         let State { definition, backend, .. } = &mut *self.executable.state.lock();
-        definition.set(&mut **backend, self.key, Values::All(kernel, given))
+        definition.set(&mut **backend, &self.key, Which::All(kernel), write)
     }
 
     /// The same for one argument, by its place.
@@ -368,9 +380,9 @@ impl ExecutableNode<'_> {
     /// # Safety
     /// As for [`KernelOp::with_args`] with what becomes of the arguments.
     #[inline]
-    pub unsafe fn set_value(&self, index: usize, given: &mut Given) -> bool {
+    pub unsafe fn set_value(&self, index: usize, value: &[u8]) -> bool {
         let State { definition, backend, .. } = &mut *self.executable.state.lock();
-        definition.set(&mut **backend, self.key, Values::One(index, given))
+        definition.set(&mut **backend, &self.key, Which::One(index), |writer| writer.plain(value))
     }
 
     /// Launches the node's kernel with another value at byte `offset` of argument `index`, or changes nothing.

@@ -16,6 +16,7 @@ pub struct Key<T> {
 
 impl<T> Key<T> {
     /// The place, for dense side tables.
+    #[inline]
     pub fn index(self) -> usize {
         self.index as usize
     }
@@ -187,6 +188,7 @@ impl<T> Keys<T> {
     }
 
     /// Whether there was an entry under this key.
+    #[inline]
     pub(crate) fn contains(&self, key: Key<T>) -> bool {
         key.owner == self.owner && self.generations.get(key.index()) == Some(&Some(key.generation))
     }
