@@ -105,6 +105,7 @@ impl Context {
     /// Makes the context current on this thread until the guard goes.
     ///
     /// Where it is current already, which is the usual case, nothing is pushed.
+    #[inline]
     pub(crate) fn enter(&self) -> DriverResult<Entered<'_>> {
         if THREAD.get() == Thread::Ours {
             self.relax_thread();
@@ -114,10 +115,23 @@ impl Context {
         unsafe { self.driver.cu_ctx_get_current(&mut current)? };
         let pushed = current != self.raw;
         if pushed {
-            // SAFETY: the context is alive while `self` is.
-            unsafe { self.driver.cu_ctx_push_current(self.raw)? };
+            self.push()?;
         }
         Ok(Entered { context: self, pushed, thread_bound: PhantomData })
+    }
+
+    #[cold]
+    fn push(&self) -> DriverResult<()> {
+        // SAFETY: the context is alive while `self` is.
+        unsafe { self.driver.cu_ctx_push_current(self.raw) }
+    }
+
+    #[cold]
+    fn pop(&self) {
+        let mut popped = ptr::null_mut();
+        // SAFETY: takes off what `push` put on; guards end in reverse order on their thread.
+        let result = unsafe { self.driver.cu_ctx_pop_current(&mut popped) };
+        released("context stack", result);
     }
 
     /// The same for launching a graph, which some drivers do without.
@@ -184,12 +198,10 @@ pub(crate) struct Entered<'a> {
 }
 
 impl Drop for Entered<'_> {
+    #[inline]
     fn drop(&mut self) {
         if self.pushed {
-            let mut popped = ptr::null_mut();
-            // SAFETY: takes off what `enter` put on; guards end in reverse order on their thread.
-            let result = unsafe { self.context.driver.cu_ctx_pop_current(&mut popped) };
-            released("context stack", result);
+            self.context.pop();
         }
     }
 }

@@ -402,14 +402,17 @@ impl<'a> Undo<'a> {
     fn new(now: &'a mut [u8], inline: &'a mut [u8; INLINE], spilled: &'a mut Vec<u8>) -> Self {
         let before = match inline.get_mut(..now.len()) {
             Some(room) => room,
-            None => {
-                spilled.resize(now.len(), 0);
-                &mut spilled[..]
-            }
+            None => zeros(spilled, now.len()),
         };
         before.copy_from_slice(now);
         Undo { now, before, is_needed: true }
     }
+}
+
+#[cold]
+fn zeros(spilled: &mut Vec<u8>, count: usize) -> &mut [u8] {
+    spilled.resize(count, 0);
+    spilled
 }
 
 impl Drop for Undo<'_> {

@@ -299,6 +299,21 @@ impl State {
         self.running.as_ref().is_some_and(|running| running.waits && !running.occupation.is_over())
     }
 
+    /// Whether the host drives no launch and nothing is left to be undone, which takes it a moment at most.
+    #[inline]
+    pub(super) fn is_at_rest(&mut self) -> bool {
+        self.undone.is_empty() && (self.running.is_none() || self.comes_to_rest())
+    }
+
+    #[cold]
+    fn comes_to_rest(&mut self) -> bool {
+        let can = !self.is_held_up();
+        if can {
+            self.settle();
+        }
+        can
+    }
+
     /// Marks the end of what was launched so far. Nothing is driven by the host.
     fn mark_end(&self) -> Result<Option<RawEvent>> {
         let Some(stream) = &self.last else { return Ok(None) };

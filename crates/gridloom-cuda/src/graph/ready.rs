@@ -75,18 +75,20 @@ impl Executable {
     #[inline]
     pub(super) fn set_ready(&mut self, arguments: &[(usize, &[u8])]) -> Result<bool> {
         let state = &mut self.state;
-        // All are there, or none: they go when the graph is compiled anew.
         let is_ready = |&(number, bytes): &(usize, &[u8])| matches!(state.ready.get(number), Some(Some(ready)) if ready.size == bytes.len());
-        if !arguments.iter().all(is_ready) || !state.undone.is_empty() || state.is_held_up() {
+        // One is looked at when its turn comes.
+        if (arguments.len() > 1 && !arguments.iter().all(is_ready)) || !state.is_at_rest() {
             return Ok(false);
         }
-        state.settle();
         let context = &self.shared.context;
         let _entered = context.enter()?;
         for &(number, bytes) in arguments {
-            if let Some(Some(ready)) = state.ready.get_mut(number) {
-                // SAFETY: the context is current; the core gives bytes for the kernel that the node was prepared with.
-                unsafe { ready.set(context.driver(), bytes) }?;
+            match state.ready.get_mut(number) {
+                Some(Some(ready)) if ready.size == bytes.len() => {
+                    // SAFETY: the context is current; the core gives bytes for the kernel that the node was prepared with.
+                    unsafe { ready.set(context.driver(), bytes) }?;
+                }
+                _ => return Ok(false),
             }
         }
         Ok(true)

@@ -23,13 +23,15 @@ const CONDITIONAL: &str = include_str!("conditional.ptx");
 const SHAPES: [(Shape, &str); 2] = [(Shape::Chain, "chain"), (Shape::FanOut, "fan-out")];
 /// Nodes of a graph, how often it is built, and how often its launches are timed.
 const SIZES: [(usize, usize, usize); 4] =
-    [(10, 301, 301), (100, 151, 301), (1_000, 41, 151), (10_000, 11, 51)];
+    [(10, 301, 304), (100, 151, 304), (1_000, 41, 208), (10_000, 11, 64)];
+/// Executables of each graph whose launches are timed, of those with the most nodes fewer.
+const INSTANCES: [usize; 2] = [16, 4];
 /// Launches between two waits.
 const BATCH: usize = 8;
 /// Passes of a loop.
 const PASSES: u32 = 1_000;
 /// Executables of one loop.
-const LOOPS: usize = 8;
+const LOOPS: usize = 32;
 /// Nodes of the executable that is changed, and how many are changed in one round.
 const NODES: usize = 1_000;
 const CHANGED: usize = 100;
@@ -155,8 +157,9 @@ impl Work {
     fn launch(&self, table: &mut Table) -> Result<()> {
         for (shape, name) in SHAPES {
             for (count, _, rounds) in SIZES {
+                // Those made alike differ by up to a quarter, for as long as they live.
                 let (ours, theirs) = by_turns(
-                    2,
+                    INSTANCES[usize::from(count >= 10_000)],
                     || self.graph(shape, count, 1)?.0.instantiate(),
                     || self.bare_graph(shape, count, 1)?.0.instantiate(),
                 )?;
@@ -222,7 +225,7 @@ impl Work {
             table.compare(
                 &format!("WHILE, a pass of {}, device time", kernels(stores + 1)),
                 PASS,
-                (LOOPS * 20, PASSES as usize),
+                (LOOPS * 6, PASSES as usize),
                 || {
                     let turn = our_turns.next().expect("there are some");
                     self.bare.device_time(|| turn.launch(&self.stream))
@@ -384,8 +387,8 @@ impl Work {
     }
 }
 
-/// So many of each, made by turns, each coming first as often as the other: those that are made first take the holes that others left in the heap, and loops
-/// that are made last are the fast ones.
+/// So many of each, made by turns, each coming first as often as the other, and second, and so on (the sequence of Thue and Morse): those that are made first take the
+/// holes that others left in the heap, and loops that are made last are the fast ones.
 fn by_turns<A, B>(
     count: usize,
     mut ours: impl FnMut() -> Result<A>,
@@ -393,8 +396,8 @@ fn by_turns<A, B>(
 ) -> Result<(Vec<A>, Vec<B>)> {
     let (mut made, mut made_bare) = (Vec::new(), Vec::new());
     for turn in 0..2 * count {
-        match turn % 4 {
-            0 | 3 => made.push(ours()?),
+        match turn.count_ones() % 2 {
+            0 => made.push(ours()?),
             _ => made_bare.push(theirs()?),
         }
     }
