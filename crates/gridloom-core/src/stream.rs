@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::backend;
-use crate::capture::{Capture, Lane, WeakLane, refuse};
+use crate::capture::{Capture, CaptureState, Lane, WeakLane, refuse};
 use crate::error::{Result, bail};
 use crate::event::Event;
 use crate::graph::{Graph, Place};
@@ -34,12 +34,18 @@ struct Slot {
 }
 
 impl Slot {
+    /// The lane that it records to, or did.
     #[inline]
-    fn lane(&self) -> Option<Lane> {
+    fn known_lane(&self) -> Option<Lane> {
         if !self.used.load(Ordering::Acquire) {
             return None;
         }
-        self.lane.lock().as_ref().and_then(WeakLane::capturing)
+        self.lane.lock().as_ref().and_then(WeakLane::upgrade)
+    }
+
+    #[inline]
+    fn lane(&self) -> Option<Lane> {
+        self.known_lane().filter(|lane| lane.state() == CaptureState::Capturing)
     }
 
     /// Has the stream record there, given the lock on what it did before.
@@ -137,9 +143,14 @@ impl Stream {
 
     /// Enqueues one operation: a kernel, fill, copy, callback, record or wait. While capturing, records it.
     pub fn enqueue(&self, operation: Operation) -> Result<()> {
-        if let Some(lane) = self.lane() {
-            return lane.submit(operation);
+        // Declared before the lane, and so dropped after it.
+        let mut recorded = Some(operation);
+        if let Some(lane) = self.slot.known_lane()
+            && let Some(result) = lane.submit(&mut recorded)
+        {
+            return result;
         }
+        let operation = recorded.expect("left where it was");
         match operation.kind() {
             NodeKind::Kernel
             | NodeKind::Memset

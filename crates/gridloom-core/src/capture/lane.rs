@@ -32,10 +32,15 @@ pub(crate) struct WeakLane {
 }
 
 impl WeakLane {
+    /// The lane, while its session exists.
+    #[inline]
+    pub(crate) fn upgrade(&self) -> Option<Lane> {
+        Some(Lane { session: self.session.upgrade()?, index: self.index })
+    }
+
     /// The lane, while it records.
     pub(crate) fn capturing(&self) -> Option<Lane> {
-        let lane = Lane { session: self.session.upgrade()?, index: self.index };
-        (lane.state() == CaptureState::Capturing).then_some(lane)
+        self.upgrade().filter(|lane| lane.state() == CaptureState::Capturing)
     }
 }
 
@@ -129,13 +134,15 @@ impl Lane {
         Ok((graph, key))
     }
 
-    /// Records an operation, for who needs no handle to its node.
-    pub(crate) fn submit(&self, operation: Operation) -> Result<()> {
-        // Outside of the closure, so that an operation that is refused is dropped with no lock held.
-        let mut operation = Some(operation);
+    /// Records an operation, for who needs no handle to its node, while the lane records; `None` where it does not. One that is refused is left where it is, so
+    /// that it is dropped with no lock held.
+    pub(crate) fn submit(&self, operation: &mut Option<Operation>) -> Option<Result<()>> {
         let mut progress = self.session.progress.lock();
-        let recorded = self.record_key(&mut progress, |graph, tail| graph.add_keys(tail, &mut operation));
-        recorded.map(drop)
+        if !progress.lanes[self.index].is_capturing() {
+            return None;
+        }
+        let recorded = self.record_key(&mut progress, |graph, tail| graph.add_keys(tail, operation));
+        Some(recorded.map(drop))
     }
 
     /// Records an operation that comes after these nodes too.

@@ -79,6 +79,10 @@ impl LaneProgress {
         self.kind
     }
 
+    pub(super) fn is_capturing(&self) -> bool {
+        self.state == CaptureState::Capturing
+    }
+
     /// Checks an action without taking it.
     pub(super) fn check(&self, action: Action) -> Result<()> {
         step(self.kind, self.state, action).map(|_| ())
@@ -95,13 +99,13 @@ impl LaneProgress {
     }
 
     fn close(&mut self) {
-        self.left_open |= self.state == CaptureState::Capturing;
+        self.left_open |= self.is_capturing();
         self.state = suffer(self.state, Fate::Close);
     }
 
     /// Whether what it recorded has yet to be joined by something.
     fn is_open(&self) -> bool {
-        self.state == CaptureState::Capturing || self.left_open
+        self.is_capturing() || self.left_open
     }
 }
 
@@ -137,7 +141,7 @@ impl Progress {
                     owner.label()
                 );
             }
-            if body.state == CaptureState::Capturing {
+            if body.is_capturing() {
                 bail!(InvalidState, "a body of {} is still being captured; end it first", owner.label());
             }
         }
