@@ -6,7 +6,7 @@ mod simulator;
 
 use common::*;
 use gridloom_core::backend::{Allocation, Kernel};
-use gridloom_core::executable::{Change as NodeChange, Follower, RegionId, Value};
+use gridloom_core::executable::{ArgWriter, Change as NodeChange, Follower, RegionId, Value};
 use gridloom_core::graph::{Graph, Node};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::op::{ArgValue, CallbackOp, Operation};
@@ -15,6 +15,7 @@ use gridloom_cuda::release;
 use gridloom_cuda::sys::CUresult;
 use parking_lot::{Mutex, MutexGuard};
 use simulator::{Failure, violations};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak, mpsc};
 
 const UNKNOWN: CUresult = CUresult::CUDA_ERROR_UNKNOWN;
@@ -240,6 +241,40 @@ fn whichever_way_values_are_changed_the_others_see_it() {
     assert!(follow(&chain, &mut executable, &mut given(0, 4)));
     assert_eq!(chain.outcome(&executable), [vec![4; NODES - 1], vec![]]);
     assert!(violations().is_empty(), "{:#?}", violations());
+}
+
+#[test]
+fn values_that_are_refused_half_way_are_as_they_were() {
+    let _alone = alone();
+    let chain = Chain::new();
+    let mut executable = chain.executable();
+    // From here on the definition lags behind.
+    one(&chain, &mut executable).unwrap();
+    let expected = chain.outcome(&executable);
+    let node = executable.node(&chain.nodes[7]).unwrap();
+    let memory = RegionId::of(&whole(&chain.logs[0])).unwrap();
+    let three = 3u32.to_ne_bytes();
+    // SAFETY: a log and a word are what the kernel takes; of other values nothing is launched.
+    let set = |write: &dyn Fn(&mut ArgWriter<'_>) -> bool| unsafe {
+        node.set_values(&chain.kernel, |writer| write(writer))
+    };
+    assert!(
+        !set(&|writer| writer.memory(memory) && writer.plain(&three) && writer.plain(&three)),
+        "too many"
+    );
+    assert!(!set(&|writer| writer.memory(memory)), "too few");
+    assert!(!set(&|writer| writer.memory(memory) && writer.plain(&[3; 8])), "of another size");
+    assert!(!set(&|writer| writer.memory(memory) && writer.memory(memory)), "no memory there");
+    let panics = || set(&|writer| writer.memory(memory) && writer.plain(&three) && panic!("a user's"));
+    assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+    // SAFETY: as above.
+    assert!(unsafe {
+        !node.set_value(0, &[0; 8]) && !node.set_value(1, &[3; 2]) && !node.set_value(2, &three)
+    });
+    assert_eq!(chain.told(&executable), expected);
+    assert_eq!(chain.outcome(&executable), expected);
+    assert!(set(&|writer| writer.memory(memory) && writer.plain(&three)));
+    assert_eq!(chain.outcome(&executable)[0][7], 3);
 }
 
 #[test]
