@@ -74,12 +74,14 @@ pub(crate) struct Table<T> {
     owner: u32,
     slots: Segments<Slot<T>>,
     free: Vec<u32>,
+    /// Whether an entry was ever removed. Without, every place has an entry, of the first generation.
+    has_removed: bool,
 }
 
 impl<T> Table<T> {
     /// An empty table of the definition with this number.
     pub(crate) fn new(owner: u32) -> Self {
-        Table { owner, slots: Segments::new(), free: Vec::new() }
+        Table { owner, slots: Segments::new(), free: Vec::new(), has_removed: false }
     }
 
     fn key(&self, index: u32, generation: u32) -> Key<T> {
@@ -129,6 +131,7 @@ impl<T> Table<T> {
             self.slots.get_mut(key.index()).filter(|slot| owns && slot.generation == key.generation)?;
         let value = slot.value.take()?;
         slot.generation = slot.generation.wrapping_add(1);
+        self.has_removed = true;
         self.free.push(key.index);
         Some(value)
     }
@@ -176,27 +179,47 @@ impl<T> Table<T> {
 /// The keys that a table had at one moment, for what never gains or loses an entry of it.
 pub(crate) struct Keys<T> {
     owner: u32,
-    /// By place: the generation of the entry there.
-    generations: Box<[Option<u32>]>,
+    /// How many places there are.
+    bound: usize,
+    /// By place, unless each has an entry of the first generation: the generation of the entry there.
+    generations: Option<Box<[Option<u32>]>>,
     kind: PhantomData<fn() -> T>,
 }
 
 impl<T> Keys<T> {
     pub(crate) fn of(table: &Table<T>) -> Self {
-        let generations = table.slots.iter().map(|slot| slot.value.is_some().then_some(slot.generation));
-        Keys { owner: table.owner, generations: generations.collect(), kind: PhantomData }
+        let generations = table.has_removed.then(|| {
+            table.slots.iter().map(|slot| slot.value.is_some().then_some(slot.generation)).collect()
+        });
+        Keys { owner: table.owner, bound: table.bound(), generations, kind: PhantomData }
     }
 
     /// Whether there was an entry under this key.
     #[inline]
     pub(crate) fn contains(&self, key: Key<T>) -> bool {
-        key.owner == self.owner && self.generations.get(key.index()) == Some(&Some(key.generation))
+        let is_there = match &self.generations {
+            None => key.generation == 0 && key.index() < self.bound,
+            Some(generations) => generations.get(key.index()) == Some(&Some(key.generation)),
+        };
+        is_there && key.owner == self.owner
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_keys_of_a_table_that_lost_nothing_are_all_it_had_then() {
+        let mut table = Table::new(1);
+        let had = [table.insert("one"), table.insert("two")];
+        let keys = Keys::of(&table);
+        let late = table.insert("late");
+        table.remove(had[1]);
+        let again = table.insert("again");
+        assert_eq!([had[0], had[1], late, again].map(|key| keys.contains(key)), [true, true, false, false]);
+        assert!(!keys.contains(Table::new(2).insert("elsewhere")));
+    }
 
     #[test]
     fn the_keys_of_a_moment_leave_out_what_was_removed_before_and_added_later() {
