@@ -313,7 +313,9 @@ impl Emitter<'_> {
     fn spread(&mut self, first: Value, step: i64, class: Class) -> Vec<Value> {
         let ty = vector_type(class).unwrap_or(I32X4);
         let key = (first, step, ty, self.lanes);
-        if let Some(parts) = self.spreads.get(&key) {
+        // Where the instruction has branched already, what follows it may not be behind this; and what only a rare way needs is made there.
+        let on_trunk = self.trunk.is_some() && self.b.current_block() == self.trunk;
+        if let Some(parts) = self.spreads.get(&key).filter(|_| on_trunk) {
             return parts.clone();
         }
         let count = self.lanes as usize / per_vector(class);
@@ -334,8 +336,7 @@ impl Emitter<'_> {
                 self.b.ins().iadd(all, more)
             })
             .collect();
-        // Where the instruction has branched already, what follows it may not be behind this.
-        if self.trunk.is_some() && self.b.current_block() == self.trunk {
+        if on_trunk {
             self.spreads.insert(key, parts.clone());
         }
         parts
