@@ -5,7 +5,7 @@ use crate::flow::{self, Flow, Role, SlotSet};
 use crate::host;
 use crate::idle;
 use crate::invariant::Invariants;
-use crate::kept::Layout;
+use crate::kept::{Layout, Left};
 use crate::lanewise;
 use crate::lazy;
 use crate::native::{self, Native};
@@ -37,6 +37,9 @@ type Code = unsafe extern "C" fn(*const Machine, u32, u32, u32) -> u64;
 /// The code of one function, for groups of one size.
 struct Part {
     code: host::Machine,
+    /// What the code refers to.
+    #[expect(clippy::vec_box, reason = "the code has their addresses")]
+    _left: Vec<Box<Left>>,
     entries: Vec<Pc>,
     /// Threads of a group.
     lanes: u32,
@@ -263,8 +266,12 @@ impl CompiledKernel {
             lanes,
             entries: &entries,
         };
-        let code = host::Machine::compile(list, |func, isa| emit::build(func, isa, &plan))?;
-        Ok(Part { code, entries, lanes, layout })
+        let mut left = Vec::new();
+        let code = host::Machine::compile(list, |func, isa| {
+            left = emit::build(func, isa, &plan)?;
+            Ok(())
+        })?;
+        Ok(Part { code, _left: left, entries, lanes, layout })
     }
 
     fn single(&self, function: usize) -> Option<&Part> {
