@@ -101,3 +101,65 @@ fn extrema_of_double_precision_are_those_of_the_interpreter() {
         ));
     }
 }
+
+/// Makes doubles of the words, NaNs of all kinds among them, and goes on with a body that leaves its result in `%d9`.
+#[track_caller]
+fn same_in_double(body: &str) -> Vec<u32> {
+    same(&format!(
+        "mov.b32 %r4, %f0; mov.b32 %r5, %f9; mov.b64 %d0, {{%r5, %r4}}; mov.b64 %d1, {{%r4, %r5}};
+         {body}
+         mov.b64 {{%r6, %r7}}, %d9; mad.lo.u32 %r19, %r6, 31, %r7;"
+    ))
+}
+
+#[test]
+fn a_nan_in_a_run_of_double_precision_is_that_of_the_interpreter() {
+    same_in_double(
+        "mul.f64 %d2, %d0, %d1; add.f64 %d3, %d2, %d0; fma.rn.f64 %d4, %d3, %d2, %d1; sub.f64 %d5, %d4, %d0;
+         div.rn.f64 %d6, %d5, %d1; sqrt.rn.f64 %d7, %d6; max.f64 %d8, %d7, %d2; add.f64 %d9, %d8, %d5;",
+    );
+}
+
+#[test]
+fn a_run_that_writes_its_own_operands_is_executed_again_from_what_they_were() {
+    same_in_double(
+        "add.f64 %d0, %d0, %d1; mul.f64 %d1, %d0, %d1; fma.rn.f64 %d0, %d1, %d0, %d1; mov.f64 %d9, %d0;",
+    );
+    same_in_double(
+        "mov.f64 %d9, 0d0000000000000000; mov.u32 %r8, 0;
+         L: fma.rn.f64 %d9, %d0, %d1, %d9; add.f64 %d0, %d0, %d9; add.u32 %r8, %r8, 1;
+         setp.lt.u32 %p2, %r8, 3; @%p2 bra L;",
+    );
+}
+
+#[test]
+fn what_is_stored_moved_compared_or_guarded_in_a_run_is_known() {
+    same_in_double(
+        "add.f64 %d2, %d0, %d1; mov.b64 %rd5, %d2; setp.gt.f64 %p2, %d2, %d0; mul.f64 %d3, %d2, %d2;
+         @%p1 add.f64 %d3, %d3, %d0; selp.f64 %d4, %d3, %d1, %p2; mov.b64 %d5, %rd5; add.f64 %d9, %d4, %d5;",
+    );
+    same_in_double(
+        "add.f64 %d2, %d0, %d1; mul.wide.u32 %rd5, %r1, 8; mov.u64 %rd6, tile; add.u64 %rd6, %rd6, %rd5; st.shared.f64 [%rd6], %d2;
+         mul.f64 %d3, %d2, %d0; ld.shared.f64 %d4, [%rd6]; add.f64 %d9, %d3, %d4;",
+    );
+    same_in_double(
+        "add.f64 %d2, %d0, %d1; cvt.rn.f32.f64 %f3, %d2; neg.f64 %d3, %d2; cvt.f64.f32 %d4, %f3; add.f64 %d9, %d3, %d4;",
+    );
+}
+
+#[test]
+fn a_value_that_is_the_same_in_all_threads_can_be_in_doubt_too() {
+    same_in_double(
+        "ld.global.f64 %d2, [%rd0]; bar.sync 0; add.f64 %d3, %d2, 0d3FF0000000000000; mul.f64 %d4, %d3, %d3; fma.rn.f64 %d9, %d4, %d0, %d3;",
+    );
+}
+
+#[test]
+fn a_fault_in_a_run_is_that_of_the_interpreter() {
+    let body = format!(
+        "{LOAD} mov.b32 %r4, %f0; mov.b64 %d0, {{%r4, %r4}}; add.f64 %d1, %d0, %d0; mul.wide.u32 %rd5, %r1, 8; ld.shared.f64 %d2, [%rd5+768];
+         mul.f64 %d3, %d1, %d2; mov.b64 {{%r6, %r19}}, %d3; {STORE}"
+    );
+    let found = Case { words: words(), block: [128, 1, 1], ..Case::new(&body) }.same();
+    assert!(found.is_err_and(|fault| fault.contains("shared")), "no fault");
+}

@@ -209,15 +209,8 @@ impl Emitter<'_> {
 
     /// Leaves the code unless a truth value holds; where it does not, the interpreter is sure to find a fault or not.
     pub(super) fn require(&mut self, valid: Value, fault: bool) {
-        let (go_on, cold) = (self.b.create_block(), self.b.create_block());
-        self.b.set_cold_block(cold);
-        self.b.ins().brif(valid, go_on, &[], cold, &[]);
-        self.go_on_in(cold);
-        if fault {
-            self.refuse_here();
-        } else {
-            self.interpret_here();
-        }
+        let (exit, go_on) = (self.exit_here(fault), self.b.create_block());
+        self.b.ins().brif(valid, go_on, &[], exit, &[]);
         self.go_on_in(go_on);
     }
 

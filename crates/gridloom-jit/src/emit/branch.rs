@@ -279,7 +279,8 @@ impl Emitter<'_> {
         let live = self.kept_on_both(taken, behind);
         self.note_parted();
         let places = [self.note(taken), self.note(behind)];
-        self.leave_parted(live.iter(), masks, places);
+        let held = self.held(live.iter());
+        self.leave_parted(&held, masks, places);
     }
 
     /// A block that leads a way, which is written when the current one is done.
@@ -338,7 +339,8 @@ impl Emitter<'_> {
             self.go_on_in(stop);
         }
         let kept = self.kept_on(Way::To(pc));
-        self.leave_rarely(kept.iter().flat_map(SlotSet::iter), pc | YIELDED);
+        let held = self.held(kept.iter().flat_map(SlotSet::iter));
+        self.leave_rarely(&held, pc | YIELDED);
     }
 
     fn branch_table(&mut self, instruction: &Instruction, table: &gridloom_interp::code::BranchTable) {
@@ -346,7 +348,9 @@ impl Emitter<'_> {
         let guard = self.guard(instruction.guard);
         let (Val::One(index), None | Some(Val::One(_))) = (index, &guard) else {
             // Threads that go many ways are sorted out by the interpreter.
-            return self.interpret_here();
+            let exit = self.exit_here(false);
+            self.b.ins().jump(exit, &[]);
+            return;
         };
         if let Some(Val::One(condition)) = guard {
             let (then, behind) = (self.b.create_block(), self.way(Way::To(self.pc + 1)));

@@ -10,8 +10,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64, I64X2};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use gridloom_interp::code::Pc;
-use gridloom_interp::compiled::{INTERPRET, Machine, REFUSED};
-use gridloom_interp::lanes::{Slot, Source};
+use gridloom_interp::compiled::{INTERPRET, Machine};
+use gridloom_interp::lanes::Slot;
 use std::mem::offset_of;
 
 /// Bytes from one slot to the next.
@@ -277,35 +277,5 @@ impl Emitter<'_> {
         let kept = self.invariants.kept(self.flow, self.pc, &self.live);
         self.spill_all(&kept);
         self.leave_at(self.pc | INTERPRET);
-    }
-
-    /// Leaves the instruction being compiled to the interpreter, and what follows it in the block.
-    pub(super) fn interpret_here(&mut self) {
-        if self.ahead {
-            return self.defect("an invariant that not all threads can compute");
-        }
-        if let Some(party) = &self.party {
-            // Nothing has happened on the way yet.
-            let given_up = party.given_up;
-            self.b.ins().jump(given_up, &[]);
-            return;
-        }
-        let live = self.live.clone();
-        self.leave_rarely(live.iter(), self.pc | INTERPRET);
-    }
-
-    /// Leaves an access that must fault to the interpreter, with what the instruction reads.
-    pub(super) fn refuse_here(&mut self) {
-        if self.ahead || self.party.is_some() {
-            return self.interpret_here();
-        }
-        let mut slots = Vec::new();
-        self.flow.instruction(self.pc).for_each_use(&mut |source| {
-            if let Source::Slot(slot) = source {
-                slots.push(slot);
-            }
-        });
-        slots.dedup();
-        self.leave_rarely(slots, self.pc | INTERPRET | REFUSED);
     }
 }

@@ -84,6 +84,7 @@ impl Emitter<'_> {
             if pending {
                 self.pending.insert(slot);
             }
+            self.note_doubtful(slot, &native);
         }
         if let (&[slot], None) = (destinations, &guard) {
             self.note_predicate(slot, &native, &operands, map.sources());
@@ -126,6 +127,10 @@ impl Emitter<'_> {
                 operands.iter().map(|operand| self.lane(operand, Class::B64, 0)).collect();
             let lowered = self.lower(native, &values, false);
             let Some(rare) = lowered.rare else { return Val::One(lowered.value) };
+            if self.can_doubt(native) {
+                self.doubt(&[], Some(rare));
+                return Val::One(lowered.value);
+            }
             let joined = self.unless(rare, &[lowered.value], native.result, map);
             return Val::One(joined[0]);
         }
@@ -148,6 +153,10 @@ impl Emitter<'_> {
         }
         if let Some((values, rare)) = self.lower_vectors(native, operands) {
             if rare.is_empty() {
+                return Val::Many(values);
+            }
+            if self.can_doubt(native) {
+                self.doubt(&rare, None);
                 return Val::Many(values);
             }
             let any = self.any_true(&rare);
@@ -220,12 +229,7 @@ impl Emitter<'_> {
 
     /// Leaves the instruction to the interpreter unless a truth value holds.
     pub(super) fn go_on_if(&mut self, holds: Value) {
-        let (go_on, cold) = (self.b.create_block(), self.b.create_block());
-        self.b.set_cold_block(cold);
-        self.b.ins().brif(holds, go_on, &[], cold, &[]);
-        self.go_on_in(cold);
-        self.interpret_here();
-        self.go_on_in(go_on);
+        self.require(holds, false);
     }
 
     /// Whether an affine value of 32 bits, of a step that is not large, does not wrap around within the group.

@@ -12,6 +12,7 @@ mod address;
 mod arith;
 mod atomic;
 mod branch;
+mod doubt;
 mod each;
 mod exit;
 mod float;
@@ -141,6 +142,8 @@ pub(crate) struct Emitter<'a> {
     fuel: Variable,
     round: rounds::Round,
     rare: rare::Rare,
+    /// Instructions whose results are not known to be right yet.
+    doubt: Option<doubt::Doubt>,
     /// The instruction being compiled, and what is live before it.
     pc: Pc,
     live: SlotSet,
@@ -242,6 +245,7 @@ pub(crate) fn build(
         fuel,
         round,
         rare: rare::Rare::default(),
+        doubt: None,
         pc: plan.flow.range.start,
         live: plan.flow.blocks[0].live_in.clone(),
         vector_constants: Vec::new(),
@@ -386,6 +390,11 @@ impl<'a> Emitter<'a> {
     }
 
     fn block(&mut self, index: usize) {
+        self.write_block(index);
+        self.write_exits();
+    }
+
+    fn write_block(&mut self, index: usize) {
         let flow = self.flow;
         let block = &flow.blocks[index];
         let region = self.regions.of_block(index);
@@ -407,21 +416,27 @@ impl<'a> Emitter<'a> {
             let instruction = flow.instruction(pc);
             match flow.role(pc) {
                 Role::Interpreted => {
+                    self.end_doubt();
                     self.settle_pending();
                     return self.interpret_next();
                 }
                 Role::Terminator => {
                     self.trunk = None;
+                    self.end_doubt();
                     self.settle_pending();
                     // On the ways from here more is found out, each for itself.
                     self.facts_before = self.facts.clone();
                     self.terminator(instruction);
                     return self.write_ways();
                 }
-                Role::Compiled => self.instruction(instruction),
+                Role::Compiled => {
+                    self.end_doubt_before(instruction);
+                    self.instruction(instruction);
+                }
             }
         }
         self.live.clone_from(&block.live_out);
+        self.end_doubt();
         self.settle_pending();
         self.facts_before = self.facts.clone();
         match flow.block_at(block.range.end) {

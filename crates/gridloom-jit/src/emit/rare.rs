@@ -2,6 +2,7 @@
 //! for it. An address that may be bad, a branch at which threads may part: most instructions have such a way, and few are ever gone.
 
 use super::Emitter;
+use super::each::Each;
 use crate::kept::Left;
 use crate::native::Class;
 use crate::runtime;
@@ -10,11 +11,36 @@ use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{
     Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value,
 };
-use gridloom_interp::lanes::Slot;
+use gridloom_interp::code::Pc;
+use gridloom_interp::compiled::{INTERPRET, REFUSED};
+use gridloom_interp::lanes::{Slot, Source};
+use std::rc::Rc;
+
+/// What a register held.
+pub(super) struct Held {
+    slot: Slot,
+    as_is: As,
+}
+
+enum As {
+    /// As its variables are, and whether a NaN need not be the canonical one.
+    Values(Vec<Value>, bool),
+    /// Thread by thread.
+    Each(Rc<Each>),
+}
+
+/// A block where the group is left, to be written when the current block of the function is.
+struct Exit {
+    block: Block,
+    /// The instruction before which it is, and whether that is known to fault.
+    of: (Pc, bool),
+    held: Vec<Held>,
+}
 
 /// What the rare ways of a function share.
 #[derive(Default)]
 pub(super) struct Rare {
+    exits: Vec<Exit>,
     /// How groups are left. The code has their addresses.
     #[expect(clippy::vec_box, reason = "the code has their addresses")]
     pub(super) left: Vec<Box<Left>>,
@@ -44,23 +70,86 @@ impl Emitter<'_> {
         slot
     }
 
-    /// Leaves the group with some registers, all threads at one place.
-    pub(super) fn leave_rarely(&mut self, slots: impl IntoIterator<Item = Slot>, place: u32) {
+    /// What registers hold now.
+    pub(super) fn held(&mut self, slots: impl IntoIterator<Item = Slot>) -> Vec<Held> {
+        let mut held = Vec::new();
+        for slot in slots {
+            let as_is = match self.each_of(slot) {
+                Some(each) => As::Each(each),
+                None => {
+                    let variables = self.variables[slot.0 as usize].clone();
+                    let values = variables.into_iter().map(|variable| self.b.use_var(variable)).collect();
+                    As::Values(values, self.holds_any_nan(slot))
+                }
+            };
+            held.push(Held { slot, as_is });
+        }
+        held
+    }
+
+    /// Where the instruction being compiled is left to the interpreter, and what follows it in the block; or, where it is known to fault, only that.
+    pub(super) fn exit_here(&mut self, fault: bool) -> Block {
+        if self.ahead {
+            self.defect("an invariant that not all threads can compute");
+            return self.next;
+        }
+        if let Some(party) = &self.party {
+            // Nothing has happened on the way yet.
+            return party.given_up;
+        }
+        if let Some(doubt) = &self.doubt {
+            // From where nothing is in doubt.
+            return doubt.exit;
+        }
+        let of = (self.pc, fault);
+        if let Some(exit) = self.rare.exits.iter().rfind(|exit| exit.of == of) {
+            return exit.block;
+        }
+        let held = if fault {
+            let mut slots = Vec::new();
+            self.flow.instruction(self.pc).for_each_use(&mut |source| {
+                if let Source::Slot(slot) = source {
+                    slots.push(slot);
+                }
+            });
+            slots.dedup();
+            self.held(slots)
+        } else {
+            let live = self.live.clone();
+            self.held(live.iter())
+        };
+        let block = self.b.create_block();
+        self.write_exit_later(block, self.pc, fault, held);
+        block
+    }
+
+    /// Has a block written that leaves the group before an instruction with what registers held.
+    pub(super) fn write_exit_later(&mut self, block: Block, pc: Pc, fault: bool, held: Vec<Held>) {
+        self.b.set_cold_block(block);
+        self.rare.exits.push(Exit { block, of: (pc, fault), held });
+    }
+
+    /// Writes the blocks where groups are left before instructions of a block.
+    pub(super) fn write_exits(&mut self) {
+        for Exit { block, of: (pc, fault), held } in std::mem::take(&mut self.rare.exits) {
+            self.go_on_in(block);
+            let place = pc | INTERPRET | if fault { REFUSED } else { 0 };
+            self.leave_rarely(&held, place);
+        }
+    }
+
+    /// Leaves the group with what registers held, all threads at one place.
+    pub(super) fn leave_rarely(&mut self, held: &[Held], place: u32) {
         let mut left = Left::new(self.lanes);
         left.stay(place);
-        self.store_left(&mut left, slots);
+        self.store_left(&mut left, held);
         self.go_and_leave(left);
     }
 
-    /// Leaves the group with some registers, the threads of a mask at the first of two places, the others at the second.
-    pub(super) fn leave_parted(
-        &mut self,
-        slots: impl IntoIterator<Item = Slot>,
-        masks: &[Value],
-        places: [u32; 2],
-    ) {
+    /// Leaves the group with what registers held, the threads of a mask at the first of two places, the others at the second.
+    pub(super) fn leave_parted(&mut self, held: &[Held], masks: &[Value], places: [u32; 2]) {
         let mut left = Left::new(self.lanes);
-        let frame = self.store_left(&mut left, slots);
+        let frame = self.store_left(&mut left, held);
         let offset = left.part(places) as i32;
         for (part, &mask) in masks.iter().enumerate() {
             self.b.ins().store(MemFlagsData::trusted(), mask, frame, offset + 16 * part as i32);
@@ -68,27 +157,30 @@ impl Emitter<'_> {
         self.go_and_leave(left);
     }
 
-    /// Stores registers as they are held.
-    fn store_left(&mut self, left: &mut Left, slots: impl IntoIterator<Item = Slot>) -> Value {
+    /// Stores registers as they were held.
+    fn store_left(&mut self, left: &mut Left, held: &[Held]) -> Value {
         let frame = self.scratch(0);
         let flags = MemFlagsData::trusted();
-        for slot in slots {
-            if let Some(each) = self.each_of(slot) {
-                let offset = left.keep(slot, Shape::Varying, Class::B64, false) as i32;
-                for lane in 0..self.lanes as usize {
-                    let bits = self.each_lane(&each, Class::B64, lane);
-                    self.b.ins().store(flags, bits, frame, offset + 8 * lane as i32);
+        for Held { slot, as_is } in held {
+            match as_is {
+                As::Each(each) => {
+                    let offset = left.keep(*slot, Shape::Varying, Class::B64, false) as i32;
+                    for lane in 0..self.lanes as usize {
+                        let bits = self.each_lane(each, Class::B64, lane);
+                        self.b.ins().store(flags, bits, frame, offset + 8 * lane as i32);
+                    }
                 }
-                continue;
-            }
-            let (class, shape) = (self.storage(slot), self.shapes.get(slot));
-            let offset = left.keep(slot, shape, class, self.holds_any_nan(slot)) as i32;
-            for (part, variable) in self.variables[slot.0 as usize].clone().into_iter().enumerate() {
-                let mut value = self.b.use_var(variable);
-                if (class, shape) == (Class::Pred, Shape::Uniform) {
-                    value = self.convert(value, class, Class::B32);
+                As::Values(values, lazy) => {
+                    let (class, shape) = (self.storage(*slot), self.shapes.get(*slot));
+                    let offset = left.keep(*slot, shape, class, *lazy) as i32;
+                    for (part, &value) in values.iter().enumerate() {
+                        let value = match (class, shape) {
+                            (Class::Pred, Shape::Uniform) => self.convert(value, class, Class::B32),
+                            _ => value,
+                        };
+                        self.b.ins().store(flags, value, frame, offset + 16 * part as i32);
+                    }
                 }
-                self.b.ins().store(flags, value, frame, offset + 16 * part as i32);
             }
         }
         frame
