@@ -18,6 +18,8 @@ use std::mem::offset_of;
 
 /// No host memory lies below this address.
 const LOWEST: i64 = 1 << 16;
+/// Where memory of the host can lie.
+pub(crate) const HOST: std::ops::Range<u64> = LOWEST as u64..SHARED_WINDOW - LOWEST as u64;
 /// Addresses this close to one that was checked are as good, since what is checked keeps as far from either end.
 pub(super) const NEAR: i64 = 1 << 14;
 
@@ -264,16 +266,18 @@ impl Emitter<'_> {
             }
             Space::Generic if self.lanes > 1 => {
                 // A window's address is rare enough to be done thread by thread.
-                self.check_host(access, address, offset, length, lane);
+                if !self.anchors.is_good(place, access.align) {
+                    self.check_host(access, address, offset, length, lane);
+                }
                 self.based_host(address, offset)
             }
             Space::Generic => self.resolve(access, address, offset, lane),
             Space::Global | Space::Const => {
                 let constant = fixed.is_some_and(|at| {
                     at.is_multiple_of(access.align.into())
-                        && (LOWEST as u64..SHARED_WINDOW - LOWEST as u64).contains(&at)
+                        && HOST.contains(&at)
                 });
-                if !constant {
+                if !constant && !self.anchors.is_good(place, access.align) {
                     self.check_host(access, address, offset, length, lane);
                 }
                 self.based_host(address, offset)

@@ -198,7 +198,9 @@ impl Emitter<'_> {
         {
             // Addresses near one that is good are good.
             let base = *base;
-            self.check_host(access, base, offset, access.size, 0);
+            if !self.anchors.is_good(place, access.align) {
+                self.check_host(access, base, offset, access.size, 0);
+            }
             return (0..self.lanes as usize)
                 .map(|lane| {
                     let more = step * lane as i64 + offset;
