@@ -244,7 +244,8 @@ fn result(
                     near.bounded()
                 }
             };
-            let wide = matches!(native.kind, Kind::MulWide { .. } | Kind::MadWide { .. } | Kind::Extend { .. });
+            let wide =
+                matches!(native.kind, Kind::MulWide { .. } | Kind::MadWide { .. } | Kind::Extend { .. });
             if !wide && native.operands[0].bits() != 64 {
                 return None;
             }

@@ -273,10 +273,8 @@ impl Emitter<'_> {
             }
             Space::Generic => self.resolve(access, address, offset, lane),
             Space::Global | Space::Const => {
-                let constant = fixed.is_some_and(|at| {
-                    at.is_multiple_of(access.align.into())
-                        && HOST.contains(&at)
-                });
+                let constant =
+                    fixed.is_some_and(|at| at.is_multiple_of(access.align.into()) && HOST.contains(&at));
                 if !constant && !self.anchors.is_good(place, access.align) {
                     self.check_host(access, address, offset, length, lane);
                 }

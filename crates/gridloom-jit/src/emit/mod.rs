@@ -9,6 +9,7 @@
 //! ```
 
 mod address;
+mod ahead;
 mod arith;
 mod atomic;
 mod branch;
