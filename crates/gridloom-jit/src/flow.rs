@@ -21,7 +21,7 @@ pub(crate) enum Role {
 pub(crate) struct SlotSet(Vec<u64>);
 
 impl SlotSet {
-    fn new(slots: u32) -> Self {
+    pub(crate) fn new(slots: u32) -> Self {
         Self(vec![0; slots.div_ceil(64) as usize])
     }
 

@@ -163,7 +163,7 @@ impl Emitter<'_> {
                 for (part, &variable) in variables.iter().enumerate() {
                     let first = part * per;
                     let mut value = self.b.use_var(variable);
-                    if self.lazy[slot.0 as usize] {
+                    if self.holds_any_nan(slot) {
                         value = self.settle(value, class.untyped(), true);
                     }
                     if class.bits() == 64 {
@@ -181,7 +181,7 @@ impl Emitter<'_> {
             }
             Shape::Uniform => {
                 let mut value = self.b.use_var(variables[0]);
-                if self.lazy[slot.0 as usize] {
+                if self.holds_any_nan(slot) {
                     value = self.settle(value, class, false);
                 }
                 let bits = self.convert(value, class, Class::B64);

@@ -28,7 +28,9 @@ impl Emitter<'_> {
             return;
         };
         let destinations = map.destinations();
-        self.keeps_nan = destinations.iter().all(|slot| self.lazy[slot.0 as usize]);
+        let lazy = destinations.iter().all(|slot| self.lazy[slot.0 as usize]);
+        let pending = !lazy && guard.is_none() && self.can_be_pending(&native, map.as_ref());
+        self.keeps_nan = lazy || pending;
         // What only passes a value on may pass any NaN on to where any may be.
         self.any_nan = lazy::ignores_payload(&native)
             || self.keeps_nan && matches!(native.kind, Kind::Copy | Kind::Select);
@@ -79,10 +81,31 @@ impl Emitter<'_> {
         for &slot in destinations {
             let value = self.fit(slot, value.clone(), native.result);
             self.define(slot, value, native.result, guard.as_ref());
+            if pending {
+                self.pending.insert(slot);
+            }
         }
         if let (&[slot], None) = (destinations, &guard) {
             self.note_predicate(slot, &native, &operands, map.sources());
         }
+    }
+
+    /// Whether the result may be any NaN until the end of the block, where the canonical one is meant by all of them.
+    fn can_be_pending(&self, native: &Native, map: &dyn Lanewise) -> bool {
+        let passes_on = |count: usize| {
+            map.sources().iter().take(count).all(|&source| match source {
+                Source::Slot(slot) => self.holds_any_nan(slot),
+                Source::Constant(_) => false,
+            })
+        };
+        self.party.is_none()
+            && !self.ahead
+            && matches!(map.destinations(), &[slot] if self.storage(slot).bits() == 32)
+            && match native.kind {
+                Kind::Copy => native.result == Class::F32 && passes_on(1),
+                Kind::Select => native.result == Class::F32 && passes_on(2),
+                _ => lazy::computes(native),
+            }
     }
 
     /// A value of all threads for a register that differs between them, though this value does not.

@@ -153,13 +153,19 @@ pub(crate) struct Emitter<'a> {
     live: SlotSet,
     /// Vectors of constants that the instruction being compiled has used already.
     vector_constants: Vec<((Type, [u8; 16]), Value)>,
+    /// Vectors that were made of values of the first thread in this block, with the step between threads and how many there are.
+    spreads: HashMap<(Value, i64, Type, u32), Vec<Value>>,
+    /// Where the instruction being compiled starts, behind which everything is that is written later in the block.
+    trunk: Option<Block>,
     facts: Facts,
     /// What was known before the branch at the end of the block that was written last.
     facts_before: Facts,
     /// Where the block ends.
     block_end: Pc,
-    /// Registers whose NaN need not be canonical; whether the instruction being compiled takes any NaN, and may give any.
+    /// Registers whose NaN need not be canonical, and others of which that is so now, until the end of the block; whether the instruction being
+    /// compiled takes any NaN, and may give any.
     lazy: &'a [bool],
+    pending: SlotSet,
     any_nan: bool,
     keeps_nan: bool,
     /// The threads that go a short way, while the others wait.
@@ -243,10 +249,13 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         pc: plan.flow.range.start,
         live: plan.flow.blocks[0].live_in.clone(),
         vector_constants: Vec::new(),
+        spreads: HashMap::new(),
+        trunk: None,
         facts: Facts::default(),
         facts_before: Facts::default(),
         block_end: plan.flow.range.start,
         lazy: plan.lazy,
+        pending: SlotSet::new(function.slots),
         any_nan: false,
         keeps_nan: false,
         party: None,
@@ -399,8 +408,13 @@ impl<'a> Emitter<'a> {
             (self.pc, self.live) = (pc, live);
             let instruction = flow.instruction(pc);
             match flow.role(pc) {
-                Role::Interpreted => return self.interpret_next(),
+                Role::Interpreted => {
+                    self.settle_pending();
+                    return self.interpret_next();
+                }
                 Role::Terminator => {
+                    self.trunk = None;
+                    self.settle_pending();
                     // On the ways from here more is found out, each for itself.
                     self.facts_before = self.facts.clone();
                     self.terminator(instruction);
@@ -409,6 +423,8 @@ impl<'a> Emitter<'a> {
                 Role::Compiled => self.instruction(instruction),
             }
         }
+        self.live.clone_from(&block.live_out);
+        self.settle_pending();
         self.facts_before = self.facts.clone();
         match flow.block_at(block.range.end) {
             Some(next) => {
@@ -469,11 +485,14 @@ impl<'a> Emitter<'a> {
     pub(crate) fn forget_register(&mut self, slot: Slot) {
         self.facts.predicates.retain(|(other, _)| *other != slot);
         self.by_lane.retain(|(other, _)| *other != slot);
+        self.pending.remove(slot);
     }
 
     fn forget_all(&mut self) {
         self.facts = Facts::default();
         self.by_lane.clear();
+        self.pending.clear();
+        self.spreads.clear();
     }
 
     /// The value of an invariant definition of 32 bits that a block shares.
@@ -505,6 +524,7 @@ impl<'a> Emitter<'a> {
 
     fn instruction(&mut self, instruction: &'a Instruction) {
         self.vector_constants.clear();
+        self.trunk = self.b.current_block().filter(|_| !self.ahead && self.party.is_none());
         if !self.ahead && self.invariants.is_of_block(self.pc) {
             let pc = self.pc;
             return instruction.for_each_definition(&mut |slot| self.recall(slot, pc));

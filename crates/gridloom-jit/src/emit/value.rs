@@ -3,10 +3,13 @@
 use super::Emitter;
 use super::branch::Party;
 use super::each::Each;
+use crate::flow::SlotSet;
 use crate::native::Class;
 use crate::shape::Shape;
 use cranelift_codegen::ir::types::{F32, F32X4, F64, F64X2, I8, I8X16, I16, I32, I32X4, I64, I64X2};
-use cranelift_codegen::ir::{ConstantData, InstBuilder, MemFlagsData, Type, Value};
+use cranelift_codegen::ir::{
+    ConstantData, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value, ValueDef,
+};
 use gridloom_interp::code::Guard;
 use gridloom_interp::lanes::{Slot, Source};
 use std::rc::Rc;
@@ -60,15 +63,27 @@ impl Emitter<'_> {
 
     /// The same bits as another type of vector.
     pub(crate) fn vector_cast(&mut self, value: Value, ty: Type) -> Value {
-        if self.b.func.dfg.value_type(value) == ty {
-            return value;
-        }
         let flags = MemFlagsData::new().with_endianness(cranelift_codegen::ir::Endianness::Little);
-        self.b.ins().bitcast(ty, flags, value)
+        self.cast(value, ty, flags)
     }
 
-    fn bitcast(&mut self, value: Value, ty: Type) -> Value {
-        self.b.ins().bitcast(ty, MemFlagsData::new(), value)
+    /// The same bits as another type of one value.
+    pub(crate) fn bitcast(&mut self, value: Value, ty: Type) -> Value {
+        self.cast(value, ty, MemFlagsData::new())
+    }
+
+    fn cast(&mut self, value: Value, ty: Type, flags: MemFlagsData) -> Value {
+        let dfg = &self.b.func.dfg;
+        if dfg.value_type(value) == ty {
+            return value;
+        }
+        // Back to what it was before another cast, which then often is not needed.
+        if let ValueDef::Result(inst, _) = dfg.value_def(value)
+            && let InstructionData::LoadNoOffset { opcode: Opcode::Bitcast, arg, .. } = dfg.insts[inst]
+        {
+            return self.cast(arg, ty, flags);
+        }
+        self.b.ins().bitcast(ty, flags, value)
     }
 
     /// A value of one thread in another class: its bits cut off or extended with zeros.
@@ -165,7 +180,7 @@ impl Emitter<'_> {
         match self.shapes.get(slot) {
             Shape::Uniform => {
                 let mut value = self.b.use_var(variables[0]);
-                if self.lazy[slot.0 as usize] && !(self.any_nan && class == Class::F32) {
+                if self.holds_any_nan(slot) && !(self.any_nan && class == Class::F32) {
                     value = self.settle(value, storage, false);
                 }
                 Val::One(self.convert(value, storage, class))
@@ -186,13 +201,38 @@ impl Emitter<'_> {
                 let count = self.lanes as usize / per_vector(storage);
                 let mut parts: Vec<Value> =
                     variables.iter().take(count).map(|&variable| self.b.use_var(variable)).collect();
-                if self.lazy[slot.0 as usize] && !(self.any_nan && class == Class::F32) {
+                if self.holds_any_nan(slot) && !(self.any_nan && class == Class::F32) {
                     for part in &mut parts {
                         *part = self.settle(*part, storage.untyped(), true);
                     }
                 }
                 Val::Many(self.convert_parts(parts, storage, class))
             }
+        }
+    }
+
+    /// Whether a NaN in a register need not be the canonical one, which is then meant.
+    pub(crate) fn holds_any_nan(&self, slot: Slot) -> bool {
+        self.lazy[slot.0 as usize] || self.pending.contains(slot)
+    }
+
+    /// Puts the canonical NaN into registers that hold another only in this block, where they are live.
+    pub(super) fn settle_pending(&mut self) {
+        for slot in std::mem::replace(&mut self.pending, SlotSet::new(0)).iter() {
+            if self.live.contains(slot) {
+                self.settle_register(slot);
+            }
+        }
+        self.pending = SlotSet::new(self.lazy.len() as u32);
+    }
+
+    fn settle_register(&mut self, slot: Slot) {
+        let class = self.storage(slot);
+        let vector = self.shapes.get(slot) == Shape::Varying;
+        for variable in self.variables[slot.0 as usize].clone() {
+            let value = self.b.use_var(variable);
+            let value = self.settle(value, if vector { class.untyped() } else { class }, vector);
+            self.b.def_var(variable, value);
         }
     }
 
@@ -257,8 +297,6 @@ impl Emitter<'_> {
 
     /// The value in each thread, as vectors. Only of classes that have vectors.
     pub(crate) fn vectors(&mut self, value: &Val, class: Class) -> Vec<Value> {
-        let count = self.lanes as usize / per_vector(class);
-        let ty = vector_type(class).unwrap_or(I32X4);
         match value {
             Val::Many(parts) => parts.clone(),
             Val::Each(_) => {
@@ -266,29 +304,42 @@ impl Emitter<'_> {
                     (0..self.lanes as usize).map(|lane| self.lane(value, class, lane)).collect();
                 self.gather(&values, class)
             }
-            Val::One(value) => {
-                let value = match class {
-                    Class::Pred => self.b.ins().bmask(I32, *value),
-                    _ => *value,
-                };
-                vec![self.b.ins().splat(ty, value); count]
-            }
-            Val::Affine(base, step) => {
-                let first = self.b.ins().splat(ty, *base);
-                (0..count)
-                    .map(|part| {
-                        let mut bytes = [0; 16];
-                        let (size, per) = (16 / per_vector(class), per_vector(class));
-                        for (lane, chunk) in bytes.chunks_mut(size).enumerate() {
-                            let more = step.wrapping_mul((part * per + lane) as i64);
-                            chunk.copy_from_slice(&more.to_le_bytes()[..size]);
-                        }
-                        let more = self.vector_constant(ty, bytes);
-                        self.b.ins().iadd(first, more)
-                    })
-                    .collect()
-            }
+            &Val::One(value) => self.spread(value, 0, class),
+            &Val::Affine(base, step) => self.spread(base, step, class),
         }
+    }
+
+    /// A value of the first thread, and more by a step in each that follows, as vectors: those that were made of it before in this block, if any.
+    fn spread(&mut self, first: Value, step: i64, class: Class) -> Vec<Value> {
+        let ty = vector_type(class).unwrap_or(I32X4);
+        let key = (first, step, ty, self.lanes);
+        // Where the instruction has branched already, what follows it may not be behind this; and what only a rare way needs is made there.
+        let on_trunk = self.trunk.is_some() && self.b.current_block() == self.trunk;
+        if let Some(parts) = self.spreads.get(&key).filter(|_| on_trunk) {
+            return parts.clone();
+        }
+        let count = self.lanes as usize / per_vector(class);
+        let value = if class == Class::Pred { self.b.ins().bmask(I32, first) } else { first };
+        let all = self.b.ins().splat(ty, value);
+        let parts: Vec<Value> = (0..count)
+            .map(|part| {
+                if step == 0 {
+                    return all;
+                }
+                let mut bytes = [0; 16];
+                let (size, per) = (16 / per_vector(class), per_vector(class));
+                for (lane, chunk) in bytes.chunks_mut(size).enumerate() {
+                    let more = step.wrapping_mul((part * per + lane) as i64);
+                    chunk.copy_from_slice(&more.to_le_bytes()[..size]);
+                }
+                let more = self.vector_constant(ty, bytes);
+                self.b.ins().iadd(all, more)
+            })
+            .collect();
+        if on_trunk {
+            self.spreads.insert(key, parts.clone());
+        }
+        parts
     }
 
     /// The value in one thread of the group.
@@ -361,6 +412,9 @@ impl Emitter<'_> {
 
     /// Writes a register, where the guard holds.
     pub(crate) fn define(&mut self, slot: Slot, value: Val, class: Class, guard: Option<&Val>) {
+        if guard.is_some() && self.pending.contains(slot) {
+            self.settle_register(slot);
+        }
         self.forget_register(slot);
         let guard = guard.filter(|_| self.party.as_ref().is_none_or(Party::selects));
         let storage = self.storage(slot);
