@@ -9,9 +9,9 @@
 
 use crate::flow::Flow;
 use crate::native::{Kind, Native};
-use crate::range::Ranges;
+use crate::range::{Access, Ranges, Rows};
 use gridloom_interp::Space;
-use gridloom_interp::code::{AtomicKind, Base, Op, Place};
+use gridloom_interp::code::{Base, Op, Place};
 use gridloom_interp::lanes::{Slot, Source};
 use std::ops::Range;
 
@@ -86,17 +86,24 @@ struct Anchor {
 pub(crate) struct Anchors {
     of_slot: Vec<Option<Near>>,
     list: Vec<Anchor>,
+    /// The most threads that a row of a block has.
+    row: u32,
 }
 
 impl Anchors {
     /// Where nothing is taken for granted.
     pub(crate) fn none() -> Self {
-        Self { of_slot: Vec::new(), list: Vec::new() }
+        Self { of_slot: Vec::new(), list: Vec::new(), row: Rows::MOST }
     }
 
-    /// Of the kernel itself; a function has none.
-    pub(crate) fn of(flow: &Flow<'_>, natives: &[Option<Native>], ranges: &Ranges, param_bytes: u64) -> Self {
-        let mut this = Self::none();
+    /// Of the kernel itself, with ranges for rows of so many threads; a function has none.
+    pub(crate) fn of(
+        flow: &Flow<'_>,
+        natives: &[Option<Native>],
+        (ranges, row): (&Ranges, u32),
+        param_bytes: u64,
+    ) -> Self {
+        let mut this = Self { row, ..Self::none() };
         if !flow.is_kernel {
             return this;
         }
@@ -129,17 +136,7 @@ impl Anchors {
         }
         this.of_slot = known;
         for pc in flow.range.clone() {
-            let (place, size, align) = match &flow.instruction(pc).op {
-                Op::Load(load) => {
-                    (&load.place, load.extend.size * load.destinations.len() as u32, load.align)
-                }
-                Op::Store(store) => (&store.place, store.size * store.sources.len() as u32, store.align),
-                Op::Atomic(atomic) => match atomic.kind {
-                    AtomicKind::Update { size, .. } => (&atomic.place, size, size),
-                    _ => continue,
-                },
-                _ => continue,
-            };
+            let Some(Access { place, size, align }) = Access::of(flow, pc) else { continue };
             if let Some(near) = this.near(place).filter(|_| this.is_good(place, align))
                 && let Some(pointer) = near.pointer
             {
@@ -175,6 +172,11 @@ impl Anchors {
             let zeros = align.trailing_zeros();
             near.zeros >= zeros && place.offset.trailing_zeros() >= zeros
         })
+    }
+
+    /// Whether blocks of a shape are such that what was taken for granted holds.
+    pub(crate) fn hold_for(&self, block: [u32; 3]) -> bool {
+        block[0] <= self.row
     }
 
     /// Whether all pointers are such that what was taken for granted holds, for code that may access host memory at these addresses.

@@ -1,8 +1,9 @@
-//! Registers of groups between barriers.
+//! Registers of groups, stored as they are held: a uniform or affine register as one word, and vectors as they are.
 //!
-//! Where all threads of a block come to a barrier, their groups go on behind it, in the same code: what they still need is kept as it is held,
-//! a uniform or affine register as one word and vectors as they are, in a frame of the group's. Only where the interpreter is to
-//! go on with a thread is that put into the slots where it looks ([`Layout::expand`]).
+//! Where all threads of a block come to a barrier, their groups go on behind it, in the same code, and what they still need is kept in a frame of the
+//! group's. Only where the interpreter is to go on with a thread is that put into the slots where it looks ([`Layout::expand`]). Where a group is left
+//! on a rare way, that follows at once ([`Left`]): there are many such ways, so that what each takes to write counts more than what it takes
+//! to go.
 
 use crate::flow::{Flow, Role, SlotSet};
 use crate::invariant::Invariants;
@@ -65,10 +66,7 @@ impl Layout {
                 let (shape, class) = (shapes.get(slot), storage[index]);
                 let offset = *offsets[index].get_or_insert_with(|| {
                     let offset = bytes;
-                    bytes += match shape {
-                        Shape::Varying => lanes * class.bits().max(32) / 8,
-                        _ => 16,
-                    };
+                    bytes += Kept::bytes(shape, class, lanes);
                     offset
                 });
                 kept.push(Kept { slot, offset, shape, class, lazy: lazy[index] });
@@ -96,35 +94,57 @@ impl Layout {
     pub(crate) unsafe fn expand(&self, pc: Pc, frame: *const u8, registers: *mut u64) {
         let Some((_, kept)) = self.at(pc) else { return };
         for kept in kept {
-            for lane in 0..self.lanes as usize {
-                // SAFETY: the layout has room for all lanes of the register; slots have 32 lanes each.
-                unsafe {
-                    let at = frame.add(kept.offset as usize);
-                    let value = kept.value(at, lane);
-                    *registers.add(kept.slot.0 as usize * 32 + lane) = value;
-                }
-            }
+            // SAFETY: the layout has room for all lanes of the register; the rest is the caller's promise.
+            unsafe { kept.expand(frame, self.lanes as usize, registers) };
         }
     }
 }
 
 impl Kept {
-    /// Its value in a lane, as a slot holds it.
+    /// Bytes that a register takes in a frame.
+    pub(crate) fn bytes(shape: Shape, class: Class, lanes: u32) -> u32 {
+        match shape {
+            Shape::Varying => lanes * class.bits().max(32) / 8,
+            _ => 16,
+        }
+    }
+
+    /// Puts it into the slots of so many threads.
     ///
     /// # Safety
-    /// `at` is where the register is kept.
-    unsafe fn value(&self, at: *const u8, lane: usize) -> u64 {
-        // SAFETY: the caller's promise; as many elements are there as the layout has lanes.
-        let bits = unsafe {
+    /// `frame` is where the group has stored it, and `registers` the first slot in its first lane.
+    unsafe fn expand(&self, frame: *const u8, lanes: usize, registers: *mut u64) {
+        // SAFETY: slots have 32 lanes each, and the frame has as many elements as there are threads. Of an element that is stored in less than
+        // 64 bits, the others are not looked at.
+        unsafe {
+            let at = frame.add(self.offset as usize);
+            let slot = registers.add(self.slot.0 as usize * 32);
             match self.shape {
-                Shape::Varying if self.class.bits() == 64 => *at.cast::<u64>().add(lane),
-                Shape::Varying => u64::from(*at.cast::<u32>().add(lane)),
-                Shape::Uniform => *at.cast::<u64>(),
+                Shape::Varying if self.class.bits() == 64 => {
+                    at.cast::<u64>().copy_to_nonoverlapping(slot, lanes);
+                }
+                Shape::Varying => {
+                    for lane in 0..lanes {
+                        *slot.add(lane) = self.held(u64::from(*at.cast::<u32>().add(lane)));
+                    }
+                }
+                Shape::Uniform => {
+                    let value = self.held(*at.cast::<u64>());
+                    (0..lanes).for_each(|lane| *slot.add(lane) = value);
+                }
                 Shape::Affine(step) => {
-                    (*at.cast::<u64>()).wrapping_add_signed(step.wrapping_mul(lane as i64))
+                    let mut value = *at.cast::<u64>();
+                    for lane in 0..lanes {
+                        *slot.add(lane) = self.held(value);
+                        value = value.wrapping_add_signed(step);
+                    }
                 }
             }
-        };
+        }
+    }
+
+    /// What a slot holds, of the bits that code does.
+    fn held(&self, bits: u64) -> u64 {
         match self.class {
             Class::Pred => u64::from(bits as u32 != 0),
             class if class.bits() == 64 => bits,
@@ -132,6 +152,79 @@ impl Kept {
                 let bits = bits as u32;
                 let nan = bits & 0x7fff_ffff > 0x7f80_0000;
                 u64::from(if self.lazy && nan { 0x7fff_ffff } else { bits })
+            }
+        }
+    }
+}
+
+/// Where the threads of a group are that is left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Places {
+    Same(u32),
+    /// At the first where a mask is not zero, which the frame has at an offset, 32 bits for each thread.
+    Parted {
+        places: [u32; 2],
+        masks: u32,
+    },
+}
+
+/// How a group is left on a rare way: what it has stored, and where its threads are.
+#[derive(Debug)]
+pub(crate) struct Left {
+    lanes: u32,
+    kept: Vec<Kept>,
+    places: Places,
+    bytes: u32,
+}
+
+impl Left {
+    pub(crate) fn new(lanes: u32) -> Self {
+        Self { lanes, kept: Vec::new(), places: Places::Same(0), bytes: 0 }
+    }
+
+    /// Bytes of the frame.
+    pub(crate) fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    /// Makes room for a register, and says where.
+    pub(crate) fn keep(&mut self, slot: Slot, shape: Shape, class: Class, lazy: bool) -> u32 {
+        let offset = self.bytes;
+        self.bytes += Kept::bytes(shape, class, self.lanes).next_multiple_of(16);
+        self.kept.push(Kept { slot, offset, shape, class, lazy });
+        offset
+    }
+
+    /// Makes room for masks of threads that are at the first of two places, where the others are at the second, and says where.
+    pub(crate) fn part(&mut self, places: [u32; 2]) -> u32 {
+        let masks = self.bytes;
+        self.bytes += (4 * self.lanes).next_multiple_of(16);
+        self.places = Places::Parted { places, masks };
+        masks
+    }
+
+    /// Says that all threads are at one place.
+    pub(crate) fn stay(&mut self, place: u32) {
+        self.places = Places::Same(place);
+    }
+
+    /// Puts registers where the interpreter looks for them, and notes where the threads are.
+    ///
+    /// # Safety
+    /// `frame` is what the group has stored, `registers` the first slot in its first lane, and `places` the note of its first thread.
+    pub(crate) unsafe fn settle(&self, frame: *const u8, registers: *mut u64, places: *mut u32) {
+        let lanes = self.lanes as usize;
+        // SAFETY: room was made for all that is in the frame; the rest is the caller's promise.
+        unsafe {
+            self.kept.iter().for_each(|kept| kept.expand(frame, lanes, registers));
+            for lane in 0..lanes {
+                *places.add(lane) = match self.places {
+                    Places::Same(place) => place,
+                    Places::Parted { places: [there, others], masks } => {
+                        let mask = *frame.add(masks as usize).cast::<u32>().add(lane);
+                        if mask == 0 { others } else { there }
+                    }
+                };
             }
         }
     }

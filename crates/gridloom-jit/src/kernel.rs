@@ -6,11 +6,11 @@ use crate::flow::{self, Flow, Role, SlotSet};
 use crate::host;
 use crate::idle;
 use crate::invariant::Invariants;
-use crate::kept::Layout;
+use crate::kept::{Layout, Left};
 use crate::lanewise;
 use crate::lazy;
 use crate::native::{self, Native};
-use crate::range::Ranges;
+use crate::range::{self, Ranges, Rows};
 use crate::region::Regions;
 use crate::shape::{Shape, Shapes};
 use gridloom_interp::code::{Base, Op, Pc, Place};
@@ -29,23 +29,32 @@ const VECTORS: u32 = 16;
 /// Accesses that may be made thread by thread in larger groups.
 const FEW: usize = 2;
 
+/// Instructions of a function that is too long to be looked at for several sizes of blocks.
+const LONG: usize = 2048;
+
 /// Groups that are watched to see whether their threads stay together.
 const SAMPLE: u32 = 1024;
 
 /// What compiled code is called as.
 type Code = unsafe extern "C" fn(*const Machine, u32, u32, u32) -> u64;
 
-/// Which accesses to memory of the host are checked.
+/// Which accesses to memory are checked that are likely to be good.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Checks {
-    /// Those whose address is not known to be near a pointer that the launch was given.
+    /// Those to shared memory that could be outside in a block of as many threads as it seems to be meant for, and those whose address
+    /// is not known to be near a pointer that the launch was given.
     Few,
+    /// The same, in blocks of any size.
+    Some,
     All,
 }
 
 /// The code of one function, for groups of one size.
 struct Part {
     code: host::Machine,
+    /// What the code refers to.
+    #[expect(clippy::vec_box, reason = "the code has their addresses")]
+    _left: Vec<Box<Left>>,
     entries: Vec<Pc>,
     /// Threads of a group.
     lanes: u32,
@@ -124,8 +133,9 @@ pub struct CompiledKernel {
     uses_local: bool,
     /// For each function the code for single threads, where it could be compiled.
     single: Vec<OnceLock<Option<Part>>>,
-    /// The code of the kernel itself for groups of each size, where it could be compiled; the second checks all pointers.
-    groups_of: [[OnceLock<Option<Part>>; 2]; GROUPS.len()],
+    /// The code of the kernel itself for groups of each size, where it could be compiled, by how
+    /// much it checks.
+    groups_of: [[OnceLock<Option<Part>>; 3]; GROUPS.len()],
     /// Threads of the largest group that pays.
     widest: u32,
     /// Groups run, and those of them whose threads parted.
@@ -238,10 +248,14 @@ impl CompiledKernel {
         let shapes = if lanes == 1 { Shapes::single(slots) } else { Shapes::of(&flow, &natives, slots) };
         let entries = entries_of(&flow, lanes == 1);
         let invariants = Invariants::of(&flow, &natives, self.kernel.param_bytes());
-        let ranges = Ranges::of(&flow, &natives);
+        let row = match (lanes, checks) {
+            (2.., Checks::Few) => self.likely_row(&flow, &natives, lanes),
+            _ => Rows::MOST,
+        };
+        let ranges = Ranges::of(&flow, &natives, Rows { most: row, lanes });
         let anchors = match (lanes, checks) {
             (1, _) | (_, Checks::All) => Anchors::none(),
-            _ => Anchors::of(&flow, &natives, &ranges, self.kernel.param_bytes()),
+            _ => Anchors::of(&flow, &natives, (&ranges, row), self.kernel.param_bytes()),
         };
         let storage = emit::storage(&flow, &natives, &shapes);
         let lazy = lazy::registers(&flow, &natives);
@@ -279,8 +293,33 @@ impl CompiledKernel {
             lanes,
             entries: &entries,
         };
-        let code = host::Machine::compile(list, |func, isa| emit::build(func, isa, &plan))?;
-        Ok(Part { code, entries, lanes, layout, anchors })
+        let mut left = Vec::new();
+        let code = host::Machine::compile(list, |func, isa| {
+            left = emit::build(func, isa, &plan)?;
+            Ok(())
+        })?;
+        Ok(Part { code, _left: left, entries, lanes, layout, anchors })
+    }
+
+    /// The most threads of a row with which as many accesses to shared memory as possible are inside it whatever they are given.
+    fn likely_row(&self, flow: &Flow<'_>, natives: &[Option<Native>], lanes: u32) -> u32 {
+        let accesses = || flow.range.clone().filter_map(|pc| range::Access::of(flow, pc));
+        let bytes = self.kernel.shared_bytes().into();
+        let in_shared = |access: &range::Access<'_>| access.place.space == Space::Shared;
+        if bytes == 0 || flow.range.len() > LONG || !accesses().any(|access| in_shared(&access)) {
+            return Rows::MOST;
+        }
+        let mut best = (Rows::MOST, 0);
+        let mut row = Rows::MOST;
+        while row >= GROUPS[2] {
+            let ranges = Ranges::of(flow, natives, Rows { most: row, lanes });
+            let inside = accesses().filter(|access| in_shared(access) && ranges.is_inside(access, bytes)).count();
+            if inside > best.1 {
+                best = (row, inside);
+            }
+            row /= 2;
+        }
+        best.0
     }
 
     fn single(&self, function: usize) -> Option<&Part> {
@@ -502,11 +541,15 @@ impl CompiledKernel {
         if self.parts_often() {
             return None;
         }
-        let mut part = self.group_for(machine.block, Checks::Few)?;
+        let few = self.group_for(machine.block, Checks::Few)?;
         // SAFETY: the machine has the parameters of the launch.
-        if !unsafe { part.anchors.hold(machine.params, emit::HOST) } {
-            part = self.group_for(machine.block, Checks::All)?;
-        }
+        let part = if !unsafe { few.anchors.hold(machine.params, emit::HOST) } {
+            self.group_for(machine.block, Checks::All)?
+        } else if few.anchors.hold_for(machine.block) {
+            few
+        } else {
+            self.group_for(machine.block, Checks::Some)?
+        };
         Some((part, part.entry(pc)?))
     }
 

@@ -1,5 +1,6 @@
 //! What compiled code calls.
 
+use crate::kept::Left;
 use gridloom_interp::code::Rmw;
 use gridloom_interp::compiled::{EXITED, KEPT, Machine};
 use gridloom_interp::lanes::Lanewise;
@@ -8,26 +9,55 @@ use gridloom_interp::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
 use gridloom_ptx::op::ApproxOp;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-/// Executes an instruction of the interpreter in some lanes: `values` holds its operands and `results` takes its results, lane by
-/// lane.
+/// Operands and results that an instruction of the interpreter can have here.
+pub(crate) const MOST: usize = 8;
+
+/// Executes an instruction of the interpreter in some lanes: `values` holds its operands and `results` takes its results, each in all lanes before the
+/// next. Of the operands whose bit is set in `once`, the first lane's is that of all.
 ///
 /// # Safety
-/// `map` is an instruction of the kernel that runs, and the arrays are as long as its operands and results times `lanes`.
+/// `map` is an instruction of the kernel that runs, of at most [`MOST`] operands and results, and the arrays are as long as these times `lanes`.
 pub(crate) unsafe extern "C" fn call_map(
     map: *const Box<dyn Lanewise>,
     values: *const u64,
     results: *mut u64,
     lanes: u32,
+    once: u32,
 ) {
+    let lanes = lanes as usize;
     // SAFETY: the caller's promise.
     unsafe {
         let map = &**map;
-        let (operands, destinations) = (map.sources().len(), map.destinations().len());
-        for lane in 0..lanes as usize {
-            let values = std::slice::from_raw_parts(values.add(lane * operands), operands);
-            let results = std::slice::from_raw_parts_mut(results.add(lane * destinations), destinations);
-            map.call(values, results);
+        let (operands, destinations) = (map.sources().len().min(MOST), map.destinations().len().min(MOST));
+        let (mut own, mut found) = ([0; MOST], [0; MOST]);
+        for lane in 0..lanes {
+            for (i, own) in own[..operands].iter_mut().enumerate() {
+                let lane = if once >> i & 1 == 1 { 0 } else { lane };
+                *own = *values.add(i * lanes + lane);
+            }
+            map.call(&own[..operands], &mut found[..destinations]);
+            for (i, &found) in found[..destinations].iter().enumerate() {
+                *results.add(i * lanes + lane) = found;
+            }
         }
+    }
+}
+
+/// Puts the registers of a group that is left where the interpreter looks for them, and notes where its threads are.
+///
+/// # Safety
+/// The machine is that of the call that compiled code is in, `thread` the first of the group, and `frame` what was stored for `left`.
+pub(crate) unsafe extern "C" fn leave(
+    machine: *const Machine,
+    thread: u32,
+    left: *const Left,
+    frame: *const u8,
+) {
+    let thread = thread as usize;
+    // SAFETY: the tables of the machine have entries for all threads of the call and their warps; the rest is the caller's promise.
+    unsafe {
+        let registers = *(*machine).registers.add(thread / 32);
+        (*left).settle(frame, registers.add(thread % 32), (*machine).pcs.add(thread));
     }
 }
 

@@ -6,6 +6,7 @@
 use super::Emitter;
 use super::value::Val;
 use crate::native::Class;
+use crate::range;
 use crate::runtime;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
@@ -285,11 +286,8 @@ impl Emitter<'_> {
 
     /// Whether whatever the base of an access to shared memory can be, it is good in every thread.
     pub(super) fn is_within_shared(&self, access: Access, place: &Place) -> bool {
-        let Base::Source(Source::Slot(slot)) = place.base else { return false };
-        let (range, offset) = (self.ranges.get(slot), place.offset as u64);
-        let aligned = 1 << range.zeros.min(31) >= access.align && offset.is_multiple_of(access.align.into());
-        let end = range.most.checked_add(offset).and_then(|last| last.checked_add(access.size.into()));
-        place.offset >= 0 && aligned && end.is_some_and(|end| end <= self.shared_bytes)
+        let access = range::Access { place, size: access.size, align: access.align };
+        self.ranges.is_inside(&access, self.shared_bytes)
     }
 
     /// Checks a host address, unless one near it was checked in this block.

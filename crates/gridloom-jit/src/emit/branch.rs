@@ -265,17 +265,6 @@ impl Emitter<'_> {
         self.b.ins().jump(self.blocks[target], &[]);
     }
 
-    fn choose_places(&mut self, masks: &[Value], there: u32, others: u32) -> Vec<Value> {
-        masks
-            .iter()
-            .map(|&mask| {
-                let (there, others) =
-                    (self.vector_of(there.into(), Class::B32), self.vector_of(others.into(), Class::B32));
-                self.b.ins().bitselect(mask, there, others)
-            })
-            .collect()
-    }
-
     /// The guard of an instruction on a short way: its own, in the threads that go it.
     pub(super) fn guard_on_short_way(&mut self, guard: Option<Val>) -> Option<Val> {
         let Some(Party { masks, all: false, guards: true, .. }) = self.party.clone() else { return guard };
@@ -288,11 +277,9 @@ impl Emitter<'_> {
     /// Sends each thread of the group its own way.
     fn part(&mut self, masks: &[Value], taken: Way, behind: Way) {
         let live = self.kept_on_both(taken, behind);
-        self.spill_all(&live);
         self.note_parted();
-        let (taken, behind) = (self.note(taken), self.note(behind));
-        let places = self.choose_places(masks, taken, behind);
-        self.leave_with(&places);
+        let places = [self.note(taken), self.note(behind)];
+        self.leave_parted(live.iter(), masks, places);
     }
 
     /// A block that leads a way, which is written when the current one is done.
@@ -350,10 +337,8 @@ impl Emitter<'_> {
             self.b.ins().jump(target, &[]);
             self.go_on_in(stop);
         }
-        if let Some(kept) = self.kept_on(Way::To(pc)) {
-            self.spill_all(&kept);
-        }
-        self.leave_at(pc | YIELDED);
+        let kept = self.kept_on(Way::To(pc));
+        self.leave_rarely(kept.iter().flat_map(SlotSet::iter), pc | YIELDED);
     }
 
     fn branch_table(&mut self, instruction: &Instruction, table: &gridloom_interp::code::BranchTable) {

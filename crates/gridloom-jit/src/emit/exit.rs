@@ -218,11 +218,8 @@ impl Emitter<'_> {
         }
     }
 
-    pub(super) fn spill_all(&mut self, live: &SlotSet) {
-        self.spill_each(live.iter().collect());
-    }
-
-    fn spill_each(&mut self, mut slots: Vec<Slot>) {
+    fn spill_all(&mut self, live: &SlotSet) {
+        let mut slots: Vec<Slot> = live.iter().collect();
         // Those that are stored by a call last: no vector would stay in a register across it, nor before it on the ways that do not come here.
         slots.sort_by_key(|&slot| matches!(self.shapes.get(slot), Shape::Affine(_)));
         let base = self.registers();
@@ -252,11 +249,6 @@ impl Emitter<'_> {
     pub(super) fn note_group(&mut self, at: u32) {
         let at = self.b.ins().iconst(I32, i64::from(at));
         self.note_places(&[at]);
-    }
-
-    pub(super) fn leave_with(&mut self, places: &[Value]) {
-        self.note_left();
-        self.note_places(places);
     }
 
     fn note_places(&mut self, places: &[Value]) {
@@ -299,8 +291,7 @@ impl Emitter<'_> {
             return;
         }
         let live = self.live.clone();
-        self.spill_all(&live);
-        self.leave_at(self.pc | INTERPRET);
+        self.leave_rarely(live.iter(), self.pc | INTERPRET);
     }
 
     /// Leaves an access that must fault to the interpreter, with what the instruction reads.
@@ -315,7 +306,6 @@ impl Emitter<'_> {
             }
         });
         slots.dedup();
-        self.spill_each(slots);
-        self.leave_at(self.pc | INTERPRET | REFUSED);
+        self.leave_rarely(slots, self.pc | INTERPRET | REFUSED);
     }
 }

@@ -1,15 +1,15 @@
 //! Instructions that compute: functions of registers, for each thread of a group or once for all.
 
 use super::Emitter;
-use super::value::Val;
+use super::value::{Val, per_vector};
 use crate::lanewise;
 use crate::lazy;
 use crate::native::{Class, Kind, Native};
-use crate::runtime;
+use crate::runtime::{self, MOST};
 use crate::shape::{self, Shape};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, Value};
+use cranelift_codegen::ir::types::{I32, I64, I64X2};
+use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, Value};
 use gridloom_interp::code::Instruction;
 use gridloom_interp::lanes::{Lanewise, Slot, Source};
 
@@ -293,46 +293,55 @@ impl Emitter<'_> {
 
     #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
     fn call_map_with(&mut self, map: &Box<dyn Lanewise>, classes: &[Class]) -> Vec<Val> {
-        const MOST: usize = 8;
         let (sources, destinations) = (map.sources(), map.destinations());
         if sources.len() > MOST || destinations.len() > MOST {
             self.defect("an instruction of too many operands");
         }
         let uniform = sources.iter().all(|&source| self.shapes.source(source) == Shape::Uniform);
         let lanes = if uniform { 1 } else { self.lanes as usize };
-        let size = (self.group_lanes as usize * 2 * MOST * 8) as u32;
-        let buffer = match self.buffer {
-            Some(buffer) => buffer,
-            None => {
-                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 4);
-                *self.buffer.insert(self.b.create_sized_stack_slot(data))
-            }
-        };
+        let half = 8 * (lanes * MOST) as i32;
+        let buffer = self.scratch(2 * half as u32);
+        let flags = MemFlagsData::trusted();
+        let mut once = 0;
         for (i, &source) in sources.iter().enumerate() {
-            let value = self.get(source, Class::B64);
-            for lane in 0..lanes {
-                let value = self.lane(&value, Class::B64, lane);
-                self.b.ins().stack_store(I64, value, buffer, (8 * (lane * sources.len() + i)) as i32);
+            let at = 8 * (i * lanes) as i32;
+            match self.get(source, Class::B64) {
+                Val::One(value) => {
+                    self.b.ins().store(flags, value, buffer, at);
+                    once |= 1 << i;
+                }
+                value => {
+                    for (part, value) in self.vectors(&value, Class::B64).into_iter().enumerate() {
+                        self.b.ins().store(flags, value, buffer, at + 16 * part as i32);
+                    }
+                }
             }
         }
-        let results_at = (self.lanes as usize * MOST * 8) as i32;
         let arguments = [
             self.b.ins().iconst(I64, std::ptr::from_ref(map) as i64),
-            self.b.ins().stack_addr(I64, buffer, 0),
-            self.b.ins().stack_addr(I64, buffer, results_at),
+            buffer,
+            self.b.ins().iadd_imm_s(buffer, i64::from(half)),
             self.b.ins().iconst(I32, lanes as i64),
+            self.b.ins().iconst(I32, once),
         ];
         self.call(runtime::call_map as *const () as usize, &arguments, None);
         let mut results = Vec::new();
         for (i, &class) in classes.iter().enumerate() {
-            let values: Vec<Value> = (0..lanes)
-                .map(|lane| {
-                    let at = results_at + (8 * (lane * destinations.len() + i)) as i32;
-                    let value = self.b.ins().stack_load(I64, I64, buffer, at);
-                    self.convert(value, Class::B64, class)
-                })
+            let at = half + 8 * (i * lanes) as i32;
+            if uniform {
+                let value = self.b.ins().load(I64, flags, buffer, at);
+                results.push(Val::One(self.convert(value, Class::B64, class)));
+                continue;
+            }
+            let parts = (0..lanes / per_vector(Class::B64))
+                .map(|part| self.b.ins().load(I64X2, flags, buffer, at + 16 * part as i32))
                 .collect();
-            results.push(if uniform { Val::One(values[0]) } else { Val::Many(self.gather(&values, class)) });
+            let mut parts = self.convert_parts(parts, Class::B64, class);
+            if matches!(class, Class::B8 | Class::B16) {
+                let mask = self.vector_of((1 << class.bits()) - 1, Class::B32);
+                parts.iter_mut().for_each(|part| *part = self.b.ins().band(*part, mask));
+            }
+            results.push(Val::Many(parts));
         }
         results
     }

@@ -20,6 +20,7 @@ mod fold;
 mod map;
 mod memory;
 mod predicate;
+mod rare;
 mod rounds;
 mod special;
 mod value;
@@ -33,14 +34,14 @@ use crate::anchor::Anchors;
 use crate::flow::{Flow, Role, SlotSet};
 use crate::idle::Idle;
 use crate::invariant::Invariants;
-use crate::kept::Layout;
+use crate::kept::{Layout, Left};
 use crate::native::{Class, Kind, Native};
 use crate::range::Ranges;
 use crate::region::Regions;
 use crate::shape::{Shape, Shapes};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{self, AbiParam, Block, InstBuilder, MemFlagsData, StackSlot, Type, Value};
+use cranelift_codegen::ir::{self, AbiParam, Block, InstBuilder, MemFlagsData, Type, Value};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use gridloom_interp::KernelCode;
@@ -114,8 +115,6 @@ pub(crate) struct Emitter<'a> {
     isa: &'a OwnedTargetIsa,
     /// Threads that code is written for now: those of a group, or the first of them on some ways.
     lanes: u32,
-    /// Threads of a group.
-    group_lanes: u32,
     entries: &'a [Pc],
     param_bytes: u64,
     shared_bytes: u64,
@@ -147,7 +146,7 @@ pub(crate) struct Emitter<'a> {
     next: Block,
     fuel: Variable,
     round: rounds::Round,
-    buffer: Option<StackSlot>,
+    rare: rare::Rare,
     /// The instruction being compiled, and what is live before it.
     pc: Pc,
     live: SlotSet,
@@ -176,8 +175,13 @@ pub(crate) struct Emitter<'a> {
     defect: Option<&'static str>,
 }
 
-/// Writes the code of a function.
-pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'_>) -> Result<(), String> {
+/// Writes the code of a function. It refers to what is returned.
+#[expect(clippy::vec_box, reason = "the code has their addresses")]
+pub(crate) fn build(
+    func: &mut ir::Function,
+    isa: &OwnedTargetIsa,
+    plan: &Plan<'_>,
+) -> Result<Vec<Box<Left>>, String> {
     let mut signature = ir::Signature::new(isa.default_call_conv());
     signature.params.extend([I64, I32, I32, I32].map(AbiParam::new));
     signature.returns.push(AbiParam::new(I64));
@@ -220,7 +224,6 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         body,
         isa,
         lanes: plan.lanes,
-        group_lanes: plan.lanes,
         entries: plan.entries,
         param_bytes: plan.kernel.param_bytes(),
         shared_bytes: plan.kernel.shared_bytes().into(),
@@ -245,7 +248,7 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         next,
         fuel,
         round,
-        buffer: None,
+        rare: rare::Rare::default(),
         pc: plan.flow.range.start,
         live: plan.flow.blocks[0].live_in.clone(),
         vector_constants: Vec::new(),
@@ -266,12 +269,14 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
     for index in 0..plan.flow.blocks.len() {
         emitter.block(index);
     }
+    emitter.write_rare();
     emitter.b.seal_all_blocks();
     let defect = emitter.defect;
+    let left = std::mem::take(&mut emitter.rare.left);
     emitter.b.finalize(isa.frontend_config());
     match defect {
         Some(defect) => Err(format!("the compiler has met {defect}")),
-        None => Ok(()),
+        None => Ok(left),
     }
 }
 

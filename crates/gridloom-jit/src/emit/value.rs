@@ -248,7 +248,7 @@ impl Emitter<'_> {
     }
 
     /// Vectors in another class. Classes of 8 and 16 bits stay as they are held, in 32.
-    fn convert_parts(&mut self, parts: Vec<Value>, from: Class, to: Class) -> Vec<Value> {
+    pub(super) fn convert_parts(&mut self, parts: Vec<Value>, from: Class, to: Class) -> Vec<Value> {
         let ty = vector_type(to).unwrap_or(I32X4);
         match (from, to) {
             (Class::Pred, Class::Pred) => parts,
