@@ -313,7 +313,8 @@ impl CompiledKernel {
         let mut row = Rows::MOST;
         while row >= GROUPS[2] {
             let ranges = Ranges::of(flow, natives, Rows { most: row, lanes });
-            let inside = accesses().filter(|access| in_shared(access) && ranges.is_inside(access, bytes)).count();
+            let inside =
+                accesses().filter(|access| in_shared(access) && ranges.is_inside(access, bytes)).count();
             if inside > best.1 {
                 best = (row, inside);
             }

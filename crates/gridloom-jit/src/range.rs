@@ -171,7 +171,8 @@ fn index_in(
 ) -> Range {
     let row = u64::from(rows.most) - 1;
     // Threads go along with those of their group.
-    let most = compared_before(flow, natives, is_index, block).map_or(row, |most| most | u64::from(rows.lanes - 1));
+    let most =
+        compared_before(flow, natives, is_index, block).map_or(row, |most| most | u64::from(rows.lanes - 1));
     Range::up_to(most.min(row))
 }
 
