@@ -177,6 +177,13 @@ impl<'a> Flow<'a> {
             && self.predecessors[index] == 1
     }
 
+    /// The block that alone leads to another, where compiled code goes from one to the other.
+    pub(crate) fn only_predecessor(&self, index: usize) -> Option<usize> {
+        let start = self.blocks[index].range.start;
+        let before = self.blocks.iter().position(|block| block.successors.contains(&start))?;
+        (self.predecessors[index] == 1 && index > 0).then_some(before)
+    }
+
     fn find_predecessors(&mut self) {
         self.predecessors = vec![0; self.blocks.len()];
         for block in 0..self.blocks.len() {

@@ -216,3 +216,25 @@ pub(crate) unsafe extern "C" fn cancelled(machine: *const Machine) -> u32 {
     // SAFETY: the caller's promise; the flag is an atomic one of the launch's.
     unsafe { AtomicBool::from_ptr((*machine).cancel.cast_mut().cast()).load(Ordering::Relaxed).into() }
 }
+
+/// Fetches a line of memory into the caches, where the machine can be asked to; its argument is any address.
+pub(crate) const FETCH: Option<unsafe extern "C" fn()> = fetch::FETCH;
+
+#[cfg(target_arch = "x86_64")]
+mod fetch {
+    pub(super) const FETCH: Option<unsafe extern "C" fn()> = Some(fetch);
+
+    /// Called with the address in the first register for arguments of System V, whatever the system, and leaves all registers as they are.
+    ///
+    /// # Safety
+    /// Only compiled code calls this.
+    #[unsafe(naked)]
+    unsafe extern "C" fn fetch() {
+        std::arch::naked_asm!("prefetcht0 [rdi]", "ret")
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod fetch {
+    pub(super) const FETCH: Option<unsafe extern "C" fn()> = None;
+}

@@ -262,12 +262,6 @@ impl Emitter<'_> {
         self.b.ins().jump(self.next, &[]);
     }
 
-    pub(super) fn note_parted(&mut self) {
-        let parted = self.b.use_var(self.round.parted);
-        let parted = self.b.ins().iadd_imm_u(parted, 1);
-        self.b.def_var(self.round.parted, parted);
-    }
-
     /// Leaves the instruction at the end of a block to the interpreter, which comes back behind it.
     pub(super) fn interpret_next(&mut self) {
         let layout = self.layout;

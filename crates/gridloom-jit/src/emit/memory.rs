@@ -114,6 +114,9 @@ impl Emitter<'_> {
                 let base = self.lane_address(&load.place, address, 0);
                 let length = access.size * self.lanes;
                 let (host, at) = self.host_address(access, &load.place, base, offset, length, 0);
+                if guard.is_none() {
+                    self.fetch_ahead(load, host);
+                }
                 let class = Self::element(size);
                 let parts = (0..self.lanes as usize / per_vector(class))
                     .map(|part| {
@@ -164,6 +167,9 @@ impl Emitter<'_> {
         let base = self.lane_address(&load.place, address, 0);
         let length = access.size * self.lanes;
         let (host, at) = self.host_address(access, &load.place, base, offset, length, 0);
+        if guard.is_none() {
+            self.fetch_ahead(load, host);
+        }
         let words = (0..(length / 8) as i32).map(|word| at + 8 * word);
         if guard.is_none() && self.is_by_lane(slot) {
             let words = words.map(|at| self.b.ins().load(I64, shared_flags(), host, at)).collect();
@@ -198,7 +204,9 @@ impl Emitter<'_> {
         {
             // Addresses near one that is good are good.
             let base = *base;
-            self.check_host(access, base, offset, access.size, 0);
+            if !self.anchors.is_good(place, access.align) {
+                self.check_host(access, base, offset, access.size, 0);
+            }
             return (0..self.lanes as usize)
                 .map(|lane| {
                     let more = step * lane as i64 + offset;

@@ -9,6 +9,7 @@
 //! ```
 
 mod address;
+mod ahead;
 mod arith;
 mod atomic;
 mod branch;
@@ -25,10 +26,12 @@ mod rounds;
 mod special;
 mod value;
 
+pub(crate) use address::HOST;
 pub(crate) use arith::integer_condition;
 pub(crate) use atomic::atomic_role;
 pub(crate) use special::special_role;
 
+use crate::anchor::Anchors;
 use crate::flow::{Flow, Role, SlotSet};
 use crate::idle::Idle;
 use crate::invariant::Invariants;
@@ -63,6 +66,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) shapes: &'a Shapes,
     pub(crate) invariants: &'a Invariants,
     pub(crate) ranges: &'a Ranges,
+    /// Addresses that need no check.
+    pub(crate) anchors: &'a Anchors,
     /// Registers that only single threads need, in the block where they are written.
     pub(crate) lanewise: &'a [bool],
     /// How each slot is held.
@@ -102,6 +107,7 @@ pub(crate) struct Emitter<'a> {
     shapes: &'a Shapes,
     invariants: &'a Invariants,
     ranges: &'a Ranges,
+    anchors: &'a Anchors,
     /// The values of invariant definitions, by instruction: those that a block shares, and, while a group is entered, those that it needs.
     known: HashMap<Pc, Vec<Value>>,
     /// Whether invariant definitions are being computed, out of their places.
@@ -215,6 +221,7 @@ pub(crate) fn build(
         shapes: plan.shapes,
         invariants: plan.invariants,
         ranges: plan.ranges,
+        anchors: plan.anchors,
         known: HashMap::new(),
         ahead: false,
         body,

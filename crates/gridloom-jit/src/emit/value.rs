@@ -6,9 +6,10 @@ use super::each::Each;
 use crate::flow::SlotSet;
 use crate::native::Class;
 use crate::shape::Shape;
+use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::{F32, F32X4, F64, F64X2, I8, I8X16, I16, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{
-    ConstantData, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value, ValueDef,
+    BlockArg, ConstantData, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value, ValueDef,
 };
 use gridloom_interp::code::Guard;
 use gridloom_interp::lanes::{Slot, Source};
@@ -202,9 +203,7 @@ impl Emitter<'_> {
                 let mut parts: Vec<Value> =
                     variables.iter().take(count).map(|&variable| self.b.use_var(variable)).collect();
                 if self.holds_any_nan(slot) && !(self.any_nan && class == Class::F32) {
-                    for part in &mut parts {
-                        *part = self.settle(*part, storage.untyped(), true);
-                    }
+                    parts = self.settle_all(parts, storage.untyped());
                 }
                 Val::Many(self.convert_parts(parts, storage, class))
             }
@@ -228,12 +227,40 @@ impl Emitter<'_> {
 
     fn settle_register(&mut self, slot: Slot) {
         let class = self.storage(slot);
-        let vector = self.shapes.get(slot) == Shape::Varying;
-        for variable in self.variables[slot.0 as usize].clone() {
-            let value = self.b.use_var(variable);
-            let value = self.settle(value, if vector { class.untyped() } else { class }, vector);
+        let variables = self.variables[slot.0 as usize].clone();
+        let values: Vec<Value> = variables.iter().map(|&variable| self.b.use_var(variable)).collect();
+        let values = match self.shapes.get(slot) {
+            Shape::Varying => self.settle_all(values, class.untyped()),
+            _ => values.into_iter().map(|value| self.settle(value, class, false)).collect(),
+        };
+        for (variable, value) in variables.into_iter().zip(values) {
             self.b.def_var(variable, value);
         }
+    }
+
+    /// The canonical NaN for any other, in vectors that may hold one. That is rare, so it is asked of all of them at once, while they are on their way
+    /// to where they are needed.
+    fn settle_all(&mut self, parts: Vec<Value>, class: Class) -> Vec<Value> {
+        let mut rare = Vec::new();
+        for pair in parts.chunks(2) {
+            let [a, b] = [pair[0], pair[pair.len() - 1]].map(|part| self.vector_cast(part, F32X4));
+            rare.push(self.b.ins().fcmp(FloatCC::Unordered, a, b));
+        }
+        let any = self.any_true(&rare);
+        let (cold, done) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(cold);
+        let arguments: Vec<BlockArg> = parts.iter().map(|&part| part.into()).collect();
+        for &part in &parts {
+            let ty = self.b.func.dfg.value_type(part);
+            self.b.append_block_param(done, ty);
+        }
+        self.b.ins().brif(any, cold, &[], done, &arguments);
+        self.go_on_in(cold);
+        let settled: Vec<BlockArg> =
+            parts.into_iter().map(|part| self.settle(part, class, true).into()).collect();
+        self.b.ins().jump(done, &settled);
+        self.go_on_in(done);
+        self.b.block_params(done).to_vec()
     }
 
     /// The canonical NaN for any other, in a register that may hold one.
