@@ -26,6 +26,10 @@ impl Emitter<'_> {
             narrow: load.place.narrow,
         };
         let (address, offset) = self.address(&load.place);
+        if guard.is_some() {
+            // What the register holds now may stay in it.
+            load.destinations.iter().for_each(|&slot| self.settle_if_pending(slot));
+        }
         match &guard {
             None => self.load_all(load, access, &address, offset, None),
             Some(Val::One(condition)) => {

@@ -225,6 +225,14 @@ impl Emitter<'_> {
         self.pending = SlotSet::new(self.lazy.len() as u32);
     }
 
+    /// Puts the canonical NaN into a register that holds another only in this block, before some threads write it.
+    pub(super) fn settle_if_pending(&mut self, slot: Slot) {
+        if self.pending.contains(slot) {
+            self.settle_register(slot);
+            self.pending.remove(slot);
+        }
+    }
+
     fn settle_register(&mut self, slot: Slot) {
         let class = self.storage(slot);
         let variables = self.variables[slot.0 as usize].clone();
@@ -439,8 +447,8 @@ impl Emitter<'_> {
 
     /// Writes a register, where the guard holds.
     pub(crate) fn define(&mut self, slot: Slot, value: Val, class: Class, guard: Option<&Val>) {
-        if guard.is_some() && self.pending.contains(slot) {
-            self.settle_register(slot);
+        if guard.is_some() {
+            self.settle_if_pending(slot);
         }
         self.forget_register(slot);
         let guard = guard.filter(|_| self.party.as_ref().is_none_or(Party::selects));
