@@ -7,7 +7,7 @@ use gridloom_interp::lanes::Lanewise;
 use gridloom_interp::numeric::{F32, approx};
 use gridloom_interp::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
 use gridloom_ptx::op::ApproxOp;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// Operands and results that an instruction of the interpreter can have here.
 pub(crate) const MOST: usize = 8;
@@ -58,6 +58,76 @@ pub(crate) unsafe extern "C" fn leave(
     unsafe {
         let registers = *(*machine).registers.add(thread / 32);
         (*left).settle(frame, registers.add(thread % 32), (*machine).pcs.add(thread));
+    }
+}
+
+/// What makes an access in some threads: at an address in the first and more by a step in each that follows, where a mask of 32 bits is not zero.
+/// `frame` has the masks of so many lanes, and behind them the elements, each in all lanes before the next.
+pub(crate) type Masked = unsafe extern "C" fn(*mut u8, i64, *mut u8, u32, u32, u32);
+
+/// For each access of [`Masked`] where the element is in memory, and where in the frame.
+///
+/// # Safety
+/// The frame is one of so many lanes.
+unsafe fn masked(
+    [first, frame]: [*mut u8; 2],
+    step: i64,
+    [lanes, size, elements]: [u32; 3],
+    mut access: impl FnMut(*mut u8, *mut u8),
+) {
+    let [lanes, size, elements] = [lanes, size, elements].map(|value| value as usize);
+    for lane in 0..lanes {
+        // SAFETY: the caller's promise.
+        if unsafe { *frame.cast::<u32>().add(lane) } == 0 {
+            continue;
+        }
+        let memory = first.wrapping_offset((step as isize).wrapping_mul(lane as isize));
+        for element in 0..elements {
+            let held = 4 * lanes + size * (element * lanes + lane);
+            access(memory.wrapping_add(size * element), frame.wrapping_add(held));
+        }
+    }
+}
+
+/// Loads elements of 4 or 8 bytes, as [`Masked`] says.
+///
+/// # Safety
+/// The elements are memory that may be accessed, aligned to their size.
+pub(crate) unsafe extern "C" fn load_masked(
+    first: *mut u8,
+    step: i64,
+    frame: *mut u8,
+    lanes: u32,
+    size: u32,
+    elements: u32,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        masked([first, frame], step, [lanes, size, elements], |memory, held| match size {
+            8 => *held.cast() = AtomicU64::from_ptr(memory.cast()).load(Ordering::Relaxed),
+            _ => *held.cast() = AtomicU32::from_ptr(memory.cast()).load(Ordering::Relaxed),
+        });
+    }
+}
+
+/// Stores elements of 4 or 8 bytes, as [`Masked`] says.
+///
+/// # Safety
+/// As for [`load_masked`].
+pub(crate) unsafe extern "C" fn store_masked(
+    first: *mut u8,
+    step: i64,
+    frame: *mut u8,
+    lanes: u32,
+    size: u32,
+    elements: u32,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        masked([first, frame], step, [lanes, size, elements], |memory, held| match size {
+            8 => AtomicU64::from_ptr(memory.cast()).store(*held.cast(), Ordering::Relaxed),
+            _ => AtomicU32::from_ptr(memory.cast()).store(*held.cast(), Ordering::Relaxed),
+        });
     }
 }
 
@@ -206,15 +276,6 @@ pub(crate) unsafe extern "C" fn note_arrived(places: *mut u32, from: u32, to: u3
 pub(crate) unsafe extern "C" fn clear_shared(machine: *const Machine) {
     // SAFETY: the caller's promise.
     unsafe { (*machine).shared.write_bytes(0, (*machine).shared_length as usize) };
-}
-
-/// Whether the launch was cancelled.
-///
-/// # Safety
-/// The machine is that of the call that compiled code is in.
-pub(crate) unsafe extern "C" fn cancelled(machine: *const Machine) -> u32 {
-    // SAFETY: the caller's promise; the flag is an atomic one of the launch's.
-    unsafe { AtomicBool::from_ptr((*machine).cancel.cast_mut().cast()).load(Ordering::Relaxed).into() }
 }
 
 /// Fetches a line of memory into the caches, where the machine can be asked to; its argument is any address.

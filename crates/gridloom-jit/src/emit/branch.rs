@@ -5,13 +5,13 @@ use super::value::Val;
 use super::{Emitter, SINGLE};
 use crate::flow::{Role, SlotSet};
 use crate::native::Class;
-use crate::runtime;
 use crate::shape::Shape;
-use cranelift_codegen::ir::types::{I32, I32X4};
-use cranelift_codegen::ir::{self, Block, InstBuilder, JumpTableData, Value};
+use cranelift_codegen::ir::types::{I8, I32, I32X4, I64};
+use cranelift_codegen::ir::{self, Block, InstBuilder, JumpTableData, MemFlagsData, Value};
 use cranelift_frontend::Variable;
 use gridloom_interp::code::{Base, Instruction, Op, Pc};
-use gridloom_interp::compiled::{EXITED, INTERPRET, YIELDED};
+use gridloom_interp::compiled::{EXITED, INTERPRET, Machine, YIELDED};
+use std::mem::offset_of;
 use std::ops::Range;
 
 /// Instructions of a way that is short enough to be gone by some threads while the others wait, and accesses among them, which are
@@ -356,9 +356,9 @@ impl Emitter<'_> {
         self.go_on_in(over);
         if !waits {
             // It ends by itself; only the launch may be cancelled.
-            let cancelled = self
-                .call(runtime::cancelled as *const () as usize, &[self.machine], Some(I32))
-                .unwrap_or(fuel);
+            let flags = MemFlagsData::trusted();
+            let flag = self.b.ins().load(I64, flags, self.machine, offset_of!(Machine, cancel) as i32);
+            let cancelled = self.b.ins().load(I8, flags, flag, 0);
             let (stop, again) = (self.b.create_block(), self.b.create_block());
             self.b.ins().brif(cancelled, stop, &[], again, &[]);
             self.go_on_in(again);

@@ -268,7 +268,8 @@ impl Emitter<'_> {
         let arguments: Vec<ir::BlockArg> = values.iter().map(|&value| value.into()).collect();
         self.b.ins().brif(rare, cold, &[], done, &arguments);
         self.go_on_in(cold);
-        let result = self.call_map_as(map, class).swap_remove(0);
+        let classes = vec![class; map.destinations().len()];
+        let result = self.call_map_with(map, &classes, true).swap_remove(0);
         let exact = match result {
             Val::Many(parts) => parts,
             value @ Val::Each(_) => self.vectors(&value, class),
@@ -287,16 +288,11 @@ impl Emitter<'_> {
     #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
     fn call_map(&mut self, map: &Box<dyn Lanewise>) -> Vec<Val> {
         let classes: Vec<Class> = map.destinations().iter().map(|&slot| self.storage(slot)).collect();
-        self.call_map_with(map, &classes)
+        self.call_map_with(map, &classes, false)
     }
 
     #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
-    fn call_map_as(&mut self, map: &Box<dyn Lanewise>, class: Class) -> Vec<Val> {
-        self.call_map_with(map, &vec![class; map.destinations().len()])
-    }
-
-    #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
-    fn call_map_with(&mut self, map: &Box<dyn Lanewise>, classes: &[Class]) -> Vec<Val> {
+    fn call_map_with(&mut self, map: &Box<dyn Lanewise>, classes: &[Class], rarely: bool) -> Vec<Val> {
         let (sources, destinations) = (map.sources(), map.destinations());
         if sources.len() > MOST || destinations.len() > MOST {
             self.defect("an instruction of too many operands");
@@ -328,7 +324,12 @@ impl Emitter<'_> {
             self.b.ins().iconst(I32, lanes as i64),
             self.b.ins().iconst(I32, once),
         ];
-        self.call(runtime::call_map as *const () as usize, &arguments, None);
+        let function = runtime::call_map as *const () as usize;
+        if rarely {
+            self.call_rarely(function, &arguments);
+        } else {
+            self.call(function, &arguments, None);
+        }
         let mut results = Vec::new();
         for (i, &class) in classes.iter().enumerate() {
             let at = half + 8 * (i * lanes) as i32;

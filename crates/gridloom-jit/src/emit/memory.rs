@@ -276,6 +276,9 @@ impl Emitter<'_> {
 
     /// Loads in the threads where a guard holds, one by one.
     pub(super) fn load_some(&mut self, load: &Load, access: Access, address: &Val, offset: i64, guard: &Val) {
+        if self.load_masked(load, access, address, offset, guard) {
+            return;
+        }
         let places = self.places(access, &load.place, address, offset, Some(guard));
         let class = match load.extend.signed_to {
             Some(bits) if bits > 8 * load.extend.size => Class::of_bits(bits),
@@ -409,6 +412,9 @@ impl Emitter<'_> {
         values: &[Val],
         guard: &Val,
     ) {
+        if self.store_masked(store, access, address, offset, values, guard) {
+            return;
+        }
         let places = self.places(access, &store.place, address, offset, Some(guard));
         for (lane, (host, condition)) in places.into_iter().enumerate() {
             if self.is_known_to_go(lane) == Some(false) {

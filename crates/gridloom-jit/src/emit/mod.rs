@@ -19,6 +19,7 @@ mod exit;
 mod float;
 mod fold;
 mod map;
+mod masked;
 mod memory;
 mod predicate;
 mod rare;
@@ -33,6 +34,7 @@ pub(crate) use special::special_role;
 
 use crate::anchor::Anchors;
 use crate::flow::{Flow, Role, SlotSet};
+use crate::host;
 use crate::idle::Idle;
 use crate::invariant::Invariants;
 use crate::kept::{Layout, Left};
@@ -43,7 +45,7 @@ use crate::shape::{Shape, Shapes};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{self, AbiParam, Block, InstBuilder, MemFlagsData, Type, Value};
-use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use gridloom_interp::KernelCode;
 use gridloom_interp::code::{Instruction, Op, Pc};
@@ -372,6 +374,20 @@ impl<'a> Emitter<'a> {
         let callee = self.b.ins().iconst(I64, address as i64);
         let call = self.b.ins().call_indirect(signature, callee, arguments);
         self.b.inst_results(call).first().copied()
+    }
+
+    /// Calls a function of the runtime on a rare way, where it is better to save all registers than to have none that stays.
+    pub(crate) fn call_rarely(&mut self, address: usize, arguments: &[Value]) {
+        let types: Vec<Type> = arguments.iter().map(|&value| self.b.func.dfg.value_type(value)).collect();
+        let Ok(address) = host::preserving(address, &types) else {
+            self.call(address, arguments, None);
+            return;
+        };
+        let mut signature = ir::Signature::new(CallConv::PreserveAll);
+        signature.params.extend(types.into_iter().map(AbiParam::new));
+        let signature = self.b.import_signature(signature);
+        let callee = self.b.ins().iconst(I64, address as i64);
+        self.b.ins().call_indirect(signature, callee, arguments);
     }
 
     /// Truth of all, or any, of masks.

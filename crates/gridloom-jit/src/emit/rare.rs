@@ -212,7 +212,7 @@ impl Emitter<'_> {
             self.b.set_cold_block(block);
             let left = self.b.block_params(block)[0];
             let frame = self.scratch(0);
-            self.call(runtime::leave as *const () as usize, &[self.machine, self.thread, left, frame], None);
+            self.call_rarely(runtime::leave as *const () as usize, &[self.machine, self.thread, left, frame]);
             self.note_left();
             self.b.ins().jump(self.next, &[]);
         }
