@@ -59,8 +59,7 @@ impl Emitter<'_> {
         let Base::Source(Source::Slot(mut slot)) = load.place.base else { return None };
         let (mut at, mut scale) = (self.pc, 1i64);
         // From the address back to the register that counts the iterations.
-        loop {
-            let Some(pc) = self.definition_in(block.range.start..at, slot) else { break };
+        while let Some(pc) = self.definition_in(block.range.start..at, slot) {
             let Op::Map(map) = &flow.instruction(pc).op else { return None };
             let native = self.natives[(pc - flow.range.start) as usize]?;
             let sources = map.sources();

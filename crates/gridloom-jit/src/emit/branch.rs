@@ -6,12 +6,13 @@ use super::{Emitter, SINGLE};
 use crate::flow::{Role, SlotSet};
 use crate::native::Class;
 use crate::shape::Shape;
-use cranelift_codegen::ir::types::{I8, I32, I64};
+use cranelift_codegen::ir::types::{I8, I32, I32X4, I64};
 use cranelift_codegen::ir::{self, Block, InstBuilder, JumpTableData, MemFlagsData, Value};
 use cranelift_frontend::Variable;
 use gridloom_interp::code::{Base, Instruction, Op, Pc};
 use gridloom_interp::compiled::{EXITED, INTERPRET, Machine, YIELDED};
 use std::mem::offset_of;
+use std::ops::Range;
 
 /// Instructions of a way that is short enough to be gone by some threads while the others wait, and accesses among them, which are
 /// made thread by thread.
@@ -32,6 +33,8 @@ pub(super) struct Party {
     masks: Vec<Value>,
     /// Whether they are all of those that the code is written for now, which may be fewer than a group has.
     all: bool,
+    /// Which they are, where that is known now.
+    known: Option<Range<u32>>,
     /// Where the others are.
     end: Pc,
     /// Where the group goes when an instruction cannot be executed: to where its threads part before the way.
@@ -43,6 +46,11 @@ pub(super) struct Party {
 }
 
 impl Party {
+    /// Which threads go the way, where that is known now.
+    pub(super) fn known(&self) -> Option<Range<u32>> {
+        self.known.clone()
+    }
+
     /// Whether threads that do not go the way must keep what a register holds.
     pub(super) fn selects(&self) -> bool {
         self.selects
@@ -118,7 +126,15 @@ impl Emitter<'_> {
                 let others = masks.iter().map(|&mask| self.b.ins().bnot(mask)).collect();
                 let given_up = self.b.create_block();
                 let held = self.hold(&self.kept_on_both(taken, behind));
-                let party = Party { masks: others, all: false, end, given_up, guards: true, selects: true };
+                let party = Party {
+                    masks: others,
+                    all: false,
+                    known: None,
+                    end,
+                    given_up,
+                    guards: true,
+                    selects: true,
+                };
                 self.go_short_way(index, party);
                 self.give_up(given_up, held);
                 self.part(masks, taken, behind);
@@ -139,15 +155,28 @@ impl Emitter<'_> {
         let lanes = self.lanes;
         self.lanes = [4, 8, 16].into_iter().find(|&few| threads <= few && few < lanes).unwrap_or(lanes);
         let all = every && threads == self.lanes;
-        let masks = if all { Vec::new() } else { evaluate(self) };
-        let others = masks.iter().map(|&mask| self.b.ins().bnot(mask)).collect();
+        let known = if every { 0..threads } else { threads - 1..threads };
+        let masks = if all { Vec::new() } else { self.mask_of(&known) };
         let given_up = self.b.create_block();
         let held = self.hold(&self.kept_on_both(taken, behind));
-        self.go_short_way(index, Party { masks: others, all, end, given_up, guards: true, selects: true });
+        let party = Party { masks, all, known: Some(known), end, given_up, guards: true, selects: true };
+        self.go_short_way(index, party);
         self.lanes = lanes;
         self.give_up(given_up, held);
         let masks = evaluate(self);
         self.part(&masks, taken, behind);
+    }
+
+    /// A mask of some threads.
+    fn mask_of(&mut self, threads: &Range<u32>) -> Vec<Value> {
+        let part = |part: u32| {
+            let mut bytes = [0; 16];
+            for (lane, chunk) in (4 * part..).zip(bytes.chunks_mut(4)) {
+                chunk.fill(if threads.contains(&lane) { 0xff } else { 0 });
+            }
+            bytes
+        };
+        (0..self.lanes / 4).map(|index| self.vector_constant(I32X4, part(index))).collect()
     }
 
     /// Goes on where a short way is given up, with registers as they were before it.

@@ -2,6 +2,7 @@
 
 use super::Emitter;
 use super::address::{Access, NEAR};
+use super::branch::Party;
 use super::value::{Val, per_vector, scalar_type, vector_type};
 use crate::native::Class;
 use cranelift_codegen::ir::types::I64;
@@ -191,6 +192,19 @@ impl Emitter<'_> {
         self.define(slot, Val::Many(parts), Class::B32, guard);
     }
 
+    /// Whether a thread makes the access being compiled, where that is known: on a short way of certain threads.
+    fn is_known_to_go(&self, lane: usize) -> Option<bool> {
+        let own = self.flow.instruction(self.pc).guard;
+        let known = self.party.as_ref().filter(|_| own.is_none()).and_then(Party::known)?;
+        Some(known.contains(&(lane as u32)))
+    }
+
+    /// The truth of a guard in a thread, or none where it is known to hold.
+    fn condition(&mut self, guard: Option<&Val>, lane: usize) -> Option<Value> {
+        let guard = guard.filter(|_| self.is_known_to_go(lane) != Some(true))?;
+        Some(self.lane(guard, Class::Pred, lane))
+    }
+
     /// Where an access goes in each thread where a guard holds, all of them checked; zero in the others.
     pub(super) fn places(
         &mut self,
@@ -214,7 +228,7 @@ impl Emitter<'_> {
             return (0..self.lanes as usize)
                 .map(|lane| {
                     let more = step * lane as i64 + offset;
-                    let condition = guard.map(|guard| self.lane(guard, Class::Pred, lane));
+                    let condition = self.condition(guard, lane);
                     (self.b.ins().iadd_imm_s(base, more), condition)
                 })
                 .collect();
@@ -222,7 +236,12 @@ impl Emitter<'_> {
         let before = self.mark();
         let mut places = Vec::new();
         for lane in 0..self.lanes as usize {
-            let condition = guard.map(|guard| self.lane(guard, Class::Pred, lane));
+            let condition = self.condition(guard, lane);
+            if self.is_known_to_go(lane) == Some(false) {
+                let nowhere = self.constant(0, Class::B64);
+                places.push((nowhere, condition));
+                continue;
+            }
             let done = condition.map(|condition| {
                 let nowhere = self.constant(0, Class::B64);
                 self.when(condition, nowhere, I64)
@@ -398,6 +417,9 @@ impl Emitter<'_> {
         }
         let places = self.places(access, &store.place, address, offset, Some(guard));
         for (lane, (host, condition)) in places.into_iter().enumerate() {
+            if self.is_known_to_go(lane) == Some(false) {
+                continue;
+            }
             let next = self.b.create_block();
             if let Some(condition) = condition {
                 let then = self.b.create_block();

@@ -140,6 +140,9 @@ pub(crate) struct Emitter<'a> {
     limits: HashMap<(u32, i64), Value>,
     /// The first block.
     start: Block,
+    /// Where a block of the grid begins, and products that are computed there.
+    block_start: Option<Block>,
+    products: Vec<((Value, Value), Value)>,
     /// The loops over groups, of each region, and the region being written.
     groups: Vec<rounds::Groups>,
     region: usize,
@@ -245,6 +248,8 @@ pub(crate) fn build(
         fields: HashMap::new(),
         limits: HashMap::new(),
         start,
+        block_start: None,
+        products: Vec::new(),
         groups: Vec::new(),
         region: 0,
         thread: params[2],

@@ -39,6 +39,11 @@ const ROUNDS: i64 = 1 << 12;
 /// No block has more threads.
 const MOST_THREADS: i64 = 1024;
 
+/// In [`Cell::Left`]: a group was left. The code is then left too when the round is over.
+const LEFT: i64 = 1;
+/// In [`Cell::Left`]: others have threads of the block, so that not all are seen to come to a barrier.
+const STAYS: i64 = 2;
+
 /// What is counted over the groups of a round.
 pub(super) struct Round {
     /// All the places that groups have come to, as bits that some has and bits that all have, in regions that lead to more than one. A place is
@@ -54,7 +59,7 @@ pub(super) struct Round {
 /// A word of the call that is looked at between rounds.
 #[derive(Clone, Copy)]
 pub(super) enum Cell {
-    /// Not 0 once a group is to be gone on with by others.
+    /// [`LEFT`] once a group is to be gone on with by others, and [`STAYS`] before that where no barrier may be passed.
     Left,
     /// Groups whose threads went different ways.
     Parted,
@@ -120,12 +125,15 @@ impl Emitter<'_> {
         let zero = self.b.ins().iconst(I32, 0);
         self.put(Cell::Parted, zero);
         self.put(Cell::Ended, zero);
+        let whole = self.machine_field(offset_of!(Machine, whole), I32);
+        let stays = self.b.ins().iconst(I32, STAYS);
+        let left = self.b.ins().select(whole, zero, stays);
+        self.put(Cell::Left, left);
         let dimensions = self.dimensions();
         let position = self.start_position(first, dimensions);
         let [y, z] = [1, 2].map(|i| self.machine_field(offset_of!(Machine, block) + 4 * i, I32));
         let rows = self.b.ins().imul(y, z);
         let one_row = self.b.ins().icmp_imm_u(IntCC::Equal, rows, 1);
-        let whole = self.machine_field(offset_of!(Machine, whole), I32);
         let (one, many) = (self.b.ins().iconst(I32, 1), self.b.ins().iconst(I32, ROUNDS));
         let rounds = self.b.ins().select(whole, many, one);
         let start = [0, 1, 2].map(|i| self.machine_field(offset_of!(Machine, index) + 4 * i, I32));
@@ -135,6 +143,7 @@ impl Emitter<'_> {
         }
         self.b.ins().jump(block, &[]);
         self.b.switch_to_block(block);
+        self.block_start = Some(block);
         self.index = [0, 1, 2].map(|axis| self.word(Cell::Index(axis)));
         self.put(Cell::Rounds, rounds);
         self.compute_for_block();
@@ -283,7 +292,6 @@ impl Emitter<'_> {
     /// The start of a round from an entry: which threads are to be visited.
     fn start_round(&mut self, number: u32, start: Block, meeting: &Meeting) {
         let zero = self.b.ins().iconst(I32, 0);
-        self.put(Cell::Left, zero);
         let ones = self.b.ins().iconst(I32, i64::from(u32::MAX));
         let (mut from, mut to) = (meeting.first, meeting.last);
         let mut x = meeting.start[0].unwrap_or(zero);
@@ -393,13 +401,20 @@ impl Emitter<'_> {
         }
         let (together, leave) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(leave);
-        let left = self.word(Cell::Left);
+        let regions = self.regions;
+        let onward = self.leads_onward(region);
+        let mut left = self.word(Cell::Left);
+        if onward.is_none() {
+            left = self.b.ins().band_imm_u(left, LEFT);
+        }
         self.b.ins().brif(left, leave, &[], together, &[]);
         self.b.switch_to_block(together);
-        let regions = self.regions;
         match regions.list[region].arrivals[..] {
             [] => {
                 self.b.ins().jump(leave, &[]);
+            }
+            [_] if let Some(place) = onward => {
+                self.b.ins().jump(meeting.rounds[place as usize], &[]);
             }
             [only] => self.go_to(only, leave, meeting),
             ref several => {
@@ -436,6 +451,18 @@ impl Emitter<'_> {
             _ => {}
         }
         self.b.ins().jump(meeting.give_back, &[]);
+    }
+
+    /// The only place that a region leads to, if that is a barrier behind all of it: such are passed a limited number of times, so nobody counts.
+    fn leads_onward(&self, region: usize) -> Option<u32> {
+        let Region { entries, arrivals } = &self.regions.list[region];
+        let pc = |place: u32| match (place as usize).checked_sub(self.entries.len()) {
+            Some(barrier) => self.layout.barriers().nth(barrier),
+            None => self.entries.get(place as usize).copied(),
+        };
+        let [only] = arrivals[..] else { return None };
+        let end = pc(only).filter(|_| only as usize >= self.entries.len() && only != EXITED)?;
+        entries.iter().all(|&entry| pc(entry).is_some_and(|start| start < end)).then_some(only)
     }
 
     /// Notes that groups of threads, from one on up to another, have come to a place.
@@ -587,8 +614,8 @@ impl Emitter<'_> {
 
     /// Notes that others go on with the group.
     pub(super) fn note_left(&mut self) {
-        let one = self.b.ins().iconst(I32, 1);
-        self.put(Cell::Left, one);
+        let left = self.b.ins().iconst(I32, LEFT);
+        self.put(Cell::Left, left);
     }
 
     /// Counts a group whose threads go different ways.
