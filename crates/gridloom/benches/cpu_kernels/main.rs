@@ -164,9 +164,8 @@ fn main() -> Result<()> {
                 }
             }
         }
-        let [ours, theirs] = [ours, theirs].map(|times| {
-            if alone { times.into_iter().min().unwrap_or_default() } else { median(times) }
-        });
+        let [ours, theirs] = [ours, theirs]
+            .map(|times| if alone { times.into_iter().min().unwrap_or_default() } else { median(times) });
         let slow = make(&interpreter, few)?;
         launch(&slow)?;
         let slowest = median((0..3).map(|_| launch(&slow)).collect::<Result<_>>()?);
