@@ -278,3 +278,84 @@ fn passed_by(flow: &Flow<'_>, invariants: &Invariants, pc: Pc) -> SlotSet {
     let block = flow.blocks.partition_point(|block| block.range.end <= pc);
     invariants.kept(flow, pc, &flow.blocks[block].live_out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Slots of 32 lanes each.
+    fn slots(count: usize) -> Vec<u64> {
+        vec![0; 32 * count]
+    }
+
+    #[test]
+    fn what_a_group_has_stored_is_put_into_the_slots_of_its_threads() {
+        let mut left = Left::new(4);
+        left.stay(7);
+        let shapes = [
+            (Shape::Uniform, Class::B64, false),
+            (Shape::Affine(-1), Class::B32, false),
+            (Shape::Varying, Class::F32, true),
+            (Shape::Varying, Class::Pred, false),
+        ];
+        let offsets: Vec<u32> = (0..)
+            .zip(shapes)
+            .map(|(slot, (shape, class, lazy))| left.keep(Slot(slot), shape, class, lazy))
+            .collect();
+        assert_eq!((offsets, left.bytes()), (vec![0, 16, 32, 48], 64));
+        // A word, a word whose upper half is anything, a NaN that is not the canonical one, and masks.
+        let frame = [
+            5u64,
+            0,
+            0xdead_beef_0000_0001,
+            0,
+            0xffc0_0001_3f80_0000,
+            1 << 32,
+            0xffff_ffff,
+            0xffff_ffff << 32,
+        ];
+        let (mut registers, mut places) = (slots(4), [0; 4]);
+        // SAFETY: the frame is as long as said, and there are as many slots.
+        unsafe { left.settle(frame.as_ptr().cast(), registers.as_mut_ptr(), places.as_mut_ptr()) };
+        let slot = |i: usize| &registers[32 * i..32 * i + 4];
+        assert_eq!(slot(0), [5; 4]);
+        assert_eq!(slot(1), [1, 0, 0xffff_ffff, 0xffff_fffe]);
+        assert_eq!(slot(2), [0x3f80_0000, 0x7fff_ffff, 0, 1]);
+        assert_eq!(slot(3), [1, 0, 0, 1]);
+        assert_eq!((registers[4], places), (0, [7; 4]));
+    }
+
+    #[test]
+    fn threads_that_part_are_where_their_masks_say() {
+        let mut left = Left::new(4);
+        assert_eq!(left.part([3, 9]), 0);
+        let (masks, mut places) = ([u32::MAX, 0, 0, u32::MAX], [0; 4]);
+        // SAFETY: the frame has the masks, and nothing else is kept.
+        unsafe { left.settle(masks.as_ptr().cast(), slots(1).as_mut_ptr(), places.as_mut_ptr()) };
+        assert_eq!(places, [3, 9, 9, 3]);
+    }
+
+    #[test]
+    fn a_register_has_its_shape_in_all_threads_or_not() {
+        let mut entered = Entered::new(8);
+        assert!(entered.is_empty());
+        entered.expect(Slot(0), Shape::Uniform, Class::B32);
+        entered.expect(Slot(1), Shape::Affine(4), Class::B32);
+        let mut registers = slots(2);
+        for lane in 0..8u64 {
+            // It wraps in 32 bits.
+            registers[32 + lane as usize] = u64::from(0xffff_fff8u32.wrapping_add(4 * lane as u32));
+        }
+        // SAFETY: there are as many slots.
+        let holds = |registers: &[u64]| unsafe { entered.holds(registers.as_ptr()) };
+        assert!(holds(&registers));
+        for wrong in [7, 32 + 7] {
+            let mut registers = registers.clone();
+            registers[wrong] += 1;
+            assert!(!holds(&registers), "{wrong}");
+        }
+        // What is behind the group is not looked at.
+        registers[8] = 1;
+        assert!(holds(&registers));
+    }
+}
