@@ -157,6 +157,49 @@ impl Kept {
     }
 }
 
+/// Registers that must have their shape in memory where a group is entered.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    lanes: u32,
+    /// Which, with the step from one thread to the next, and whether that is one of 64 bits.
+    registers: Vec<(Slot, i64, bool)>,
+}
+
+impl Entered {
+    pub(crate) fn new(lanes: u32) -> Self {
+        Self { lanes, registers: Vec::new() }
+    }
+
+    /// Asks for a register to be of a shape that is not any.
+    pub(crate) fn expect(&mut self, slot: Slot, shape: Shape, class: Class) {
+        let step = if let Shape::Affine(step) = shape { step } else { 0 };
+        self.registers.push((slot, step, class.bits() == 64));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.registers.is_empty()
+    }
+
+    /// Whether all of them are.
+    ///
+    /// # Safety
+    /// `registers` is the first slot in the first lane of a group.
+    pub(crate) unsafe fn holds(&self, registers: *const u64) -> bool {
+        self.registers.iter().all(|&(slot, step, wide)| {
+            // SAFETY: slots have 32 lanes each; the rest is the caller's promise.
+            let lanes = unsafe {
+                std::slice::from_raw_parts(registers.add(slot.0 as usize * 32), self.lanes as usize)
+            };
+            let expected = |lane: usize| {
+                let value = lanes[0].wrapping_add_signed(step.wrapping_mul(lane as i64));
+                if wide { value } else { u64::from(value as u32) }
+            };
+            // All are looked at, which takes less than to ask after each whether to go on.
+            lanes.iter().enumerate().fold(true, |all, (lane, &value)| all & (value == expected(lane)))
+        })
+    }
+}
+
 /// Where the threads of a group are that is left.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Places {

@@ -1,12 +1,12 @@
 //! A kernel as machine code: compiled when it first runs, part by part.
 
 use crate::anchor::Anchors;
-use crate::emit::{self, Plan, SINGLE};
+use crate::emit::{self, Plan, SINGLE, Tables};
 use crate::flow::{self, Flow, Role, SlotSet};
 use crate::host;
 use crate::idle;
 use crate::invariant::Invariants;
-use crate::kept::{Layout, Left};
+use crate::kept::Layout;
 use crate::lanewise;
 use crate::lazy;
 use crate::native::{self, Native};
@@ -53,8 +53,7 @@ enum Checks {
 struct Part {
     code: host::Machine,
     /// What the code refers to.
-    #[expect(clippy::vec_box, reason = "the code has their addresses")]
-    _left: Vec<Box<Left>>,
+    _tables: Tables,
     entries: Vec<Pc>,
     /// Threads of a group.
     lanes: u32,
@@ -293,12 +292,12 @@ impl CompiledKernel {
             lanes,
             entries: &entries,
         };
-        let mut left = Vec::new();
+        let mut tables = Tables::default();
         let code = host::Machine::compile(list, |func, isa| {
-            left = emit::build(func, isa, &plan)?;
+            tables = emit::build(func, isa, &plan)?;
             Ok(())
         })?;
-        Ok(Part { code, _left: left, entries, lanes, layout, anchors })
+        Ok(Part { code, _tables: tables, entries, lanes, layout, anchors })
     }
 
     /// The most threads of a row with which as many accesses to shared memory as possible are inside it whatever they are given.

@@ -1,6 +1,6 @@
 //! What compiled code calls.
 
-use crate::kept::Left;
+use crate::kept::{Entered, Left};
 use gridloom_interp::code::Rmw;
 use gridloom_interp::compiled::{EXITED, KEPT, Machine};
 use gridloom_interp::lanes::Lanewise;
@@ -59,6 +59,15 @@ pub(crate) unsafe extern "C" fn leave(
         let registers = *(*machine).registers.add(thread / 32);
         (*left).settle(frame, registers.add(thread % 32), (*machine).pcs.add(thread));
     }
+}
+
+/// Whether the registers of a group that is entered have their shapes; the answer is written as 1 or 0.
+///
+/// # Safety
+/// `registers` is the first slot in the first lane of the group.
+pub(crate) unsafe extern "C" fn enter(registers: *const u64, entered: *const Entered, answer: *mut u32) {
+    // SAFETY: the caller's promise.
+    unsafe { *answer = (*entered).holds(registers).into() };
 }
 
 /// What makes an access in some threads: at an address in the first and more by a step in each that follows, where a mask of 32 bits is not zero.

@@ -3,6 +3,7 @@
 use super::value::{Val, per_vector};
 use super::{Emitter, SINGLE};
 use crate::flow::SlotSet;
+use crate::kept::Entered;
 use crate::native::Class;
 use crate::runtime;
 use crate::shape::Shape;
@@ -46,36 +47,33 @@ impl Emitter<'_> {
         let target = self.blocks[index];
         // What is read at the start of the kernel and was never written is zero.
         let fresh = pc == flow.range.start && flow.is_kernel;
-        let mut holds: Option<Value> = None;
         if !fresh {
             self.compute_for_entry(index);
         }
         let base = if fresh { self.machine } else { self.registers() };
+        let mut entered = Entered::new(self.lanes);
         for slot in flow.blocks[index].live_in.iter() {
             if fresh {
                 self.clear(slot);
-            } else if self.invariants.at_block(index, slot).is_some() {
-                continue;
-            } else if let Some(test) = self.reload(base, slot) {
-                holds = Some(match holds {
-                    None => test,
-                    Some(holds) => self.b.ins().band(holds, test),
-                });
+            } else if self.invariants.at_block(index, slot).is_none() {
+                self.reload(base, slot);
+                let shape = self.shapes.get(slot);
+                if self.lanes > 1 && shape != Shape::Varying {
+                    entered.expect(slot, shape, self.storage(slot));
+                }
             }
         }
-        match holds {
-            None => {
-                self.b.ins().jump(target, &[]);
-            }
-            Some(holds) => {
-                let apart = self.b.create_block();
-                self.b.set_cold_block(apart);
-                self.b.ins().brif(holds, target, &[], apart, &[]);
-                self.go_on_in(apart);
-                self.note_parted();
-                self.leave_at(pc | SINGLE);
-            }
+        if entered.is_empty() {
+            self.b.ins().jump(target, &[]);
+            return;
         }
+        let holds = self.check_entered(base, entered);
+        let apart = self.b.create_block();
+        self.b.set_cold_block(apart);
+        self.b.ins().brif(holds, target, &[], apart, &[]);
+        self.go_on_in(apart);
+        self.note_parted();
+        self.leave_at(pc | SINGLE);
     }
 
     fn clear(&mut self, slot: Slot) {
@@ -90,8 +88,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Loads a register; the truth value tells whether it has its shape.
-    fn reload(&mut self, base: Value, slot: Slot) -> Option<Value> {
+    /// Loads a register.
+    fn reload(&mut self, base: Value, slot: Slot) {
         let class = self.storage(slot);
         let flags = MemFlagsData::trusted();
         let variables = self.variables[slot.0 as usize].clone();
@@ -117,29 +115,11 @@ impl Emitter<'_> {
                     };
                     self.b.def_var(variable, value);
                 }
-                None
             }
-            shape => {
+            _ => {
                 let bits = self.b.ins().load(I64, flags, base, at(0));
                 let value = self.convert(bits, Class::B64, class);
                 self.b.def_var(variables[0], value);
-                let step = if let Shape::Affine(step) = shape { step } else { 0 };
-                let mut holds: Option<Value> = None;
-                for lane in 1..self.lanes as usize {
-                    let other = self.b.ins().load(I64, flags, base, at(lane));
-                    let expected = if step == 0 {
-                        bits
-                    } else {
-                        let value = self.lane(&Val::Affine(value, step), class, lane);
-                        self.convert(value, class, Class::B64)
-                    };
-                    let same = self.b.ins().icmp(IntCC::Equal, other, expected);
-                    holds = Some(match holds {
-                        None => same,
-                        Some(holds) => self.b.ins().band(holds, same),
-                    });
-                }
-                holds
             }
         }
     }

@@ -30,6 +30,7 @@ mod value;
 pub(crate) use address::HOST;
 pub(crate) use arith::integer_condition;
 pub(crate) use atomic::atomic_role;
+pub(crate) use rare::Tables;
 pub(crate) use special::special_role;
 
 use crate::anchor::Anchors;
@@ -37,7 +38,7 @@ use crate::flow::{Flow, Role, SlotSet};
 use crate::host;
 use crate::idle::Idle;
 use crate::invariant::Invariants;
-use crate::kept::{Layout, Left};
+use crate::kept::Layout;
 use crate::native::{Class, Kind, Native};
 use crate::range::Ranges;
 use crate::region::Regions;
@@ -184,12 +185,11 @@ pub(crate) struct Emitter<'a> {
 }
 
 /// Writes the code of a function. It refers to what is returned.
-#[expect(clippy::vec_box, reason = "the code has their addresses")]
 pub(crate) fn build(
     func: &mut ir::Function,
     isa: &OwnedTargetIsa,
     plan: &Plan<'_>,
-) -> Result<Vec<Box<Left>>, String> {
+) -> Result<Tables, String> {
     let mut signature = ir::Signature::new(isa.default_call_conv());
     signature.params.extend([I64, I32, I32, I32].map(AbiParam::new));
     signature.returns.push(AbiParam::new(I64));
@@ -283,11 +283,11 @@ pub(crate) fn build(
     emitter.write_rare();
     emitter.b.seal_all_blocks();
     let defect = emitter.defect;
-    let left = std::mem::take(&mut emitter.rare.left);
+    let tables = std::mem::take(&mut emitter.rare.tables);
     emitter.b.finalize(isa.frontend_config());
     match defect {
         Some(defect) => Err(format!("the compiler has met {defect}")),
-        None => Ok(left),
+        None => Ok(tables),
     }
 }
 

@@ -3,11 +3,11 @@
 
 use super::Emitter;
 use super::each::Each;
-use crate::kept::Left;
+use crate::kept::{Entered, Left};
 use crate::native::Class;
 use crate::runtime;
 use crate::shape::Shape;
-use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{
     Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value,
 };
@@ -37,13 +37,19 @@ struct Exit {
     held: Vec<Held>,
 }
 
+/// What the code of a function refers to, by address.
+#[derive(Default)]
+#[expect(clippy::vec_box, reason = "the code has the addresses")]
+pub(crate) struct Tables {
+    left: Vec<Box<Left>>,
+    entered: Vec<Box<Entered>>,
+}
+
 /// What the rare ways of a function share.
 #[derive(Default)]
 pub(super) struct Rare {
     exits: Vec<Exit>,
-    /// How groups are left. The code has their addresses.
-    #[expect(clippy::vec_box, reason = "the code has their addresses")]
-    pub(super) left: Vec<Box<Left>>,
+    pub(super) tables: Tables,
     /// For each region where it is left, given how.
     blocks: Vec<(usize, Block)>,
     /// Memory for what is stored on the way, and for what calls take and give.
@@ -190,7 +196,7 @@ impl Emitter<'_> {
         self.reserve(left.bytes());
         let left = Box::new(left);
         let address = self.b.ins().iconst(I64, std::ptr::from_ref(&*left) as i64);
-        self.rare.left.push(left);
+        self.rare.tables.left.push(left);
         let region = self.region;
         let block = match self.rare.blocks.iter().find(|(other, _)| *other == region) {
             Some(&(_, block)) => block,
@@ -202,6 +208,16 @@ impl Emitter<'_> {
             }
         };
         self.b.ins().jump(block, &[address.into()]);
+    }
+
+    /// Truth of some registers having their shape in memory.
+    pub(super) fn check_entered(&mut self, registers: Value, entered: Entered) -> Value {
+        let entered = Box::new(entered);
+        let address = self.b.ins().iconst(I64, std::ptr::from_ref(&*entered) as i64);
+        self.rare.tables.entered.push(entered);
+        let answer = self.scratch(4);
+        self.call_rarely(runtime::enter as *const () as usize, &[registers, address, answer]);
+        self.b.ins().load(I32, MemFlagsData::trusted(), answer, 0)
     }
 
     /// Writes the blocks where groups are left.
