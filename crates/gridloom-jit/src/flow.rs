@@ -21,7 +21,7 @@ pub(crate) enum Role {
 pub(crate) struct SlotSet(Vec<u64>);
 
 impl SlotSet {
-    fn new(slots: u32) -> Self {
+    pub(crate) fn new(slots: u32) -> Self {
         Self(vec![0; slots.div_ceil(64) as usize])
     }
 
@@ -175,6 +175,13 @@ impl<'a> Flow<'a> {
         self.role(self.blocks[before].range.end - 1) != Role::Interpreted
             && leads(&self.blocks[before])
             && self.predecessors[index] == 1
+    }
+
+    /// The block that alone leads to another, where compiled code goes from one to the other.
+    pub(crate) fn only_predecessor(&self, index: usize) -> Option<usize> {
+        let start = self.blocks[index].range.start;
+        let before = self.blocks.iter().position(|block| block.successors.contains(&start))?;
+        (self.predecessors[index] == 1 && index > 0).then_some(before)
     }
 
     fn find_predecessors(&mut self) {

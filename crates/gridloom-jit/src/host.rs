@@ -2,12 +2,15 @@
 //!
 //! Code is written to pages that are writable, which are then made executable and not writable any more; no page is ever both.
 
-use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{self, AbiParam, InstBuilder, Type};
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_codegen::{Context, ir};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module, default_libcall_names};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The host as a target, or why it is none.
 pub(crate) fn target() -> Result<OwnedTargetIsa, String> {
@@ -34,6 +37,40 @@ pub(crate) fn target() -> Result<OwnedTargetIsa, String> {
         })
         .clone()
         .map_err(|reason| format!("no code is generated for this machine: {reason}"))
+}
+
+/// A function of the runtime's as one that leaves all registers as they are, and returns nothing. A call of it is no reason to move anything to memory
+/// on the ways that do not lead there.
+pub(crate) fn preserving(function: usize, params: &[Type]) -> Result<usize, String> {
+    static MADE: Mutex<Vec<(usize, Machine)>> = Mutex::new(Vec::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, machine)) = made.iter().find(|(other, _)| *other == function) {
+        return Ok(machine.entry() as usize);
+    }
+    let machine = Machine::compile(false, |func, isa| {
+        let signature = |convention| {
+            let mut signature = ir::Signature::new(convention);
+            signature.params.extend(params.iter().copied().map(AbiParam::new));
+            signature
+        };
+        func.signature = signature(CallConv::PreserveAll);
+        let mut context = FunctionBuilderContext::new();
+        let mut b = FunctionBuilder::new(func, &mut context);
+        let block = b.create_block();
+        b.append_block_params_for_function_params(block);
+        b.switch_to_block(block);
+        let callee = b.ins().iconst(I64, function as i64);
+        let signature = b.import_signature(signature(isa.default_call_conv()));
+        let arguments = b.block_params(block).to_vec();
+        b.ins().call_indirect(signature, callee, &arguments);
+        b.ins().return_(&[]);
+        b.seal_all_blocks();
+        b.finalize(isa.frontend_config());
+        Ok(())
+    })?;
+    let entry = machine.entry() as usize;
+    made.push((function, machine));
+    Ok(entry)
 }
 
 /// A function as machine code, and the memory it is in.

@@ -1,8 +1,9 @@
-//! Registers of groups between barriers.
+//! Registers of groups, stored as they are held: a uniform or affine register as one word, and vectors as they are.
 //!
-//! Where all threads of a block come to a barrier, their groups go on behind it, in the same code: what they still need is kept as it is held,
-//! a uniform or affine register as one word and vectors as they are, in a frame of the group's. Only where the interpreter is to
-//! go on with a thread is that put into the slots where it looks ([`Layout::expand`]).
+//! Where all threads of a block come to a barrier, their groups go on behind it, in the same code, and what they still need is kept in a frame of the
+//! group's. Only where the interpreter is to go on with a thread is that put into the slots where it looks ([`Layout::expand`]). Where a group is left
+//! on a rare way, that follows at once ([`Left`]): there are many such ways, so that what each takes to write counts more than what it takes
+//! to go.
 
 use crate::flow::{Flow, Role, SlotSet};
 use crate::invariant::Invariants;
@@ -65,10 +66,7 @@ impl Layout {
                 let (shape, class) = (shapes.get(slot), storage[index]);
                 let offset = *offsets[index].get_or_insert_with(|| {
                     let offset = bytes;
-                    bytes += match shape {
-                        Shape::Varying => lanes * class.bits().max(32) / 8,
-                        _ => 16,
-                    };
+                    bytes += Kept::bytes(shape, class, lanes);
                     offset
                 });
                 kept.push(Kept { slot, offset, shape, class, lazy: lazy[index] });
@@ -96,35 +94,57 @@ impl Layout {
     pub(crate) unsafe fn expand(&self, pc: Pc, frame: *const u8, registers: *mut u64) {
         let Some((_, kept)) = self.at(pc) else { return };
         for kept in kept {
-            for lane in 0..self.lanes as usize {
-                // SAFETY: the layout has room for all lanes of the register; slots have 32 lanes each.
-                unsafe {
-                    let at = frame.add(kept.offset as usize);
-                    let value = kept.value(at, lane);
-                    *registers.add(kept.slot.0 as usize * 32 + lane) = value;
-                }
-            }
+            // SAFETY: the layout has room for all lanes of the register; the rest is the caller's promise.
+            unsafe { kept.expand(frame, self.lanes as usize, registers) };
         }
     }
 }
 
 impl Kept {
-    /// Its value in a lane, as a slot holds it.
+    /// Bytes that a register takes in a frame.
+    pub(crate) fn bytes(shape: Shape, class: Class, lanes: u32) -> u32 {
+        match shape {
+            Shape::Varying => lanes * class.bits().max(32) / 8,
+            _ => 16,
+        }
+    }
+
+    /// Puts it into the slots of so many threads.
     ///
     /// # Safety
-    /// `at` is where the register is kept.
-    unsafe fn value(&self, at: *const u8, lane: usize) -> u64 {
-        // SAFETY: the caller's promise; as many elements are there as the layout has lanes.
-        let bits = unsafe {
+    /// `frame` is where the group has stored it, and `registers` the first slot in its first lane.
+    unsafe fn expand(&self, frame: *const u8, lanes: usize, registers: *mut u64) {
+        // SAFETY: slots have 32 lanes each, and the frame has as many elements as there are threads. Of an element that is stored in less than
+        // 64 bits, the others are not looked at.
+        unsafe {
+            let at = frame.add(self.offset as usize);
+            let slot = registers.add(self.slot.0 as usize * 32);
             match self.shape {
-                Shape::Varying if self.class.bits() == 64 => *at.cast::<u64>().add(lane),
-                Shape::Varying => u64::from(*at.cast::<u32>().add(lane)),
-                Shape::Uniform => *at.cast::<u64>(),
+                Shape::Varying if self.class.bits() == 64 => {
+                    at.cast::<u64>().copy_to_nonoverlapping(slot, lanes);
+                }
+                Shape::Varying => {
+                    for lane in 0..lanes {
+                        *slot.add(lane) = self.held(u64::from(*at.cast::<u32>().add(lane)));
+                    }
+                }
+                Shape::Uniform => {
+                    let value = self.held(*at.cast::<u64>());
+                    (0..lanes).for_each(|lane| *slot.add(lane) = value);
+                }
                 Shape::Affine(step) => {
-                    (*at.cast::<u64>()).wrapping_add_signed(step.wrapping_mul(lane as i64))
+                    let mut value = *at.cast::<u64>();
+                    for lane in 0..lanes {
+                        *slot.add(lane) = self.held(value);
+                        value = value.wrapping_add_signed(step);
+                    }
                 }
             }
-        };
+        }
+    }
+
+    /// What a slot holds, of the bits that code does.
+    fn held(&self, bits: u64) -> u64 {
         match self.class {
             Class::Pred => u64::from(bits as u32 != 0),
             class if class.bits() == 64 => bits,
@@ -137,8 +157,205 @@ impl Kept {
     }
 }
 
+/// Registers that must have their shape in memory where a group is entered.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    lanes: u32,
+    /// Which, with the step from one thread to the next, and whether that is one of 64 bits.
+    registers: Vec<(Slot, i64, bool)>,
+}
+
+impl Entered {
+    pub(crate) fn new(lanes: u32) -> Self {
+        Self { lanes, registers: Vec::new() }
+    }
+
+    /// Asks for a register to be of a shape that is not any.
+    pub(crate) fn expect(&mut self, slot: Slot, shape: Shape, class: Class) {
+        let step = if let Shape::Affine(step) = shape { step } else { 0 };
+        self.registers.push((slot, step, class.bits() == 64));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.registers.is_empty()
+    }
+
+    /// Whether all of them are.
+    ///
+    /// # Safety
+    /// `registers` is the first slot in the first lane of a group.
+    pub(crate) unsafe fn holds(&self, registers: *const u64) -> bool {
+        self.registers.iter().all(|&(slot, step, wide)| {
+            // SAFETY: slots have 32 lanes each; the rest is the caller's promise.
+            let lanes = unsafe {
+                std::slice::from_raw_parts(registers.add(slot.0 as usize * 32), self.lanes as usize)
+            };
+            let expected = |lane: usize| {
+                let value = lanes[0].wrapping_add_signed(step.wrapping_mul(lane as i64));
+                if wide { value } else { u64::from(value as u32) }
+            };
+            // All are looked at, which takes less than to ask after each whether to go on.
+            lanes.iter().enumerate().fold(true, |all, (lane, &value)| all & (value == expected(lane)))
+        })
+    }
+}
+
+/// Where the threads of a group are that is left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Places {
+    Same(u32),
+    /// At the first where a mask is not zero, which the frame has at an offset, 32 bits for each thread.
+    Parted {
+        places: [u32; 2],
+        masks: u32,
+    },
+}
+
+/// How a group is left on a rare way: what it has stored, and where its threads are.
+#[derive(Debug)]
+pub(crate) struct Left {
+    lanes: u32,
+    kept: Vec<Kept>,
+    places: Places,
+    bytes: u32,
+}
+
+impl Left {
+    pub(crate) fn new(lanes: u32) -> Self {
+        Self { lanes, kept: Vec::new(), places: Places::Same(0), bytes: 0 }
+    }
+
+    /// Bytes of the frame.
+    pub(crate) fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    /// Makes room for a register, and says where.
+    pub(crate) fn keep(&mut self, slot: Slot, shape: Shape, class: Class, lazy: bool) -> u32 {
+        let offset = self.bytes;
+        self.bytes += Kept::bytes(shape, class, self.lanes).next_multiple_of(16);
+        self.kept.push(Kept { slot, offset, shape, class, lazy });
+        offset
+    }
+
+    /// Makes room for masks of threads that are at the first of two places, where the others are at the second, and says where.
+    pub(crate) fn part(&mut self, places: [u32; 2]) -> u32 {
+        let masks = self.bytes;
+        self.bytes += (4 * self.lanes).next_multiple_of(16);
+        self.places = Places::Parted { places, masks };
+        masks
+    }
+
+    /// Says that all threads are at one place.
+    pub(crate) fn stay(&mut self, place: u32) {
+        self.places = Places::Same(place);
+    }
+
+    /// Puts registers where the interpreter looks for them, and notes where the threads are.
+    ///
+    /// # Safety
+    /// `frame` is what the group has stored, `registers` the first slot in its first lane, and `places` the note of its first thread.
+    pub(crate) unsafe fn settle(&self, frame: *const u8, registers: *mut u64, places: *mut u32) {
+        let lanes = self.lanes as usize;
+        // SAFETY: room was made for all that is in the frame; the rest is the caller's promise.
+        unsafe {
+            self.kept.iter().for_each(|kept| kept.expand(frame, lanes, registers));
+            for lane in 0..lanes {
+                *places.add(lane) = match self.places {
+                    Places::Same(place) => place,
+                    Places::Parted { places: [there, others], masks } => {
+                        let mask = *frame.add(masks as usize).cast::<u32>().add(lane);
+                        if mask == 0 { others } else { there }
+                    }
+                };
+            }
+        }
+    }
+}
+
 /// What must be kept at a barrier that groups pass.
 fn passed_by(flow: &Flow<'_>, invariants: &Invariants, pc: Pc) -> SlotSet {
     let block = flow.blocks.partition_point(|block| block.range.end <= pc);
     invariants.kept(flow, pc, &flow.blocks[block].live_out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Slots of 32 lanes each.
+    fn slots(count: usize) -> Vec<u64> {
+        vec![0; 32 * count]
+    }
+
+    #[test]
+    fn what_a_group_has_stored_is_put_into_the_slots_of_its_threads() {
+        let mut left = Left::new(4);
+        left.stay(7);
+        let shapes = [
+            (Shape::Uniform, Class::B64, false),
+            (Shape::Affine(-1), Class::B32, false),
+            (Shape::Varying, Class::F32, true),
+            (Shape::Varying, Class::Pred, false),
+        ];
+        let offsets: Vec<u32> = (0..)
+            .zip(shapes)
+            .map(|(slot, (shape, class, lazy))| left.keep(Slot(slot), shape, class, lazy))
+            .collect();
+        assert_eq!((offsets, left.bytes()), (vec![0, 16, 32, 48], 64));
+        // A word, a word whose upper half is anything, a NaN that is not the canonical one, and masks.
+        let frame = [
+            5u64,
+            0,
+            0xdead_beef_0000_0001,
+            0,
+            0xffc0_0001_3f80_0000,
+            1 << 32,
+            0xffff_ffff,
+            0xffff_ffff << 32,
+        ];
+        let (mut registers, mut places) = (slots(4), [0; 4]);
+        // SAFETY: the frame is as long as said, and there are as many slots.
+        unsafe { left.settle(frame.as_ptr().cast(), registers.as_mut_ptr(), places.as_mut_ptr()) };
+        let slot = |i: usize| &registers[32 * i..32 * i + 4];
+        assert_eq!(slot(0), [5; 4]);
+        assert_eq!(slot(1), [1, 0, 0xffff_ffff, 0xffff_fffe]);
+        assert_eq!(slot(2), [0x3f80_0000, 0x7fff_ffff, 0, 1]);
+        assert_eq!(slot(3), [1, 0, 0, 1]);
+        assert_eq!((registers[4], places), (0, [7; 4]));
+    }
+
+    #[test]
+    fn threads_that_part_are_where_their_masks_say() {
+        let mut left = Left::new(4);
+        assert_eq!(left.part([3, 9]), 0);
+        let (masks, mut places) = ([u32::MAX, 0, 0, u32::MAX], [0; 4]);
+        // SAFETY: the frame has the masks, and nothing else is kept.
+        unsafe { left.settle(masks.as_ptr().cast(), slots(1).as_mut_ptr(), places.as_mut_ptr()) };
+        assert_eq!(places, [3, 9, 9, 3]);
+    }
+
+    #[test]
+    fn a_register_has_its_shape_in_all_threads_or_not() {
+        let mut entered = Entered::new(8);
+        assert!(entered.is_empty());
+        entered.expect(Slot(0), Shape::Uniform, Class::B32);
+        entered.expect(Slot(1), Shape::Affine(4), Class::B32);
+        let mut registers = slots(2);
+        for lane in 0..8u64 {
+            // It wraps in 32 bits.
+            registers[32 + lane as usize] = u64::from(0xffff_fff8u32.wrapping_add(4 * lane as u32));
+        }
+        // SAFETY: there are as many slots.
+        let holds = |registers: &[u64]| unsafe { entered.holds(registers.as_ptr()) };
+        assert!(holds(&registers));
+        for wrong in [7, 32 + 7] {
+            let mut registers = registers.clone();
+            registers[wrong] += 1;
+            assert!(!holds(&registers), "{wrong}");
+        }
+        // What is behind the group is not looked at.
+        registers[8] = 1;
+        assert!(holds(&registers));
+    }
 }

@@ -1,6 +1,7 @@
 //! A kernel as machine code: compiled when it first runs, part by part.
 
-use crate::emit::{self, Plan, SINGLE};
+use crate::anchor::Anchors;
+use crate::emit::{self, Plan, SINGLE, Tables};
 use crate::flow::{self, Flow, Role, SlotSet};
 use crate::host;
 use crate::idle;
@@ -9,7 +10,7 @@ use crate::kept::Layout;
 use crate::lanewise;
 use crate::lazy;
 use crate::native::{self, Native};
-use crate::range::Ranges;
+use crate::range::{self, Ranges, Rows};
 use crate::region::Regions;
 use crate::shape::{Shape, Shapes};
 use gridloom_interp::code::{Base, Op, Pc, Place};
@@ -28,20 +29,38 @@ const VECTORS: u32 = 16;
 /// Accesses that may be made thread by thread in larger groups.
 const FEW: usize = 2;
 
+/// Instructions of a function that is too long to be looked at for several sizes of blocks.
+const LONG: usize = 2048;
+
 /// Groups that are watched to see whether their threads stay together.
 const SAMPLE: u32 = 1024;
 
 /// What compiled code is called as.
 type Code = unsafe extern "C" fn(*const Machine, u32, u32, u32) -> u64;
 
+/// Which accesses to memory are checked that are likely to be good.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Checks {
+    /// Those to shared memory that could be outside in a block of as many threads as it seems to be meant for, and those whose address
+    /// is not known to be near a pointer that the launch was given.
+    Few,
+    /// The same, in blocks of any size.
+    Some,
+    All,
+}
+
 /// The code of one function, for groups of one size.
 struct Part {
     code: host::Machine,
+    /// What the code refers to.
+    _tables: Tables,
     entries: Vec<Pc>,
     /// Threads of a group.
     lanes: u32,
     /// What groups keep between barriers.
     layout: Layout,
+    /// What the code takes for granted of pointers.
+    anchors: Anchors,
 }
 
 /// What a call of compiled code has come to.
@@ -113,8 +132,9 @@ pub struct CompiledKernel {
     uses_local: bool,
     /// For each function the code for single threads, where it could be compiled.
     single: Vec<OnceLock<Option<Part>>>,
-    /// The code of the kernel itself for groups of each size, where it could be compiled.
-    groups_of: [OnceLock<Option<Part>>; GROUPS.len()],
+    /// The code of the kernel itself for groups of each size, where it could be compiled, by how
+    /// much it checks.
+    groups_of: [[OnceLock<Option<Part>>; 3]; GROUPS.len()],
     /// Threads of the largest group that pays.
     widest: u32,
     /// Groups run, and those of them whose threads parted.
@@ -176,7 +196,7 @@ impl CompiledKernel {
 
     /// Whether threads of a warp are run in vectors.
     pub fn is_vectorized(&self) -> bool {
-        self.group(self.widest).is_some()
+        self.group(self.widest, Checks::Few).is_some()
     }
 
     /// Compiles all of it now rather than when it first runs.
@@ -184,9 +204,9 @@ impl CompiledKernel {
     /// # Errors
     /// What could not be compiled, which the interpreter then runs.
     pub fn compile_all(&self) -> Result<(), String> {
-        self.compile(0, self.widest, false).map_err(|error| format!("in groups: {error}"))?;
+        self.compile(0, self.widest, Checks::Few, false).map_err(|error| format!("in groups: {error}"))?;
         for function in 0..self.kernel.code().functions.len() {
-            self.compile(function, 1, false)?;
+            self.compile(function, 1, Checks::All, false)?;
         }
         Ok(())
     }
@@ -201,7 +221,7 @@ impl CompiledKernel {
         let parts = (self.is_vectorized().then_some((0, self.widest)).into_iter())
             .chain((0..functions).map(|function| (function, 1)));
         for (function, lanes) in parts {
-            let part = self.compile(function, lanes, true)?;
+            let part = self.compile(function, lanes, Checks::Few, true)?;
             let symbol = self.kernel.code().functions[function].symbol;
             let name = self.kernel.module().symbol(gridloom_ptx::SymbolId(symbol)).name();
             let name = match lanes {
@@ -215,7 +235,7 @@ impl CompiledKernel {
         Ok(listings)
     }
 
-    fn compile(&self, function: usize, lanes: u32, list: bool) -> Result<Part, String> {
+    fn compile(&self, function: usize, lanes: u32, checks: Checks, list: bool) -> Result<Part, String> {
         let code = self.kernel.code();
         let flow = Flow::of(code, function);
         let natives: Vec<Option<Native>> = flow
@@ -227,7 +247,15 @@ impl CompiledKernel {
         let shapes = if lanes == 1 { Shapes::single(slots) } else { Shapes::of(&flow, &natives, slots) };
         let entries = entries_of(&flow, lanes == 1);
         let invariants = Invariants::of(&flow, &natives, self.kernel.param_bytes());
-        let ranges = Ranges::of(&flow, &natives);
+        let row = match (lanes, checks) {
+            (2.., Checks::Few) => self.likely_row(&flow, &natives, lanes),
+            _ => Rows::MOST,
+        };
+        let ranges = Ranges::of(&flow, &natives, Rows { most: row, lanes });
+        let anchors = match (lanes, checks) {
+            (1, _) | (_, Checks::All) => Anchors::none(),
+            _ => Anchors::of(&flow, &natives, (&ranges, row), self.kernel.param_bytes()),
+        };
         let storage = emit::storage(&flow, &natives, &shapes);
         let lazy = lazy::registers(&flow, &natives);
         let lanewise = match lanes {
@@ -254,6 +282,7 @@ impl CompiledKernel {
             shapes: &shapes,
             invariants: &invariants,
             ranges: &ranges,
+            anchors: &anchors,
             lanewise: &lanewise,
             storage: &storage,
             lazy: &lazy,
@@ -263,18 +292,45 @@ impl CompiledKernel {
             lanes,
             entries: &entries,
         };
-        let code = host::Machine::compile(list, |func, isa| emit::build(func, isa, &plan))?;
-        Ok(Part { code, entries, lanes, layout })
+        let mut tables = Tables::default();
+        let code = host::Machine::compile(list, |func, isa| {
+            tables = emit::build(func, isa, &plan)?;
+            Ok(())
+        })?;
+        Ok(Part { code, _tables: tables, entries, lanes, layout, anchors })
+    }
+
+    /// The most threads of a row with which as many accesses to shared memory as possible are inside it whatever they are given.
+    fn likely_row(&self, flow: &Flow<'_>, natives: &[Option<Native>], lanes: u32) -> u32 {
+        let accesses = || flow.range.clone().filter_map(|pc| range::Access::of(flow, pc));
+        let bytes = self.kernel.shared_bytes().into();
+        let in_shared = |access: &range::Access<'_>| access.place.space == Space::Shared;
+        if bytes == 0 || flow.range.len() > LONG || !accesses().any(|access| in_shared(&access)) {
+            return Rows::MOST;
+        }
+        let mut best = (Rows::MOST, 0);
+        let mut row = Rows::MOST;
+        while row >= GROUPS[2] {
+            let ranges = Ranges::of(flow, natives, Rows { most: row, lanes });
+            let inside =
+                accesses().filter(|access| in_shared(access) && ranges.is_inside(access, bytes)).count();
+            if inside > best.1 {
+                best = (row, inside);
+            }
+            row /= 2;
+        }
+        best.0
     }
 
     fn single(&self, function: usize) -> Option<&Part> {
-        self.single[function].get_or_init(|| self.compile(function, 1, false).ok()).as_ref()
+        self.single[function].get_or_init(|| self.compile(function, 1, Checks::All, false).ok()).as_ref()
     }
 
     /// The code for groups of a size, which is one of [`GROUPS`].
-    fn group(&self, lanes: u32) -> Option<&Part> {
+    fn group(&self, lanes: u32, checks: Checks) -> Option<&Part> {
         let index = GROUPS.iter().position(|&size| size == lanes)?;
-        self.groups_of[index].get_or_init(|| self.compile(0, lanes, false).ok()).as_ref()
+        let part = &self.groups_of[index][checks as usize];
+        part.get_or_init(|| self.compile(0, lanes, checks, false).ok()).as_ref()
     }
 
     /// The largest groups whose registers have room in those of the machine. What is done thread by thread, with what lies anywhere in memory,
@@ -409,7 +465,7 @@ impl Compiled for CompiledKernel {
     fn kept_bytes(&self, block: [u32; 3]) -> usize {
         let [x, y, z] = block;
         let threads = x * y * z;
-        self.group_for(block)
+        self.group_for(block, Checks::Few)
             .map_or(0, |part| part.layout.bytes as usize * threads.div_ceil(part.lanes) as usize)
     }
 
@@ -482,17 +538,28 @@ impl Compiled for CompiledKernel {
 impl CompiledKernel {
     /// The code for groups, with its entry at an instruction, where threads can and should be run in groups.
     fn group_at(&self, machine: &Machine, pc: Pc) -> Option<(&Part, u32)> {
-        let part = if self.parts_often() { None } else { self.group_for(machine.block) }?;
+        if self.parts_often() {
+            return None;
+        }
+        let few = self.group_for(machine.block, Checks::Few)?;
+        // SAFETY: the machine has the parameters of the launch.
+        let part = if !unsafe { few.anchors.hold(machine.params, emit::HOST) } {
+            self.group_for(machine.block, Checks::All)?
+        } else if few.anchors.hold_for(machine.block) {
+            few
+        } else {
+            self.group_for(machine.block, Checks::Some)?
+        };
         Some((part, part.entry(pc)?))
     }
 
     /// The code for the largest groups that blocks of a shape can be run in: groups are never across rows of the block.
-    fn group_for(&self, [x, y, z]: [u32; 3]) -> Option<&Part> {
+    fn group_for(&self, [x, y, z]: [u32; 3], checks: Checks) -> Option<&Part> {
         let fits = |&&lanes: &&u32| {
             lanes <= self.widest
                 && (x.is_multiple_of(lanes) || lanes == GROUPS[0] && y == 1 && z == 1 && x > lanes)
         };
-        self.group(*GROUPS.iter().rev().find(fits)?)
+        self.group(*GROUPS.iter().rev().find(fits)?, checks)
     }
 
     /// Goes on with threads that have left their group, one by one.

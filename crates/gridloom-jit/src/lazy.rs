@@ -2,7 +2,8 @@
 //!
 //! Single-precision arithmetic gives one NaN, `0x7fffffff`, whatever its operands held; the host's gives others. But arithmetic does
 //! not look at which NaN an operand is, so in a register that only arithmetic writes, the canonical one is put in its place only
-//! where something else reads the register: a store, a move, a suspension.
+//! where something else reads the register: a store, a move, a suspension. In any other register that arithmetic writes it can wait
+//! until the end of the block.
 
 use crate::flow::Flow;
 use crate::native::{Class, Kind, Native};
@@ -16,7 +17,7 @@ pub(crate) fn ignores_payload(native: &Native) -> bool {
 }
 
 /// Whether its result is arithmetic's.
-fn computes(native: &Native) -> bool {
+pub(crate) fn computes(native: &Native) -> bool {
     native.result == Class::F32
         && matches!(
             native.kind,

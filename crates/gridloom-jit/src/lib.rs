@@ -1,5 +1,6 @@
 #![doc = include_str!("README.md")]
 
+mod anchor;
 mod emit;
 mod flow;
 mod host;

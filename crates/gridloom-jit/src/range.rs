@@ -3,10 +3,15 @@
 //! A byte that was loaded is at most 255, four times that at most 1020 and a multiple of four; so an access to a table of 256 words at such
 //! an address needs no check. Nothing is known at first; each pass over the instructions finds bounds from those found before, so that all of
 //! them hold whenever it stops, and a register that grows in a loop is never bounded.
+//!
+//! The index of a thread is bounded by the row of the block that it is in, and where a branch was taken that compares it, by that: behind
+//! `if (t < 128)` only groups are that have a thread below 128.
 
-use crate::flow::Flow;
-use crate::native::{Kind, Native};
-use gridloom_interp::code::Op;
+use crate::emit::integer_condition;
+use crate::flow::{Flow, Role};
+use crate::native::{Class, Kind, Native};
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use gridloom_interp::code::{AtomicKind, Base, Op, Pc, Place};
 use gridloom_interp::lanes::{Slot, Source};
 use gridloom_ptx::op::LogicOp;
 use gridloom_ptx::{Dim, DimSpecial, PlainSpecial, SpecialReg};
@@ -46,6 +51,44 @@ impl Range {
     }
 }
 
+/// What an access to memory is.
+pub(crate) struct Access<'a> {
+    pub(crate) place: &'a Place,
+    /// Bytes of the whole access.
+    pub(crate) size: u32,
+    pub(crate) align: u32,
+}
+
+impl<'a> Access<'a> {
+    /// That of an instruction.
+    pub(crate) fn of(flow: &Flow<'a>, pc: Pc) -> Option<Self> {
+        let (place, size, align) = match &flow.instruction(pc).op {
+            Op::Load(load) => (&load.place, load.extend.size * load.destinations.len() as u32, load.align),
+            Op::Store(store) => (&store.place, store.size * store.sources.len() as u32, store.align),
+            Op::Atomic(atomic) => match atomic.kind {
+                AtomicKind::Update { size, .. } => (&atomic.place, size, size),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(Self { place, size, align })
+    }
+}
+
+/// What is taken for granted of the threads of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rows {
+    /// The most threads that a row has.
+    pub(crate) most: u32,
+    /// Threads of a group, which go where one of them goes.
+    pub(crate) lanes: u32,
+}
+
+impl Rows {
+    /// The most threads that any row has.
+    pub(crate) const MOST: u32 = 1024;
+}
+
 /// The ranges of all slots of a function.
 pub(crate) struct Ranges {
     of_slot: Vec<Range>,
@@ -56,7 +99,10 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    pub(crate) fn of(flow: &Flow<'_>, natives: &[Option<Native>]) -> Self {
+    pub(crate) fn of(flow: &Flow<'_>, natives: &[Option<Native>], rows: Rows) -> Self {
+        let is_index = indices(flow, natives);
+        let of_index: Vec<Range> =
+            (0..flow.blocks.len()).map(|block| index_in(flow, natives, &is_index, rows, block)).collect();
         let function = &flow.code.functions[flow.function];
         let width = |slot: Slot| function.type_of(slot).bits();
         let mut known: Vec<Range> =
@@ -70,7 +116,10 @@ impl Ranges {
             for pc in flow.range.clone() {
                 let instruction = flow.instruction(pc);
                 let native = natives[(pc - flow.range.start) as usize].as_ref();
-                let range = result(flow, &known, &instruction.op, native);
+                let block = flow.blocks.partition_point(|block| block.range.end <= pc);
+                let index = of_index.get(block).copied().unwrap_or(Range::ANY);
+                let of = |slot: Slot| if is_index[slot.0 as usize] { index } else { known[slot.0 as usize] };
+                let range = result(flow, of, rows, &instruction.op, native);
                 instruction.for_each_definition(&mut |slot| {
                     let range = range.in_bits(width(slot));
                     let found = &mut found[slot.0 as usize];
@@ -84,11 +133,21 @@ impl Ranges {
             }
             known = next;
         }
-        Self { of_slot: known, is_index: indices(flow, natives), constants: constants(flow, natives) }
+        Self { of_slot: known, is_index, constants: constants(flow, natives) }
     }
 
     pub(crate) fn get(&self, Slot(slot): Slot) -> Range {
         self.of_slot[slot as usize]
+    }
+
+    /// Whether whatever the base of an access can be, it goes to memory of so many bytes in every thread.
+    pub(crate) fn is_inside(&self, access: &Access<'_>, bytes: u64) -> bool {
+        let &Access { place, size, align } = access;
+        let Base::Source(Source::Slot(slot)) = place.base else { return false };
+        let (range, offset) = (self.get(slot), place.offset as u64);
+        let aligned = 1 << range.zeros.min(31) >= align && offset.is_multiple_of(align.into());
+        let end = range.most.checked_add(offset).and_then(|last| last.checked_add(size.into()));
+        place.offset >= 0 && aligned && end.is_some_and(|end| end <= bytes)
     }
 
     /// The constant that a register holds, and nothing else.
@@ -99,6 +158,71 @@ impl Ranges {
     /// Whether a register of 32 bits holds `%tid.x`, and nothing else.
     pub(crate) fn is_thread_index(&self, Slot(slot): Slot) -> bool {
         self.is_index[slot as usize]
+    }
+}
+
+/// What the index of a thread can be in a block of the function.
+fn index_in(
+    flow: &Flow<'_>,
+    natives: &[Option<Native>],
+    is_index: &[bool],
+    rows: Rows,
+    block: usize,
+) -> Range {
+    let row = u64::from(rows.most) - 1;
+    // Threads go along with those of their group.
+    let most =
+        compared_before(flow, natives, is_index, block).map_or(row, |most| most | u64::from(rows.lanes - 1));
+    Range::up_to(most.min(row))
+}
+
+/// The most that the index of a thread can be in a block because of the branch that alone leads there.
+fn compared_before(
+    flow: &Flow<'_>,
+    natives: &[Option<Native>],
+    is_index: &[bool],
+    block: usize,
+) -> Option<u64> {
+    let before = &flow.blocks[flow.only_predecessor(block)?];
+    let last = before.range.end - 1;
+    let branch = flow.instruction(last);
+    let (guard, target) = match (branch.guard, &branch.op) {
+        (Some(guard), Op::Branch { target }) if flow.role(last) == Role::Terminator => (guard, *target),
+        _ => return None,
+    };
+    let start = flow.blocks[block].range.start;
+    // A branch to where it leads anyway tells nothing.
+    if (target == start) == (before.range.end == start) {
+        return None;
+    }
+    let definition = (before.range.start..last).rev().find(|&pc| {
+        let mut found = false;
+        flow.instruction(pc).for_each_definition(&mut |slot| found |= slot == guard.slot);
+        found
+    })?;
+    let instruction = flow.instruction(definition);
+    let native = natives[(definition - flow.range.start) as usize].as_ref()?;
+    let Op::Map(map) = &instruction.op else { return None };
+    let Kind::Compare { compare, signed, combine: None, .. } = native.kind else { return None };
+    if instruction.guard.is_some() || native.operands[0] != Class::B32 || map.destinations().len() != 1 {
+        return None;
+    }
+    let condition = integer_condition(compare, signed)?;
+    let index = |source: Source| matches!(source, Source::Slot(slot) if is_index[slot.0 as usize]);
+    let (condition, bound) = match *map.sources() {
+        [a, Source::Constant(bound)] if index(a) => (condition, bound),
+        [Source::Constant(bound), b] if index(b) => (condition.swap_args(), bound),
+        _ => return None,
+    };
+    let condition = if (target == start) != guard.negated { condition } else { condition.complement() };
+    let bound = flow.code.constants[bound as usize][0] as u32;
+    match condition {
+        IntCC::Equal | IntCC::UnsignedLessThanOrEqual => Some(bound.into()),
+        IntCC::UnsignedLessThan => bound.checked_sub(1).map(u64::from),
+        // An index is not negative.
+        IntCC::SignedLessThanOrEqual => u64::try_from(bound as i32).ok(),
+        IntCC::SignedLessThan => u64::try_from(i64::from(bound as i32) - 1).ok(),
+        _ => None,
     }
 }
 
@@ -168,9 +292,15 @@ fn constants(flow: &Flow<'_>, natives: &[Option<Native>]) -> Vec<Option<u64>> {
 }
 
 /// The range of what an instruction computes, before it is put into a register.
-fn result(flow: &Flow<'_>, known: &[Range], op: &Op, native: Option<&Native>) -> Range {
+fn result(
+    flow: &Flow<'_>,
+    known: impl Fn(Slot) -> Range,
+    rows: Rows,
+    op: &Op,
+    native: Option<&Native>,
+) -> Range {
     match op {
-        Op::Special { register, .. } => special(*register),
+        Op::Special { register, .. } => special(*register, rows),
         // Extended with zeros.
         Op::Load(load) if load.extend.signed_to.is_none() => Range::ANY.in_bits(8 * load.extend.size),
         Op::Map(map) if map.destinations().len() == 1 => {
@@ -178,7 +308,7 @@ fn result(flow: &Flow<'_>, known: &[Range], op: &Op, native: Option<&Native>) ->
             let mut operands = [Range::ANY; 4];
             for ((operand, &source), class) in operands.iter_mut().zip(map.sources()).zip(native.operands) {
                 let range = match source {
-                    Source::Slot(Slot(slot)) => known[slot as usize],
+                    Source::Slot(slot) => known(slot),
                     Source::Constant(index) => Range::of(flow.code.constants[index as usize][0]),
                 };
                 *operand = range.in_bits(class.bits());
@@ -225,7 +355,10 @@ fn computed(
         Kind::MulWide { signed } if !signed || positive(a) && positive(b) => product(a, b),
         Kind::MadWide { signed } if !signed || positive(a) && positive(b) => sum(product(a, b), c),
         Kind::ShiftLeft => product(a, Range::of(1 << constant(1).filter(|&count| count < u64::from(bits))?)),
-        Kind::ShiftRight { signed: false } => Range::up_to(a.most),
+        Kind::ShiftRight { signed: false } => {
+            let count = constant(1).filter(|&count| count < u64::from(bits));
+            Range::up_to(a.most >> count.unwrap_or(0))
+        }
         Kind::Logic(LogicOp::And) => Range { most: a.most.min(b.most), zeros: a.zeros.max(b.zeros) },
         Kind::Rem { signed: false } => {
             let last = constant(1)?.checked_sub(1)?;
@@ -243,8 +376,10 @@ fn computed(
     })
 }
 
-fn special(register: SpecialReg) -> Range {
+fn special(register: SpecialReg, rows: Rows) -> Range {
     match register {
+        SpecialReg::Dim(DimSpecial::Tid, Dim::X) => Range::up_to(u64::from(rows.most) - 1),
+        SpecialReg::Dim(DimSpecial::NTid, Dim::X) => Range::up_to(rows.most.into()),
         SpecialReg::Dim(DimSpecial::Tid, Dim::Z) => Range::up_to(63),
         SpecialReg::Dim(DimSpecial::Tid, _) => Range::up_to(1023),
         SpecialReg::Dim(DimSpecial::NTid, _) => Range::up_to(1024),
@@ -256,7 +391,6 @@ fn special(register: SpecialReg) -> Range {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::native::Class;
 
     fn native(kind: Kind, class: Class, result: Class) -> Native {
         Native { kind, operands: [class; 4], result }

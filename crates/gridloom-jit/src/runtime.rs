@@ -1,33 +1,142 @@
 //! What compiled code calls.
 
+use crate::kept::{Entered, Left};
 use gridloom_interp::code::Rmw;
 use gridloom_interp::compiled::{EXITED, KEPT, Machine};
 use gridloom_interp::lanes::Lanewise;
 use gridloom_interp::numeric::{F32, approx};
 use gridloom_interp::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
 use gridloom_ptx::op::ApproxOp;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-/// Executes an instruction of the interpreter in some lanes: `values` holds its operands and `results` takes its results, lane by
-/// lane.
+/// Operands and results that an instruction of the interpreter can have here.
+pub(crate) const MOST: usize = 8;
+
+/// Executes an instruction of the interpreter in some lanes: `values` holds its operands and `results` takes its results, each in all lanes before the
+/// next. Of the operands whose bit is set in `once`, the first lane's is that of all.
 ///
 /// # Safety
-/// `map` is an instruction of the kernel that runs, and the arrays are as long as its operands and results times `lanes`.
+/// `map` is an instruction of the kernel that runs, of at most [`MOST`] operands and results, and the arrays are as long as these times `lanes`.
 pub(crate) unsafe extern "C" fn call_map(
     map: *const Box<dyn Lanewise>,
     values: *const u64,
     results: *mut u64,
     lanes: u32,
+    once: u32,
 ) {
+    let lanes = lanes as usize;
     // SAFETY: the caller's promise.
     unsafe {
         let map = &**map;
-        let (operands, destinations) = (map.sources().len(), map.destinations().len());
-        for lane in 0..lanes as usize {
-            let values = std::slice::from_raw_parts(values.add(lane * operands), operands);
-            let results = std::slice::from_raw_parts_mut(results.add(lane * destinations), destinations);
-            map.call(values, results);
+        let (operands, destinations) = (map.sources().len().min(MOST), map.destinations().len().min(MOST));
+        let (mut own, mut found) = ([0; MOST], [0; MOST]);
+        for lane in 0..lanes {
+            for (i, own) in own[..operands].iter_mut().enumerate() {
+                let lane = if once >> i & 1 == 1 { 0 } else { lane };
+                *own = *values.add(i * lanes + lane);
+            }
+            map.call(&own[..operands], &mut found[..destinations]);
+            for (i, &found) in found[..destinations].iter().enumerate() {
+                *results.add(i * lanes + lane) = found;
+            }
         }
+    }
+}
+
+/// Puts the registers of a group that is left where the interpreter looks for them, and notes where its threads are.
+///
+/// # Safety
+/// The machine is that of the call that compiled code is in, `thread` the first of the group, and `frame` what was stored for `left`.
+pub(crate) unsafe extern "C" fn leave(
+    machine: *const Machine,
+    thread: u32,
+    left: *const Left,
+    frame: *const u8,
+) {
+    let thread = thread as usize;
+    // SAFETY: the tables of the machine have entries for all threads of the call and their warps; the rest is the caller's promise.
+    unsafe {
+        let registers = *(*machine).registers.add(thread / 32);
+        (*left).settle(frame, registers.add(thread % 32), (*machine).pcs.add(thread));
+    }
+}
+
+/// Whether the registers of a group that is entered have their shapes; the answer is written as 1 or 0.
+///
+/// # Safety
+/// `registers` is the first slot in the first lane of the group.
+pub(crate) unsafe extern "C" fn enter(registers: *const u64, entered: *const Entered, answer: *mut u32) {
+    // SAFETY: the caller's promise.
+    unsafe { *answer = (*entered).holds(registers).into() };
+}
+
+/// What makes an access in some threads: at an address in the first and more by a step in each that follows, where a mask of 32 bits is not zero.
+/// `frame` has the masks of so many lanes, and behind them the elements, each in all lanes before the next.
+pub(crate) type Masked = unsafe extern "C" fn(*mut u8, i64, *mut u8, u32, u32, u32);
+
+/// For each access of [`Masked`] where the element is in memory, and where in the frame.
+///
+/// # Safety
+/// The frame is one of so many lanes.
+unsafe fn masked(
+    [first, frame]: [*mut u8; 2],
+    step: i64,
+    [lanes, size, elements]: [u32; 3],
+    mut access: impl FnMut(*mut u8, *mut u8),
+) {
+    let [lanes, size, elements] = [lanes, size, elements].map(|value| value as usize);
+    for lane in 0..lanes {
+        // SAFETY: the caller's promise.
+        if unsafe { *frame.cast::<u32>().add(lane) } == 0 {
+            continue;
+        }
+        let memory = first.wrapping_offset((step as isize).wrapping_mul(lane as isize));
+        for element in 0..elements {
+            let held = 4 * lanes + size * (element * lanes + lane);
+            access(memory.wrapping_add(size * element), frame.wrapping_add(held));
+        }
+    }
+}
+
+/// Loads elements of 4 or 8 bytes, as [`Masked`] says.
+///
+/// # Safety
+/// The elements are memory that may be accessed, aligned to their size.
+pub(crate) unsafe extern "C" fn load_masked(
+    first: *mut u8,
+    step: i64,
+    frame: *mut u8,
+    lanes: u32,
+    size: u32,
+    elements: u32,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        masked([first, frame], step, [lanes, size, elements], |memory, held| match size {
+            8 => *held.cast() = AtomicU64::from_ptr(memory.cast()).load(Ordering::Relaxed),
+            _ => *held.cast() = AtomicU32::from_ptr(memory.cast()).load(Ordering::Relaxed),
+        });
+    }
+}
+
+/// Stores elements of 4 or 8 bytes, as [`Masked`] says.
+///
+/// # Safety
+/// As for [`load_masked`].
+pub(crate) unsafe extern "C" fn store_masked(
+    first: *mut u8,
+    step: i64,
+    frame: *mut u8,
+    lanes: u32,
+    size: u32,
+    elements: u32,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        masked([first, frame], step, [lanes, size, elements], |memory, held| match size {
+            8 => AtomicU64::from_ptr(memory.cast()).store(*held.cast(), Ordering::Relaxed),
+            _ => AtomicU32::from_ptr(memory.cast()).store(*held.cast(), Ordering::Relaxed),
+        });
     }
 }
 
@@ -178,11 +287,24 @@ pub(crate) unsafe extern "C" fn clear_shared(machine: *const Machine) {
     unsafe { (*machine).shared.write_bytes(0, (*machine).shared_length as usize) };
 }
 
-/// Whether the launch was cancelled.
-///
-/// # Safety
-/// The machine is that of the call that compiled code is in.
-pub(crate) unsafe extern "C" fn cancelled(machine: *const Machine) -> u32 {
-    // SAFETY: the caller's promise; the flag is an atomic one of the launch's.
-    unsafe { AtomicBool::from_ptr((*machine).cancel.cast_mut().cast()).load(Ordering::Relaxed).into() }
+/// Fetches a line of memory into the caches, where the machine can be asked to; its argument is any address.
+pub(crate) const FETCH: Option<unsafe extern "C" fn()> = fetch::FETCH;
+
+#[cfg(target_arch = "x86_64")]
+mod fetch {
+    pub(super) const FETCH: Option<unsafe extern "C" fn()> = Some(fetch);
+
+    /// Called with the address in the first register for arguments of System V, whatever the system, and leaves all registers as they are.
+    ///
+    /// # Safety
+    /// Only compiled code calls this.
+    #[unsafe(naked)]
+    unsafe extern "C" fn fetch() {
+        std::arch::naked_asm!("prefetcht0 [rdi]", "ret")
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod fetch {
+    pub(super) const FETCH: Option<unsafe extern "C" fn()> = None;
 }

@@ -241,3 +241,48 @@ fn threads_at_a_border_wait_while_the_others_read_their_neighbours() {
     // Addresses that are not aligned fault, in the first thread that goes there.
     Case { pointer: Some(1 << 40 | 2), ..case }.same().unwrap_err();
 }
+
+#[test]
+fn global_memory_is_accessed_by_the_threads_that_go_a_short_way_and_no_others() {
+    // Of a row of words, of pairs, and of doubles backwards; the last of the threads that go are in the middle of a group.
+    let accesses = [
+        (
+            "mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1;",
+            "ld.global.u32 %r5, [%rd2+16]; add.u32 %r5, %r5, %r1;",
+            "st.global.u32 [%rd2+128], %r5;",
+        ),
+        (
+            "mul.wide.u32 %rd1, %r1, 8; add.u64 %rd2, %rd0, %rd1;",
+            "ld.global.v2.u32 {%r5, %r6}, [%rd2+8]; add.u32 %r6, %r6, %r5;",
+            "st.global.v2.u32 [%rd2+256], {%r6, %r5};",
+        ),
+        (
+            "mul.wide.u32 %rd1, %r1, 8; sub.u64 %rd2, %rd0, %rd1;",
+            "ld.global.f64 %d0, [%rd2+248]; add.f64 %d1, %d0, 0d3FF0000000000000;",
+            "st.global.f64 [%rd2+504], %d1;",
+        ),
+    ];
+    for (address, load, store) in accesses {
+        for threads in [1, 3, 11, 21, 30] {
+            let body = format!(
+                "{address} mov.u32 %r5, 7; mov.f64 %d0, 0d0000000000000000; setp.ge.u32 %p1, %r1, {threads}; bar.sync 0; @%p1 bra A;
+                 {load} {store} A:"
+            );
+            let words: Vec<u32> = (0..128).map(|i| 0x4000_0000 + i * 0x0001_0203).collect();
+            Case { block: [32, 1, 1], words, ..Case::new(&body) }.same().unwrap();
+            let behind = format!(
+                "{address} mov.u32 %r5, 7; mov.f64 %d0, 0d0000000000000000; setp.ge.u32 %p1, %r1, {threads}; @%p1 bra A;
+                 {load} A: bar.sync 0; mov.b64 {{%r7, %r8}}, %d0; add.u32 %r19, %r5, %r8; {STORE}"
+            );
+            let words: Vec<u32> = (0..128).map(|i| 0x4000_0000 + i * 0x0001_0203).collect();
+            Case { block: [32, 1, 1], words, ..Case::new(&behind) }.same().unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_address_that_no_thread_of_a_short_way_may_access_is_a_fault_as_in_the_interpreter() {
+    let body = "mul.wide.u32 %rd1, %r1, 4; setp.ge.u32 %p1, %r1, 11; mov.u32 %r5, 0; @%p1 bra A;
+                ld.global.u32 %r5, [%rd1+64]; add.u32 %r5, %r5, 1; A: st.global.u32 [%rd0], %r5;";
+    Case::new(body).same().unwrap_err();
+}

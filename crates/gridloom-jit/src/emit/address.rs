@@ -6,6 +6,7 @@
 use super::Emitter;
 use super::value::Val;
 use crate::native::Class;
+use crate::range;
 use crate::runtime;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
@@ -18,6 +19,8 @@ use std::mem::offset_of;
 
 /// No host memory lies below this address.
 const LOWEST: i64 = 1 << 16;
+/// Where memory of the host can lie.
+pub(crate) const HOST: std::ops::Range<u64> = LOWEST as u64..SHARED_WINDOW - LOWEST as u64;
 /// Addresses this close to one that was checked are as good, since what is checked keeps as far from either end.
 pub(super) const NEAR: i64 = 1 << 14;
 
@@ -209,15 +212,8 @@ impl Emitter<'_> {
 
     /// Leaves the code unless a truth value holds; where it does not, the interpreter is sure to find a fault or not.
     pub(super) fn require(&mut self, valid: Value, fault: bool) {
-        let (go_on, cold) = (self.b.create_block(), self.b.create_block());
-        self.b.set_cold_block(cold);
-        self.b.ins().brif(valid, go_on, &[], cold, &[]);
-        self.go_on_in(cold);
-        if fault {
-            self.refuse_here();
-        } else {
-            self.interpret_here();
-        }
+        let (exit, go_on) = (self.exit_here(fault), self.b.create_block());
+        self.b.ins().brif(valid, go_on, &[], exit, &[]);
         self.go_on_in(go_on);
     }
 
@@ -264,16 +260,16 @@ impl Emitter<'_> {
             }
             Space::Generic if self.lanes > 1 => {
                 // A window's address is rare enough to be done thread by thread.
-                self.check_host(access, address, offset, length, lane);
+                if !self.anchors.is_good(place, access.align) {
+                    self.check_host(access, address, offset, length, lane);
+                }
                 self.based_host(address, offset)
             }
             Space::Generic => self.resolve(access, address, offset, lane),
             Space::Global | Space::Const => {
-                let constant = fixed.is_some_and(|at| {
-                    at.is_multiple_of(access.align.into())
-                        && (LOWEST as u64..SHARED_WINDOW - LOWEST as u64).contains(&at)
-                });
-                if !constant {
+                let constant =
+                    fixed.is_some_and(|at| at.is_multiple_of(access.align.into()) && HOST.contains(&at));
+                if !constant && !self.anchors.is_good(place, access.align) {
                     self.check_host(access, address, offset, length, lane);
                 }
                 self.based_host(address, offset)
@@ -283,11 +279,8 @@ impl Emitter<'_> {
 
     /// Whether whatever the base of an access to shared memory can be, it is good in every thread.
     pub(super) fn is_within_shared(&self, access: Access, place: &Place) -> bool {
-        let Base::Source(Source::Slot(slot)) = place.base else { return false };
-        let (range, offset) = (self.ranges.get(slot), place.offset as u64);
-        let aligned = 1 << range.zeros.min(31) >= access.align && offset.is_multiple_of(access.align.into());
-        let end = range.most.checked_add(offset).and_then(|last| last.checked_add(access.size.into()));
-        place.offset >= 0 && aligned && end.is_some_and(|end| end <= self.shared_bytes)
+        let access = range::Access { place, size: access.size, align: access.align };
+        self.ranges.is_inside(&access, self.shared_bytes)
     }
 
     /// Checks a host address, unless one near it was checked in this block.

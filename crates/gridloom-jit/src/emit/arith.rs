@@ -196,7 +196,8 @@ impl Emitter<'_> {
             Kind::Sub => self.b.ins().isub(x[0], x[1]).into(),
             Kind::Mul => self.product(x[0], x[1]).into(),
             Kind::MadLow => {
-                let product = self.product(x[0], x[1]);
+                let product =
+                    if vector { self.product(x[0], x[1]) } else { self.product_of_block(x[0], x[1]) };
                 self.sum(product, x[2]).into()
             }
             Kind::MulHigh { signed } => self.mul_high(signed, class, x[0], x[1]).into(),

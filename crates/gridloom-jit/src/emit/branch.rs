@@ -5,13 +5,14 @@ use super::value::Val;
 use super::{Emitter, SINGLE};
 use crate::flow::{Role, SlotSet};
 use crate::native::Class;
-use crate::runtime;
 use crate::shape::Shape;
-use cranelift_codegen::ir::types::I32;
-use cranelift_codegen::ir::{self, Block, InstBuilder, JumpTableData, Value};
+use cranelift_codegen::ir::types::{I8, I32, I32X4, I64};
+use cranelift_codegen::ir::{self, Block, InstBuilder, JumpTableData, MemFlagsData, Value};
 use cranelift_frontend::Variable;
 use gridloom_interp::code::{Base, Instruction, Op, Pc};
-use gridloom_interp::compiled::{EXITED, INTERPRET, YIELDED};
+use gridloom_interp::compiled::{EXITED, INTERPRET, Machine, YIELDED};
+use std::mem::offset_of;
+use std::ops::Range;
 
 /// Instructions of a way that is short enough to be gone by some threads while the others wait, and accesses among them, which are
 /// made thread by thread.
@@ -32,6 +33,8 @@ pub(super) struct Party {
     masks: Vec<Value>,
     /// Whether they are all of those that the code is written for now, which may be fewer than a group has.
     all: bool,
+    /// Which they are, where that is known now.
+    known: Option<Range<u32>>,
     /// Where the others are.
     end: Pc,
     /// Where the group goes when an instruction cannot be executed: to where its threads part before the way.
@@ -43,6 +46,11 @@ pub(super) struct Party {
 }
 
 impl Party {
+    /// Which threads go the way, where that is known now.
+    pub(super) fn known(&self) -> Option<Range<u32>> {
+        self.known.clone()
+    }
+
     /// Whether threads that do not go the way must keep what a register holds.
     pub(super) fn selects(&self) -> bool {
         self.selects
@@ -118,7 +126,15 @@ impl Emitter<'_> {
                 let others = masks.iter().map(|&mask| self.b.ins().bnot(mask)).collect();
                 let given_up = self.b.create_block();
                 let held = self.hold(&self.kept_on_both(taken, behind));
-                let party = Party { masks: others, all: false, end, given_up, guards: true, selects: true };
+                let party = Party {
+                    masks: others,
+                    all: false,
+                    known: None,
+                    end,
+                    given_up,
+                    guards: true,
+                    selects: true,
+                };
                 self.go_short_way(index, party);
                 self.give_up(given_up, held);
                 self.part(masks, taken, behind);
@@ -139,15 +155,28 @@ impl Emitter<'_> {
         let lanes = self.lanes;
         self.lanes = [4, 8, 16].into_iter().find(|&few| threads <= few && few < lanes).unwrap_or(lanes);
         let all = every && threads == self.lanes;
-        let masks = if all { Vec::new() } else { evaluate(self) };
-        let others = masks.iter().map(|&mask| self.b.ins().bnot(mask)).collect();
+        let known = if every { 0..threads } else { threads - 1..threads };
+        let masks = if all { Vec::new() } else { self.mask_of(&known) };
         let given_up = self.b.create_block();
         let held = self.hold(&self.kept_on_both(taken, behind));
-        self.go_short_way(index, Party { masks: others, all, end, given_up, guards: true, selects: true });
+        let party = Party { masks, all, known: Some(known), end, given_up, guards: true, selects: true };
+        self.go_short_way(index, party);
         self.lanes = lanes;
         self.give_up(given_up, held);
         let masks = evaluate(self);
         self.part(&masks, taken, behind);
+    }
+
+    /// A mask of some threads.
+    fn mask_of(&mut self, threads: &Range<u32>) -> Vec<Value> {
+        let part = |part: u32| {
+            let mut bytes = [0; 16];
+            for (lane, chunk) in (4 * part..).zip(bytes.chunks_mut(4)) {
+                chunk.fill(if threads.contains(&lane) { 0xff } else { 0 });
+            }
+            bytes
+        };
+        (0..self.lanes / 4).map(|index| self.vector_constant(I32X4, part(index))).collect()
     }
 
     /// Goes on where a short way is given up, with registers as they were before it.
@@ -265,17 +294,6 @@ impl Emitter<'_> {
         self.b.ins().jump(self.blocks[target], &[]);
     }
 
-    fn choose_places(&mut self, masks: &[Value], there: u32, others: u32) -> Vec<Value> {
-        masks
-            .iter()
-            .map(|&mask| {
-                let (there, others) =
-                    (self.vector_of(there.into(), Class::B32), self.vector_of(others.into(), Class::B32));
-                self.b.ins().bitselect(mask, there, others)
-            })
-            .collect()
-    }
-
     /// The guard of an instruction on a short way: its own, in the threads that go it.
     pub(super) fn guard_on_short_way(&mut self, guard: Option<Val>) -> Option<Val> {
         let Some(Party { masks, all: false, guards: true, .. }) = self.party.clone() else { return guard };
@@ -288,11 +306,10 @@ impl Emitter<'_> {
     /// Sends each thread of the group its own way.
     fn part(&mut self, masks: &[Value], taken: Way, behind: Way) {
         let live = self.kept_on_both(taken, behind);
-        self.spill_all(&live);
         self.note_parted();
-        let (taken, behind) = (self.note(taken), self.note(behind));
-        let places = self.choose_places(masks, taken, behind);
-        self.leave_with(&places);
+        let places = [self.note(taken), self.note(behind)];
+        let held = self.held(live.iter());
+        self.leave_parted(&held, masks, places);
     }
 
     /// A block that leads a way, which is written when the current one is done.
@@ -339,9 +356,9 @@ impl Emitter<'_> {
         self.go_on_in(over);
         if !waits {
             // It ends by itself; only the launch may be cancelled.
-            let cancelled = self
-                .call(runtime::cancelled as *const () as usize, &[self.machine], Some(I32))
-                .unwrap_or(fuel);
+            let flags = MemFlagsData::trusted();
+            let flag = self.b.ins().load(I64, flags, self.machine, offset_of!(Machine, cancel) as i32);
+            let cancelled = self.b.ins().load(I8, flags, flag, 0);
             let (stop, again) = (self.b.create_block(), self.b.create_block());
             self.b.ins().brif(cancelled, stop, &[], again, &[]);
             self.go_on_in(again);
@@ -350,10 +367,9 @@ impl Emitter<'_> {
             self.b.ins().jump(target, &[]);
             self.go_on_in(stop);
         }
-        if let Some(kept) = self.kept_on(Way::To(pc)) {
-            self.spill_all(&kept);
-        }
-        self.leave_at(pc | YIELDED);
+        let kept = self.kept_on(Way::To(pc));
+        let held = self.held(kept.iter().flat_map(SlotSet::iter));
+        self.leave_rarely(&held, pc | YIELDED);
     }
 
     fn branch_table(&mut self, instruction: &Instruction, table: &gridloom_interp::code::BranchTable) {
@@ -361,7 +377,9 @@ impl Emitter<'_> {
         let guard = self.guard(instruction.guard);
         let (Val::One(index), None | Some(Val::One(_))) = (index, &guard) else {
             // Threads that go many ways are sorted out by the interpreter.
-            return self.interpret_here();
+            let exit = self.exit_here(false);
+            self.b.ins().jump(exit, &[]);
+            return;
         };
         if let Some(Val::One(condition)) = guard {
             let (then, behind) = (self.b.create_block(), self.way(Way::To(self.pc + 1)));

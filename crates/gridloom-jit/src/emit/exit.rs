@@ -3,6 +3,7 @@
 use super::value::{Val, per_vector};
 use super::{Emitter, SINGLE};
 use crate::flow::SlotSet;
+use crate::kept::Entered;
 use crate::native::Class;
 use crate::runtime;
 use crate::shape::Shape;
@@ -10,8 +11,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64, I64X2};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use gridloom_interp::code::Pc;
-use gridloom_interp::compiled::{INTERPRET, Machine, REFUSED};
-use gridloom_interp::lanes::{Slot, Source};
+use gridloom_interp::compiled::{INTERPRET, Machine};
+use gridloom_interp::lanes::Slot;
 use std::mem::offset_of;
 
 /// Bytes from one slot to the next.
@@ -46,36 +47,33 @@ impl Emitter<'_> {
         let target = self.blocks[index];
         // What is read at the start of the kernel and was never written is zero.
         let fresh = pc == flow.range.start && flow.is_kernel;
-        let mut holds: Option<Value> = None;
         if !fresh {
             self.compute_for_entry(index);
         }
         let base = if fresh { self.machine } else { self.registers() };
+        let mut entered = Entered::new(self.lanes);
         for slot in flow.blocks[index].live_in.iter() {
             if fresh {
                 self.clear(slot);
-            } else if self.invariants.at_block(index, slot).is_some() {
-                continue;
-            } else if let Some(test) = self.reload(base, slot) {
-                holds = Some(match holds {
-                    None => test,
-                    Some(holds) => self.b.ins().band(holds, test),
-                });
+            } else if self.invariants.at_block(index, slot).is_none() {
+                self.reload(base, slot);
+                let shape = self.shapes.get(slot);
+                if self.lanes > 1 && shape != Shape::Varying {
+                    entered.expect(slot, shape, self.storage(slot));
+                }
             }
         }
-        match holds {
-            None => {
-                self.b.ins().jump(target, &[]);
-            }
-            Some(holds) => {
-                let apart = self.b.create_block();
-                self.b.set_cold_block(apart);
-                self.b.ins().brif(holds, target, &[], apart, &[]);
-                self.go_on_in(apart);
-                self.note_parted();
-                self.leave_at(pc | SINGLE);
-            }
+        if entered.is_empty() {
+            self.b.ins().jump(target, &[]);
+            return;
         }
+        let holds = self.check_entered(base, entered);
+        let apart = self.b.create_block();
+        self.b.set_cold_block(apart);
+        self.b.ins().brif(holds, target, &[], apart, &[]);
+        self.go_on_in(apart);
+        self.note_parted();
+        self.leave_at(pc | SINGLE);
     }
 
     fn clear(&mut self, slot: Slot) {
@@ -90,8 +88,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Loads a register; the truth value tells whether it has its shape.
-    fn reload(&mut self, base: Value, slot: Slot) -> Option<Value> {
+    /// Loads a register.
+    fn reload(&mut self, base: Value, slot: Slot) {
         let class = self.storage(slot);
         let flags = MemFlagsData::trusted();
         let variables = self.variables[slot.0 as usize].clone();
@@ -117,29 +115,11 @@ impl Emitter<'_> {
                     };
                     self.b.def_var(variable, value);
                 }
-                None
             }
-            shape => {
+            _ => {
                 let bits = self.b.ins().load(I64, flags, base, at(0));
                 let value = self.convert(bits, Class::B64, class);
                 self.b.def_var(variables[0], value);
-                let step = if let Shape::Affine(step) = shape { step } else { 0 };
-                let mut holds: Option<Value> = None;
-                for lane in 1..self.lanes as usize {
-                    let other = self.b.ins().load(I64, flags, base, at(lane));
-                    let expected = if step == 0 {
-                        bits
-                    } else {
-                        let value = self.lane(&Val::Affine(value, step), class, lane);
-                        self.convert(value, class, Class::B64)
-                    };
-                    let same = self.b.ins().icmp(IntCC::Equal, other, expected);
-                    holds = Some(match holds {
-                        None => same,
-                        Some(holds) => self.b.ins().band(holds, same),
-                    });
-                }
-                holds
             }
         }
     }
@@ -163,7 +143,7 @@ impl Emitter<'_> {
                 for (part, &variable) in variables.iter().enumerate() {
                     let first = part * per;
                     let mut value = self.b.use_var(variable);
-                    if self.lazy[slot.0 as usize] {
+                    if self.holds_any_nan(slot) {
                         value = self.settle(value, class.untyped(), true);
                     }
                     if class.bits() == 64 {
@@ -181,7 +161,7 @@ impl Emitter<'_> {
             }
             Shape::Uniform => {
                 let mut value = self.b.use_var(variables[0]);
-                if self.lazy[slot.0 as usize] {
+                if self.holds_any_nan(slot) {
                     value = self.settle(value, class, false);
                 }
                 let bits = self.convert(value, class, Class::B64);
@@ -218,11 +198,8 @@ impl Emitter<'_> {
         }
     }
 
-    pub(super) fn spill_all(&mut self, live: &SlotSet) {
-        self.spill_each(live.iter().collect());
-    }
-
-    fn spill_each(&mut self, mut slots: Vec<Slot>) {
+    fn spill_all(&mut self, live: &SlotSet) {
+        let mut slots: Vec<Slot> = live.iter().collect();
         // Those that are stored by a call last: no vector would stay in a register across it, nor before it on the ways that do not come here.
         slots.sort_by_key(|&slot| matches!(self.shapes.get(slot), Shape::Affine(_)));
         let base = self.registers();
@@ -254,11 +231,6 @@ impl Emitter<'_> {
         self.note_places(&[at]);
     }
 
-    pub(super) fn leave_with(&mut self, places: &[Value]) {
-        self.note_left();
-        self.note_places(places);
-    }
-
     fn note_places(&mut self, places: &[Value]) {
         let table = self.machine_field(offset_of!(Machine, pcs), I64);
         let index = self.b.ins().uextend(I64, self.thread);
@@ -270,12 +242,6 @@ impl Emitter<'_> {
         self.b.ins().jump(self.next, &[]);
     }
 
-    pub(super) fn note_parted(&mut self) {
-        let parted = self.b.use_var(self.round.parted);
-        let parted = self.b.ins().iadd_imm_u(parted, 1);
-        self.b.def_var(self.round.parted, parted);
-    }
-
     /// Leaves the instruction at the end of a block to the interpreter, which comes back behind it.
     pub(super) fn interpret_next(&mut self) {
         let layout = self.layout;
@@ -285,37 +251,5 @@ impl Emitter<'_> {
         let kept = self.invariants.kept(self.flow, self.pc, &self.live);
         self.spill_all(&kept);
         self.leave_at(self.pc | INTERPRET);
-    }
-
-    /// Leaves the instruction being compiled to the interpreter, and what follows it in the block.
-    pub(super) fn interpret_here(&mut self) {
-        if self.ahead {
-            return self.defect("an invariant that not all threads can compute");
-        }
-        if let Some(party) = &self.party {
-            // Nothing has happened on the way yet.
-            let given_up = party.given_up;
-            self.b.ins().jump(given_up, &[]);
-            return;
-        }
-        let live = self.live.clone();
-        self.spill_all(&live);
-        self.leave_at(self.pc | INTERPRET);
-    }
-
-    /// Leaves an access that must fault to the interpreter, with what the instruction reads.
-    pub(super) fn refuse_here(&mut self) {
-        if self.ahead || self.party.is_some() {
-            return self.interpret_here();
-        }
-        let mut slots = Vec::new();
-        self.flow.instruction(self.pc).for_each_use(&mut |source| {
-            if let Source::Slot(slot) = source {
-                slots.push(slot);
-            }
-        });
-        slots.dedup();
-        self.spill_each(slots);
-        self.leave_at(self.pc | INTERPRET | REFUSED);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Emitter;
 use crate::native::Class;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, InstructionData, Opcode, Type, Value, ValueDef};
@@ -45,6 +46,36 @@ impl Emitter<'_> {
             (Some(power), _) => self.b.ins().ishl_imm_u(b, i64::from(power.trailing_zeros())),
             _ => self.b.ins().imul(a, b),
         }
+    }
+
+    /// A product of two values that may be the same in a whole block, where it is then computed once for all its groups.
+    pub(super) fn product_of_block(&mut self, a: Value, b: Value) -> Value {
+        let (start, block) = (self.start, self.block_start);
+        let of_block = |value: Value| {
+            let dfg = &self.b.func.dfg;
+            let at = match dfg.value_def(dfg.resolve_aliases(value)) {
+                ValueDef::Result(inst, _) => self.b.func.layout.inst_block(inst),
+                ValueDef::Param(block, _) => Some(block),
+                ValueDef::Union(..) => None,
+            };
+            at == Some(start) || at == block
+        };
+        let is_constant = self.constant_of(a).or(self.constant_of(b)).is_some();
+        let Some(block) = block.filter(|_| !is_constant && of_block(a) && of_block(b)) else {
+            return self.product(a, b);
+        };
+        if let Some(&(_, product)) = self.products.iter().find(|(factors, _)| *factors == (a, b)) {
+            return product;
+        }
+        let mut cursor = FuncCursor::new(self.b.func);
+        match cursor.func.layout.last_inst(block) {
+            Some(last) if cursor.func.dfg.insts[last].opcode().is_terminator() => cursor.goto_inst(last),
+            // The block is being written.
+            _ => return self.product(a, b),
+        }
+        let product = cursor.ins().imul(a, b);
+        self.products.push(((a, b), product));
+        product
     }
 
     /// An integer in twice its width.

@@ -1,15 +1,15 @@
 //! Instructions that compute: functions of registers, for each thread of a group or once for all.
 
 use super::Emitter;
-use super::value::Val;
+use super::value::{Val, per_vector};
 use crate::lanewise;
 use crate::lazy;
 use crate::native::{Class, Kind, Native};
-use crate::runtime;
+use crate::runtime::{self, MOST};
 use crate::shape::{self, Shape};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, Value};
+use cranelift_codegen::ir::types::{I32, I64, I64X2};
+use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, Value};
 use gridloom_interp::code::Instruction;
 use gridloom_interp::lanes::{Lanewise, Slot, Source};
 
@@ -28,7 +28,9 @@ impl Emitter<'_> {
             return;
         };
         let destinations = map.destinations();
-        self.keeps_nan = destinations.iter().all(|slot| self.lazy[slot.0 as usize]);
+        let lazy = destinations.iter().all(|slot| self.lazy[slot.0 as usize]);
+        let pending = !lazy && guard.is_none() && self.can_be_pending(&native, map.as_ref());
+        self.keeps_nan = lazy || pending;
         // What only passes a value on may pass any NaN on to where any may be.
         self.any_nan = lazy::ignores_payload(&native)
             || self.keeps_nan && matches!(native.kind, Kind::Copy | Kind::Select);
@@ -79,10 +81,32 @@ impl Emitter<'_> {
         for &slot in destinations {
             let value = self.fit(slot, value.clone(), native.result);
             self.define(slot, value, native.result, guard.as_ref());
+            if pending {
+                self.pending.insert(slot);
+            }
+            self.note_doubtful(slot, &native);
         }
         if let (&[slot], None) = (destinations, &guard) {
             self.note_predicate(slot, &native, &operands, map.sources());
         }
+    }
+
+    /// Whether the result may be any NaN until the end of the block, where the canonical one is meant by all of them.
+    fn can_be_pending(&self, native: &Native, map: &dyn Lanewise) -> bool {
+        let passes_on = |count: usize| {
+            map.sources().iter().take(count).all(|&source| match source {
+                Source::Slot(slot) => self.holds_any_nan(slot),
+                Source::Constant(_) => false,
+            })
+        };
+        self.party.is_none()
+            && !self.ahead
+            && matches!(map.destinations(), &[slot] if self.storage(slot).bits() == 32)
+            && match native.kind {
+                Kind::Copy => native.result == Class::F32 && passes_on(1),
+                Kind::Select => native.result == Class::F32 && passes_on(2),
+                _ => lazy::computes(native),
+            }
     }
 
     /// A value of all threads for a register that differs between them, though this value does not.
@@ -103,6 +127,10 @@ impl Emitter<'_> {
                 operands.iter().map(|operand| self.lane(operand, Class::B64, 0)).collect();
             let lowered = self.lower(native, &values, false);
             let Some(rare) = lowered.rare else { return Val::One(lowered.value) };
+            if self.can_doubt(native) {
+                self.doubt(&[], Some(rare));
+                return Val::One(lowered.value);
+            }
             let joined = self.unless(rare, &[lowered.value], native.result, map);
             return Val::One(joined[0]);
         }
@@ -125,6 +153,10 @@ impl Emitter<'_> {
         }
         if let Some((values, rare)) = self.lower_vectors(native, operands) {
             if rare.is_empty() {
+                return Val::Many(values);
+            }
+            if self.can_doubt(native) {
+                self.doubt(&rare, None);
                 return Val::Many(values);
             }
             let any = self.any_true(&rare);
@@ -197,12 +229,7 @@ impl Emitter<'_> {
 
     /// Leaves the instruction to the interpreter unless a truth value holds.
     pub(super) fn go_on_if(&mut self, holds: Value) {
-        let (go_on, cold) = (self.b.create_block(), self.b.create_block());
-        self.b.set_cold_block(cold);
-        self.b.ins().brif(holds, go_on, &[], cold, &[]);
-        self.go_on_in(cold);
-        self.interpret_here();
-        self.go_on_in(go_on);
+        self.require(holds, false);
     }
 
     /// Whether an affine value of 32 bits, of a step that is not large, does not wrap around within the group.
@@ -241,7 +268,8 @@ impl Emitter<'_> {
         let arguments: Vec<ir::BlockArg> = values.iter().map(|&value| value.into()).collect();
         self.b.ins().brif(rare, cold, &[], done, &arguments);
         self.go_on_in(cold);
-        let result = self.call_map_as(map, class).swap_remove(0);
+        let classes = vec![class; map.destinations().len()];
+        let result = self.call_map_with(map, &classes, true).swap_remove(0);
         let exact = match result {
             Val::Many(parts) => parts,
             value @ Val::Each(_) => self.vectors(&value, class),
@@ -260,56 +288,65 @@ impl Emitter<'_> {
     #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
     fn call_map(&mut self, map: &Box<dyn Lanewise>) -> Vec<Val> {
         let classes: Vec<Class> = map.destinations().iter().map(|&slot| self.storage(slot)).collect();
-        self.call_map_with(map, &classes)
+        self.call_map_with(map, &classes, false)
     }
 
     #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
-    fn call_map_as(&mut self, map: &Box<dyn Lanewise>, class: Class) -> Vec<Val> {
-        self.call_map_with(map, &vec![class; map.destinations().len()])
-    }
-
-    #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
-    fn call_map_with(&mut self, map: &Box<dyn Lanewise>, classes: &[Class]) -> Vec<Val> {
-        const MOST: usize = 8;
+    fn call_map_with(&mut self, map: &Box<dyn Lanewise>, classes: &[Class], rarely: bool) -> Vec<Val> {
         let (sources, destinations) = (map.sources(), map.destinations());
         if sources.len() > MOST || destinations.len() > MOST {
             self.defect("an instruction of too many operands");
         }
         let uniform = sources.iter().all(|&source| self.shapes.source(source) == Shape::Uniform);
         let lanes = if uniform { 1 } else { self.lanes as usize };
-        let size = (self.group_lanes as usize * 2 * MOST * 8) as u32;
-        let buffer = match self.buffer {
-            Some(buffer) => buffer,
-            None => {
-                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 4);
-                *self.buffer.insert(self.b.create_sized_stack_slot(data))
-            }
-        };
+        let half = 8 * (lanes * MOST) as i32;
+        let buffer = self.scratch(2 * half as u32);
+        let flags = MemFlagsData::trusted();
+        let mut once = 0;
         for (i, &source) in sources.iter().enumerate() {
-            let value = self.get(source, Class::B64);
-            for lane in 0..lanes {
-                let value = self.lane(&value, Class::B64, lane);
-                self.b.ins().stack_store(I64, value, buffer, (8 * (lane * sources.len() + i)) as i32);
+            let at = 8 * (i * lanes) as i32;
+            match self.get(source, Class::B64) {
+                Val::One(value) => {
+                    self.b.ins().store(flags, value, buffer, at);
+                    once |= 1 << i;
+                }
+                value => {
+                    for (part, value) in self.vectors(&value, Class::B64).into_iter().enumerate() {
+                        self.b.ins().store(flags, value, buffer, at + 16 * part as i32);
+                    }
+                }
             }
         }
-        let results_at = (self.lanes as usize * MOST * 8) as i32;
         let arguments = [
             self.b.ins().iconst(I64, std::ptr::from_ref(map) as i64),
-            self.b.ins().stack_addr(I64, buffer, 0),
-            self.b.ins().stack_addr(I64, buffer, results_at),
+            buffer,
+            self.b.ins().iadd_imm_s(buffer, i64::from(half)),
             self.b.ins().iconst(I32, lanes as i64),
+            self.b.ins().iconst(I32, once),
         ];
-        self.call(runtime::call_map as *const () as usize, &arguments, None);
+        let function = runtime::call_map as *const () as usize;
+        if rarely {
+            self.call_rarely(function, &arguments);
+        } else {
+            self.call(function, &arguments, None);
+        }
         let mut results = Vec::new();
         for (i, &class) in classes.iter().enumerate() {
-            let values: Vec<Value> = (0..lanes)
-                .map(|lane| {
-                    let at = results_at + (8 * (lane * destinations.len() + i)) as i32;
-                    let value = self.b.ins().stack_load(I64, I64, buffer, at);
-                    self.convert(value, Class::B64, class)
-                })
+            let at = half + 8 * (i * lanes) as i32;
+            if uniform {
+                let value = self.b.ins().load(I64, flags, buffer, at);
+                results.push(Val::One(self.convert(value, Class::B64, class)));
+                continue;
+            }
+            let parts = (0..lanes / per_vector(Class::B64))
+                .map(|part| self.b.ins().load(I64X2, flags, buffer, at + 16 * part as i32))
                 .collect();
-            results.push(if uniform { Val::One(values[0]) } else { Val::Many(self.gather(&values, class)) });
+            let mut parts = self.convert_parts(parts, Class::B64, class);
+            if matches!(class, Class::B8 | Class::B16) {
+                let mask = self.vector_of((1 << class.bits()) - 1, Class::B32);
+                parts.iter_mut().for_each(|part| *part = self.b.ins().band(*part, mask));
+            }
+            results.push(Val::Many(parts));
         }
         results
     }

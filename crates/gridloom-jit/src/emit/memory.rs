@@ -2,6 +2,7 @@
 
 use super::Emitter;
 use super::address::{Access, NEAR};
+use super::branch::Party;
 use super::value::{Val, per_vector, scalar_type, vector_type};
 use crate::native::Class;
 use cranelift_codegen::ir::types::I64;
@@ -26,6 +27,10 @@ impl Emitter<'_> {
             narrow: load.place.narrow,
         };
         let (address, offset) = self.address(&load.place);
+        if guard.is_some() {
+            // What the register holds now may stay in it.
+            load.destinations.iter().for_each(|&slot| self.settle_if_pending(slot));
+        }
         match &guard {
             None => self.load_all(load, access, &address, offset, None),
             Some(Val::One(condition)) => {
@@ -114,6 +119,9 @@ impl Emitter<'_> {
                 let base = self.lane_address(&load.place, address, 0);
                 let length = access.size * self.lanes;
                 let (host, at) = self.host_address(access, &load.place, base, offset, length, 0);
+                if guard.is_none() {
+                    self.fetch_ahead(load, host);
+                }
                 let class = Self::element(size);
                 let parts = (0..self.lanes as usize / per_vector(class))
                     .map(|part| {
@@ -164,6 +172,9 @@ impl Emitter<'_> {
         let base = self.lane_address(&load.place, address, 0);
         let length = access.size * self.lanes;
         let (host, at) = self.host_address(access, &load.place, base, offset, length, 0);
+        if guard.is_none() {
+            self.fetch_ahead(load, host);
+        }
         let words = (0..(length / 8) as i32).map(|word| at + 8 * word);
         if guard.is_none() && self.is_by_lane(slot) {
             let words = words.map(|at| self.b.ins().load(I64, shared_flags(), host, at)).collect();
@@ -179,6 +190,19 @@ impl Emitter<'_> {
             }
         }
         self.define(slot, Val::Many(parts), Class::B32, guard);
+    }
+
+    /// Whether a thread makes the access being compiled, where that is known: on a short way of certain threads.
+    fn is_known_to_go(&self, lane: usize) -> Option<bool> {
+        let own = self.flow.instruction(self.pc).guard;
+        let known = self.party.as_ref().filter(|_| own.is_none()).and_then(Party::known)?;
+        Some(known.contains(&(lane as u32)))
+    }
+
+    /// The truth of a guard in a thread, or none where it is known to hold.
+    fn condition(&mut self, guard: Option<&Val>, lane: usize) -> Option<Value> {
+        let guard = guard.filter(|_| self.is_known_to_go(lane) != Some(true))?;
+        Some(self.lane(guard, Class::Pred, lane))
     }
 
     /// Where an access goes in each thread where a guard holds, all of them checked; zero in the others.
@@ -198,11 +222,13 @@ impl Emitter<'_> {
         {
             // Addresses near one that is good are good.
             let base = *base;
-            self.check_host(access, base, offset, access.size, 0);
+            if !self.anchors.is_good(place, access.align) {
+                self.check_host(access, base, offset, access.size, 0);
+            }
             return (0..self.lanes as usize)
                 .map(|lane| {
                     let more = step * lane as i64 + offset;
-                    let condition = guard.map(|guard| self.lane(guard, Class::Pred, lane));
+                    let condition = self.condition(guard, lane);
                     (self.b.ins().iadd_imm_s(base, more), condition)
                 })
                 .collect();
@@ -210,7 +236,12 @@ impl Emitter<'_> {
         let before = self.mark();
         let mut places = Vec::new();
         for lane in 0..self.lanes as usize {
-            let condition = guard.map(|guard| self.lane(guard, Class::Pred, lane));
+            let condition = self.condition(guard, lane);
+            if self.is_known_to_go(lane) == Some(false) {
+                let nowhere = self.constant(0, Class::B64);
+                places.push((nowhere, condition));
+                continue;
+            }
             let done = condition.map(|condition| {
                 let nowhere = self.constant(0, Class::B64);
                 self.when(condition, nowhere, I64)
@@ -245,6 +276,9 @@ impl Emitter<'_> {
 
     /// Loads in the threads where a guard holds, one by one.
     pub(super) fn load_some(&mut self, load: &Load, access: Access, address: &Val, offset: i64, guard: &Val) {
+        if self.load_masked(load, access, address, offset, guard) {
+            return;
+        }
         let places = self.places(access, &load.place, address, offset, Some(guard));
         let class = match load.extend.signed_to {
             Some(bits) if bits > 8 * load.extend.size => Class::of_bits(bits),
@@ -378,8 +412,14 @@ impl Emitter<'_> {
         values: &[Val],
         guard: &Val,
     ) {
+        if self.store_masked(store, access, address, offset, values, guard) {
+            return;
+        }
         let places = self.places(access, &store.place, address, offset, Some(guard));
         for (lane, (host, condition)) in places.into_iter().enumerate() {
+            if self.is_known_to_go(lane) == Some(false) {
+                continue;
+            }
             let next = self.b.create_block();
             if let Some(condition) = condition {
                 let then = self.b.create_block();

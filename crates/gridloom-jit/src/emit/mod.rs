@@ -9,25 +9,33 @@
 //! ```
 
 mod address;
+mod ahead;
 mod arith;
 mod atomic;
 mod branch;
+mod doubt;
 mod each;
 mod exit;
 mod float;
 mod fold;
 mod map;
+mod masked;
 mod memory;
 mod predicate;
+mod rare;
 mod rounds;
 mod special;
 mod value;
 
+pub(crate) use address::HOST;
 pub(crate) use arith::integer_condition;
 pub(crate) use atomic::atomic_role;
+pub(crate) use rare::Tables;
 pub(crate) use special::special_role;
 
+use crate::anchor::Anchors;
 use crate::flow::{Flow, Role, SlotSet};
+use crate::host;
 use crate::idle::Idle;
 use crate::invariant::Invariants;
 use crate::kept::Layout;
@@ -37,8 +45,8 @@ use crate::region::Regions;
 use crate::shape::{Shape, Shapes};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{self, AbiParam, Block, InstBuilder, MemFlagsData, StackSlot, Type, Value};
-use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::ir::{self, AbiParam, Block, InstBuilder, MemFlagsData, Type, Value};
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use gridloom_interp::KernelCode;
 use gridloom_interp::code::{Instruction, Op, Pc};
@@ -61,6 +69,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) shapes: &'a Shapes,
     pub(crate) invariants: &'a Invariants,
     pub(crate) ranges: &'a Ranges,
+    /// Addresses that need no check.
+    pub(crate) anchors: &'a Anchors,
     /// Registers that only single threads need, in the block where they are written.
     pub(crate) lanewise: &'a [bool],
     /// How each slot is held.
@@ -100,6 +110,7 @@ pub(crate) struct Emitter<'a> {
     shapes: &'a Shapes,
     invariants: &'a Invariants,
     ranges: &'a Ranges,
+    anchors: &'a Anchors,
     /// The values of invariant definitions, by instruction: those that a block shares, and, while a group is entered, those that it needs.
     known: HashMap<Pc, Vec<Value>>,
     /// Whether invariant definitions are being computed, out of their places.
@@ -108,8 +119,6 @@ pub(crate) struct Emitter<'a> {
     isa: &'a OwnedTargetIsa,
     /// Threads that code is written for now: those of a group, or the first of them on some ways.
     lanes: u32,
-    /// Threads of a group.
-    group_lanes: u32,
     entries: &'a [Pc],
     param_bytes: u64,
     shared_bytes: u64,
@@ -131,6 +140,9 @@ pub(crate) struct Emitter<'a> {
     limits: HashMap<(u32, i64), Value>,
     /// The first block.
     start: Block,
+    /// Where a block of the grid begins, and products that are computed there.
+    block_start: Option<Block>,
+    products: Vec<((Value, Value), Value)>,
     /// The loops over groups, of each region, and the region being written.
     groups: Vec<rounds::Groups>,
     region: usize,
@@ -141,19 +153,27 @@ pub(crate) struct Emitter<'a> {
     next: Block,
     fuel: Variable,
     round: rounds::Round,
-    buffer: Option<StackSlot>,
+    rare: rare::Rare,
+    /// Instructions whose results are not known to be right yet.
+    doubt: Option<doubt::Doubt>,
     /// The instruction being compiled, and what is live before it.
     pc: Pc,
     live: SlotSet,
     /// Vectors of constants that the instruction being compiled has used already.
     vector_constants: Vec<((Type, [u8; 16]), Value)>,
+    /// Vectors that were made of values of the first thread in this block, with the step between threads and how many there are.
+    spreads: HashMap<(Value, i64, Type, u32), Vec<Value>>,
+    /// Where the instruction being compiled starts, behind which everything is that is written later in the block.
+    trunk: Option<Block>,
     facts: Facts,
     /// What was known before the branch at the end of the block that was written last.
     facts_before: Facts,
     /// Where the block ends.
     block_end: Pc,
-    /// Registers whose NaN need not be canonical; whether the instruction being compiled takes any NaN, and may give any.
+    /// Registers whose NaN need not be canonical, and others of which that is so now, until the end of the block; whether the instruction being
+    /// compiled takes any NaN, and may give any.
     lazy: &'a [bool],
+    pending: SlotSet,
     any_nan: bool,
     keeps_nan: bool,
     /// The threads that go a short way, while the others wait.
@@ -164,8 +184,12 @@ pub(crate) struct Emitter<'a> {
     defect: Option<&'static str>,
 }
 
-/// Writes the code of a function.
-pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'_>) -> Result<(), String> {
+/// Writes the code of a function. It refers to what is returned.
+pub(crate) fn build(
+    func: &mut ir::Function,
+    isa: &OwnedTargetIsa,
+    plan: &Plan<'_>,
+) -> Result<Tables, String> {
     let mut signature = ir::Signature::new(isa.default_call_conv());
     signature.params.extend([I64, I32, I32, I32].map(AbiParam::new));
     signature.returns.push(AbiParam::new(I64));
@@ -202,12 +226,12 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         shapes: plan.shapes,
         invariants: plan.invariants,
         ranges: plan.ranges,
+        anchors: plan.anchors,
         known: HashMap::new(),
         ahead: false,
         body,
         isa,
         lanes: plan.lanes,
-        group_lanes: plan.lanes,
         entries: plan.entries,
         param_bytes: plan.kernel.param_bytes(),
         shared_bytes: plan.kernel.shared_bytes().into(),
@@ -224,6 +248,8 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         fields: HashMap::new(),
         limits: HashMap::new(),
         start,
+        block_start: None,
+        products: Vec::new(),
         groups: Vec::new(),
         region: 0,
         thread: params[2],
@@ -232,14 +258,18 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
         next,
         fuel,
         round,
-        buffer: None,
+        rare: rare::Rare::default(),
+        doubt: None,
         pc: plan.flow.range.start,
         live: plan.flow.blocks[0].live_in.clone(),
         vector_constants: Vec::new(),
+        spreads: HashMap::new(),
+        trunk: None,
         facts: Facts::default(),
         facts_before: Facts::default(),
         block_end: plan.flow.range.start,
         lazy: plan.lazy,
+        pending: SlotSet::new(function.slots),
         any_nan: false,
         keeps_nan: false,
         party: None,
@@ -250,12 +280,14 @@ pub(crate) fn build(func: &mut ir::Function, isa: &OwnedTargetIsa, plan: &Plan<'
     for index in 0..plan.flow.blocks.len() {
         emitter.block(index);
     }
+    emitter.write_rare();
     emitter.b.seal_all_blocks();
     let defect = emitter.defect;
+    let tables = std::mem::take(&mut emitter.rare.tables);
     emitter.b.finalize(isa.frontend_config());
     match defect {
         Some(defect) => Err(format!("the compiler has met {defect}")),
-        None => Ok(()),
+        None => Ok(tables),
     }
 }
 
@@ -344,6 +376,20 @@ impl<'a> Emitter<'a> {
         self.b.inst_results(call).first().copied()
     }
 
+    /// Calls a function of the runtime on a rare way, where it is better to save all registers than to have none that stays.
+    pub(crate) fn call_rarely(&mut self, address: usize, arguments: &[Value]) {
+        let types: Vec<Type> = arguments.iter().map(|&value| self.b.func.dfg.value_type(value)).collect();
+        let Ok(address) = host::preserving(address, &types) else {
+            self.call(address, arguments, None);
+            return;
+        };
+        let mut signature = ir::Signature::new(CallConv::PreserveAll);
+        signature.params.extend(types.into_iter().map(AbiParam::new));
+        let signature = self.b.import_signature(signature);
+        let callee = self.b.ins().iconst(I64, address as i64);
+        self.b.ins().call_indirect(signature, callee, arguments);
+    }
+
     /// Truth of all, or any, of masks.
     pub(crate) fn all_true(&mut self, masks: &[Value]) -> Value {
         let mut all = masks[0];
@@ -372,6 +418,11 @@ impl<'a> Emitter<'a> {
     }
 
     fn block(&mut self, index: usize) {
+        self.write_block(index);
+        self.write_exits();
+    }
+
+    fn write_block(&mut self, index: usize) {
         let flow = self.flow;
         let block = &flow.blocks[index];
         let region = self.regions.of_block(index);
@@ -392,16 +443,29 @@ impl<'a> Emitter<'a> {
             (self.pc, self.live) = (pc, live);
             let instruction = flow.instruction(pc);
             match flow.role(pc) {
-                Role::Interpreted => return self.interpret_next(),
+                Role::Interpreted => {
+                    self.end_doubt();
+                    self.settle_pending();
+                    return self.interpret_next();
+                }
                 Role::Terminator => {
+                    self.trunk = None;
+                    self.end_doubt();
+                    self.settle_pending();
                     // On the ways from here more is found out, each for itself.
                     self.facts_before = self.facts.clone();
                     self.terminator(instruction);
                     return self.write_ways();
                 }
-                Role::Compiled => self.instruction(instruction),
+                Role::Compiled => {
+                    self.end_doubt_before(instruction);
+                    self.instruction(instruction);
+                }
             }
         }
+        self.live.clone_from(&block.live_out);
+        self.end_doubt();
+        self.settle_pending();
         self.facts_before = self.facts.clone();
         match flow.block_at(block.range.end) {
             Some(next) => {
@@ -462,11 +526,14 @@ impl<'a> Emitter<'a> {
     pub(crate) fn forget_register(&mut self, slot: Slot) {
         self.facts.predicates.retain(|(other, _)| *other != slot);
         self.by_lane.retain(|(other, _)| *other != slot);
+        self.pending.remove(slot);
     }
 
     fn forget_all(&mut self) {
         self.facts = Facts::default();
         self.by_lane.clear();
+        self.pending.clear();
+        self.spreads.clear();
     }
 
     /// The value of an invariant definition of 32 bits that a block shares.
@@ -498,6 +565,7 @@ impl<'a> Emitter<'a> {
 
     fn instruction(&mut self, instruction: &'a Instruction) {
         self.vector_constants.clear();
+        self.trunk = self.b.current_block().filter(|_| !self.ahead && self.party.is_none());
         if !self.ahead && self.invariants.is_of_block(self.pc) {
             let pc = self.pc;
             return instruction.for_each_definition(&mut |slot| self.recall(slot, pc));

@@ -8,7 +8,7 @@ use super::Emitter;
 use super::value::Val;
 use crate::native::{Class, Kind, Native};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use cranelift_codegen::ir::{Block, InstBuilder, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, InstructionData, Value, ValueDef};
 use gridloom_interp::code::{Guard, Op, Pc};
 use gridloom_interp::lanes::{Slot, Source};
 use gridloom_ptx::op::{BoolOp, LogicOp};
@@ -355,11 +355,22 @@ impl Emitter<'_> {
         true
     }
 
+    /// A truth value, compared anew where a comparison gave it: one that only branches use is nowhere but in the flags of the machine.
+    fn compared_again(&mut self, value: Value) -> Value {
+        let dfg = &self.b.func.dfg;
+        let ValueDef::Result(inst, _) = dfg.value_def(dfg.resolve_aliases(value)) else { return value };
+        match dfg.insts[inst] {
+            InstructionData::IntCompare { args: [a, b], cond, .. } => self.b.ins().icmp(cond, a, b),
+            _ => value,
+        }
+    }
+
     /// The predicate in every thread, as masks.
     pub(super) fn evaluate_predicate(&mut self, predicate: &Predicate) -> Vec<Value> {
         let mut joined: Option<Vec<Value>> = None;
         let mut terms = Vec::new();
         for &(value, negated) in &predicate.uniform {
+            let value = self.compared_again(value);
             let value = if negated { self.b.ins().bxor_imm_u(value, 1) } else { value };
             terms.push(self.vectors(&Val::One(value), Class::Pred));
         }

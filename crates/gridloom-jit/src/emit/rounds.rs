@@ -21,7 +21,10 @@ use crate::runtime;
 use crate::shape::Shape;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{self, Block, InstBuilder, JumpTableData, MemFlagsData, Value};
+use cranelift_codegen::ir::{
+    self, Block, InstBuilder, JumpTableData, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Type,
+    Value,
+};
 use cranelift_frontend::Variable;
 use gridloom_interp::code::Pc;
 use gridloom_interp::compiled::{EXITED, INTERPRET, KEPT, Machine};
@@ -36,22 +39,57 @@ const ROUNDS: i64 = 1 << 12;
 /// No block has more threads.
 const MOST_THREADS: i64 = 1024;
 
+/// In [`Cell::Left`]: a group was left. The code is then left too when the round is over.
+const LEFT: i64 = 1;
+/// In [`Cell::Left`]: others have threads of the block, so that not all are seen to come to a barrier.
+const STAYS: i64 = 2;
+
 /// What is counted over the groups of a round.
 pub(super) struct Round {
     /// All the places that groups have come to, as bits that some has and bits that all have, in regions that lead to more than one. A place is
     /// the entry behind a barrier, or all ones at the end.
     some: Variable,
     all: Variable,
-    /// Not 0 once a group is to be gone on with by others.
-    left: Variable,
+    /// Words of the call, which would only take registers from the code of groups.
+    cells: StackSlot,
+    /// Starts of groups, as far as blocks have them.
+    bounds: Vec<((i64, Value), Value)>,
+}
+
+/// A word of the call that is looked at between rounds.
+#[derive(Clone, Copy)]
+pub(super) enum Cell {
+    /// [`LEFT`] once a group is to be gone on with by others, and [`STAYS`] before that where no barrier may be passed.
+    Left,
     /// Groups whose threads went different ways.
-    pub(super) parted: Variable,
+    Parted,
+    /// How many more rounds there may be.
+    Rounds,
+    /// Blocks that have ended.
+    Ended,
+    /// Which block of the grid it is, on one axis.
+    Index(usize),
+}
+
+impl Cell {
+    const COUNT: u32 = 7;
+
+    fn offset(self) -> i32 {
+        4 * match self {
+            Cell::Left => 0,
+            Cell::Parted => 1,
+            Cell::Rounds => 2,
+            Cell::Ended => 3,
+            Cell::Index(axis) => 4 + axis as i32,
+        }
+    }
 }
 
 impl Round {
     pub(super) fn declare(b: &mut cranelift_frontend::FunctionBuilder<'_>) -> Self {
-        let [some, all, left, parted] = [0; 4].map(|_| b.declare_var(I32));
-        Self { some, all, left, parted }
+        let [some, all] = [0; 2].map(|_| b.declare_var(I32));
+        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 4 * Cell::COUNT, 2);
+        Self { some, all, cells: b.create_sized_stack_slot(data), bounds: Vec::new() }
     }
 }
 
@@ -67,13 +105,12 @@ pub(super) struct Groups {
 
 /// Blocks that the loops meet in.
 struct Meeting {
-    /// A round from each entry, given how many more there may be.
+    /// A round from each entry.
     rounds: Vec<Block>,
     /// All threads of a block have exited.
     exited: Block,
-    /// Back to whoever has called, given how many blocks have ended.
+    /// Back to whoever has called.
     give_back: Block,
-    ended: Value,
     first: Value,
     last: Value,
     /// Where the first thread is.
@@ -86,47 +123,49 @@ impl Emitter<'_> {
     /// Writes the loops, and the ways in.
     pub(super) fn loops(&mut self, [entry, first, last]: [Value; 3]) {
         let zero = self.b.ins().iconst(I32, 0);
-        self.b.def_var(self.round.parted, zero);
+        self.put(Cell::Parted, zero);
+        self.put(Cell::Ended, zero);
+        let whole = self.machine_field(offset_of!(Machine, whole), I32);
+        let stays = self.b.ins().iconst(I32, STAYS);
+        let left = self.b.ins().select(whole, zero, stays);
+        self.put(Cell::Left, left);
         let dimensions = self.dimensions();
         let position = self.start_position(first, dimensions);
         let [y, z] = [1, 2].map(|i| self.machine_field(offset_of!(Machine, block) + 4 * i, I32));
         let rows = self.b.ins().imul(y, z);
         let one_row = self.b.ins().icmp_imm_u(IntCC::Equal, rows, 1);
-        let whole = self.machine_field(offset_of!(Machine, whole), I32);
         let (one, many) = (self.b.ins().iconst(I32, 1), self.b.ins().iconst(I32, ROUNDS));
         let rounds = self.b.ins().select(whole, many, one);
         let start = [0, 1, 2].map(|i| self.machine_field(offset_of!(Machine, index) + 4 * i, I32));
         let block = self.b.create_block();
-        let mut arguments: Vec<ir::BlockArg> = start.iter().map(|&value| value.into()).collect();
-        arguments.push(zero.into());
-        self.b.ins().jump(block, &arguments);
-        for index in &mut self.index {
-            *index = self.b.append_block_param(block, I32);
+        for (axis, value) in start.into_iter().enumerate() {
+            self.put(Cell::Index(axis), value);
         }
-        let ended = self.b.append_block_param(block, I32);
+        self.b.ins().jump(block, &[]);
         self.b.switch_to_block(block);
+        self.block_start = Some(block);
+        self.index = [0, 1, 2].map(|axis| self.word(Cell::Index(axis)));
+        self.put(Cell::Rounds, rounds);
         self.compute_for_block();
         let entries = self.entries.len() + self.layout.barriers().count();
         let meeting = Meeting {
             rounds: (0..entries).map(|_| self.b.create_block()).collect(),
             exited: self.b.create_block(),
             give_back: self.b.create_block(),
-            ended,
             first,
             last,
             start: position,
             one_row,
         };
         let ways: Vec<Block> = meeting.rounds[..self.entries.len()].to_vec();
-        self.jump_by(entry, &ways, &[rounds]);
+        self.jump_by(entry, &ways);
 
         self.groups = (0..self.regions.list.len()).map(|region| self.region_loop(region, &meeting)).collect();
 
         self.b.switch_to_block(meeting.exited);
         self.next_block(&meeting, block);
-        let ended = self.b.append_block_param(meeting.give_back, I32);
         self.b.switch_to_block(meeting.give_back);
-        let parted = self.b.use_var(self.round.parted);
+        let (parted, ended) = (self.word(Cell::Parted), self.word(Cell::Ended));
         let parted = self.b.ins().uextend(I64, parted);
         let parted = self.b.ins().ishl_imm_u(parted, 32);
         let ended = self.b.ins().uextend(I64, ended);
@@ -134,48 +173,69 @@ impl Emitter<'_> {
         self.b.ins().return_(&[outcome]);
     }
 
-    /// Goes to one of some blocks by its number, which takes these values.
-    fn jump_by(&mut self, number: Value, blocks: &[Block], values: &[Value]) {
-        let arguments: Vec<ir::BlockArg> = values.iter().map(|&value| value.into()).collect();
+    /// What a word of the call is now.
+    fn word(&mut self, cell: Cell) -> Value {
+        self.b.ins().stack_load(I64, I32, self.round.cells, cell.offset())
+    }
+
+    fn put(&mut self, cell: Cell, value: Value) {
+        self.b.ins().stack_store(I64, value, self.round.cells, cell.offset());
+    }
+
+    /// A field of the machine where it is rarely needed: not loaded before.
+    fn rare_field(&mut self, offset: usize, ty: Type) -> Value {
+        self.b.ins().load(ty, MemFlagsData::trusted().with_readonly(), self.machine, offset as i32)
+    }
+
+    /// Goes to one of some blocks by its number.
+    fn jump_by(&mut self, number: Value, blocks: &[Block]) {
         if let [only] = blocks {
-            self.b.ins().jump(*only, &arguments);
+            self.b.ins().jump(*only, &[]);
             return;
         }
         let calls: Vec<ir::BlockCall> =
-            blocks.iter().map(|&block| self.b.func.dfg.block_call(block, &arguments)).collect();
+            blocks.iter().map(|&block| self.b.func.dfg.block_call(block, &[])).collect();
         // One of its own: a call's arguments are a list that nobody else may hold.
-        let default = self.b.func.dfg.block_call(blocks[0], &arguments);
+        let default = self.b.func.dfg.block_call(blocks[0], &[]);
         let table = self.b.create_jump_table(JumpTableData::new(default, &calls));
         self.b.ins().br_table(number, table);
     }
 
     /// The block after one whose threads have all exited, if this call is to run it.
     fn next_block(&mut self, meeting: &Meeting, block: Block) {
-        let ended = self.b.ins().iadd_imm_u(meeting.ended, 1);
-        let blocks = self.machine_field(offset_of!(Machine, blocks), I32);
+        let ended = self.word(Cell::Ended);
+        let ended = self.b.ins().iadd_imm_u(ended, 1);
+        self.put(Cell::Ended, ended);
+        let blocks = self.rare_field(offset_of!(Machine, blocks), I32);
         let more = self.b.ins().icmp(IntCC::UnsignedLessThan, ended, blocks);
         let next = self.b.create_block();
-        self.b.ins().brif(more, next, &[], meeting.give_back, &[ended.into()]);
+        self.b.ins().brif(more, next, &[], meeting.give_back, &[]);
         self.b.switch_to_block(next);
-        let mut arguments = Vec::new();
-        let mut carry = self.b.ins().iconst(I32, 1);
-        for (i, at) in self.index.into_iter().enumerate() {
-            let sum = self.b.ins().iadd(at, carry);
-            let extent = self.machine_field(offset_of!(Machine, grid) + 4 * i, I32);
-            let over = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, sum, extent);
-            let zero = self.b.ins().iconst(I32, 0);
-            arguments.push(ir::BlockArg::from(self.b.ins().select(over, zero, sum)));
-            carry = self.b.ins().uextend(I32, over);
-        }
-        arguments.push(ended.into());
         let (clear, go_on) = (self.b.create_block(), self.b.create_block());
-        let shared = self.machine_field(offset_of!(Machine, shared_length), I64);
+        let advanced = self.b.create_block();
+        // The next on the first axis; on another only where those before are at their ends.
+        for axis in 0..3 {
+            let at = self.word(Cell::Index(axis));
+            let at = self.b.ins().iadd_imm_u(at, 1);
+            self.put(Cell::Index(axis), at);
+            let extent = self.rare_field(offset_of!(Machine, grid) + 4 * axis, I32);
+            let within = self.b.ins().icmp(IntCC::UnsignedLessThan, at, extent);
+            let over = self.b.create_block();
+            self.b.set_cold_block(over);
+            self.b.ins().brif(within, advanced, &[], over, &[]);
+            self.b.switch_to_block(over);
+            let zero = self.b.ins().iconst(I32, 0);
+            self.put(Cell::Index(axis), zero);
+        }
+        self.b.ins().jump(advanced, &[]);
+        self.b.switch_to_block(advanced);
+        let shared = self.rare_field(offset_of!(Machine, shared_length), I64);
         self.b.ins().brif(shared, clear, &[], go_on, &[]);
         self.b.switch_to_block(clear);
         self.call(runtime::clear_shared as *const () as usize, &[self.machine], None);
         self.b.ins().jump(go_on, &[]);
         self.b.switch_to_block(go_on);
-        self.b.ins().jump(block, &arguments);
+        self.b.ins().jump(block, &[]);
     }
 
     /// The loop over the groups in one region, from the starts of its rounds to what follows them.
@@ -184,8 +244,8 @@ impl Emitter<'_> {
         let entries = &regions.list[region].entries;
         let (start, head) = (self.b.create_block(), self.b.create_block());
         let (body, over, next) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
-        // The entry, how many more rounds there may be, and the threads to be visited.
-        let [entry, rounds, from, to, x] = [0; 5].map(|_| self.b.append_block_param(start, I32));
+        // The entry, and the threads to be visited.
+        let [entry, from, to, x] = [0; 4].map(|_| self.b.append_block_param(start, I32));
         for &number in entries {
             self.b.switch_to_block(meeting.rounds[number as usize]);
             self.start_round(number, start, meeting);
@@ -214,7 +274,7 @@ impl Emitter<'_> {
         self.b.ins().jump(head, &arguments);
 
         self.b.switch_to_block(over);
-        self.end_of_round(region, [rounds, from, to], meeting);
+        self.end_of_round(region, [from, to], meeting);
 
         self.go_on_in(body);
         let fuel = self.b.ins().iconst(I32, FUEL);
@@ -231,10 +291,7 @@ impl Emitter<'_> {
 
     /// The start of a round from an entry: which threads are to be visited.
     fn start_round(&mut self, number: u32, start: Block, meeting: &Meeting) {
-        let block = meeting.rounds[number as usize];
-        let rounds = self.b.append_block_param(block, I32);
         let zero = self.b.ins().iconst(I32, 0);
-        self.b.def_var(self.round.left, zero);
         let ones = self.b.ins().iconst(I32, i64::from(u32::MAX));
         let (mut from, mut to) = (meeting.first, meeting.last);
         let mut x = meeting.start[0].unwrap_or(zero);
@@ -256,7 +313,7 @@ impl Emitter<'_> {
         self.b.def_var(self.round.some, some);
         self.b.def_var(self.round.all, all);
         let number = self.b.ins().iconst(I32, i64::from(number));
-        self.b.ins().jump(start, &[number.into(), rounds.into(), from.into(), to.into(), x.into()]);
+        self.b.ins().jump(start, &[number.into(), from.into(), to.into(), x.into()]);
     }
 
     /// Which threads are idle in a round, by the number of its entry.
@@ -288,63 +345,78 @@ impl Emitter<'_> {
             _ => (Some(0), Some(1)),
         };
         let lanes = i64::from(self.lanes);
-        // A bound that is not below -1, where no thread is, nor above all threads, to the start of a group at or before it, or behind it.
-        let [lowest, end] = [(lowest, 0), (end, lanes - 1)].map(|(more, up)| {
-            let more = more?;
-            Some(match idle.bound {
+        let &Meeting { first, last, one_row, .. } = meeting;
+        // A bound that is not below -1, where no thread is, nor above all threads, to the start of a group at or before it, or behind it. Only in one row
+        // is the number of a thread its index.
+        let [from, to] = [(lowest, 0, first), (end, lanes - 1, last)].map(|(more, up, otherwise)| {
+            let Some(more) = more else { return otherwise };
+            let bound = match idle.bound {
                 Bound::Constant(bound) => {
                     let bound = if signed { i64::from(bound as i32).max(-1) } else { bound.into() };
                     let group = ((bound.min(MOST_THREADS) + more).max(0) + up) & -lanes;
-                    self.b.ins().iconst(I32, group)
+                    return self.group_at(group, otherwise, meeting);
                 }
-                Bound::Definition(pc) => {
-                    let bound = self.known_word(pc);
-                    let most = self.b.ins().iconst(I32, MOST_THREADS);
-                    let bound = if signed {
-                        let least = self.b.ins().iconst(I32, -1);
-                        let bound = self.b.ins().smax(bound, least);
-                        self.b.ins().smin(bound, most)
-                    } else {
-                        self.b.ins().umin(bound, most)
-                    };
-                    let thread = self.b.ins().iadd_imm_s(bound, more);
-                    let zero = self.b.ins().iconst(I32, 0);
-                    let thread = self.b.ins().smax(thread, zero);
-                    let thread = self.b.ins().iadd_imm_s(thread, up);
-                    self.b.ins().band_imm_s(thread, -lanes)
-                }
-            })
+                Bound::Definition(pc) => self.known_word(pc),
+            };
+            let most = self.b.ins().iconst(I32, MOST_THREADS);
+            let bound = if signed {
+                let least = self.b.ins().iconst(I32, -1);
+                let bound = self.b.ins().smax(bound, least);
+                self.b.ins().smin(bound, most)
+            } else {
+                self.b.ins().umin(bound, most)
+            };
+            let thread = self.b.ins().iadd_imm_s(bound, more);
+            let zero = self.b.ins().iconst(I32, 0);
+            let thread = self.b.ins().smax(thread, zero);
+            let thread = self.b.ins().iadd_imm_s(thread, up);
+            let group = self.b.ins().band_imm_s(thread, -lanes);
+            let group = self.b.ins().smin(group, last);
+            self.b.ins().select(one_row, group, otherwise)
         });
-        // Only in one row is the number of a thread its index.
-        let (mut from, mut to) = (meeting.first, meeting.last);
-        if let Some(group) = lowest {
-            let group = self.b.ins().smin(group, meeting.last);
-            from = self.b.ins().select(meeting.one_row, group, meeting.first);
-        }
-        if let Some(group) = end {
-            let group = self.b.ins().smin(group, meeting.last);
-            to = self.b.ins().select(meeting.one_row, group, meeting.last);
-        }
         (from, to)
     }
 
+    /// The start of a group, where the block is one row and has it, or otherwise another; the same in all blocks of the call.
+    fn group_at(&mut self, group: i64, otherwise: Value, meeting: &Meeting) -> Value {
+        let known = self.round.bounds.iter().find(|(key, _)| *key == (group, otherwise));
+        if let Some(&(_, value)) = known {
+            return value;
+        }
+        let &Meeting { last, one_row, .. } = meeting;
+        let value = self.at_start(|start| {
+            let group = start.ins().iconst(I32, group);
+            let group = start.ins().smin(group, last);
+            start.ins().select(one_row, group, otherwise)
+        });
+        self.round.bounds.push(((group, otherwise), value));
+        value
+    }
+
     /// Another round, another block, or back to whoever has called.
-    fn end_of_round(&mut self, region: usize, [rounds, from, to]: [Value; 3], meeting: &Meeting) {
+    fn end_of_round(&mut self, region: usize, [from, to]: [Value; 2], meeting: &Meeting) {
         if self.lanes == 1 {
-            self.b.ins().jump(meeting.give_back, &[meeting.ended.into()]);
+            self.b.ins().jump(meeting.give_back, &[]);
             return;
         }
         let (together, leave) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(leave);
-        let left = self.b.use_var(self.round.left);
+        let regions = self.regions;
+        let onward = self.leads_onward(region);
+        let mut left = self.word(Cell::Left);
+        if onward.is_none() {
+            left = self.b.ins().band_imm_u(left, LEFT);
+        }
         self.b.ins().brif(left, leave, &[], together, &[]);
         self.b.switch_to_block(together);
-        let regions = self.regions;
         match regions.list[region].arrivals[..] {
             [] => {
                 self.b.ins().jump(leave, &[]);
             }
-            [only] => self.go_to(only, rounds, leave, meeting),
+            [_] if let Some(place) = onward => {
+                self.b.ins().jump(meeting.rounds[place as usize], &[]);
+            }
+            [only] => self.go_to(only, leave, meeting),
             ref several => {
                 let (some, all) = (self.b.use_var(self.round.some), self.b.use_var(self.round.all));
                 let same = self.b.ins().icmp(IntCC::Equal, some, all);
@@ -356,7 +428,7 @@ impl Emitter<'_> {
                     let is_there = self.b.ins().icmp_imm_s(IntCC::Equal, some, i64::from(place as i32));
                     self.b.ins().brif(is_there, there, &[], other, &[]);
                     self.b.switch_to_block(there);
-                    self.go_to(place, rounds, leave, meeting);
+                    self.go_to(place, leave, meeting);
                     test = other;
                 }
                 self.b.switch_to_block(test);
@@ -378,7 +450,19 @@ impl Emitter<'_> {
             }
             _ => {}
         }
-        self.b.ins().jump(meeting.give_back, &[meeting.ended.into()]);
+        self.b.ins().jump(meeting.give_back, &[]);
+    }
+
+    /// The only place that a region leads to, if that is a barrier behind all of it: such are passed a limited number of times, so nobody counts.
+    fn leads_onward(&self, region: usize) -> Option<u32> {
+        let Region { entries, arrivals } = &self.regions.list[region];
+        let pc = |place: u32| match (place as usize).checked_sub(self.entries.len()) {
+            Some(barrier) => self.layout.barriers().nth(barrier),
+            None => self.entries.get(place as usize).copied(),
+        };
+        let [only] = arrivals[..] else { return None };
+        let end = pc(only).filter(|_| only as usize >= self.entries.len() && only != EXITED)?;
+        entries.iter().all(|&entry| pc(entry).is_some_and(|start| start < end)).then_some(only)
     }
 
     /// Notes that groups of threads, from one on up to another, have come to a place.
@@ -399,13 +483,15 @@ impl Emitter<'_> {
     }
 
     /// Goes on with all groups from a place that they have come to together.
-    fn go_to(&mut self, place: u32, rounds: Value, leave: Block, meeting: &Meeting) {
+    fn go_to(&mut self, place: u32, leave: Block, meeting: &Meeting) {
         if place == EXITED {
             self.b.ins().jump(meeting.exited, &[]);
             return;
         }
+        let rounds = self.word(Cell::Rounds);
         let rounds = self.b.ins().iadd_imm_s(rounds, -1);
-        self.b.ins().brif(rounds, meeting.rounds[place as usize], &[rounds.into()], leave, &[]);
+        self.put(Cell::Rounds, rounds);
+        self.b.ins().brif(rounds, meeting.rounds[place as usize], &[], leave, &[]);
     }
 
     /// Goes where the code is entered: one of the entries, or behind a barrier that the groups have passed.
@@ -425,7 +511,7 @@ impl Emitter<'_> {
                 let most = numbers.iter().max().map_or(0, |&most| most as usize);
                 let mut table = vec![stubs[0]; most + 1];
                 numbers.iter().zip(&stubs).for_each(|(&number, &stub)| table[number as usize] = stub);
-                self.jump_by(entry, &table, &[]);
+                self.jump_by(entry, &table);
             }
         }
         for (&number, stub) in numbers.iter().zip(stubs) {
@@ -528,7 +614,14 @@ impl Emitter<'_> {
 
     /// Notes that others go on with the group.
     pub(super) fn note_left(&mut self) {
-        let one = self.b.ins().iconst(I32, 1);
-        self.b.def_var(self.round.left, one);
+        let left = self.b.ins().iconst(I32, LEFT);
+        self.put(Cell::Left, left);
+    }
+
+    /// Counts a group whose threads go different ways.
+    pub(super) fn note_parted(&mut self) {
+        let parted = self.word(Cell::Parted);
+        let parted = self.b.ins().iadd_imm_u(parted, 1);
+        self.put(Cell::Parted, parted);
     }
 }

@@ -3,10 +3,14 @@
 use super::Emitter;
 use super::branch::Party;
 use super::each::Each;
+use crate::flow::SlotSet;
 use crate::native::Class;
 use crate::shape::Shape;
+use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::{F32, F32X4, F64, F64X2, I8, I8X16, I16, I32, I32X4, I64, I64X2};
-use cranelift_codegen::ir::{ConstantData, InstBuilder, MemFlagsData, Type, Value};
+use cranelift_codegen::ir::{
+    BlockArg, ConstantData, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value, ValueDef,
+};
 use gridloom_interp::code::Guard;
 use gridloom_interp::lanes::{Slot, Source};
 use std::rc::Rc;
@@ -60,15 +64,27 @@ impl Emitter<'_> {
 
     /// The same bits as another type of vector.
     pub(crate) fn vector_cast(&mut self, value: Value, ty: Type) -> Value {
-        if self.b.func.dfg.value_type(value) == ty {
-            return value;
-        }
         let flags = MemFlagsData::new().with_endianness(cranelift_codegen::ir::Endianness::Little);
-        self.b.ins().bitcast(ty, flags, value)
+        self.cast(value, ty, flags)
     }
 
-    fn bitcast(&mut self, value: Value, ty: Type) -> Value {
-        self.b.ins().bitcast(ty, MemFlagsData::new(), value)
+    /// The same bits as another type of one value.
+    pub(crate) fn bitcast(&mut self, value: Value, ty: Type) -> Value {
+        self.cast(value, ty, MemFlagsData::new())
+    }
+
+    fn cast(&mut self, value: Value, ty: Type, flags: MemFlagsData) -> Value {
+        let dfg = &self.b.func.dfg;
+        if dfg.value_type(value) == ty {
+            return value;
+        }
+        // Back to what it was before another cast, which then often is not needed.
+        if let ValueDef::Result(inst, _) = dfg.value_def(value)
+            && let InstructionData::LoadNoOffset { opcode: Opcode::Bitcast, arg, .. } = dfg.insts[inst]
+        {
+            return self.cast(arg, ty, flags);
+        }
+        self.b.ins().bitcast(ty, flags, value)
     }
 
     /// A value of one thread in another class: its bits cut off or extended with zeros.
@@ -165,7 +181,7 @@ impl Emitter<'_> {
         match self.shapes.get(slot) {
             Shape::Uniform => {
                 let mut value = self.b.use_var(variables[0]);
-                if self.lazy[slot.0 as usize] && !(self.any_nan && class == Class::F32) {
+                if self.holds_any_nan(slot) && !(self.any_nan && class == Class::F32) {
                     value = self.settle(value, storage, false);
                 }
                 Val::One(self.convert(value, storage, class))
@@ -186,14 +202,73 @@ impl Emitter<'_> {
                 let count = self.lanes as usize / per_vector(storage);
                 let mut parts: Vec<Value> =
                     variables.iter().take(count).map(|&variable| self.b.use_var(variable)).collect();
-                if self.lazy[slot.0 as usize] && !(self.any_nan && class == Class::F32) {
-                    for part in &mut parts {
-                        *part = self.settle(*part, storage.untyped(), true);
-                    }
+                if self.holds_any_nan(slot) && !(self.any_nan && class == Class::F32) {
+                    parts = self.settle_all(parts, storage.untyped());
                 }
                 Val::Many(self.convert_parts(parts, storage, class))
             }
         }
+    }
+
+    /// Whether a NaN in a register need not be the canonical one, which is then meant.
+    pub(crate) fn holds_any_nan(&self, slot: Slot) -> bool {
+        self.lazy[slot.0 as usize] || self.pending.contains(slot)
+    }
+
+    /// Puts the canonical NaN into registers that hold another only in this block, where they are live.
+    pub(super) fn settle_pending(&mut self) {
+        for slot in std::mem::replace(&mut self.pending, SlotSet::new(0)).iter() {
+            if self.live.contains(slot) {
+                self.settle_register(slot);
+            }
+        }
+        self.pending = SlotSet::new(self.lazy.len() as u32);
+    }
+
+    /// Puts the canonical NaN into a register that holds another only in this block, before some threads write it.
+    pub(super) fn settle_if_pending(&mut self, slot: Slot) {
+        if self.pending.contains(slot) {
+            self.settle_register(slot);
+            self.pending.remove(slot);
+        }
+    }
+
+    fn settle_register(&mut self, slot: Slot) {
+        let class = self.storage(slot);
+        let variables = self.variables[slot.0 as usize].clone();
+        let values: Vec<Value> = variables.iter().map(|&variable| self.b.use_var(variable)).collect();
+        let values = match self.shapes.get(slot) {
+            Shape::Varying => self.settle_all(values, class.untyped()),
+            _ => values.into_iter().map(|value| self.settle(value, class, false)).collect(),
+        };
+        for (variable, value) in variables.into_iter().zip(values) {
+            self.b.def_var(variable, value);
+        }
+    }
+
+    /// The canonical NaN for any other, in vectors that may hold one. That is rare, so it is asked of all of them at once, while they are on their way
+    /// to where they are needed.
+    fn settle_all(&mut self, parts: Vec<Value>, class: Class) -> Vec<Value> {
+        let mut rare = Vec::new();
+        for pair in parts.chunks(2) {
+            let [a, b] = [pair[0], pair[pair.len() - 1]].map(|part| self.vector_cast(part, F32X4));
+            rare.push(self.b.ins().fcmp(FloatCC::Unordered, a, b));
+        }
+        let any = self.any_true(&rare);
+        let (cold, done) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(cold);
+        let arguments: Vec<BlockArg> = parts.iter().map(|&part| part.into()).collect();
+        for &part in &parts {
+            let ty = self.b.func.dfg.value_type(part);
+            self.b.append_block_param(done, ty);
+        }
+        self.b.ins().brif(any, cold, &[], done, &arguments);
+        self.go_on_in(cold);
+        let settled: Vec<BlockArg> =
+            parts.into_iter().map(|part| self.settle(part, class, true).into()).collect();
+        self.b.ins().jump(done, &settled);
+        self.go_on_in(done);
+        self.b.block_params(done).to_vec()
     }
 
     /// The canonical NaN for any other, in a register that may hold one.
@@ -208,7 +283,7 @@ impl Emitter<'_> {
     }
 
     /// Vectors in another class. Classes of 8 and 16 bits stay as they are held, in 32.
-    fn convert_parts(&mut self, parts: Vec<Value>, from: Class, to: Class) -> Vec<Value> {
+    pub(super) fn convert_parts(&mut self, parts: Vec<Value>, from: Class, to: Class) -> Vec<Value> {
         let ty = vector_type(to).unwrap_or(I32X4);
         match (from, to) {
             (Class::Pred, Class::Pred) => parts,
@@ -257,8 +332,6 @@ impl Emitter<'_> {
 
     /// The value in each thread, as vectors. Only of classes that have vectors.
     pub(crate) fn vectors(&mut self, value: &Val, class: Class) -> Vec<Value> {
-        let count = self.lanes as usize / per_vector(class);
-        let ty = vector_type(class).unwrap_or(I32X4);
         match value {
             Val::Many(parts) => parts.clone(),
             Val::Each(_) => {
@@ -266,29 +339,42 @@ impl Emitter<'_> {
                     (0..self.lanes as usize).map(|lane| self.lane(value, class, lane)).collect();
                 self.gather(&values, class)
             }
-            Val::One(value) => {
-                let value = match class {
-                    Class::Pred => self.b.ins().bmask(I32, *value),
-                    _ => *value,
-                };
-                vec![self.b.ins().splat(ty, value); count]
-            }
-            Val::Affine(base, step) => {
-                let first = self.b.ins().splat(ty, *base);
-                (0..count)
-                    .map(|part| {
-                        let mut bytes = [0; 16];
-                        let (size, per) = (16 / per_vector(class), per_vector(class));
-                        for (lane, chunk) in bytes.chunks_mut(size).enumerate() {
-                            let more = step.wrapping_mul((part * per + lane) as i64);
-                            chunk.copy_from_slice(&more.to_le_bytes()[..size]);
-                        }
-                        let more = self.vector_constant(ty, bytes);
-                        self.b.ins().iadd(first, more)
-                    })
-                    .collect()
-            }
+            &Val::One(value) => self.spread(value, 0, class),
+            &Val::Affine(base, step) => self.spread(base, step, class),
         }
+    }
+
+    /// A value of the first thread, and more by a step in each that follows, as vectors: those that were made of it before in this block, if any.
+    fn spread(&mut self, first: Value, step: i64, class: Class) -> Vec<Value> {
+        let ty = vector_type(class).unwrap_or(I32X4);
+        let key = (first, step, ty, self.lanes);
+        // Where the instruction has branched already, what follows it may not be behind this; and what only a rare way needs is made there.
+        let on_trunk = self.trunk.is_some() && self.b.current_block() == self.trunk;
+        if let Some(parts) = self.spreads.get(&key).filter(|_| on_trunk) {
+            return parts.clone();
+        }
+        let count = self.lanes as usize / per_vector(class);
+        let value = if class == Class::Pred { self.b.ins().bmask(I32, first) } else { first };
+        let all = self.b.ins().splat(ty, value);
+        let parts: Vec<Value> = (0..count)
+            .map(|part| {
+                if step == 0 {
+                    return all;
+                }
+                let mut bytes = [0; 16];
+                let (size, per) = (16 / per_vector(class), per_vector(class));
+                for (lane, chunk) in bytes.chunks_mut(size).enumerate() {
+                    let more = step.wrapping_mul((part * per + lane) as i64);
+                    chunk.copy_from_slice(&more.to_le_bytes()[..size]);
+                }
+                let more = self.vector_constant(ty, bytes);
+                self.b.ins().iadd(all, more)
+            })
+            .collect();
+        if on_trunk {
+            self.spreads.insert(key, parts.clone());
+        }
+        parts
     }
 
     /// The value in one thread of the group.
@@ -361,6 +447,9 @@ impl Emitter<'_> {
 
     /// Writes a register, where the guard holds.
     pub(crate) fn define(&mut self, slot: Slot, value: Val, class: Class, guard: Option<&Val>) {
+        if guard.is_some() {
+            self.settle_if_pending(slot);
+        }
         self.forget_register(slot);
         let guard = guard.filter(|_| self.party.as_ref().is_none_or(Party::selects));
         let storage = self.storage(slot);

@@ -35,7 +35,7 @@ impl<'a> Case<'a> {
     fn run(&self, compiled: bool, buffer: &mut [u32]) -> Outcome {
         let text = format!(
             ".version 8.3\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 n) {{\n\
-             .reg .pred %p<9>; .reg .f32 %f<20>; .reg .f64 %d<9>; .reg .b32 %r<20>; .reg .b64 %rd<20>;\n\
+             .reg .pred %p<9>; .reg .f32 %f<20>; .reg .f64 %d<20>; .reg .b32 %r<20>; .reg .b64 %rd<20>;\n\
              .shared .align 16 .b8 tile[1024];\n\
              ld.param.u64 %rd0, [out]; ld.param.u32 %r0, [n]; mov.u32 %r1, %tid.x;\n{}\nret;\n}}",
             self.body

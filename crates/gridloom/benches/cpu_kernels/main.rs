@@ -2,7 +2,8 @@
 //!
 //! Both sides are measured by turns within one run and checked against each other first. `cargo bench -p gridloom --bench cpu_kernels`
 //! compiles the hand-written side for any machine of the architecture; `RUSTFLAGS="-C target-cpu=native"` in front for this one. Words after
-//! `--` choose the kernels whose name contains one of them; `--quick` takes small sizes, which show that all works and nothing else.
+//! `--` choose the kernels whose name contains one of them; `--quick` takes small sizes, which show that all works and nothing else;
+//! `--alone` gives each side one thread, and tells the least time of each instead of the median, to look at the code itself on a busy machine.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
 
@@ -107,7 +108,11 @@ fn main() -> Result<()> {
     // The harness passes `--bench`.
     let chosen: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let quick = std::env::args().any(|word| word == "--quick");
-    let device = Device::cpu_with(CpuOptions::default())?;
+    let alone = std::env::args().any(|word| word == "--alone");
+    if alone {
+        rayon::ThreadPoolBuilder::new().num_threads(1).build_global().expect("nothing has used rayon yet");
+    }
+    let device = Device::cpu_with(CpuOptions { threads: alone.then_some(1), ..CpuOptions::default() })?;
     let interpreter = Device::cpu_with(CpuOptions { engine: Engine::Interpreter, ..CpuOptions::default() })?;
     let features: Vec<&str> =
         [("avx2", cfg!(target_feature = "avx2")), ("fma", cfg!(target_feature = "fma"))]
@@ -159,7 +164,8 @@ fn main() -> Result<()> {
                 }
             }
         }
-        let (ours, theirs) = (median(ours), median(theirs));
+        let [ours, theirs] = [ours, theirs]
+            .map(|times| if alone { times.into_iter().min().unwrap_or_default() } else { median(times) });
         let slow = make(&interpreter, few)?;
         launch(&slow)?;
         let slowest = median((0..3).map(|_| launch(&slow)).collect::<Result<_>>()?);

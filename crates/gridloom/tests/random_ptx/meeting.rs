@@ -114,8 +114,9 @@ impl Generator {
         if scope.together != Together::Block || scope.in_function {
             return None;
         }
-        let lines = match self.random.below(11) {
+        let lines = match self.random.below(13) {
             8..=10 => self.steps(),
+            11..=12 => self.tree(),
             0 => vec![self.random.pick(&["bar.sync 0;", "barrier.sync 1;", "bar.sync 7;"]).to_owned()],
             1 => {
                 let (op, p) = (self.random.pick(&["and", "or"]), self.predicate());
@@ -210,6 +211,71 @@ impl Generator {
         lines
     }
 
+    /// A tree over the threads of the block: in each step those of the first half add what those of the second have, step by step or in a loop. Then each
+    /// reads another's.
+    fn tree(&mut self) -> Vec<String> {
+        let value = self.dst("b64");
+        let mut lines =
+            vec!["bar.sync 0;".to_owned(), format!("st.shared.b64 [%swap], {value};"), "bar.sync 0;".into()];
+        let label = self.fresh();
+        let half = self.threads as usize / 2;
+        let (a, b) = (self.random.below(8), self.random.below(8));
+        let sum = match self.random.below(3) {
+            0 => ["b64 %td0", "b64 %td2", "mad.lo.u64 %td0, %td2, 3, %td0"].map(str::to_owned),
+            1 => ["b64 %td0", "b64 %td2", "max.s64 %td0, %td0, %td2"].map(str::to_owned),
+            _ => [format!("f32 %f{a}"), format!("f32 %f{b}"), format!("add.f32 %f{a}, %f{a}, %f{b}")],
+        };
+        let [mine, other, add] = sum;
+        if self.random.one_in(2) {
+            let first = match self.random.one_in(2) {
+                true => format!("mov.u32 %t3, {half};"),
+                false => "shr.u32 %t3, %count, 1;".to_owned(),
+            };
+            lines.push(format!(
+                "{first}\nH{label}:\n    setp.ge.u32 %tq, %linear, %t3;\n    @%tq bra S{label};"
+            ));
+            lines.push(
+                "add.u32 %t0, %linear, %t3;\n    mov.u32 %t1, swap;\n    mad.lo.u32 %t0, %t0, 8, %t1;".into(),
+            );
+            lines.push(format!("ld.shared.{mine}, [%swap];\n    ld.shared.{other}, [%t0];\n    {add};"));
+            lines.push(format!("st.shared.{};", stored("%swap", &mine)));
+            lines.push(format!(
+                "S{label}:\n    bar.sync 0;\n    shr.u32 %t3, %t3, 1;\n    setp.ne.u32 %tq, %t3, 0;"
+            ));
+            lines.push(format!("@%tq bra H{label};"));
+        } else {
+            let mut distance = half;
+            while distance > 0 {
+                let compare = match self.random.below(3) {
+                    0 => format!("setp.gt.u32 %tq, %linear, {}", distance - 1),
+                    1 => format!("setp.le.s32 %tq, {distance}, %linear"),
+                    _ => format!("setp.ge.u32 %tq, %linear, {distance}"),
+                };
+                lines.push(format!("{compare};\n    @%tq bra S{label}_{distance};"));
+                lines.push(
+                    "mul.wide.u32 %td1, %linear, 8;\n    mov.u64 %td2, swap;\n    add.u64 %td1, %td1, %td2;"
+                        .into(),
+                );
+                let far = match self.random.one_in(2) {
+                    true => format!("ld.shared.{other}, [%td1+{}];", 8 * distance),
+                    false => format!(
+                        "add.u32 %t0, %linear, {distance};\n    mov.u32 %t1, swap;\n    mad.lo.u32 %t0, %t0, 8, %t1;\n    ld.shared.{other}, [%t0];"
+                    ),
+                };
+                lines.push(format!("ld.shared.{mine}, [%td1];\n    {far}\n    {add};"));
+                lines.push(format!("st.shared.{};", stored("%td1", &mine)));
+                lines.push(format!("S{label}_{distance}:\n    bar.sync 0;"));
+                distance /= 2;
+            }
+        }
+        let (step, back) = (1 + self.random.below(100), self.dst("b64"));
+        lines.push(format!("add.u32 %t0, %linear, {step};\n    rem.u32 %t0, %t0, %count;"));
+        lines.push("mov.u32 %t1, swap;\n    mad.lo.u32 %t0, %t0, 8, %t1;".into());
+        lines.push(format!("ld.shared.b64 {back}, [%t0];"));
+        lines.push("bar.sync 0;".into());
+        lines
+    }
+
     /// Some warps meet at one barrier and the others at another, each by their number of threads.
     fn by_warps(&mut self) -> Statement {
         let warps = self.threads.div_ceil(32);
@@ -260,4 +326,10 @@ impl Generator {
             "bar.sync 0;".into(),
         ])
     }
+}
+
+/// Type, place and register of a store, from type and register.
+fn stored(place: &str, typed: &str) -> String {
+    let (ty, register) = typed.split_once(' ').unwrap_or((typed, ""));
+    format!("{ty} [{place}], {register}")
 }

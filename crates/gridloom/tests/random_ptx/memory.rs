@@ -193,6 +193,9 @@ impl Generator {
 
     /// One more in the word of shared memory that a byte names, whose order does not matter. What is known of the byte keeps it inside.
     fn bytes_counted(&mut self) -> Vec<String> {
+        if self.random.one_in(3) {
+            return self.all_bytes_counted();
+        }
         let step = self.random.pick(&[1, 1, 3]);
         let start = self.random.below(64);
         let mask = self.random.pick(&[15, 15, 7]);
@@ -226,6 +229,25 @@ impl Generator {
             false => format!("{guard}red.shared.add.u32 [{place}+64], {value};"),
         });
         lines
+    }
+
+    /// The same of every byte of the input from one on, by all threads of the block in turn.
+    fn all_bytes_counted(&mut self) -> Vec<String> {
+        let label = self.fresh();
+        let limit = self.random.below(4 * INPUT_WORDS as usize);
+        let step = match self.random.one_in(3) {
+            true => format!("{}", 1 + self.random.below(300)),
+            false => "%count".to_owned(),
+        };
+        vec![
+            format!(
+                "mov.u32 %t3, %linear;\n    mov.u32 %row, {step};\nB{label}:\n    cvt.u64.u32 %far, %t3;"
+            ),
+            "add.u64 %far, %far, %in;\n    ld.global.u8 %byte, [%far];\n    and.b32 %byte, %byte, 15;".into(),
+            "mul.wide.u32 %td0, %byte, 4;\n    mov.u64 %td1, tally;\n    add.u64 %td0, %td0, %td1;".into(),
+            "red.shared.add.u32 [%td0+64], 1;\n    add.u32 %t3, %t3, %row;".into(),
+            format!("setp.lt.u32 %tq, %t3, {limit};\n    @%tq bra B{label};"),
+        ]
     }
 
     fn table(&mut self) -> Vec<String> {

@@ -1,0 +1,277 @@
+//! Addresses that lie near a pointer which the launch was given, so that they need no check of their own.
+//!
+//! An access to global memory is checked for its alignment, and for an address that can be memory of the host. Most addresses are a parameter plus
+//! an index of 32 bits times the size of an element: at most a few gigabytes away from the pointer. Where the pointer is aligned, and lies as far from
+//! either end of the host's addresses, they all are good. Whether that is so is asked once for a call ([`Anchors::hold`]), not for each
+//! access; where it is not, code that checks every access runs.
+//!
+//! As in [`range`](crate::range), nothing is known at first, and what is found in each pass holds whenever it stops.
+
+use crate::flow::Flow;
+use crate::native::{Kind, Native};
+use crate::range::{Access, Ranges, Rows};
+use gridloom_interp::Space;
+use gridloom_interp::code::{Base, Op, Place};
+use gridloom_interp::lanes::{Slot, Source};
+use std::ops::Range;
+
+/// Passes over the instructions.
+const PASSES: usize = 4;
+
+/// How far from its pointer an address may be.
+const FAR: u64 = 1 << 36;
+
+/// A value of 64 bits: a pointer that is a parameter, or zero, and at most so much more or less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Near {
+    /// Where the pointer is among the parameters.
+    pointer: Option<u64>,
+    most: u64,
+    /// The difference is a multiple of two to this power.
+    zeros: u32,
+}
+
+impl Near {
+    fn of(value: u64) -> Option<Self> {
+        let most = (value as i64).unsigned_abs();
+        Self { pointer: None, most, zeros: value.trailing_zeros() }.bounded()
+    }
+
+    fn up_to(most: u64) -> Self {
+        Self { pointer: None, most, zeros: 0 }
+    }
+
+    fn bounded(self) -> Option<Self> {
+        (self.most <= FAR).then_some(self)
+    }
+
+    fn join(self, other: Self) -> Option<Self> {
+        let most = self.most.max(other.most);
+        (self.pointer == other.pointer).then_some(Self { most, zeros: self.zeros.min(other.zeros), ..self })
+    }
+
+    fn plus(self, other: Self) -> Option<Self> {
+        let pointer = match (self.pointer, other.pointer) {
+            (pointer, None) | (None, pointer) => pointer,
+            _ => return None,
+        };
+        let most = self.most.checked_add(other.most)?;
+        Self { pointer, most, zeros: self.zeros.min(other.zeros) }.bounded()
+    }
+
+    fn minus(self, other: Self) -> Option<Self> {
+        if other.pointer.is_none() { self.plus(other) } else { None }
+    }
+
+    fn times(self, other: Self) -> Option<Self> {
+        if self.pointer.or(other.pointer).is_some() {
+            return None;
+        }
+        let most = self.most.checked_mul(other.most)?;
+        Self { pointer: None, most, zeros: self.zeros.saturating_add(other.zeros) }.bounded()
+    }
+}
+
+/// What a pointer among the parameters has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Anchor {
+    /// Where it is.
+    pointer: u64,
+    align: u32,
+    /// How far from it memory is accessed.
+    far: u64,
+}
+
+/// What is known of the addresses of a function, and what has to hold for it.
+pub(crate) struct Anchors {
+    of_slot: Vec<Option<Near>>,
+    list: Vec<Anchor>,
+    /// The most threads that a row of a block has.
+    row: u32,
+}
+
+impl Anchors {
+    /// Where nothing is taken for granted.
+    pub(crate) fn none() -> Self {
+        Self { of_slot: Vec::new(), list: Vec::new(), row: Rows::MOST }
+    }
+
+    /// Of the kernel itself, with ranges for rows of so many threads; a function has none.
+    pub(crate) fn of(
+        flow: &Flow<'_>,
+        natives: &[Option<Native>],
+        (ranges, row): (&Ranges, u32),
+        param_bytes: u64,
+    ) -> Self {
+        let mut this = Self { row, ..Self::none() };
+        if !flow.is_kernel {
+            return this;
+        }
+        let slots = flow.code.functions[flow.function].slots as usize;
+        let mut known: Vec<Option<Near>> = vec![None; slots];
+        for _ in 0..PASSES {
+            // Not written yet, or what all that is written has in common.
+            let mut found: Vec<Option<Option<Near>>> = vec![None; slots];
+            // What is read before it is written is zero.
+            if let Some(first) = flow.blocks.first() {
+                first.live_in.iter().for_each(|slot| found[slot.0 as usize] = Some(Near::of(0)));
+            }
+            for pc in flow.range.clone() {
+                let instruction = flow.instruction(pc);
+                let native = natives[(pc - flow.range.start) as usize].as_ref();
+                let near = result(flow, &known, ranges, &instruction.op, native, param_bytes);
+                instruction.for_each_definition(&mut |Slot(slot)| {
+                    let found = &mut found[slot as usize];
+                    *found = Some(match *found {
+                        None => near,
+                        Some(before) => before.zip(near).and_then(|(before, near)| before.join(near)),
+                    });
+                });
+            }
+            let next: Vec<Option<Near>> = found.into_iter().map(Option::flatten).collect();
+            if next == known {
+                break;
+            }
+            known = next;
+        }
+        this.of_slot = known;
+        for pc in flow.range.clone() {
+            let Some(Access { place, size, align }) = Access::of(flow, pc) else { continue };
+            if let Some(near) = this.near(place).filter(|_| this.is_good(place, align))
+                && let Some(pointer) = near.pointer
+            {
+                let far = near.most + place.offset.unsigned_abs() + u64::from(size);
+                this.need(Anchor { pointer, align, far });
+            }
+        }
+        this
+    }
+
+    fn need(&mut self, anchor: Anchor) {
+        match self.list.iter_mut().find(|other| other.pointer == anchor.pointer) {
+            Some(other) => {
+                other.align = other.align.max(anchor.align);
+                other.far = other.far.max(anchor.far);
+            }
+            None => self.list.push(anchor),
+        }
+    }
+
+    /// The pointer that an access goes near.
+    fn near(&self, place: &Place) -> Option<Near> {
+        let Base::Source(Source::Slot(Slot(slot))) = place.base else { return None };
+        let host = matches!(place.space, Space::Global | Space::Const | Space::Generic);
+        let near = (*self.of_slot.get(slot as usize)?)?;
+        let fits = host && !place.narrow && near.pointer.is_some() && place.offset.unsigned_abs() <= FAR;
+        fits.then_some(near)
+    }
+
+    /// Whether an access is good in every thread if the anchors hold.
+    pub(crate) fn is_good(&self, place: &Place, align: u32) -> bool {
+        self.near(place).is_some_and(|near| {
+            let zeros = align.trailing_zeros();
+            near.zeros >= zeros && place.offset.trailing_zeros() >= zeros
+        })
+    }
+
+    /// Whether blocks of a shape are such that what was taken for granted holds.
+    pub(crate) fn hold_for(&self, block: [u32; 3]) -> bool {
+        block[0] <= self.row
+    }
+
+    /// Whether all pointers are such that what was taken for granted holds, for code that may access host memory at these addresses.
+    ///
+    /// # Safety
+    /// `params` are the parameters of a launch of the kernel.
+    pub(crate) unsafe fn hold(&self, params: *const u8, addresses: Range<u64>) -> bool {
+        self.list.iter().all(|&Anchor { pointer, align, far }| {
+            // SAFETY: the caller's promise, and only pointers that lie inside the parameters are noted.
+            let pointer = unsafe { params.add(pointer as usize).cast::<u64>().read_unaligned() };
+            let inside = pointer.checked_sub(far).is_some_and(|lowest| addresses.contains(&lowest))
+                && pointer.checked_add(far).is_some_and(|highest| addresses.contains(&highest));
+            pointer.is_multiple_of(align.into()) && inside
+        })
+    }
+}
+
+/// What an instruction computes.
+fn result(
+    flow: &Flow<'_>,
+    known: &[Option<Near>],
+    ranges: &Ranges,
+    op: &Op,
+    native: Option<&Native>,
+    param_bytes: u64,
+) -> Option<Near> {
+    match op {
+        Op::Load(load) if load.place.space == Space::Param => {
+            let Base::Source(Source::Constant(index)) = load.place.base else { return None };
+            let at = flow.code.constants[index as usize][0].wrapping_add_signed(load.place.offset);
+            let whole = load.extend.size == 8 && load.destinations.len() == 1;
+            let inside = at.is_multiple_of(load.align.into()) && at.checked_add(8)? <= param_bytes;
+            let pointer = Near { pointer: Some(at), most: 0, zeros: 63 };
+            (whole && inside).then_some(pointer)
+        }
+        Op::Map(map) if map.destinations().len() == 1 => {
+            let native = native?;
+            let bits = |slot: Slot| flow.code.functions[flow.function].type_of(slot).bits();
+            if native.result.bits() != 64 || native.result.is_float() || bits(map.destinations()[0]) != 64 {
+                return None;
+            }
+            // An operand of 64 bits, or one that is extended to as many, with its sign or with zeros.
+            let operand = |i: usize, signed: bool| match *map.sources().get(i)? {
+                Source::Constant(index) => {
+                    let value = flow.code.constants[index as usize][0];
+                    Near::of(match native.operands[i].bits() {
+                        64 => value,
+                        32 if signed => i64::from(value as i32) as u64,
+                        32 => u64::from(value as u32),
+                        _ => return None,
+                    })
+                }
+                Source::Slot(slot) => {
+                    let range = ranges.get(slot);
+                    let near = match native.operands[i].bits() {
+                        64 if bits(slot) == 64 => {
+                            let bound = Near { zeros: range.zeros, ..Near::up_to(range.most) };
+                            known[slot.0 as usize].or(bound.bounded())?
+                        }
+                        32 if bits(slot) == 32 => {
+                            let most = if signed { range.most.min(1 << 31) } else { range.most };
+                            // What is large without a sign is negative with one.
+                            Near { zeros: range.zeros, ..Near::up_to(most) }
+                        }
+                        _ => return None,
+                    };
+                    near.bounded()
+                }
+            };
+            let wide =
+                matches!(native.kind, Kind::MulWide { .. } | Kind::MadWide { .. } | Kind::Extend { .. });
+            if !wide && native.operands[0].bits() != 64 {
+                return None;
+            }
+            match native.kind {
+                Kind::Copy => operand(0, false),
+                Kind::Add => operand(0, false)?.plus(operand(1, false)?),
+                Kind::AddConstant(value) => operand(0, false)?.plus(Near::of(value)?),
+                Kind::Sub => operand(0, false)?.minus(operand(1, false)?),
+                Kind::Mul => operand(0, false)?.times(operand(1, false)?),
+                Kind::MadLow => operand(0, false)?.times(operand(1, false)?)?.plus(operand(2, false)?),
+                Kind::MulWide { signed } => operand(0, signed)?.times(operand(1, signed)?),
+                Kind::MadWide { signed } => {
+                    operand(0, signed)?.times(operand(1, signed)?)?.plus(operand(2, signed)?)
+                }
+                Kind::ShiftLeft => {
+                    let Source::Constant(index) = *map.sources().get(1)? else { return None };
+                    let count = flow.code.constants[index as usize][0];
+                    operand(0, false)?.times(Near::of(1 << u32::try_from(count).ok().filter(|&c| c < 40)?)?)
+                }
+                // The sign that is extended may be that of the source or that of the result.
+                Kind::Extend { from: 32, signed, to: 64, .. } => operand(0, signed),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,106 @@
+//! Fetching ahead what a loop is going to load.
+//!
+//! A loop over all elements of an array by all threads of a grid goes on by the number of threads: so far that the machine does not guess where it
+//! loads next, and it finds out in time only where an iteration is a few dozen instructions. Where each thread of a group goes to memory by itself, an
+//! iteration is longer than what the machine looks ahead; the line that is loaded some iterations later is then fetched early. That is a hint:
+//! an address that is no memory is not an error, and the registers of the code are left alone.
+
+use super::Emitter;
+use crate::native::Kind;
+use crate::runtime;
+use crate::shape::Shape;
+use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::{self, AbiParam, InstBuilder, Value};
+use cranelift_codegen::isa::CallConv;
+use gridloom_interp::Space;
+use gridloom_interp::code::{Base, Load, Op, Pc};
+use gridloom_interp::lanes::{Slot, Source};
+
+/// Iterations ahead. Lines a power of two apart share a few places of the caches, so there must not be many on their way.
+const AHEAD: i64 = 2;
+
+/// What is fetched at once.
+const LINE: u32 = 64;
+
+impl Emitter<'_> {
+    /// Fetches what a load of a row, at this host address in the first thread, loads some iterations later, if that pays.
+    pub(super) fn fetch_ahead(&mut self, load: &Load, host: Value) {
+        let Some(fetch) = runtime::FETCH else { return };
+        let row = self.lanes * load.extend.size * load.destinations.len() as u32;
+        if self.lanes == 1 || row > LINE || load.place.space != Space::Global {
+            return;
+        }
+        let Some((slot, scale)) = self.advance_of(load) else { return };
+        let step = self.b.use_var(self.variables[slot.0 as usize][0]);
+        let step = match self.b.func.dfg.value_type(step) {
+            I32 => self.b.ins().sextend(I64, step),
+            I64 => step,
+            _ => return,
+        };
+        let more = self.b.ins().imul_imm_s(step, scale * AHEAD);
+        let at = self.b.ins().iadd(host, more);
+        let mut signature = ir::Signature::new(CallConv::PreserveAll);
+        signature.params.push(AbiParam::new(I64));
+        let signature = self.b.import_signature(signature);
+        let callee = self.b.ins().iconst(I64, fetch as *const () as i64);
+        self.b.ins().call_indirect(signature, callee, &[at]);
+    }
+
+    /// By which register, and how many times that, the address of a load advances with every iteration of the loop that it is in, where an iteration is
+    /// one long block.
+    fn advance_of(&self, load: &Load) -> Option<(Slot, i64)> {
+        let flow = self.flow;
+        let index = flow.blocks.partition_point(|block| block.range.end <= self.pc);
+        let block = &flow.blocks[index];
+        let is_long = block.range.clone().any(|pc| matches!(flow.instruction(pc).op, Op::Atomic(_)));
+        if !block.successors.contains(&block.range.start) || !is_long {
+            return None;
+        }
+        let Base::Source(Source::Slot(mut slot)) = load.place.base else { return None };
+        let (mut at, mut scale) = (self.pc, 1i64);
+        // From the address back to the register that counts the iterations.
+        while let Some(pc) = self.definition_in(block.range.start..at, slot) {
+            let Op::Map(map) = &flow.instruction(pc).op else { return None };
+            let native = self.natives[(pc - flow.range.start) as usize]?;
+            let sources = map.sources();
+            let constant = |i: usize| match sources.get(i)? {
+                Source::Constant(index) => Some(flow.code.constants[*index as usize][0] as i64),
+                Source::Slot(_) => None,
+            };
+            let changes = |source: &Source| match source {
+                Source::Slot(slot) => self.definition_in(block.range.clone(), *slot).map(|_| *slot),
+                Source::Constant(_) => None,
+            };
+            let factor = match native.kind {
+                Kind::MulWide { .. } | Kind::Mul => constant(1).or(constant(0))?,
+                Kind::ShiftLeft => 1i64.checked_shl(u32::try_from(constant(1)?).ok()?)?,
+                Kind::Copy | Kind::Add | Kind::AddConstant(_) | Kind::Extend { .. } => 1,
+                _ => return None,
+            };
+            let mut changing = sources.iter().filter_map(changes);
+            let (Some(next), None) = (changing.next(), changing.next()) else { return None };
+            scale = scale.checked_mul(factor).filter(|scale| scale.unsigned_abs() < 1 << 16)?;
+            (slot, at) = (next, pc);
+        }
+        let pc = self.definition_in(self.pc..block.range.end, slot)?;
+        let Op::Map(map) = &flow.instruction(pc).op else { return None };
+        let is_sum = self.natives[(pc - flow.range.start) as usize]?.kind == Kind::Add;
+        let step = match *map.sources() {
+            [Source::Slot(counter), Source::Slot(step)] if counter == slot => step,
+            [Source::Slot(step), Source::Slot(counter)] if counter == slot => step,
+            _ => return None,
+        };
+        let stays = self.definition_in(block.range.clone(), step).is_none();
+        let fits = is_sum && stays && self.shapes.get(step) == Shape::Uniform;
+        fits.then_some((step, scale))
+    }
+
+    /// The last definition of a register among some instructions.
+    fn definition_in(&self, range: std::ops::Range<Pc>, slot: Slot) -> Option<Pc> {
+        range.rev().find(|&pc| {
+            let mut found = false;
+            self.flow.instruction(pc).for_each_definition(&mut |defined| found |= defined == slot);
+            found
+        })
+    }
+}

@@ -1,0 +1,236 @@
+//! Rare ways out of the code: what a group holds is stored as it is, and one block of each region has the runtime put it where the interpreter looks
+//! for it. An address that may be bad, a branch at which threads may part: most instructions have such a way, and few are ever gone.
+
+use super::Emitter;
+use super::each::Each;
+use crate::kept::{Entered, Left};
+use crate::native::Class;
+use crate::runtime;
+use crate::shape::Shape;
+use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::{
+    Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value,
+};
+use gridloom_interp::code::Pc;
+use gridloom_interp::compiled::{INTERPRET, REFUSED};
+use gridloom_interp::lanes::{Slot, Source};
+use std::rc::Rc;
+
+/// What a register held.
+pub(super) struct Held {
+    slot: Slot,
+    as_is: As,
+}
+
+enum As {
+    /// As its variables are, and whether a NaN need not be the canonical one.
+    Values(Vec<Value>, bool),
+    /// Thread by thread.
+    Each(Rc<Each>),
+}
+
+/// A block where the group is left, to be written when the current block of the function is.
+struct Exit {
+    block: Block,
+    /// The instruction before which it is, and whether that is known to fault.
+    of: (Pc, bool),
+    held: Vec<Held>,
+}
+
+/// What the code of a function refers to, by address.
+#[derive(Default)]
+#[expect(clippy::vec_box, reason = "the code has the addresses")]
+pub(crate) struct Tables {
+    left: Vec<Box<Left>>,
+    entered: Vec<Box<Entered>>,
+}
+
+/// What the rare ways of a function share.
+#[derive(Default)]
+pub(super) struct Rare {
+    exits: Vec<Exit>,
+    pub(super) tables: Tables,
+    /// For each region where it is left, given how.
+    blocks: Vec<(usize, Block)>,
+    /// Memory for what is stored on the way, and for what calls take and give.
+    scratch: Option<StackSlot>,
+}
+
+impl Emitter<'_> {
+    /// The address of memory of at least so many bytes, for what is passed to the next call and back.
+    pub(super) fn scratch(&mut self, bytes: u32) -> Value {
+        let slot = self.reserve(bytes);
+        self.b.ins().stack_addr(I64, slot, 0)
+    }
+
+    fn reserve(&mut self, bytes: u32) -> StackSlot {
+        let slot = match self.rare.scratch {
+            Some(slot) => slot,
+            None => {
+                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 0, 4);
+                *self.rare.scratch.insert(self.b.create_sized_stack_slot(data))
+            }
+        };
+        let size = &mut self.b.func.sized_stack_slots[slot].size;
+        *size = (*size).max(bytes);
+        slot
+    }
+
+    /// What registers hold now.
+    pub(super) fn held(&mut self, slots: impl IntoIterator<Item = Slot>) -> Vec<Held> {
+        let mut held = Vec::new();
+        for slot in slots {
+            let as_is = match self.each_of(slot) {
+                Some(each) => As::Each(each),
+                None => {
+                    let variables = self.variables[slot.0 as usize].clone();
+                    let values = variables.into_iter().map(|variable| self.b.use_var(variable)).collect();
+                    As::Values(values, self.holds_any_nan(slot))
+                }
+            };
+            held.push(Held { slot, as_is });
+        }
+        held
+    }
+
+    /// Where the instruction being compiled is left to the interpreter, and what follows it in the block; or, where it is known to fault, only that.
+    pub(super) fn exit_here(&mut self, fault: bool) -> Block {
+        if self.ahead {
+            self.defect("an invariant that not all threads can compute");
+            return self.next;
+        }
+        if let Some(party) = &self.party {
+            // Nothing has happened on the way yet.
+            return party.given_up;
+        }
+        if let Some(doubt) = &self.doubt {
+            // From where nothing is in doubt.
+            return doubt.exit;
+        }
+        let of = (self.pc, fault);
+        if let Some(exit) = self.rare.exits.iter().rfind(|exit| exit.of == of) {
+            return exit.block;
+        }
+        let held = if fault {
+            let mut slots = Vec::new();
+            self.flow.instruction(self.pc).for_each_use(&mut |source| {
+                if let Source::Slot(slot) = source {
+                    slots.push(slot);
+                }
+            });
+            slots.dedup();
+            self.held(slots)
+        } else {
+            let live = self.live.clone();
+            self.held(live.iter())
+        };
+        let block = self.b.create_block();
+        self.write_exit_later(block, self.pc, fault, held);
+        block
+    }
+
+    /// Has a block written that leaves the group before an instruction with what registers held.
+    pub(super) fn write_exit_later(&mut self, block: Block, pc: Pc, fault: bool, held: Vec<Held>) {
+        self.b.set_cold_block(block);
+        self.rare.exits.push(Exit { block, of: (pc, fault), held });
+    }
+
+    /// Writes the blocks where groups are left before instructions of a block.
+    pub(super) fn write_exits(&mut self) {
+        for Exit { block, of: (pc, fault), held } in std::mem::take(&mut self.rare.exits) {
+            self.go_on_in(block);
+            let place = pc | INTERPRET | if fault { REFUSED } else { 0 };
+            self.leave_rarely(&held, place);
+        }
+    }
+
+    /// Leaves the group with what registers held, all threads at one place.
+    pub(super) fn leave_rarely(&mut self, held: &[Held], place: u32) {
+        let mut left = Left::new(self.lanes);
+        left.stay(place);
+        self.store_left(&mut left, held);
+        self.go_and_leave(left);
+    }
+
+    /// Leaves the group with what registers held, the threads of a mask at the first of two places, the others at the second.
+    pub(super) fn leave_parted(&mut self, held: &[Held], masks: &[Value], places: [u32; 2]) {
+        let mut left = Left::new(self.lanes);
+        let frame = self.store_left(&mut left, held);
+        let offset = left.part(places) as i32;
+        for (part, &mask) in masks.iter().enumerate() {
+            self.b.ins().store(MemFlagsData::trusted(), mask, frame, offset + 16 * part as i32);
+        }
+        self.go_and_leave(left);
+    }
+
+    /// Stores registers as they were held.
+    fn store_left(&mut self, left: &mut Left, held: &[Held]) -> Value {
+        let frame = self.scratch(0);
+        let flags = MemFlagsData::trusted();
+        for Held { slot, as_is } in held {
+            match as_is {
+                As::Each(each) => {
+                    let offset = left.keep(*slot, Shape::Varying, Class::B64, false) as i32;
+                    for lane in 0..self.lanes as usize {
+                        let bits = self.each_lane(each, Class::B64, lane);
+                        self.b.ins().store(flags, bits, frame, offset + 8 * lane as i32);
+                    }
+                }
+                As::Values(values, lazy) => {
+                    let (class, shape) = (self.storage(*slot), self.shapes.get(*slot));
+                    let offset = left.keep(*slot, shape, class, *lazy) as i32;
+                    for (part, &value) in values.iter().enumerate() {
+                        let value = match (class, shape) {
+                            (Class::Pred, Shape::Uniform) => self.convert(value, class, Class::B32),
+                            _ => value,
+                        };
+                        self.b.ins().store(flags, value, frame, offset + 16 * part as i32);
+                    }
+                }
+            }
+        }
+        frame
+    }
+
+    fn go_and_leave(&mut self, left: Left) {
+        self.reserve(left.bytes());
+        let left = Box::new(left);
+        let address = self.b.ins().iconst(I64, std::ptr::from_ref(&*left) as i64);
+        self.rare.tables.left.push(left);
+        let region = self.region;
+        let block = match self.rare.blocks.iter().find(|(other, _)| *other == region) {
+            Some(&(_, block)) => block,
+            None => {
+                let block = self.b.create_block();
+                self.b.append_block_param(block, I64);
+                self.rare.blocks.push((region, block));
+                block
+            }
+        };
+        self.b.ins().jump(block, &[address.into()]);
+    }
+
+    /// Truth of some registers having their shape in memory.
+    pub(super) fn check_entered(&mut self, registers: Value, entered: Entered) -> Value {
+        let entered = Box::new(entered);
+        let address = self.b.ins().iconst(I64, std::ptr::from_ref(&*entered) as i64);
+        self.rare.tables.entered.push(entered);
+        let answer = self.scratch(4);
+        self.call_rarely(runtime::enter as *const () as usize, &[registers, address, answer]);
+        self.b.ins().load(I32, MemFlagsData::trusted(), answer, 0)
+    }
+
+    /// Writes the blocks where groups are left.
+    pub(super) fn write_rare(&mut self) {
+        for (region, block) in std::mem::take(&mut self.rare.blocks) {
+            self.visit(region, self.groups[region]);
+            self.go_on_in(block);
+            self.b.set_cold_block(block);
+            let left = self.b.block_params(block)[0];
+            let frame = self.scratch(0);
+            self.call_rarely(runtime::leave as *const () as usize, &[self.machine, self.thread, left, frame]);
+            self.note_left();
+            self.b.ins().jump(self.next, &[]);
+        }
+    }
+}
