@@ -69,7 +69,7 @@ fn long_kernel(instructions: usize) -> String {
     );
     text += "ld.param.u64 %rd0, [out];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 %rd1, %r0, 4;\nadd.u64 %rd0, %rd0, %rd1;\n";
     text += "ld.global.f32 %f0, [%rd0];\nmov.f32 %f1, %f0;\nmov.f32 %f2, %f0;\nmov.f32 %f3, %f0;\nmov.b32 %r1, 1;\n";
-    for i in 0..instructions.saturating_sub(13) {
+    for i in 0..instructions.saturating_sub(16) {
         let (a, b) = (i % 4, (i + 1) % 4);
         let _ = match i % 5 {
             0 => writeln!(text, "fma.rn.f32 %f{a}, %f{b}, %f{a}, 0f3F000000;"),
@@ -79,7 +79,9 @@ fn long_kernel(instructions: usize) -> String {
             _ => writeln!(text, "xor.b32 %r1, %r1, %r0;"),
         };
     }
-    text + "add.f32 %f0, %f0, %f1;\nadd.f32 %f2, %f2, %f3;\nst.global.f32 [%rd0], %f0;\nret;\n}\n"
+    // All chains are part of the result: of what nobody reads no code is made.
+    text += "add.f32 %f0, %f0, %f1;\nadd.f32 %f2, %f2, %f3;\nadd.f32 %f0, %f0, %f2;\n";
+    text + "cvt.rn.f32.u32 %f1, %r1;\nadd.f32 %f0, %f0, %f1;\nst.global.f32 [%rd0], %f0;\nret;\n}\n"
 }
 
 fn long_preparation(device: &Device, instructions: usize) -> Result<Duration> {

@@ -21,17 +21,15 @@ const PLAIN: &str = include_str!("plain.ptx");
 const CONDITIONAL: &str = include_str!("conditional.ptx");
 
 const SHAPES: [(Shape, &str); 2] = [(Shape::Chain, "chain"), (Shape::FanOut, "fan-out")];
-/// Nodes of a graph, how often it is built, and how often its launches are timed.
-const SIZES: [(usize, usize, usize); 4] =
-    [(10, 301, 304), (100, 151, 304), (1_000, 41, 208), (10_000, 11, 64)];
-/// Executables of each graph whose launches are timed, of those with the most nodes fewer.
-const INSTANCES: [usize; 2] = [16, 4];
+/// Nodes of a graph, how often it is built, and how often executables of it are made whose launches are timed how often.
+const SIZES: [(usize, usize, (usize, usize)); 4] =
+    [(10, 301, (24, 20)), (100, 151, (24, 20)), (1_000, 41, (16, 20)), (10_000, 11, (4, 20))];
 /// Launches between two waits.
 const BATCH: usize = 8;
 /// Passes of a loop.
 const PASSES: u32 = 1_000;
-/// Executables of one loop.
-const LOOPS: usize = 32;
+/// Executables of one loop, and launches of each.
+const LOOPS: (usize, usize) = (24, 8);
 /// Nodes of the executable that is changed, and how many are changed in one round.
 const NODES: usize = 1_000;
 const CHANGED: usize = 100;
@@ -156,39 +154,32 @@ impl Work {
 
     fn launch(&self, table: &mut Table) -> Result<()> {
         for (shape, name) in SHAPES {
-            for (count, _, rounds) in SIZES {
-                // Those made alike differ by up to a quarter, for as long as they live.
-                let (ours, theirs) = by_turns(
-                    INSTANCES[usize::from(count >= 10_000)],
-                    || self.graph(shape, count, 1)?.0.instantiate(),
-                    || self.bare_graph(shape, count, 1)?.0.instantiate(),
-                )?;
-                let (mut our_turns, mut their_turns) = (ours.iter().cycle(), theirs.iter().cycle());
-                table.compare(
+            for (count, _, (times, rounds)) in SIZES {
+                table.compare_made(
                     &format!("launch, host time, {name} of {count}"),
                     LAUNCH,
-                    (rounds, BATCH),
-                    || {
-                        let turn = our_turns.next().expect("there are some");
-                        self.batch(|| turn.launch(&self.stream))
-                    },
-                    || {
-                        let turn = their_turns.next().expect("there are some");
-                        self.batch(|| turn.launch())
-                    },
+                    (times, rounds, BATCH),
+                    (
+                        || self.graph(shape, count, 1)?.0.instantiate(),
+                        |made: &Executable| self.batch(|| made.launch(&self.stream)),
+                    ),
+                    (
+                        || self.bare_graph(shape, count, 1)?.0.instantiate(),
+                        |made: &BareExecutable<'_>| self.batch(|| made.launch()),
+                    ),
                 )?;
-                if (shape, count) == (Shape::Chain, 10) {
-                    table.compare(
-                        "the same, Gridloom with no context current",
-                        Aim::None,
-                        (rounds, BATCH),
-                        || self.without_context(|| self.batch(|| ours[0].launch(&self.stream))),
-                        || self.batch(|| theirs[0].launch()),
-                    )?;
-                }
             }
         }
-        Ok(())
+        let (count, _, (times, rounds)) = SIZES[0];
+        let ours = self.graph(Shape::Chain, count, 1)?.0.instantiate()?;
+        let theirs = self.bare_graph(Shape::Chain, count, 1)?.0.instantiate()?;
+        table.compare(
+            &format!("launch, host time, chain of {count}, Gridloom with no context current"),
+            Aim::None,
+            (times * rounds, BATCH),
+            || self.without_context(|| self.batch(|| ours.launch(&self.stream))),
+            || self.batch(|| theirs.launch()),
+        )
     }
 
     /// On a thread whose user never heard of contexts there is none.
@@ -211,29 +202,22 @@ impl Work {
         let countdown: Kernel<_> = unsafe { self.device.load_ptx(CONDITIONAL)?.kernel("countdown")? };
         let bare_countdown = interop::kernel_to_raw(&countdown.untyped())?;
         for stores in [0, 8] {
-            // The device takes up to 17 % longer for the one than for the other of two executables that were made alike, so several of each are measured.
-            let (ours, theirs) = by_turns(
-                LOOPS,
-                || self.while_loop(&countdown, stores, ConditionalMode::Native),
-                || {
-                    let store = (self.bare_store, self.memory_at, stores);
-                    let counter = (bare_countdown, self.left_at, PASSES);
-                    BareGraph::while_loop(&self.bare, store, counter)?.instantiate()
-                },
-            )?;
-            let (mut our_turns, mut their_turns) = (ours.iter().cycle(), theirs.iter().cycle());
-            table.compare(
+            table.compare_made(
                 &format!("WHILE, a pass of {}, device time", kernels(stores + 1)),
                 PASS,
-                (LOOPS * 6, PASSES as usize),
-                || {
-                    let turn = our_turns.next().expect("there are some");
-                    self.bare.device_time(|| turn.launch(&self.stream))
-                },
-                || {
-                    let turn = their_turns.next().expect("there are some");
-                    self.bare.device_time(|| turn.launch())
-                },
+                (LOOPS.0, LOOPS.1, PASSES as usize),
+                (
+                    || self.while_loop(&countdown, stores, ConditionalMode::Native),
+                    |made: &Executable| self.bare.device_time(|| made.launch(&self.stream)),
+                ),
+                (
+                    || {
+                        let store = (self.bare_store, self.memory_at, stores);
+                        let counter = (bare_countdown, self.left_at, PASSES);
+                        BareGraph::while_loop(&self.bare, store, counter)?.instantiate()
+                    },
+                    |made: &BareExecutable<'_>| self.bare.device_time(|| made.launch()),
+                ),
             )?;
         }
         self.do_while(table)?;
@@ -385,23 +369,6 @@ impl Work {
         }
         Ok(())
     }
-}
-
-/// So many of each, made by turns, each coming first as often as the other, and second, and so on (the sequence of Thue and Morse): those that are made first take the
-/// holes that others left in the heap, and loops that are made last are the fast ones.
-fn by_turns<A, B>(
-    count: usize,
-    mut ours: impl FnMut() -> Result<A>,
-    mut theirs: impl FnMut() -> Result<B>,
-) -> Result<(Vec<A>, Vec<B>)> {
-    let (mut made, mut made_bare) = (Vec::new(), Vec::new());
-    for turn in 0..2 * count {
-        match turn.count_ones() % 2 {
-            0 => made.push(ours()?),
-            _ => made_bare.push(theirs()?),
-        }
-    }
-    Ok((made, made_bare))
 }
 
 fn kernels(count: usize) -> String {
