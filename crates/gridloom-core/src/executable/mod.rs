@@ -1,5 +1,6 @@
 //! Executables: graphs ready to be launched.
 
+mod bytes;
 mod change;
 mod current;
 mod follow;

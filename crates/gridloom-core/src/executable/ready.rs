@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::bytes::{Bytes, Undo};
 use crate::backend;
 use crate::graph::{Definition, NodeKey};
 use crate::launch::LaunchConfig;
@@ -66,7 +67,7 @@ struct Block {
     is_ahead: bool,
     /// Tells kernels apart. The definition keeps it.
     kernel: usize,
-    bytes: SmallVec<[u8; INLINE]>,
+    bytes: Bytes,
     places: SmallVec<[Place; 4]>,
     /// How many of the arguments are memory.
     memories: usize,
@@ -128,7 +129,7 @@ impl Ready {
             block.is_ahead = false;
             let node = definition.nodes.get_mut(block.node);
             if let Some(Operation::Kernel(kernel)) = node.map(|node| &mut node.operation)
-                && kernel.args.bytes != block.bytes
+                && kernel.args.bytes[..] != block.bytes[..]
             {
                 Arc::make_mut(kernel).args.bytes.copy_from_slice(&block.bytes);
             }
@@ -223,21 +224,19 @@ impl Ready {
             Which::One(index) => block.places.get(index..=index),
         };
         let Some(places) = places else { return Err(Refusal::Other) };
-        let (mut inline, mut spilled) = ([0; INLINE], Vec::new());
-        let mut bytes = Undo::new(&mut block.bytes, &mut inline, &mut spilled);
-        let mut writer = ArgWriter { places: places.iter(), bytes: bytes.now };
+        let mut bytes = Undo::new(&mut block.bytes);
+        let mut writer = ArgWriter { places: places.iter(), bytes: &mut bytes };
         if !write(&mut writer) || !writer.is_done() {
             return Err(Refusal::Other);
         }
-        match backend.set_arguments(&[(number, bytes.now)]) {
-            Ok(true) => bytes.is_needed = false,
+        match backend.set_arguments(&[(number, &bytes)]) {
+            Ok(true) => bytes.keep(),
             refused => {
                 drop(bytes);
                 block.is_valid = false;
                 return Err(if refused.is_err() { Refusal::Failed } else { Refusal::Other });
             }
         }
-        drop(bytes);
         if !block.is_ahead {
             block.is_ahead = true;
             self.ahead.push(number as u32);
@@ -386,44 +385,6 @@ fn identity(kernel: &Arc<dyn backend::Kernel>) -> usize {
     Arc::as_ptr(kernel).addr()
 }
 
-/// Bytes of arguments that lie in place.
-const INLINE: usize = 48;
-
-/// Arguments that are as they were again when this goes, whether by a refusal or a panic.
-struct Undo<'a> {
-    now: &'a mut [u8],
-    before: &'a [u8],
-    is_needed: bool,
-}
-
-impl<'a> Undo<'a> {
-    /// They as they are now, of which a copy goes where there is room. It stays there: what was just written in parts is slow to move.
-    #[inline]
-    fn new(now: &'a mut [u8], inline: &'a mut [u8; INLINE], spilled: &'a mut Vec<u8>) -> Self {
-        let before = match inline.get_mut(..now.len()) {
-            Some(room) => room,
-            None => zeros(spilled, now.len()),
-        };
-        before.copy_from_slice(now);
-        Undo { now, before, is_needed: true }
-    }
-}
-
-#[cold]
-fn zeros(spilled: &mut Vec<u8>, count: usize) -> &mut [u8] {
-    spilled.resize(count, 0);
-    spilled
-}
-
-impl Drop for Undo<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.is_needed {
-            self.now.copy_from_slice(self.before);
-        }
-    }
-}
-
 /// Which arguments of a node are given.
 #[derive(Clone, Copy)]
 pub(super) enum Which<'a> {
@@ -485,7 +446,7 @@ impl Block {
             return None;
         }
         let kernel = identity(&launch.kernel);
-        let bytes = SmallVec::from_slice(&args.bytes);
+        let bytes = Bytes::new(&args.bytes);
         let is_plain = launch.kernel.params().is_some() && args.keep.is_none();
         let (memories, config) = (args.pointers.len(), launch.config);
         Some(Block {
@@ -546,7 +507,7 @@ impl Block {
         match memory {
             true if !args.pointers.iter().all(stays) => Difference::More,
             true => Difference::Memory,
-            false if self.bytes != args.bytes => Difference::Values,
+            false if self.bytes[..] != args.bytes[..] => Difference::Values,
             false => Difference::Nothing,
         }
     }

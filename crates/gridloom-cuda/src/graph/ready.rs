@@ -75,9 +75,12 @@ impl Executable {
     #[inline]
     pub(super) fn set_ready(&mut self, arguments: &[(usize, &[u8])]) -> Result<bool> {
         let state = &mut self.state;
-        let is_ready = |&(number, bytes): &(usize, &[u8])| matches!(state.ready.get(number), Some(Some(ready)) if ready.size == bytes.len());
+        if !state.is_at_rest() {
+            return Ok(false);
+        }
         // One is looked at when its turn comes.
-        if (arguments.len() > 1 && !arguments.iter().all(is_ready)) || !state.is_at_rest() {
+        let is_ready = |&(number, bytes): &(usize, &[u8])| matches!(state.ready.get(number), Some(Some(ready)) if ready.size == bytes.len());
+        if arguments.len() > 1 && !arguments.iter().all(is_ready) {
             return Ok(false);
         }
         let context = &self.shared.context;
