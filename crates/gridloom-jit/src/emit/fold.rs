@@ -22,6 +22,17 @@ impl Emitter<'_> {
         }
     }
 
+    /// The bits of a floating-point number that is a constant.
+    pub(super) fn float_constant_of(&self, value: Value) -> Option<u64> {
+        let dfg = &self.b.func.dfg;
+        let ValueDef::Result(inst, _) = dfg.value_def(value) else { return None };
+        match dfg.insts[inst] {
+            InstructionData::UnaryIeee32 { imm, .. } => Some(imm.bits().into()),
+            InstructionData::UnaryIeee64 { imm, .. } => Some(imm.bits()),
+            _ => None,
+        }
+    }
+
     /// A sum of integers, or of vectors of them.
     pub(super) fn sum(&mut self, a: Value, b: Value) -> Value {
         match (self.constant_of(a), self.constant_of(b)) {

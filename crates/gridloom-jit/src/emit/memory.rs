@@ -5,7 +5,7 @@ use super::address::{Access, NEAR};
 use super::branch::Party;
 use super::value::{Val, per_vector, scalar_type, vector_type};
 use crate::native::Class;
-use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::types::{I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value};
 use gridloom_interp::Space;
 use gridloom_interp::code::{Guard, Load, Place, Store};
@@ -124,10 +124,7 @@ impl Emitter<'_> {
                 }
                 let class = Self::element(size);
                 let parts = (0..self.lanes as usize / per_vector(class))
-                    .map(|part| {
-                        let ty = vector_type(class).unwrap_or(I64);
-                        self.b.ins().load(ty, shared_flags(), host, at + 16 * part as i32)
-                    })
+                    .map(|part| self.load_vector(class, part, host, at + 16 * part as i32))
                     .collect();
                 self.define(load.destinations[0], Val::Many(parts), class, guard);
             }
@@ -164,6 +161,23 @@ impl Emitter<'_> {
                 }
             }
         }
+    }
+
+    /// A vector of a row of elements. Where it is known that only its first threads load, no more than these do: what lies behind may have been stored apart
+    /// and just now, and a load of the two would wait until both are in memory.
+    fn load_vector(&mut self, class: Class, part: usize, host: Value, at: i32) -> Value {
+        let ty = vector_type(class).unwrap_or(I64);
+        let per = per_vector(class);
+        let is_needed = |lane: &usize| self.is_known_to_go(part * per + lane) != Some(false);
+        let needed = (0..per).rfind(is_needed).map_or(0, |last| last + 1) as u32 * class.bits() / 8;
+        let (scalar, wide) = match needed {
+            1..=4 => (I32, I32X4),
+            5..=8 => (I64, I64X2),
+            _ => return self.b.ins().load(ty, shared_flags(), host, at),
+        };
+        let value = self.b.ins().load(scalar, shared_flags(), host, at);
+        let value = self.b.ins().scalar_to_vector(wide, value);
+        self.vector_cast(value, ty)
     }
 
     /// Loads a row of elements of one or two bytes.

@@ -24,6 +24,7 @@ mod memory;
 mod predicate;
 mod rare;
 mod rounds;
+mod share;
 mod special;
 mod value;
 
@@ -480,6 +481,7 @@ impl<'a> Emitter<'a> {
         let invariants = self.invariants;
         let order = invariants.order.iter();
         self.compute_ahead(order.filter(|(pc, _)| invariants.is_of_block(*pc)));
+        self.share();
     }
 
     /// Computes the invariant definitions that a group needs where it is entered, and puts them into their registers. On the way others are
@@ -559,6 +561,7 @@ impl<'a> Emitter<'a> {
         self.forget_register(slot);
         let variables = self.variables[slot.0 as usize].clone();
         for (variable, value) in variables.into_iter().zip(values) {
+            let value = self.share_of(value);
             self.b.def_var(variable, value);
         }
     }

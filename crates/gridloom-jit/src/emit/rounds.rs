@@ -28,6 +28,7 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::Variable;
 use gridloom_interp::code::Pc;
 use gridloom_interp::compiled::{EXITED, INTERPRET, KEPT, Machine};
+use std::collections::HashMap;
 use std::mem::offset_of;
 
 /// Backward branches that a group takes before it lets others run, or asks whether the launch is cancelled.
@@ -54,6 +55,11 @@ pub(super) struct Round {
     cells: StackSlot,
     /// Starts of groups, as far as blocks have them.
     bounds: Vec<((i64, Value), Value)>,
+    /// Whether there are barriers and each is passed once, so that regions follow each other and their loops are short. What is the same in a whole block, or in
+    /// all, is then kept in memory: as values it would be live through all regions, in registers that are loaded and stored in each group.
+    pub(super) forward: bool,
+    /// What a block shares, by value where it is in memory.
+    pub(super) shared: HashMap<Value, (StackSlot, Type)>,
 }
 
 /// A word of the call that is looked at between rounds.
@@ -69,10 +75,13 @@ pub(super) enum Cell {
     Ended,
     /// Which block of the grid it is, on one axis.
     Index(usize),
+    /// The first thread, and the one behind the last.
+    First,
+    Last,
 }
 
 impl Cell {
-    const COUNT: u32 = 7;
+    const COUNT: u32 = 9;
 
     fn offset(self) -> i32 {
         4 * match self {
@@ -81,6 +90,8 @@ impl Cell {
             Cell::Rounds => 2,
             Cell::Ended => 3,
             Cell::Index(axis) => 4 + axis as i32,
+            Cell::First => 7,
+            Cell::Last => 8,
         }
     }
 }
@@ -89,7 +100,14 @@ impl Round {
     pub(super) fn declare(b: &mut cranelift_frontend::FunctionBuilder<'_>) -> Self {
         let [some, all] = [0; 2].map(|_| b.declare_var(I32));
         let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 4 * Cell::COUNT, 2);
-        Self { some, all, cells: b.create_sized_stack_slot(data), bounds: Vec::new() }
+        Self {
+            some,
+            all,
+            cells: b.create_sized_stack_slot(data),
+            bounds: Vec::new(),
+            forward: false,
+            shared: HashMap::new(),
+        }
     }
 }
 
@@ -125,6 +143,9 @@ impl Emitter<'_> {
         let zero = self.b.ins().iconst(I32, 0);
         self.put(Cell::Parted, zero);
         self.put(Cell::Ended, zero);
+        self.round.forward = self.is_forward();
+        self.put(Cell::First, first);
+        self.put(Cell::Last, last);
         let whole = self.machine_field(offset_of!(Machine, whole), I32);
         let stays = self.b.ins().iconst(I32, STAYS);
         let left = self.b.ins().select(whole, zero, stays);
@@ -171,6 +192,23 @@ impl Emitter<'_> {
         let ended = self.b.ins().uextend(I64, ended);
         let outcome = self.b.ins().bor(parted, ended);
         self.b.ins().return_(&[outcome]);
+    }
+
+    /// Whether barriers are all passed once.
+    fn is_forward(&self) -> bool {
+        let ends = |region: usize| self.regions.list[region].arrivals.iter().all(|&place| place == EXITED);
+        self.lanes > 1
+            && self.layout.barriers().next().is_some()
+            && (0..self.regions.list.len()).all(|region| ends(region) || self.leads_onward(region).is_some())
+    }
+
+    /// The first thread of the call, and the one behind the last.
+    fn all_threads(&mut self, meeting: &Meeting) -> (Value, Value) {
+        if self.round.forward {
+            (self.word(Cell::First), self.word(Cell::Last))
+        } else {
+            (meeting.first, meeting.last)
+        }
     }
 
     /// What a word of the call is now.
@@ -269,6 +307,9 @@ impl Emitter<'_> {
         let more = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, end, to);
         self.b.ins().brif(more, body, &[], over, &[]);
         self.b.switch_to_block(next);
+        // Once more: the group has a use for its first thread, and none for the end.
+        let end =
+            if self.round.forward { self.b.ins().iadd_imm_u(thread, i64::from(self.lanes)) } else { end };
         let mut arguments = vec![end.into()];
         arguments.extend(self.next_position().into_iter().map(ir::BlockArg::from));
         self.b.ins().jump(head, &arguments);
@@ -293,18 +334,21 @@ impl Emitter<'_> {
     fn start_round(&mut self, number: u32, start: Block, meeting: &Meeting) {
         let zero = self.b.ins().iconst(I32, 0);
         let ones = self.b.ins().iconst(I32, i64::from(u32::MAX));
-        let (mut from, mut to) = (meeting.first, meeting.last);
+        let (first, last) = self.all_threads(meeting);
+        let (mut from, mut to) = (first, last);
         let mut x = meeting.start[0].unwrap_or(zero);
         let (mut some, mut all) = (zero, ones);
         if let Some(idle) = self.idle_behind(number) {
-            (from, to) = self.threads_that_work(idle, meeting);
+            let bounds = self.threads_that_work(idle, meeting);
+            from = if bounds.0 == meeting.first { first } else { bounds.0 };
+            to = if bounds.1 == meeting.last { last } else { bounds.1 };
             // A block passes barriers as a whole, so the first thread is 0.
             x = from;
             let place = self.place_of(idle);
             let place = self.b.ins().iconst(I32, i64::from(place));
             let (before, behind) = (
-                self.b.ins().icmp(IntCC::NotEqual, from, meeting.first),
-                self.b.ins().icmp(IntCC::NotEqual, to, meeting.last),
+                self.b.ins().icmp(IntCC::NotEqual, from, first),
+                self.b.ins().icmp(IntCC::NotEqual, to, last),
             );
             let any = self.b.ins().bor(before, behind);
             some = self.b.ins().select(any, place, zero);
@@ -439,12 +483,13 @@ impl Emitter<'_> {
         let Region { entries, arrivals } = &regions.list[region];
         // Only a region that lies behind one barrier has idle threads.
         let idle = entries.iter().find_map(|&entry| self.idle_behind(entry));
+        let (first, last) = self.all_threads(meeting);
         match (&arrivals[..], idle) {
             _ if self.layout.barriers().next().is_none() => {}
-            (&[only], _) => self.note_place_of(only, [meeting.first, meeting.last], runtime::note_arrived),
+            (&[only], _) => self.note_place_of(only, [first, last], runtime::note_arrived),
             (_, Some(idle)) => {
                 let place = self.place_of(idle);
-                for threads in [[meeting.first, from], [to, meeting.last]] {
+                for threads in [[first, from], [to, last]] {
                     self.note_place_of(place, threads, runtime::note_idle);
                 }
             }
@@ -472,8 +517,11 @@ impl Emitter<'_> {
             Some(pc) => pc | INTERPRET | KEPT,
             None => EXITED,
         };
+        let field = offset_of!(Machine, pcs);
+        let pcs =
+            if self.round.forward { self.rare_field(field, I64) } else { self.machine_field(field, I64) };
         let arguments = [
-            self.machine_field(offset_of!(Machine, pcs), I64),
+            pcs,
             from,
             to,
             self.b.ins().iconst(I32, i64::from(self.lanes)),
@@ -503,7 +551,10 @@ impl Emitter<'_> {
                 self.b.ins().jump(only, &[]);
             }
             // Behind a barrier, from the one before or from whoever calls: no table is needed to tell.
-            (&[_, barrier], &[other, passed]) => {
+            (&[number, barrier], &[other, passed]) => {
+                if self.round.forward && number > 0 && barrier as usize >= self.entries.len() {
+                    self.b.set_cold_block(other);
+                }
                 let is_passed = self.b.ins().icmp_imm_u(IntCC::Equal, entry, i64::from(barrier));
                 self.b.ins().brif(is_passed, passed, &[], other, &[]);
             }

@@ -84,7 +84,10 @@ impl Emitter<'_> {
         {
             return self.cast(arg, ty, flags);
         }
-        self.b.ins().bitcast(ty, flags, value)
+        match self.float_constant_of(value) {
+            Some(bits) if ty.is_int() => self.b.ins().iconst(ty, bits as i64),
+            _ => self.b.ins().bitcast(ty, flags, value),
+        }
     }
 
     /// A value of one thread in another class: its bits cut off or extended with zeros.
@@ -355,7 +358,10 @@ impl Emitter<'_> {
         }
         let count = self.lanes as usize / per_vector(class);
         let value = if class == Class::Pred { self.b.ins().bmask(I32, first) } else { first };
-        let all = self.b.ins().splat(ty, value);
+        let all = match self.constant_of(value) {
+            Some(bits) => self.vector_of(bits, class),
+            None => self.b.ins().splat(ty, value),
+        };
         let parts: Vec<Value> = (0..count)
             .map(|part| {
                 if step == 0 {

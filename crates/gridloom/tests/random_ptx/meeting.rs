@@ -245,6 +245,8 @@ impl Generator {
             lines.push(format!("@%tq bra H{label};"));
         } else {
             let mut distance = half;
+            // In a row of what is loaded, or with room between.
+            let apart = if mine.starts_with("f32") { self.random.pick(&[4, 8]) } else { 8 };
             while distance > 0 {
                 let compare = match self.random.below(3) {
                     0 => format!("setp.gt.u32 %tq, %linear, {}", distance - 1),
@@ -252,14 +254,13 @@ impl Generator {
                     _ => format!("setp.ge.u32 %tq, %linear, {distance}"),
                 };
                 lines.push(format!("{compare};\n    @%tq bra S{label}_{distance};"));
-                lines.push(
-                    "mul.wide.u32 %td1, %linear, 8;\n    mov.u64 %td2, swap;\n    add.u64 %td1, %td1, %td2;"
-                        .into(),
-                );
+                lines.push(format!(
+                    "mul.wide.u32 %td1, %linear, {apart};\n    mov.u64 %td2, swap;\n    add.u64 %td1, %td1, %td2;"
+                ));
                 let far = match self.random.one_in(2) {
-                    true => format!("ld.shared.{other}, [%td1+{}];", 8 * distance),
+                    true => format!("ld.shared.{other}, [%td1+{}];", apart * distance),
                     false => format!(
-                        "add.u32 %t0, %linear, {distance};\n    mov.u32 %t1, swap;\n    mad.lo.u32 %t0, %t0, 8, %t1;\n    ld.shared.{other}, [%t0];"
+                        "add.u32 %t0, %linear, {distance};\n    mov.u32 %t1, swap;\n    mad.lo.u32 %t0, %t0, {apart}, %t1;\n    ld.shared.{other}, [%t0];"
                     ),
                 };
                 lines.push(format!("ld.shared.{mine}, [%td1];\n    {far}\n    {add};"));

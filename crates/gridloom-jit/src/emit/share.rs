@@ -1,0 +1,55 @@
+//! What is the same in a whole block, where its regions follow each other: computed once, and loaded in each region that needs it.
+
+use super::Emitter;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{
+    InstBuilder, InstructionData, Opcode, StackSlotData, StackSlotKind, Value, ValueDef,
+};
+use std::collections::HashSet;
+
+impl Emitter<'_> {
+    /// Puts what is the same in a whole block into memory, for its regions to load, where that is better.
+    pub(super) fn share(&mut self) {
+        if !self.round.forward {
+            return;
+        }
+        let values: HashSet<Value> = self.known.values().flatten().copied().collect();
+        let mut values: Vec<Value> = values.into_iter().collect();
+        values.sort_unstable();
+        for value in values {
+            let ty = self.b.func.dfg.value_type(value);
+            if ty.is_vector() || self.constant_of(value).is_some() || self.float_constant_of(value).is_some()
+            {
+                continue;
+            }
+            let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3);
+            let slot = self.b.create_sized_stack_slot(data);
+            self.b.ins().stack_store(I64, value, slot, 0);
+            self.round.shared.insert(value, (slot, ty));
+        }
+    }
+
+    /// A value that is the same in a whole block, made anew or from memory where that is better.
+    pub(super) fn share_of(&mut self, value: Value) -> Value {
+        match self.round.shared.get(&value) {
+            _ if !self.round.forward => value,
+            Some(&(slot, ty)) => self.b.ins().stack_load(I64, ty, slot, 0),
+            None => self.constant_again(value),
+        }
+    }
+
+    /// A value, or where it is a vector of constants the same made in the current block: that takes an instruction, and to have it from another block takes a
+    /// register, or the way to the stack and back in each group.
+    fn constant_again(&mut self, value: Value) -> Value {
+        let dfg = &self.b.func.dfg;
+        let ValueDef::Result(inst, _) = dfg.value_def(value) else { return value };
+        let InstructionData::UnaryConst { opcode: Opcode::Vconst, constant_handle } = dfg.insts[inst] else {
+            return value;
+        };
+        let ty = dfg.value_type(value);
+        match dfg.constants.get(constant_handle).as_slice().try_into() {
+            Ok(bytes) => self.vector_constant(ty, bytes),
+            Err(_) => value,
+        }
+    }
+}
