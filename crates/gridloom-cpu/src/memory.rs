@@ -32,19 +32,38 @@ use crate::interp::MemoryMap;
 /// What the address of every allocation is a multiple of, as on CUDA devices.
 pub(crate) const ALIGNMENT: u64 = 256;
 
+/// From how many bytes on allocations begin at different places of a page. The system gives memory of this size by the page, so that all would begin
+/// at the same one; but a load waits for an earlier store whose address is the same within a page, and lines so far apart share a few places of the
+/// caches.
+const SPREAD_FROM: u64 = 1 << 16;
+
+/// The page that is meant, of all machines.
+const PAGE: u64 = 4096;
+
+/// How far into a page each large allocation begins after the one before it: by less than half of it, and all places in turn.
+const SPREAD: u64 = 7 * ALIGNMENT;
+
 /// The books of a device's memory: what is allocated, where, and how much there may be.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     device: DeviceId,
     limit: Option<u64>,
     used: AtomicU64,
+    /// Large allocations so far.
+    large: AtomicU64,
     /// Address and size of every live block.
     blocks: RwLock<BTreeMap<u64, u64>>,
 }
 
 impl Ledger {
     pub(crate) fn new(device: DeviceId, limit: Option<u64>) -> Arc<Self> {
-        Arc::new(Ledger { device, limit, used: AtomicU64::new(0), blocks: RwLock::default() })
+        Arc::new(Ledger {
+            device,
+            limit,
+            used: AtomicU64::new(0),
+            large: AtomicU64::new(0),
+            blocks: RwLock::default(),
+        })
     }
 
     pub(crate) fn used(&self) -> u64 {
@@ -53,6 +72,14 @@ impl Ledger {
 
     pub(crate) fn limit(&self) -> Option<u64> {
         self.limit
+    }
+
+    /// How far behind the first address that fits an allocation begins.
+    fn shift(&self, bytes: u64) -> u64 {
+        match bytes {
+            SPREAD_FROM.. => self.large.fetch_add(1, Ordering::Relaxed).wrapping_mul(SPREAD) % PAGE,
+            _ => 0,
+        }
     }
 
     /// Takes `bytes` from the limit, or says why not.
@@ -108,7 +135,8 @@ impl Block {
     pub(crate) fn new(ledger: &Arc<Ledger>, bytes: u64) -> Result<Arc<Self>> {
         let refused = || out_of_memory(bytes, ledger.used(), None);
         // The alignment is made by hand: the allocator gives zeroed pages lazily only for small alignments.
-        let padded = bytes.checked_add(ALIGNMENT).and_then(|padded| usize::try_from(padded).ok());
+        let shift = ledger.shift(bytes);
+        let padded = bytes.checked_add(ALIGNMENT + shift).and_then(|padded| usize::try_from(padded).ok());
         let layout =
             padded.and_then(|padded| Layout::from_size_align(padded, 16).ok()).ok_or_else(refused)?;
         ledger.charge(bytes)?;
@@ -118,7 +146,7 @@ impl Block {
             ledger.used.fetch_sub(bytes, Ordering::Relaxed);
             return Err(refused());
         }
-        let address = (raw.expose_provenance() as u64).next_multiple_of(ALIGNMENT);
+        let address = (raw.expose_provenance() as u64).next_multiple_of(ALIGNMENT) + shift;
         ledger.blocks.write().insert(address, bytes);
         Ok(Arc::new(Block { ledger: ledger.clone(), raw, layout, address, bytes }))
     }
@@ -210,6 +238,19 @@ mod tests {
         drop(block);
         assert_eq!(ledger.allocation(start), None);
         assert_eq!(ledger.used(), 0);
+    }
+
+    #[test]
+    fn large_blocks_begin_at_all_places_of_a_page_in_turn() {
+        let ledger = ledger(None);
+        let mut shifts: Vec<u64> = (0..16).map(|_| ledger.shift(SPREAD_FROM)).collect();
+        assert_eq!(ledger.shift(SPREAD_FROM - 1), 0);
+        assert_eq!(shifts[..3], [0, 1792, 3584]);
+        shifts.sort_unstable();
+        assert!(shifts.into_iter().eq((0..16).map(|place| place * ALIGNMENT)));
+        for _ in 0..3 {
+            assert_eq!(Block::new(&ledger, SPREAD_FROM).unwrap().address() % ALIGNMENT, 0);
+        }
     }
 
     #[test]
