@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::backend;
-use crate::capture::{Capture, CaptureState, Lane, WeakLane, refuse};
+use crate::capture::{Capture, Lane, WeakLane, refuse};
 use crate::error::{Result, bail};
 use crate::event::Event;
 use crate::graph::{Graph, Place};
@@ -45,7 +45,7 @@ impl Slot {
 
     #[inline]
     fn lane(&self) -> Option<Lane> {
-        self.known_lane().filter(|lane| lane.state() == CaptureState::Capturing)
+        self.known_lane().and_then(Lane::while_capturing)
     }
 
     /// Has the stream record there, given the lock on what it did before.

@@ -132,8 +132,7 @@ pub struct CompiledKernel {
     uses_local: bool,
     /// For each function the code for single threads, where it could be compiled.
     single: Vec<OnceLock<Option<Part>>>,
-    /// The code of the kernel itself for groups of each size, where it could be compiled, by how
-    /// much it checks.
+    /// The code of the kernel itself for groups of each size, where it could be compiled, by how much it checks.
     groups_of: [[OnceLock<Option<Part>>; 3]; GROUPS.len()],
     /// Threads of the largest group that pays.
     widest: u32,
@@ -465,6 +464,7 @@ impl Compiled for CompiledKernel {
     fn kept_bytes(&self, block: [u32; 3]) -> usize {
         let [x, y, z] = block;
         let threads = x * y * z;
+        // However much is checked, groups keep the same.
         self.group_for(block, Checks::Few)
             .map_or(0, |part| part.layout.bytes as usize * threads.div_ceil(part.lanes) as usize)
     }

@@ -18,24 +18,15 @@ pub(crate) fn ignores_payload(native: &Native) -> bool {
 
 /// Whether its result is arithmetic's.
 pub(crate) fn computes(native: &Native) -> bool {
-    native.result == Class::F32
-        && matches!(
-            native.kind,
-            Kind::FloatAdd { .. }
-                | Kind::FloatSub { .. }
-                | Kind::FloatMul { .. }
-                | Kind::FloatFma { .. }
-                | Kind::FloatDiv { .. }
-                | Kind::FloatDivApprox { .. }
-                | Kind::FloatReciprocal { .. }
-                | Kind::FloatSqrt { .. }
-                | Kind::FloatRsqrt { .. }
-                | Kind::FloatMin { .. }
-                | Kind::FloatMax { .. }
-                | Kind::FloatAbs { .. }
-                | Kind::FloatNeg { .. }
-                | Kind::RoundIntegral { .. }
-        )
+    let is_more = matches!(
+        native.kind,
+        Kind::FloatDivApprox { .. }
+            | Kind::FloatRsqrt { .. }
+            | Kind::FloatAbs { .. }
+            | Kind::FloatNeg { .. }
+            | Kind::RoundIntegral { .. }
+    );
+    native.result == Class::F32 && (native.kind.is_float_arithmetic() || is_more)
 }
 
 /// For each slot whether it is such a register.

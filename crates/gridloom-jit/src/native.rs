@@ -208,6 +208,24 @@ pub(crate) enum Kind {
     },
 }
 
+impl Kind {
+    /// Whether it is arithmetic of floating point that is rounded as the standard says.
+    pub(crate) fn is_float_arithmetic(self) -> bool {
+        matches!(
+            self,
+            Kind::FloatAdd { .. }
+                | Kind::FloatSub { .. }
+                | Kind::FloatMul { .. }
+                | Kind::FloatFma { .. }
+                | Kind::FloatDiv { .. }
+                | Kind::FloatReciprocal { .. }
+                | Kind::FloatSqrt { .. }
+                | Kind::FloatMin { .. }
+                | Kind::FloatMax { .. }
+        )
+    }
+}
+
 /// A computing instruction that is compiled: its operands' classes and its result's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Native {

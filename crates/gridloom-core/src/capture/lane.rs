@@ -40,7 +40,7 @@ impl WeakLane {
 
     /// The lane, while it records.
     pub(crate) fn capturing(&self) -> Option<Lane> {
-        self.upgrade().filter(|lane| lane.state() == CaptureState::Capturing)
+        self.upgrade().and_then(Lane::while_capturing)
     }
 }
 
@@ -60,6 +60,11 @@ impl Lane {
         let index = progress.lanes.len() - 1;
         drop(progress);
         Ok(Lane { session, index })
+    }
+
+    /// The lane, if it records.
+    pub(crate) fn while_capturing(self) -> Option<Self> {
+        (self.state() == CaptureState::Capturing).then_some(self)
     }
 
     pub(crate) fn downgrade(&self) -> WeakLane {

@@ -6,7 +6,7 @@
 
 use super::Emitter;
 use crate::flow::SlotSet;
-use crate::native::{Class, Kind, Native};
+use crate::native::{Class, Native};
 use cranelift_codegen::ir::types::I64X2;
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use gridloom_interp::code::{Instruction, Op};
@@ -29,19 +29,7 @@ pub(super) struct Doubt {
 
 /// Whether an instruction may be in doubt: it does not tell one NaN from another, but in what it gives.
 fn is_arithmetic(native: &Native) -> bool {
-    (native.operands[0], native.result) == (Class::F64, Class::F64)
-        && matches!(
-            native.kind,
-            Kind::FloatAdd { .. }
-                | Kind::FloatSub { .. }
-                | Kind::FloatMul { .. }
-                | Kind::FloatFma { .. }
-                | Kind::FloatDiv { .. }
-                | Kind::FloatReciprocal { .. }
-                | Kind::FloatSqrt { .. }
-                | Kind::FloatMin { .. }
-                | Kind::FloatMax { .. }
-        )
+    (native.operands[0], native.result) == (Class::F64, Class::F64) && native.kind.is_float_arithmetic()
 }
 
 impl Emitter<'_> {

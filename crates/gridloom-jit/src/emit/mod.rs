@@ -12,6 +12,7 @@ mod address;
 mod ahead;
 mod arith;
 mod atomic;
+mod barrier;
 mod branch;
 mod doubt;
 mod each;

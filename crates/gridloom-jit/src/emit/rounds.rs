@@ -12,13 +12,9 @@
 //! Each region has its own loop over the groups. The code for single threads is that of one round.
 
 use super::Emitter;
-use super::value::per_vector;
 use crate::idle::{Bound, Idle};
-use crate::kept::Kept;
-use crate::native::Class;
 use crate::region::Region;
 use crate::runtime;
-use crate::shape::Shape;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{
@@ -574,70 +570,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// The frame of the group.
-    fn frame(&mut self) -> Value {
-        let frames = self.machine_field(offset_of!(Machine, kept), I64);
-        let thread = self.b.ins().uextend(I64, self.thread);
-        let group = self.b.ins().ushr_imm_u(thread, i64::from(self.lanes.trailing_zeros()));
-        let offset = self.b.ins().imul_imm_u(group, i64::from(self.layout.bytes));
-        self.b.ins().iadd(frames, offset)
-    }
-
-    /// Leaves the group at a barrier that all may pass together.
-    pub(super) fn wait(&mut self, number: usize, kept: &[Kept]) {
-        let frame = self.frame();
-        let flags = MemFlagsData::trusted();
-        for kept in kept {
-            let class = self.storage(kept.slot);
-            let offset = kept.offset as i32;
-            let variables = self.variables[kept.slot.0 as usize].clone();
-            if self.shapes.get(kept.slot) == Shape::Varying {
-                for (part, &variable) in variables.iter().enumerate() {
-                    let value = self.b.use_var(variable);
-                    self.b.ins().store(flags, value, frame, offset + 16 * part as i32);
-                }
-            } else {
-                let value = self.b.use_var(variables[0]);
-                let bits = self.convert(value, class, Class::B64);
-                self.b.ins().store(flags, bits, frame, offset);
-            }
-        }
-        let place = (self.entries.len() + number) as u32;
-        self.arrive(place, self.pc | INTERPRET | KEPT);
-    }
-
-    /// Goes on behind a barrier.
-    fn pass(&mut self, barrier: Pc) {
-        let (flow, layout) = (self.flow, self.layout);
-        let (Some(index), Some((_, kept))) = (flow.block_at(barrier + 1), layout.at(barrier)) else {
-            return self.defect("a barrier inside a block");
-        };
-        self.compute_for_entry(index);
-        let frame = self.frame();
-        let flags = MemFlagsData::trusted();
-        for kept in kept {
-            let class = self.storage(kept.slot);
-            let offset = kept.offset as i32;
-            let variables = self.variables[kept.slot.0 as usize].clone();
-            if self.shapes.get(kept.slot) == Shape::Varying {
-                debug_assert_eq!(variables.len(), self.lanes as usize / per_vector(class));
-                for (part, &variable) in variables.iter().enumerate() {
-                    let ty = super::value::vector_type(class.untyped()).unwrap_or(I64);
-                    let value = self.b.ins().load(ty, flags, frame, offset + 16 * part as i32);
-                    self.b.def_var(variable, value);
-                }
-            } else {
-                let bits = self.b.ins().load(I64, flags, frame, offset);
-                let value = self.convert(bits, Class::B64, class);
-                self.b.def_var(variables[0], value);
-            }
-        }
-        self.b.ins().jump(self.blocks[index], &[]);
-    }
-
     /// Counts a group that has come to a place where all may go on together, and notes it; unless it is the only such place, which groups have
     /// come to that have not left.
-    fn arrive(&mut self, place: u32, at: u32) {
+    pub(super) fn arrive(&mut self, place: u32, at: u32) {
         if self.regions.list[self.region].arrivals.len() < 2 {
             self.b.ins().jump(self.next, &[]);
             return;

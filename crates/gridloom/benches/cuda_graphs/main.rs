@@ -174,7 +174,7 @@ impl Work {
         let ours = self.graph(Shape::Chain, count, 1)?.0.instantiate()?;
         let theirs = self.bare_graph(Shape::Chain, count, 1)?.0.instantiate()?;
         table.compare(
-            &format!("launch, host time, chain of {count}, Gridloom with no context current"),
+            &format!("launch of a chain of {count}, no context current"),
             Aim::None,
             (times * rounds, BATCH),
             || self.without_context(|| self.batch(|| ours.launch(&self.stream))),
