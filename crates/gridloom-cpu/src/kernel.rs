@@ -18,6 +18,7 @@ use crate::interp::compiled::Compiled;
 use crate::interp::{CONDITION_TAG, Fault, FaultKind, KernelCode, Launch, MemoryMap, Scratch};
 use crate::module::Loaded;
 use crate::operation::Context;
+use crate::pool::Pace;
 
 /// The most blocks of a cooperative launch, which are all in memory at once.
 const MAX_RESIDENT: u128 = 16_384;
@@ -48,6 +49,8 @@ pub struct CpuKernel {
     module: Arc<Loaded>,
     params: Vec<ParamLayout>,
     limits: KernelLimits,
+    /// How long its blocks take.
+    pace: Arc<Pace>,
 }
 
 impl CpuKernel {
@@ -64,7 +67,7 @@ impl CpuKernel {
             required_block: code.required_threads().map(Dim3::from),
             static_shared: code.shared_bytes(),
         };
-        CpuKernel { code, engine, module, params, limits }
+        CpuKernel { code, engine, module, params, limits, pace: Arc::default() }
     }
 }
 
@@ -125,6 +128,7 @@ pub(crate) struct KernelLaunch {
     shared: u32,
     cooperative: bool,
     params: Box<[u8]>,
+    pace: Arc<Pace>,
 }
 
 thread_local! {
@@ -169,6 +173,7 @@ impl KernelLaunch {
             shared: config.shared,
             cooperative: config.cooperative,
             params,
+            pace: kernel.pace.clone(),
         })
     }
 
@@ -213,7 +218,7 @@ impl KernelLaunch {
             // SAFETY: see `run_range`.
             unsafe { launch.run_cooperative(0..launch.blocks(), &mut scratch) }.unwrap_or_else(note);
         } else {
-            device.pool.for_each(launch.blocks(), &|range| {
+            device.pool.for_each(launch.blocks(), &self.pace, &|range| {
                 if !cancel.load(Ordering::Relaxed) {
                     run_range(&launch, range, &note);
                 }

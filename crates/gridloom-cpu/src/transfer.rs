@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::ptr;
 
-use crate::pool::Pool;
+use crate::pool::{Pace, Pool};
 
 /// Bytes that one worker copies or fills at a time when a large one is shared out.
 const PIECE: u64 = 256 << 10;
@@ -98,7 +98,7 @@ impl Rows {
             return unsafe { self.linear(pool) };
         }
         let rows_per_piece = (PIECE / self.width.max(1)).clamp(1, rows);
-        pool.for_each(rows.div_ceil(rows_per_piece), &|pieces: Range<u64>| {
+        pool.for_each(rows.div_ceil(rows_per_piece), &Pace::default(), &|pieces: Range<u64>| {
             for row in pieces.start * rows_per_piece..(pieces.end * rows_per_piece).min(rows) {
                 // SAFETY: as promised by the caller, for this row.
                 unsafe { self.part(row, 0, self.width) }
@@ -111,7 +111,7 @@ impl Rows {
             // SAFETY: as promised by the caller of `run`.
             return unsafe { self.part(0, 0, self.width) };
         }
-        pool.for_each(self.width.div_ceil(PIECE), &|pieces: Range<u64>| {
+        pool.for_each(self.width.div_ceil(PIECE), &Pace::default(), &|pieces: Range<u64>| {
             let start = pieces.start * PIECE;
             let end = (pieces.end * PIECE).min(self.width);
             // SAFETY: a part of the row, starting at a multiple of every element size.

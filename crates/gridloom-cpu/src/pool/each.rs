@@ -10,16 +10,49 @@ use super::{Pool, Work};
 const PROBE_NS: u64 = 4_000;
 /// A rest shorter than this is done before a sleeping worker has woken up.
 const WORTH_NS: u64 = 20_000;
-/// Pieces handed out at a time should take about this long: a kernel reads on where it was, and a thread that takes turns with others every few
-/// microseconds loses more to what the machine has not fetched ahead than to anything it computes.
-const PIECE_NS: u64 = 200_000;
+/// The longest that a range handed out should take, while there is much to hand out: a kernel reads on where it was, and a thread that takes turns
+/// with others every few microseconds loses more to what the machine has not fetched ahead than to anything it computes.
+const LONGEST_NS: u64 = 200_000;
+/// The shortest, towards the end, where long ones would leave threads waiting for the last of them.
+const SHORTEST_NS: u64 = 25_000;
+
+/// How long one index of a loop took last time. Where that is longer than it takes to judge a loop, the next one is shared out from its first index on.
+#[derive(Default)]
+pub(crate) struct Pace(AtomicU64);
+
+impl Pace {
+    fn known(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|&each| each > WORTH_NS)
+    }
+
+    fn note(&self, each: u64) {
+        self.0.store(each, Ordering::Relaxed);
+    }
+}
 
 /// The rest of a loop.
 struct Rest<'a> {
     next: AtomicU64,
     end: u64,
-    grain: u64,
+    /// What is left is divided by this for the length of the next range, within the two lengths below.
+    shares: u64,
+    shortest: u64,
+    longest: u64,
     body: &'a (dyn Fn(Range<u64>) + Sync),
+}
+
+impl Rest<'_> {
+    /// The next range. They are handed out in rising order: blocks may wait for blocks before them.
+    fn take(&self) -> Option<Range<u64>> {
+        let after = |start: u64| {
+            let left = self.end - start;
+            start + (left / self.shares).clamp(self.shortest, self.longest).min(left)
+        };
+        let start = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |start| {
+            (start < self.end).then(|| after(start))
+        });
+        start.ok().map(|start| start..after(start))
+    }
 }
 
 impl Work for Rest<'_> {
@@ -28,50 +61,60 @@ impl Work for Rest<'_> {
     }
 
     fn help(&self) {
-        loop {
-            // Pieces are handed out in rising order: blocks may wait for blocks before them.
-            let start = self.next.fetch_add(self.grain, Ordering::Relaxed);
-            if start >= self.end {
-                // Keeps the counter from ever wrapping.
-                self.next.store(self.end, Ordering::Relaxed);
-                return;
-            }
-            (self.body)(start..(start + self.grain).min(self.end));
+        while let Some(range) = self.take() {
+            (self.body)(range);
         }
     }
 }
 
 impl Pool {
-    /// Calls `body` with ranges that together are `0..count`, on this thread first and, if it takes long, on others too.
-    pub(crate) fn for_each(&self, count: u64, body: &(dyn Fn(Range<u64>) + Sync)) {
+    /// Calls `body` with ranges that together are `0..count`, on this thread first and, if it takes long or did so last time, on others too.
+    pub(crate) fn for_each(&self, count: u64, pace: &Pace, body: &(dyn Fn(Range<u64>) + Sync)) {
         if self.threads == 1 || count < 2 {
             return body(0..count);
         }
-        let start = Instant::now();
-        let (mut done, mut chunk) = (0, 1);
-        let elapsed = loop {
-            body(done..done + chunk);
-            done += chunk;
-            if done == count {
-                return;
-            }
-            let elapsed = start.elapsed().as_nanos() as u64;
-            if elapsed >= PROBE_NS {
-                break elapsed;
-            }
-            chunk = (chunk * 2).min(count - done);
+        let Some((done, each)) = pace.known().map(|each| (0, each)).or_else(|| probe(count, body)) else {
+            return;
         };
-        let each = (elapsed / done).max(1);
         if each.saturating_mul(count - done) < WORTH_NS {
             return body(done..count);
         }
-        let fair = (count - done).div_ceil(self.threads as u64 * 4);
-        let grain = (PIECE_NS / each).clamp(1, fair.max(1));
-        let rest = Rest { next: AtomicU64::new(done), end: count, grain, body };
+        let shortest = (SHORTEST_NS / each).max(1);
+        let rest = Rest {
+            next: AtomicU64::new(done),
+            end: count,
+            shares: self.threads as u64 * 2,
+            shortest,
+            longest: (LONGEST_NS / each).max(1),
+            body,
+        };
         self.post(&rest, |_| {
-            self.shared.sleep.announce((count - done).div_ceil(grain) as usize - 1);
+            self.shared.sleep.announce((count - done).div_ceil(shortest) as usize - 1);
+            if let Some(range) = rest.take() {
+                let (length, start) = (range.end - range.start, Instant::now());
+                body(range);
+                pace.note(start.elapsed().as_nanos() as u64 / length);
+            }
             rest.help();
         });
+    }
+}
+
+/// Begins a loop on this thread alone. Gives how many indices are done and how long each took, or nothing where that was all.
+fn probe(count: u64, body: &(dyn Fn(Range<u64>) + Sync)) -> Option<(u64, u64)> {
+    let start = Instant::now();
+    let (mut done, mut chunk) = (0, 1);
+    loop {
+        body(done..done + chunk);
+        done += chunk;
+        if done == count {
+            return None;
+        }
+        let elapsed = start.elapsed().as_nanos() as u64;
+        if elapsed >= PROBE_NS {
+            return Some((done, (elapsed / done).max(1)));
+        }
+        chunk = (chunk * 2).min(count - done);
     }
 }
 
@@ -94,7 +137,7 @@ mod tests {
             let pool = Pool::new(threads);
             for count in [0, 1, 2, 7, 300] {
                 let counts: Vec<AtomicU32> = (0..count).map(|_| AtomicU32::new(0)).collect();
-                pool.for_each(count, &|range| long(&counts, range));
+                pool.for_each(count, &Pace::default(), &|range| long(&counts, range));
                 assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == 1), "{threads} {count}");
             }
         }
@@ -104,9 +147,9 @@ mod tests {
     fn loops_inside_loops_come_to_their_end() {
         let pool = Pool::new(4);
         let total = AtomicU32::new(0);
-        pool.for_each(20, &|outer| {
+        pool.for_each(20, &Pace::default(), &|outer| {
             for _ in outer {
-                pool.for_each(20, &|inner| {
+                pool.for_each(20, &Pace::default(), &|inner| {
                     std::thread::sleep(Duration::from_micros(10));
                     total.fetch_add((inner.end - inner.start) as u32, Ordering::Relaxed);
                 });
@@ -119,14 +162,14 @@ mod tests {
     fn a_panic_reaches_the_owner_and_the_pool_goes_on() {
         let pool = Pool::new(3);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            pool.for_each(200, &|range| {
+            pool.for_each(200, &Pace::default(), &|range| {
                 std::thread::sleep(Duration::from_micros(30));
                 assert!(!range.contains(&150), "stop");
             });
         }));
         assert!(outcome.is_err());
         let counts: Vec<AtomicU32> = (0..200).map(|_| AtomicU32::new(0)).collect();
-        pool.for_each(200, &|range| long(&counts, range));
+        pool.for_each(200, &Pace::default(), &|range| long(&counts, range));
         assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == 1));
     }
 
@@ -137,9 +180,38 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     let counts: Vec<AtomicU32> = (0..100).map(|_| AtomicU32::new(0)).collect();
-                    pool.for_each(100, &|range| long(&counts, range));
+                    pool.for_each(100, &Pace::default(), &|range| long(&counts, range));
                     assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == 1));
                 });
+            }
+        });
+    }
+
+    #[test]
+    fn ranges_get_shorter_towards_the_end_and_leave_nothing_out() {
+        let rest =
+            Rest { next: AtomicU64::new(10), end: 1010, shares: 4, shortest: 7, longest: 100, body: &|_| {} };
+        let ranges: Vec<Range<u64>> = std::iter::from_fn(|| rest.take()).collect();
+        let lengths: Vec<u64> = ranges.iter().map(|range| range.end - range.start).collect();
+        assert_eq!((ranges[0].start, lengths[0]), (10, 100));
+        assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start), "{ranges:?}");
+        assert!(lengths.windows(2).all(|pair| pair[0] >= pair[1]), "{lengths:?}");
+        assert!(lengths[..lengths.len() - 1].iter().all(|&length| length >= 7), "{lengths:?}");
+        assert_eq!(ranges.last().unwrap().end, 1010);
+    }
+
+    #[test]
+    fn a_loop_that_was_slow_is_shared_from_its_first_index_on() {
+        let (pool, pace) = (Pool::new(2), Pace::default());
+        pool.for_each(4, &pace, &|_| std::thread::sleep(Duration::from_millis(1)));
+        // Each of two indices waits for the other, so that both have to run at once.
+        let begun = AtomicU32::new(0);
+        pool.for_each(2, &pace, &|_| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            let start = Instant::now();
+            while begun.load(Ordering::Relaxed) < 2 {
+                assert!(start.elapsed() < Duration::from_secs(30), "the first index ran alone");
+                std::thread::yield_now();
             }
         });
     }

@@ -28,6 +28,7 @@ use std::ptr;
 use std::sync::Arc;
 
 pub(crate) use dag::{Dag, Edges};
+pub(crate) use each::Pace;
 use sleep::Sleep;
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
