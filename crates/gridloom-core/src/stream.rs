@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::backend;
-use crate::capture::{Capture, Lane, WeakLane, refuse};
+use crate::capture::{Capture, Lane, Mark, WeakLane, refuse};
 use crate::error::{Result, bail};
 use crate::event::Event;
 use crate::graph::{Graph, Place};
@@ -45,7 +45,7 @@ impl Slot {
 
     #[inline]
     fn lane(&self) -> Option<Lane> {
-        self.known_lane().and_then(Lane::while_capturing)
+        self.known_lane().filter(Lane::is_capturing)
     }
 
     /// Has the stream record there, given the lock on what it did before.
@@ -100,8 +100,11 @@ impl Stream {
 
     /// Starts recording what is done on this stream, through the capture or the stream itself, instead of running it.
     pub fn capture(&self) -> Result<Capture> {
+        // Declared before the lock, and so let go of after it, as in `wait`: with the last handle of a capture goes its graph, and with that closures of the user's.
+        let known;
         let mut slot = self.slot.lane.lock();
-        if slot.as_ref().and_then(WeakLane::capturing).is_some() {
+        known = slot.as_ref().and_then(WeakLane::upgrade);
+        if known.as_ref().is_some_and(Lane::is_capturing) {
             bail!(InvalidState, "the stream is capturing already; end that capture first");
         }
         let lane = Lane::primary(Graph::new(&self.device));
@@ -184,19 +187,24 @@ impl Stream {
 
     /// Waits for an event. Where the event was recorded in a capture that goes on, this stream becomes a fork of that capture.
     pub fn wait(&self, event: &Event) -> Result<()> {
+        let mark = event.mark();
+        let session = mark.as_ref().and_then(Mark::capturing);
+        let (known, adopted);
         let mut slot = self.slot.lane.lock();
-        if let Some(lane) = slot.as_ref().and_then(WeakLane::capturing) {
+        known = slot.as_ref().and_then(WeakLane::upgrade);
+        if let Some(lane) = &known
+            && lane.is_capturing()
+        {
             drop(slot);
             lane.wait_event(event)?;
             return Ok(());
         }
-        if let Some(mark) = event.mark()
-            && let Some(session) = mark.capturing()
-        {
+        if let Some((mark, session)) = mark.as_ref().zip(session.as_ref()) {
             if session.device() != self.device.id() {
                 bail!(WrongDevice, "the event was recorded in a capture of another device");
             }
-            self.slot.record(&mut slot, &Lane::adopt(session, event, &mark)?);
+            adopted = Lane::adopt(session.clone(), event, mark)?;
+            self.slot.record(&mut slot, &adopted);
             return Ok(());
         }
         drop(slot);

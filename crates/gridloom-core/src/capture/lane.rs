@@ -37,11 +37,6 @@ impl WeakLane {
     pub(crate) fn upgrade(&self) -> Option<Lane> {
         Some(Lane { session: self.session.upgrade()?, index: self.index })
     }
-
-    /// The lane, while it records.
-    pub(crate) fn capturing(&self) -> Option<Lane> {
-        self.upgrade().and_then(Lane::while_capturing)
-    }
 }
 
 impl Lane {
@@ -62,9 +57,9 @@ impl Lane {
         Ok(Lane { session, index })
     }
 
-    /// The lane, if it records.
-    pub(crate) fn while_capturing(self) -> Option<Self> {
-        (self.state() == CaptureState::Capturing).then_some(self)
+    /// Whether it records.
+    pub(crate) fn is_capturing(&self) -> bool {
+        self.state() == CaptureState::Capturing
     }
 
     pub(crate) fn downgrade(&self) -> WeakLane {
