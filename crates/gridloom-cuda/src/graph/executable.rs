@@ -1,12 +1,8 @@
-//! A graph ready to be launched.
+//! A graph ready to be launched, and its launches.
 
-use super::hosted::{Compiled, CompiledPart, Drive, HostedConditional, HostedTest};
-use super::lower::{self, Content, Lowering, Runs, Unit};
-use super::modes::{Capabilities, Modes};
-use super::places::Places;
-use super::plan::{Part, Program};
+use super::inner::{Inner, Operations};
 use super::ready::ReadyNode;
-use super::resources::{Held, Resources};
+use super::resources::Held;
 use super::update::Undo;
 use crate::device::Shared;
 use crate::event::RawEvent;
@@ -26,8 +22,8 @@ use rustc_hash::FxHashSet;
 use std::any::Any;
 use std::fmt;
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 
 /// A compiled graph on a GPU.
 pub(super) struct Executable {
@@ -40,9 +36,9 @@ pub(super) struct Executable {
 /// What an executable was asked to be, kept for compiling it anew.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings {
-    mode: ConditionalMode,
-    node_priority: bool,
-    count_passes: bool,
+    pub(super) mode: ConditionalMode,
+    pub(super) node_priority: bool,
+    pub(super) count_passes: bool,
 }
 
 pub(super) struct State {
@@ -79,174 +75,6 @@ pub(super) enum Barrier {
     ToBeMade,
 }
 
-/// What launches of a graph use that no executable is at any more.
-#[expect(dead_code, reason = "it is there to be dropped")]
-struct Retired {
-    held: Held,
-    operations: Operations,
-}
-
-/// The operations of a graph that its executable has left.
-#[expect(dead_code, reason = "they are there to be dropped")]
-pub(super) enum Operations {
-    /// All there were at the end.
-    Definition(Arc<Definition>),
-    /// Those of its successor and those that were replaced, and what else a failed change in place took from them.
-    Apart(Vec<Operation>, Undo),
-    /// It was never launched.
-    Unused,
-}
-
-/// What launches in flight keep alive.
-pub(super) struct Inner {
-    // The driver's graphs go before what they refer to.
-    program: Compiled,
-    pub(super) units: Vec<Unit>,
-    pub(super) places: Places,
-    pub(super) modes: Modes,
-    report: Report,
-    /// Whether something can go wrong on the host while it runs: a callback, or what drives a conditional. Updates do not change
-    /// it, since a node stays of its kind.
-    may_fail: bool,
-    /// The one unit, where a launch of it is all that a launch is.
-    alone: Option<usize>,
-    /// What its launches use, from when it is no longer the one of its executable: launches in flight keep it alive in here. Until then the
-    /// executable holds it all, and sees to what updates replace.
-    retired: OnceLock<Retired>,
-    pub(super) resources: Resources,
-}
-
-// SAFETY: `places` has handles of the driver's nodes, which are not bound to a thread; they are used only under the lock
-// of the executable's state.
-unsafe impl Send for Inner {}
-// SAFETY: as above.
-unsafe impl Sync for Inner {}
-
-impl Inner {
-    pub(super) fn new(
-        shared: &Arc<Shared>,
-        failures: &Arc<Failures>,
-        definition: &Definition,
-        disabled: &FxHashSet<NodeKey>,
-        settings: Settings,
-    ) -> Result<(Self, Held)> {
-        let capabilities = Capabilities::of(shared.context.driver());
-        let (modes, program) = if disabled.is_empty() && lower::is_plain(definition) {
-            (Modes::default(), Program::whole(definition))
-        } else {
-            Modes::decide(definition, disabled, settings.mode, capabilities)?
-        };
-        let resources = Resources::new(
-            shared,
-            definition,
-            (&modes, &program),
-            settings.count_passes,
-            Arc::clone(failures),
-        )?;
-        let report = Report { conditionals: modes.report(definition), notes: Vec::new() };
-        let mut compiling = Compiling {
-            definition,
-            lowering: Lowering { resources: &resources, modes: &modes, capabilities },
-            node_priority: settings.node_priority,
-            held: Held::default(),
-            units: Vec::new(),
-            places: Places::new(definition),
-        };
-        let runs = if program.parts.len() > 1 || program.is_hosted() { Runs::Once } else { Runs::Alone };
-        let program = compiling.compile(&program, runs)?;
-        let Compiling { held, units, places, .. } = compiling;
-        let may_fail = program.is_hosted() || !held.host_calls.is_empty();
-        let alone = match program.parts[..] {
-            [CompiledPart::Graph(unit)] if !may_fail && resources.outliving.is_empty() => Some(unit),
-            _ => None,
-        };
-        let retired = OnceLock::new();
-        Ok((Self { program, units, places, modes, report, may_fail, alone, retired, resources }, held))
-    }
-
-    /// The conditional of a node, if the host drives it.
-    pub(super) fn hosted(&self, node: NodeKey) -> Option<&HostedConditional> {
-        self.program.find(node)
-    }
-
-    fn run(&self, stream: &Stream) -> Result<()> {
-        let _entered = self.resources.shared.context.enter()?;
-        Drive { resources: &self.resources, units: &self.units, stream }.run(&self.program)
-    }
-
-    #[inline]
-    fn launch_unit(&self, unit: usize, stream: &Stream) -> Result<()> {
-        let _entered = self.resources.shared.context.enter_for_launch()?;
-        // SAFETY: the context is current where that is needed; whoever launches keeps what it uses until it has run.
-        Ok(unsafe { self.units[unit].executable.launch(stream.raw()) }?)
-    }
-
-    /// Runs a program in which the host decides. Launches of this executable before it are over, or come before it on the same stream and
-    /// nothing is read from them.
-    fn run_hosted(&self, stream: &Stream) -> Result<()> {
-        if self.program.reads()
-            && let Some(cells) = &self.resources.cells
-        {
-            cells.reset();
-        }
-        self.program.reset_passes();
-        if let Some((address, bytes)) = self.resources.counted {
-            let context = &self.resources.shared.context;
-            let _entered = context.enter()?;
-            // SAFETY: the counters belong to this executable, and no launch of it is in flight but before this on the stream.
-            unsafe { context.driver().cu_memset_d8_async(address, 0, bytes, stream.raw()) }?;
-        }
-        self.run(stream)
-    }
-}
-
-/// The compilation of a program's graphs.
-struct Compiling<'a> {
-    definition: &'a Definition,
-    lowering: Lowering<'a>,
-    node_priority: bool,
-    held: Held,
-    units: Vec<Unit>,
-    places: Places,
-}
-
-impl Compiling<'_> {
-    fn compile_graph(&mut self, content: Content<'_>, runs: Runs) -> Result<CompiledPart> {
-        let number = self.units.len();
-        let unit = lower::lower(
-            (self.definition, self.lowering),
-            (&mut self.held, &mut self.places),
-            (number, runs),
-            content,
-            self.node_priority,
-        )?;
-        self.units.push(unit);
-        Ok(CompiledPart::Graph(number))
-    }
-
-    fn compile(&mut self, program: &Program, runs: Runs) -> Result<Compiled> {
-        let mut parts = Vec::with_capacity(program.parts.len());
-        for part in &program.parts {
-            match part {
-                Part::Graph(steps) => parts.push(self.compile_graph(Content::Steps(steps), runs)?),
-                Part::Whole => parts.push(self.compile_graph(Content::Whole, runs)?),
-                Part::Hosted { node, bodies } => {
-                    let bodies = bodies
-                        .iter()
-                        .map(|body| self.compile(body, Runs::Repeatedly))
-                        .collect::<Result<Vec<_>>>()?;
-                    let definition = self.definition;
-                    let Operation::Conditional(op) = definition.node(*node).operation() else { continue };
-                    let test = HostedTest::new(self.lowering.resources, &self.held, *node, op)?;
-                    let label = definition.label(*node);
-                    parts.push(CompiledPart::Hosted(HostedConditional::new(*node, label, op, test, bodies)));
-                }
-            }
-        }
-        Ok(Compiled { parts })
-    }
-}
-
 impl Executable {
     pub(super) fn new(
         shared: &Arc<Shared>,
@@ -281,8 +109,7 @@ impl State {
     /// Leaves what launches in flight use to them.
     fn retire(&mut self, operations: Operations) {
         let held = std::mem::take(&mut self.held);
-        let retired = self.inner.retired.set(Retired { held, operations });
-        debug_assert!(retired.is_ok(), "a graph is left once");
+        self.inner.retire(held, operations);
     }
 
     /// Waits until the latest hosted launch has enqueued everything. Its failure stays with its stream and the executable.

@@ -6,7 +6,7 @@
 //! 3. [`resources`] gives addresses to what only the graph has: memory of alloc nodes, copied host bytes, pass counters, conditions.
 //! 4. [`lower`] turns each graph of the program into one `CUgraph` and one `CUgraphExec`, with the [`parameters`] and [`edges`] of its nodes;
 //!    [`places`] remembers which is which.
-//! 5. [`executable`] launches the program; [`hosted`] drives the conditionals that the host decides; [`update`] changes nodes in
+//! 5. [`inner`] is the compiled program, which launches keep alive; [`executable`] launches it; [`hosted`] drives the conditionals that the host decides; [`update`] changes nodes in
 //!    place where the driver can, and compiles anew where it cannot; [`ready`] does so for arguments that change often.
 //!
 //! # Memory of alloc nodes
@@ -21,6 +21,7 @@ mod edges;
 mod executable;
 mod handles;
 mod hosted;
+mod inner;
 mod lower;
 mod modes;
 mod parameters;

@@ -16,8 +16,9 @@
 //! What a node did before is noted before it is touched. When neither changing in place nor compiling anew succeeds, every touched node
 //! is changed back. Should even that fail, the nodes are remembered, and nothing is launched before they are as they were.
 
-use super::executable::{Executable, Inner, State};
+use super::executable::{Executable, State};
 use super::hosted::{HostedConditional, HostedTest};
+use super::inner::Inner;
 use super::lower::Lowering;
 use super::modes::Capabilities;
 use super::parameters::{Parameters, has_its_addresses};

@@ -1,0 +1,224 @@
+//! Conditionals that the device decides: their nodes, bodies, handles and the counting of passes.
+
+use super::super::builtin;
+use super::super::edges::{Edges, Nodes};
+use super::super::parameters::{Decider, has_decider};
+use super::super::places::{DeciderPlace, NodePlace};
+use super::super::plan::{Step, Work};
+use super::{Builder, PROGRAMMATIC_EDGES_SINCE, Runs};
+use crate::driver::DriverResult;
+use crate::sys::*;
+use gridloom_core::graph::{ConditionKey, NodeKey};
+use gridloom_core::op::{ConditionalForm, ConditionalOp, Operation, Test};
+use gridloom_core::{Error, ErrorKind, Result};
+use smallvec::SmallVec;
+use std::ptr;
+
+impl Builder<'_> {
+    /// Sets all counters of passes to 0 at the start of the launch, so that a conditional that is not reached made none.
+    ///
+    /// Where the host drives the launch, it does that before the first unit. Conditionals that are always reached and that a
+    /// kernel of Gridloom's decides need it not: that kernel begins to count anew.
+    pub(super) fn add_reset(&mut self, steps: &[Step]) -> Result<()> {
+        let definition = self.definition;
+        let is_needed = |step: &Step| match (&step.work, definition.node(step.origin).operation()) {
+            (Work::Native(bodies), Operation::Conditional(op)) => {
+                (!has_decider(op) && self.is_counted(step)) || bodies.iter().any(|body| self.counts(body))
+            }
+            _ => false,
+        };
+        if self.runs == Runs::Alone
+            && let Some((address, bytes)) = self.lowering.resources.counted
+            && steps.iter().any(is_needed)
+        {
+            self.reset = Some(self.add_fill(self.root, &Edges::none(), address, 0, bytes / 4)?);
+        }
+        Ok(())
+    }
+
+    fn is_counted(&self, step: &Step) -> bool {
+        self.lowering.resources.counter(step.origin).is_some()
+    }
+
+    /// Whether the passes of any conditional among these steps, or inside one, are counted.
+    fn counts(&self, steps: &[Step]) -> bool {
+        steps.iter().any(|step| match &step.work {
+            Work::Native(bodies) => self.is_counted(step) || bodies.iter().any(|body| self.counts(body)),
+            _ => false,
+        })
+    }
+
+    /// The handle of a condition in this unit, made at its first use.
+    pub(super) fn handle(&mut self, condition: ConditionKey) -> Result<CUgraphConditionalHandle> {
+        if let Some(&handle) = self.handles.get(&condition) {
+            return Ok(handle);
+        }
+        let handle = self.new_handle(self.lowering.resources.condition(condition).start)?;
+        self.handles.insert(condition, handle);
+        Ok(handle)
+    }
+
+    /// ([`cuGraphConditionalHandleCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    fn new_handle(&self, default: u32) -> DriverResult<CUgraphConditionalHandle> {
+        let mut handle = 0;
+        // SAFETY: graph and context are alive; one handle is written.
+        unsafe {
+            self.driver.cu_graph_conditional_handle_create(
+                &mut handle,
+                self.root,
+                self.ctx,
+                default,
+                CU_GRAPH_COND_ASSIGN_DEFAULT,
+            )?;
+        }
+        Ok(handle)
+    }
+
+    pub(super) fn add_conditional(
+        &mut self,
+        graph: CUgraph,
+        edges: Edges,
+        origin: NodeKey,
+        op: &ConditionalOp,
+        bodies: &[Vec<Step>],
+    ) -> Result<CUgraphNode> {
+        let handle = match op.test {
+            Test::Condition(condition) => {
+                self.tested.insert(condition);
+                self.handle(condition)?
+            }
+            Test::Value(_) | Test::Count(_) => self.new_handle(0)?,
+        };
+        let resources = self.lowering.resources;
+        let decider = self.lowering.decider(self.held, origin, op, handle)?;
+        // A decider counts by itself; what only kernels of the user decide is counted by nodes of its own.
+        let counter = if decider.is_none() { resources.counter(origin) } else { None };
+        let outermost = graph == self.root;
+        let mut edges = edges;
+        if outermost && let Some(reset) = self.reset {
+            edges.add(reset);
+        }
+        let mut place = None;
+        if let Some(decider) = &decider {
+            let kernel = match decider {
+                Decider::Loop { .. } => resources.builtins.loop_begin(&resources.shared)?,
+                Decider::Choice(_) => resources.builtins.choose(&resources.shared)?,
+            };
+            let before = self.add_builtin(graph, edges, kernel, &decider.before())?;
+            self.origins.push((before, origin));
+            edges = Edges::full([before]);
+            place = Some(DeciderPlace { handle, before, next: None });
+        } else if let Some(counter) = counter
+            && (!outermost || self.runs == Runs::Repeatedly)
+        {
+            // Each execution counts anew; the outermost ones of a launch have one execution.
+            let before = self.add_fill(graph, &edges, counter, 0, 2)?;
+            self.origins.push((before, origin));
+            edges = Edges::full([before]);
+        }
+        let (node, graphs) = self.add_conditional_node(graph, &edges, handle, op.form, bodies.len())?;
+        for (&body, steps) in graphs.iter().zip(bodies) {
+            if let Some(counter) = counter {
+                // Beside the work of the body, not before or after it.
+                let counting = self.add_counting(body, op.form, counter)?;
+                self.origins.push((counting, origin));
+            }
+            let nodes = self.add_steps(body, steps)?;
+            if let Some(next) = decider.as_ref().and_then(Decider::next) {
+                let last = self.end_of_pass(steps, &nodes);
+                let kernel = resources.builtins.loop_next(&resources.shared)?;
+                let added = self.add_builtin(body, last, kernel, &next)?;
+                self.origins.push((added, origin));
+                if let Some(place) = &mut place {
+                    place.next = Some(added);
+                }
+            }
+        }
+        self.places.set(origin, NodePlace { unit: self.unit, node }, place);
+        Ok(node)
+    }
+
+    /// What the kernel that ends a pass waits for. Where that is one kernel, and the driver and the GPU can, it is started while that kernel still runs.
+    fn end_of_pass(&self, steps: &[Step], nodes: &Nodes) -> Edges {
+        let last = last_steps(steps);
+        if let [step] = *last
+            && matches!(steps[step].work, Work::Node)
+            && let Operation::Kernel(op) = self.definition.node(steps[step].origin).operation()
+            && !op.config().cooperative
+            && op.config().cluster.is_none()
+            && self.driver.supports(PROGRAMMATIC_EDGES_SINCE)
+            && self.lowering.resources.shared.context.overlaps_kernels()
+        {
+            return Edges::programmatic(nodes[step]);
+        }
+        Edges::full(last.iter().map(|&step| nodes[step]))
+    }
+
+    /// Counts a pass of a body that kernels of the user decide.
+    fn add_counting(&self, body: CUgraph, form: ConditionalForm, counter: u64) -> Result<CUgraphNode> {
+        if form != ConditionalForm::While {
+            return self.add_fill(body, &Edges::none(), counter, 1, 1);
+        }
+        let resources = self.lowering.resources;
+        let kernel = resources.builtins.count(&resources.shared)?;
+        self.add_builtin(body, Edges::none(), kernel, &builtin::pack_count(counter))
+    }
+
+    /// Adds the conditional node itself, and returns the graphs of its bodies.
+    fn add_conditional_node(
+        &self,
+        graph: CUgraph,
+        edges: &Edges,
+        handle: CUgraphConditionalHandle,
+        form: ConditionalForm,
+        bodies: usize,
+    ) -> Result<(CUgraphNode, SmallVec<[CUgraph; 2]>)> {
+        let mut parameters = CUgraphNodeParams {
+            type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL,
+            ..Default::default()
+        };
+        parameters.__bindgen_anon_1.conditional = CUDA_CONDITIONAL_NODE_PARAMS {
+            handle,
+            type_: match form {
+                ConditionalForm::If | ConditionalForm::IfElse => {
+                    CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_IF
+                }
+                ConditionalForm::While => CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE,
+                ConditionalForm::Switch => CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_SWITCH,
+            },
+            size: bodies as u32,
+            phGraph_out: ptr::null_mut(),
+            ctx: self.ctx,
+        };
+        let node = self.add_general(graph, edges, &mut parameters)?;
+        // SAFETY: the parameters are those of a conditional, set above.
+        let out = unsafe { parameters.__bindgen_anon_1.conditional.phGraph_out };
+        if out.is_null() {
+            return Err(Error::new(ErrorKind::Driver, "the driver made a conditional without bodies"));
+        }
+        // SAFETY: on success the driver has stored an array of `size` graphs that lives as long as the node.
+        let graphs = unsafe { std::slice::from_raw_parts(out, bodies) };
+        Ok((node, SmallVec::from_slice(graphs)))
+    }
+
+    /// A handle that nothing tests makes the driver refuse the whole graph, so each gets an IF without a body.
+    pub(super) fn use_up_handles(&self) -> Result<()> {
+        for (condition, &handle) in &self.handles {
+            if !self.tested.contains(condition) {
+                self.add_conditional_node(self.root, &Edges::none(), handle, ConditionalForm::If, 1)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The steps that no other step waits for.
+fn last_steps(steps: &[Step]) -> SmallVec<[usize; 4]> {
+    let mut is_last = vec![true; steps.len()];
+    for step in steps {
+        for &(before, _) in &step.after {
+            is_last[before as usize] = false;
+        }
+    }
+    (0..steps.len()).filter(|&step| is_last[step]).collect()
+}
