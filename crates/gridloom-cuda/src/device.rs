@@ -10,6 +10,7 @@ use crate::occupancy::Occupations;
 use crate::once::Once;
 use crate::stream::{Lanes, Stream};
 use crate::sys::*;
+use crate::turns::Turns;
 use crate::version::CudaVersion;
 use gridloom_core::backend::{self, DeviceId, DeviceKind, EventOptions};
 use gridloom_core::executable::InstantiateOptions;
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) occupations: Arc<Occupations>,
     pub(crate) lanes: Arc<Lanes>,
     builtins: Once<Arc<Module>>,
+    /// What graphs with conditionals take turns by, where they do.
+    pub(crate) turns: Option<Arc<Turns>>,
 }
 
 impl Shared {
@@ -103,6 +106,7 @@ impl CudaDevice {
             total_memory: facts.total_memory()?,
             shared: Arc::new(Shared {
                 id,
+                turns: driver.takes_turns().then(|| Arc::new(Turns::new(&context))),
                 context,
                 allocator,
                 occupations: Arc::default(),

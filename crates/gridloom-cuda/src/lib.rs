@@ -41,6 +41,7 @@ pub mod stream;
 mod sync;
 pub mod sys;
 mod transfer;
+mod turns;
 mod version;
 
 pub use device::{CudaDevice, device_count};

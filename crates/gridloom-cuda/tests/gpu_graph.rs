@@ -12,22 +12,27 @@ use gridloom_core::graph::{ConditionalSpec, EdgeKind, Graph};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::{Base, MemoryKind, Region};
 use gridloom_core::op::{AllocOp, CallbackOp, ConditionalForm, FreeTarget, Operation, Test};
-use gridloom_core::{ErrorKind, Event, Executable};
+use gridloom_core::{ErrorKind, Event, Executable, Stream};
 use gridloom_cuda::CudaVersion;
+use gridloom_cuda::driver::DriverOptions;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The simulated GPU, and the real one where there is one whose driver has conditionals of every form.
 fn gpus() -> Vec<Gpu> {
-    let real = gpu().filter(|gpu| {
-        let version = gpu.device.driver().version();
-        let new_enough = version >= CudaVersion::new(12, 8);
-        if !new_enough {
-            eprintln!("CUDA skipped: the tests of native conditionals need a driver for 12.8, this one is for {version}");
-        }
-        new_enough
-    });
+    let real = gpu().filter(has_conditionals);
     [Some(Gpu::new(simulator::device(None))), real].into_iter().flatten().collect()
+}
+
+fn has_conditionals(gpu: &Gpu) -> bool {
+    let version = gpu.device.driver().version();
+    let new_enough = version >= CudaVersion::new(12, 8);
+    if !new_enough {
+        eprintln!(
+            "CUDA skipped: the tests of native conditionals need a driver for 12.8, this one is for {version}"
+        );
+    }
+    new_enough
 }
 
 const MODES: [ConditionalMode; 2] = [ConditionalMode::Native, ConditionalMode::Hosted];
@@ -434,6 +439,47 @@ fn nested_loops_make_the_product_of_their_passes() {
                     executable.report().conditionals.iter().map(|entry| entry.native).collect();
                 assert_eq!(native, [false, true]);
             }
+        }
+    }
+}
+
+#[test]
+fn graphs_with_conditionals_take_turns_across_streams_where_that_is_asked_for() {
+    for conditionals_in_turn in [false, true] {
+        let environment = DriverOptions::from_environment().unwrap();
+        let simulated = simulator::device_with(DriverOptions { conditionals_in_turn, ..Default::default() });
+        let real = gpu_with(DriverOptions { conditionals_in_turn, ..environment }).filter(has_conditionals);
+        for gpu in [Some(Gpu::new(simulated)), real].into_iter().flatten() {
+            let graphs: Vec<(Arc<dyn Allocation>, Executable)> = (0..2)
+                .map(|_| {
+                    let (left, graph) = (gpu.words(&[3]), gpu.graph());
+                    let again = graph.condition(Some(1));
+                    let (_, bodies) =
+                        conditional(&graph, &[], ConditionalForm::While, Test::Condition(again.key()), 1);
+                    bodies[0].add(&[], gpu.launch("countdown", [handle(&again), at(&left)])).unwrap();
+                    (left, instantiate(&graph, ConditionalMode::Native))
+                })
+                .collect();
+            let (open, gate) = std::sync::mpsc::channel::<()>();
+            let other = Stream::new(&gpu.backend).unwrap();
+            let wait = CallbackOp::closure(move || gate.recv().unwrap_or(()));
+            gpu.stream.enqueue(Operation::Callback(wait)).unwrap();
+            graphs[0].1.launch(&gpu.stream).unwrap();
+            graphs[1].1.launch(&other).unwrap();
+            if conditionals_in_turn {
+                // It waits for one that waits for the gate.
+                for _ in 0..100 {
+                    assert!(!other.is_idle().unwrap());
+                    std::thread::yield_now();
+                }
+            } else {
+                other.synchronize().unwrap();
+                assert!(!gpu.stream.is_idle().unwrap());
+            }
+            drop(open);
+            gpu.stream.synchronize().unwrap();
+            other.synchronize().unwrap();
+            assert_eq!([gpu.read(&graphs[0].0)[0], gpu.read(&graphs[1].0)[0]], [0, 0]);
         }
     }
 }

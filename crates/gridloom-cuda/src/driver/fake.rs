@@ -49,7 +49,10 @@ impl FakeDriver {
     }
 
     pub(crate) fn open_capped(self, cap: CudaVersion) -> DriverResult<Arc<Driver>> {
-        Driver::with_source(Box::new(self), DriverOptions { max_version: Some(cap) })
+        Driver::with_source(
+            Box::new(self),
+            DriverOptions { max_version: Some(cap), ..DriverOptions::default() },
+        )
     }
 }
 

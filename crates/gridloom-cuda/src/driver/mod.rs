@@ -32,36 +32,51 @@ use table::{Function, Slot};
 /// The environment variable that caps the driver version: `GRIDLOOM_CUDA_MAX_VERSION=12.2`.
 pub const MAX_VERSION_VARIABLE: &str = "GRIDLOOM_CUDA_MAX_VERSION";
 
+/// The environment variable that has graphs with conditionals take turns: `GRIDLOOM_CUDA_CONDITIONALS_IN_TURN=1`.
+pub const IN_TURN_VARIABLE: &str = "GRIDLOOM_CUDA_CONDITIONALS_IN_TURN";
+
 /// How a driver is opened.
 #[derive(Debug, Clone, Default)]
 pub struct DriverOptions {
     /// Behave as a driver of this version would: newer entry points are not there, and the version reported is no
     /// higher. For testing against old drivers on a new one.
     pub max_version: Option<CudaVersion>,
+    /// Have graphs whose conditionals the GPU decides run one after the other, on whichever streams of this process they are launched. For GPUs that several
+    /// processes share: a driver for CUDA 13.0 (580.159) loses its context there when such graphs run at once.
+    pub conditionals_in_turn: bool,
 }
 
 impl DriverOptions {
     /// The options that the environment asks for.
     pub fn from_environment() -> DriverResult<Self> {
-        match std::env::var(MAX_VERSION_VARIABLE) {
-            Ok(text) => Self::with_max_version(&text),
-            Err(std::env::VarError::NotPresent) => Ok(Self::default()),
-            Err(error) => {
-                Err(DriverError::Environment { variable: MAX_VERSION_VARIABLE, reason: error.to_string() })
-            }
-        }
+        Self::from_texts(variable(MAX_VERSION_VARIABLE)?, variable(IN_TURN_VARIABLE)?)
     }
 
-    fn with_max_version(text: &str) -> DriverResult<Self> {
-        if text.trim().is_empty() {
-            return Ok(Self::default());
-        }
-        let version = text.parse::<CudaVersion>().map_err(|error| DriverError::Environment {
-            variable: MAX_VERSION_VARIABLE,
-            reason: error.to_string(),
-        })?;
-        Ok(Self { max_version: Some(version) })
+    fn from_texts(max_version: Option<String>, in_turn: Option<String>) -> DriverResult<Self> {
+        let max_version = max_version
+            .map(|text| text.parse::<CudaVersion>())
+            .transpose()
+            .map_err(|error| unclear(MAX_VERSION_VARIABLE, error.to_string()))?;
+        let conditionals_in_turn = match in_turn.as_deref() {
+            None | Some("0") => false,
+            Some("1") => true,
+            Some(other) => return Err(unclear(IN_TURN_VARIABLE, format!("`{other}` is neither 0 nor 1"))),
+        };
+        Ok(Self { max_version, conditionals_in_turn })
     }
+}
+
+/// The text of an environment variable, if it has any.
+fn variable(name: &'static str) -> DriverResult<Option<String>> {
+    match std::env::var(name) {
+        Ok(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(error) => Err(unclear(name, error.to_string())),
+    }
+}
+
+fn unclear(variable: &'static str, reason: String) -> DriverError {
+    DriverError::Environment { variable, reason }
 }
 
 /// An initialised CUDA driver, and its functions.
@@ -71,6 +86,7 @@ pub struct Driver {
     source: Box<dyn SymbolSource>,
     version: CudaVersion,
     cap: Option<CudaVersion>,
+    conditionals_in_turn: bool,
     pools: Pools,
     host_pages: HostPages,
 }
@@ -98,6 +114,7 @@ impl Driver {
             // Until the driver has told its version, only the cap hides anything.
             version: cap.unwrap_or(CudaVersion::from_raw(u32::MAX)),
             cap,
+            conditionals_in_turn: options.conditionals_in_turn,
             pools: Pools::default(),
             host_pages: HostPages::default(),
         };
@@ -132,6 +149,11 @@ impl Driver {
     /// Its pages of pinned memory.
     pub(crate) fn host_pages(&self) -> &HostPages {
         &self.host_pages
+    }
+
+    /// Whether graphs with conditionals take turns.
+    pub(crate) fn takes_turns(&self) -> bool {
+        self.conditionals_in_turn
     }
 
     /// The newest CUDA version the driver supports, or the cap where that is lower.

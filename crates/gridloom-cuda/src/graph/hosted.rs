@@ -153,7 +153,7 @@ impl Drive<'_> {
                 CompiledPart::Graph(unit) => {
                     let unit = &self.units[*unit];
                     // SAFETY: promised by the caller.
-                    unsafe { unit.executable.launch(self.stream.raw()) }?;
+                    unsafe { unit.launch(self.stream.raw()) }?;
                 }
                 CompiledPart::Hosted(hosted) => {
                     self.decide(hosted).map_err(|error| error.at_node(hosted.label.clone()))?;

@@ -123,7 +123,7 @@ impl Inner {
     pub(super) fn launch_unit(&self, unit: usize, stream: &Stream) -> Result<()> {
         let _entered = self.resources.shared.context.enter_for_launch()?;
         // SAFETY: the context is current where that is needed; whoever launches keeps what it uses until it has run.
-        Ok(unsafe { self.units[unit].executable.launch(stream.raw()) }?)
+        Ok(unsafe { self.units[unit].launch(stream.raw()) }?)
     }
 
     /// Runs a program in which the host decides. Launches of this executable before it are over, or come before it on the same stream and

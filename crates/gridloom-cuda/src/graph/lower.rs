@@ -15,6 +15,7 @@ use crate::driver::{Driver, DriverResult};
 use crate::foreign::OpaqueGraph;
 use crate::kernel::{Kernel, Launch};
 use crate::sys::*;
+use crate::turns::Turns;
 use crate::version::CudaVersion;
 use gridloom_core::backend::Opaque;
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
@@ -37,6 +38,24 @@ pub(super) struct Unit {
     _graph: Source,
     /// The handles of the conditions that kernels of this graph set.
     pub(super) handles: FxHashMap<ConditionKey, CUgraphConditionalHandle>,
+    /// Where its launches come after those of other graphs.
+    turns: Option<Arc<Turns>>,
+}
+
+impl Unit {
+    /// Enqueues it on a stream.
+    ///
+    /// # Safety
+    /// As for [`CudaExecutable::launch`].
+    #[inline]
+    pub(super) unsafe fn launch(&self, stream: CUstream) -> DriverResult<()> {
+        // SAFETY: promised by the caller.
+        let launch = || unsafe { self.executable.launch(stream) };
+        match &self.turns {
+            None => launch(),
+            Some(turns) => turns.take(stream, launch),
+        }
+    }
 }
 
 /// The graph that a unit was compiled from.
@@ -116,7 +135,11 @@ pub(super) fn lower(
     let made = CudaExecutable::new(context, &graph, flags(node_priority));
     let executable = made.map_err(|failure| builder.explain(failure))?;
     let handles = builder.handles;
-    Ok(Unit { executable, _graph: Source::Made(graph), handles })
+    // A handle that no step tests is tested by a conditional all the same.
+    let decides =
+        !handles.is_empty() || matches!(content, Content::Steps(steps) if steps.iter().any(Step::is_native));
+    let turns = lowering.resources.shared.turns.clone().filter(|_| decides);
+    Ok(Unit { executable, _graph: Source::Made(graph), handles, turns })
 }
 
 fn flags(node_priority: bool) -> CUgraphInstantiate_flags {
@@ -144,7 +167,10 @@ fn lower_alone(
         let what = "the driver could not compile what was captured; of a captured graph that allocates memory or holds a conditional there can be one executable at a time";
         Error::from(failure.error).context(what).at_node(label())
     })?;
-    Ok(Unit { executable, _graph: Source::Captured(Arc::clone(opaque)), handles: FxHashMap::default() })
+    // Nobody knows whether there is a conditional in it.
+    let turns = lowering.resources.shared.turns.clone();
+    let handles = FxHashMap::default();
+    Ok(Unit { executable, _graph: Source::Captured(Arc::clone(opaque)), handles, turns })
 }
 
 struct Builder<'a> {
@@ -175,7 +201,7 @@ impl Builder<'_> {
         let mut last_conditional = None;
         for step in steps {
             let mut edges = Edges::of(&step.after, &nodes, programmatic);
-            if matches!(step.work, Work::Native(_)) {
+            if step.is_native() {
                 // Conditionals side by side in one graph may hang or fault (a driver for CUDA 13.0, 580.159, on an H200, in two of
                 // 10,000 random graphs), so they run one after the other.
                 if let Some(before) = last_conditional.replace(nodes.len()).map(|step: usize| nodes[step]) {

@@ -20,6 +20,13 @@ pub(super) struct Step {
     pub(super) after: Dependencies,
 }
 
+impl Step {
+    /// Whether it is a conditional that the device drives.
+    pub(super) fn is_native(&self) -> bool {
+        matches!(self.work, Work::Native(_))
+    }
+}
+
 #[derive(Debug)]
 pub(super) enum Work {
     /// What the node of the definition does.

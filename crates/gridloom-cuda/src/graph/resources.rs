@@ -3,7 +3,7 @@
 use super::builtin::Builtins;
 use super::modes::Modes;
 use super::parameters::has_decider;
-use super::plan::{Program, Work};
+use super::plan::Program;
 use crate::device::Shared;
 use crate::failure::{Failures, HostCall};
 use crate::host_pages::HostPage;
@@ -358,7 +358,7 @@ impl Needs {
             return needs;
         }
         program.for_each_step(&mut |step| {
-            if matches!(step.work, Work::Native(_))
+            if step.is_native()
                 && let Operation::Conditional(op) = definition.node(step.origin).operation()
                 && (count_passes || has_decider(op))
             {

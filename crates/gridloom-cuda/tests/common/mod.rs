@@ -32,7 +32,11 @@ pub fn gpu() -> Option<Gpu> {
 
 /// The same GPU behind a driver that is capped at a version.
 pub fn gpu_capped(version: CudaVersion) -> Option<Gpu> {
-    let options = DriverOptions { max_version: Some(version) };
+    gpu_with(DriverOptions { max_version: Some(version), ..DriverOptions::default() })
+}
+
+/// The same GPU behind a driver with options of its own.
+pub fn gpu_with(options: DriverOptions) -> Option<Gpu> {
     open(Driver::open(options).map_err(Into::into).and_then(|driver| CudaDevice::open_with(driver, 0)))
 }
 

@@ -186,6 +186,11 @@ pub fn device_of_environment() -> Arc<CudaDevice> {
 
 /// A simulated GPU behind a driver that supports CUDA 13.0, or less where it is capped.
 pub fn device(cap: Option<CudaVersion>) -> Arc<CudaDevice> {
+    device_with(DriverOptions { max_version: cap, ..DriverOptions::default() })
+}
+
+/// The same with other options.
+pub fn device_with(options: DriverOptions) -> Arc<CudaDevice> {
     let mut symbols = HashMap::new();
     objects::export(&mut symbols);
     memory::export(&mut symbols);
@@ -194,8 +199,7 @@ pub fn device(cap: Option<CudaVersion>) -> Arc<CudaDevice> {
     graphs::export(&mut symbols);
     capture::export(&mut symbols);
     introspect::export(&mut symbols);
-    let driver =
-        Driver::with_source(Box::new(Simulated { symbols }), DriverOptions { max_version: cap }).unwrap();
+    let driver = Driver::with_source(Box::new(Simulated { symbols }), options).unwrap();
     CudaDevice::open_with(driver, 0).unwrap()
 }
 
