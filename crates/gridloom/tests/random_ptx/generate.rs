@@ -99,7 +99,7 @@ impl Program {
         let mut random = Random::new(seed);
         let block = random.pick(&BLOCKS);
         let grid = random.pick(&GRIDS);
-        let rows = random.one_in(4);
+        let rows = random.one_in(3);
         let block = if rows && !random.one_in(4) { random.pick(&WIDE_BLOCKS) } else { block };
         let features = Features {
             warps: random.below(5) < 2 && !rows,

@@ -279,8 +279,8 @@ impl Program {
         part(
             "%count",
             if y * z > 1 {
-                "mov.u32 %count, %ntid.x;\nmov.u32 %s0, %ntid.y;\nmul.lo.u32 %count, %count, %s0;\n\
-                 mov.u32 %s0, %ntid.z;\nmul.lo.u32 %count, %count, %s0;"
+                "mov.u32 %count, %ntid.x;\nmov.u32 %extent, %ntid.y;\nmul.lo.u32 %count, %count, %extent;\n\
+                 mov.u32 %extent, %ntid.z;\nmul.lo.u32 %count, %count, %extent;"
             } else {
                 "mov.u32 %count, %ntid.x;"
             },
@@ -290,8 +290,8 @@ impl Program {
         part("%warp", "shr.u32 %warp, %linear, 5;");
         if !in_function {
             part("%m0", "and.b32 %s0, %linear, -32;\nsub.u32 %s0, %count, %s0;\nbmsk.clamp.b32 %m0, 0, %s0;");
-            part("%mine", "ld.param.u64 %mine, [p_mine];\nmad.wide.u32 %mine, %gid, 64, %mine;");
-            part("%column", "ld.param.u64 %column, [p_columns];\nmad.wide.u32 %column, %gid, 4, %column;");
+            part("%mine", "ld.param.u64 %base, [p_mine];\nmad.wide.u32 %mine, %gid, 64, %base;");
+            part("%column", "ld.param.u64 %base, [p_columns];\nmad.wide.u32 %column, %gid, 4, %base;");
             let step = 8 * 11;
             part(
                 "%start",
@@ -303,7 +303,7 @@ impl Program {
             part(
                 "%record",
                 &format!(
-                    "ld.param.u64 %record, [p_out];\nmad.wide.u32 %record, %gid, {}, %record;",
+                    "ld.param.u64 %base, [p_out];\nmad.wide.u32 %record, %gid, {}, %base;",
                     self.record_bytes()
                 ),
             );
@@ -311,7 +311,7 @@ impl Program {
                 part(
                     &format!("%record{bytes}"),
                     &format!(
-                        "ld.param.u64 %record{bytes}, [p_out];\nmad.wide.u32 %record{bytes}, %gid, {bytes}, %record{bytes};"
+                        "ld.param.u64 %base, [p_out];\nmad.wide.u32 %record{bytes}, %gid, {bytes}, %base;"
                     ),
                 );
                 part(
@@ -405,11 +405,12 @@ fn inner_value(file: &File, index: u32) -> String {
     }
 }
 
+/// The number of a thread or block. Registers are written once here, so that it shows that neighbours have neighbouring numbers.
 fn linear(name: &str, index: &str, extent: &str, several: bool) -> String {
     if several {
         format!(
-            "mov.u32 %s0, %{index}.z;\nmov.u32 %s1, %{extent}.y;\nmov.u32 %s2, %{index}.y;\nmad.lo.u32 %s0, %s0, %s1, %s2;\n\
-             mov.u32 %s1, %{extent}.x;\nmov.u32 %s2, %{index}.x;\nmad.lo.u32 {name}, %s0, %s1, %s2;"
+            "mov.u32 {name}_z, %{index}.z;\nmov.u32 {name}_h, %{extent}.y;\nmov.u32 {name}_y, %{index}.y;\nmad.lo.u32 {name}_l, {name}_z, {name}_h, {name}_y;\n\
+             mov.u32 {name}_w, %{extent}.x;\nmov.u32 {name}_x, %{index}.x;\nmad.lo.u32 {name}, {name}_l, {name}_w, {name}_x;"
         )
     } else {
         format!("mov.u32 {name}, %{index}.x;")
@@ -425,12 +426,13 @@ fn declarations(text: &str) -> String {
     const NAMED: [(&str, &str); 3] = [
         (
             "b32",
-            "%linear %group %count %gid %lane %warp %own %swap %x %index %u0 %u1 %u2 %u3 %s0 %s1 %s2 %t0 %t1 %t2 %t3 %byte %entry %row",
+            "%linear %group %count %gid %lane %warp %own %swap %x %index %u0 %u1 %u2 %u3 %s0 %s1 %s2 %t0 %t1 %t2 %t3 %byte %entry %row %extent \
+             %linear_x %linear_y %linear_z %linear_w %linear_h %linear_l %group_x %group_y %group_z %group_w %group_h %group_l",
         ),
         (
             "b64",
             "%mine %in %start %start2 %start4 %start8 %common %column %record %record2 %record4 %record8 %y %sd0 %td0 \
-             %td1 %td2 %far",
+             %td1 %td2 %far %base %near0 %near4 %across",
         ),
         ("pred", "%q %tq"),
     ];

@@ -23,7 +23,7 @@ impl Generator {
             }
             match self.random.below(20) {
                 0..=6 => self.load_row(reading, &mut lines),
-                7..=9 if !reading => lines.push(self.store_row()),
+                7..=9 if !reading => lines.push(self.store_row(&lines)),
                 10 if !reading && !self.features.wide => lines.push(self.atomic_row()),
                 11 => lines.push(
                     self.random.pick(&["membar.cta;", "fence.sc.gpu;", "fence.acq_rel.cta;"]).to_owned(),
@@ -43,7 +43,7 @@ impl Generator {
                             "and.b32 %t0, %u{}, 1;\n    setp.ne.u32 %tq, %t0, 0;\n    @%tq bra.uni B{label};",
                             self.random.below(4)
                         ),
-                        _ => format!("{}bra B{label};", self.guard()),
+                        _ => format!("@%p0 bra B{label};"),
                     });
                     around = Some((label, self.random.below(5)));
                 }
@@ -65,14 +65,18 @@ impl Generator {
     }
 
     fn guard_or_none(&mut self) -> String {
-        if self.random.one_in(if self.features.wide { 8 } else { 4 }) { self.guard() } else { String::new() }
+        match self.features.wide {
+            true if self.random.one_in(8) => self.random.pick(&["@%p0 ", "@!%p0 "]).to_owned(),
+            false if self.random.one_in(4) => self.guard(),
+            _ => String::new(),
+        }
     }
 
     /// A register for a word, and its type.
     fn word_of_row(&mut self) -> (&'static str, String) {
         let which = self.one_of_few();
-        match self.random.below(if self.features.wide { 12 } else { 4 }) {
-            0 => (self.random.pick(&["u32", "s32", "b32"]), format!("%r{which}")),
+        match self.random.below(4) {
+            0 if !self.features.wide => (self.random.pick(&["u32", "s32", "b32"]), format!("%r{which}")),
             _ => ("f32", format!("%f{which}")),
         }
     }
@@ -84,13 +88,13 @@ impl Generator {
         if self.random.one_in(3) {
             let cache = self.random.pick(&["", "", ".nc"]);
             let start = 4 * self.random.below(32);
-            lines.push("mad.wide.u32 %far, %linear, 4, %in;".into());
-            lines.push(format!("{guard}ld.global{cache}.{ty} {register}, [%far+{start}];"));
+            lines.push("mad.wide.u32 %across, %linear, 4, %in;".into());
+            lines.push(format!("{guard}ld.global{cache}.{ty} {register}, [%across+{start}];"));
         } else if reading {
             // The last thread's neighbour is the first of the next column.
             let (column, away) = (self.random.below(COLUMNS as usize - 1), 4 * self.random.below(2));
-            lines.push(format!("add.u64 %far, %column, {away};"));
-            lines.push(format!("{guard}ld.global.{ty} {register}, [%far+COLUMN{column}];"));
+            lines.push(format!("add.u64 %near{away}, %column, {away};"));
+            lines.push(format!("{guard}ld.global.{ty} {register}, [%near{away}+COLUMN{column}];"));
         } else {
             let order = self.random.pick(&["", "", "", "", ".volatile", ".relaxed.gpu", ".acquire.gpu"]);
             let column = self.random.below(COLUMNS as usize);
@@ -98,11 +102,22 @@ impl Generator {
         }
     }
 
-    fn store_row(&mut self) -> String {
-        let (ty, register) = self.word_of_row();
-        let (guard, column) = (self.guard_or_none(), self.random.below(COLUMNS as usize));
+    /// A store of a word: often of one that was loaded just now, so that nothing has to be computed for it.
+    fn store_row(&mut self, before: &[String]) -> String {
+        let guard = self.guard_or_none();
+        let recent = || before.iter().rev().take(3);
+        let column = match recent().find_map(|line| line.split_once("%column+COLUMN")?.1.split_once(']')) {
+            Some((column, _)) if self.random.one_in(2) => column.to_owned(),
+            _ => self.random.below(COLUMNS as usize).to_string(),
+        };
+        let loaded = recent().find_map(|line| line.strip_prefix("ld.")?.split([' ', ',']).nth(1));
+        let (ty, register) = match (loaded, self.random.below(4)) {
+            (Some(loaded), 0 | 1) => ("b32", loaded.to_owned()),
+            (_, 2) => ("u32", "%linear".to_owned()),
+            _ => self.word_of_row(),
+        };
         let part = match ty {
-            ty if ty == "f32" || self.features.wide => ty,
+            ty if register.starts_with("%f") || self.features.wide => ty,
             ty => self.random.pick(&[ty, ty, "u8", "u16"]),
         };
         format!("{guard}st.global.{part} [%column+COLUMN{column}], {register};")
@@ -119,11 +134,15 @@ impl Generator {
     }
 
     fn compute_rows(&mut self) -> String {
-        let guard = if self.random.one_in(6) { self.guard() } else { String::new() };
+        let guard = self.guard_or_none();
         let [d, a, b, c] = [(); 4].map(|()| self.one_of_few());
-        match self.random.below(if self.features.wide { 7 } else { 10 }) {
+        match self.random.below(if self.features.wide { 6 } else { 10 }) {
             0..=3 => {
-                let op = self.random.pick(&["add", "sub", "mul", "add.ftz", "min", "max"]);
+                let ops: &[&str] = match self.features.wide {
+                    true => &["add", "sub", "mul"],
+                    false => &["add", "sub", "mul", "add.ftz", "min", "max"],
+                };
+                let op = self.random.pick(ops);
                 format!("{guard}{op}.f32 %f{d}, %f{a}, %f{b};")
             }
             4 | 5 => format!("{guard}fma.rn.f32 %f{d}, %f{a}, %f{b}, %f{c};"),
