@@ -19,6 +19,7 @@ mod each;
 mod exit;
 mod float;
 mod fold;
+mod late;
 mod map;
 mod masked;
 mod memory;
@@ -165,6 +166,9 @@ pub(crate) struct Emitter<'a> {
     vector_constants: Vec<((Type, [u8; 16]), Value)>,
     /// Vectors that were made of values of the first thread in this block, with the step between threads and how many there are.
     spreads: HashMap<(Value, i64, Type, u32), Vec<Value>>,
+    /// Integers that were extended with their sign in this block.
+    extended: HashMap<(Value, Type), Value>,
+    rows: late::Rows,
     /// Where the instruction being compiled starts, behind which everything is that is written later in the block.
     trunk: Option<Block>,
     facts: Facts,
@@ -205,7 +209,7 @@ pub(crate) fn build(
             let class = plan.storage[slot as usize];
             match plan.shapes.get(Slot(slot)) {
                 Shape::Varying => {
-                    let ty = vector_type(class.untyped()).unwrap_or(I64);
+                    let ty = vector_type(class).unwrap_or(I64);
                     let count = plan.lanes as usize / value::per_vector(class);
                     (0..count).map(|_| b.declare_var(ty)).collect()
                 }
@@ -266,6 +270,8 @@ pub(crate) fn build(
         live: plan.flow.blocks[0].live_in.clone(),
         vector_constants: Vec::new(),
         spreads: HashMap::new(),
+        extended: HashMap::new(),
+        rows: late::Rows::default(),
         trunk: None,
         facts: Facts::default(),
         facts_before: Facts::default(),
@@ -537,6 +543,7 @@ impl<'a> Emitter<'a> {
         self.by_lane.clear();
         self.pending.clear();
         self.spreads.clear();
+        self.extended.clear();
     }
 
     /// The value of an invariant definition of 32 bits that a block shares.
@@ -549,7 +556,8 @@ impl<'a> Emitter<'a> {
         };
         if self.b.func.dfg.value_type(value).is_vector() {
             // Another definition of the register differs between threads.
-            return self.b.ins().extractlane(value, 0);
+            let word = self.b.ins().extractlane(value, 0);
+            return self.bitcast(word, I32);
         }
         self.convert(value, class, Class::B32)
     }
