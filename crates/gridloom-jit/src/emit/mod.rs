@@ -14,6 +14,7 @@ mod arith;
 mod atomic;
 mod barrier;
 mod branch;
+mod dead;
 mod doubt;
 mod each;
 mod exit;
@@ -85,6 +86,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) regions: &'a Regions,
     /// For each barrier that groups pass, which threads have nothing to do behind it.
     pub(crate) idle: &'a [Option<Idle>],
+    /// Bytes of the elements that a block fills shared memory with before it reads any.
+    pub(crate) filled: Option<u32>,
     /// Threads of a group.
     pub(crate) lanes: u32,
     /// Instructions that the code can be entered at, each the start of a block.
@@ -133,6 +136,7 @@ pub(crate) struct Emitter<'a> {
     layout: &'a Layout,
     regions: &'a Regions,
     idle: &'a [Option<Idle>],
+    filled: Option<u32>,
     variables: Vec<Vec<Variable>>,
     blocks: Vec<Block>,
     /// The machine, and what is known of the group.
@@ -248,6 +252,7 @@ pub(crate) fn build(
         layout: plan.layout,
         regions: plan.regions,
         idle: plan.idle,
+        filled: plan.filled,
         variables,
         blocks,
         machine: params[0],
@@ -290,6 +295,7 @@ pub(crate) fn build(
     }
     emitter.write_rare();
     emitter.b.seal_all_blocks();
+    dead::remove_loads(emitter.b.func);
     let defect = emitter.defect;
     let tables = std::mem::take(&mut emitter.rare.tables);
     emitter.b.finalize(isa.frontend_config());

@@ -266,6 +266,7 @@ impl Generator {
                 2 if self.features.branches && scope.depth < 3 => Some(self.repeat(scope)),
                 3 if self.features.branches && scope.depth < 3 => Some(self.switch(scope)),
                 4 if self.features.branches => self.jump(scope),
+                5 | 6 if self.features.rows && self.features.barriers => self.barrier(scope),
                 7..=19 if self.features.rows => Some(Statement::Code(self.rows(scope))),
                 5..=8 if self.features.memory => Some(Statement::Code(self.memory(scope))),
                 9 | 10 if self.features.warps => self.warp(scope).map(Statement::Code),

@@ -205,6 +205,10 @@ impl Program {
         if mentions(&all, "swap") {
             let _ = writeln!(text, ".shared .align 8 .b64 swap[{}];", self.threads_per_block());
         }
+        if mentions(&all, "left") {
+            // With words that no thread has, or without.
+            let _ = writeln!(text, ".shared .align 4 .b32 left[{}];", self.threads_per_block() + self.n % 2);
+        }
         if mentions(&all, "tally") {
             let _ = writeln!(text, ".shared .align 8 .b64 tally[{COUNTERS}];");
         }
@@ -432,7 +436,7 @@ fn declarations(text: &str) -> String {
         (
             "b64",
             "%mine %in %start %start2 %start4 %start8 %common %column %record %record2 %record4 %record8 %y %sd0 %td0 \
-             %td1 %td2 %far %base %near0 %near4 %across",
+             %td1 %td2 %far %base %near0 %near4 %across %word %table",
         ),
         ("pred", "%q %tq"),
     ];
