@@ -39,6 +39,14 @@ pub(crate) fn target() -> Result<OwnedTargetIsa, String> {
         .map_err(|reason| format!("no code is generated for this machine: {reason}"))
 }
 
+/// Whether an element of a vector can be picked by the sign of another.
+pub(crate) fn picks_by_sign() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("sse4.1");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
 /// A function of the runtime's as one that leaves all registers as they are, and returns nothing. A call of it is no reason to move anything to memory
 /// on the ways that do not lead there.
 pub(crate) fn preserving(function: usize, params: &[Type]) -> Result<usize, String> {

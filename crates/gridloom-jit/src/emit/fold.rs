@@ -33,6 +33,18 @@ impl Emitter<'_> {
         }
     }
 
+    /// The bits of a floating-point number that is a constant, or of each element of a vector of such.
+    pub(super) fn element_of(&self, value: Value) -> Option<u64> {
+        let dfg = &self.b.func.dfg;
+        match dfg.value_def(value) {
+            ValueDef::Result(inst, _) => match dfg.insts[inst] {
+                InstructionData::Unary { opcode: Opcode::Splat, arg } => self.float_constant_of(arg),
+                _ => self.float_constant_of(value),
+            },
+            _ => None,
+        }
+    }
+
     /// A sum of integers, or of vectors of them.
     pub(super) fn sum(&mut self, a: Value, b: Value) -> Value {
         match (self.constant_of(a), self.constant_of(b)) {

@@ -161,6 +161,8 @@ pub(crate) struct Emitter<'a> {
     /// The instruction being compiled, and what is live before it.
     pc: Pc,
     live: SlotSet,
+    /// What is live behind it, in the block being written.
+    live_after: SlotSet,
     /// Vectors of constants that the instruction being compiled has used already.
     vector_constants: Vec<((Type, [u8; 16]), Value)>,
     /// Vectors that were made of values of the first thread in this block, with the step between threads and how many there are.
@@ -264,6 +266,7 @@ pub(crate) fn build(
         doubt: None,
         pc: plan.flow.range.start,
         live: plan.flow.blocks[0].live_in.clone(),
+        live_after: plan.flow.blocks[0].live_in.clone(),
         vector_constants: Vec::new(),
         spreads: HashMap::new(),
         trunk: None,
@@ -440,9 +443,11 @@ impl<'a> Emitter<'a> {
             self.facts = std::mem::take(&mut self.facts_before);
         }
         self.block_end = block.range.end;
-        let live = flow.live_before(block);
-        for (pc, live) in block.range.clone().zip(live) {
-            (self.pc, self.live) = (pc, live);
+        let mut live = flow.live_before(block).into_iter();
+        self.live_after = live.next().unwrap_or_else(|| block.live_out.clone());
+        for pc in block.range.clone() {
+            let after = live.next().unwrap_or_else(|| block.live_out.clone());
+            (self.pc, self.live) = (pc, std::mem::replace(&mut self.live_after, after));
             let instruction = flow.instruction(pc);
             match flow.role(pc) {
                 Role::Interpreted => {
