@@ -38,7 +38,14 @@ impl Emitter<'_> {
         let dfg = &self.b.func.dfg;
         match dfg.value_def(value) {
             ValueDef::Result(inst, _) => match dfg.insts[inst] {
-                InstructionData::Unary { opcode: Opcode::Splat, arg } => self.float_constant_of(arg),
+                InstructionData::UnaryConst { opcode: Opcode::Vconst, constant_handle } => {
+                    let bytes = dfg.constants.get(constant_handle).as_slice();
+                    let size = dfg.value_type(value).lane_type().bytes() as usize;
+                    let mut elements = bytes.chunks(size);
+                    let first = elements.next()?;
+                    let bits = first.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte));
+                    elements.all(|element| element == first).then_some(bits)
+                }
                 _ => self.float_constant_of(value),
             },
             _ => None,

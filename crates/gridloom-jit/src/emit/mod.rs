@@ -46,7 +46,7 @@ use crate::range::Ranges;
 use crate::region::Regions;
 use crate::shape::{Shape, Shapes};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::types::{I32, I32X4, I64};
 use cranelift_codegen::ir::{self, AbiParam, Block, InstBuilder, MemFlagsData, Type, Value};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
@@ -207,7 +207,7 @@ pub(crate) fn build(
             let class = plan.storage[slot as usize];
             match plan.shapes.get(Slot(slot)) {
                 Shape::Varying => {
-                    let ty = vector_type(class.untyped()).unwrap_or(I64);
+                    let ty = vector_type(class).unwrap_or(I64);
                     let count = plan.lanes as usize / value::per_vector(class);
                     (0..count).map(|_| b.declare_var(ty)).collect()
                 }
@@ -554,6 +554,7 @@ impl<'a> Emitter<'a> {
         };
         if self.b.func.dfg.value_type(value).is_vector() {
             // Another definition of the register differs between threads.
+            let value = self.vector_cast(value, I32X4);
             return self.b.ins().extractlane(value, 0);
         }
         self.convert(value, class, Class::B32)
