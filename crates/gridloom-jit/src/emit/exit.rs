@@ -151,11 +151,11 @@ impl Emitter<'_> {
                         self.b.ins().store(flags, value, base, at(first));
                         continue;
                     }
+                    value = self.vector_cast(value, I32X4);
                     if class == Class::Pred {
                         let one = self.vector_of(1, Class::B32);
                         value = self.b.ins().band(value, one);
                     }
-                    value = self.vector_cast(value, I32X4);
                     let (low, high) = (self.b.ins().uwiden_low(value), self.b.ins().uwiden_high(value));
                     self.b.ins().store(flags, low, base, at(first));
                     self.b.ins().store(flags, high, base, at(first + 2));

@@ -116,9 +116,22 @@ impl Emitter<'_> {
                 let constant = if signed { i64::from(constant as i32) } else { constant as i64 };
                 self.b.ins().iconst(I64, constant)
             }
-            _ if signed => self.b.ins().sextend(wide, value),
+            _ if signed => self.sign_extended(value, wide),
             _ => self.extended(value, wide),
         }
+    }
+
+    /// An integer, extended with its sign: as it was before in this block, if it was.
+    pub(super) fn sign_extended(&mut self, value: Value, wide: Type) -> Value {
+        let on_trunk = self.trunk.is_some() && self.b.current_block() == self.trunk;
+        if let Some(&extended) = self.extended.get(&(value, wide)).filter(|_| on_trunk) {
+            return extended;
+        }
+        let extended = self.b.ins().sextend(wide, value);
+        if on_trunk {
+            self.extended.insert((value, wide), extended);
+        }
+        extended
     }
 
     /// An integer, extended with zeros: what it was cut off from, where nothing was cut off.

@@ -122,10 +122,16 @@ impl Emitter<'_> {
                 if guard.is_none() {
                     self.fetch_ahead(load, host);
                 }
+                // As it is held: a load that one instruction uses, with no cast between them, is an operand of it.
+                let held = self.storage(load.destinations[0]);
                 let class = Self::element(size);
+                let class = if held.untyped() == class { held } else { class };
                 let parts = (0..self.lanes as usize / per_vector(class))
                     .map(|part| self.load_vector(class, part, host, at + 16 * part as i32))
-                    .collect();
+                    .collect::<Vec<Value>>();
+                if guard.is_none() && !load.acquire {
+                    self.note_row(class, &parts);
+                }
                 self.define(load.destinations[0], Val::Many(parts), class, guard);
             }
             Val::Affine(_, step)

@@ -19,6 +19,7 @@ mod each;
 mod exit;
 mod float;
 mod fold;
+mod late;
 mod map;
 mod masked;
 mod memory;
@@ -167,6 +168,9 @@ pub(crate) struct Emitter<'a> {
     vector_constants: Vec<((Type, [u8; 16]), Value)>,
     /// Vectors that were made of values of the first thread in this block, with the step between threads and how many there are.
     spreads: HashMap<(Value, i64, Type, u32), Vec<Value>>,
+    /// Integers that were extended with their sign in this block.
+    extended: HashMap<(Value, Type), Value>,
+    rows: late::Rows,
     /// Where the instruction being compiled starts, behind which everything is that is written later in the block.
     trunk: Option<Block>,
     facts: Facts,
@@ -269,6 +273,8 @@ pub(crate) fn build(
         live_after: plan.flow.blocks[0].live_in.clone(),
         vector_constants: Vec::new(),
         spreads: HashMap::new(),
+        extended: HashMap::new(),
+        rows: late::Rows::default(),
         trunk: None,
         facts: Facts::default(),
         facts_before: Facts::default(),
@@ -542,6 +548,7 @@ impl<'a> Emitter<'a> {
         self.by_lane.clear();
         self.pending.clear();
         self.spreads.clear();
+        self.extended.clear();
     }
 
     /// The value of an invariant definition of 32 bits that a block shares.
