@@ -96,6 +96,8 @@ pub(crate) struct Plan<'a> {
 struct Facts {
     /// Addresses that were checked, with alignment and offset.
     checked: Vec<(Value, u32, i64)>,
+    /// Vectors of addresses that were.
+    checked_groups: Vec<(Vec<Value>, u32, i64)>,
     /// Bases in shared memory that were, with alignment and the offsets that are good.
     checked_shared: Vec<(Value, u32, std::ops::Range<i64>)>,
     /// Addresses of 32 bits, extended.
