@@ -33,6 +33,25 @@ impl Emitter<'_> {
         }
     }
 
+    /// The bits of a floating-point number that is a constant, or of each element of a vector of such.
+    pub(super) fn element_of(&self, value: Value) -> Option<u64> {
+        let dfg = &self.b.func.dfg;
+        match dfg.value_def(value) {
+            ValueDef::Result(inst, _) => match dfg.insts[inst] {
+                InstructionData::UnaryConst { opcode: Opcode::Vconst, constant_handle } => {
+                    let bytes = dfg.constants.get(constant_handle).as_slice();
+                    let size = dfg.value_type(value).lane_type().bytes() as usize;
+                    let mut elements = bytes.chunks(size);
+                    let first = elements.next()?;
+                    let bits = first.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte));
+                    elements.all(|element| element == first).then_some(bits)
+                }
+                _ => self.float_constant_of(value),
+            },
+            _ => None,
+        }
+    }
+
     /// A sum of integers, or of vectors of them.
     pub(super) fn sum(&mut self, a: Value, b: Value) -> Value {
         match (self.constant_of(a), self.constant_of(b)) {

@@ -48,7 +48,7 @@ use crate::range::Ranges;
 use crate::region::Regions;
 use crate::shape::{Shape, Shapes};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::types::{I32, I32X4, I64};
 use cranelift_codegen::ir::{self, AbiParam, Block, InstBuilder, MemFlagsData, Type, Value};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
@@ -99,6 +99,8 @@ pub(crate) struct Plan<'a> {
 struct Facts {
     /// Addresses that were checked, with alignment and offset.
     checked: Vec<(Value, u32, i64)>,
+    /// Vectors of addresses that were.
+    checked_groups: Vec<(Vec<Value>, u32, i64)>,
     /// Bases in shared memory that were, with alignment and the offsets that are good.
     checked_shared: Vec<(Value, u32, std::ops::Range<i64>)>,
     /// Addresses of 32 bits, extended.
@@ -166,6 +168,8 @@ pub(crate) struct Emitter<'a> {
     /// The instruction being compiled, and what is live before it.
     pc: Pc,
     live: SlotSet,
+    /// What is live behind it, in the block being written.
+    live_after: SlotSet,
     /// Vectors of constants that the instruction being compiled has used already.
     vector_constants: Vec<((Type, [u8; 16]), Value)>,
     /// Vectors that were made of values of the first thread in this block, with the step between threads and how many there are.
@@ -273,6 +277,7 @@ pub(crate) fn build(
         doubt: None,
         pc: plan.flow.range.start,
         live: plan.flow.blocks[0].live_in.clone(),
+        live_after: plan.flow.blocks[0].live_in.clone(),
         vector_constants: Vec::new(),
         spreads: HashMap::new(),
         extended: HashMap::new(),
@@ -452,9 +457,11 @@ impl<'a> Emitter<'a> {
             self.facts = std::mem::take(&mut self.facts_before);
         }
         self.block_end = block.range.end;
-        let live = flow.live_before(block);
-        for (pc, live) in block.range.clone().zip(live) {
-            (self.pc, self.live) = (pc, live);
+        let mut live = flow.live_before(block).into_iter();
+        self.live_after = live.next().unwrap_or_else(|| block.live_out.clone());
+        for pc in block.range.clone() {
+            let after = live.next().unwrap_or_else(|| block.live_out.clone());
+            (self.pc, self.live) = (pc, std::mem::replace(&mut self.live_after, after));
             let instruction = flow.instruction(pc);
             match flow.role(pc) {
                 Role::Interpreted => {
@@ -562,8 +569,8 @@ impl<'a> Emitter<'a> {
         };
         if self.b.func.dfg.value_type(value).is_vector() {
             // Another definition of the register differs between threads.
-            let word = self.b.ins().extractlane(value, 0);
-            return self.bitcast(word, I32);
+            let value = self.vector_cast(value, I32X4);
+            return self.b.ins().extractlane(value, 0);
         }
         self.convert(value, class, Class::B32)
     }

@@ -358,7 +358,7 @@ impl Emitter<'_> {
         }
         let count = self.lanes as usize / per_vector(class);
         let value = if class == Class::Pred { self.b.ins().bmask(I32, first) } else { first };
-        let all = match self.constant_of(value) {
+        let all = match self.constant_of(value).or_else(|| self.float_constant_of(value)) {
             Some(bits) => self.vector_of(bits, class),
             None => self.b.ins().splat(ty, value),
         };
@@ -511,11 +511,7 @@ impl Emitter<'_> {
                 });
                 for (i, (&variable, part)) in variables.iter().zip(parts).enumerate() {
                     let part = match &old {
-                        Some((old, masks)) => {
-                            let ty = self.b.func.dfg.value_type(part);
-                            let mask = self.vector_cast(masks[i], ty);
-                            self.b.ins().bitselect(mask, part, old[i])
-                        }
+                        Some((old, masks)) => self.pick(masks[i], part, old[i]),
                         None => part,
                     };
                     self.b.def_var(variable, part);
@@ -523,6 +519,14 @@ impl Emitter<'_> {
             }
             _ => self.defect("a value that is not of the shape of its register"),
         }
+    }
+
+    /// Elements of two vectors, by a mask. That stays what compared it, so that it is known to be ones or zeros throughout.
+    fn pick(&mut self, mask: Value, a: Value, b: Value) -> Value {
+        let (ty, bits) = (self.b.func.dfg.value_type(a), self.b.func.dfg.value_type(mask));
+        let (a, b) = (self.vector_cast(a, bits), self.vector_cast(b, bits));
+        let picked = self.b.ins().bitselect(mask, a, b);
+        self.vector_cast(picked, ty)
     }
 
     /// A predicate as masks of the width of a class.
