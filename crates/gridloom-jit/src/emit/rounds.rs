@@ -203,25 +203,6 @@ impl Emitter<'_> {
             && (0..self.regions.list.len()).all(|region| ends(region) || self.leads_onward(region).is_some())
     }
 
-    /// Whether there is shared memory that has to be cleared: that is not filled with an element for each thread of a row.
-    fn clears(&mut self, one_row: Value) -> Value {
-        let length = self.rare_field(offset_of!(Machine, shared_length), I64);
-        let any = self.b.ins().icmp_imm_u(IntCC::NotEqual, length, 0);
-        let clears = match self.filled {
-            Some(size) => {
-                let threads = self.machine_field(offset_of!(Machine, block), I32);
-                let threads = self.b.ins().uextend(I64, threads);
-                let filled = self.b.ins().imul_imm_u(threads, i64::from(size));
-                let less = self.b.ins().icmp(IntCC::UnsignedLessThan, filled, length);
-                let several = self.b.ins().icmp_imm_u(IntCC::Equal, one_row, 0);
-                let not_filled = self.b.ins().bor(less, several);
-                self.b.ins().band(any, not_filled)
-            }
-            None => any,
-        };
-        self.b.ins().uextend(I32, clears)
-    }
-
     /// The first thread of the call, and the one behind the last.
     fn all_threads(&mut self, meeting: &Meeting) -> (Value, Value) {
         if self.round.forward {
@@ -241,7 +222,7 @@ impl Emitter<'_> {
     }
 
     /// A field of the machine where it is rarely needed: not loaded before.
-    fn rare_field(&mut self, offset: usize, ty: Type) -> Value {
+    pub(super) fn rare_field(&mut self, offset: usize, ty: Type) -> Value {
         self.b.ins().load(ty, MemFlagsData::trusted().with_readonly(), self.machine, offset as i32)
     }
 
