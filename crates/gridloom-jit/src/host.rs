@@ -39,6 +39,14 @@ pub(crate) fn target() -> Result<OwnedTargetIsa, String> {
         .map_err(|reason| format!("no code is generated for this machine: {reason}"))
 }
 
+/// Whether an element of a vector can be picked by the sign of another.
+pub(crate) fn picks_by_sign() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("sse4.1");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
 /// A function of the runtime's as one that leaves all registers as they are, and returns nothing. A call of it is no reason to move anything to memory
 /// on the ways that do not lead there.
 pub(crate) fn preserving(function: usize, params: &[Type]) -> Result<usize, String> {
@@ -73,6 +81,24 @@ pub(crate) fn preserving(function: usize, params: &[Type]) -> Result<usize, Stri
     Ok(entry)
 }
 
+/// Memory that compiling takes, for the next function. What is compiled at once takes its own.
+static SPARE: Mutex<Option<Box<Context>>> = Mutex::new(None);
+
+/// Instructions of Cranelift's of a function whose memory is not kept: a few megabytes.
+const MOST_SPARED: usize = 16 << 10;
+
+fn spare_context() -> Box<Context> {
+    let spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    spare.unwrap_or_else(|| Box::new(Context::new()))
+}
+
+fn spare(mut context: Box<Context>) {
+    if context.func.dfg.num_insts() <= MOST_SPARED {
+        context.clear();
+        *SPARE.lock().unwrap_or_else(PoisonError::into_inner) = Some(context);
+    }
+}
+
 /// A function as machine code, and the memory it is in.
 pub(crate) struct Machine {
     module: Option<JITModule>,
@@ -94,7 +120,7 @@ impl Machine {
     ) -> Result<Self, String> {
         let isa = target()?;
         let mut module = JITModule::new(JITBuilder::with_isa(isa.clone(), default_libcall_names()));
-        let mut context = Context::new();
+        let mut context = spare_context();
         let mut machine = Machine { module: None, entry: std::ptr::null(), listing: None };
         let result = (|| -> Result<_, String> {
             build(&mut context.func, &isa)?;
@@ -109,6 +135,7 @@ impl Machine {
             Ok((module.get_finalized_function(id), text.map(|text| [text, code])))
         })();
         machine.module = Some(module);
+        spare(context);
         let (entry, listing) = result?;
         (machine.entry, machine.listing) = (entry, listing);
         Ok(machine)

@@ -2,6 +2,7 @@
 
 use crate::anchor::Anchors;
 use crate::emit::{self, Plan, SINGLE, Tables};
+use crate::filled;
 use crate::flow::{self, Flow, Role, SlotSet};
 use crate::host;
 use crate::idle;
@@ -273,6 +274,7 @@ impl CompiledKernel {
                 (regions, idle)
             }
         };
+        let filled = if lanes == 1 { None } else { filled::element(&flow, &natives, &ranges) };
         let plan = Plan {
             kernel: &self.kernel,
             function,
@@ -288,6 +290,7 @@ impl CompiledKernel {
             layout: &layout,
             regions: &regions,
             idle: &idle,
+            filled,
             lanes,
             entries: &entries,
         };

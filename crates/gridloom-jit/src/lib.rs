@@ -2,6 +2,7 @@
 
 mod anchor;
 mod emit;
+mod filled;
 mod flow;
 mod host;
 mod idle;

@@ -71,29 +71,35 @@ pub(crate) unsafe extern "C" fn enter(registers: *const u64, entered: *const Ent
 }
 
 /// What makes an access in some threads: at an address in the first and more by a step in each that follows, where a mask of 32 bits is not zero.
-/// `frame` has the masks of so many lanes, and behind them the elements, each in all lanes before the next.
-pub(crate) type Masked = unsafe extern "C" fn(*mut u8, i64, *mut u8, u32, u32, u32);
+/// `frame` has the elements, each in all lanes before the next.
+pub(crate) type Masked = unsafe extern "C" fn(*mut u8, i64, *const u32, *mut u8, u32);
+
+/// How many lanes an access has that [`Masked`] makes, the bytes of an element, and how many elements, in one word.
+pub(crate) fn masked_shape(lanes: u32, size: u32, elements: u32) -> u32 {
+    lanes | size << 8 | elements << 16
+}
 
 /// For each access of [`Masked`] where the element is in memory, and where in the frame.
 ///
 /// # Safety
-/// The frame is one of so many lanes.
+/// There are as many masks and places for elements as the shape says.
 unsafe fn masked(
     [first, frame]: [*mut u8; 2],
     step: i64,
-    [lanes, size, elements]: [u32; 3],
-    mut access: impl FnMut(*mut u8, *mut u8),
+    masks: *const u32,
+    shape: u32,
+    mut access: impl FnMut(u32, *mut u8, *mut u8),
 ) {
-    let [lanes, size, elements] = [lanes, size, elements].map(|value| value as usize);
+    let [lanes, size, elements] = [shape & 0xff, shape >> 8 & 0xff, shape >> 16];
     for lane in 0..lanes {
         // SAFETY: the caller's promise.
-        if unsafe { *frame.cast::<u32>().add(lane) } == 0 {
+        if unsafe { *masks.add(lane as usize) } == 0 {
             continue;
         }
         let memory = first.wrapping_offset((step as isize).wrapping_mul(lane as isize));
         for element in 0..elements {
-            let held = 4 * lanes + size * (element * lanes + lane);
-            access(memory.wrapping_add(size * element), frame.wrapping_add(held));
+            let held = size * (element * lanes + lane);
+            access(size, memory.wrapping_add((size * element) as usize), frame.wrapping_add(held as usize));
         }
     }
 }
@@ -101,18 +107,17 @@ unsafe fn masked(
 /// Loads elements of 4 or 8 bytes, as [`Masked`] says.
 ///
 /// # Safety
-/// The elements are memory that may be accessed, aligned to their size.
+/// The elements are memory that may be accessed, aligned to their size, and there are as many masks and places for elements as the shape says.
 pub(crate) unsafe extern "C" fn load_masked(
     first: *mut u8,
     step: i64,
+    masks: *const u32,
     frame: *mut u8,
-    lanes: u32,
-    size: u32,
-    elements: u32,
+    shape: u32,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        masked([first, frame], step, [lanes, size, elements], |memory, held| match size {
+        masked([first, frame], step, masks, shape, |size, memory, held| match size {
             8 => *held.cast() = AtomicU64::from_ptr(memory.cast()).load(Ordering::Relaxed),
             _ => *held.cast() = AtomicU32::from_ptr(memory.cast()).load(Ordering::Relaxed),
         });
@@ -126,14 +131,13 @@ pub(crate) unsafe extern "C" fn load_masked(
 pub(crate) unsafe extern "C" fn store_masked(
     first: *mut u8,
     step: i64,
+    masks: *const u32,
     frame: *mut u8,
-    lanes: u32,
-    size: u32,
-    elements: u32,
+    shape: u32,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        masked([first, frame], step, [lanes, size, elements], |memory, held| match size {
+        masked([first, frame], step, masks, shape, |size, memory, held| match size {
             8 => AtomicU64::from_ptr(memory.cast()).store(*held.cast(), Ordering::Relaxed),
             _ => AtomicU32::from_ptr(memory.cast()).store(*held.cast(), Ordering::Relaxed),
         });

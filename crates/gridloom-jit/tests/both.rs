@@ -57,6 +57,21 @@ fn a_nan_is_the_canonical_one_wherever_it_is_seen() {
 }
 
 #[test]
+fn what_was_loaded_before_a_store_to_its_place_is_what_is_computed_with() {
+    // Two rows, of which one is written before their sum, and read again twice; the other one is computed with twice.
+    let body = format!(
+        "mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1; mov.f32 %f2, 0f42280000;
+         ld.global.f32 %f0, [%rd2]; ld.global.f32 %f1, [%rd2+256]; st.global.f32 [%rd2], %f2; add.f32 %f3, %f0, %f1;
+         ld.global.f32 %f4, [%rd2]; ld.global.f32 %f5, [%rd2+256]; ld.global.f32 %f6, [%rd2];
+         mul.f32 %f4, %f4, %f5; sub.f32 %f5, %f5, %f6; fma.rn.f32 %f3, %f3, %f4, %f5;
+         mov.b32 %r19, %f3; {STORE}"
+    );
+    let words: Vec<u32> = (0..128u16).map(|i| f32::from(i).to_bits()).collect();
+    let found = Case { words, ..Case::new(&body) }.same().unwrap();
+    assert_eq!(f32::from_bits(found[1]), (1.0 + 65.0) * (42.0 * 65.0) + (65.0 - 42.0));
+}
+
+#[test]
 fn rounding_down_is_exact() {
     let body = format!(
         "mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1; ld.global.f32 %f0, [%rd2];

@@ -92,6 +92,16 @@ fn of_two_zeros_the_one_of_the_right_sign_is_larger_and_a_number_is_better_than_
 }
 
 #[test]
+fn extrema_with_a_constant_are_those_of_the_interpreter() {
+    for constant in ["00000000", "80000000", "3F800000", "FF800000", "7FC00001", "00000001"] {
+        for operation in ["max", "min", "max.ftz", "min.ftz"] {
+            same(&format!("{operation}.f32 %f0, %f0, 0f{constant}; mov.b32 %r19, %f0;"));
+            same(&format!("{operation}.f32 %f0, 0f{constant}, %f0; mov.b32 %r19, %f0;"));
+        }
+    }
+}
+
+#[test]
 fn extrema_of_double_precision_are_those_of_the_interpreter() {
     for operation in ["max", "min"] {
         same(&format!(

@@ -17,6 +17,8 @@ mod memory;
 #[path = "../../gridloom/tests/random_ptx/program.rs"]
 #[allow(dead_code, reason = "what makes programs smaller is not used here")]
 mod program;
+#[path = "../../gridloom/tests/random_ptx/rows.rs"]
+mod rows;
 
 #[path = "../../gridloom/tests/support/random.rs"]
 #[allow(dead_code, unreachable_pub, reason = "other tests use more of it")]

@@ -3,8 +3,8 @@
 //! An access that is not aligned, or outside its window, leaves the code before it happens: the interpreter then makes it, and
 //! raises the fault.
 
-use super::Emitter;
 use super::value::Val;
+use super::{Emitter, Facts};
 use crate::native::Class;
 use crate::range;
 use crate::runtime;
@@ -23,6 +23,9 @@ const LOWEST: i64 = 1 << 16;
 pub(crate) const HOST: std::ops::Range<u64> = LOWEST as u64..SHARED_WINDOW - LOWEST as u64;
 /// Addresses this close to one that was checked are as good, since what is checked keeps as far from either end.
 pub(super) const NEAR: i64 = 1 << 14;
+
+/// Below this, memory of the host is near any address that is no less than [`LOWEST`]: one bit tells. Hardly any is above it.
+const USUAL: u64 = SHARED_WINDOW / 2;
 
 /// What an access needs to know of an address.
 #[derive(Clone, Copy)]
@@ -200,12 +203,14 @@ impl Emitter<'_> {
     }
 
     /// What is known of addresses now, to be gone back to where a way ends that not all threads go.
-    pub(super) fn mark(&self) -> [usize; 3] {
-        [self.facts.checked.len(), self.facts.checked_shared.len(), self.facts.widened.len()]
+    pub(super) fn mark(&self) -> [usize; 4] {
+        let Facts { checked, checked_groups, checked_shared, widened, .. } = &self.facts;
+        [checked.len(), checked_groups.len(), checked_shared.len(), widened.len()]
     }
 
-    pub(super) fn forget(&mut self, [checked, shared, widened]: [usize; 3]) {
+    pub(super) fn forget(&mut self, [checked, groups, shared, widened]: [usize; 4]) {
         self.facts.checked.truncate(checked);
+        self.facts.checked_groups.truncate(groups);
         self.facts.checked_shared.truncate(shared);
         self.facts.widened.truncate(widened);
     }
@@ -275,6 +280,35 @@ impl Emitter<'_> {
                 self.based_host(address, offset)
             }
         }
+    }
+
+    /// Checks the host addresses of all threads at once, where they lie in vectors. Whether it did: then they are the
+    /// addresses of the access. Bad ones are left to the interpreter, and so are a few that are not.
+    pub(super) fn check_group(&mut self, access: Access, place: &Place, address: &Val, offset: i64) -> bool {
+        let Val::Many(parts) = address else { return false };
+        let on_host = matches!(access.space, Space::Global | Space::Const | Space::Generic);
+        if !on_host || self.lanes == 1 || access.narrow || self.anchors.is_good(place, access.align) {
+            return false;
+        }
+        let known = self.facts.checked_groups.iter().any(|(others, align, at)| {
+            others == parts
+                && *align >= access.align
+                && (offset - at).abs() <= NEAR
+                && (offset - at) % i64::from(access.align) == 0
+        });
+        if !known {
+            let more = self.vector_of((offset - LOWEST) as u64, Class::B64);
+            let from_lowest: Vec<Value> = parts.iter().map(|&part| self.b.ins().iadd(part, more)).collect();
+            let all = from_lowest.into_iter().reduce(|a, b| self.b.ins().bor(a, b));
+            let bad = self.vector_of(!(USUAL - 1) | (u64::from(access.align) - 1), Class::B64);
+            let found = self.b.ins().band(all.unwrap_or(bad), bad);
+            let any = self.b.ins().vany_true(found);
+            let (exit, go_on) = (self.exit_here(false), self.b.create_block());
+            self.b.ins().brif(any, exit, &[], go_on, &[]);
+            self.go_on_in(go_on);
+            self.facts.checked_groups.push((parts.clone(), access.align, offset));
+        }
+        true
     }
 
     /// Whether whatever the base of an access to shared memory can be, it is good in every thread.

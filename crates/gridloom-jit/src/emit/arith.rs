@@ -163,6 +163,9 @@ impl Emitter<'_> {
             operands.iter().enumerate().map(|(i, operand)| self.vectors(operand, classes[i])).collect();
         for part in 0..self.lanes as usize / per_vector(native.result) {
             let operands: Vec<Value> = parts.iter().map(|parts| parts[part]).collect();
+            if native.kind != Kind::Copy && classes[0].bits() == 32 && native.result.bits() == 32 {
+                self.load_late(part, &operands);
+            }
             let lowered = self.lower(native, &operands, true);
             values.push(lowered.value);
             rare.extend(lowered.rare);
@@ -265,7 +268,7 @@ impl Emitter<'_> {
         match to.cmp(&from) {
             std::cmp::Ordering::Equal => value,
             std::cmp::Ordering::Less => self.b.ins().ireduce(ty, value),
-            std::cmp::Ordering::Greater if signed => self.b.ins().sextend(ty, value),
+            std::cmp::Ordering::Greater if signed => self.sign_extended(value, ty),
             std::cmp::Ordering::Greater => self.b.ins().uextend(ty, value),
         }
     }

@@ -60,7 +60,7 @@ impl Emitter<'_> {
             if self.shapes.get(kept.slot) == Shape::Varying {
                 debug_assert_eq!(variables.len(), self.lanes as usize / per_vector(class));
                 for (part, &variable) in variables.iter().enumerate() {
-                    let ty = vector_type(class.untyped()).unwrap_or(I64);
+                    let ty = vector_type(class).unwrap_or(I64);
                     let value = self.b.ins().load(ty, flags, frame, offset + 16 * part as i32);
                     self.b.def_var(variable, value);
                 }

@@ -272,6 +272,7 @@ impl Emitter<'_> {
         let (branch, before, end) = (self.pc, self.live.clone(), party.end);
         let Some(target) = flow.block_at(end) else { return self.defect("a branch into a block") };
         let after = &flow.blocks[target].live_in;
+        self.rare.masks_held.clear();
         for (pc, live) in block.range.clone().zip(flow.live_before(block)) {
             let instruction = flow.instruction(pc);
             let mut seen = false;

@@ -1,6 +1,6 @@
 //! The ways into the code and out of it: registers from and to memory, branches, and threads that part.
 
-use super::value::{Val, per_vector};
+use super::value::{Val, per_vector, vector_type};
 use super::{Emitter, SINGLE};
 use crate::flow::SlotSet;
 use crate::kept::Entered;
@@ -8,7 +8,7 @@ use crate::native::Class;
 use crate::runtime;
 use crate::shape::Shape;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I32, I64, I64X2};
+use cranelift_codegen::ir::types::{I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use gridloom_interp::code::Pc;
 use gridloom_interp::compiled::{INTERPRET, Machine};
@@ -81,7 +81,7 @@ impl Emitter<'_> {
         let variables = self.variables[slot.0 as usize].clone();
         for variable in variables {
             let zero = match self.shapes.get(slot) {
-                Shape::Varying => self.vector_of(0, class.untyped()),
+                Shape::Varying => self.vector_of(0, class),
                 _ => self.constant(0, class),
             };
             self.b.def_var(variable, zero);
@@ -113,6 +113,7 @@ impl Emitter<'_> {
                             }
                         }
                     };
+                    let value = self.vector_cast(value, vector_type(class).unwrap_or(I64X2));
                     self.b.def_var(variable, value);
                 }
             }
@@ -144,12 +145,13 @@ impl Emitter<'_> {
                     let first = part * per;
                     let mut value = self.b.use_var(variable);
                     if self.holds_any_nan(slot) {
-                        value = self.settle(value, class.untyped(), true);
+                        value = self.settle(value, class, true);
                     }
                     if class.bits() == 64 {
                         self.b.ins().store(flags, value, base, at(first));
                         continue;
                     }
+                    value = self.vector_cast(value, I32X4);
                     if class == Class::Pred {
                         let one = self.vector_of(1, Class::B32);
                         value = self.b.ins().band(value, one);

@@ -6,6 +6,7 @@
 use super::Emitter;
 use super::arith::Lowered;
 use super::value::scalar_type;
+use crate::host;
 use crate::native::{Class, Integral, Kind, Native};
 use crate::runtime;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
@@ -71,6 +72,9 @@ impl Emitter<'_> {
     /// Zero of the same sign for a subnormal number, where `ftz` asks for it. It does in single precision only.
     pub(crate) fn flush(&mut self, value: Value, ftz: bool, class: Class, vector: bool) -> Value {
         if !ftz || class != Class::F32 {
+            return value;
+        }
+        if self.element_of(value).is_some_and(|bits| bits & MAGNITUDE >= MIN_NORMAL) {
             return value;
         }
         let bits = self.float_bits(value, class, vector);
@@ -344,6 +348,9 @@ impl Emitter<'_> {
             let picked = if largest { self.b.ins().fmax(a, b) } else { self.b.ins().fmin(a, b) };
             return self.canonical(picked, vector).into();
         }
+        if vector && host::picks_by_sign() {
+            return self.extremum_in_vectors(largest, a, b).into();
+        }
         let picked = self.extremum_of_numbers(largest, a, b, class, vector);
         let a_is_nan = self.b.ins().fcmp(FloatCC::Unordered, a, a);
         let b_is_nan = self.b.ins().fcmp(FloatCC::Unordered, b, b);
@@ -364,13 +371,44 @@ impl Emitter<'_> {
         if !vector || cfg!(not(target_arch = "x86_64")) {
             return if largest { self.b.ins().fmax(a, b) } else { self.b.ins().fmin(a, b) };
         }
-        // Each is one instruction here, while one that also looks at zeros and NaNs is eight. Of two zeros it gives the second, so that both
-        // orders together have the signs of both.
-        let [first, second] = [(a, b), (b, a)].map(|(a, b)| {
-            let (less, more) = if largest { (b, a) } else { (a, b) };
-            let wins = self.b.ins().fcmp(FloatCC::LessThan, less, more);
-            self.choose(wins, a, b, class, true)
-        });
+        // Both orders together have the signs of two zeros.
+        let [first, second] = [(a, b), (b, a)].map(|(a, b)| self.extremum_or_second(largest, a, b, class));
         if largest { self.b.ins().band(first, second) } else { self.b.ins().bor(first, second) }
+    }
+
+    /// The larger or smaller of two vectors; the second, of a NaN or of two zeros. One instruction on x86-64, where one that looks at zeros and
+    /// NaNs as well is eight.
+    fn extremum_or_second(&mut self, largest: bool, a: Value, b: Value, class: Class) -> Value {
+        let (less, more) = if largest { (b, a) } else { (a, b) };
+        let wins = self.b.ins().fcmp(FloatCC::LessThan, less, more);
+        self.choose(wins, a, b, class, true)
+    }
+
+    /// `min` and `max` without `.NaN` of vectors of single precision, where elements can be picked by a sign.
+    fn extremum_in_vectors(&mut self, largest: bool, a: Value, b: Value) -> Value {
+        let class = Class::F32;
+        // A constant that is right where the other operand is a NaN or a zero.
+        let is_right = |value: Value| {
+            let lesser_zero = if largest { SIGN } else { 0 };
+            self.element_of(value).is_some_and(|bits| bits & MAGNITUDE <= INFINITY && bits != lesser_zero)
+        };
+        match (is_right(a), is_right(b)) {
+            (_, true) => return self.extremum_or_second(largest, a, b, class),
+            (true, _) => return self.extremum_or_second(largest, b, a, class),
+            _ => {}
+        }
+        // Of two zeros the one of the right sign is put second.
+        let [x, y] = [a, b].map(|value| self.vector_cast(value, I32X4));
+        let swapped = [(y, x), (x, y)];
+        let [first, second] =
+            if largest { swapped } else { [swapped[1], swapped[0]] }.map(|(negative, other)| {
+                let picked = self.b.ins().blendv(y, negative, other);
+                self.vector_cast(picked, F32X4)
+            });
+        let picked = self.extremum_or_second(largest, first, second, class);
+        // Of a NaN that was it the second, so that one more can only be in that.
+        let is_nan = self.b.ins().fcmp(FloatCC::Unordered, second, second);
+        let picked = self.choose(is_nan, first, picked, class, true);
+        self.canonical(picked, true)
     }
 }

@@ -33,6 +33,25 @@ impl Emitter<'_> {
         }
     }
 
+    /// The bits of a floating-point number that is a constant, or of each element of a vector of such.
+    pub(super) fn element_of(&self, value: Value) -> Option<u64> {
+        let dfg = &self.b.func.dfg;
+        match dfg.value_def(value) {
+            ValueDef::Result(inst, _) => match dfg.insts[inst] {
+                InstructionData::UnaryConst { opcode: Opcode::Vconst, constant_handle } => {
+                    let bytes = dfg.constants.get(constant_handle).as_slice();
+                    let size = dfg.value_type(value).lane_type().bytes() as usize;
+                    let mut elements = bytes.chunks(size);
+                    let first = elements.next()?;
+                    let bits = first.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte));
+                    elements.all(|element| element == first).then_some(bits)
+                }
+                _ => self.float_constant_of(value),
+            },
+            _ => None,
+        }
+    }
+
     /// A sum of integers, or of vectors of them.
     pub(super) fn sum(&mut self, a: Value, b: Value) -> Value {
         match (self.constant_of(a), self.constant_of(b)) {
@@ -97,9 +116,22 @@ impl Emitter<'_> {
                 let constant = if signed { i64::from(constant as i32) } else { constant as i64 };
                 self.b.ins().iconst(I64, constant)
             }
-            _ if signed => self.b.ins().sextend(wide, value),
+            _ if signed => self.sign_extended(value, wide),
             _ => self.extended(value, wide),
         }
+    }
+
+    /// An integer, extended with its sign: as it was before in this block, if it was.
+    pub(super) fn sign_extended(&mut self, value: Value, wide: Type) -> Value {
+        let on_trunk = self.trunk.is_some() && self.b.current_block() == self.trunk;
+        if let Some(&extended) = self.extended.get(&(value, wide)).filter(|_| on_trunk) {
+            return extended;
+        }
+        let extended = self.b.ins().sextend(wide, value);
+        if on_trunk {
+            self.extended.insert((value, wide), extended);
+        }
+        extended
     }
 
     /// An integer, extended with zeros: what it was cut off from, where nothing was cut off.

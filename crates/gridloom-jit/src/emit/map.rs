@@ -34,13 +34,20 @@ impl Emitter<'_> {
         // What only passes a value on may pass any NaN on to where any may be.
         self.any_nan = lazy::ignores_payload(&native)
             || self.keeps_nan && matches!(native.kind, Kind::Copy | Kind::Select);
-        let operands: Vec<Val> = map
+        let mut operands: Vec<Val> = map
             .sources()
             .iter()
             .zip(native.operands)
             .map(|(&source, class)| self.get(source, class))
             .collect();
         self.any_nan = false;
+        if let (Kind::FloatFma { .. }, &[a, b, _]) = (native.kind, map.sources())
+            && !(matches!(operands[0], Val::Many(_)) && self.ends_here(a, destinations))
+            && (matches!(operands[1], Val::Many(_)) && self.ends_here(b, destinations))
+        {
+            // The result takes the register of the first factor, which is copied where it is needed later on.
+            operands.swap(0, 1);
+        }
         let by_lane = operands.iter().any(|operand| matches!(operand, Val::Each(_)));
         if let (&[slot], true) = (destinations, by_lane && lanewise::is_simple(&native))
             && self.is_by_lane(slot)
@@ -88,6 +95,14 @@ impl Emitter<'_> {
         }
         if let (&[slot], None) = (destinations, &guard) {
             self.note_predicate(slot, &native, &operands, map.sources());
+        }
+    }
+
+    /// Whether an operand is not needed any more once an instruction has been executed.
+    fn ends_here(&self, source: Source, destinations: &[Slot]) -> bool {
+        match source {
+            Source::Slot(slot) => destinations.contains(&slot) || !self.live_after.contains(slot),
+            Source::Constant(_) => false,
         }
     }
 

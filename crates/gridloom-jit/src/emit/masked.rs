@@ -7,9 +7,12 @@ use super::value::{Val, per_vector, vector_type};
 use crate::native::Class;
 use crate::runtime;
 use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value};
 use gridloom_interp::Space;
 use gridloom_interp::code::{Load, Place, Store};
+
+/// Threads of the largest group.
+const MOST_LANES: u32 = 32;
 
 impl Emitter<'_> {
     /// The address in the first thread, checked for all, and the step, where the runtime can make an access of elements of so many bytes.
@@ -52,11 +55,11 @@ impl Emitter<'_> {
         let Some([first, step]) = self.masked_address((access, size), &load.place, address, offset) else {
             return false;
         };
-        let frame = self.store_masks(guard, elements * size);
-        self.call_masked(runtime::load_masked, [first, step, frame], size, elements);
+        let (masks, frame) = (self.store_masks(guard), self.scratch(self.lanes * elements * size));
+        self.call_masked(runtime::load_masked, [first, step, masks, frame], size, elements);
         let class = Self::element(size);
         let ty = vector_type(class).unwrap_or(I64);
-        let mut at = 4 * self.lanes as i32;
+        let mut at = 0;
         for &slot in &load.destinations {
             let mut parts = Vec::new();
             for _ in 0..self.lanes as usize / per_vector(class) {
@@ -82,33 +85,40 @@ impl Emitter<'_> {
         let Some([first, step]) = self.masked_address((access, size), &store.place, address, offset) else {
             return false;
         };
-        let frame = self.store_masks(guard, elements * size);
+        let (masks, frame) = (self.store_masks(guard), self.scratch(self.lanes * elements * size));
         let class = Self::element(size);
-        let mut at = 4 * self.lanes as i32;
+        let mut at = 0;
         for value in values {
             for part in self.vectors(value, class) {
                 self.b.ins().store(MemFlagsData::trusted(), part, frame, at);
                 at += 16;
             }
         }
-        self.call_masked(runtime::store_masked, [first, step, frame], size, elements);
+        self.call_masked(runtime::store_masked, [first, step, masks, frame], size, elements);
         true
     }
 
-    /// Memory for masks, which are stored, and so many bytes for each thread behind them.
-    fn store_masks(&mut self, guard: &Val, bytes: u32) -> Value {
+    /// Where masks are in memory: they are stored, unless an access before on the same way has stored them.
+    fn store_masks(&mut self, guard: &Val) -> Value {
         let masks = self.vectors(guard, Class::Pred);
-        let frame = self.scratch(self.lanes * (4 + bytes));
-        for (part, mask) in masks.into_iter().enumerate() {
-            self.b.ins().store(MemFlagsData::trusted(), mask, frame, 16 * part as i32);
+        let slot = *self.rare.masks.get_or_insert_with(|| {
+            let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 4 * MOST_LANES, 4);
+            self.b.create_sized_stack_slot(data)
+        });
+        let at = self.b.ins().stack_addr(I64, slot, 0);
+        if self.rare.masks_held != masks {
+            for (part, &mask) in masks.iter().enumerate() {
+                self.b.ins().store(MemFlagsData::trusted(), mask, at, 16 * part as i32);
+            }
+            self.rare.masks_held = masks;
         }
-        frame
+        at
     }
 
-    fn call_masked(&mut self, function: runtime::Masked, arguments: [Value; 3], size: u32, elements: u32) {
-        let [first, step, frame] = arguments;
-        let [lanes, size, elements] =
-            [self.lanes, size, elements].map(|value| self.b.ins().iconst(I32, i64::from(value)));
-        self.call_rarely(function as *const () as usize, &[first, step, frame, lanes, size, elements]);
+    fn call_masked(&mut self, function: runtime::Masked, arguments: [Value; 4], size: u32, elements: u32) {
+        let [first, step, masks, frame] = arguments;
+        let shape = runtime::masked_shape(self.lanes, size, elements);
+        let shape = self.b.ins().iconst(I32, i64::from(shape));
+        self.call_rarely(function as *const () as usize, &[first, step, masks, frame, shape]);
     }
 }

@@ -122,10 +122,16 @@ impl Emitter<'_> {
                 if guard.is_none() {
                     self.fetch_ahead(load, host);
                 }
+                // As it is held: a load that one instruction uses, with no cast between them, is an operand of it.
+                let held = self.storage(load.destinations[0]);
                 let class = Self::element(size);
+                let class = if held.untyped() == class { held } else { class };
                 let parts = (0..self.lanes as usize / per_vector(class))
                     .map(|part| self.load_vector(class, part, host, at + 16 * part as i32))
-                    .collect();
+                    .collect::<Vec<Value>>();
+                if guard.is_none() && !load.acquire {
+                    self.note_row(class, &parts);
+                }
                 self.define(load.destinations[0], Val::Many(parts), class, guard);
             }
             Val::Affine(_, step)
@@ -141,10 +147,15 @@ impl Emitter<'_> {
             _ => {
                 let mut columns: Vec<Vec<Value>> = vec![Vec::new(); load.destinations.len()];
                 let mut class = Class::B64;
+                let checked = self.check_group(access, &load.place, address, offset);
                 for lane in 0..self.lanes as usize {
                     let (base, more) = self.near_address(access, &load.place, address, lane);
-                    let (host, at) =
-                        self.host_address(access, &load.place, base, offset + more, access.size, lane);
+                    let (host, at) = match checked {
+                        true => self.based_host(base, offset),
+                        false => {
+                            self.host_address(access, &load.place, base, offset + more, access.size, lane)
+                        }
+                    };
                     for (i, column) in columns.iter_mut().enumerate() {
                         let (value, element) = self.load_element(load, host, at + (i as u32 * size) as i32);
                         class = element;
@@ -244,6 +255,14 @@ impl Emitter<'_> {
                     let more = step * lane as i64 + offset;
                     let condition = self.condition(guard, lane);
                     (self.b.ins().iadd_imm_s(base, more), condition)
+                })
+                .collect();
+        }
+        if guard.is_none() && self.check_group(access, place, address, offset) {
+            return (0..self.lanes as usize)
+                .map(|lane| {
+                    let base = self.lane_address(place, address, lane);
+                    (self.sum_with(base, offset), None)
                 })
                 .collect();
         }
@@ -474,6 +493,14 @@ impl Emitter<'_> {
                 self.store_elements(store, host, at, values, self.lanes as usize - 1);
             }
             _ => {
+                if self.check_group(access, &store.place, address, offset) {
+                    for lane in 0..self.lanes as usize {
+                        let base = self.lane_address(&store.place, address, lane);
+                        let (host, at) = self.based_host(base, offset);
+                        self.store_elements(store, host, at, values, lane);
+                    }
+                    return;
+                }
                 // A fault in one thread must not come after the store of another is done twice: all are checked first.
                 let places: Vec<(Value, i32)> = (0..self.lanes as usize)
                     .map(|lane| {

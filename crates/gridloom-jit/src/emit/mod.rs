@@ -14,11 +14,13 @@ mod arith;
 mod atomic;
 mod barrier;
 mod branch;
+mod dead;
 mod doubt;
 mod each;
 mod exit;
 mod float;
 mod fold;
+mod late;
 mod map;
 mod masked;
 mod memory;
@@ -46,7 +48,7 @@ use crate::range::Ranges;
 use crate::region::Regions;
 use crate::shape::{Shape, Shapes};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::types::{I32, I32X4, I64};
 use cranelift_codegen::ir::{self, AbiParam, Block, InstBuilder, MemFlagsData, Type, Value};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
@@ -84,6 +86,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) regions: &'a Regions,
     /// For each barrier that groups pass, which threads have nothing to do behind it.
     pub(crate) idle: &'a [Option<Idle>],
+    /// Bytes of the elements that a block fills shared memory with before it reads any.
+    pub(crate) filled: Option<u32>,
     /// Threads of a group.
     pub(crate) lanes: u32,
     /// Instructions that the code can be entered at, each the start of a block.
@@ -95,6 +99,8 @@ pub(crate) struct Plan<'a> {
 struct Facts {
     /// Addresses that were checked, with alignment and offset.
     checked: Vec<(Value, u32, i64)>,
+    /// Vectors of addresses that were.
+    checked_groups: Vec<(Vec<Value>, u32, i64)>,
     /// Bases in shared memory that were, with alignment and the offsets that are good.
     checked_shared: Vec<(Value, u32, std::ops::Range<i64>)>,
     /// Addresses of 32 bits, extended.
@@ -132,6 +138,7 @@ pub(crate) struct Emitter<'a> {
     layout: &'a Layout,
     regions: &'a Regions,
     idle: &'a [Option<Idle>],
+    filled: Option<u32>,
     variables: Vec<Vec<Variable>>,
     blocks: Vec<Block>,
     /// The machine, and what is known of the group.
@@ -161,10 +168,15 @@ pub(crate) struct Emitter<'a> {
     /// The instruction being compiled, and what is live before it.
     pc: Pc,
     live: SlotSet,
+    /// What is live behind it, in the block being written.
+    live_after: SlotSet,
     /// Vectors of constants that the instruction being compiled has used already.
     vector_constants: Vec<((Type, [u8; 16]), Value)>,
     /// Vectors that were made of values of the first thread in this block, with the step between threads and how many there are.
     spreads: HashMap<(Value, i64, Type, u32), Vec<Value>>,
+    /// Integers that were extended with their sign in this block.
+    extended: HashMap<(Value, Type), Value>,
+    rows: late::Rows,
     /// Where the instruction being compiled starts, behind which everything is that is written later in the block.
     trunk: Option<Block>,
     facts: Facts,
@@ -205,7 +217,7 @@ pub(crate) fn build(
             let class = plan.storage[slot as usize];
             match plan.shapes.get(Slot(slot)) {
                 Shape::Varying => {
-                    let ty = vector_type(class.untyped()).unwrap_or(I64);
+                    let ty = vector_type(class).unwrap_or(I64);
                     let count = plan.lanes as usize / value::per_vector(class);
                     (0..count).map(|_| b.declare_var(ty)).collect()
                 }
@@ -244,6 +256,7 @@ pub(crate) fn build(
         layout: plan.layout,
         regions: plan.regions,
         idle: plan.idle,
+        filled: plan.filled,
         variables,
         blocks,
         machine: params[0],
@@ -264,8 +277,11 @@ pub(crate) fn build(
         doubt: None,
         pc: plan.flow.range.start,
         live: plan.flow.blocks[0].live_in.clone(),
+        live_after: plan.flow.blocks[0].live_in.clone(),
         vector_constants: Vec::new(),
         spreads: HashMap::new(),
+        extended: HashMap::new(),
+        rows: late::Rows::default(),
         trunk: None,
         facts: Facts::default(),
         facts_before: Facts::default(),
@@ -284,6 +300,7 @@ pub(crate) fn build(
     }
     emitter.write_rare();
     emitter.b.seal_all_blocks();
+    dead::remove_loads(emitter.b.func);
     let defect = emitter.defect;
     let tables = std::mem::take(&mut emitter.rare.tables);
     emitter.b.finalize(isa.frontend_config());
@@ -440,9 +457,11 @@ impl<'a> Emitter<'a> {
             self.facts = std::mem::take(&mut self.facts_before);
         }
         self.block_end = block.range.end;
-        let live = flow.live_before(block);
-        for (pc, live) in block.range.clone().zip(live) {
-            (self.pc, self.live) = (pc, live);
+        let mut live = flow.live_before(block).into_iter();
+        self.live_after = live.next().unwrap_or_else(|| block.live_out.clone());
+        for pc in block.range.clone() {
+            let after = live.next().unwrap_or_else(|| block.live_out.clone());
+            (self.pc, self.live) = (pc, std::mem::replace(&mut self.live_after, after));
             let instruction = flow.instruction(pc);
             match flow.role(pc) {
                 Role::Interpreted => {
@@ -537,6 +556,7 @@ impl<'a> Emitter<'a> {
         self.by_lane.clear();
         self.pending.clear();
         self.spreads.clear();
+        self.extended.clear();
     }
 
     /// The value of an invariant definition of 32 bits that a block shares.
@@ -549,6 +569,7 @@ impl<'a> Emitter<'a> {
         };
         if self.b.func.dfg.value_type(value).is_vector() {
             // Another definition of the register differs between threads.
+            let value = self.vector_cast(value, I32X4);
             return self.b.ins().extractlane(value, 0);
         }
         self.convert(value, class, Class::B32)

@@ -360,8 +360,20 @@ impl Emitter<'_> {
         let dfg = &self.b.func.dfg;
         let ValueDef::Result(inst, _) = dfg.value_def(dfg.resolve_aliases(value)) else { return value };
         match dfg.insts[inst] {
-            InstructionData::IntCompare { args: [a, b], cond, .. } => self.b.ins().icmp(cond, a, b),
+            InstructionData::IntCompare { args: [a, b], cond, .. } => {
+                let (a, b) = (self.integer_again(a), self.integer_again(b));
+                self.b.ins().icmp(cond, a, b)
+            }
             _ => value,
+        }
+    }
+
+    /// A value, anew where it is a constant, which would otherwise be in a register from where it was needed first.
+    fn integer_again(&mut self, value: Value) -> Value {
+        let ty = self.b.func.dfg.value_type(value);
+        match self.constant_of(value) {
+            Some(bits) => self.b.ins().iconst(ty, bits as i64),
+            None => value,
         }
     }
 
@@ -376,6 +388,7 @@ impl Emitter<'_> {
         }
         for &Comparison { first, step, bound, condition, .. } in &predicate.comparisons {
             let values = self.vectors(&Val::Affine(first, step), Class::B32);
+            let bound = self.integer_again(bound);
             let bounds = self.vectors(&Val::One(bound), Class::B32);
             let pairs = values.into_iter().zip(bounds);
             terms.push(pairs.map(|(value, bound)| self.b.ins().icmp(condition, value, bound)).collect());

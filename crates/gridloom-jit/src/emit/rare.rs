@@ -54,6 +54,9 @@ pub(super) struct Rare {
     blocks: Vec<(usize, Block)>,
     /// Memory for what is stored on the way, and for what calls take and give.
     scratch: Option<StackSlot>,
+    /// Memory for masks of threads that make an access, and those that are in it at this place of the short way being written.
+    pub(super) masks: Option<StackSlot>,
+    pub(super) masks_held: Vec<Value>,
 }
 
 impl Emitter<'_> {

@@ -69,6 +69,8 @@ pub(super) enum Cell {
     Rounds,
     /// Blocks that have ended.
     Ended,
+    /// Whether shared memory is cleared for each block.
+    Clears,
     /// Which block of the grid it is, on one axis.
     Index(usize),
     /// The first thread, and the one behind the last.
@@ -77,7 +79,7 @@ pub(super) enum Cell {
 }
 
 impl Cell {
-    const COUNT: u32 = 9;
+    const COUNT: u32 = 10;
 
     fn offset(self) -> i32 {
         4 * match self {
@@ -88,6 +90,7 @@ impl Cell {
             Cell::Index(axis) => 4 + axis as i32,
             Cell::First => 7,
             Cell::Last => 8,
+            Cell::Clears => 9,
         }
     }
 }
@@ -151,6 +154,8 @@ impl Emitter<'_> {
         let [y, z] = [1, 2].map(|i| self.machine_field(offset_of!(Machine, block) + 4 * i, I32));
         let rows = self.b.ins().imul(y, z);
         let one_row = self.b.ins().icmp_imm_u(IntCC::Equal, rows, 1);
+        let clears = self.clears(one_row);
+        self.put(Cell::Clears, clears);
         let (one, many) = (self.b.ins().iconst(I32, 1), self.b.ins().iconst(I32, ROUNDS));
         let rounds = self.b.ins().select(whole, many, one);
         let start = [0, 1, 2].map(|i| self.machine_field(offset_of!(Machine, index) + 4 * i, I32));
@@ -217,7 +222,7 @@ impl Emitter<'_> {
     }
 
     /// A field of the machine where it is rarely needed: not loaded before.
-    fn rare_field(&mut self, offset: usize, ty: Type) -> Value {
+    pub(super) fn rare_field(&mut self, offset: usize, ty: Type) -> Value {
         self.b.ins().load(ty, MemFlagsData::trusted().with_readonly(), self.machine, offset as i32)
     }
 
@@ -263,8 +268,8 @@ impl Emitter<'_> {
         }
         self.b.ins().jump(advanced, &[]);
         self.b.switch_to_block(advanced);
-        let shared = self.rare_field(offset_of!(Machine, shared_length), I64);
-        self.b.ins().brif(shared, clear, &[], go_on, &[]);
+        let clears = self.word(Cell::Clears);
+        self.b.ins().brif(clears, clear, &[], go_on, &[]);
         self.b.switch_to_block(clear);
         self.call(runtime::clear_shared as *const () as usize, &[self.machine], None);
         self.b.ins().jump(go_on, &[]);

@@ -1,11 +1,14 @@
-//! What is the same in a whole block, where its regions follow each other: computed once, and loaded in each region that needs it.
+//! What is the same in a whole block, where its regions follow each other: computed once, and loaded in each region that needs it; and the memory that its threads share.
 
 use super::Emitter;
-use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{
     InstBuilder, InstructionData, Opcode, StackSlotData, StackSlotKind, Value, ValueDef,
 };
+use gridloom_interp::compiled::Machine;
 use std::collections::HashSet;
+use std::mem::offset_of;
 
 impl Emitter<'_> {
     /// Puts what is the same in a whole block into memory, for its regions to load, where that is better.
@@ -51,5 +54,24 @@ impl Emitter<'_> {
             Ok(bytes) => self.vector_constant(ty, bytes),
             Err(_) => value,
         }
+    }
+
+    /// Whether there is shared memory that has to be cleared: that is not filled with an element for each thread of a row.
+    pub(super) fn clears(&mut self, one_row: Value) -> Value {
+        let length = self.rare_field(offset_of!(Machine, shared_length), I64);
+        let any = self.b.ins().icmp_imm_u(IntCC::NotEqual, length, 0);
+        let clears = match self.filled {
+            Some(size) => {
+                let threads = self.machine_field(offset_of!(Machine, block), I32);
+                let threads = self.b.ins().uextend(I64, threads);
+                let filled = self.b.ins().imul_imm_u(threads, i64::from(size));
+                let less = self.b.ins().icmp(IntCC::UnsignedLessThan, filled, length);
+                let several = self.b.ins().icmp_imm_u(IntCC::Equal, one_row, 0);
+                let not_filled = self.b.ins().bor(less, several);
+                self.b.ins().band(any, not_filled)
+            }
+            None => any,
+        };
+        self.b.ins().uextend(I32, clears)
     }
 }

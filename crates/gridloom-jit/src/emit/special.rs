@@ -6,7 +6,7 @@ use crate::flow::Role;
 use crate::native::Class;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlagsData, Value};
 use gridloom_interp::code::Op;
 use gridloom_interp::compiled::Machine;
 use gridloom_ptx::{Dim, DimSpecial, PlainSpecial, SpecialReg};
@@ -76,9 +76,35 @@ impl Emitter<'_> {
 
     /// Where the next group is.
     pub(super) fn next_position(&mut self) -> Vec<Value> {
+        let [Some(x), Some(_), _] = self.position else {
+            let lanes = self.b.ins().iconst(I32, i64::from(self.lanes));
+            return self.moved_on(0, lanes);
+        };
+        // In the same row, mostly: a branch that is foreseen, where the sums would be in the way of what follows.
+        let (next_row, done) = (self.b.create_block(), self.b.create_block());
+        let others: Vec<Value> = self.position.iter().skip(1).copied().flatten().collect();
+        let sum = self.b.ins().iadd_imm_u(x, i64::from(self.lanes));
+        let extent = self.machine_field(offset_of!(Machine, block), I32);
+        let over = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, sum, extent);
+        let same_row: Vec<BlockArg> = [sum].into_iter().chain(others).map(BlockArg::from).collect();
+        same_row.iter().for_each(|_| {
+            self.b.append_block_param(done, I32);
+        });
+        self.b.ins().brif(over, next_row, &[], done, &same_row);
+        self.b.switch_to_block(next_row);
+        let zero = self.b.ins().iconst(I32, 0);
+        let one = self.b.ins().iconst(I32, 1);
+        let rest = self.moved_on(1, one);
+        let arguments: Vec<BlockArg> = [zero].into_iter().chain(rest).map(BlockArg::from).collect();
+        self.b.ins().jump(done, &arguments);
+        self.b.switch_to_block(done);
+        self.b.block_params(done).to_vec()
+    }
+
+    /// The position from a dimension on, so much further in it.
+    fn moved_on(&mut self, from: usize, mut more: Value) -> Vec<Value> {
         let mut next = Vec::new();
-        let mut more = self.b.ins().iconst(I32, i64::from(self.lanes));
-        for i in 0..3 {
+        for i in from..3 {
             let Some(at) = self.position[i] else { break };
             let sum = self.b.ins().iadd(at, more);
             if i == 2 {

@@ -206,7 +206,7 @@ impl Emitter<'_> {
                 let mut parts: Vec<Value> =
                     variables.iter().take(count).map(|&variable| self.b.use_var(variable)).collect();
                 if self.holds_any_nan(slot) && !(self.any_nan && class == Class::F32) {
-                    parts = self.settle_all(parts, storage.untyped());
+                    parts = self.settle_all(parts, storage);
                 }
                 Val::Many(self.convert_parts(parts, storage, class))
             }
@@ -241,7 +241,7 @@ impl Emitter<'_> {
         let variables = self.variables[slot.0 as usize].clone();
         let values: Vec<Value> = variables.iter().map(|&variable| self.b.use_var(variable)).collect();
         let values = match self.shapes.get(slot) {
-            Shape::Varying => self.settle_all(values, class.untyped()),
+            Shape::Varying => self.settle_all(values, class),
             _ => values.into_iter().map(|value| self.settle(value, class, false)).collect(),
         };
         for (variable, value) in variables.into_iter().zip(values) {
@@ -358,7 +358,7 @@ impl Emitter<'_> {
         }
         let count = self.lanes as usize / per_vector(class);
         let value = if class == Class::Pred { self.b.ins().bmask(I32, first) } else { first };
-        let all = match self.constant_of(value) {
+        let all = match self.constant_of(value).or_else(|| self.float_constant_of(value)) {
             Some(bits) => self.vector_of(bits, class),
             None => self.b.ins().splat(ty, value),
         };
@@ -489,8 +489,8 @@ impl Emitter<'_> {
                 let parts = match value {
                     // In one, before it is in many.
                     Val::One(value) => {
-                        let value = self.convert(value, class, storage.untyped());
-                        self.vectors(&Val::One(value), storage.untyped())
+                        let value = self.convert(value, class, storage);
+                        self.vectors(&Val::One(value), storage)
                     }
                     value => {
                         let parts = match class {
@@ -501,7 +501,7 @@ impl Emitter<'_> {
                             },
                             class => self.vectors(&value, class),
                         };
-                        self.convert_parts(parts, class, storage.untyped())
+                        self.convert_parts(parts, class, storage)
                     }
                 };
                 let old = guard.map(|guard| {
@@ -511,7 +511,7 @@ impl Emitter<'_> {
                 });
                 for (i, (&variable, part)) in variables.iter().zip(parts).enumerate() {
                     let part = match &old {
-                        Some((old, masks)) => self.b.ins().bitselect(masks[i], part, old[i]),
+                        Some((old, masks)) => self.pick(masks[i], part, old[i]),
                         None => part,
                     };
                     self.b.def_var(variable, part);
@@ -519,6 +519,14 @@ impl Emitter<'_> {
             }
             _ => self.defect("a value that is not of the shape of its register"),
         }
+    }
+
+    /// Elements of two vectors, by a mask. That stays what compared it, so that it is known to be ones or zeros throughout.
+    fn pick(&mut self, mask: Value, a: Value, b: Value) -> Value {
+        let (ty, bits) = (self.b.func.dfg.value_type(a), self.b.func.dfg.value_type(mask));
+        let (a, b) = (self.vector_cast(a, bits), self.vector_cast(b, bits));
+        let picked = self.b.ins().bitselect(mask, a, b);
+        self.vector_cast(picked, ty)
     }
 
     /// A predicate as masks of the width of a class.

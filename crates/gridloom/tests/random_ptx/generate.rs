@@ -51,12 +51,18 @@ pub(crate) struct Features {
     /// Instructions whose exact result PTX leaves to the machine.
     pub(crate) approximations: bool,
     pub(crate) exits: bool,
+    /// Nearly all memory is rows.
+    pub(crate) rows: bool,
+    /// Rows of whole words in few registers, so that groups are as large as they get.
+    pub(crate) wide: bool,
 }
 
 pub(crate) struct Generator {
     pub(crate) random: Random,
     pub(crate) features: Features,
     pub(crate) threads: u32,
+    /// Whether there is only one block.
+    pub(crate) alone: bool,
     /// Functions there are already, which can be called: whether lanes meet in each.
     pub(crate) callable: Vec<bool>,
     names: u32,
@@ -83,6 +89,8 @@ const BLOCKS: [[u32; 3]; 18] = [
     [3, 4, 5],
     [2, 3, 11],
 ];
+/// Blocks whose rows are whole groups of 16 or 32.
+const WIDE_BLOCKS: [[u32; 3]; 5] = [[32, 1, 1], [64, 1, 1], [96, 1, 1], [32, 3, 1], [16, 4, 1]];
 const GRIDS: [[u32; 3]; 6] = [[1, 1, 1], [1, 1, 1], [2, 1, 1], [3, 1, 1], [2, 2, 1], [1, 2, 2]];
 
 impl Program {
@@ -91,15 +99,19 @@ impl Program {
         let mut random = Random::new(seed);
         let block = random.pick(&BLOCKS);
         let grid = random.pick(&GRIDS);
+        let rows = random.one_in(3);
+        let block = if rows && !random.one_in(4) { random.pick(&WIDE_BLOCKS) } else { block };
         let features = Features {
-            warps: random.below(5) < 2,
+            warps: random.below(5) < 2 && !rows,
             barriers: random.below(5) < 2,
-            memory: random.below(4) < 3,
+            memory: random.below(4) < 3 || rows,
             branches: random.below(4) < 3,
-            functions: random.one_in(4),
+            functions: random.one_in(4) && !rows,
             floats: random.below(4) < 3,
             approximations,
             exits: random.one_in(3),
+            rows,
+            wide: rows && random.one_in(2),
         };
         let input = random.vec(INPUT_WORDS as usize, word);
         let table = random.vec(TABLE_WORDS as usize, word);
@@ -109,6 +121,7 @@ impl Program {
             random,
             features,
             threads: block.iter().product(),
+            alone: grid == [1, 1, 1],
             callable: Vec::new(),
             names: 0,
             budget: 0,
@@ -116,9 +129,10 @@ impl Program {
         let functions = generator.functions();
         // Mostly small: a hundred small ones find more than ten large ones, and sooner.
         let most = if generator.random.one_in(10) { 60 } else { 18 };
-        generator.budget = 3 + generator.random.below(most) as u32;
+        let (least, most) = if rows { (1, 4) } else { (3, most) };
+        generator.budget = least + generator.random.below(most) as u32;
         let body = generator.kernel();
-        Program { grid, block, dynamic, input, table, n, x, z, functions, body }
+        Program { grid, block, dynamic, columnar: rows, input, table, n, x, z, functions, body }
     }
 }
 
@@ -252,6 +266,8 @@ impl Generator {
                 2 if self.features.branches && scope.depth < 3 => Some(self.repeat(scope)),
                 3 if self.features.branches && scope.depth < 3 => Some(self.switch(scope)),
                 4 if self.features.branches => self.jump(scope),
+                5 | 6 if self.features.rows && self.features.barriers => self.barrier(scope),
+                7..=19 if self.features.rows => Some(Statement::Code(self.rows(scope))),
                 5..=8 if self.features.memory => Some(Statement::Code(self.memory(scope))),
                 9 | 10 if self.features.warps => self.warp(scope).map(Statement::Code),
                 11 if self.features.barriers => self.barrier(scope),
@@ -262,7 +278,7 @@ impl Generator {
                 return statement;
             }
         }
-        Statement::Code(self.compute(scope))
+        Statement::Code(if self.features.wide { self.rows(scope) } else { self.compute(scope) })
     }
 
     /// A predicate that holds something by now.

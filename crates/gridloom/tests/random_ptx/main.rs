@@ -14,6 +14,7 @@ mod meeting;
 mod memory;
 mod minimise;
 mod program;
+mod rows;
 mod run;
 
 use gridloom::prelude::*;

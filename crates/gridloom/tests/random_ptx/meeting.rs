@@ -109,12 +109,49 @@ impl Generator {
         ]
     }
 
+    /// Words of shared memory that nothing has written yet, or that each thread has written one of: a machine may leave anything there, and these
+    /// engines zeros.
+    fn what_is_left(&mut self) -> Vec<String> {
+        let mut lines = vec!["mov.u64 %table, left;\n    mad.wide.u32 %word, %linear, 4, %table;".to_owned()];
+        let other = |this: &mut Self| {
+            let (d, step) = (this.dst("b32"), this.random.below(32));
+            vec![
+                format!("add.u32 %t0, %linear, {step};\n    rem.u32 %t0, %t0, %count;"),
+                format!(
+                    "mul.wide.u32 %td0, %t0, 4;\n    add.u64 %td0, %td0, %table;\n    ld.shared.b32 {d}, [%td0];"
+                ),
+            ]
+        };
+        match self.random.below(6) {
+            0 => {
+                lines.extend(other(self));
+                lines.push("bar.sync 0;".into());
+            }
+            1 => {
+                let own = self.dst("b32");
+                lines.push(format!("ld.shared.b32 {own}, [%word];"));
+            }
+            _ => {}
+        }
+        let guard = if self.random.one_in(5) { self.guard() } else { String::new() };
+        if !self.random.one_in(8) {
+            let value = self.dst("b32");
+            lines.push(format!("{guard}st.shared.b32 [%word], {value};"));
+        }
+        lines.push("bar.sync 0;".into());
+        lines.extend(other(self));
+        lines.push("bar.sync 0;".into());
+        lines
+    }
+
     /// A barrier of the block, or something around it.
     pub(crate) fn barrier(&mut self, scope: &Scope) -> Option<Statement> {
         if scope.together != Together::Block || scope.in_function {
             return None;
         }
-        let lines = match self.random.below(13) {
+        let lines = match self.random.below(15) {
+            0..=6 if self.features.rows && self.features.approximations => self.what_is_left(),
+            13..=14 if self.features.approximations => self.what_is_left(),
             8..=10 => self.steps(),
             11..=12 => self.tree(),
             0 => vec![self.random.pick(&["bar.sync 0;", "barrier.sync 1;", "bar.sync 7;"]).to_owned()],

@@ -84,6 +84,7 @@ impl Generator {
             14 => self.vector_atomic(),
             15 | 16 => self.row(),
             17 if !scope.in_function && self.features.barriers => self.bytes_counted(),
+            18 if !scope.in_function => self.rows(scope),
             _ => self.own_access(scope),
         }
     }

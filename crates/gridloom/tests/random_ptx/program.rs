@@ -31,7 +31,7 @@ pub(crate) const FILES: [File; 6] = [
     File { prefix: "%r", ty: "b32", size: 12, bytes: 4 },
     File { prefix: "%f", ty: "f32", size: 8, bytes: 4 },
     File { prefix: "%h", ty: "b16", size: 8, bytes: 2 },
-    File { prefix: "%p", ty: "pred", size: 6, bytes: 1 },
+    File { prefix: "%p", ty: "pred", size: 6, bytes: 4 },
 ];
 
 /// A part of a program that can be left out.
@@ -128,6 +128,8 @@ pub(crate) struct Program {
     pub(crate) block: [u32; 3],
     /// Whether the threads' own shared memory is dynamic.
     pub(crate) dynamic: bool,
+    /// Whether what threads put out lies next to what their neighbours do, and what they begin with comes from such places.
+    pub(crate) columnar: bool,
     pub(crate) input: Vec<u32>,
     pub(crate) table: Vec<u32>,
     /// The arguments `p_n`, `p_x` and `p_z`.
@@ -165,6 +167,7 @@ impl Program {
     /// The module, with no more in it than the statements mention.
     pub(crate) fn text(&self) -> String {
         let mut body = Printer::new("L");
+        body.columnar = self.columnar.then(|| self.threads());
         body.statements(&self.body);
         let mut code = body.text;
         for column in 0..COLUMNS {
@@ -201,6 +204,10 @@ impl Program {
         }
         if mentions(&all, "swap") {
             let _ = writeln!(text, ".shared .align 8 .b64 swap[{}];", self.threads_per_block());
+        }
+        if mentions(&all, "left") {
+            // With words that no thread has, or without.
+            let _ = writeln!(text, ".shared .align 4 .b32 left[{}];", self.threads_per_block() + self.n % 2);
         }
         if mentions(&all, "tally") {
             let _ = writeln!(text, ".shared .align 8 .b64 tally[{COUNTERS}];");
@@ -276,8 +283,8 @@ impl Program {
         part(
             "%count",
             if y * z > 1 {
-                "mov.u32 %count, %ntid.x;\nmov.u32 %s0, %ntid.y;\nmul.lo.u32 %count, %count, %s0;\n\
-                 mov.u32 %s0, %ntid.z;\nmul.lo.u32 %count, %count, %s0;"
+                "mov.u32 %count, %ntid.x;\nmov.u32 %extent, %ntid.y;\nmul.lo.u32 %count, %count, %extent;\n\
+                 mov.u32 %extent, %ntid.z;\nmul.lo.u32 %count, %count, %extent;"
             } else {
                 "mov.u32 %count, %ntid.x;"
             },
@@ -287,8 +294,8 @@ impl Program {
         part("%warp", "shr.u32 %warp, %linear, 5;");
         if !in_function {
             part("%m0", "and.b32 %s0, %linear, -32;\nsub.u32 %s0, %count, %s0;\nbmsk.clamp.b32 %m0, 0, %s0;");
-            part("%mine", "ld.param.u64 %mine, [p_mine];\nmad.wide.u32 %mine, %gid, 64, %mine;");
-            part("%column", "ld.param.u64 %column, [p_columns];\nmad.wide.u32 %column, %gid, 4, %column;");
+            part("%mine", "ld.param.u64 %base, [p_mine];\nmad.wide.u32 %mine, %gid, 64, %base;");
+            part("%column", "ld.param.u64 %base, [p_columns];\nmad.wide.u32 %column, %gid, 4, %base;");
             let step = 8 * 11;
             part(
                 "%start",
@@ -300,10 +307,22 @@ impl Program {
             part(
                 "%record",
                 &format!(
-                    "ld.param.u64 %record, [p_out];\nmad.wide.u32 %record, %gid, {}, %record;",
+                    "ld.param.u64 %base, [p_out];\nmad.wide.u32 %record, %gid, {}, %base;",
                     self.record_bytes()
                 ),
             );
+            for bytes in [2, 4, 8] {
+                part(
+                    &format!("%record{bytes}"),
+                    &format!(
+                        "ld.param.u64 %base, [p_out];\nmad.wide.u32 %record{bytes}, %gid, {bytes}, %base;"
+                    ),
+                );
+                part(
+                    &format!("%start{bytes}"),
+                    &format!("mad.wide.u32 %start{bytes}, %linear, {bytes}, %in;"),
+                );
+            }
             let zero = |at| format!("@%q st.shared.b64 [tally+{at}], %sd0;");
             let zeros: Vec<String> = (0..8 * COUNTERS).step_by(8).map(zero).collect();
             part(
@@ -344,12 +363,19 @@ impl Program {
                     inner_value(file, index)
                 } else {
                     // Somewhere in the half behind where the thread's own view of the buffer starts.
-                    let offset = ((number * 88 + index * 40) % (2 * INPUT_WORDS)) & !7;
+                    let place = number * 88 + index * 40;
+                    let (start, offset) = match self.columnar {
+                        true => (format!("%start{}", file.bytes), (place % 200) & !7),
+                        false => ("%start".to_owned(), (place % (2 * INPUT_WORDS)) & !7),
+                    };
                     match file.prefix {
-                        "%p" => format!(
-                            "ld.global.u8 %s0, [%start+{offset}];\nand.b32 %s0, %s0, 1;\nsetp.ne.u32 {name}, %s0, 0;"
-                        ),
-                        _ => format!("ld.global.{} {name}, [%start+{offset}];", file.ty),
+                        "%p" => {
+                            let ty = if self.columnar { "u32" } else { "u8" };
+                            format!(
+                                "ld.global.{ty} %s0, [{start}+{offset}];\nand.b32 %s0, %s0, 1;\nsetp.ne.u32 {name}, %s0, 0;"
+                            )
+                        }
+                        _ => format!("ld.global.{} {name}, [{start}+{offset}];", file.ty),
                     }
                 };
                 part(&name, &lines);
@@ -383,11 +409,12 @@ fn inner_value(file: &File, index: u32) -> String {
     }
 }
 
+/// The number of a thread or block. Registers are written once here, so that it shows that neighbours have neighbouring numbers.
 fn linear(name: &str, index: &str, extent: &str, several: bool) -> String {
     if several {
         format!(
-            "mov.u32 %s0, %{index}.z;\nmov.u32 %s1, %{extent}.y;\nmov.u32 %s2, %{index}.y;\nmad.lo.u32 %s0, %s0, %s1, %s2;\n\
-             mov.u32 %s1, %{extent}.x;\nmov.u32 %s2, %{index}.x;\nmad.lo.u32 {name}, %s0, %s1, %s2;"
+            "mov.u32 {name}_z, %{index}.z;\nmov.u32 {name}_h, %{extent}.y;\nmov.u32 {name}_y, %{index}.y;\nmad.lo.u32 {name}_l, {name}_z, {name}_h, {name}_y;\n\
+             mov.u32 {name}_w, %{extent}.x;\nmov.u32 {name}_x, %{index}.x;\nmad.lo.u32 {name}, {name}_l, {name}_w, {name}_x;"
         )
     } else {
         format!("mov.u32 {name}, %{index}.x;")
@@ -403,9 +430,14 @@ fn declarations(text: &str) -> String {
     const NAMED: [(&str, &str); 3] = [
         (
             "b32",
-            "%linear %group %count %gid %lane %warp %own %swap %x %index %u0 %u1 %u2 %u3 %s0 %s1 %s2 %t0 %t1 %t2 %t3 %byte %entry %row",
+            "%linear %group %count %gid %lane %warp %own %swap %x %index %u0 %u1 %u2 %u3 %s0 %s1 %s2 %t0 %t1 %t2 %t3 %byte %entry %row %extent \
+             %linear_x %linear_y %linear_z %linear_w %linear_h %linear_l %group_x %group_y %group_z %group_w %group_h %group_l",
         ),
-        ("b64", "%mine %in %start %common %column %record %y %sd0 %td0 %td1 %td2 %far"),
+        (
+            "b64",
+            "%mine %in %start %start2 %start4 %start8 %common %column %record %record2 %record4 %record8 %y %sd0 %td0 \
+             %td1 %td2 %far %base %near0 %near4 %across %word %table",
+        ),
         ("pred", "%q %tq"),
     ];
     let mut lines = String::new();
@@ -489,11 +521,13 @@ struct Printer {
     loops: Vec<(String, String)>,
     record: u32,
     prefix: &'static str,
+    /// How many threads there are, where what they put out lies side by side.
+    columnar: Option<u32>,
 }
 
 impl Printer {
     fn new(prefix: &'static str) -> Self {
-        Self { text: String::new(), label: 0, loops: Vec::new(), record: 0, prefix }
+        Self { text: String::new(), label: 0, loops: Vec::new(), record: 0, prefix, columnar: None }
     }
 
     fn label(&mut self) -> String {
@@ -631,25 +665,29 @@ impl Printer {
     fn output(&mut self, output: &Output) {
         let (at, end) = output.place(self.record);
         self.record = end;
+        let place = match self.columnar {
+            Some(threads) => format!("[%record{}+{}]", end - at, at * threads),
+            None => format!("[%record+{at}]"),
+        };
         match output {
             Output::Register { file, index } => {
                 let File { prefix, ty, .. } = FILES[*file];
                 if prefix == "%p" {
                     self.line(&format!("selp.u32 %t0, 1, 0, %p{index};"));
-                    self.line(&format!("st.global.u8 [%record+{at}], %t0;"));
+                    self.line(&format!("st.global.u32 {place}, %t0;"));
                 } else {
-                    self.line(&format!("st.global.{ty} [%record+{at}], {prefix}{index};"));
+                    self.line(&format!("st.global.{ty} {place}, {prefix}{index};"));
                 }
             }
-            Output::Memory { place, space, offset } => {
-                self.line(&format!("ld.{space}.b64 %td0, [{place}+{offset}];"));
-                self.line(&format!("st.global.b64 [%record+{at}], %td0;"));
+            Output::Memory { place: from, space, offset } => {
+                self.line(&format!("ld.{space}.b64 %td0, [{from}+{offset}];"));
+                self.line(&format!("st.global.b64 {place}, %td0;"));
             }
             Output::Counter(index) => {
                 self.line("bar.sync 0;");
                 self.line("setp.eq.u32 %q, %linear, 0;");
                 self.line(&format!("@%q ld.shared.b64 %td0, [tally+{}];", 8 * index));
-                self.line(&format!("@%q st.global.b64 [%record+{at}], %td0;"));
+                self.line(&format!("@%q st.global.b64 {place}, %td0;"));
             }
         }
     }
