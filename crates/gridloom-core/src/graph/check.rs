@@ -37,11 +37,11 @@ impl Place<'_> {
         }
     }
 
-    /// The same for an operation that is added after another one of the graph. Of a launch in the same form as that one only the memory is new.
+    /// The same for an operation that is added after another one of the graph.
     pub(crate) fn check_after(&self, before: Option<&Operation>, operation: &Operation) -> Result<()> {
         match (before, operation) {
-            (Some(Operation::Kernel(before)), Operation::Kernel(kernel)) if is_same_form(before, kernel) => {
-                kernel.args.pointers.iter().try_for_each(|pointer| self.check_argument(kernel, pointer))
+            (Some(Operation::Kernel(before)), Operation::Kernel(kernel)) => {
+                self.check_kernel_after(before, kernel)
             }
             _ => self.check(operation),
         }
@@ -58,14 +58,14 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// The checks on a launch that takes the place of another one. What both have in common was checked with the old one.
+    /// The checks on a launch that takes the place of another one, or comes after it in the same graph. What both have in common was checked with that one.
+    #[inline]
     pub(crate) fn check_kernel_after(&self, old: &KernelOp, new: &KernelOp) -> Result<()> {
         if !is_same_form(old, new) {
             return self.check_kernel(new);
         }
         for (place, pointer) in new.args.pointers.iter().enumerate() {
-            // Memory that outlived a launch may have been freed since.
-            if old.args.pointers.get(place) != Some(pointer) || is_released(&pointer.value) {
+            if old.args.pointers.get(place) != Some(pointer) || may_be_gone(&pointer.value) {
                 self.check_argument(new, pointer)?;
             }
         }
@@ -75,7 +75,7 @@ impl Place<'_> {
     /// The checks on memory that is given to a launch as argument `index`, in the place of what it is given now.
     pub(crate) fn check_region_after(&self, op: &KernelOp, index: usize, region: &Region) -> Result<()> {
         let is_known = |pointer: &PointerArg| match &pointer.value {
-            PointerValue::Region(known) => known == region && !is_released(&pointer.value),
+            PointerValue::Region(known) => known == region && !may_be_gone(&pointer.value),
             PointerValue::Condition(_) => false,
         };
         if op.args.pointers_in(index).any(is_known) {
@@ -431,11 +431,11 @@ fn is_same_form(one: &KernelOp, other: &KernelOp) -> bool {
         && one.args.layout == other.args.layout
 }
 
-/// Whether an argument is the address of memory that was freed.
-fn is_released(value: &PointerValue) -> bool {
+/// Whether what an argument refers to may have gone since it was checked: memory that was freed, and what nodes and graphs provide that were deleted.
+fn may_be_gone(value: &PointerValue) -> bool {
     match value {
         PointerValue::Region(Region { base: Base::Allocation(allocation), .. }) => allocation.is_released(),
-        _ => false,
+        _ => true,
     }
 }
 

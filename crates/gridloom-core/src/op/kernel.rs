@@ -76,10 +76,10 @@ impl KernelOp {
         config: LaunchConfig,
         pack: impl FnOnce(&mut ArgPacker<'_>) -> Result<()>,
     ) -> Result<Arc<Self>> {
-        let args = KernelArgs::default();
-        let mut launch = Arc::new(KernelOp { kernel: Arc::clone(kernel), config, args });
+        let launch = Arc::new(KernelOp { kernel: Arc::clone(kernel), config, args: KernelArgs::default() });
         // Where they stay: arguments take more room than one wants to move.
-        let args = &mut Arc::get_mut(&mut launch).expect("made here").args;
+        // SAFETY: the launch was made here, and there is no other reference to it, weak ones included. (`Arc::get_mut` would find that out by an atomic operation.)
+        let args = unsafe { &mut (*Arc::as_ptr(&launch).cast_mut()).args };
         let mut packer = ArgPacker::new(args, kernel.name(), kernel.params());
         pack(&mut packer)?;
         packer.finish()?;

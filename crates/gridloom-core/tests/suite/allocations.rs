@@ -249,6 +249,20 @@ fn deleting_an_alloc_node_makes_its_users_errors_until_they_go_too() {
 }
 
 #[test]
+fn memory_of_a_deleted_alloc_node_is_refused_also_after_a_node_that_uses_it() {
+    let (device, _, graph) = setup();
+    let memory = alloc(&graph, &[]);
+    let user = kernel_on(&device, &graph, &[&memory], [memory_of(&memory)]).unwrap();
+    let region = memory_of(&memory);
+    memory.delete().unwrap();
+    assert_error(
+        kernel_on(&device, &graph, &[&user], [region]),
+        ErrorKind::InvalidHandle,
+        &["argument 0", "deleted"],
+    );
+}
+
+#[test]
 fn ranges_of_an_alloc_node_are_checked_against_its_length() {
     let (device, _, graph) = setup();
     let memory = alloc(&graph, &[]).named("scratch").unwrap();
