@@ -443,44 +443,57 @@ fn nested_loops_make_the_product_of_their_passes() {
     }
 }
 
+/// A loop that makes three passes, and the count of those that are left.
+fn countdown(gpu: &Gpu) -> (Arc<dyn Allocation>, Executable) {
+    let (left, graph) = (gpu.words(&[3]), gpu.graph());
+    let again = graph.condition(Some(1));
+    let (_, bodies) = conditional(&graph, &[], ConditionalForm::While, Test::Condition(again.key()), 1);
+    bodies[0].add(&[], gpu.launch("countdown", [handle(&again), at(&left)])).unwrap();
+    (left, instantiate(&graph, ConditionalMode::Native))
+}
+
 #[test]
 fn graphs_with_conditionals_take_turns_across_streams_where_that_is_asked_for() {
     for conditionals_in_turn in [false, true] {
-        let environment = DriverOptions::from_environment().unwrap();
-        let simulated = simulator::device_with(DriverOptions { conditionals_in_turn, ..Default::default() });
-        let real = gpu_with(DriverOptions { conditionals_in_turn, ..environment }).filter(has_conditionals);
-        for gpu in [Some(Gpu::new(simulated)), real].into_iter().flatten() {
-            let graphs: Vec<(Arc<dyn Allocation>, Executable)> = (0..2)
-                .map(|_| {
-                    let (left, graph) = (gpu.words(&[3]), gpu.graph());
-                    let again = graph.condition(Some(1));
-                    let (_, bodies) =
-                        conditional(&graph, &[], ConditionalForm::While, Test::Condition(again.key()), 1);
-                    bodies[0].add(&[], gpu.launch("countdown", [handle(&again), at(&left)])).unwrap();
-                    (left, instantiate(&graph, ConditionalMode::Native))
-                })
-                .collect();
-            let (open, gate) = std::sync::mpsc::channel::<()>();
-            let other = Stream::new(&gpu.backend).unwrap();
-            let wait = CallbackOp::closure(move || gate.recv().unwrap_or(()));
-            gpu.stream.enqueue(Operation::Callback(wait)).unwrap();
-            graphs[0].1.launch(&gpu.stream).unwrap();
-            graphs[1].1.launch(&other).unwrap();
-            if conditionals_in_turn {
-                // It waits for one that waits for the gate.
-                for _ in 0..100 {
-                    assert!(!other.is_idle().unwrap());
-                    std::thread::yield_now();
-                }
-            } else {
-                other.synchronize().unwrap();
-                assert!(!gpu.stream.is_idle().unwrap());
+        let options = DriverOptions { conditionals_in_turn, ..Default::default() };
+        let gpu = Gpu::new(simulator::device_with(options));
+        let (first, second) = (countdown(&gpu), countdown(&gpu));
+        let (open, gate) = std::sync::mpsc::channel::<()>();
+        let other = Stream::new(&gpu.backend).unwrap();
+        let wait = CallbackOp::closure(move || gate.recv().unwrap_or(()));
+        gpu.stream.enqueue(Operation::Callback(wait)).unwrap();
+        first.1.launch(&gpu.stream).unwrap();
+        second.1.launch(&other).unwrap();
+        if conditionals_in_turn {
+            // It waits for one that waits for the gate.
+            for _ in 0..100 {
+                assert!(!other.is_idle().unwrap());
+                std::thread::yield_now();
             }
-            drop(open);
-            gpu.stream.synchronize().unwrap();
+        } else {
             other.synchronize().unwrap();
-            assert_eq!([gpu.read(&graphs[0].0)[0], gpu.read(&graphs[1].0)[0]], [0, 0]);
+            assert!(!gpu.stream.is_idle().unwrap());
         }
+        drop(open);
+        gpu.stream.synchronize().unwrap();
+        other.synchronize().unwrap();
+        assert_eq!([gpu.read(&first.0)[0], gpu.read(&second.0)[0]], [0, 0]);
+    }
+}
+
+#[test]
+fn graphs_that_take_turns_compute_what_others_do() {
+    let options = DriverOptions { conditionals_in_turn: true, ..DriverOptions::from_environment().unwrap() };
+    let real = gpu_with(options.clone()).filter(has_conditionals);
+    let simulated = simulator::device_with(DriverOptions { max_version: None, ..options });
+    for gpu in [Some(Gpu::new(simulated)), real].into_iter().flatten() {
+        let streams: Vec<Stream> = (0..4).map(|_| Stream::new(&gpu.backend).unwrap()).collect();
+        let loops: Vec<_> = (0..16).map(|_| countdown(&gpu)).collect();
+        for (number, (_, executable)) in loops.iter().enumerate() {
+            executable.launch(&streams[number % 4]).unwrap();
+        }
+        streams.iter().for_each(|stream| stream.synchronize().unwrap());
+        assert!(loops.iter().all(|(left, _)| gpu.read(left)[0] == 0));
     }
 }
 
