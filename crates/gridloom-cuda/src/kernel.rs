@@ -304,6 +304,9 @@ impl PackedArguments {
     /// What the driver is given. It points into `self` and the bytes.
     #[inline]
     pub(crate) fn list(&mut self) -> *mut *mut c_void {
+        if self.size == 0 {
+            return ptr::null_mut();
+        }
         self.list[3] = (&raw mut self.size).cast();
         self.list.as_mut_ptr()
     }
@@ -320,34 +323,15 @@ impl<'a> Launch<'a> {
         config: &'a LaunchConfig,
         args: &'a KernelArgs,
     ) -> DriverResult<Self> {
-        Self::with_bytes(kernel, config, &args.layout, &args.bytes)
-    }
-
-    /// A launch whose arguments are in `bytes`, laid out as `layout` says.
-    // Changing arguments in a compiled graph costs little more than this, and a quarter of it is moving what is returned.
-    #[inline(always)]
-    pub(crate) fn with_bytes(
-        kernel: &'a Kernel,
-        config: &'a LaunchConfig,
-        layout: &[ParamLayout],
-        bytes: &'a [u8],
-    ) -> DriverResult<Self> {
         kernel.allow_dynamic_shared(config.shared)?;
-        let mut pointers = SmallVec::new();
-        let mut buffer = None;
-        if kernel.params.is_some() {
+        let (mut pointers, mut buffer) = (SmallVec::new(), None);
+        if kernel.has_known_parameters() {
             // The core has checked that there is one entry for each parameter, of its size.
             let pointer =
-                |place: &ParamLayout| bytes[place.offset as usize..].as_ptr().cast_mut().cast::<c_void>();
-            let mut inline = [ptr::null_mut(); 8];
-            if layout.len() <= inline.len() {
-                inline.iter_mut().zip(layout).for_each(|(slot, place)| *slot = pointer(place));
-                pointers = SmallVec::from_buf_and_len(inline, layout.len());
-            } else {
-                pointers.extend(layout.iter().map(pointer));
-            }
-        } else if !bytes.is_empty() {
-            buffer = Some(PackedArguments::new(bytes));
+                |place: &ParamLayout| args.bytes[place.offset as usize..].as_ptr().cast_mut().cast();
+            pointers.extend(args.layout.iter().map(pointer));
+        } else {
+            buffer = Some(PackedArguments::new(&args.bytes));
         }
         Ok(Self { kernel, config, pointers, buffer })
     }
@@ -372,7 +356,7 @@ impl<'a> Launch<'a> {
         let (params, extra) = self.arguments();
         let context = self.kernel.home.context();
         let driver = context.driver();
-        let mut attributes = self.attributes();
+        let mut attributes = attributes(self.config);
         if self.config.programmatic && context.overlaps_kernels() {
             // In a graph the edges say it.
             let id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
@@ -413,40 +397,43 @@ impl<'a> Launch<'a> {
         // SAFETY: as above.
         unsafe { driver.cu_launch_kernel_ex(&config, self.kernel.raw, params, extra) }
     }
+}
 
-    /// The description of a kernel node. It points into `self`.
-    #[inline]
-    pub(crate) fn node_parameters(&mut self) -> CUDA_KERNEL_NODE_PARAMS_v2 {
-        let (grid, block) = (self.config.grid, self.config.block);
-        let (params, extra) = self.arguments();
-        CUDA_KERNEL_NODE_PARAMS_v2 {
-            func: self.kernel.raw,
-            gridDimX: grid.x,
-            gridDimY: grid.y,
-            gridDimZ: grid.z,
-            blockDimX: block.x,
-            blockDimY: block.y,
-            blockDimZ: block.z,
-            sharedMemBytes: self.config.shared,
-            kernelParams: params,
-            extra,
-            ..Default::default()
-        }
-    }
+/// The description of a kernel node. It points to the arguments, which are in one piece: that takes the driver no longer than an address for each, and us less.
+#[inline]
+pub(crate) fn node_parameters(
+    kernel: &Kernel,
+    config: &LaunchConfig,
+    arguments: &mut PackedArguments,
+) -> DriverResult<CUDA_KERNEL_NODE_PARAMS_v2> {
+    kernel.allow_dynamic_shared(config.shared)?;
+    let (grid, block) = (config.grid, config.block);
+    Ok(CUDA_KERNEL_NODE_PARAMS_v2 {
+        func: kernel.raw,
+        gridDimX: grid.x,
+        gridDimY: grid.y,
+        gridDimZ: grid.z,
+        blockDimX: block.x,
+        blockDimY: block.y,
+        blockDimZ: block.z,
+        sharedMemBytes: config.shared,
+        extra: arguments.list(),
+        ..Default::default()
+    })
+}
 
-    /// The attributes to set on a kernel node. Most have none.
-    #[inline]
-    pub(crate) fn attributes(&self) -> SmallVec<[CUlaunchAttribute; 3]> {
-        let LaunchConfig { cooperative, cluster, priority, .. } = self.config;
-        if *cooperative || cluster.is_some() || priority.is_some() {
-            attributes(self.config)
-        } else {
-            SmallVec::new()
-        }
+/// The attributes of a launch. Most have none.
+#[inline]
+pub(crate) fn attributes(config: &LaunchConfig) -> SmallVec<[CUlaunchAttribute; 3]> {
+    let LaunchConfig { cooperative, cluster, priority, .. } = config;
+    if *cooperative || cluster.is_some() || priority.is_some() {
+        special_attributes(config)
+    } else {
+        SmallVec::new()
     }
 }
 
-fn attributes(config: &LaunchConfig) -> SmallVec<[CUlaunchAttribute; 3]> {
+fn special_attributes(config: &LaunchConfig) -> SmallVec<[CUlaunchAttribute; 3]> {
     let mut attributes = SmallVec::new();
     let mut add = |id, set: &dyn Fn(&mut CUlaunchAttributeValue)| {
         let mut attribute = CUlaunchAttribute { id, ..Default::default() };

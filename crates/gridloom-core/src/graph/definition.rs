@@ -3,6 +3,7 @@
 //! Backends read it through the accessors here. In a definition that passed the checks of instantiation every key is valid; before
 //! that, the memory of a deleted alloc node may still be named by its users, which instantiation and copying refuse.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -210,14 +211,17 @@ impl Definition {
     }
 
     /// The nodes of a graph so that every node comes after those it depends on.
-    pub fn topological(&self, graph: GraphKey) -> Vec<NodeKey> {
-        let Some(data) = self.graphs.get(graph) else { return Vec::new() };
+    pub fn topological(&self, graph: GraphKey) -> Cow<'_, [NodeKey]> {
+        let Some(data) = self.graphs.get(graph) else { return Cow::default() };
         // Nodes are mostly added in order, and stay.
-        let mut ordered = if data.dead == 0 { data.members.clone() } else { self.nodes(graph).collect() };
+        if data.dead == 0 && !data.reordered {
+            return Cow::Borrowed(&data.members);
+        }
+        let mut ordered: Vec<NodeKey> = self.nodes(graph).collect();
         if data.reordered {
             ordered.sort_by_cached_key(|&key| self.node(key).order);
         }
-        ordered
+        Cow::Owned(ordered)
     }
 
     /// One past the largest [`Key::index`] of a node: the size of a dense table over nodes.

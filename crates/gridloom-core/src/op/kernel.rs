@@ -76,10 +76,21 @@ impl KernelOp {
         config: LaunchConfig,
         pack: impl FnOnce(&mut ArgPacker<'_>) -> Result<()>,
     ) -> Result<Arc<Self>> {
-        let launch = Arc::new(KernelOp { kernel: Arc::clone(kernel), config, args: KernelArgs::default() });
-        // Where they stay: arguments take more room than one wants to move.
-        // SAFETY: the launch was made here, and there is no other reference to it, weak ones included. (`Arc::get_mut` would find that out by an atomic operation.)
-        let args = unsafe { &mut (*Arc::as_ptr(&launch).cast_mut()).args };
+        let launch = Arc::<KernelOp>::new_uninit();
+        let place = Arc::as_ptr(&launch).cast_mut().cast::<KernelOp>();
+        // Where it stays: a launch takes more room than one wants to move.
+        // SAFETY: it was made here, there is no other reference to it, and each of its fields is written once.
+        let launch = unsafe {
+            (&raw mut (*place).kernel).write(Arc::clone(kernel));
+            (&raw mut (*place).config).write(config);
+            (&raw mut (*place).args.bytes).write(SmallVec::new());
+            (&raw mut (*place).args.layout).write(SmallVec::new());
+            (&raw mut (*place).args.pointers).write(SmallVec::new());
+            (&raw mut (*place).args.keep).write(None);
+            launch.assume_init()
+        };
+        // SAFETY: there still is no other reference, weak ones included. (`Arc::get_mut` would find that out by an atomic operation.)
+        let args = unsafe { &mut (*place).args };
         let mut packer = ArgPacker::new(args, kernel.name(), kernel.params());
         pack(&mut packer)?;
         packer.finish()?;

@@ -159,7 +159,7 @@ fn a_graph_linked_back_to_front_is_ordered_too() {
         for (from, to) in pairs {
             graph.add_edge(from, to, EdgeKind::Full).unwrap();
         }
-        let order = graph.definition().topological(graph.key());
+        let order = graph.definition().topological(graph.key()).into_owned();
         let expected: Vec<NodeKey> = nodes.iter().rev().map(Node::key).collect();
         assert_eq!(order, expected);
         assert_error(graph.add_edge(&nodes[0], &nodes[COUNT - 1], EdgeKind::Full), ErrorKind::Cycle, &[]);

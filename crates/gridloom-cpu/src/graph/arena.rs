@@ -75,7 +75,7 @@ impl Planner<'_> {
             left = free;
         }
         let mut made: HashMap<NodeKey, (u64, u64)> = HashMap::new();
-        for key in order {
+        for &key in &*order {
             let node = self.definition.node(key);
             let mut free = at.remove(&key).unwrap_or_default();
             match node.operation() {

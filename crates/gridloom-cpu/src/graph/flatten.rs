@@ -72,7 +72,7 @@ pub(super) struct Places(Vec<Place>);
 impl Flattening<'_> {
     /// Flattens a graph whose entry nodes come after `entry`. Returns its last nodes where that is asked for.
     fn graph(&mut self, graph: GraphKey, entry: Place) {
-        for key in self.definition.topological(graph) {
+        for &key in &*self.definition.topological(graph) {
             let node = self.definition.node(key);
             let mut before = List::new();
             if node.predecessors().is_empty() {

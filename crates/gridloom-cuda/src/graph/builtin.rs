@@ -4,8 +4,6 @@ use crate::device::Shared;
 use crate::kernel::Kernel;
 use gridloom_core::Result;
 use gridloom_core::launch::LaunchConfig;
-use gridloom_core::op::ParamLayout;
-use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::ffi::CStr;
 use std::ops::RangeInclusive;
@@ -46,29 +44,12 @@ pub(super) struct LoopStep {
     pub(super) decide: Decide,
 }
 
-/// Packed arguments, with the place of each.
-#[derive(Debug, Default)]
-pub(super) struct Packed {
-    pub(super) bytes: Vec<u8>,
-    pub(super) layout: SmallVec<[ParamLayout; 6]>,
-}
-
-impl Packed {
-    fn push(mut self, value: &[u8]) -> Self {
-        let offset = self.bytes.len().next_multiple_of(value.len());
-        self.bytes.resize(offset, 0);
-        self.bytes.extend_from_slice(value);
-        self.layout.push(ParamLayout { offset: offset as u32, size: value.len() as u32 });
-        self
-    }
-}
-
 impl LoopStep {
-    pub(super) fn pack(&self) -> Packed {
-        [self.handle, self.value, self.state, self.limit]
-            .iter()
-            .fold(Packed::default(), |packed, word| packed.push(&word.to_ne_bytes()))
-            .push(&(self.decide as u32).to_ne_bytes())
+    /// As the kernel's parameters lie: each at a multiple of its size, since the longer ones come first.
+    pub(super) fn pack(&self) -> Vec<u8> {
+        let words = [self.handle, self.value, self.state, self.limit];
+        let decide = (self.decide as u32).to_ne_bytes();
+        words.into_iter().flat_map(u64::to_ne_bytes).chain(decide).collect()
     }
 }
 
@@ -85,19 +66,11 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    pub(super) fn pack(&self) -> Packed {
-        let packed = [self.handle, self.value, self.state]
-            .iter()
-            .fold(Packed::default(), |packed, word| packed.push(&word.to_ne_bytes()));
-        [self.runs.start(), self.runs.end()]
-            .iter()
-            .fold(packed, |packed, word| packed.push(&word.to_ne_bytes()))
+    /// As the kernel's parameters lie.
+    pub(super) fn pack(&self) -> Vec<u8> {
+        let runs = [*self.runs.start(), *self.runs.end()].into_iter().flat_map(u32::to_ne_bytes);
+        [self.handle, self.value, self.state].into_iter().flat_map(u64::to_ne_bytes).chain(runs).collect()
     }
-}
-
-/// The argument of `gridloom_count`.
-pub(super) fn pack_count(state: u64) -> Packed {
-    Packed::default().push(&state.to_ne_bytes())
 }
 
 /// The kernels, each looked up when it is first needed.
@@ -148,12 +121,15 @@ mod tests {
     fn arguments_lie_where_the_kernels_declare_them() {
         let step = LoopStep { handle: 1, value: 2, state: 3, limit: 4, decide: Decide::ByUser };
         let packed = step.pack();
-        let places: Vec<(u32, u32)> = packed.layout.iter().map(|place| (place.offset, place.size)).collect();
-        assert_eq!(places, [(0, 8), (8, 8), (16, 8), (24, 8), (32, 4)]);
-        assert_eq!(packed.bytes[32..36], 2u32.to_ne_bytes());
+        assert_eq!(
+            (packed.len(), &packed[24..32], &packed[32..]),
+            (36, &4u64.to_ne_bytes()[..], &2u32.to_ne_bytes()[..])
+        );
         let choice = Choice { handle: 1, value: 2, state: 3, runs: 1..=u32::MAX }.pack();
-        assert_eq!(choice.layout[4], ParamLayout { offset: 28, size: 4 });
-        assert_eq!(choice.bytes[28..], u32::MAX.to_ne_bytes());
+        assert_eq!(
+            (choice.len(), &choice[16..24], &choice[28..]),
+            (32, &3u64.to_ne_bytes()[..], &u32::MAX.to_ne_bytes()[..])
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod conditional;
 mod whole;
 
-use super::builtin::{self, Packed};
+use super::builtin;
 use super::edges::{Edges, Nodes};
 use super::handles::{CudaExecutable, CudaGraph, InstantiateFailure};
 use super::modes::{Capabilities, Modes};
@@ -13,14 +13,14 @@ use super::plan::{Step, Work};
 use super::resources::{Held, Resources};
 use crate::driver::{Driver, DriverResult};
 use crate::foreign::OpaqueGraph;
-use crate::kernel::{Kernel, Launch};
+use crate::kernel::{self, Kernel, PackedArguments};
 use crate::sys::*;
 use crate::turns::Turns;
 use crate::version::CudaVersion;
 use gridloom_core::backend::Opaque;
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::launch::LaunchConfig;
-use gridloom_core::op::{KernelOp, Operation, ParamLayout, PointerValue};
+use gridloom_core::op::{KernelOp, Operation, PointerValue};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ptr;
@@ -322,7 +322,7 @@ impl Builder<'_> {
     ) -> Result<CUgraphNode> {
         if has_its_addresses(op) {
             let (kernel, args) = (Kernel::from_backend(&**op.kernel())?, op.args());
-            return self.add_kernel(graph, edges, kernel, op.config(), &args.layout, &args.bytes);
+            return self.add_kernel(graph, edges, kernel, op.config(), &args.bytes);
         }
         // The handles are made first: the arguments borrow from what is held.
         let stores = self.lowering.stores_conditions(op);
@@ -334,7 +334,7 @@ impl Builder<'_> {
             }
         }
         let arguments = self.lowering.kernel_arguments(self.held, origin, op, &self.handles)?;
-        self.add_kernel(graph, edges, arguments.kernel()?, op.config(), &op.args().layout, arguments.bytes())
+        self.add_kernel(graph, edges, arguments.kernel()?, op.config(), arguments.bytes())
     }
 
     /// ([`cuGraphAddKernelNode`, `cuGraphAddNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
@@ -344,11 +344,10 @@ impl Builder<'_> {
         edges: &Edges,
         kernel: &Kernel,
         config: &LaunchConfig,
-        layout: &[ParamLayout],
         bytes: &[u8],
     ) -> Result<CUgraphNode> {
-        let mut launch = Launch::with_bytes(kernel, config, layout, bytes)?;
-        let parameters = launch.node_parameters();
+        let mut arguments = PackedArguments::new(bytes);
+        let parameters = kernel::node_parameters(kernel, config, &mut arguments)?;
         let node = if edges.are_full() {
             // SAFETY: graph and dependencies are alive; the arguments fit the kernel and are copied by the call.
             make(|node| unsafe {
@@ -360,7 +359,7 @@ impl Builder<'_> {
             general.__bindgen_anon_1.kernel = general_kernel_parameters(&parameters);
             self.add_general(graph, edges, &mut general)?
         };
-        for attribute in launch.attributes() {
+        for attribute in kernel::attributes(config) {
             // SAFETY: the node was just made; one value is read.
             unsafe { self.driver.cu_graph_kernel_node_set_attribute(node, attribute.id, &attribute.value) }?;
         }
@@ -392,9 +391,9 @@ impl Builder<'_> {
         graph: CUgraph,
         edges: Edges,
         kernel: &Kernel,
-        arguments: &Packed,
+        arguments: &[u8],
     ) -> Result<CUgraphNode> {
-        self.add_kernel(graph, &edges, kernel, &builtin::one_thread(), &arguments.layout, &arguments.bytes)
+        self.add_kernel(graph, &edges, kernel, &builtin::one_thread(), arguments)
     }
 
     fn explain(&self, failure: InstantiateFailure) -> Error {

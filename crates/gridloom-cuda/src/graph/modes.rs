@@ -285,7 +285,7 @@ fn conditionals(definition: &Definition) -> Vec<NodeKey> {
     while let Some(&graph) = graphs.get(next) {
         // Most graphs hold none, and need not be put in order to tell.
         if definition.nodes(graph).any(|node| !definition.node(node).bodies().is_empty()) {
-            for node in definition.topological(graph) {
+            for &node in &*definition.topological(graph) {
                 graphs.extend(definition.bodies(node));
                 if conditional(definition, node).is_some() {
                     found.push(node);

@@ -1,6 +1,6 @@
 //! What a node does, in the driver's terms: the same when it is added and when it is changed later.
 
-use super::builtin::{Choice, Decide, LoopStep, Packed};
+use super::builtin::{Choice, Decide, LoopStep};
 use super::lower::Lowering;
 use super::resources::Held;
 use crate::event::Event;
@@ -210,7 +210,7 @@ pub(super) enum Decider {
 
 impl Decider {
     /// The arguments of the kernel before the conditional.
-    pub(super) fn before(&self) -> Packed {
+    pub(super) fn before(&self) -> Vec<u8> {
         match self {
             Self::Loop { first, .. } => first.pack(),
             Self::Choice(choice) => choice.pack(),
@@ -218,7 +218,7 @@ impl Decider {
     }
 
     /// The arguments of the kernel at the end of a loop's body.
-    pub(super) fn next(&self) -> Option<Packed> {
+    pub(super) fn next(&self) -> Option<Vec<u8>> {
         match self {
             Self::Loop { next, .. } => Some(next.pack()),
             Self::Choice(_) => None,

@@ -202,7 +202,7 @@ impl Flattening<'_> {
         let mut last = Dependencies::new();
         let mut any = false;
         let definition = self.source.definition;
-        for key in definition.topological(graph) {
+        for &key in &*definition.topological(graph) {
             any = true;
             let node = definition.node(key);
             let after = if node.predecessors().is_empty() { entry.clone() } else { self.ends_before(node) };

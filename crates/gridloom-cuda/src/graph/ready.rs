@@ -3,12 +3,11 @@
 use super::executable::{Executable, State};
 use super::parameters::has_its_addresses;
 use crate::driver::{Driver, DriverResult};
-use crate::kernel::{Kernel, Launch, PackedArguments};
+use crate::kernel::{self, Kernel, PackedArguments};
 use crate::sys::*;
 use gridloom_core::Result;
 use gridloom_core::graph::NodeKey;
 use gridloom_core::op::KernelOp;
-use std::ptr;
 
 /// A kernel node.
 pub(super) struct ReadyNode {
@@ -41,15 +40,10 @@ impl State {
         if !has_its_addresses(op) || !kernel.has_known_parameters() {
             return None;
         }
-        let args = op.args();
-        let mut launch = Launch::new(kernel, op.config(), args).ok()?;
-        let parameters = CUDA_KERNEL_NODE_PARAMS_v2 {
-            kernelParams: ptr::null_mut(),
-            extra: ptr::null_mut(),
-            ..launch.node_parameters()
-        };
+        let mut no_arguments = PackedArguments::new(&[]);
+        let parameters = kernel::node_parameters(kernel, op.config(), &mut no_arguments).ok()?;
         let exec = self.inner.units[place.unit].executable.raw();
-        Some(ReadyNode { exec, node: place.node, parameters, size: args.bytes.len() })
+        Some(ReadyNode { exec, node: place.node, parameters, size: op.args().bytes.len() })
     }
 }
 
@@ -61,7 +55,6 @@ impl ReadyNode {
     #[inline]
     unsafe fn set(&mut self, driver: &Driver, bytes: &[u8]) -> DriverResult<()> {
         debug_assert_eq!(bytes.len(), self.size);
-        // In one piece, which takes the driver less than an address for each.
         let mut arguments = PackedArguments::new(bytes);
         self.parameters.extra = arguments.list();
         // SAFETY: the node is of the graph that the executable was made from, and launches the kernel of the parameters; the arguments are

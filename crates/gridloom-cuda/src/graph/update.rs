@@ -27,7 +27,7 @@ use super::resources::{Held, Staged};
 use crate::driver::DriverResult;
 use crate::failure::HostCall;
 use crate::foreign::OpaqueGraph;
-use crate::kernel::{Kernel, Launch};
+use crate::kernel::{self, Kernel, PackedArguments};
 use crate::sys::*;
 use crate::transfer;
 use gridloom_core::backend::Allocation;
@@ -35,7 +35,7 @@ use gridloom_core::executable::{Change as Replaced, Part, operations_before};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::{Base, Region};
-use gridloom_core::op::{ArgValue, ConditionalOp, KernelOp, MemsetOp, Operation, ParamLayout, PointerValue};
+use gridloom_core::op::{ArgValue, ConditionalOp, KernelOp, MemsetOp, Operation, PointerValue};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -410,10 +410,10 @@ impl<'a> Change<'a> {
             None => resources.builtins.choose(&resources.shared)?,
         };
         let before = decider.before();
-        self.set_kernel_node(place.unit, nodes.before, kernel, &one, &before.layout, &before.bytes)?;
+        self.set_kernel_node(place.unit, nodes.before, kernel, &one, &before)?;
         if let (Some(next), Some(at)) = (next, nodes.next) {
             let kernel = resources.builtins.loop_next(&resources.shared)?;
-            self.set_kernel_node(place.unit, at, kernel, &one, &next.layout, &next.bytes)?;
+            self.set_kernel_node(place.unit, at, kernel, &one, &next)?;
         }
         Ok(())
     }
@@ -435,14 +435,14 @@ impl<'a> Change<'a> {
             return Ok(());
         }
         let place = self.inner.place(node)?;
-        let (config, layout) = (op.config(), &op.args().layout);
+        let config = op.config();
         if has_its_addresses(op) {
             let kernel = Kernel::from_backend(&**op.kernel())?;
-            return self.set_kernel_node(place.unit, place.node, kernel, config, layout, &op.args().bytes);
+            return self.set_kernel_node(place.unit, place.node, kernel, config, &op.args().bytes);
         }
         let handles = &self.inner.units[place.unit].handles;
         let arguments = self.lowering().kernel_arguments(self.held, node, op, handles)?;
-        self.set_kernel_node(place.unit, place.node, arguments.kernel()?, config, layout, arguments.bytes())
+        self.set_kernel_node(place.unit, place.node, arguments.kernel()?, config, arguments.bytes())
     }
 
     /// The context is current: without one, the driver does not refuse the call but crashes (580.159).
@@ -453,11 +453,10 @@ impl<'a> Change<'a> {
         node: CUgraphNode,
         kernel: &Kernel,
         config: &LaunchConfig,
-        layout: &[ParamLayout],
         bytes: &[u8],
     ) -> Result<()> {
-        let mut launch = Launch::with_bytes(kernel, config, layout, bytes)?;
-        let parameters = launch.node_parameters();
+        let mut arguments = PackedArguments::new(bytes);
+        let parameters = kernel::node_parameters(kernel, config, &mut arguments)?;
         let exec = self.inner.units[unit].executable.raw();
         let driver = self.inner.resources.shared.context.driver();
         // SAFETY: the node is of the graph that the executable was made from; the arguments fit the kernel and are copied.

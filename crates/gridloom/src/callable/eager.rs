@@ -13,7 +13,7 @@ pub(super) fn run(graph: &Graph, stream: &Stream) -> Result<()> {
 }
 
 fn run_graph(definition: &Definition, graph: GraphKey, stream: &Stream) -> Result<()> {
-    for key in definition.topological(graph) {
+    for &key in &*definition.topological(graph) {
         let outcome = match definition.node(key).operation() {
             Operation::Conditional(conditional) => run_conditional(definition, conditional, stream),
             Operation::Child(child) => run_graph(definition, *child, stream),

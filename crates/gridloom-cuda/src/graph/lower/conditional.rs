@@ -1,6 +1,5 @@
 //! Conditionals that the device decides: their nodes, bodies, handles and the counting of passes.
 
-use super::super::builtin;
 use super::super::edges::{Edges, Nodes};
 use super::super::parameters::{Decider, has_decider};
 use super::super::places::{DeciderPlace, NodePlace};
@@ -161,7 +160,7 @@ impl Builder<'_> {
         }
         let resources = self.lowering.resources;
         let kernel = resources.builtins.count(&resources.shared)?;
-        self.add_builtin(body, Edges::none(), kernel, &builtin::pack_count(counter))
+        self.add_builtin(body, Edges::none(), kernel, &counter.to_ne_bytes())
     }
 
     /// Adds the conditional node itself, and returns the graphs of its bodies.

@@ -32,7 +32,7 @@ impl Builder<'_> {
         let definition = self.definition;
         let programmatic = self.driver.supports(PROGRAMMATIC_EDGES_SINCE);
         let mut edges = Edges::none();
-        for key in definition.topological(definition.root()) {
+        for &key in &*definition.topological(definition.root()) {
             let data = definition.node(key);
             let added = self
                 .find_edges(&mut edges, data, programmatic)
