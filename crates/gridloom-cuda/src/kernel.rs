@@ -325,13 +325,9 @@ impl<'a> Launch<'a> {
     ) -> DriverResult<Self> {
         kernel.allow_dynamic_shared(config.shared)?;
         let (mut pointers, mut buffer) = (SmallVec::new(), None);
-        if kernel.has_known_parameters() {
-            // The core has checked that there is one entry for each parameter, of its size.
-            let pointer =
-                |place: &ParamLayout| args.bytes[place.offset as usize..].as_ptr().cast_mut().cast();
-            pointers.extend(args.layout.iter().map(pointer));
-        } else {
-            buffer = Some(PackedArguments::new(&args.bytes));
+        match &kernel.params {
+            Some(params) => pointers.extend(addresses(params, &args.bytes)),
+            None => buffer = Some(PackedArguments::new(&args.bytes)),
         }
         Ok(Self { kernel, config, pointers, buffer })
     }
@@ -399,27 +395,55 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// The description of a kernel node. It points to the arguments, which are in one piece: that takes the driver no longer than an address for each, and us less.
-#[inline]
-pub(crate) fn node_parameters(
-    kernel: &Kernel,
-    config: &LaunchConfig,
-    arguments: &mut PackedArguments,
-) -> DriverResult<CUDA_KERNEL_NODE_PARAMS_v2> {
-    kernel.allow_dynamic_shared(config.shared)?;
-    let (grid, block) = (config.grid, config.block);
-    Ok(CUDA_KERNEL_NODE_PARAMS_v2 {
-        func: kernel.raw,
-        gridDimX: grid.x,
-        gridDimY: grid.y,
-        gridDimZ: grid.z,
-        blockDimX: block.x,
-        blockDimY: block.y,
-        blockDimZ: block.z,
-        sharedMemBytes: config.shared,
-        extra: arguments.list(),
-        ..Default::default()
-    })
+/// The arguments of a kernel node, as the driver takes them: in one piece, which takes it no longer than an address for each, and us less. The driver (580.159) refuses
+/// that for cooperative launches, which get the address of each.
+pub(crate) struct NodeArguments {
+    packed: PackedArguments,
+    pointers: Vec<*mut c_void>,
+}
+
+impl NodeArguments {
+    #[inline]
+    pub(crate) fn new(kernel: &Kernel, config: &LaunchConfig, bytes: &[u8]) -> Self {
+        let pointers = match &kernel.params {
+            Some(params) if config.cooperative => addresses(params, bytes).collect(),
+            _ => Vec::new(),
+        };
+        Self { packed: PackedArguments::new(bytes), pointers }
+    }
+
+    /// The description of the node. It points into `self` and the bytes.
+    #[inline]
+    pub(crate) fn describe(
+        &mut self,
+        kernel: &Kernel,
+        config: &LaunchConfig,
+    ) -> DriverResult<CUDA_KERNEL_NODE_PARAMS_v2> {
+        kernel.allow_dynamic_shared(config.shared)?;
+        let (params, extra) = match self.pointers.as_mut_slice() {
+            [] => (ptr::null_mut(), self.packed.list()),
+            pointers => (pointers.as_mut_ptr(), ptr::null_mut()),
+        };
+        let (grid, block) = (config.grid, config.block);
+        Ok(CUDA_KERNEL_NODE_PARAMS_v2 {
+            func: kernel.raw,
+            gridDimX: grid.x,
+            gridDimY: grid.y,
+            gridDimZ: grid.z,
+            blockDimX: block.x,
+            blockDimY: block.y,
+            blockDimZ: block.z,
+            sharedMemBytes: config.shared,
+            kernelParams: params,
+            extra,
+            ..Default::default()
+        })
+    }
+}
+
+/// Where each argument lies. The core has checked that there is one for each parameter, of its size.
+fn addresses(params: &[ParamLayout], bytes: &[u8]) -> impl Iterator<Item = *mut c_void> {
+    params.iter().map(|place| bytes[place.offset as usize..].as_ptr().cast_mut().cast())
 }
 
 /// The attributes of a launch. Most have none.

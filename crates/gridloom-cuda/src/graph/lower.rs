@@ -13,7 +13,7 @@ use super::plan::{Step, Work};
 use super::resources::{Held, Resources};
 use crate::driver::{Driver, DriverResult};
 use crate::foreign::OpaqueGraph;
-use crate::kernel::{self, Kernel, PackedArguments};
+use crate::kernel::{self, Kernel, NodeArguments};
 use crate::sys::*;
 use crate::turns::Turns;
 use crate::version::CudaVersion;
@@ -346,8 +346,8 @@ impl Builder<'_> {
         config: &LaunchConfig,
         bytes: &[u8],
     ) -> Result<CUgraphNode> {
-        let mut arguments = PackedArguments::new(bytes);
-        let parameters = kernel::node_parameters(kernel, config, &mut arguments)?;
+        let mut arguments = NodeArguments::new(kernel, config, bytes);
+        let parameters = arguments.describe(kernel, config)?;
         let node = if edges.are_full() {
             // SAFETY: graph and dependencies are alive; the arguments fit the kernel and are copied by the call.
             make(|node| unsafe {

@@ -3,7 +3,7 @@
 use super::executable::{Executable, State};
 use super::parameters::has_its_addresses;
 use crate::driver::{Driver, DriverResult};
-use crate::kernel::{self, Kernel, PackedArguments};
+use crate::kernel::{Kernel, NodeArguments, PackedArguments};
 use crate::sys::*;
 use gridloom_core::Result;
 use gridloom_core::graph::NodeKey;
@@ -37,11 +37,12 @@ impl State {
     fn ready_node(&self, node: NodeKey, op: &KernelOp) -> Option<ReadyNode> {
         let place = self.inner.places.get(node)?;
         let kernel = Kernel::from_backend(&**op.kernel()).ok()?;
-        if !has_its_addresses(op) || !kernel.has_known_parameters() {
+        let config = op.config();
+        // A cooperative launch cannot be given its arguments in one piece.
+        if !has_its_addresses(op) || !kernel.has_known_parameters() || config.cooperative {
             return None;
         }
-        let mut no_arguments = PackedArguments::new(&[]);
-        let parameters = kernel::node_parameters(kernel, op.config(), &mut no_arguments).ok()?;
+        let parameters = NodeArguments::new(kernel, config, &[]).describe(kernel, config).ok()?;
         let exec = self.inner.units[place.unit].executable.raw();
         Some(ReadyNode { exec, node: place.node, parameters, size: op.args().bytes.len() })
     }

@@ -27,7 +27,7 @@ use super::resources::{Held, Staged};
 use crate::driver::DriverResult;
 use crate::failure::HostCall;
 use crate::foreign::OpaqueGraph;
-use crate::kernel::{self, Kernel, PackedArguments};
+use crate::kernel::{Kernel, NodeArguments};
 use crate::sys::*;
 use crate::transfer;
 use gridloom_core::backend::Allocation;
@@ -455,8 +455,8 @@ impl<'a> Change<'a> {
         config: &LaunchConfig,
         bytes: &[u8],
     ) -> Result<()> {
-        let mut arguments = PackedArguments::new(bytes);
-        let parameters = kernel::node_parameters(kernel, config, &mut arguments)?;
+        let mut arguments = NodeArguments::new(kernel, config, bytes);
+        let parameters = arguments.describe(kernel, config)?;
         let exec = self.inner.units[unit].executable.raw();
         let driver = self.inner.resources.shared.context.driver();
         // SAFETY: the node is of the graph that the executable was made from; the arguments fit the kernel and are copied.

@@ -396,6 +396,11 @@ fn set_attribute(
 ) -> CUresult {
     world(|world| {
         let Some(node) = world.nodes.get_mut(&node.addr()) else { return INVALID };
+        // As a driver for CUDA 13.0 does.
+        let cooperative = id == CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+        if cooperative && matches!(&node.work, Work::Kernel(call) if call.packed) {
+            return INVALID;
+        }
         node.attributes.retain(|attribute| attribute.id != id);
         node.attributes.push(CUlaunchAttribute { id, value: unsafe { *value }, ..Default::default() });
         OK

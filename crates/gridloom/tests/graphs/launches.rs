@@ -316,3 +316,24 @@ fn blocks_of_a_cooperative_node_wait_for_each_other() {
         Ok(())
     });
 }
+
+#[test]
+fn a_cooperative_node_takes_other_arguments() {
+    for_each_device(|device| {
+        let bench = Bench::new(device, include_str!("../kernels/barriers.ptx"))?;
+        let barrier = bench.kernel::<(PtrMut<u32>, PtrMut<u32>, u32)>("grid_barrier")?;
+        let (data, state) = (bench.buffer(&[1u32; 128])?, bench.zeros::<u32>(2)?);
+        let graph = Graph::new(device);
+        let cooperative = LaunchConfig::new(4, 32).cooperative();
+        let node = graph.memset(&state, 0u8)?.launch(&barrier, cooperative, (&data, &state, 1))?;
+        let executable = graph.instantiate()?;
+        // Again and again, since what changes often goes another way from the second time on.
+        for (passes, doubled) in [(1, 1), (2, 3), (3, 6)] {
+            executable.node(&node)?.set_args(&barrier, (&data, &state, passes))?;
+            executable.launch(&bench.stream)?;
+            bench.stream.synchronize()?;
+            assert_eq!(data.to_vec()?, [1 << doubled; 128]);
+        }
+        Ok(())
+    });
+}
