@@ -46,6 +46,12 @@ pub struct KernelOp {
     pub(crate) args: KernelArgs,
 }
 
+/// All the fields there are, which [`KernelOp::pack`] writes one by one.
+const _: fn(KernelOp) = |launch| {
+    let KernelOp { kernel: _, config: _, args } = launch;
+    let KernelArgs { bytes: _, layout: _, pointers: _, keep: _ } = args;
+};
+
 impl KernelOp {
     /// A launch of `kernel` with these arguments.
     ///

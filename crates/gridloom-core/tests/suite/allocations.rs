@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gridloom_core::graph::Graph;
 use gridloom_core::memory::{Base, MemoryKind, Region};
+use gridloom_core::null::FakeKernel;
 use gridloom_core::op::*;
 use gridloom_core::{ErrorKind, Executable, Result};
 
@@ -249,17 +250,16 @@ fn deleting_an_alloc_node_makes_its_users_errors_until_they_go_too() {
 }
 
 #[test]
-fn memory_of_a_deleted_alloc_node_is_refused_also_after_a_node_that_uses_it() {
+fn memory_of_a_deleted_alloc_node_is_refused_also_after_a_launch_that_is_given_it() {
     let (device, _, graph) = setup();
     let memory = alloc(&graph, &[]);
-    let user = kernel_on(&device, &graph, &[&memory], [memory_of(&memory)]).unwrap();
+    let kernel = FakeKernel::new("step").params([8]).on(&device);
     let region = memory_of(&memory);
+    let launch = || launch_op(&kernel, vec![ArgValue::Pointer(PointerValue::Region(region.clone()))]);
+    let user = graph.add(&[&memory], launch()).unwrap();
+    let next = user.add(launch()).unwrap();
     memory.delete().unwrap();
-    assert_error(
-        kernel_on(&device, &graph, &[&user], [region]),
-        ErrorKind::InvalidHandle,
-        &["argument 0", "deleted"],
-    );
+    assert_error(next.add(launch()), ErrorKind::InvalidHandle, &["argument 0", "deleted"]);
 }
 
 #[test]

@@ -128,6 +128,36 @@ fn limits_are_those_of_the_device() {
 }
 
 #[test]
+fn a_launch_packed_in_its_place_is_the_one_that_its_parts_make() {
+    let device = NullDevice::new();
+    let kernel = FakeKernel::new("step").params([8, 4]).on(&device);
+    let memory = buffer(&device, 64);
+    let pointer = || PointerValue::Region(Region::whole(memory.clone()));
+    // SAFETY: nothing runs on this device.
+    let packed = unsafe {
+        KernelOp::pack(&kernel, LaunchConfig::linear(500), |packer| {
+            packer.push_pointer(pointer())?;
+            packer.push_bytes(&7u32.to_ne_bytes())
+        })
+    };
+    let args = KernelArgs::pack(
+        "step",
+        kernel.params(),
+        [ArgValue::Pointer(pointer()), bytes_arg(&7u32.to_ne_bytes())],
+    )
+    .unwrap();
+    let made = Operation::Kernel(Arc::new(kernel_op(kernel.clone(), LaunchConfig::linear(500), args)));
+    assert!(Operation::Kernel(packed.unwrap()).same(&made));
+    // SAFETY: as above.
+    let refused =
+        unsafe { KernelOp::pack(&kernel, LaunchConfig::one(), |packer| packer.push_pointer(pointer())) };
+    assert_error(refused, ErrorKind::ParameterMismatch, &["2 parameters", "1 arguments"]);
+    // What was packed before the refusal is let go of.
+    drop(made);
+    assert_eq!(Arc::strong_count(&memory), 1);
+}
+
+#[test]
 fn arguments_are_packed_where_the_kernel_wants_them() {
     let device = NullDevice::new();
     let kernel = FakeKernel::new("mixed").params([1, 8, 2, 4, 12]).on(&device);
