@@ -73,7 +73,7 @@ impl Definition {
         place.next_serial = serial.wrapping_add(1);
         place.next_order += 1;
         if place.members.is_empty() {
-            // Graphs of a dozen nodes are made more often than any other.
+            // To grow step by step would take a small graph as long as a node or two.
             place.members.reserve(16);
         }
         place.members.push(key);

@@ -42,7 +42,8 @@ pub struct DriverOptions {
     /// higher. For testing against old drivers on a new one.
     pub max_version: Option<CudaVersion>,
     /// Have graphs whose conditionals the GPU decides run one after the other, on whichever streams of this process they are launched. For GPUs that several
-    /// processes share: a driver for CUDA 13.0 (580.159) loses its context there when such graphs run at once.
+    /// processes share: a driver for CUDA 13.0 (580.159) loses its context there when such graphs run at once. What comes before such a graph on its stream must not
+    /// wait for one that is launched later on another.
     pub conditionals_in_turn: bool,
 }
 
