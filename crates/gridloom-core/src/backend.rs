@@ -23,7 +23,7 @@ use crate::executable::{Change, InstantiateOptions, MemoryUse, Report};
 use crate::graph::{Definition, NodeKey};
 use crate::launch::{KernelLimits, Limits};
 use crate::memory::MemoryKind;
-use crate::op::{KernelOp, Operation, ParamLayout};
+use crate::op::{KernelOp, Operation, Params};
 
 /// The identity of an opened device. Two devices opened separately differ, even on the same hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -229,7 +229,7 @@ pub trait Kernel: Send + Sync + Debug {
     /// Its name.
     fn name(&self) -> &str;
     /// Its parameters, where they are known.
-    fn params(&self) -> Option<&[ParamLayout]>;
+    fn params(&self) -> Option<&Params>;
     /// What it allows of a launch.
     fn limits(&self) -> &KernelLimits;
     /// Further facts for people, as pairs of name and value.

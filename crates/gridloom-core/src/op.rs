@@ -7,6 +7,7 @@ mod arguments;
 mod callback;
 mod keep;
 mod kernel;
+mod params;
 
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ use smallvec::SmallVec;
 
 pub use callback::{CallbackOp, Closure, RawCallback, RawData, SendPointer, in_callback, refuse_in_callback};
 pub use keep::Keep;
-pub use kernel::{ArgPacker, ArgValue, KernelArgs, KernelOp, ParamLayout, PointerArg, PointerValue};
+pub use kernel::{ArgPacker, ArgValue, KernelArgs, KernelOp, PointerArg, PointerValue};
+pub use params::{ParamLayout, Params};
 
 use crate::backend;
 use crate::graph::{ConditionKey, GraphKey, NodeKey};

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gridloom_core::backend::{self, DeviceId};
 use gridloom_core::launch::{Dim3, KernelLimits};
-use gridloom_core::op::{KernelOp, ParamLayout};
+use gridloom_core::op::{KernelOp, ParamLayout, Params};
 use gridloom_core::{Error, ErrorKind, Result};
 use gridloom_jit::CompiledKernel;
 use parking_lot::Mutex;
@@ -47,7 +47,7 @@ pub struct CpuKernel {
     engine: KernelEngine,
     /// Keeps the module's variables, whose addresses are in the code.
     module: Arc<Loaded>,
-    params: Vec<ParamLayout>,
+    params: Params,
     limits: KernelLimits,
     /// How long its blocks take.
     pace: Arc<Pace>,
@@ -80,7 +80,7 @@ impl backend::Kernel for CpuKernel {
         self.code.name()
     }
 
-    fn params(&self) -> Option<&[ParamLayout]> {
+    fn params(&self) -> Option<&Params> {
         Some(&self.params)
     }
 

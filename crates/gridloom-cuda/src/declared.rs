@@ -4,7 +4,7 @@
 //! module nor their parameters. The text does.
 
 use gridloom_core::launch::Dim3;
-use gridloom_core::op::ParamLayout;
+use gridloom_core::op::{ParamLayout, Params};
 use std::sync::{Arc, OnceLock};
 
 /// The kernels of a text, which is read when one is first asked for.
@@ -19,7 +19,7 @@ pub(crate) struct DeclaredKernels {
 pub(crate) struct DeclaredKernel {
     pub(crate) name: String,
     /// Not there where one has no size that a launch could give it.
-    pub(crate) params: Option<Vec<ParamLayout>>,
+    pub(crate) params: Option<Params>,
     /// `.reqntid`
     pub(crate) required_block: Option<Dim3>,
 }

@@ -8,7 +8,7 @@ use crate::registry::{self, KERNELS};
 use crate::sys::*;
 use gridloom_core::backend::{self, DeviceId};
 use gridloom_core::launch::{KernelLimits, LaunchConfig};
-use gridloom_core::op::{KernelArgs, ParamLayout};
+use gridloom_core::op::{KernelArgs, ParamLayout, Params};
 use gridloom_core::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
 use std::any::Any;
@@ -28,7 +28,7 @@ pub struct Kernel {
     name: CString,
     /// The name as text, for everything but the driver.
     text: String,
-    params: Option<Vec<ParamLayout>>,
+    params: Option<Params>,
     limits: KernelLimits,
     registers: c_int,
     /// The dynamic shared memory that was asked for so far.
@@ -202,9 +202,9 @@ fn function_attribute(
 
 /// The parameters, where the driver tells them, as it does since 12.4.
 /// ([`cuFuncGetParamInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
-fn parameters(context: &Context, function: CUfunction) -> DriverResult<Option<Vec<ParamLayout>>> {
+fn parameters(context: &Context, function: CUfunction) -> DriverResult<Option<Params>> {
     let driver = context.driver();
-    let mut params = Vec::new();
+    let mut params = Params::new();
     loop {
         let (mut offset, mut size) = (0usize, 0usize);
         // SAFETY: the function is alive; two sizes are written.
@@ -243,8 +243,8 @@ impl backend::Kernel for Kernel {
         &self.text
     }
 
-    fn params(&self) -> Option<&[ParamLayout]> {
-        self.params.as_deref()
+    fn params(&self) -> Option<&Params> {
+        self.params.as_ref()
     }
 
     fn limits(&self) -> &KernelLimits {

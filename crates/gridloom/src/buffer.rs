@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use bytemuck::Pod;
 use gridloom_core::backend;
 use gridloom_core::executable::RegionId;
-use gridloom_core::memory::{MemoryKind, Region};
+use gridloom_core::memory::{Base, MemoryKind, Region};
 use gridloom_core::op;
 use parking_lot::Mutex;
 
@@ -277,7 +277,8 @@ impl<T> fmt::Debug for Buffer<T> {
 unsafe impl<T: Element> Memory<T> for Buffer<T> {
     #[inline(always)]
     fn region(&self) -> Result<Region> {
-        Ok(Region::whole(self.allocation()?))
+        // Its size is known here, so that nobody need be asked who might panic, and have the region wait in memory.
+        Ok(Region { base: Base::Allocation(self.allocation()?), offset: 0, bytes: self.shared.bytes })
     }
 
     #[inline]
@@ -373,10 +374,9 @@ impl<T> fmt::Debug for BufferSlice<T> {
 unsafe impl<T: Element> Memory<T> for BufferSlice<T> {
     #[inline]
     fn region(&self) -> Result<Region> {
-        let whole = self.buffer.region()?;
-        Ok(whole
-            .part(self.offset(), (self.len * size_of::<T>()) as u64)
-            .expect("checked when the slice was made"))
+        // Inside the buffer, as was checked when the slice was made.
+        let bytes = (self.len * size_of::<T>()) as u64;
+        Ok(Region { base: Base::Allocation(self.buffer.allocation()?), offset: self.offset(), bytes })
     }
 
     #[inline]

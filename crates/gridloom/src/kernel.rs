@@ -123,7 +123,7 @@ unsafe impl<T: Element, M: Memory<T>> IntoArg<Ptr<T>> for &M {
 
     #[inline]
     fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
-        packer.push_pointer(PointerValue::Region(self.region()?))
+        packer.push_pointer(|| Ok(PointerValue::Region(self.region()?)))
     }
 }
 // SAFETY: as above.
@@ -140,7 +140,7 @@ unsafe impl<T: Element, M: Memory<T>> IntoArg<PtrMut<T>> for &M {
 
     #[inline]
     fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
-        packer.push_pointer(PointerValue::Region(self.region()?))
+        packer.push_pointer(|| Ok(PointerValue::Region(self.region()?)))
     }
 }
 // SAFETY: the null address.
@@ -341,7 +341,7 @@ impl UntypedKernel {
 
     /// Its parameters, where they are known.
     pub fn params(&self) -> Option<&[ParamLayout]> {
-        self.backend.params()
+        self.backend.params().map(|params| &**params)
     }
 
     /// Facts about it, for people.

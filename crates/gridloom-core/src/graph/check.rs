@@ -109,7 +109,7 @@ impl Place<'_> {
         }
         if let Some(params) = kernel.params() {
             let given = &op.args.layout;
-            if params != given.as_slice() {
+            if params != given {
                 bail!(
                     ParameterMismatch,
                     "kernel {} takes parameters of {} bytes, the arguments have {}",

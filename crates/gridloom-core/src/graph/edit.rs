@@ -1,10 +1,10 @@
 //! Changes to a definition: inserting and deleting nodes.
 
-use super::definition::{Definition, EdgeKind, EdgeList, GraphData, GraphKey, NodeData, NodeKey};
+use super::definition::{Definition, EdgeEnd, EdgeKind, EdgeList, GraphData, GraphKey, NodeData, NodeKey};
 use super::edges::take_out;
 use super::{MAX_NESTING, deleted_graph};
 use crate::error::{Result, bail};
-use crate::op::{Operation, Test};
+use crate::op::{NodeKind, Operation, Test};
 
 /// What a deletion took out, to be dropped after the lock is released.
 #[derive(Default)]
@@ -30,6 +30,16 @@ impl Definition {
             }
         }
         Ok(())
+    }
+
+    /// Checks that the graph and these nodes of it exist, and finds what the first of them does.
+    pub(crate) fn place_after(
+        &self,
+        graph: GraphKey,
+        nodes: &[NodeKey],
+    ) -> Result<(GraphKey, Option<&Operation>)> {
+        self.check_alive(graph, nodes)?;
+        Ok((graph, nodes.first().map(|&first| &self.node(first).operation)))
     }
 
     /// Checks that `more` levels fit inside `graph`.
@@ -59,14 +69,20 @@ impl Definition {
         deepest
     }
 
-    /// Inserts a checked node after checked predecessors.
+    /// Inserts a checked node after checked predecessors. What it does is taken at the last, when nothing can fail any more.
+    #[inline]
     pub(crate) fn insert_node(
         &mut self,
         graph: GraphKey,
         after: &[NodeKey],
-        operation: Operation,
+        operation: &mut Option<Operation>,
     ) -> NodeKey {
-        self.kinds.insert(operation.kind());
+        let (kind, early) = match operation.as_ref().expect("given by the caller") {
+            // One that was launched to start before the kernels it follows have ended.
+            Operation::Kernel(kernel) => (NodeKind::Kernel, kernel.config.programmatic),
+            operation => (operation.kind(), false),
+        };
+        self.kinds.insert(kind);
         let key = self.nodes.next_key();
         let place = self.graphs.get_mut(graph).expect("checked");
         let (serial, order) = (place.next_serial, place.next_order);
@@ -77,30 +93,44 @@ impl Definition {
             place.members.reserve(16);
         }
         place.members.push(key);
-        // A kernel that was launched to start before the kernels it follows have ended.
-        let early = matches!(&operation, Operation::Kernel(kernel) if kernel.config.programmatic);
-        self.nodes.insert_with(|| NodeData {
+        let first = after.first().map(|&from| self.lead(from, key, early));
+        self.nodes.insert_next(key, || NodeData {
             graph,
-            operation,
+            operation: operation.take().expect("looked at above"),
             name: None,
             serial,
             order,
-            predecessors: EdgeList::new(),
+            // Written where it stays, with the only edge that most nodes have.
+            predecessors: first.map_or_else(EdgeList::new, |edge| EdgeList::from_buf_and_len([edge; 2], 1)),
             successors: EdgeList::new(),
         });
-        for &node in after {
-            let from = self.node(node);
-            // Among the newest edges of `from`, one to the new node can only be the last.
-            if from.successors.last().is_some_and(|edge| edge.node == key) {
-                continue;
-            }
-            let kind = match &from.operation {
-                Operation::Kernel(_) if early => EdgeKind::Programmatic,
-                _ => EdgeKind::Full,
-            };
-            self.link(node, key, kind);
+        if after.len() > 1 {
+            self.follow_more(&after[1..], key, early);
         }
         key
+    }
+
+    /// Writes the first end of an edge to a new node, and returns what its second end is.
+    #[inline]
+    fn lead(&mut self, from: NodeKey, to: NodeKey, early: bool) -> EdgeEnd {
+        let node = self.nodes.get_mut(from).expect("checked");
+        let kind = match &node.operation {
+            Operation::Kernel(_) if early => EdgeKind::Programmatic,
+            _ => EdgeKind::Full,
+        };
+        node.successors.push(EdgeEnd { node: to, kind });
+        EdgeEnd { node: from, kind }
+    }
+
+    /// Writes the edges of a new node but the first.
+    fn follow_more(&mut self, after: &[NodeKey], key: NodeKey, early: bool) {
+        for &from in after {
+            // Among the newest edges of `from`, one to the new node can only be the last.
+            if self.node(from).successors.last().is_none_or(|edge| edge.node != key) {
+                let edge = self.lead(from, key, early);
+                self.nodes.get_mut(key).expect("inserted").predecessors.push(edge);
+            }
+        }
     }
 
     /// Removes a node, its edges, and every graph inside it.

@@ -7,18 +7,31 @@ use super::segments::Segments;
 
 /// The place of an entry in a table of a definition, with the generation that tells it from earlier entries at the same place
 /// and the definition it belongs to, so that a key of another graph is never mistaken for one's own.
+// Keys are made, handed on and stored with every node. Place and generation are one number, since what is written in two parts and read as a whole right after makes the
+// processor wait; packed, so that a key and the kind of an edge fit into sixteen bytes.
+#[repr(C, packed(4))]
 pub struct Key<T> {
-    index: u32,
-    generation: u32,
+    /// The index, and above it the generation.
+    place: u64,
     owner: u32,
     kind: PhantomData<fn() -> T>,
 }
 
 impl<T> Key<T> {
+    #[inline]
+    fn new(index: u32, generation: u32, owner: u32) -> Self {
+        Key { place: u64::from(index) | u64::from(generation) << 32, owner, kind: PhantomData }
+    }
+
     /// The place, for dense side tables.
     #[inline]
     pub fn index(self) -> usize {
-        self.index as usize
+        self.place as u32 as usize
+    }
+
+    #[inline]
+    fn generation(self) -> u32 {
+        (self.place >> 32) as u32
     }
 }
 
@@ -29,16 +42,16 @@ impl<T> Clone for Key<T> {
 }
 impl<T> Copy for Key<T> {}
 impl<T> PartialEq for Key<T> {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
-        self.index == other.index && self.generation == other.generation && self.owner == other.owner
+        self.place == { other.place } && self.owner == other.owner
     }
 }
 impl<T> Eq for Key<T> {}
 impl<T> std::hash::Hash for Key<T> {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.index.hash(state);
-        self.generation.hash(state);
-        self.owner.hash(state);
+        { self.place }.hash(state);
+        { self.owner }.hash(state);
     }
 }
 impl<T> PartialOrd for Key<T> {
@@ -48,15 +61,15 @@ impl<T> PartialOrd for Key<T> {
 }
 impl<T> Ord for Key<T> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let parts = |key: &Self| (key.owner, key.index, key.generation);
+        let parts = |key: &Self| (key.owner, key.index(), key.generation());
         parts(self).cmp(&parts(other))
     }
 }
 impl<T> fmt::Debug for Key<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "#{}", self.index)?;
-        if self.generation > 0 {
-            write!(f, ".{}", self.generation)?;
+        write!(f, "#{}", self.index())?;
+        if self.generation() > 0 {
+            write!(f, ".{}", self.generation())?;
         }
         Ok(())
     }
@@ -85,7 +98,7 @@ impl<T> Table<T> {
     }
 
     fn key(&self, index: u32, generation: u32) -> Key<T> {
-        Key { index, generation, owner: self.owner, kind: PhantomData }
+        Key::new(index, generation, self.owner)
     }
 
     /// A key of this table under which there never is an entry.
@@ -99,47 +112,53 @@ impl<T> Table<T> {
     }
 
     /// The key that the next [`insert`](Table::insert) will return.
+    #[inline]
     pub(crate) fn next_key(&self) -> Key<T> {
         match self.free.last() {
-            Some(&index) => {
-                let slot = self.slots.get(index as usize).expect("a place that was used");
-                self.key(index, slot.generation)
-            }
             None => self.key(self.slots.len() as u32, 0),
+            Some(&index) => self.key_again(index),
         }
+    }
+
+    /// The key of the next entry at a place that was used.
+    #[cold]
+    fn key_again(&self, index: u32) -> Key<T> {
+        let slot = self.slots.get(index as usize).expect("a place that was used");
+        self.key(index, slot.generation)
     }
 
     pub(crate) fn insert(&mut self, value: T) -> Key<T> {
-        self.insert_with(|| value)
+        let key = self.next_key();
+        self.insert_next(key, || value);
+        key
     }
 
-    /// Adds what `make` makes, right where it stays.
+    /// Adds what `make` makes under the next key, right where it stays.
     #[inline]
-    pub(crate) fn insert_with(&mut self, make: impl FnOnce() -> T) -> Key<T> {
-        let key = self.next_key();
-        if self.free.pop().is_some() {
-            self.slots.get_mut(key.index()).expect("a place that was used").value = Some(make());
-        } else {
+    pub(crate) fn insert_next(&mut self, key: Key<T>, make: impl FnOnce() -> T) {
+        if key.index() == self.slots.len() {
             self.slots.push_with(|| Slot { generation: 0, value: Some(make()) });
+        } else {
+            self.free.pop();
+            self.slots.get_mut(key.index()).expect("a place that was used").value = Some(make());
         }
-        key
     }
 
     pub(crate) fn remove(&mut self, key: Key<T>) -> Option<T> {
         let owns = self.owns(key);
         let slot =
-            self.slots.get_mut(key.index()).filter(|slot| owns && slot.generation == key.generation)?;
+            self.slots.get_mut(key.index()).filter(|slot| owns && slot.generation == key.generation())?;
         let value = slot.value.take()?;
         slot.generation = slot.generation.wrapping_add(1);
         self.has_removed = true;
-        self.free.push(key.index);
+        self.free.push(key.index() as u32);
         Some(value)
     }
 
     #[inline]
     pub(crate) fn get(&self, key: Key<T>) -> Option<&T> {
         let slot = self.slots.get(key.index())?;
-        if slot.generation != key.generation || !self.owns(key) {
+        if slot.generation != key.generation() || !self.owns(key) {
             return None;
         }
         slot.value.as_ref()
@@ -149,7 +168,7 @@ impl<T> Table<T> {
     pub(crate) fn get_mut(&mut self, key: Key<T>) -> Option<&mut T> {
         let owns = self.owns(key);
         let slot = self.slots.get_mut(key.index())?;
-        if slot.generation != key.generation || !owns {
+        if slot.generation != key.generation() || !owns {
             return None;
         }
         slot.value.as_mut()
@@ -158,7 +177,7 @@ impl<T> Table<T> {
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Key<T>, &mut T)> {
         let owner = self.owner;
         self.slots.iter_mut().enumerate().filter_map(move |(index, slot)| {
-            let key = Key { index: index as u32, generation: slot.generation, owner, kind: PhantomData };
+            let key = Key::new(index as u32, slot.generation, owner);
             slot.value.as_mut().map(|value| (key, value))
         })
     }
@@ -198,8 +217,8 @@ impl<T> Keys<T> {
     #[inline]
     pub(crate) fn contains(&self, key: Key<T>) -> bool {
         let is_there = match &self.generations {
-            None => key.generation == 0 && key.index() < self.bound,
-            Some(generations) => generations.get(key.index()) == Some(&Some(key.generation)),
+            None => key.generation() == 0 && key.index() < self.bound,
+            Some(generations) => generations.get(key.index()) == Some(&Some(key.generation())),
         };
         is_there && key.owner == self.owner
     }

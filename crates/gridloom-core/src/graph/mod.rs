@@ -72,11 +72,12 @@ impl Hierarchy {
         edit(self.definition.lock().own())
     }
 
-    /// Adds a node to the graph that `place` finds, having checked that it and the nodes in `after` exist. A failure leaves the operation where
-    /// it is, so that the caller chooses when its drop, which may run a user's code, takes place.
+    /// Adds a node to the graph that `place` finds, having checked that it and the nodes in `after` exist; it also finds what the first of these does. A failure leaves the
+    /// operation where it is, so that the caller chooses when its drop, which may run a user's code, takes place.
+    #[inline]
     pub(crate) fn add(
         &self,
-        place: impl FnOnce(&Definition) -> Result<GraphKey>,
+        place: impl FnOnce(&Definition) -> Result<(GraphKey, Option<&Operation>)>,
         after: &[NodeKey],
         operation: &mut Option<Operation>,
     ) -> Result<NodeKey> {
@@ -85,11 +86,10 @@ impl Hierarchy {
         }
         let device = &*self.device;
         self.edit(|definition| {
-            let graph = place(definition)?;
+            let (graph, before) = place(definition)?;
             let checked = operation.as_ref().expect("given by the caller");
-            let before = after.first().map(|&before| definition.node(before).operation());
             Place { device, graph: Some((definition, graph)) }.check_after(before, checked)?;
-            Ok(definition.insert_node(graph, after, operation.take().expect("taken once")))
+            Ok(definition.insert_node(graph, after, operation))
         })
     }
 }
@@ -259,8 +259,7 @@ impl Graph {
 
     /// Adds a node after nodes of this hierarchy; see [`Hierarchy::add`].
     pub(crate) fn add_keys(&self, after: &[NodeKey], operation: &mut Option<Operation>) -> Result<NodeKey> {
-        let place = |definition: &Definition| definition.check_alive(self.key, after).map(|()| self.key);
-        self.hierarchy.add(place, after, operation)
+        self.hierarchy.add(|definition| definition.place_after(self.key, after), after, operation)
     }
 
     /// Adds an empty node that depends on all of these, which may be none or one.
@@ -315,7 +314,11 @@ impl Graph {
             if let Test::Condition(condition) = operation.test {
                 definition.conditions.get_mut(condition).expect("checked").used_by = Some(node);
             }
-            Ok(definition.insert_node(self.key, after, Operation::Conditional(Arc::new(operation))))
+            Ok(definition.insert_node(
+                self.key,
+                after,
+                &mut Some(Operation::Conditional(Arc::new(operation))),
+            ))
         })
     }
 
@@ -366,7 +369,7 @@ impl Graph {
                 definition.graphs.remove(child);
                 return Err(error);
             }
-            let key = definition.insert_node(self.key, after, Operation::Child(child));
+            let key = definition.insert_node(self.key, after, &mut Some(Operation::Child(child)));
             definition.graphs.get_mut(child).expect("inserted").owner = Some((key, 0));
             Ok(key)
         })

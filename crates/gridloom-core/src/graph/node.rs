@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::definition::{Definition, EdgeEnd, EdgeKind, GraphData, NodeData, NodeKey};
+use super::definition::{EdgeEnd, EdgeKind, GraphData, NodeData, NodeKey};
 use super::{Graph, Hierarchy, Place};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::executable::check_replaceable;
@@ -136,10 +136,14 @@ impl Node {
     }
 
     fn add_key(&self, operation: &mut Option<Operation>) -> Result<NodeKey> {
-        let place = |definition: &Definition| {
-            definition.get_node(self.key).map(NodeData::graph).ok_or_else(|| deleted(self.key))
-        };
-        self.hierarchy.add(place, &[self.key], operation)
+        self.hierarchy.add(
+            |definition| {
+                let node = definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
+                Ok((node.graph, Some(&node.operation)))
+            },
+            &[self.key],
+            operation,
+        )
     }
 
     /// Replaces what the node does by an operation of the same kind, or changes nothing. It affects later instantiations only.

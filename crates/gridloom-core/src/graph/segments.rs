@@ -10,66 +10,85 @@ const FIRST: usize = 4;
 
 #[derive(Clone)]
 pub(crate) struct Segments<T> {
-    /// All full but the last. The first two lie in place, which is enough for a dozen entries.
-    segments: SmallVec<[Vec<T>; 2]>,
-    len: usize,
-}
-
-/// The segment of an entry, and its place there.
-#[inline]
-fn place(index: usize) -> (usize, usize) {
-    let shifted = index + FIRST;
-    let segment = (shifted.ilog2() - FIRST.ilog2()) as usize;
-    (segment, shifted - (FIRST << segment))
+    /// Those that are full, each twice as long as the one before. The first two lie in place: with the last, that is enough for two dozen entries.
+    full: SmallVec<[Vec<T>; 2]>,
+    /// The entries of the full ones.
+    before: usize,
+    /// The one that grows, which most entries are in.
+    last: Vec<T>,
 }
 
 impl<T> Segments<T> {
     pub(crate) fn new() -> Self {
-        Segments { segments: SmallVec::new(), len: 0 }
+        Segments { full: SmallVec::new(), before: 0, last: Vec::new() }
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.before + self.last.len()
     }
 
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
-        let (segment, place) = place(index);
-        self.segments.get(segment)?.get(place)
+        match index.checked_sub(self.before) {
+            Some(place) => self.last.get(place),
+            None => {
+                let (segment, place) = place(index);
+                self.full.get(segment)?.get(place)
+            }
+        }
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
-        let (segment, place) = place(index);
-        self.segments.get_mut(segment)?.get_mut(place)
+        match index.checked_sub(self.before) {
+            Some(place) => self.last.get_mut(place),
+            None => {
+                let (segment, place) = place(index);
+                self.full.get_mut(segment)?.get_mut(place)
+            }
+        }
     }
 
     /// Adds what `make` makes, right where it stays.
     #[inline]
     pub(crate) fn push_with(&mut self, make: impl FnOnce() -> T) {
-        let (segment, place) = place(self.len);
-        if place == 0 {
-            self.segments.push(Vec::new());
+        if self.last.len() == self.last.capacity() {
+            self.make_room();
         }
-        let entries = &mut self.segments[segment];
-        if entries.len() == entries.capacity() {
-            // In a copy a segment may have less room than it had.
-            entries.reserve_exact((FIRST << segment) - place);
-        }
-        entries.spare_capacity_mut()[0].write(make());
+        let len = self.last.len();
+        self.last.spare_capacity_mut()[0].write(make());
         // SAFETY: there was room for one more, which is written now.
-        unsafe { entries.set_len(place + 1) };
-        self.len += 1;
+        unsafe { self.last.set_len(len + 1) };
+    }
+
+    #[cold]
+    fn make_room(&mut self) {
+        let whole = FIRST << self.full.len();
+        if self.last.len() < whole {
+            // The first, and in a copy also another, which then may have less room than it had.
+            self.last.reserve_exact(whole - self.last.len());
+        } else {
+            self.before += whole;
+            self.full.push(std::mem::replace(&mut self.last, Vec::with_capacity(2 * whole)));
+        }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.segments.iter().flatten()
+        self.full.iter().flatten().chain(&self.last)
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.segments.iter_mut().flatten()
+        self.full.iter_mut().flatten().chain(&mut self.last)
     }
+}
+
+/// The full segment of an entry, and its place there.
+#[inline]
+fn place(index: usize) -> (usize, usize) {
+    let shifted = index + FIRST;
+    let segment = (shifted.ilog2() - FIRST.ilog2()) as usize;
+    (segment, shifted - (FIRST << segment))
 }
 
 #[cfg(test)]

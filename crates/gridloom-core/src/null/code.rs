@@ -10,7 +10,7 @@ use crate::backend::{Allocation, DeviceId, Kernel, Module};
 use crate::error::{Result, bail};
 use crate::launch::KernelLimits;
 use crate::memory::MemoryKind;
-use crate::op::ParamLayout;
+use crate::op::{ParamLayout, Params};
 
 /// A kernel to be: a name, and what a launch is checked against.
 ///
@@ -25,7 +25,7 @@ use crate::op::ParamLayout;
 #[derive(Clone, Debug)]
 pub struct FakeKernel {
     name: String,
-    params: Option<Vec<ParamLayout>>,
+    params: Option<Params>,
     limits: KernelLimits,
 }
 
@@ -151,8 +151,8 @@ impl Kernel for LoadedKernel {
         &self.kernel.name
     }
 
-    fn params(&self) -> Option<&[ParamLayout]> {
-        self.kernel.params.as_deref()
+    fn params(&self) -> Option<&Params> {
+        self.kernel.params.as_ref()
     }
 
     fn limits(&self) -> &KernelLimits {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::kernel::known_address;
 use super::{ArgValue, KernelArgs, Operation, PointerArg, PointerValue, Test};
 use crate::backend;
 use crate::error::{Result, bail};
@@ -142,17 +143,6 @@ impl KernelArgs {
             self.set(kernel, index as usize, offset as usize, value)?;
         }
         Ok(count)
-    }
-}
-
-/// The address where it is known before the graph is lowered.
-fn known_address(pointer: &PointerValue) -> Option<u64> {
-    match pointer {
-        PointerValue::Region(Region { base: Base::Allocation(allocation), offset, .. }) => {
-            // Wraps for a region that no allocation has, which the checks refuse.
-            Some(allocation.address().wrapping_add(*offset))
-        }
-        _ => None,
     }
 }
 

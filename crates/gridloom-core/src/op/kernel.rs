@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::Keep;
+use super::{Keep, ParamLayout, Params};
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::ConditionKey;
@@ -82,6 +82,7 @@ impl KernelOp {
         config: LaunchConfig,
         pack: impl FnOnce(&mut ArgPacker<'_>) -> Result<()>,
     ) -> Result<Arc<Self>> {
+        let params = kernel.params();
         let launch = Arc::<KernelOp>::new_uninit();
         let place = Arc::as_ptr(&launch).cast_mut().cast::<KernelOp>();
         // Where it stays: a launch takes more room than one wants to move.
@@ -89,15 +90,15 @@ impl KernelOp {
         let launch = unsafe {
             (&raw mut (*place).kernel).write(Arc::clone(kernel));
             (&raw mut (*place).config).write(config);
-            (&raw mut (*place).args.bytes).write(SmallVec::new());
-            (&raw mut (*place).args.layout).write(SmallVec::new());
+            (&raw mut (*place).args.bytes).write(zeros(params.map_or(0, Params::buffer_bytes)));
+            (&raw mut (*place).args.layout).write(params.map_or_else(Params::new, Params::clone));
             (&raw mut (*place).args.pointers).write(SmallVec::new());
             (&raw mut (*place).args.keep).write(None);
             launch.assume_init()
         };
         // SAFETY: there still is no other reference, weak ones included. (`Arc::get_mut` would find that out by an atomic operation.)
         let args = unsafe { &mut (*place).args };
-        let mut packer = ArgPacker::new(args, kernel.name(), kernel.params());
+        let mut packer = ArgPacker { args, kernel: Named::Kernel(&**kernel), params, packed: 0 };
         pack(&mut packer)?;
         packer.finish()?;
         Ok(launch)
@@ -132,15 +133,6 @@ impl KernelOp {
     }
 }
 
-/// Where one parameter of a kernel lies in its parameter buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ParamLayout {
-    /// Byte offset in the parameter buffer.
-    pub offset: u32,
-    /// Bytes.
-    pub size: u32,
-}
-
 /// The arguments of a launch: one packed parameter buffer, and what its pointers and handles stand for.
 ///
 /// Addresses of existing allocations are in `bytes` already; an address of an alloc node and the handle of a condition are
@@ -150,7 +142,7 @@ pub struct KernelArgs {
     /// The parameter buffer, laid out as the kernel declares it.
     pub bytes: SmallVec<[u8; 48]>,
     /// Where each argument lies in it.
-    pub layout: SmallVec<[ParamLayout; 6]>,
+    pub layout: Params,
     /// The arguments, or parts of them, that refer to memory or conditions.
     pub pointers: SmallVec<[PointerArg; 3]>,
     /// What the arguments need besides: the owner of memory that is not Gridloom's.
@@ -175,6 +167,18 @@ pub enum PointerValue {
     Region(Region),
     /// The handle of a condition, for `cudaGraphSetConditional`.
     Condition(ConditionKey),
+}
+
+/// The address where it is known before the graph is lowered.
+#[inline]
+pub(super) fn known_address(pointer: &PointerValue) -> Option<u64> {
+    match pointer {
+        PointerValue::Region(Region { base: Base::Allocation(allocation), offset, .. }) => {
+            // Wraps for a region that no allocation has, which the checks refuse.
+            Some(allocation.address().wrapping_add(*offset))
+        }
+        _ => None,
+    }
 }
 
 /// One argument as a caller gives it, before it is packed.
@@ -222,7 +226,7 @@ impl Clone for KernelArgs {
         // What a derived clone does one by one is copied whole.
         KernelArgs {
             bytes: SmallVec::from_slice(&self.bytes),
-            layout: SmallVec::from_slice(&self.layout),
+            layout: self.layout.clone(),
             pointers: self.pointers.clone(),
             keep: self.keep.clone(),
         }
@@ -233,59 +237,73 @@ impl Clone for KernelArgs {
 /// parameters are unknown.
 pub struct ArgPacker<'a> {
     args: &'a mut KernelArgs,
-    kernel: &'a str,
-    params: Option<&'a [ParamLayout]>,
+    kernel: Named<'a>,
+    params: Option<&'a Params>,
     /// How many are packed.
     packed: usize,
 }
 
-impl<'a> ArgPacker<'a> {
-    /// Packs into `args`, which are empty, for a kernel with this name and these parameters.
-    #[inline]
-    fn new(args: &'a mut KernelArgs, kernel: &'a str, params: Option<&'a [ParamLayout]>) -> Self {
-        if let Some(params) = params {
-            args.layout = SmallVec::from_slice(params);
-            let end = params.iter().map(|param| (param.offset + param.size) as usize).max();
-            args.bytes = zeros(end.unwrap_or(0));
-        }
-        ArgPacker { args, kernel, params, packed: 0 }
-    }
+/// What errors call the kernel.
+#[derive(Clone, Copy)]
+enum Named<'a> {
+    Kernel(&'a dyn backend::Kernel),
+    Name(&'a str),
+}
 
+impl<'a> Named<'a> {
+    fn name(self) -> &'a str {
+        match self {
+            Named::Kernel(kernel) => kernel.name(),
+            Named::Name(name) => name,
+        }
+    }
+}
+
+impl ArgPacker<'_> {
     /// Packs one argument more.
     #[inline]
     pub fn push(&mut self, value: ArgValue) -> Result<()> {
         match value {
             ArgValue::Bytes(bytes) => self.push_bytes(&bytes),
-            ArgValue::Pointer(pointer) => self.push_pointer(pointer),
+            ArgValue::Pointer(pointer) => self.push_pointer(|| Ok(pointer)),
         }
     }
 
     /// Packs the bytes of a plain value.
     #[inline]
     pub fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.next(bytes.len())?.copy_from_slice(bytes);
+        let start = self.next(bytes.len())?;
+        self.args.bytes[start..][..bytes.len()].copy_from_slice(bytes);
         Ok(())
     }
 
-    /// Packs an argument that refers to something.
+    /// Packs an argument that refers to something. It is asked for once there is a place for it, and so made where it stays.
     #[inline(always)]
-    pub fn push_pointer(&mut self, pointer: PointerValue) -> Result<()> {
+    pub fn push_pointer(&mut self, pointer: impl FnOnce() -> Result<PointerValue>) -> Result<()> {
         let index = self.packed as u32;
-        let slot = self.next(8)?;
-        if let PointerValue::Region(region) = &pointer
-            && let Base::Allocation(allocation) = &region.base
-        {
-            // Wraps for a region that no allocation has, which the checks then refuse.
-            let address = allocation.address().wrapping_add(region.offset);
-            slot.copy_from_slice(&address.to_ne_bytes());
+        let start = self.next(8)?;
+        let KernelArgs { bytes, pointers, .. } = &mut *self.args;
+        if pointers.len() == pointers.capacity() {
+            pointers.reserve(1);
         }
-        self.args.pointers.push(PointerArg { index, offset: 0, value: pointer });
+        let value = pointer()?;
+        let count = pointers.len();
+        // SAFETY: there is room for one more, which is written before it is counted. (What `push` is given, it is given in memory: written in parts, then moved whole.)
+        let value = unsafe {
+            let place = pointers.as_mut_ptr().add(count);
+            place.write(PointerArg { index, offset: 0, value });
+            pointers.set_len(count + 1);
+            &(*place).value
+        };
+        if let Some(address) = known_address(value) {
+            bytes[start..][..8].copy_from_slice(&address.to_ne_bytes());
+        }
         Ok(())
     }
 
-    /// The place of the next argument, which has `size` bytes.
+    /// Where the next argument starts, which has `size` bytes.
     #[inline]
-    fn next(&mut self, size: usize) -> Result<&mut [u8]> {
+    fn next(&mut self, size: usize) -> Result<usize> {
         let place = match self.params {
             Some(params) => match params.get(self.packed) {
                 Some(param) if param.size as usize == size => *param,
@@ -294,7 +312,7 @@ impl<'a> ArgPacker<'a> {
             None => self.append(size),
         };
         self.packed += 1;
-        Ok(&mut self.args.bytes[place.offset as usize..][..size])
+        Ok(place.offset as usize)
     }
 
     /// Makes room behind the arguments so far.
@@ -310,7 +328,7 @@ impl<'a> ArgPacker<'a> {
 
     #[cold]
     fn misplaced(&self, param: Option<&ParamLayout>, size: usize) -> Error {
-        let (kernel, index) = (self.kernel, self.packed);
+        let (kernel, index) = (self.kernel.name(), self.packed);
         mismatch(match param {
             Some(param) => format!(
                 "parameter {index} of kernel {kernel} has {} bytes, the argument has {size}",
@@ -331,7 +349,7 @@ impl<'a> ArgPacker<'a> {
 
     #[cold]
     fn too_few(&self, needed: usize) -> Error {
-        let (kernel, given) = (self.kernel, self.packed);
+        let (kernel, given) = (self.kernel.name(), self.packed);
         mismatch(format!("kernel {kernel} takes {needed} parameters, {given} arguments were given"))
     }
 }
@@ -348,11 +366,15 @@ impl KernelArgs {
     /// kernel's parameters are unknown. Count and sizes must match.
     pub fn pack(
         kernel: &str,
-        params: Option<&[ParamLayout]>,
+        params: Option<&Params>,
         values: impl IntoIterator<Item = ArgValue>,
     ) -> Result<Self> {
-        let mut args = KernelArgs::default();
-        let mut packer = ArgPacker::new(&mut args, kernel, params);
+        let mut args = KernelArgs {
+            bytes: zeros(params.map_or(0, Params::buffer_bytes)),
+            layout: params.cloned().unwrap_or_default(),
+            ..KernelArgs::default()
+        };
+        let mut packer = ArgPacker { args: &mut args, kernel: Named::Name(kernel), params, packed: 0 };
         for value in values {
             packer.push(value)?;
         }

@@ -136,7 +136,7 @@ fn a_launch_packed_in_its_place_is_the_one_that_its_parts_make() {
     // SAFETY: nothing runs on this device.
     let packed = unsafe {
         KernelOp::pack(&kernel, LaunchConfig::linear(500), |packer| {
-            packer.push_pointer(pointer())?;
+            packer.push_pointer(|| Ok(pointer()))?;
             packer.push_bytes(&7u32.to_ne_bytes())
         })
     };
@@ -149,8 +149,9 @@ fn a_launch_packed_in_its_place_is_the_one_that_its_parts_make() {
     let made = Operation::Kernel(Arc::new(kernel_op(kernel.clone(), LaunchConfig::linear(500), args)));
     assert!(Operation::Kernel(packed.unwrap()).same(&made));
     // SAFETY: as above.
-    let refused =
-        unsafe { KernelOp::pack(&kernel, LaunchConfig::one(), |packer| packer.push_pointer(pointer())) };
+    let refused = unsafe {
+        KernelOp::pack(&kernel, LaunchConfig::one(), |packer| packer.push_pointer(|| Ok(pointer())))
+    };
     assert_error(refused, ErrorKind::ParameterMismatch, &["2 parameters", "1 arguments"]);
     // What was packed before the refusal is let go of.
     drop(made);
@@ -171,7 +172,7 @@ fn arguments_are_packed_where_the_kernel_wants_them() {
         bytes_arg(&[9; 12]),
     ];
     let args = KernelArgs::pack("mixed", kernel.params(), values).unwrap();
-    assert_eq!(args.layout.as_slice(), kernel.params().unwrap());
+    assert_eq!(Some(&args.layout), kernel.params());
     let last = kernel.params().unwrap()[4];
     assert_eq!(args.bytes.len() as u32, last.offset + last.size);
     assert_eq!(args.value(0).unwrap(), [7]);

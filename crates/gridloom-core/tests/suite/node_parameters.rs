@@ -155,7 +155,7 @@ fn cases() -> Vec<Case> {
                 let Operation::Kernel(read) = node.operation().unwrap() else { panic!("{node:?}") };
                 assert!(Arc::ptr_eq(read.kernel(), &kernel));
                 assert_eq!(read.config(), &config);
-                assert_eq!(read.args().layout.as_slice(), kernel.params().unwrap());
+                assert_eq!(Some(&read.args().layout), kernel.params());
                 assert_eq!(read.args().value(0).unwrap(), 1.5f32.to_ne_bytes());
                 assert_eq!(read.args().value(1).unwrap(), (buffer.address() + 16).to_ne_bytes());
                 assert_eq!(read.args().pointers[0].value, PointerValue::Region(part.clone()));

@@ -5,7 +5,7 @@ use crate::interop;
 use crate::sys::*;
 use gridloom_core::backend::Kernel;
 use gridloom_core::launch::{Dim3, LaunchConfig};
-use gridloom_core::op::{ArgValue, Keep, KernelArgs, KernelOp, Operation, ParamLayout, PointerValue};
+use gridloom_core::op::{ArgValue, Keep, KernelArgs, KernelOp, Operation, ParamLayout, Params, PointerValue};
 use std::ffi::c_void;
 use std::ptr;
 use std::slice;
@@ -88,17 +88,16 @@ unsafe fn arguments(kernel: &dyn Kernel, p: &CUDA_KERNEL_NODE_PARAMS_v2) -> Resu
         let buffer = unsafe { packed(p.extra) }?;
         args.bytes = buffer.into();
         args.layout = match kernel.params() {
-            Some(params) => params.into(),
+            Some(params) => params.clone(),
             // One argument of all the bytes: as good as any other way to see it.
             None => [ParamLayout { offset: 0, size: buffer.len() as u32 }].into_iter().collect(),
         };
-        let needed = args.layout.iter().map(|place| (place.offset + place.size) as usize).max();
-        args.bytes.resize(needed.unwrap_or(0).max(buffer.len()), 0);
+        args.bytes.resize(args.layout.buffer_bytes().max(buffer.len()), 0);
         return Ok(args);
     }
     let params = match kernel.params() {
-        Some(params) => params,
-        None if p.kernelParams.is_null() => &[],
+        Some(params) => params.clone(),
+        None if p.kernelParams.is_null() => Params::new(),
         None => {
             return Err(Unreadable::new("the driver tells the parameters of kernels since CUDA 12.4 only"));
         }
@@ -106,9 +105,7 @@ unsafe fn arguments(kernel: &dyn Kernel, p: &CUDA_KERNEL_NODE_PARAMS_v2) -> Resu
     if p.kernelParams.is_null() && !params.is_empty() {
         return Err(Unreadable::new(format!("the arguments of kernel {} are not there", kernel.name())));
     }
-    args.layout = params.into();
-    let bytes = params.iter().map(|place| (place.offset + place.size) as usize).max();
-    args.bytes.resize(bytes.unwrap_or(0), 0);
+    args.bytes.resize(params.buffer_bytes(), 0);
     for (index, place) in params.iter().enumerate() {
         // SAFETY: promised by the caller: a node has a pointer for each parameter, to as many bytes as the parameter has.
         let value = unsafe {
@@ -120,6 +117,7 @@ unsafe fn arguments(kernel: &dyn Kernel, p: &CUDA_KERNEL_NODE_PARAMS_v2) -> Resu
         };
         args.bytes[place.offset as usize..][..value.len()].copy_from_slice(value);
     }
+    args.layout = params;
     Ok(args)
 }
 

@@ -21,7 +21,7 @@ fn a_kernel_of_gridlooms_comes_back_as_itself_with_its_arguments() {
         let op = kernel_of(&nodes[0]);
         assert!(Arc::ptr_eq(op.kernel(), &add));
         assert_eq!((op.config().grid, op.config().block), (Dim3::ONE, Dim3::new(8, 1, 1)));
-        assert_eq!(op.args().layout.as_slice(), add.params().unwrap());
+        assert_eq!(Some(&op.args().layout), add.params());
         assert_eq!(op.args().value(1), Some(&41i32.to_ne_bytes()[..]));
         let [PointerArg { index: 0, offset: 0, value: PointerValue::Region(region) }] =
             &op.args().pointers[..]
