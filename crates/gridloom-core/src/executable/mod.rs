@@ -332,13 +332,13 @@ impl Executable {
 
     /// The key of a node, where it is one of this executable's.
     fn own_key(&self, node: &Node) -> Result<NodeKey> {
-        if self.owns(node) { Ok(node.key) } else { Err(self.not_own(node)) }
+        if self.owns(node) { Ok(node.key()) } else { Err(self.not_own(node)) }
     }
 
     /// Whether a node is one of this executable's.
     #[inline]
     fn owns(&self, node: &Node) -> bool {
-        self.is_from_origin(node) && self.nodes.contains(node.key)
+        self.is_from_origin(node) && self.nodes.contains(node.key())
     }
 
     #[inline]

@@ -255,7 +255,7 @@ impl Executable {
     #[inline(always)]
     pub fn node(&self, node: &Node) -> Result<ExecutableNode<'_>> {
         if self.owns(node) {
-            Ok(ExecutableNode { executable: self, key: node.key })
+            Ok(ExecutableNode { executable: self, key: node.key() })
         } else {
             Err(self.not_own(node))
         }

@@ -2,7 +2,8 @@
 
 use super::definition::{Definition, EdgeEnd, EdgeKind, EdgeList, GraphData, GraphKey, NodeData, NodeKey};
 use super::edges::take_out;
-use super::{MAX_NESTING, deleted_graph};
+use super::node::deleted;
+use super::{After, MAX_NESTING, deleted_graph};
 use crate::error::{Result, bail};
 use crate::op::{NodeKind, Operation, Test};
 
@@ -32,14 +33,19 @@ impl Definition {
         Ok(())
     }
 
-    /// Checks that the graph and these nodes of it exist, and finds what the first of them does.
-    pub(crate) fn place_after(
-        &self,
-        graph: GraphKey,
-        nodes: &[NodeKey],
-    ) -> Result<(GraphKey, Option<&Operation>)> {
-        self.check_alive(graph, nodes)?;
-        Ok((graph, nodes.first().map(|&first| &self.node(first).operation)))
+    /// Checks that the nodes that a new one comes after exist, and finds their graph and what the first of them does.
+    #[inline]
+    pub(super) fn check_after(&self, after: After<'_>) -> Result<(GraphKey, Option<&Operation>)> {
+        match after {
+            After::One(&key) => {
+                let node = self.get_node(key).ok_or_else(|| deleted(key))?;
+                Ok((node.graph, Some(&node.operation)))
+            }
+            After::All(graph, nodes) => {
+                self.check_alive(graph, nodes)?;
+                Ok((graph, nodes.first().map(|&first| &self.node(first).operation)))
+            }
+        }
     }
 
     /// Checks that `more` levels fit inside `graph`.

@@ -29,11 +29,39 @@ impl<T> Key<T> {
         self.place as u32 as usize
     }
 
+    /// It without the definition.
+    #[inline]
+    pub(crate) fn spot(self) -> Spot<T> {
+        Spot { place: self.place, kind: PhantomData }
+    }
+
     #[inline]
     fn generation(self) -> u32 {
         (self.place >> 32) as u32
     }
 }
+
+/// A key without the definition that it belongs to, for handles that know it.
+pub(crate) struct Spot<T> {
+    /// As in a key.
+    place: u64,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T> Spot<T> {
+    /// The key of this place in the definition with this number.
+    #[inline]
+    pub(crate) fn of(self, owner: u32) -> Key<T> {
+        Key { place: self.place, owner, kind: PhantomData }
+    }
+}
+
+impl<T> Clone for Spot<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Spot<T> {}
 
 impl<T> Clone for Key<T> {
     fn clone(&self) -> Self {
@@ -99,6 +127,12 @@ impl<T> Table<T> {
 
     fn key(&self, index: u32, generation: u32) -> Key<T> {
         Key::new(index, generation, self.owner)
+    }
+
+    /// The number of the definition that it is a table of.
+    #[inline]
+    pub(crate) fn owner(&self) -> u32 {
+        self.owner
     }
 
     /// A key of this table under which there never is an entry.

@@ -34,7 +34,7 @@ pub(crate) use diff::compare;
 pub use diff::{Difference, DifferenceKind};
 pub(crate) use inline::Inlined;
 pub use keys::Key;
-pub(crate) use keys::Keys;
+pub(crate) use keys::{Keys, Spot};
 pub use node::Node;
 pub(crate) use present::Present;
 
@@ -43,15 +43,36 @@ use crate::error::{Error, ErrorKind, Result, bail};
 use crate::executable::{Executable, InstantiateOptions};
 use crate::op::{self, ConditionalForm, ConditionalOp, Operation, Test};
 
+/// What a new node comes after.
+#[derive(Clone, Copy)]
+enum After<'a> {
+    /// These nodes of this graph, which may be none.
+    All(GraphKey, &'a [NodeKey]),
+    /// This node, in its graph.
+    One(&'a NodeKey),
+}
+
+impl After<'_> {
+    fn nodes(&self) -> &[NodeKey] {
+        match self {
+            After::All(_, nodes) => nodes,
+            After::One(node) => std::slice::from_ref(node),
+        }
+    }
+}
+
 /// A root graph with everything inside it.
 pub(crate) struct Hierarchy {
     pub(crate) device: Arc<dyn backend::Device>,
+    /// The number of the definition, which all its keys have.
+    number: u32,
     definition: Mutex<Present>,
 }
 
 impl Hierarchy {
     fn new(device: &Arc<dyn backend::Device>, definition: Present) -> Arc<Self> {
-        Arc::new(Hierarchy { device: Arc::clone(device), definition: Mutex::new(definition) })
+        let number = definition.nodes.owner();
+        Arc::new(Hierarchy { device: Arc::clone(device), number, definition: Mutex::new(definition) })
     }
 
     /// The definition as it is now.
@@ -72,24 +93,17 @@ impl Hierarchy {
         edit(self.definition.lock().own())
     }
 
-    /// Adds a node to the graph that `place` finds, having checked that it and the nodes in `after` exist; it also finds what the first of these does. A failure leaves the
-    /// operation where it is, so that the caller chooses when its drop, which may run a user's code, takes place.
-    #[inline]
-    pub(crate) fn add(
-        &self,
-        place: impl FnOnce(&Definition) -> Result<(GraphKey, Option<&Operation>)>,
-        after: &[NodeKey],
-        operation: &mut Option<Operation>,
-    ) -> Result<NodeKey> {
+    /// Adds a node after others. A failure leaves the operation where it is, so that the caller chooses when its drop, which may run a user's code, takes place.
+    fn add(&self, after: After<'_>, operation: &mut Option<Operation>) -> Result<Spot<NodeData>> {
         if matches!(operation, Some(Operation::Child(_) | Operation::Conditional(_))) {
             bail!(InvalidArgument, "a node with graphs inside is added with add_conditional or add_child");
         }
         let device = &*self.device;
         self.edit(|definition| {
-            let (graph, before) = place(definition)?;
+            let (graph, before) = definition.check_after(after)?;
             let checked = operation.as_ref().expect("given by the caller");
             Place { device, graph: Some((definition, graph)) }.check_after(before, checked)?;
-            Ok(definition.insert_node(graph, after, operation))
+            Ok(definition.insert_node(graph, after.nodes(), operation).spot())
         })
     }
 }
@@ -127,7 +141,7 @@ impl NodeMap {
         if !Arc::ptr_eq(&original.hierarchy, &self.original) {
             return None;
         }
-        self.nodes.get(&original.key).map(|&key| Node { hierarchy: self.copy.clone(), key })
+        self.nodes.get(&original.key()).map(|&key| Node::new(&self.copy, key))
     }
 
     /// The copy of a condition, or `None` where it was neither of the graph that was copied nor used in it.
@@ -150,10 +164,7 @@ impl NodeMap {
 
     /// All pairs of original and copy, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (Node, Node)> + '_ {
-        self.nodes.iter().map(|(&from, &to)| {
-            let original = Node { hierarchy: self.original.clone(), key: from };
-            (original, Node { hierarchy: self.copy.clone(), key: to })
-        })
+        self.nodes.iter().map(|(&from, &to)| (Node::new(&self.original, from), Node::new(&self.copy, to)))
     }
 }
 
@@ -259,7 +270,8 @@ impl Graph {
 
     /// Adds a node after nodes of this hierarchy; see [`Hierarchy::add`].
     pub(crate) fn add_keys(&self, after: &[NodeKey], operation: &mut Option<Operation>) -> Result<NodeKey> {
-        self.hierarchy.add(|definition| definition.place_after(self.key, after), after, operation)
+        let spot = self.hierarchy.add(After::All(self.key, after), operation)?;
+        Ok(spot.of(self.hierarchy.number))
     }
 
     /// Adds an empty node that depends on all of these, which may be none or one.
@@ -470,7 +482,7 @@ impl Graph {
 
     /// The handle of a node of this hierarchy.
     pub(crate) fn node_handle(&self, key: NodeKey) -> Node {
-        Node { hierarchy: self.hierarchy.clone(), key }
+        Node::new(&self.hierarchy, key)
     }
 
     /// The keys of nodes that must be of this hierarchy.
@@ -479,7 +491,7 @@ impl Graph {
             .iter()
             .map(|node| {
                 if Arc::ptr_eq(&node.hierarchy, &self.hierarchy) {
-                    Ok(node.key)
+                    Ok(node.key())
                 } else {
                     Err(Error::new(
                         ErrorKind::WrongGraph,
@@ -509,7 +521,7 @@ impl Condition {
     /// The conditional node that tests it, where there is one.
     pub fn used_by(&self) -> Option<Node> {
         let key = self.hierarchy.read(|definition| definition.conditions.get(self.key)?.used_by)?;
-        Some(Node { hierarchy: self.hierarchy.clone(), key })
+        Some(Node::new(&self.hierarchy, key))
     }
 
     /// Whether it belongs to the hierarchy of `graph`; keys mean something only there.
@@ -535,14 +547,14 @@ macro_rules! identity {
     ($handle:ty) => {
         impl PartialEq for $handle {
             fn eq(&self, other: &Self) -> bool {
-                Arc::ptr_eq(&self.hierarchy, &other.hierarchy) && self.key == other.key
+                Arc::ptr_eq(&self.hierarchy, &other.hierarchy) && self.key() == other.key()
             }
         }
         impl Eq for $handle {}
         impl Hash for $handle {
             fn hash<H: Hasher>(&self, state: &mut H) {
                 Arc::as_ptr(&self.hierarchy).hash(state);
-                self.key.hash(state);
+                self.key().hash(state);
             }
         }
     };

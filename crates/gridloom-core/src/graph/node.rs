@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::definition::{EdgeEnd, EdgeKind, GraphData, NodeData, NodeKey};
-use super::{Graph, Hierarchy, Place};
+use super::{After, Graph, Hierarchy, Place, Spot};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::executable::check_replaceable;
 use crate::op::{ConditionalForm, ConditionalOp, NodeKind, Operation};
@@ -15,24 +15,31 @@ use crate::op::{ConditionalForm, ConditionalOp, NodeKind, Operation};
 #[derive(Clone)]
 pub struct Node {
     pub(crate) hierarchy: Arc<Hierarchy>,
-    pub(crate) key: NodeKey,
+    /// Its key, but for what the hierarchy knows: of a handle of two words none is left half written when it is moved.
+    spot: Spot<NodeData>,
 }
 
 impl Node {
+    pub(crate) fn new(hierarchy: &Arc<Hierarchy>, key: NodeKey) -> Self {
+        debug_assert_eq!(key, key.spot().of(hierarchy.number), "a key of this hierarchy");
+        Node { hierarchy: Arc::clone(hierarchy), spot: key.spot() }
+    }
+
     /// Whether the node is still part of its graph.
     pub fn is_valid(&self) -> bool {
-        self.hierarchy.read(|definition| definition.get_node(self.key).is_some())
+        self.hierarchy.read(|definition| definition.get_node(self.key()).is_some())
     }
 
     /// The node's key in its definition.
+    #[inline]
     pub fn key(&self) -> NodeKey {
-        self.key
+        self.spot.of(self.hierarchy.number)
     }
 
     /// The node's key, for an operation that is to be added to `graph`: an error where that is of another hierarchy.
     pub fn key_in(&self, graph: &Graph) -> Result<NodeKey> {
         if Arc::ptr_eq(&self.hierarchy, &graph.hierarchy) {
-            return Ok(self.key);
+            return Ok(self.key());
         }
         Err(Error::new(
             ErrorKind::WrongGraph,
@@ -59,7 +66,7 @@ impl Node {
     /// Gives the node a name, shown by errors and pictures.
     pub fn set_name(&self, name: &str) -> Result<()> {
         let old = self.hierarchy.edit(|definition| {
-            let node = definition.nodes.get_mut(self.key).ok_or_else(|| deleted(self.key))?;
+            let node = definition.nodes.get_mut(self.key()).ok_or_else(|| deleted(self.key()))?;
             Ok::<_, Error>(node.name.replace(name.into()))
         })?;
         drop(old);
@@ -74,7 +81,7 @@ impl Node {
 
     /// The node's name: the one it was given, or one made of its kind, number and kernel.
     pub fn label(&self) -> String {
-        self.hierarchy.read(|definition| definition.label(self.key))
+        self.hierarchy.read(|definition| definition.label(self.key()))
     }
 
     /// The nodes it depends on, in the order the edges were added.
@@ -92,8 +99,8 @@ impl Node {
     /// The graphs inside it: bodies of a conditional, the graph of a child node.
     pub fn bodies(&self) -> Result<Vec<Graph>> {
         let keys = self.hierarchy.read(|definition| {
-            definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
-            Ok::<_, Error>(definition.bodies(self.key))
+            definition.get_node(self.key()).ok_or_else(|| deleted(self.key()))?;
+            Ok::<_, Error>(definition.bodies(self.key()))
         })?;
         Ok(keys.into_iter().map(|key| Graph { hierarchy: self.hierarchy.clone(), key }).collect())
     }
@@ -102,7 +109,7 @@ impl Node {
     /// nothing: [`Graph::is_valid`] answers `false`.
     pub fn body_handle(&self, index: usize) -> Graph {
         let key = self.hierarchy.read(|definition| {
-            let key = definition.bodies(self.key).get(index).copied();
+            let key = definition.bodies(self.key()).get(index).copied();
             key.unwrap_or_else(|| definition.graphs.nowhere())
         });
         Graph { hierarchy: self.hierarchy.clone(), key }
@@ -111,7 +118,7 @@ impl Node {
     /// Bounds the passes of a loop, or lifts the bound.
     pub fn set_loop_limit(&self, limit: Option<u64>) -> Result<()> {
         let old = self.hierarchy.edit(|definition| {
-            let node = definition.nodes.get_mut(self.key).ok_or_else(|| deleted(self.key))?;
+            let node = definition.nodes.get_mut(self.key()).ok_or_else(|| deleted(self.key()))?;
             match &node.operation {
                 Operation::Conditional(conditional) if conditional.form == ConditionalForm::While => {
                     let conditional = ConditionalOp { limit, ..(**conditional).clone() };
@@ -119,7 +126,10 @@ impl Node {
                 }
                 _ => Err(Error::new(
                     ErrorKind::InvalidArgument,
-                    format!("{} is not a loop; only loops have passes to bound", definition.label(self.key)),
+                    format!(
+                        "{} is not a loop; only loops have passes to bound",
+                        definition.label(self.key())
+                    ),
                 )),
             }
         })?;
@@ -131,19 +141,8 @@ impl Node {
     // What is moved in and out of here, right after it was written in parts, is a tenth of the time for a node.
     #[inline]
     pub fn add(&self, operation: Operation) -> Result<Node> {
-        let key = self.add_key(&mut Some(operation))?;
-        Ok(Node { hierarchy: self.hierarchy.clone(), key })
-    }
-
-    fn add_key(&self, operation: &mut Option<Operation>) -> Result<NodeKey> {
-        self.hierarchy.add(
-            |definition| {
-                let node = definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
-                Ok((node.graph, Some(&node.operation)))
-            },
-            &[self.key],
-            operation,
-        )
+        let spot = self.hierarchy.add(After::One(&self.key()), &mut Some(operation))?;
+        Ok(Node { hierarchy: Arc::clone(&self.hierarchy), spot })
     }
 
     /// Replaces what the node does by an operation of the same kind, or changes nothing. It affects later instantiations only.
@@ -152,7 +151,7 @@ impl Node {
         // Borrowed by the edit, so that neither the old nor a refused new one is dropped under the lock.
         let mut operation = operation;
         self.hierarchy.edit(|definition| {
-            let node = definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
+            let node = definition.get_node(self.key()).ok_or_else(|| deleted(self.key()))?;
             check_replaceable(&node.operation, &operation)
                 .and_then(|()| {
                     let place = Place { device, graph: Some((definition, node.graph)) };
@@ -161,8 +160,8 @@ impl Node {
                         operation => place.check(operation),
                     }
                 })
-                .map_err(|error| error.at_node(definition.label(self.key)))?;
-            let node = definition.nodes.get_mut(self.key).expect("checked");
+                .map_err(|error| error.at_node(definition.label(self.key())))?;
+            let node = definition.nodes.get_mut(self.key()).expect("checked");
             std::mem::swap(&mut node.operation, &mut operation);
             Ok(())
         })
@@ -185,22 +184,22 @@ impl Node {
         }
         let source = graph.hierarchy.snapshot();
         let removed = self.hierarchy.edit(|definition| {
-            let node = definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
+            let node = definition.get_node(self.key()).ok_or_else(|| deleted(self.key()))?;
             if !matches!(node.operation, Operation::Child(_)) {
-                bail!(InvalidArgument, "{} is not a child node", definition.label(self.key));
+                bail!(InvalidArgument, "{} is not a child node", definition.label(self.key()));
             }
             if source.graphs.get(graph.key).is_none() {
                 bail!(InvalidHandle, "the graph to embed was deleted with the node around it");
             }
             definition.check_depth(node.graph, 1 + source.depth_inside(graph.key))?;
             let child =
-                definition.graphs.insert(GraphData { owner: Some((self.key, 0)), ..GraphData::default() });
+                definition.graphs.insert(GraphData { owner: Some((self.key(), 0)), ..GraphData::default() });
             if let Err(error) = definition.copy_from(&source, graph.key, child) {
                 definition.graphs.remove(child);
                 return Err(error);
             }
-            let removed = definition.remove_bodies(self.key);
-            definition.nodes.get_mut(self.key).expect("checked").operation = Operation::Child(child);
+            let removed = definition.remove_bodies(self.key());
+            definition.nodes.get_mut(self.key()).expect("checked").operation = Operation::Child(child);
             Ok(removed)
         })?;
         drop(removed);
@@ -218,9 +217,9 @@ impl Node {
         let others: Vec<&Node> = others.into_iter().collect();
         let keys = graph.own_keys(&others)?;
         self.hierarchy.edit(|definition| {
-            definition.check_alive(graph.key, &[self.key])?;
+            definition.check_alive(graph.key, &[self.key()])?;
             definition.check_alive(graph.key, &keys)?;
-            definition.add_edges(&keys, self.key, kind)
+            definition.add_edges(&keys, self.key(), kind)
         })
     }
 
@@ -228,8 +227,8 @@ impl Node {
     /// an executable still needs it.
     pub fn delete(&self) -> Result<()> {
         let removed = self.hierarchy.edit(|definition| {
-            definition.get_node(self.key).ok_or_else(|| deleted(self.key))?;
-            Ok::<_, Error>(definition.delete_node(self.key))
+            definition.get_node(self.key()).ok_or_else(|| deleted(self.key()))?;
+            Ok::<_, Error>(definition.delete_node(self.key()))
         })?;
         drop(removed);
         Ok(())
@@ -237,16 +236,16 @@ impl Node {
 
     fn read<T>(&self, read: impl FnOnce(&NodeData) -> T) -> Result<T> {
         self.hierarchy
-            .read(|definition| definition.get_node(self.key).map(read))
-            .ok_or_else(|| deleted(self.key))
+            .read(|definition| definition.get_node(self.key()).map(read))
+            .ok_or_else(|| deleted(self.key()))
     }
 
     fn handles(&self, edges: &[EdgeEnd]) -> Vec<Node> {
-        edges.iter().map(|edge| Node { hierarchy: self.hierarchy.clone(), key: edge.node }).collect()
+        edges.iter().map(|edge| Node::new(&self.hierarchy, edge.node)).collect()
     }
 }
 
-fn deleted(key: NodeKey) -> Error {
+pub(super) fn deleted(key: NodeKey) -> Error {
     Error::new(
         ErrorKind::InvalidHandle,
         format!("node {key:?} was deleted; its handle is only good as a key"),

@@ -89,7 +89,7 @@ impl Executable {
         let failures = Arc::default();
         let disabled = FxHashSet::default();
         let (inner, held) = Inner::new(shared, &failures, definition, &disabled, settings)?;
-        let (inner, undone) = (Arc::new(inner), Undo::new());
+        let undone = Undo::new();
         let state = State {
             inner,
             held,
@@ -393,7 +393,7 @@ impl Executable {
             }
             None => Operations::Unused,
         });
-        (state.inner, state.held, state.kept) = (Arc::new(inner), held, None);
+        (state.inner, state.held, state.kept) = (inner, held, None);
         state.undone.clear();
         state.ready.clear();
         Ok(())

@@ -12,19 +12,21 @@ use gridloom_core::graph::{ConditionKey, NodeKey};
 use gridloom_core::op::{ConditionalForm, ConditionalOp, Test};
 use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A program whose graphs are compiled.
 #[derive(Debug, Default)]
 pub(super) struct Compiled {
-    pub(super) parts: Vec<CompiledPart>,
+    /// Mostly one.
+    pub(super) parts: SmallVec<[CompiledPart; 1]>,
 }
 
 #[derive(Debug)]
 pub(super) enum CompiledPart {
     /// A unit, by its number.
     Graph(usize),
-    Hosted(HostedConditional),
+    Hosted(Box<HostedConditional>),
 }
 
 /// A conditional that the host drives.
@@ -120,7 +122,7 @@ impl Compiled {
     pub(super) fn find(&self, node: NodeKey) -> Option<&HostedConditional> {
         self.parts.iter().find_map(|part| match part {
             CompiledPart::Graph(_) => None,
-            CompiledPart::Hosted(hosted) if hosted.node == node => Some(hosted),
+            CompiledPart::Hosted(hosted) if hosted.node == node => Some(&**hosted),
             CompiledPart::Hosted(hosted) => hosted.bodies.iter().find_map(|body| body.find(node)),
         })
     }

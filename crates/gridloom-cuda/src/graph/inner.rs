@@ -16,6 +16,7 @@ use gridloom_core::executable::Report;
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::op::Operation;
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
 /// What launches of a graph use that no executable is at any more.
@@ -40,7 +41,8 @@ pub(super) enum Operations {
 pub(super) struct Inner {
     // The driver's graphs go before what they refer to.
     pub(super) program: Compiled,
-    pub(super) units: Vec<Unit>,
+    /// Mostly one.
+    pub(super) units: SmallVec<[Unit; 1]>,
     pub(super) places: Places,
     pub(super) modes: Modes,
     pub(super) report: Report,
@@ -68,7 +70,7 @@ impl Inner {
         definition: &Definition,
         disabled: &FxHashSet<NodeKey>,
         settings: Settings,
-    ) -> Result<(Self, Held)> {
+    ) -> Result<(Arc<Self>, Held)> {
         let capabilities = Capabilities::of(shared.context.driver());
         let (modes, program) = if disabled.is_empty() && lower::is_plain(definition) {
             (Modes::default(), Program::whole(definition))
@@ -88,7 +90,7 @@ impl Inner {
             lowering: Lowering { resources: &resources, modes: &modes, capabilities },
             node_priority: settings.node_priority,
             held: Held::default(),
-            units: Vec::new(),
+            units: SmallVec::new(),
             places: Places::new(definition),
         };
         let runs = if program.parts.len() > 1 || program.is_hosted() { Runs::Once } else { Runs::Alone };
@@ -100,7 +102,8 @@ impl Inner {
             _ => None,
         };
         let retired = OnceLock::new();
-        Ok((Self { program, units, places, modes, report, may_fail, alone, retired, resources }, held))
+        let inner = Self { program, units, places, modes, report, may_fail, alone, retired, resources };
+        Ok((Arc::new(inner), held))
     }
 
     /// Has the launches in flight keep all that they use: no executable is at this any more.
@@ -151,7 +154,7 @@ struct Compiling<'a> {
     lowering: Lowering<'a>,
     node_priority: bool,
     held: Held,
-    units: Vec<Unit>,
+    units: SmallVec<[Unit; 1]>,
     places: Places,
 }
 
@@ -170,7 +173,7 @@ impl Compiling<'_> {
     }
 
     fn compile(&mut self, program: &Program, runs: Runs) -> Result<Compiled> {
-        let mut parts = Vec::with_capacity(program.parts.len());
+        let mut parts = SmallVec::with_capacity(program.parts.len());
         for part in &program.parts {
             match part {
                 Part::Graph(steps) => parts.push(self.compile_graph(Content::Steps(steps), runs)?),
@@ -184,7 +187,8 @@ impl Compiling<'_> {
                     let Operation::Conditional(op) = definition.node(*node).operation() else { continue };
                     let test = HostedTest::new(self.lowering.resources, &self.held, *node, op)?;
                     let label = definition.label(*node);
-                    parts.push(CompiledPart::Hosted(HostedConditional::new(*node, label, op, test, bodies)));
+                    let hosted = HostedConditional::new(*node, label, op, test, bodies);
+                    parts.push(CompiledPart::Hosted(Box::new(hosted)));
                 }
             }
         }

@@ -6,7 +6,7 @@ use gridloom_core::backend::Opaque;
 use gridloom_core::graph::{Definition, EdgeKind, GraphKey, NodeData, NodeKey};
 use gridloom_core::op::Operation;
 use rustc_hash::{FxHashMap, FxHashSet};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 /// What a step waits for: earlier steps of the same list.
 pub(super) type Dependencies = SmallVec<[(u32, EdgeKind); 2]>;
@@ -44,7 +44,8 @@ pub(super) enum Work {
 /// What is run one after the other, on one stream.
 #[derive(Debug, Default)]
 pub(super) struct Program {
-    pub(super) parts: Vec<Part>,
+    /// Mostly one.
+    pub(super) parts: SmallVec<[Part; 1]>,
 }
 
 #[derive(Debug)]
@@ -67,7 +68,7 @@ impl Program {
     /// The program of a definition that is lowered node for node.
     pub(super) fn whole(definition: &Definition) -> Self {
         let is_empty = definition.node_count(definition.root()) == 0;
-        Self { parts: if is_empty { Vec::new() } else { vec![Part::Whole] } }
+        Self { parts: (!is_empty).then_some(Part::Whole).into_iter().collect() }
     }
 
     /// Whether the host has to decide anything.
@@ -297,9 +298,9 @@ fn merged(mut after: Dependencies) -> Dependencies {
 /// Cuts a list of steps at the conditionals that the host drives, and at what runs in a `CUgraph` of its own.
 ///
 /// Those run one after the other, and a step runs in the graph after the last one it depends on, so as early as can be.
-fn split(steps: Vec<Step>) -> Vec<Part> {
+fn split(steps: Vec<Step>) -> SmallVec<[Part; 1]> {
     if !steps.iter().any(|step| matches!(step.work, Work::Hosted(_) | Work::Alone)) {
-        return if steps.is_empty() { Vec::new() } else { vec![Part::Graph(steps)] };
+        return if steps.is_empty() { SmallVec::new() } else { smallvec![Part::Graph(steps)] };
     }
     let mut graphs: Vec<Vec<Step>> = vec![Vec::new()];
     let mut cuts: Vec<Part> = Vec::new();
@@ -332,7 +333,7 @@ fn split(steps: Vec<Step>) -> Vec<Part> {
         graphs.push(Vec::new());
         places.push((cuts.len(), None));
     }
-    let mut parts = Vec::new();
+    let mut parts = SmallVec::new();
     let mut cuts = cuts.into_iter();
     for graph in graphs {
         if !graph.is_empty() {
