@@ -1,12 +1,13 @@
 //! What each kind of node does, and what it holds while it waits to do it.
 //!
-//! Payloads are shared (`Arc`) because definitions are copied on write: a copy of a graph of 100,000 nodes copies
+//! Payloads are shared (`Arc`, [`Launch`]) because definitions are copied on write: a copy of a graph of 100,000 nodes copies
 //! reference counts, not arguments.
 
 mod arguments;
 mod callback;
 mod keep;
 mod kernel;
+mod launch;
 mod params;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use smallvec::SmallVec;
 pub use callback::{CallbackOp, Closure, RawCallback, RawData, SendPointer, in_callback, refuse_in_callback};
 pub use keep::Keep;
 pub use kernel::{ArgPacker, ArgValue, KernelArgs, KernelOp, PointerArg, PointerValue};
+pub use launch::Launch;
 pub use params::{ParamLayout, Params};
 
 use crate::backend;
@@ -29,7 +31,7 @@ pub enum Operation {
     /// Nothing; a point for edges to meet.
     Empty,
     /// Runs a kernel.
-    Kernel(Arc<KernelOp>),
+    Kernel(Launch),
     /// Provides memory to the nodes ordered after it.
     Alloc(Arc<AllocOp>),
     /// Ends the life of memory.
@@ -192,7 +194,7 @@ impl Operation {
         match (self, other) {
             (Operation::Empty, Operation::Empty) => true,
             (Operation::Kernel(a), Operation::Kernel(b)) => {
-                Arc::ptr_eq(a, b)
+                Launch::ptr_eq(a, b)
                     || Arc::ptr_eq(&a.kernel, &b.kernel) && a.config == b.config && a.args == b.args
             }
             (Operation::Alloc(a), Operation::Alloc(b)) => a == b,

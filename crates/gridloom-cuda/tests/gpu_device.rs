@@ -6,7 +6,7 @@ use common::*;
 use gridloom_core::backend::{Device as _, EventOptions};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::{MemoryKind, Region};
-use gridloom_core::op::{CallbackOp, CopySide, MemcpyOp, MemsetOp, Operation};
+use gridloom_core::op::{CallbackOp, CopySide, Launch, MemcpyOp, MemsetOp, Operation};
 use gridloom_core::{ErrorKind, Event, Stream};
 use gridloom_cuda::{CudaDevice, CudaVersion};
 use std::sync::Arc;
@@ -341,7 +341,7 @@ fn everything_made_on_a_device_outlives_the_handle_to_it() {
     let args = gridloom_core::op::KernelArgs::pack("append", kernel.params(), [at(&log), uint(9)]).unwrap();
     // SAFETY: the kernel takes nothing else.
     let op = unsafe { gridloom_core::op::KernelOp::new(kernel, LaunchConfig::one(), args) };
-    stream.enqueue(Operation::Kernel(Arc::new(op))).unwrap();
+    stream.enqueue(Operation::Kernel(Launch::new(op))).unwrap();
     stream.synchronize().unwrap();
 }
 

@@ -10,7 +10,7 @@ mod simulator;
 
 use common::*;
 use gridloom_core::backend::EventOptions;
-use gridloom_core::op::{KernelArgs, KernelOp, Operation};
+use gridloom_core::op::{KernelArgs, KernelOp, Launch, Operation};
 use gridloom_core::{ErrorKind, launch::LaunchConfig};
 use gridloom_cuda::interop::*;
 use gridloom_cuda::release;
@@ -183,7 +183,7 @@ fn a_borrowed_kernel_has_its_name_and_parameters_and_keeps_its_owner_for_a_launc
     let args = KernelArgs::pack("add", kernel.params(), [at(&words), int(10), uint(2)]).unwrap();
     // SAFETY: the kernel takes just that.
     let op = unsafe { KernelOp::new(kernel.clone(), LaunchConfig::new(1u32, 2u32), args) };
-    gpu.stream.enqueue(Operation::Kernel(Arc::new(op))).unwrap();
+    gpu.stream.enqueue(Operation::Kernel(Launch::new(op))).unwrap();
     drop(kernel);
     until_dropped(&watch);
     let mut out = [0; 8];

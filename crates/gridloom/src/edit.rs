@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use gridloom_core::executable::{Change, ExecutableNode};
 use gridloom_core::op::{
-    ArgValue, CallbackOp, ConditionalOp, KernelArgs, KernelOp, MemcpyOp, MemsetOp, NodeKind, Operation,
+    ArgValue, CallbackOp, ConditionalOp, KernelArgs, Launch, MemcpyOp, MemsetOp, NodeKind, Operation,
     RawCallback, RawData, Test,
 };
 
@@ -104,7 +104,7 @@ pub trait Edit {
     /// Gives the kernel another launch shape and attributes.
     fn set_config(&self, config: impl Into<LaunchConfig>) -> Result<()> {
         let current = self.current_kernel()?;
-        self.replace(Operation::Kernel(Arc::new(current.with_config(config.into()))))
+        self.replace(Operation::Kernel(Launch::new(current.with_config(config.into()))))
     }
 
     /// Gives a one-dimensional copy other operands.
@@ -206,11 +206,11 @@ pub trait Edit {
         edit(&mut args, current.kernel().name())?;
         // SAFETY: the caller promises it of the new value; the others are as whoever made the launch gave them.
         let launch = unsafe { current.with_args(args) };
-        self.replace(Operation::Kernel(Arc::new(launch)))
+        self.replace(Operation::Kernel(Launch::new(launch)))
     }
 
     #[doc(hidden)]
-    fn current_kernel(&self) -> Result<Arc<KernelOp>> {
+    fn current_kernel(&self) -> Result<Launch> {
         match self.current()? {
             Operation::Kernel(kernel) => Ok(kernel),
             other => Err(Error::new(

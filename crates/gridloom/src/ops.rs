@@ -13,8 +13,8 @@ use bytemuck::Pod;
 use gridloom_core::graph::ConditionalSpec;
 use gridloom_core::memory::{Base, Region};
 use gridloom_core::op::{
-    AllocOp, CallbackOp, ConditionalForm, CopySide, FreeTarget, KernelOp, MemcpyOp, MemsetOp, Operation,
-    RawCallback, RawData, SendPointer, Test,
+    AllocOp, CallbackOp, ConditionalForm, CopySide, FreeTarget, KernelOp, Launch, MemcpyOp, MemsetOp,
+    Operation, RawCallback, RawData, SendPointer, Test,
 };
 use smallvec::SmallVec;
 
@@ -552,7 +552,7 @@ pub(crate) fn kernel_launch<P: Parameters>(
     kernel: &Kernel<P>,
     config: LaunchConfig,
     args: impl Arguments<P>,
-) -> Result<Arc<KernelOp>> {
+) -> Result<Launch> {
     // SAFETY: the arguments are of the types that the kernel was looked up with (`Arguments`), and whoever looked it up promised that it
     // stays within what such arguments lead to, in any shape (`Module::kernel`).
     unsafe { KernelOp::pack(kernel.backend(), config, |packer| args.pack(packer)) }

@@ -1,11 +1,9 @@
 //! One change to what an executable does.
 
-use std::sync::Arc;
-
 use rustc_hash::FxHashMap;
 
 use crate::graph::{Definition, NodeKey};
-use crate::op::{ArgValue, Operation};
+use crate::op::{ArgValue, Launch, Operation};
 
 /// Something to put in the place of what a node of an executable does, or of a part of that. Once it is in place, it is what was there before.
 #[derive(Debug)]
@@ -63,7 +61,7 @@ pub fn operations_before(definition: &Definition, replaced: &[Change]) -> Vec<(N
                     let mut kernel = (**kernel).clone();
                     let exchanged = kernel.args.exchange(*index as usize, &mut value.clone());
                     debug_assert!(exchanged, "it was there before");
-                    Operation::Kernel(Arc::new(kernel))
+                    Operation::Kernel(Launch::new(kernel))
                 }
                 other => other.clone(),
             },

@@ -283,7 +283,7 @@ impl Followed {
         for node in self.following(which) {
             let data = definition.nodes.get_mut(ready.node(node.number));
             let Some(Operation::Kernel(kernel)) = data.map(|data| &mut data.operation) else { continue };
-            let pointers = &mut Arc::make_mut(kernel).args.pointers;
+            let pointers = &mut kernel.make_mut().args.pointers;
             let places = self.places[node.places.clone()].iter();
             for place in places.filter(|place| which & 1 << place.value != 0) {
                 let pointer = pointers.iter_mut().find(|pointer| pointer.index == place.index);

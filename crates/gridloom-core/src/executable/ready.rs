@@ -131,7 +131,7 @@ impl Ready {
             if let Some(Operation::Kernel(kernel)) = node.map(|node| &mut node.operation)
                 && kernel.args.bytes[..] != block.bytes[..]
             {
-                Arc::make_mut(kernel).args.bytes.copy_from_slice(&block.bytes);
+                kernel.make_mut().args.bytes.copy_from_slice(&block.bytes);
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::backend;
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::{Definition, Graph, GraphKey, Node, NodeKey, Place, compare, lifetimes};
 use crate::memory::{Base, Region};
-use crate::op::{ArgValue, ConditionalOp, KernelOp, NodeKind, Operation, PointerValue, Test};
+use crate::op::{ArgValue, ConditionalOp, Launch, NodeKind, Operation, PointerValue, Test};
 
 /// A region that was checked: its allocation, which the changes keep alive meanwhile, its start and its bytes.
 type Checked = (*const (), u64, u64);
@@ -189,7 +189,7 @@ impl Executable {
             let node = definition.nodes.get_mut(key);
             let Some(Operation::Kernel(kernel)) = node.map(|node| &mut node.operation) else { return Ok(()) };
             // Others may have it still: the graph, or whoever asked for it.
-            let launch = Arc::make_mut(kernel);
+            let launch = kernel.make_mut();
             while let Some(Change { node, part: Part::Argument(index, value) }) = changes.get_mut(*made)
                 && *node == key
             {
@@ -227,7 +227,7 @@ impl Executable {
                 .map_err(|error| error.at_node(definition.label(key)))?;
             // SAFETY: whoever made the change promised it of the argument; the others are as whoever made the launch gave them.
             let launch = unsafe { launch.with_args(args) };
-            change.part = Part::Operation(Operation::Kernel(Arc::new(launch)));
+            change.part = Part::Operation(Operation::Kernel(Launch::new(launch)));
         }
         let Part::Operation(operation) = &mut change.part else { return Ok(false) };
         self.check_change(definition, key, operation)?;
@@ -275,7 +275,7 @@ fn swap(definition: &mut Definition, change: &mut Change) {
     match (&mut change.part, there) {
         (Part::Operation(operation), there) => std::mem::swap(there, operation),
         (Part::Argument(index, value), Operation::Kernel(kernel)) => {
-            let exchanged = Arc::make_mut(kernel).args.exchange(*index as usize, value);
+            let exchanged = kernel.make_mut().args.exchange(*index as usize, value);
             debug_assert!(exchanged, "it was there before");
         }
         (Part::Argument(..), _) => {}
@@ -399,7 +399,7 @@ impl ExecutableNode<'_> {
         args.set(current.kernel.name(), index, offset, value)?;
         // SAFETY: the caller promises it of the new value; the others are as whoever made the launch gave them.
         let launch = unsafe { current.with_args(args) };
-        changes = [Change::operation(self.key, Operation::Kernel(Arc::new(launch)))];
+        changes = [Change::operation(self.key, Operation::Kernel(Launch::new(launch)))];
         self.executable.replace(&mut state, &mut changes)
     }
 
@@ -452,7 +452,7 @@ impl ExecutableNode<'_> {
 }
 
 /// The launch of a kernel node.
-fn kernel_of(definition: &Definition, key: NodeKey) -> Result<&Arc<KernelOp>> {
+fn kernel_of(definition: &Definition, key: NodeKey) -> Result<&Launch> {
     match definition.node(key).operation() {
         Operation::Kernel(kernel) => Ok(kernel),
         other => bail!(InvalidArgument, "a {} node launches no kernel", other.kind().name()),

@@ -58,7 +58,7 @@ pub(super) fn keep_memory(
         if let (Some(Operation::Kernel(old)), Operation::Kernel(new)) =
             (node.map(|node| &mut node.operation), &source.node(other).operation)
         {
-            let pointers = &mut Arc::make_mut(old).args.pointers;
+            let pointers = &mut old.make_mut().args.pointers;
             for given in &new.args.pointers {
                 let there = pointers.iter_mut().find(|pointer| pointer.index == given.index);
                 if let Some(there) = there

@@ -10,7 +10,7 @@ use super::definition::{
 use super::lifetimes::uses_deleted_memory;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Base, Region};
-use crate::op::{FreeTarget, NodeKind, Operation, PointerValue, Test};
+use crate::op::{FreeTarget, Launch, NodeKind, Operation, PointerValue, Test};
 
 /// Which node and condition of the source became which of the copy.
 #[derive(Default)]
@@ -183,7 +183,7 @@ impl Mapping {
                         PointerValue::Condition(condition) => *condition = self.conditions[condition],
                     }
                 }
-                Operation::Kernel(Arc::new(kernel))
+                Operation::Kernel(Launch::new(kernel))
             }
             Operation::Memset(memset) => {
                 let mut memset = (**memset).clone();

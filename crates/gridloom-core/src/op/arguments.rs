@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::kernel::known_address;
-use super::{ArgValue, KernelArgs, Operation, PointerArg, PointerValue, Test};
+use super::{ArgValue, KernelArgs, Launch, Operation, PointerArg, PointerValue, Test};
 use crate::backend;
 use crate::error::{Result, bail};
 use crate::memory::{Base, Region};
@@ -170,7 +170,7 @@ impl Operation {
                 let mut args = kernel.args().clone();
                 count = args.replace_memory(kernel.kernel().name(), old, new)?;
                 // SAFETY: the caller promises it of the addresses that are replaced; the others are as whoever made the launch gave them.
-                Operation::Kernel(Arc::new(unsafe { kernel.with_args(args) }))
+                Operation::Kernel(Launch::new(unsafe { kernel.with_args(args) }))
             }
             Operation::Memset(memset) => {
                 let mut changed = (**memset).clone();

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Keep, ParamLayout, Params};
+use super::launch::Vacancy;
+use super::{Keep, Launch, ParamLayout, Params};
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::ConditionKey;
@@ -81,12 +82,12 @@ impl KernelOp {
         kernel: &Arc<dyn backend::Kernel>,
         config: LaunchConfig,
         pack: impl FnOnce(&mut ArgPacker<'_>) -> Result<()>,
-    ) -> Result<Arc<Self>> {
+    ) -> Result<Launch> {
         let params = kernel.params();
-        let launch = Arc::<KernelOp>::new_uninit();
-        let place = Arc::as_ptr(&launch).cast_mut().cast::<KernelOp>();
+        let vacancy = Vacancy::take();
+        let place = vacancy.launch();
         // Where it stays: a launch takes more room than one wants to move.
-        // SAFETY: it was made here, there is no other reference to it, and each of its fields is written once.
+        // SAFETY: the place is this vacancy's, and each field of the launch is written once.
         let launch = unsafe {
             (&raw mut (*place).kernel).write(Arc::clone(kernel));
             (&raw mut (*place).config).write(config);
@@ -94,9 +95,9 @@ impl KernelOp {
             (&raw mut (*place).args.layout).write(params.map_or_else(Params::new, Params::clone));
             (&raw mut (*place).args.pointers).write(SmallVec::new());
             (&raw mut (*place).args.keep).write(None);
-            launch.assume_init()
+            vacancy.filled()
         };
-        // SAFETY: there still is no other reference, weak ones included. (`Arc::get_mut` would find that out by an atomic operation.)
+        // SAFETY: it was made here, and nobody else holds it.
         let args = unsafe { &mut (*place).args };
         let mut packer = ArgPacker { args, kernel: Named::Kernel(&**kernel), params, packed: 0 };
         pack(&mut packer)?;

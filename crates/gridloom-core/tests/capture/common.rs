@@ -7,7 +7,9 @@ use gridloom_core::graph::{ConditionalSpec, EdgeKind};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::{MemoryKind, Region};
 use gridloom_core::null::{FakeKernel, NullDevice};
-use gridloom_core::op::{CallbackOp, ConditionalForm, KernelArgs, KernelOp, MemsetOp, Operation, Test};
+use gridloom_core::op::{
+    CallbackOp, ConditionalForm, KernelArgs, KernelOp, Launch, MemsetOp, Operation, Test,
+};
 use gridloom_core::{Capture, Condition, Error, ErrorKind, Event, Graph, Node, Result, Stream};
 
 /// A device with a stream.
@@ -39,7 +41,7 @@ impl Bench {
     pub(crate) fn kernel_with(&self, config: LaunchConfig) -> Operation {
         let kernel = FakeKernel::new("work").params([]).on(&self.device);
         // SAFETY: kernels of the null device never run.
-        Operation::Kernel(Arc::new(unsafe { KernelOp::new(kernel, config, KernelArgs::default()) }))
+        Operation::Kernel(Launch::new(unsafe { KernelOp::new(kernel, config, KernelArgs::default()) }))
     }
 
     /// A fill of a buffer of its own.

@@ -41,7 +41,7 @@ pub(crate) fn kernel_op(kernel: Arc<dyn Kernel>, config: LaunchConfig, args: Ker
 /// A launch of one thread with these arguments.
 pub(crate) fn launch_op(kernel: &Arc<dyn Kernel>, args: impl IntoIterator<Item = ArgValue>) -> Operation {
     let args = KernelArgs::pack(kernel.name(), kernel.params(), args).unwrap();
-    Operation::Kernel(Arc::new(kernel_op(kernel.clone(), LaunchConfig::one(), args)))
+    Operation::Kernel(Launch::new(kernel_op(kernel.clone(), LaunchConfig::one(), args)))
 }
 
 /// A kernel node with one pointer argument for each region.

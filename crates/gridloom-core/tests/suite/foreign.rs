@@ -32,7 +32,7 @@ fn places(args: &KernelArgs) -> Vec<(u32, u32)> {
     args.pointers.iter().map(|pointer| (pointer.index, pointer.offset)).collect()
 }
 
-fn kernel_of(node: &Node) -> Arc<KernelOp> {
+fn kernel_of(node: &Node) -> Launch {
     match node.operation().unwrap() {
         Operation::Kernel(op) => op,
         other => panic!("{other:?}"),
@@ -47,7 +47,7 @@ fn an_address_in_a_structure_is_written_there_and_keeps_its_memory() {
     assert_eq!(places(op.args()), [(0, 0), (1, 8)]);
     let address = (memory.address() + 16).to_ne_bytes();
     assert_eq!(op.args().value(1).unwrap(), [&[1; 8][..], &address, &[1; 8]].concat());
-    graph.add(&[], Operation::Kernel(Arc::new(op))).unwrap();
+    graph.add(&[], Operation::Kernel(Launch::new(op))).unwrap();
     drop(memory);
     assert_eq!(device.live_allocations(), 1);
     drop(graph);
@@ -98,7 +98,7 @@ fn every_use_of_memory_in_a_graph_and_inside_it_is_moved_to_the_same_byte_of_oth
     let (old, new, to) = (buffer(&device, 256), buffer(&device, 256), buffer(&device, 256));
     let whole = Region::whole(old.clone());
     let part = whole.part(64, 64).unwrap();
-    let kernel = graph.add(&[], Operation::Kernel(Arc::new(structured(&device, &part)))).unwrap();
+    let kernel = graph.add(&[], Operation::Kernel(Launch::new(structured(&device, &part)))).unwrap();
     let copy = graph.add(&[], memcpy_op(Region::whole(to), part, 64)).unwrap();
     let child = Graph::new(&device);
     child.add(&[], memset_op(whole.clone(), 0, 4, 64)).unwrap();
@@ -241,7 +241,7 @@ fn another_opaque_graph_is_another_parameter() {
 fn a_structure_with_addresses_is_drawn_with_what_they_lead_to() {
     let (device, _, graph) = setup();
     let op = structured(&device, &Region::whole(buffer(&device, 64)));
-    graph.add(&[], Operation::Kernel(Arc::new(op))).unwrap();
+    graph.add(&[], Operation::Kernel(Launch::new(op))).unwrap();
     let dot = graph.to_dot();
     assert!(dot.contains("(buffer 0, 24 B with buffer 0, "), "{dot}");
     let json = graph.to_json();

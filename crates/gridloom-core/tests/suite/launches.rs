@@ -14,7 +14,7 @@ use crate::common::*;
 
 fn launch(graph: &Graph, kernel: &Arc<dyn Kernel>, config: LaunchConfig) -> gridloom_core::Result<()> {
     let args = KernelArgs::default();
-    graph.add(&[], Operation::Kernel(Arc::new(kernel_op(kernel.clone(), config, args)))).map(drop)
+    graph.add(&[], Operation::Kernel(Launch::new(kernel_op(kernel.clone(), config, args)))).map(drop)
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_launch_packed_in_its_place_is_the_one_that_its_parts_make() {
         [ArgValue::Pointer(pointer()), bytes_arg(&7u32.to_ne_bytes())],
     )
     .unwrap();
-    let made = Operation::Kernel(Arc::new(kernel_op(kernel.clone(), LaunchConfig::linear(500), args)));
+    let made = Operation::Kernel(Launch::new(kernel_op(kernel.clone(), LaunchConfig::linear(500), args)));
     assert!(Operation::Kernel(packed.unwrap()).same(&made));
     // SAFETY: as above.
     let refused = unsafe {
@@ -231,7 +231,7 @@ fn arguments_packed_for_another_kernel_are_refused() {
     let wanted = FakeKernel::new("axpy").params([4, 8]).on(&device);
     let args = KernelArgs::pack("other", None, [bytes_arg(&[0; 8]), bytes_arg(&[0; 4])]).unwrap();
     let op = kernel_op(wanted, LaunchConfig::one(), args);
-    let result = graph.add(&[], Operation::Kernel(Arc::new(op)));
+    let result = graph.add(&[], Operation::Kernel(Launch::new(op)));
     assert_error(result, ErrorKind::ParameterMismatch, &["axpy", "[4, 8]", "[8, 4]"]);
 }
 
@@ -275,7 +275,7 @@ fn arguments_made_by_hand_must_hold_together() {
     ];
     for (mention, args) in cases {
         let op = kernel_op(kernel.clone(), LaunchConfig::one(), args);
-        let result = graph.add(&[], Operation::Kernel(Arc::new(op)));
+        let result = graph.add(&[], Operation::Kernel(Launch::new(op)));
         assert_error(result, ErrorKind::ParameterMismatch, &["loose", mention]);
     }
 }

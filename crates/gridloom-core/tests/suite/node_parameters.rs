@@ -150,7 +150,7 @@ fn cases() -> Vec<Case> {
             ];
             let args = KernelArgs::pack("axpy", kernel.params(), values).unwrap();
             let op = kernel_op(kernel.clone(), config, args);
-            let node = graph.add(&[], Operation::Kernel(Arc::new(op))).unwrap();
+            let node = graph.add(&[], Operation::Kernel(Launch::new(op))).unwrap();
             let check = move |node: &Node| {
                 let Operation::Kernel(read) = node.operation().unwrap() else { panic!("{node:?}") };
                 assert!(Arc::ptr_eq(read.kernel(), &kernel));

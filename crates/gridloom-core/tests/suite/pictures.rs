@@ -57,7 +57,7 @@ fn heat(device: &NullDevice) -> Result<Graph> {
     ];
     let args = KernelArgs::pack("heat_step", kernel.params(), args)?;
     let config = LaunchConfig::linear(32).shared(2048).priority(-1);
-    let step = pass.add(&[], Operation::Kernel(Arc::new(kernel_op(kernel, config, args))))?;
+    let step = pass.add(&[], Operation::Kernel(Launch::new(kernel_op(kernel, config, args))))?;
     let copy = pass.add(&[&step], memcpy_op(now_all.clone(), next_all, 128))?.named("copy back")?;
     let countdown = FakeKernel::new("countdown").params([8, 8]).on(device);
     pass.add(&[&copy], launch_op(&countdown, [condition_arg(&again), pointer(&left_all)]))?;
@@ -191,7 +191,7 @@ fn json_has_the_parameters_of_every_kind_as_documented() {
     };
     let add = |name: &str, operation| graph.add(&[], operation).unwrap().set_name(name).unwrap();
     let decide = |name: &str, spec| graph.add_conditional(&[], spec).unwrap().set_name(name).unwrap();
-    add("kernel", Operation::Kernel(Arc::new(kernel_op(kernel, config, args))));
+    add("kernel", Operation::Kernel(Launch::new(kernel_op(kernel, config, args))));
     add("alloc", peers);
     add("free", free_op(&memory));
     add("memset", Operation::Memset(Arc::new(rows)));

@@ -19,7 +19,7 @@ fn replacements(device: &NullDevice) -> Vec<(&'static str, Operation, Operation)
     let launch = |kernel: &Arc<dyn gridloom_core::backend::Kernel>, grid, value: u32| {
         let args = KernelArgs::pack("k", kernel.params(), [bytes_arg(&value.to_ne_bytes())]).unwrap();
         let config = LaunchConfig::new(grid, 1);
-        Operation::Kernel(Arc::new(kernel_op(kernel.clone(), config, args)))
+        Operation::Kernel(Launch::new(kernel_op(kernel.clone(), config, args)))
     };
     let event = || Event::new(device, EventOptions::default()).unwrap().backend().clone();
     let (first, dst) = (kernel("first"), memory());

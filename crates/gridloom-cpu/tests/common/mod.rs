@@ -8,8 +8,8 @@ use gridloom_core::graph::ConditionalSpec;
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::{Base, MemoryKind, Region};
 use gridloom_core::op::{
-    AllocOp, ArgValue, CallbackOp, ConditionalForm, FreeTarget, KernelArgs, KernelOp, MemcpyOp, MemsetOp,
-    Operation, PointerValue, Test,
+    AllocOp, ArgValue, CallbackOp, ConditionalForm, FreeTarget, KernelArgs, KernelOp, Launch, MemcpyOp,
+    MemsetOp, Operation, PointerValue, Test,
 };
 use gridloom_core::{Condition, Graph, Node, Result, Stream};
 use gridloom_cpu::{CpuDevice, CpuOptions};
@@ -118,7 +118,7 @@ pub(crate) fn launch(
     let kernel = module.clone().kernel(name).unwrap();
     let args = KernelArgs::pack(name, kernel.params(), args).unwrap();
     // SAFETY: the tests give each kernel what it takes, and memory that is large enough.
-    Operation::Kernel(Arc::new(unsafe { KernelOp::new(kernel, config, args) }))
+    Operation::Kernel(Launch::new(unsafe { KernelOp::new(kernel, config, args) }))
 }
 
 pub(crate) fn value(value: u32) -> ArgValue {

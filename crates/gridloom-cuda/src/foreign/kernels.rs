@@ -5,7 +5,9 @@ use crate::interop;
 use crate::sys::*;
 use gridloom_core::backend::Kernel;
 use gridloom_core::launch::{Dim3, LaunchConfig};
-use gridloom_core::op::{ArgValue, Keep, KernelArgs, KernelOp, Operation, ParamLayout, Params, PointerValue};
+use gridloom_core::op::{
+    ArgValue, Keep, KernelArgs, KernelOp, Launch, Operation, ParamLayout, Params, PointerValue,
+};
 use std::ffi::c_void;
 use std::ptr;
 use std::slice;
@@ -32,7 +34,7 @@ impl Importer<'_> {
         // SAFETY: the launch is one that the captured code made; its caller promises that what it uses stays valid until the owner, which the
         // arguments keep, is dropped, and that it may run any number of times.
         let launch = unsafe { KernelOp::new(kernel, config, args) };
-        Ok(Operation::Kernel(Arc::new(launch)))
+        Ok(Operation::Kernel(Launch::new(launch)))
     }
 
     /// The kernel of a node: one of Gridloom's as itself, another one borrowed once for all nodes that launch it.

@@ -4,7 +4,7 @@ use gridloom_core::graph::{Condition, ConditionalSpec, Definition, EdgeKind, Gra
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::null::{FakeKernel, NullDevice};
 use gridloom_core::op::{
-    ArgValue, CallbackOp, ConditionalForm, KernelArgs, KernelOp, Operation, PointerValue, Test,
+    ArgValue, CallbackOp, ConditionalForm, KernelArgs, KernelOp, Launch, Operation, PointerValue, Test,
 };
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Sketch {
         let args = KernelArgs::pack("kernel", None, values).unwrap();
         // SAFETY: kernels of the null device never run.
         let op = unsafe { KernelOp::new(kernel, LaunchConfig::one(), args) };
-        graph.add(after, Operation::Kernel(Arc::new(op))).unwrap()
+        graph.add(after, Operation::Kernel(Launch::new(op))).unwrap()
     }
 
     pub(super) fn kernel(&self, after: &[&Node], sets: &[&Condition]) -> Node {

@@ -35,7 +35,7 @@ use gridloom_core::executable::{Change as Replaced, Part, operations_before};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::{Base, Region};
-use gridloom_core::op::{ArgValue, ConditionalOp, KernelOp, MemsetOp, Operation, PointerValue};
+use gridloom_core::op::{ArgValue, ConditionalOp, KernelOp, Launch, MemsetOp, Operation, PointerValue};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -169,8 +169,8 @@ impl State {
         if !unused.memory.is_empty() {
             stream.keep_memory(&unused.memory);
         }
-        for launch in unused.launches {
-            let _batch = stream.keep_shared(launch);
+        if !unused.launches.is_empty() {
+            stream.keep(unused.launches.into_iter().cloned().collect::<Vec<Launch>>());
         }
         if !noted.is_empty() {
             stream.keep(noted);
@@ -234,7 +234,7 @@ fn complete(undo: &mut Undo, before: &[(NodeKey, Operation)]) {
 struct Unused<'a> {
     memory: SmallVec<[&'a Arc<dyn Allocation>; 4]>,
     /// Launches that used more than memory.
-    launches: Vec<&'a Arc<KernelOp>>,
+    launches: Vec<&'a Launch>,
 }
 
 impl<'a> Unused<'a> {
@@ -243,7 +243,7 @@ impl<'a> Unused<'a> {
     }
 
     /// Mostly arguments are changed, often, and there is at most memory in which they differ.
-    fn add(&mut self, old: &'a Arc<KernelOp>, new: &KernelOp) {
+    fn add(&mut self, old: &'a Launch, new: &KernelOp) {
         if !Arc::ptr_eq(old.kernel(), new.kernel()) || old.args().keep != new.args().keep {
             self.launches.push(old);
             return;

@@ -8,7 +8,8 @@ use gridloom_core::graph::{ConditionalSpec, Graph, Node};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::{MemoryKind, Region};
 use gridloom_core::op::{
-    ArgValue, ConditionalForm, KernelArgs, KernelOp, MemcpyOp, MemsetOp, Operation, PointerValue, Test,
+    ArgValue, ConditionalForm, KernelArgs, KernelOp, Launch, MemcpyOp, MemsetOp, Operation, PointerValue,
+    Test,
 };
 use gridloom_core::{Condition, Stream, backend};
 use gridloom_cuda::driver::DriverOptions;
@@ -142,7 +143,7 @@ impl Gpu {
     ) -> Operation {
         let args = KernelArgs::pack(kernel.name(), kernel.params(), arguments).unwrap();
         // SAFETY: the tests give each kernel what it takes, and memory that is large enough.
-        Operation::Kernel(Arc::new(unsafe { KernelOp::new(kernel.clone(), config, args) }))
+        Operation::Kernel(Launch::new(unsafe { KernelOp::new(kernel.clone(), config, args) }))
     }
 
     /// A launch of one thread.

@@ -4,7 +4,7 @@ use super::common::*;
 use super::raw::*;
 use gridloom_core::ErrorKind;
 use gridloom_core::backend::EventOptions;
-use gridloom_core::op::{ArgValue, KernelOp, Operation};
+use gridloom_core::op::{ArgValue, Launch, Operation};
 use gridloom_cuda::foreign::CaptureMode;
 use gridloom_cuda::interop;
 use gridloom_cuda::release;
@@ -102,10 +102,10 @@ fn one_argument_or_a_part_of_one_is_set_by_its_position() {
             add_words(gpu, raw, function(&add), &to, 1);
         });
         let changed = |node, index, offset, value: ArgValue| {
-            let op: Arc<KernelOp> = kernel_of(node);
+            let op: Launch = kernel_of(node);
             let mut args = op.args().clone();
             args.set("kernel", index, offset, value)
-                .map(|()| Operation::Kernel(Arc::new(unsafe { op.with_args(args) })))
+                .map(|()| Operation::Kernel(Launch::new(unsafe { op.with_args(args) })))
         };
         let executable = graph.instantiate().unwrap();
         executable.node(&nodes[0]).unwrap().set_operation(changed(&nodes[0], 0, 8, at(&b)).unwrap()).unwrap();

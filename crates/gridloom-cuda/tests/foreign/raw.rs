@@ -6,7 +6,7 @@ use super::common::*;
 use super::simulator;
 use gridloom_core::backend::{Allocation, Kernel};
 use gridloom_core::graph::{EdgeKind, Graph, Node};
-use gridloom_core::op::{KernelOp, NodeKind, Operation};
+use gridloom_core::op::{Launch, NodeKind, Operation};
 use gridloom_core::{Capture, Result};
 use gridloom_cuda::foreign::{self, CaptureMode, ForeignOptions, ForeignStream};
 use gridloom_cuda::sys::*;
@@ -93,7 +93,7 @@ pub fn edges(graph: &Graph) -> Vec<(usize, usize, EdgeKind)> {
     graph.edges().iter().map(|(from, to, kind)| (position(from), position(to), *kind)).collect()
 }
 
-pub fn kernel_of(node: &Node) -> Arc<KernelOp> {
+pub fn kernel_of(node: &Node) -> Launch {
     match node.operation().unwrap() {
         Operation::Kernel(op) => op,
         other => panic!("{other:?} is no kernel"),
