@@ -139,9 +139,9 @@ impl ConditionData {
 /// A whole graph hierarchy at one moment.
 #[derive(Clone)]
 pub struct Definition {
-    pub(crate) nodes: Table<NodeData>,
-    pub(crate) graphs: Table<GraphData>,
-    pub(crate) conditions: Table<ConditionData>,
+    pub(crate) nodes: Table<NodeData, 16>,
+    pub(crate) graphs: Table<GraphData, 1>,
+    pub(crate) conditions: Table<ConditionData, 4>,
     pub(crate) root: GraphKey,
     /// The kinds of nodes that there are or ever were. A node keeps its kind when what it does is replaced.
     pub(crate) kinds: NodeKinds,

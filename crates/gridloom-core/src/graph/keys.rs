@@ -109,17 +109,17 @@ struct Slot<T> {
     value: Option<T>,
 }
 
-/// Entries under stable keys; places of removed entries are used again under a new generation.
+/// Entries under stable keys; places of removed entries are used again under a new generation. There is room for `FEW`, a power of two, at the first.
 #[derive(Clone)]
-pub(crate) struct Table<T> {
+pub(crate) struct Table<T, const FEW: usize> {
     owner: u32,
-    slots: Segments<Slot<T>>,
+    slots: Segments<Slot<T>, FEW>,
     free: Vec<u32>,
     /// Whether an entry was ever removed. Without, every place has an entry, of the first generation.
     has_removed: bool,
 }
 
-impl<T> Table<T> {
+impl<T, const FEW: usize> Table<T, FEW> {
     /// An empty table of the definition with this number.
     pub(crate) fn new(owner: u32) -> Self {
         Table { owner, slots: Segments::new(), free: Vec::new(), has_removed: false }
@@ -240,7 +240,7 @@ pub(crate) struct Keys<T> {
 }
 
 impl<T> Keys<T> {
-    pub(crate) fn of(table: &Table<T>) -> Self {
+    pub(crate) fn of<const FEW: usize>(table: &Table<T, FEW>) -> Self {
         let generations = table.has_removed.then(|| {
             table.slots.iter().map(|slot| slot.value.is_some().then_some(slot.generation)).collect()
         });
@@ -264,30 +264,30 @@ mod tests {
 
     #[test]
     fn the_keys_of_a_table_that_lost_nothing_are_all_it_had_then() {
-        let mut table = Table::new(1);
+        let mut table = Table::<_, 1>::new(1);
         let had = [table.insert("one"), table.insert("two")];
         let keys = Keys::of(&table);
         let late = table.insert("late");
         table.remove(had[1]);
         let again = table.insert("again");
         assert_eq!([had[0], had[1], late, again].map(|key| keys.contains(key)), [true, true, false, false]);
-        assert!(!keys.contains(Table::new(2).insert("elsewhere")));
+        assert!(!keys.contains(Table::<_, 1>::new(2).insert("elsewhere")));
     }
 
     #[test]
     fn the_keys_of_a_moment_leave_out_what_was_removed_before_and_added_later() {
-        let mut table = Table::new(1);
+        let mut table = Table::<_, 1>::new(1);
         let (stays, goes) = (table.insert("stays"), table.insert("goes"));
         table.remove(goes);
         let keys = Keys::of(&table);
         let (comes, late) = (table.insert("comes"), table.insert("late"));
         assert_eq!([stays, goes, comes, late].map(|key| keys.contains(key)), [true, false, false, false]);
-        assert!(!keys.contains(Table::new(2).insert("elsewhere")));
+        assert!(!keys.contains(Table::<_, 1>::new(2).insert("elsewhere")));
     }
 
     #[test]
     fn a_key_of_a_removed_entry_does_not_find_its_successor() {
-        let mut table = Table::new(1);
+        let mut table = Table::<_, 1>::new(1);
         let old = table.insert("old");
         assert_eq!(table.remove(old), Some("old"));
         let new = table.insert("new");
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_key_of_another_table_finds_nothing() {
-        let (mut ours, mut theirs) = (Table::new(1), Table::new(2));
+        let (mut ours, mut theirs) = (Table::<_, 1>::new(1), Table::<_, 1>::new(2));
         let (our_key, their_key) = (ours.insert("ours"), theirs.insert("theirs"));
         assert_ne!(our_key, their_key);
         assert_eq!(ours.get(their_key), None);
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn the_next_key_is_the_one_that_insert_returns() {
-        let mut table = Table::new(1);
+        let mut table = Table::<_, 1>::new(1);
         let (a, b) = (table.insert(0), table.insert(1));
         table.remove(a);
         let next = table.next_key();

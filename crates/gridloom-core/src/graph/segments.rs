@@ -5,12 +5,10 @@
 
 use smallvec::SmallVec;
 
-/// The length of the first segment.
-const FIRST: usize = 4;
-
+/// Such a list whose first segment is `FIRST` long, a power of two.
 #[derive(Clone)]
-pub(crate) struct Segments<T> {
-    /// Those that are full, each twice as long as the one before. The first two lie in place: with the last, that is enough for two dozen entries.
+pub(crate) struct Segments<T, const FIRST: usize> {
+    /// Those that are full, each twice as long as the one before.
     full: SmallVec<[Vec<T>; 2]>,
     /// The entries of the full ones.
     before: usize,
@@ -18,7 +16,7 @@ pub(crate) struct Segments<T> {
     last: Vec<T>,
 }
 
-impl<T> Segments<T> {
+impl<T, const FIRST: usize> Segments<T, FIRST> {
     pub(crate) fn new() -> Self {
         Segments { full: SmallVec::new(), before: 0, last: Vec::new() }
     }
@@ -33,7 +31,7 @@ impl<T> Segments<T> {
         match index.checked_sub(self.before) {
             Some(place) => self.last.get(place),
             None => {
-                let (segment, place) = place(index);
+                let (segment, place) = place::<FIRST>(index);
                 self.full.get(segment)?.get(place)
             }
         }
@@ -44,7 +42,7 @@ impl<T> Segments<T> {
         match index.checked_sub(self.before) {
             Some(place) => self.last.get_mut(place),
             None => {
-                let (segment, place) = place(index);
+                let (segment, place) = place::<FIRST>(index);
                 self.full.get_mut(segment)?.get_mut(place)
             }
         }
@@ -85,7 +83,7 @@ impl<T> Segments<T> {
 
 /// The full segment of an entry, and its place there.
 #[inline]
-fn place(index: usize) -> (usize, usize) {
+fn place<const FIRST: usize>(index: usize) -> (usize, usize) {
     let shifted = index + FIRST;
     let segment = (shifted.ilog2() - FIRST.ilog2()) as usize;
     (segment, shifted - (FIRST << segment))
@@ -97,7 +95,7 @@ mod tests {
 
     #[test]
     fn entries_are_found_at_their_index_and_in_order_in_a_copy_too() {
-        let mut list = Segments::new();
+        let mut list = Segments::<_, 4>::new();
         for value in 0..1000 {
             assert_eq!((list.len(), list.get(value)), (value, None));
             list.push_with(|| value);
@@ -113,7 +111,7 @@ mod tests {
 
     #[test]
     fn entries_stay_where_they_are() {
-        let mut list = Segments::new();
+        let mut list = Segments::<_, 4>::new();
         list.push_with(|| 0);
         let first = std::ptr::from_ref(list.get(0).unwrap());
         (1..100).for_each(|value| list.push_with(|| value));
