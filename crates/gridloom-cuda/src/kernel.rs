@@ -153,12 +153,18 @@ impl Kernel {
 
     /// Sees to it that blocks may have `bytes` of dynamic shared memory: more than 48 KiB must be asked for.
     /// ([`cuFuncSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
+    #[inline]
     pub(crate) fn allow_dynamic_shared(&self, bytes: u32) -> DriverResult<()> {
         if bytes + self.limits.static_shared <= SHARED_WITHOUT_ASKING
             || self.dynamic_shared.load(Ordering::Relaxed) >= bytes
         {
             return Ok(());
         }
+        self.ask_for_dynamic_shared(bytes)
+    }
+
+    #[cold]
+    fn ask_for_dynamic_shared(&self, bytes: u32) -> DriverResult<()> {
         let context = self.home.context();
         let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let value = c_int::try_from(bytes).unwrap_or(c_int::MAX);
@@ -412,20 +418,15 @@ impl NodeArguments {
         Self { packed: PackedArguments::new(bytes), pointers }
     }
 
-    /// The description of the node. It points into `self` and the bytes.
+    /// The description of the node, whose kernel [allows](Kernel::allow_dynamic_shared) the shared memory. It points into `self` and the bytes.
     #[inline]
-    pub(crate) fn describe(
-        &mut self,
-        kernel: &Kernel,
-        config: &LaunchConfig,
-    ) -> DriverResult<CUDA_KERNEL_NODE_PARAMS_v2> {
-        kernel.allow_dynamic_shared(config.shared)?;
+    pub(crate) fn describe(&mut self, kernel: &Kernel, config: &LaunchConfig) -> CUDA_KERNEL_NODE_PARAMS_v2 {
         let (params, extra) = match self.pointers.as_mut_slice() {
             [] => (ptr::null_mut(), self.packed.list()),
             pointers => (pointers.as_mut_ptr(), ptr::null_mut()),
         };
         let (grid, block) = (config.grid, config.block);
-        Ok(CUDA_KERNEL_NODE_PARAMS_v2 {
+        CUDA_KERNEL_NODE_PARAMS_v2 {
             func: kernel.raw,
             gridDimX: grid.x,
             gridDimY: grid.y,
@@ -436,8 +437,9 @@ impl NodeArguments {
             sharedMemBytes: config.shared,
             kernelParams: params,
             extra,
-            ..Default::default()
-        })
+            kern: ptr::null_mut(),
+            ctx: ptr::null_mut(),
+        }
     }
 }
 

@@ -148,6 +148,8 @@ pub struct Definition {
 }
 
 impl Definition {
+    // Made where it stays: it is moved with whoever has it, again and again, if it is not.
+    #[inline(always)]
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);

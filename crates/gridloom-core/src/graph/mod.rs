@@ -70,6 +70,7 @@ pub(crate) struct Hierarchy {
 }
 
 impl Hierarchy {
+    #[inline(always)]
     fn new(device: &Arc<dyn backend::Device>, definition: Present) -> Arc<Self> {
         let number = definition.nodes.owner();
         Arc::new(Hierarchy { device: Arc::clone(device), number, definition: Mutex::new(definition) })

@@ -80,7 +80,7 @@ impl Executable {
         shared: &Arc<Shared>,
         definition: &Definition,
         options: &InstantiateOptions,
-    ) -> Result<Self> {
+    ) -> Result<Box<Self>> {
         let settings = Settings {
             mode: options.conditional_mode,
             node_priority: options.node_priority,
@@ -89,19 +89,22 @@ impl Executable {
         let failures = Arc::default();
         let disabled = FxHashSet::default();
         let (inner, held) = Inner::new(shared, &failures, definition, &disabled, settings)?;
-        let undone = Undo::new();
-        let state = State {
-            inner,
-            held,
-            disabled,
-            last: None,
-            kept: None,
-            running: None,
-            barrier: None,
-            undone,
-            ready: Vec::new(),
-        };
-        Ok(Self { shared: Arc::clone(shared), failures, settings, state })
+        Ok(Box::new(Self {
+            shared: Arc::clone(shared),
+            failures,
+            settings,
+            state: State {
+                inner,
+                held,
+                disabled,
+                last: None,
+                kept: None,
+                running: None,
+                barrier: None,
+                undone: Undo::new(),
+                ready: Vec::new(),
+            },
+        }))
     }
 }
 

@@ -346,8 +346,9 @@ impl Builder<'_> {
         config: &LaunchConfig,
         bytes: &[u8],
     ) -> Result<CUgraphNode> {
+        kernel.allow_dynamic_shared(config.shared)?;
         let mut arguments = NodeArguments::new(kernel, config, bytes);
-        let parameters = arguments.describe(kernel, config)?;
+        let parameters = arguments.describe(kernel, config);
         let node = if edges.are_full() {
             // SAFETY: graph and dependencies are alive; the arguments fit the kernel and are copied by the call.
             make(|node| unsafe {
@@ -359,7 +360,7 @@ impl Builder<'_> {
             general.__bindgen_anon_1.kernel = general_kernel_parameters(&parameters);
             self.add_general(graph, edges, &mut general)?
         };
-        for attribute in kernel::attributes(config) {
+        for attribute in &kernel::attributes(config) {
             // SAFETY: the node was just made; one value is read.
             unsafe { self.driver.cu_graph_kernel_node_set_attribute(node, attribute.id, &attribute.value) }?;
         }

@@ -49,5 +49,5 @@ pub(crate) fn instantiate(
     definition: &Arc<Definition>,
     options: &InstantiateOptions,
 ) -> Result<Box<dyn backend::Executable>> {
-    Ok(Box::new(Executable::new(shared, definition, options)?))
+    Ok(Executable::new(shared, definition, options)?)
 }

@@ -42,7 +42,8 @@ impl State {
         if !has_its_addresses(op) || !kernel.has_known_parameters() || config.cooperative {
             return None;
         }
-        let parameters = NodeArguments::new(kernel, config, &[]).describe(kernel, config).ok()?;
+        kernel.allow_dynamic_shared(config.shared).ok()?;
+        let parameters = NodeArguments::new(kernel, config, &[]).describe(kernel, config);
         let exec = self.inner.units[place.unit].executable.raw();
         Some(ReadyNode { exec, node: place.node, parameters, size: op.args().bytes.len() })
     }

@@ -455,8 +455,9 @@ impl<'a> Change<'a> {
         config: &LaunchConfig,
         bytes: &[u8],
     ) -> Result<()> {
+        kernel.allow_dynamic_shared(config.shared)?;
         let mut arguments = NodeArguments::new(kernel, config, bytes);
-        let parameters = arguments.describe(kernel, config)?;
+        let parameters = arguments.describe(kernel, config);
         let exec = self.inner.units[unit].executable.raw();
         let driver = self.inner.resources.shared.context.driver();
         // SAFETY: the node is of the graph that the executable was made from; the arguments fit the kernel and are copied.
