@@ -69,6 +69,11 @@ impl NodeKinds {
         NodeKinds(bits)
     }
 
+    /// These and `others`.
+    pub const fn union(self, others: NodeKinds) -> Self {
+        NodeKinds(self.0 | others.0)
+    }
+
     /// Adds a kind.
     #[inline]
     pub fn insert(&mut self, kind: NodeKind) {

@@ -28,7 +28,7 @@ pub(super) struct Current {
 impl Current {
     pub(super) fn new(definition: Arc<Definition>) -> Self {
         Current {
-            definition: Present::Shared(definition),
+            definition: Present::shared(definition),
             ready: Ready::default(),
             followed: None,
             is_updated: false,
@@ -39,7 +39,7 @@ impl Current {
     #[inline]
     fn settle(&mut self) {
         if !self.ready.is_settled() {
-            let definition = self.definition.own();
+            let definition = self.definition.get_mut();
             self.ready.settle(definition);
             if let Some(followed) = self.followed.as_mut().filter(|followed| followed.has_gaps()) {
                 followed.fill_gaps(definition, &self.ready);
@@ -58,7 +58,7 @@ impl Current {
     #[inline]
     pub(super) fn get_mut(&mut self) -> &mut Definition {
         self.settle();
-        self.definition.own()
+        self.definition.get_mut()
     }
 
     /// Changes were made, or taken back. Nothing is followed any more.
@@ -191,7 +191,7 @@ impl Current {
         let Some(followed) = &mut self.followed else { return false };
         match followed.set(&mut self.ready, backend, place, given) {
             Ok(()) => {
-                followed.open_gaps(self.definition.own(), &self.ready, given);
+                followed.open_gaps(self.definition.get_mut(), &self.ready, given);
                 true
             }
             Err((refusal, nodes)) => self.refused(backend, refusal, &nodes),
@@ -211,7 +211,7 @@ impl Current {
         match whole::take_arguments(&self.definition, &mut self.ready, backend, source) {
             Ok(written) if written.moved().is_empty() => Some(Vec::new()),
             Ok(written) => {
-                let definition = self.definition.own();
+                let definition = self.definition.get_mut();
                 Some(whole::keep_memory(definition, &self.ready, backend, source, &written))
             }
             Err((refusal, nodes)) => {

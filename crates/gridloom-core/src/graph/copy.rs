@@ -63,7 +63,7 @@ impl Definition {
         }
         for &graph in &graphs {
             let source_graph = source.graphs.get(graph).expect("listed");
-            let members: Vec<NodeKey> = source.nodes(graph).map(|key| map.nodes[&key]).collect();
+            let members = source.nodes(graph).map(|key| map.nodes[&key]).collect();
             let target = self.graphs.get_mut(map.graphs[&graph]).expect("inserted");
             target.members = members;
             target.next_order = source_graph.next_order;

@@ -99,7 +99,7 @@ pub struct GraphData {
     /// The node this graph is inside of, and which of its bodies it is.
     pub(crate) owner: Option<(NodeKey, u32)>,
     /// Nodes in the order they were added. Deleted ones stay until they are half of the list.
-    pub(crate) members: Vec<NodeKey>,
+    pub(crate) members: SmallVec<[NodeKey; 16]>,
     pub(crate) dead: usize,
     /// One past the last position of the topological order, and the first: all positions are in between.
     pub(crate) next_order: Order,
@@ -148,7 +148,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    // Made where it stays: it is moved with whoever has it, again and again, if it is not.
+    // Made where it stays: what is moved right after it was written takes longer than what is written.
     #[inline(always)]
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -157,14 +157,6 @@ impl Definition {
         let root = graphs.insert(GraphData::default());
         let kinds = NodeKinds::default();
         Definition { nodes: Table::new(id), graphs, conditions: Table::new(id), root, kinds }
-    }
-
-    /// What stands in the place of a definition that is moved elsewhere. It has no graph.
-    pub(crate) fn nothing() -> Self {
-        let graphs = Table::new(u32::MAX);
-        let root = graphs.nowhere();
-        let (nodes, conditions) = (Table::new(u32::MAX), Table::new(u32::MAX));
-        Definition { nodes, graphs, conditions, root, kinds: NodeKinds::default() }
     }
 
     /// Whether there may be a node of one of these kinds. Where there is none, and never was, nobody need go through the nodes to look for one.

@@ -94,10 +94,6 @@ impl Definition {
         let (serial, order) = (place.next_serial, place.next_order);
         place.next_serial = serial.wrapping_add(1);
         place.next_order += 1;
-        if place.members.is_empty() {
-            // To grow step by step would take a small graph as long as a node or two.
-            place.members.reserve(16);
-        }
         place.members.push(key);
         let first = after.first().map(|&from| self.lead(from, key, early));
         self.nodes.insert_next(key, || NodeData {
@@ -163,7 +159,7 @@ impl Definition {
     }
 
     fn compact(&mut self, graph: GraphKey) {
-        let alive: Vec<NodeKey> = self.nodes(graph).collect();
+        let alive = self.nodes(graph).collect();
         let place = self.graphs.get_mut(graph).expect("a node's graph exists");
         place.members = alive;
         place.dead = 0;

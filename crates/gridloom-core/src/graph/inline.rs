@@ -38,7 +38,7 @@ impl Definition {
         target.next_order = next_order + order;
         target.next_serial = serial.wrapping_add(nodes.len() as u32);
         target.reordered |= reordered;
-        target.members.extend(&nodes);
+        target.members.extend_from_slice(&nodes);
         let mut last = Vec::new();
         for (&key, number) in nodes.iter().zip(0u32..) {
             let node = self.nodes.get_mut(key).expect("copied");
@@ -54,6 +54,6 @@ impl Definition {
                 }
             }
         }
-        Ok(Inlined { nodes, last })
+        Ok(Inlined { nodes: nodes.into_vec(), last })
     }
 }

@@ -91,7 +91,7 @@ impl Hierarchy {
     /// `edit` borrows what it puts into the definition and takes it only once nothing can fail any more: what it owned
     /// it would drop under the lock, and the drop of a user's closure may come back into the graph.
     pub(crate) fn edit<T>(&self, edit: impl FnOnce(&mut Definition) -> T) -> T {
-        edit(self.definition.lock().own())
+        edit(self.definition.lock().get_mut())
     }
 
     /// Adds a node after others. A failure leaves the operation where it is, so that the caller chooses when its drop, which may run a user's code, takes place.
@@ -195,13 +195,13 @@ impl Graph {
     pub fn new(device: &impl AsDevice) -> Self {
         let definition = Definition::new();
         let key = definition.root();
-        Graph { hierarchy: Hierarchy::new(device.as_device(), Present::Own(definition)), key }
+        Graph { hierarchy: Hierarchy::new(device.as_device(), Present::own(definition)), key }
     }
 
     /// A graph with this definition, which was checked for the same device, under the same keys. Editing it leaves the original as it is.
     pub(crate) fn from_definition(device: &impl AsDevice, definition: Arc<Definition>) -> Self {
         let key = definition.root();
-        Graph { hierarchy: Hierarchy::new(device.as_device(), Present::Shared(definition)), key }
+        Graph { hierarchy: Hierarchy::new(device.as_device(), Present::shared(definition)), key }
     }
 
     /// The device it is for.
@@ -264,6 +264,9 @@ impl Graph {
 
     /// Adds a node that depends on `after`, which may be empty. Conditionals and children have methods of their own.
     pub fn add(&self, after: &[&Node], operation: Operation) -> Result<Node> {
+        if after.is_empty() {
+            return Ok(self.node_handle(self.add_keys(&[], &mut Some(operation))?));
+        }
         let after = self.own_keys(after)?;
         let key = self.add_keys(&after, &mut Some(operation))?;
         Ok(self.node_handle(key))
@@ -414,7 +417,7 @@ impl Graph {
         let mut definition = Definition::new();
         let root = definition.root();
         let mapping = definition.copy_from(&source, self.key, root)?;
-        let hierarchy = Hierarchy::new(&self.hierarchy.device, Present::Own(definition));
+        let hierarchy = Hierarchy::new(&self.hierarchy.device, Present::own(definition));
         let copy = Graph { hierarchy, key: root };
         let map = NodeMap {
             original: self.hierarchy.clone(),

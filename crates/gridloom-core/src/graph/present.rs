@@ -7,45 +7,44 @@ use super::definition::Definition;
 
 /// The definition of a hierarchy as it is now, or of an executable. While a graph is built, or an executable is changed again and again, nobody else has it. `Arc::make_mut` would
 /// ask each time whether that is so, at the price of an atomic operation; here it is known.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each graph and executable, and it lies with the rest of it"
-)]
-pub(crate) enum Present {
-    /// Nobody else has it.
-    Own(Definition),
-    /// There was a snapshot of it, and may still be.
-    Shared(Arc<Definition>),
+pub(crate) struct Present {
+    definition: Arc<Definition>,
+    /// Whether nobody else has it. If not, there was a snapshot of it, and may still be.
+    is_own: bool,
 }
 
 impl Present {
+    /// A definition that nobody else has.
+    #[inline]
+    pub(crate) fn own(definition: Definition) -> Self {
+        Present { definition: Arc::new(definition), is_own: true }
+    }
+
+    /// A definition that others may have.
+    pub(crate) fn shared(definition: Arc<Definition>) -> Self {
+        Present { definition, is_own: false }
+    }
+
     /// It as it is now, and stays for who asked.
     pub(crate) fn share(&mut self) -> Arc<Definition> {
-        let shared = match self {
-            Present::Own(own) => Arc::new(std::mem::replace(own, Definition::nothing())),
-            Present::Shared(shared) => return Arc::clone(shared),
-        };
-        *self = Present::Shared(Arc::clone(&shared));
-        shared
+        self.is_own = false;
+        Arc::clone(&self.definition)
     }
 
     /// It for changing. Where there is a snapshot, a copy is changed.
     #[inline]
-    pub(crate) fn own(&mut self) -> &mut Definition {
-        if let Present::Shared(_) = self {
+    pub(crate) fn get_mut(&mut self) -> &mut Definition {
+        if !self.is_own {
             self.part();
         }
-        match self {
-            Present::Own(own) => own,
-            Present::Shared(_) => unreachable!("made its own above"),
-        }
+        // SAFETY: nobody else has it, weakly or not: it is handed out by `share` alone, and is this one's own again only after `part`.
+        unsafe { &mut *Arc::as_ptr(&self.definition).cast_mut() }
     }
 
     #[cold]
     fn part(&mut self) {
-        if let Present::Shared(shared) = std::mem::replace(self, Present::Own(Definition::nothing())) {
-            *self = Present::Own(Arc::unwrap_or_clone(shared));
-        }
+        Arc::make_mut(&mut self.definition);
+        self.is_own = true;
     }
 }
 
@@ -54,10 +53,7 @@ impl Deref for Present {
 
     #[inline]
     fn deref(&self) -> &Definition {
-        match self {
-            Present::Own(own) => own,
-            Present::Shared(shared) => shared,
-        }
+        &self.definition
     }
 }
 
@@ -69,13 +65,13 @@ mod tests {
     fn with_conditions(present: &mut Present, count: usize) {
         for _ in 0..count {
             let scope = present.root();
-            present.own().conditions.insert(ConditionData { scope, default: None, used_by: None });
+            present.get_mut().conditions.insert(ConditionData { scope, default: None, used_by: None });
         }
     }
 
     #[test]
     fn a_snapshot_stays_as_it_was_and_the_same_until_a_change() {
-        let mut present = Present::Own(Definition::new());
+        let mut present = Present::own(Definition::new());
         with_conditions(&mut present, 1);
         let first = present.share();
         assert!(Arc::ptr_eq(&first, &present.share()));
@@ -86,7 +82,7 @@ mod tests {
 
     #[test]
     fn without_a_snapshot_left_nothing_is_copied() {
-        let mut present = Present::Own(Definition::new());
+        let mut present = Present::own(Definition::new());
         with_conditions(&mut present, 1);
         let entry = std::ptr::from_ref(present.conditions().next().unwrap().1);
         drop(present.share());

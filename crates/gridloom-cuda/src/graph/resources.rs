@@ -128,6 +128,9 @@ impl Resources {
                 ConditionFacts { start: data.default_value().unwrap_or(0), tested_by: data.used_by() };
             resources.conditions.insert(key, facts);
         }
+        if resources.conditions.is_empty() && !definition.may_have(Needs::NEEDY) {
+            return Ok(resources);
+        }
         let needs = Needs::of(definition, program, count_passes);
         resources.place_allocations(definition, &needs)?;
         resources.place_device_data(&needs)?;
@@ -334,11 +337,15 @@ struct Needs {
 }
 
 impl Needs {
+    /// Only copies read bytes of the caller's.
+    const CONCERNED: NodeKinds = NodeKinds::of(&[NodeKind::Alloc, NodeKind::Free, NodeKind::Memcpy]);
+
+    /// The kinds of nodes without which a graph needs nothing.
+    const NEEDY: NodeKinds = Self::CONCERNED.union(NodeKind::CONDITIONALS);
+
     fn of(definition: &Definition, program: &Program, count_passes: bool) -> Self {
-        /// Only copies read bytes of the caller's.
-        const CONCERNED: NodeKinds = NodeKinds::of(&[NodeKind::Alloc, NodeKind::Free, NodeKind::Memcpy]);
         let mut needs = Self::default();
-        let all = definition.may_have(CONCERNED).then(|| definition.all_nodes());
+        let all = definition.may_have(Self::CONCERNED).then(|| definition.all_nodes());
         for (key, node) in all.into_iter().flatten() {
             let operation = node.operation();
             match operation {
