@@ -141,7 +141,7 @@ impl Lane {
         if !progress.lanes[self.index].is_capturing() {
             return None;
         }
-        let recorded = self.record_key(&mut progress, |graph, tail| graph.add_keys(tail, operation));
+        let recorded = self.record_key(&mut progress, |graph, tail| graph.add_recorded(tail, operation));
         Some(recorded.map(drop))
     }
 
@@ -150,7 +150,7 @@ impl Lane {
         // Outside of the closure, so that an operation that is refused is dropped with no lock held.
         let mut operation = Some(operation);
         self.record(|graph, tail| match also_after {
-            [] => graph.add_keys(tail, &mut operation),
+            [] => graph.add_recorded(tail, &mut operation),
             more => {
                 let more = graph.own_keys(more)?;
                 let after: SmallVec<[NodeKey; 4]> = tail.iter().copied().chain(more).collect();

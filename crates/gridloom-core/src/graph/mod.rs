@@ -278,6 +278,18 @@ impl Graph {
         Ok(spot.of(self.hierarchy.number))
     }
 
+    /// The same after nodes that are in this graph, if they still exist: those that a capture has come to.
+    pub(crate) fn add_recorded(
+        &self,
+        after: &[NodeKey],
+        operation: &mut Option<Operation>,
+    ) -> Result<NodeKey> {
+        match after {
+            [one] => Ok(self.hierarchy.add(After::One(one), operation)?.of(self.hierarchy.number)),
+            more => self.add_keys(more, operation),
+        }
+    }
+
     /// Adds an empty node that depends on all of these, which may be none or one.
     pub fn join<'a>(&self, nodes: impl IntoIterator<Item = &'a Node>) -> Result<Node> {
         self.add(&nodes.into_iter().collect::<SmallVec<[&Node; 8]>>(), Operation::Empty)
