@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::backend;
-use crate::capture::{Capture, Lane, Mark, WeakLane, refuse};
+use crate::capture::{Capture, Lane, Mark, refuse};
 use crate::error::{Result, bail};
 use crate::event::Event;
 use crate::graph::{Graph, Place};
@@ -25,33 +25,36 @@ pub struct Stream {
     slot: Arc<Slot>,
 }
 
-/// Where a stream records, while that is going on. Nothing clears it when the capture ends: the lane itself tells.
+/// Where a stream records, while that is going on. Nothing clears it when the capture ends: the lane itself tells. By then its session has let go of the graph.
 #[derive(Default)]
 struct Slot {
-    lane: Mutex<Option<WeakLane>>,
+    lane: Mutex<Option<Lane>>,
     /// Whether there ever was one. Most streams never record, and need not take the lock at each launch to know.
     used: AtomicBool,
 }
 
 impl Slot {
-    /// The lane that it records to, or did.
     #[inline]
-    fn known_lane(&self) -> Option<Lane> {
+    fn lane(&self) -> Option<Lane> {
         if !self.used.load(Ordering::Acquire) {
             return None;
         }
-        self.lane.lock().as_ref().and_then(WeakLane::upgrade)
+        self.lane.lock().clone().filter(Lane::is_capturing)
     }
 
+    /// Records an operation, where there is a lane and it records. One that is refused is left where it is, so that it is dropped with no lock held.
     #[inline]
-    fn lane(&self) -> Option<Lane> {
-        self.known_lane().filter(Lane::is_capturing)
+    fn submit(&self, operation: &mut Option<Operation>) -> Option<Result<()>> {
+        if !self.used.load(Ordering::Acquire) {
+            return None;
+        }
+        self.lane.lock().as_ref()?.submit(operation)
     }
 
-    /// Has the stream record there, given the lock on what it did before.
-    fn record(&self, slot: &mut Option<WeakLane>, lane: &Lane) {
-        *slot = Some(lane.downgrade());
+    /// Has the stream record there, given the lock on where it did before, which is returned.
+    fn record(&self, slot: &mut Option<Lane>, lane: &Lane) -> Option<Lane> {
         self.used.store(true, Ordering::Release);
+        slot.replace(lane.clone())
     }
 }
 
@@ -100,15 +103,14 @@ impl Stream {
 
     /// Starts recording what is done on this stream, through the capture or the stream itself, instead of running it.
     pub fn capture(&self) -> Result<Capture> {
-        // Declared before the lock, and so let go of after it, as in `wait`: with the last handle of a capture goes its graph, and with that closures of the user's.
-        let known;
+        // Declared before the lock, and so let go of after it, as in `wait`.
+        let _before;
         let mut slot = self.slot.lane.lock();
-        known = slot.as_ref().and_then(WeakLane::upgrade);
-        if known.as_ref().is_some_and(Lane::is_capturing) {
+        if slot.as_ref().is_some_and(Lane::is_capturing) {
             bail!(InvalidState, "the stream is capturing already; end that capture first");
         }
         let lane = Lane::primary(Graph::new(&self.device));
-        self.slot.record(&mut slot, &lane);
+        _before = self.slot.record(&mut slot, &lane);
         Ok(Capture::new(lane))
     }
 
@@ -146,11 +148,8 @@ impl Stream {
 
     /// Enqueues one operation: a kernel, fill, copy, callback, record or wait. While capturing, records it.
     pub fn enqueue(&self, operation: Operation) -> Result<()> {
-        // Declared before the lane, and so dropped after it.
         let mut recorded = Some(operation);
-        if let Some(lane) = self.slot.known_lane()
-            && let Some(result) = lane.submit(&mut recorded)
-        {
+        if let Some(result) = self.slot.submit(&mut recorded) {
             return result;
         }
         let operation = recorded.expect("left where it was");
@@ -189,9 +188,9 @@ impl Stream {
     pub fn wait(&self, event: &Event) -> Result<()> {
         let mark = event.mark();
         let session = mark.as_ref().and_then(Mark::capturing);
-        let (known, adopted);
+        let (known, adopted, _before);
         let mut slot = self.slot.lane.lock();
-        known = slot.as_ref().and_then(WeakLane::upgrade);
+        known = slot.clone();
         if let Some(lane) = &known
             && lane.is_capturing()
         {
@@ -204,7 +203,7 @@ impl Stream {
                 bail!(WrongDevice, "the event was recorded in a capture of another device");
             }
             adopted = Lane::adopt(session.clone(), event, mark)?;
-            self.slot.record(&mut slot, &adopted);
+            _before = self.slot.record(&mut slot, &adopted);
             return Ok(());
         }
         drop(slot);

@@ -1,6 +1,6 @@
 //! Lanes: the lines of recording of a session.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -22,21 +22,6 @@ pub const MAX_BRANCHES: usize = 65_536;
 pub(crate) struct Lane {
     session: Arc<Session>,
     index: usize,
-}
-
-/// A lane as the stream that records there knows it.
-#[derive(Clone)]
-pub(crate) struct WeakLane {
-    session: Weak<Session>,
-    index: usize,
-}
-
-impl WeakLane {
-    /// The lane, while its session exists.
-    #[inline]
-    pub(crate) fn upgrade(&self) -> Option<Lane> {
-        Some(Lane { session: self.session.upgrade()?, index: self.index })
-    }
 }
 
 impl Lane {
@@ -62,8 +47,14 @@ impl Lane {
         self.state() == CaptureState::Capturing
     }
 
-    pub(crate) fn downgrade(&self) -> WeakLane {
-        WeakLane { session: Arc::downgrade(&self.session), index: self.index }
+    /// There is a capture more of this session.
+    pub(super) fn hold(&self) {
+        self.session.progress.lock().captures += 1;
+    }
+
+    /// There is one less.
+    pub(super) fn let_go(&self) {
+        self.session.let_go();
     }
 
     pub(crate) fn kind(&self) -> CaptureKind {
@@ -108,14 +99,14 @@ impl Lane {
     }
 
     /// Records one node, which `add` adds after the nodes it is given. A failure leaves the lane as it was.
-    fn record(&self, add: impl FnOnce(&Graph, &Tail) -> Result<NodeKey>) -> Result<Node> {
+    fn record(&self, add: impl FnOnce(&mut Graph, &Tail) -> Result<NodeKey>) -> Result<Node> {
         self.record_in(&mut self.session.progress.lock(), add)
     }
 
     fn record_in(
         &self,
         progress: &mut Progress,
-        add: impl FnOnce(&Graph, &Tail) -> Result<NodeKey>,
+        add: impl FnOnce(&mut Graph, &Tail) -> Result<NodeKey>,
     ) -> Result<Node> {
         let (graph, key) = self.record_key(progress, add)?;
         Ok(graph.node_handle(key))
@@ -125,7 +116,7 @@ impl Lane {
     fn record_key<'a>(
         &self,
         progress: &'a mut Progress,
-        add: impl FnOnce(&Graph, &Tail) -> Result<NodeKey>,
+        add: impl FnOnce(&mut Graph, &Tail) -> Result<NodeKey>,
     ) -> Result<(&'a Graph, NodeKey)> {
         let (graph, lane) = progress.lane(self.index, Action::Record)?;
         let key = add(graph, &lane.tail).map_err(|error| explain(graph, &lane.tail, error))?;

@@ -33,8 +33,8 @@ mod value;
 use std::fmt;
 use std::sync::Arc;
 
+pub(crate) use lane::Lane;
 pub use lane::MAX_BRANCHES;
-pub(crate) use lane::{Lane, WeakLane};
 pub(crate) use session::Mark;
 pub use state::{CaptureKind, CaptureState};
 pub use value::ConditionDefault;
@@ -74,6 +74,7 @@ pub struct Capture {
 
 impl Capture {
     pub(crate) fn new(lane: Lane) -> Self {
+        lane.hold();
         Capture { lane }
     }
 
@@ -198,6 +199,7 @@ impl Drop for Capture {
         if self.state() == CaptureState::Capturing {
             self.lane.close();
         }
+        self.lane.let_go();
     }
 }
 

@@ -6,10 +6,10 @@
 //!
 //! Who retains whom, and why nothing is left behind:
 //!
-//! - a lane, held by a `Capture`, retains its session; so does the session around a body, until that one ends;
-//! - streams and events know a session weakly. A stream captures exactly as long as the lane it names records, so there is nothing
-//!   to undo in it when a capture ends, is dropped or panics;
-//! - a session that is given up lets go of its graph at once, whoever still holds one of its lanes.
+//! - a lane, held by a `Capture` or a stream, retains its session; so does the session around a body, until that one ends;
+//! - a session that is given up lets go of its graph at once, and any other when its last `Capture` is dropped, whoever still holds one of its lanes;
+//! - a stream captures exactly as long as the lane it has records, so there is nothing to undo in it when a capture ends, is dropped or panics;
+//! - events know a session weakly.
 //!
 //! The lock of a session may be taken under the slot of a stream and under the lock of the session around it, never the other way round.
 //! No value of the user's is dropped while it is held.
@@ -35,8 +35,10 @@ pub(crate) struct Session {
 }
 
 pub(super) struct Progress {
-    /// `None` once the session was given up.
+    /// `None` once the session was given up, or nobody can ask for it any more.
     graph: Option<Graph>,
+    /// How many captures there are. Without one, nothing is recorded any more.
+    pub(super) captures: usize,
     /// The first is the one that ends the session.
     pub(super) lanes: Vec<LaneProgress>,
     /// The bodies of conditionals recorded here, until this session ends.
@@ -111,10 +113,12 @@ impl LaneProgress {
 
 impl Progress {
     /// The graph and one lane, once it is known that the lane allows the action.
-    pub(super) fn lane(&mut self, index: usize, action: Action) -> Result<(&Graph, &mut LaneProgress)> {
+    pub(super) fn lane(&mut self, index: usize, action: Action) -> Result<(&mut Graph, &mut LaneProgress)> {
         let lane = &mut self.lanes[index];
         lane.check(action)?;
-        let graph = self.graph.as_ref().expect("only a closed lane has no graph, and it allows nothing");
+        let graph = self.graph.as_mut().expect(
+            "only a lane that nobody captures with, or a closed one, has no graph, and it allows nothing",
+        );
         Ok((graph, lane))
     }
 
@@ -184,7 +188,7 @@ impl Session {
     pub(super) fn new(graph: Graph, kind: CaptureKind, state: CaptureState) -> Arc<Self> {
         let device = graph.device().id();
         let lanes = vec![LaneProgress::new(kind, state, Tail::new())];
-        let progress = Progress { graph: Some(graph), lanes, bodies: Vec::new() };
+        let progress = Progress { graph: Some(graph), captures: 0, lanes, bodies: Vec::new() };
         Arc::new(Session { device, progress: Mutex::new(progress) })
     }
 
@@ -220,6 +224,15 @@ impl Session {
         } else {
             self.progress.lock().lanes[lane].close();
         }
+    }
+
+    /// Notes that a capture less is there, and lets go of the graph with the last.
+    pub(super) fn let_go(&self) {
+        let mut progress = self.progress.lock();
+        progress.captures -= 1;
+        let graph = if progress.captures == 0 { progress.graph.take() } else { None };
+        drop(progress);
+        drop(graph);
     }
 
     fn give_up(&self) {

@@ -96,16 +96,12 @@ impl Hierarchy {
 
     /// Adds a node after others. A failure leaves the operation where it is, so that the caller chooses when its drop, which may run a user's code, takes place.
     fn add(&self, after: After<'_>, operation: &mut Option<Operation>) -> Result<Spot<NodeData>> {
-        if matches!(operation, Some(Operation::Child(_) | Operation::Conditional(_))) {
-            bail!(InvalidArgument, "a node with graphs inside is added with add_conditional or add_child");
-        }
-        let device = &*self.device;
-        self.edit(|definition| {
-            let (graph, before) = definition.check_after(after)?;
-            let checked = operation.as_ref().expect("given by the caller");
-            Place { device, graph: Some((definition, graph)) }.check_after(before, checked)?;
-            Ok(definition.insert_node(graph, after.nodes(), operation).spot())
-        })
+        self.edit(|definition| definition.add(&*self.device, after, operation))
+    }
+
+    /// The same for who alone has the hierarchy, and so need not lock it.
+    fn add_alone(&mut self, after: After<'_>, operation: &mut Option<Operation>) -> Result<Spot<NodeData>> {
+        self.definition.get_mut().get_mut().add(&*self.device, after, operation)
     }
 }
 
@@ -280,14 +276,20 @@ impl Graph {
 
     /// The same after nodes that are in this graph, if they still exist: those that a capture has come to.
     pub(crate) fn add_recorded(
-        &self,
+        &mut self,
         after: &[NodeKey],
         operation: &mut Option<Operation>,
     ) -> Result<NodeKey> {
-        match after {
-            [one] => Ok(self.hierarchy.add(After::One(one), operation)?.of(self.hierarchy.number)),
-            more => self.add_keys(more, operation),
-        }
+        let after = match after {
+            [one] => After::One(one),
+            nodes => After::All(self.key, nodes),
+        };
+        // Mostly nobody has a handle to what is being recorded. To find that out takes half as long as to lock it.
+        let spot = match Arc::get_mut(&mut self.hierarchy) {
+            Some(alone) => alone.add_alone(after, operation),
+            None => self.hierarchy.add(after, operation),
+        };
+        Ok(spot?.of(self.hierarchy.number))
     }
 
     /// Adds an empty node that depends on all of these, which may be none or one.
