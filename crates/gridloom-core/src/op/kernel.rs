@@ -290,13 +290,11 @@ impl ArgPacker<'_> {
         let value = pointer()?;
         let count = pointers.len();
         // SAFETY: there is room for one more, which is written before it is counted. (What `push` is given, it is given in memory: written in parts, then moved whole.)
-        let value = unsafe {
-            let place = pointers.as_mut_ptr().add(count);
-            place.write(PointerArg { index, offset: 0, value });
+        unsafe {
+            pointers.as_mut_ptr().add(count).write(PointerArg { index, offset: 0, value });
             pointers.set_len(count + 1);
-            &(*place).value
-        };
-        if let Some(address) = known_address(value) {
+        }
+        if let Some(address) = known_address(&pointers[count].value) {
             bytes[start..][..8].copy_from_slice(&address.to_ne_bytes());
         }
         Ok(())
