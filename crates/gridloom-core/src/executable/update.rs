@@ -87,7 +87,7 @@ impl Executable {
     /// their places then, to be dropped when it suits; else they are as they were.
     ///
     /// # Safety
-    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    /// As for [`KernelOp::with_args`](crate::op::KernelOp::with_args) with what becomes of the arguments.
     pub unsafe fn set_followed(&mut self, given: &mut [(u32, Value)]) -> bool {
         let place = Place { device: &*self.device, graph: None };
         let State { definition, backend, .. } = self.state.get_mut();
@@ -364,7 +364,7 @@ impl ExecutableNode<'_> {
     /// `write` must not call the executable.
     ///
     /// # Safety
-    /// As for [`KernelOp::with_args`] with these arguments, if the node launches this kernel.
+    /// As for [`KernelOp::with_args`](crate::op::KernelOp::with_args) with these arguments, if the node launches this kernel.
     #[inline]
     pub unsafe fn set_values(
         &self,
@@ -378,7 +378,7 @@ impl ExecutableNode<'_> {
     /// The same for one argument, by its place.
     ///
     /// # Safety
-    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    /// As for [`KernelOp::with_args`](crate::op::KernelOp::with_args) with what becomes of the arguments.
     #[inline]
     pub unsafe fn set_value(&self, index: usize, value: &[u8]) -> bool {
         let State { definition, backend, .. } = &mut *self.executable.state.lock();
@@ -388,7 +388,7 @@ impl ExecutableNode<'_> {
     /// Launches the node's kernel with another value at byte `offset` of argument `index`, or changes nothing.
     ///
     /// # Safety
-    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    /// As for [`KernelOp::with_args`](crate::op::KernelOp::with_args) with what becomes of the arguments.
     pub unsafe fn replace_arg_part(&self, index: usize, offset: usize, value: ArgValue) -> Result<()> {
         // Declared before the lock is taken, and so dropped after it is released; a failing `set` drops its own.
         let _value = value.clone();
