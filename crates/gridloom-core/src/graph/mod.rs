@@ -9,6 +9,7 @@ mod definition;
 mod diff;
 mod edges;
 mod edit;
+mod hierarchy;
 mod inline;
 mod keys;
 pub(crate) mod lifetimes;
@@ -22,7 +23,6 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -32,6 +32,8 @@ pub use definition::{
 };
 pub(crate) use diff::compare;
 pub use diff::{Difference, DifferenceKind};
+use hierarchy::After;
+pub(crate) use hierarchy::Hierarchy;
 pub(crate) use inline::Inlined;
 pub use keys::Key;
 pub(crate) use keys::{Keys, Spot};
@@ -42,68 +44,6 @@ use crate::backend::{self, AsDevice};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::executable::{Executable, InstantiateOptions};
 use crate::op::{self, ConditionalForm, ConditionalOp, Operation, Test};
-
-/// What a new node comes after.
-#[derive(Clone, Copy)]
-enum After<'a> {
-    /// These nodes of this graph, which may be none.
-    All(GraphKey, &'a [NodeKey]),
-    /// This node, in its graph.
-    One(&'a NodeKey),
-}
-
-impl After<'_> {
-    fn nodes(&self) -> &[NodeKey] {
-        match self {
-            After::All(_, nodes) => nodes,
-            After::One(node) => std::slice::from_ref(node),
-        }
-    }
-}
-
-/// A root graph with everything inside it.
-pub(crate) struct Hierarchy {
-    pub(crate) device: Arc<dyn backend::Device>,
-    /// The number of the definition, which all its keys have.
-    number: u32,
-    definition: Mutex<Present>,
-}
-
-impl Hierarchy {
-    #[inline(always)]
-    fn new(device: &Arc<dyn backend::Device>, definition: Present) -> Arc<Self> {
-        let number = definition.nodes.owner();
-        Arc::new(Hierarchy { device: Arc::clone(device), number, definition: Mutex::new(definition) })
-    }
-
-    /// The definition as it is now.
-    pub(crate) fn snapshot(&self) -> Arc<Definition> {
-        self.definition.lock().share()
-    }
-
-    /// Reads the definition under the lock. `read` must not call back into the graph.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&Definition) -> T) -> T {
-        read(&self.definition.lock())
-    }
-
-    /// Changes the definition. What `edit` returns is dropped by the caller, after the lock is released.
-    ///
-    /// `edit` borrows what it puts into the definition and takes it only once nothing can fail any more: what it owned
-    /// it would drop under the lock, and the drop of a user's closure may come back into the graph.
-    pub(crate) fn edit<T>(&self, edit: impl FnOnce(&mut Definition) -> T) -> T {
-        edit(self.definition.lock().get_mut())
-    }
-
-    /// Adds a node after others. A failure leaves the operation where it is, so that the caller chooses when its drop, which may run a user's code, takes place.
-    fn add(&self, after: After<'_>, operation: &mut Option<Operation>) -> Result<Spot<NodeData>> {
-        self.edit(|definition| definition.add(&*self.device, after, operation))
-    }
-
-    /// The same for who alone has the hierarchy, and so need not lock it.
-    fn add_alone(&mut self, after: After<'_>, operation: &mut Option<Operation>) -> Result<Spot<NodeData>> {
-        self.definition.get_mut().get_mut().add(&*self.device, after, operation)
-    }
-}
 
 /// A graph of device work: a definition that can be changed at any time and instantiated any number of times.
 ///

@@ -15,7 +15,7 @@ use crate::op::{ConditionalForm, ConditionalOp, NodeKind, Operation};
 #[derive(Clone)]
 pub struct Node {
     pub(crate) hierarchy: Arc<Hierarchy>,
-    /// Its key, but for what the hierarchy knows: of a handle of two words none is left half written when it is moved.
+    /// Its key, but for the number of the definition, which the hierarchy knows: a handle of two words is moved as it was written.
     spot: Spot<NodeData>,
 }
 
