@@ -200,6 +200,7 @@ impl Graph {
 
     /// Adds a node that depends on `after`, which may be empty. Conditionals and children have methods of their own.
     pub fn add(&self, after: &[&Node], operation: Operation) -> Result<Node> {
+        // As every graph begins: nothing to collect.
         if after.is_empty() {
             return Ok(self.node_handle(self.add_keys(&[], &mut Some(operation))?));
         }

@@ -273,17 +273,18 @@ impl ArgPacker<'_> {
     /// Packs the bytes of a plain value.
     #[inline]
     pub fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        let start = self.next(bytes.len())?;
+        self.check_next(bytes.len())?;
+        let start = self.next(bytes.len());
         self.args.bytes[start..][..bytes.len()].copy_from_slice(bytes);
         Ok(())
     }
 
-    /// Packs an argument that refers to something. It is asked for once there is a place for it, and so made where it stays.
+    /// Packs an argument that refers to something. It is asked for once there is a place for it, and so made where it stays. Where there is none, or it fails, nothing is packed.
     #[inline(always)]
     pub fn push_pointer(&mut self, pointer: impl FnOnce() -> Result<PointerValue>) -> Result<()> {
+        self.check_next(8)?;
         let index = self.packed as u32;
-        let start = self.next(8)?;
-        let KernelArgs { bytes, pointers, .. } = &mut *self.args;
+        let pointers = &mut self.args.pointers;
         if pointers.len() == pointers.capacity() {
             pointers.reserve(1);
         }
@@ -294,24 +295,33 @@ impl ArgPacker<'_> {
             pointers.as_mut_ptr().add(count).write(PointerArg { index, offset: 0, value });
             pointers.set_len(count + 1);
         }
+        let start = self.next(8);
+        let KernelArgs { bytes, pointers, .. } = &mut *self.args;
         if let Some(address) = known_address(&pointers[count].value) {
             bytes[start..][..8].copy_from_slice(&address.to_ne_bytes());
         }
         Ok(())
     }
 
-    /// Where the next argument starts, which has `size` bytes.
+    /// Checks that there is a next argument of `size` bytes.
     #[inline]
-    fn next(&mut self, size: usize) -> Result<usize> {
+    fn check_next(&self, size: usize) -> Result<()> {
+        match self.params.map(|params| params.get(self.packed)) {
+            None => Ok(()),
+            Some(Some(param)) if param.size as usize == size => Ok(()),
+            Some(param) => Err(self.misplaced(param, size)),
+        }
+    }
+
+    /// Where the next argument starts, which was checked to have `size` bytes.
+    #[inline]
+    fn next(&mut self, size: usize) -> usize {
         let place = match self.params {
-            Some(params) => match params.get(self.packed) {
-                Some(param) if param.size as usize == size => *param,
-                param => return Err(self.misplaced(param, size)),
-            },
+            Some(params) => params[self.packed],
             None => self.append(size),
         };
         self.packed += 1;
-        Ok(place.offset as usize)
+        place.offset as usize
     }
 
     /// Makes room behind the arguments so far.

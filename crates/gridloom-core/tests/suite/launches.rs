@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use gridloom_core::ErrorKind;
 use gridloom_core::backend::Kernel;
 use gridloom_core::graph::Graph;
 use gridloom_core::launch::{Dim3, KernelLimits, LaunchConfig, Limits};
 use gridloom_core::memory::{Base, Region};
 use gridloom_core::null::{FakeKernel, NullDevice};
 use gridloom_core::op::*;
+use gridloom_core::{Error, ErrorKind};
 
 use crate::common::*;
 
@@ -156,6 +156,26 @@ fn a_launch_packed_in_its_place_is_the_one_that_its_parts_make() {
     // What was packed before the refusal is let go of.
     drop(made);
     assert_eq!(Arc::strong_count(&memory), 1);
+}
+
+#[test]
+fn an_argument_that_fails_is_not_packed_and_leaves_its_place_to_the_next() {
+    let device = NullDevice::new();
+    let memory = buffer(&device, 64);
+    let pointer = || Ok(PointerValue::Region(Region::whole(memory.clone())));
+    let failing = || Err(Error::new(ErrorKind::InvalidHandle, "closed"));
+    for kernel in [FakeKernel::new("step").params([8]), FakeKernel::new("unknown")] {
+        let kernel = kernel.on(&device);
+        // SAFETY: nothing runs on this device.
+        let packed = unsafe {
+            KernelOp::pack(&kernel, LaunchConfig::one(), |packer| {
+                assert_error(packer.push_pointer(failing), ErrorKind::InvalidHandle, &["closed"]);
+                packer.push_pointer(pointer)
+            })
+        };
+        let whole = KernelArgs::pack("same", kernel.params(), [ArgValue::Pointer(pointer().unwrap())]);
+        assert_eq!(*packed.unwrap().args(), whole.unwrap());
+    }
 }
 
 #[test]
