@@ -13,6 +13,14 @@ pub struct ParamLayout {
     pub size: u32,
 }
 
+impl ParamLayout {
+    /// Both numbers in one, as they lie in memory. What was just written whole is not to be read across the middle.
+    #[inline]
+    fn word(&self) -> u64 {
+        u64::from(self.offset) | u64::from(self.size) << 32
+    }
+}
+
 /// As many are kept in place.
 const FEW: usize = 6;
 
@@ -84,13 +92,10 @@ impl Deref for Params {
 impl PartialEq for Params {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
-        let differs = |(one, other): (&ParamLayout, &ParamLayout)| {
-            (one.offset ^ other.offset) | (one.size ^ other.size)
-        };
+        let differs = |(one, other): (&ParamLayout, &ParamLayout)| one.word() ^ other.word();
         // All at once: to stop at the first that differs takes longer than to look at the others.
-        let different =
-            self.few.iter().zip(&other.few).map(differs).fold(self.count ^ other.count, |a, b| a | b);
-        different == 0
+        let few = self.few.iter().zip(&other.few).map(differs).fold(0, |a, b| a | b);
+        few | u64::from(self.count ^ other.count) == 0
             && match (&self.more, &other.more) {
                 (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
                 _ => true,
