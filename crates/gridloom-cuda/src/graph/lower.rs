@@ -122,6 +122,7 @@ pub(super) fn lower(
         reset: None,
         handles: FxHashMap::default(),
         tested: FxHashSet::default(),
+        last_kernel: None,
         origins: Vec::new(),
     };
     match content {
@@ -189,11 +190,13 @@ struct Builder<'a> {
     handles: FxHashMap<ConditionKey, CUgraphConditionalHandle>,
     /// The conditions that a conditional of this unit tests.
     tested: FxHashSet<ConditionKey>,
+    /// The kernel of the last launch: often the next one's too, and then need not be recognised.
+    last_kernel: Option<&'a Kernel>,
     /// What those of the driver's nodes come from that are the place of no node, for errors.
     origins: Vec<(CUgraphNode, NodeKey)>,
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
     /// Adds steps to a graph, and returns their nodes.
     fn add_steps(&mut self, graph: CUgraph, steps: &[Step]) -> Result<Nodes> {
         let mut nodes = Nodes::with_capacity(steps.len());
@@ -241,7 +244,7 @@ impl Builder<'_> {
         graph: CUgraph,
         edges: &Edges,
         origin: NodeKey,
-        operation: &Operation,
+        operation: &'a Operation,
     ) -> Result<CUgraphNode> {
         if let Operation::Kernel(op) = operation {
             return self.add_user_kernel(graph, edges, origin, op);
@@ -318,11 +321,14 @@ impl Builder<'_> {
         graph: CUgraph,
         edges: &Edges,
         origin: NodeKey,
-        op: &KernelOp,
+        op: &'a KernelOp,
     ) -> Result<CUgraphNode> {
         if has_its_addresses(op) {
-            let (kernel, args) = (Kernel::from_backend(&**op.kernel())?, op.args());
-            return self.add_kernel(graph, edges, kernel, op.config(), &args.bytes);
+            let kernel = match self.last_kernel {
+                Some(last) if ptr::addr_eq(last, Arc::as_ptr(op.kernel())) => last,
+                _ => *self.last_kernel.insert(Kernel::from_backend(&**op.kernel())?),
+            };
+            return self.add_kernel(graph, edges, kernel, op.config(), &op.args().bytes);
         }
         // The handles are made first: the arguments borrow from what is held.
         let stores = self.lowering.stores_conditions(op);
