@@ -86,7 +86,7 @@ pub trait Device: Send + Sync + Debug {
     /// The definition belongs to a graph of this device and has passed the checks of its instantiation. What is returned is called as
     /// [`Executable`] says: one call at a time, with streams of this device, with definitions that differ in checked operations only.
     unsafe fn instantiate(
-        self: Arc<Self>,
+        &self,
         definition: &Arc<Definition>,
         options: &InstantiateOptions,
     ) -> Result<Box<dyn Executable>>;

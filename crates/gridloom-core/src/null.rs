@@ -410,7 +410,7 @@ impl backend::Device for Inner {
     }
 
     unsafe fn instantiate(
-        self: Arc<Self>,
+        &self,
         definition: &Arc<Definition>,
         options: &InstantiateOptions,
     ) -> Result<Box<dyn backend::Executable>> {

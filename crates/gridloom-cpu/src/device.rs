@@ -321,7 +321,7 @@ impl backend::Device for CpuDevice {
     }
 
     unsafe fn instantiate(
-        self: Arc<Self>,
+        &self,
         definition: &Arc<Definition>,
         options: &InstantiateOptions,
     ) -> Result<Box<dyn backend::Executable>> {

@@ -318,7 +318,7 @@ impl backend::Device for CudaDevice {
     }
 
     unsafe fn instantiate(
-        self: Arc<Self>,
+        &self,
         definition: &Arc<Definition>,
         options: &InstantiateOptions,
     ) -> Result<Box<dyn backend::Executable>> {

@@ -147,7 +147,7 @@ impl Executable {
         let device = hierarchy.device.clone();
         // SAFETY: every operation was checked for this device when it was added, and the caller checked the whole. The result is called
         // by this executable alone, under its lock, with streams of the device and operations that were checked in the same way.
-        let mut backend = unsafe { device.clone().instantiate(&definition, options) }?;
+        let mut backend = unsafe { device.instantiate(&definition, options) }?;
         if let Some(stream) = &options.upload {
             backend.upload(stream.backend())?;
         }

@@ -233,6 +233,11 @@ impl Definition {
         self.conditions.get(key)
     }
 
+    /// Whether there is a condition, or was one.
+    pub fn may_have_conditions(&self) -> bool {
+        self.conditions.bound() != 0
+    }
+
     /// All conditions.
     pub fn conditions(&self) -> impl Iterator<Item = (ConditionKey, &ConditionData)> {
         self.conditions.iter()

@@ -6,7 +6,6 @@ use super::resources::Held;
 use super::update::Undo;
 use crate::device::Shared;
 use crate::event::RawEvent;
-use crate::failure::Failures;
 use crate::in_flight::Batch;
 use crate::memory::Memory;
 use crate::occupancy::{self, Occupation};
@@ -28,7 +27,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A compiled graph on a GPU.
 pub(super) struct Executable {
     pub(super) shared: Arc<Shared>,
-    pub(super) failures: Arc<Failures>,
     pub(super) settings: Settings,
     pub(super) state: State,
 }
@@ -86,12 +84,10 @@ impl Executable {
             node_priority: options.node_priority,
             count_passes: options.count_passes,
         };
-        let failures = Arc::default();
         let disabled = FxHashSet::default();
-        let (inner, held) = Inner::new(shared, &failures, definition, &disabled, settings)?;
+        let (inner, held) = Inner::new(shared, None, definition, &disabled, settings)?;
         Ok(Box::new(Self {
             shared: Arc::clone(shared),
-            failures,
             settings,
             state: State {
                 inner,
@@ -220,7 +216,7 @@ impl State {
                 outcome
             });
             if let Err(error) = outcome {
-                inner.resources.failures.put(error);
+                inner.resources.failures().put(error);
             }
             // These may be the last references, and others wait for this thread: what a user's drop does there must not wait for it.
             release::hand_over(Box::new((inner, held, last)));
@@ -255,7 +251,7 @@ impl backend::Executable for Executable {
     }
 
     fn outliving(&mut self, alloc: NodeKey) -> Result<Arc<dyn backend::Allocation>> {
-        match self.state.inner.resources.outliving.get(&alloc) {
+        match self.state.inner.resources.outliving(alloc) {
             Some(memory) => {
                 Ok(Arc::new(Outliving { memory: Arc::clone(memory), released: AtomicBool::new(false) }))
             }
@@ -295,7 +291,7 @@ impl backend::Executable for Executable {
     }
 
     fn take_error(&mut self) -> Option<Error> {
-        self.failures.take_for_executable()
+        self.state.inner.resources.known_failures()?.take_for_executable()
     }
 
     fn report(&self) -> Report {
@@ -342,13 +338,13 @@ impl Executable {
         let state = &mut self.state;
         state.take_back()?;
         state.pass_barrier(stream)?;
-        if state.last.is_some() && !state.inner.resources.outliving.is_empty() {
+        if state.last.is_some() && state.inner.resources.has_outliving() {
             // Memory that outlived the last launch is used again, and whoever used it meanwhile may be on any stream.
             self.shared.occupations.wait_all();
             stream.come_after_everything()?;
         }
         if state.inner.may_fail {
-            stream.report(&self.failures);
+            stream.report(state.inner.resources.failures());
         }
         if state.inner.program.is_hosted() {
             state.launch_hosted(stream)?;
@@ -377,7 +373,8 @@ impl Executable {
         disabled: Option<&FxHashSet<NodeKey>>,
     ) -> Result<()> {
         let disabled = disabled.unwrap_or(&self.state.disabled);
-        let (inner, held) = Inner::new(&self.shared, &self.failures, definition, disabled, self.settings)?;
+        let failures = self.state.inner.resources.known_failures().cloned();
+        let (inner, held) = Inner::new(&self.shared, failures, definition, disabled, self.settings)?;
         let state = &mut self.state;
         let barrier = if state.is_held_up() {
             Some(Barrier::ToBeMade)

@@ -207,7 +207,7 @@ impl Drive<'_> {
     /// What the conditional tests, after everything enqueued so far has run.
     fn value(&self, source: TestSource) -> Result<u32> {
         let cells = || {
-            self.resources.cells.as_ref().ok_or_else(|| {
+            self.resources.cells().ok_or_else(|| {
                 Error::new(
                     ErrorKind::InvalidState,
                     "a conditional that the host drives has nothing to read from",

@@ -53,7 +53,7 @@ pub(super) struct Inner {
     pub(super) alone: Option<usize>,
     /// What its launches use, from when it is no longer the one of its executable: launches in flight keep it alive in here. Until then the
     /// executable holds it all, and sees to what updates replace.
-    retired: OnceLock<Retired>,
+    retired: OnceLock<Box<Retired>>,
     pub(super) resources: Resources,
 }
 
@@ -66,24 +66,20 @@ unsafe impl Sync for Inner {}
 impl Inner {
     pub(super) fn new(
         shared: &Arc<Shared>,
-        failures: &Arc<Failures>,
+        failures: Option<Arc<Failures>>,
         definition: &Definition,
         disabled: &FxHashSet<NodeKey>,
         settings: Settings,
     ) -> Result<(Arc<Self>, Held)> {
         let capabilities = Capabilities::of(shared.context.driver());
-        let (modes, program) = if disabled.is_empty() && lower::is_plain(definition) {
-            (Modes::default(), Program::whole(definition))
+        let is_plain = disabled.is_empty() && lower::is_plain(definition);
+        let (modes, program) = if is_plain {
+            Default::default()
         } else {
             Modes::decide(definition, disabled, settings.mode, capabilities)?
         };
-        let resources = Resources::new(
-            shared,
-            definition,
-            (&modes, &program),
-            settings.count_passes,
-            Arc::clone(failures),
-        )?;
+        let resources =
+            Resources::new(shared, definition, (&modes, &program), settings.count_passes, failures)?;
         let report = Report { conditionals: modes.report(definition), notes: Vec::new() };
         let mut compiling = Compiling {
             definition,
@@ -93,12 +89,15 @@ impl Inner {
             units: SmallVec::new(),
             places: Places::new(definition),
         };
-        let runs = if program.parts.len() > 1 || program.is_hosted() { Runs::Once } else { Runs::Alone };
-        let program = compiling.compile(&program, runs)?;
+        let program = if is_plain { compiling.compile_whole() } else { compiling.compile_all(&program) }?;
         let Compiling { held, units, places, .. } = compiling;
-        let may_fail = program.is_hosted() || !held.host_calls.is_empty();
+        let may_fail = program.is_hosted() || held.has_calls();
+        if may_fail {
+            // Its executable reports them, also those of launches that it has left behind.
+            resources.failures();
+        }
         let alone = match program.parts[..] {
-            [CompiledPart::Graph(unit)] if !may_fail && resources.outliving.is_empty() => Some(unit),
+            [CompiledPart::Graph(unit)] if !may_fail && !resources.has_outliving() => Some(unit),
             _ => None,
         };
         let retired = OnceLock::new();
@@ -108,7 +107,7 @@ impl Inner {
 
     /// Has the launches in flight keep all that they use: no executable is at this any more.
     pub(super) fn retire(&self, held: Held, operations: Operations) {
-        let retired = self.retired.set(Retired { held, operations });
+        let retired = self.retired.set(Box::new(Retired { held, operations }));
         debug_assert!(retired.is_ok(), "a graph is left once");
     }
 
@@ -133,12 +132,12 @@ impl Inner {
     /// nothing is read from them.
     pub(super) fn run_hosted(&self, stream: &Stream) -> Result<()> {
         if self.program.reads()
-            && let Some(cells) = &self.resources.cells
+            && let Some(cells) = self.resources.cells()
         {
             cells.reset();
         }
         self.program.reset_passes();
-        if let Some((address, bytes)) = self.resources.counted {
+        if let Some((address, bytes)) = self.resources.counted() {
             let context = &self.resources.shared.context;
             let _entered = context.enter()?;
             // SAFETY: the counters belong to this executable, and no launch of it is in flight but before this on the stream.
@@ -159,6 +158,20 @@ struct Compiling<'a> {
 }
 
 impl Compiling<'_> {
+    /// Compiles a plain definition, for which there is no program.
+    fn compile_whole(&mut self) -> Result<Compiled> {
+        let mut parts = SmallVec::new();
+        if self.definition.node_count(self.definition.root()) > 0 {
+            parts.push(self.compile_graph(Content::Whole, Runs::Alone)?);
+        }
+        Ok(Compiled { parts })
+    }
+
+    fn compile_all(&mut self, program: &Program) -> Result<Compiled> {
+        let runs = if program.parts.len() > 1 || program.is_hosted() { Runs::Once } else { Runs::Alone };
+        self.compile(program, runs)
+    }
+
     fn compile_graph(&mut self, content: Content<'_>, runs: Runs) -> Result<CompiledPart> {
         let number = self.units.len();
         let unit = lower::lower(
@@ -177,7 +190,6 @@ impl Compiling<'_> {
         for part in &program.parts {
             match part {
                 Part::Graph(steps) => parts.push(self.compile_graph(Content::Steps(steps), runs)?),
-                Part::Whole => parts.push(self.compile_graph(Content::Whole, runs)?),
                 Part::Hosted { node, bodies } => {
                     let bodies = bodies
                         .iter()

@@ -71,10 +71,10 @@ impl Lowering<'_> {
                 Parameters::Copy(transfer::copy_parameters(op, dst, src))
             }
             Operation::Callback(callback) => {
-                let failures = Arc::clone(&self.resources.failures);
+                let failures = Arc::clone(self.resources.failures());
                 let call = HostCall::new(callback.clone(), failures, Some(label()));
                 let parameters = call.parameters();
-                held.host_calls.insert(node, call);
+                held.set_call(node, call);
                 Parameters::Call(parameters)
             }
             Operation::EventRecord(event) => Parameters::Record(Event::from_backend(&**event)?.raw()),

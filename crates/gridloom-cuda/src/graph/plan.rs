@@ -52,8 +52,6 @@ pub(super) struct Program {
 pub(super) enum Part {
     /// A `CUgraph`.
     Graph(Vec<Step>),
-    /// A `CUgraph` of the whole definition, node for node.
-    Whole,
     /// A conditional that the host drives.
     Hosted { node: NodeKey, bodies: Vec<Program> },
 }
@@ -63,12 +61,6 @@ impl Program {
     pub(super) fn new(definition: &Definition, modes: &Modes, disabled: &FxHashSet<NodeKey>) -> Self {
         let mut ends = Ends::new(definition);
         Source { definition, modes, disabled }.program(definition.root(), &mut ends)
-    }
-
-    /// The program of a definition that is lowered node for node.
-    pub(super) fn whole(definition: &Definition) -> Self {
-        let is_empty = definition.node_count(definition.root()) == 0;
-        Self { parts: (!is_empty).then_some(Part::Whole).into_iter().collect() }
     }
 
     /// Whether the host has to decide anything.
@@ -91,7 +83,6 @@ impl Program {
                     number_steps(steps, *next, units);
                     *next += 1;
                 }
-                Part::Whole => *next += 1,
                 Part::Hosted { bodies, .. } => {
                     for body in bodies {
                         body.number_units(next, units);
@@ -106,8 +97,6 @@ impl Program {
         for part in &self.parts {
             match part {
                 Part::Graph(steps) => for_each(steps, visit),
-                // Visitors look for what has to be planned.
-                Part::Whole => {}
                 Part::Hosted { bodies, .. } => {
                     bodies.iter().for_each(|body| body.for_each_step(visit));
                 }

@@ -8,7 +8,7 @@ use crate::device::Shared;
 use crate::failure::{Failures, HostCall};
 use crate::host_pages::HostPage;
 use crate::kernel::Kernel;
-use crate::memory::Memory;
+use crate::memory::{Allocator, Memory};
 use crate::transfer::Location;
 use gridloom_core::backend::{self, Allocation};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
@@ -16,26 +16,34 @@ use gridloom_core::memory::{Base, MemoryKind, Region};
 use gridloom_core::op::{FreeTarget, NodeKind, NodeKinds, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Everything the driver's graphs refer to, kept as long as they are.
 pub(super) struct Resources {
     pub(super) shared: Arc<Shared>,
-    pub(super) failures: Arc<Failures>,
-    pub(super) builtins: Builtins,
+    /// What went wrong on the host, for graphs in which something can.
+    failures: OnceLock<Arc<Failures>>,
+    /// Graphs of kernels and fills alone have nothing of the kind.
+    owned: OnceLock<Box<Owned>>,
+}
+
+/// What a graph needs besides what its operations hold.
+#[derive(Default)]
+struct Owned {
+    builtins: Builtins,
     /// The blocks that the addresses below point into.
     blocks: Vec<Arc<Memory>>,
     allocations: FxHashMap<NodeKey, (u64, MemoryKind)>,
     /// Memory of alloc nodes that nothing in the graph frees.
-    pub(super) outliving: FxHashMap<NodeKey, Arc<Memory>>,
+    outliving: FxHashMap<NodeKey, Arc<Memory>>,
     /// Copies of host bytes in device memory, by the address of the original.
     staged: FxHashMap<usize, u64>,
     /// Where the passes of a conditional are counted.
     counters: FxHashMap<NodeKey, u64>,
     /// All counters: where they start, and their bytes.
-    pub(super) counted: Option<(u64, usize)>,
+    counted: Option<(u64, usize)>,
     allocated_bytes: u64,
-    pub(super) cells: Option<Cells>,
+    cells: Option<Cells>,
     conditions: FxHashMap<ConditionKey, ConditionFacts>,
 }
 
@@ -102,65 +110,145 @@ impl Cells {
 }
 
 impl Resources {
+    /// For a definition of which this is the program. Failures go to where those before went, if there were any.
     pub(super) fn new(
         shared: &Arc<Shared>,
         definition: &Definition,
         (modes, program): (&Modes, &Program),
         count_passes: bool,
-        failures: Arc<Failures>,
+        failures: Option<Arc<Failures>>,
     ) -> Result<Self> {
-        let mut resources = Self {
-            shared: Arc::clone(shared),
-            failures,
-            builtins: Builtins::default(),
-            allocated_bytes: 0,
-            blocks: Vec::new(),
-            allocations: FxHashMap::default(),
-            outliving: FxHashMap::default(),
-            staged: FxHashMap::default(),
-            counters: FxHashMap::default(),
-            counted: None,
-            cells: None,
-            conditions: FxHashMap::default(),
-        };
+        let owned = OnceLock::new();
+        if definition.may_have_conditions() || definition.may_have(Needs::NEEDY) {
+            let needs = Needs::of(definition, program, count_passes);
+            let made = Owned::new(shared, definition, modes, &needs)?;
+            owned.get_or_init(|| Box::new(made));
+        }
+        let failures = failures.map_or_else(OnceLock::new, OnceLock::from);
+        Ok(Self { shared: Arc::clone(shared), failures, owned })
+    }
+
+    /// Where failures on the host go.
+    pub(super) fn failures(&self) -> &Arc<Failures> {
+        self.failures.get_or_init(Arc::default)
+    }
+
+    /// The same, unless nothing could fail so far.
+    pub(super) fn known_failures(&self) -> Option<&Arc<Failures>> {
+        self.failures.get()
+    }
+
+    /// Gridloom's own kernels.
+    pub(super) fn builtins(&self) -> &Builtins {
+        &self.owned.get_or_init(Box::default).builtins
+    }
+
+    /// Whether memory of an alloc node stays when a launch has ended.
+    pub(super) fn has_outliving(&self) -> bool {
+        self.owned.get().is_some_and(|owned| !owned.outliving.is_empty())
+    }
+
+    /// The memory of an alloc node that nothing in the graph frees.
+    pub(super) fn outliving(&self, alloc: NodeKey) -> Option<&Arc<Memory>> {
+        self.owned.get()?.outliving.get(&alloc)
+    }
+
+    /// All counters of passes: where they start, and their bytes.
+    pub(super) fn counted(&self) -> Option<(u64, usize)> {
+        self.owned.get()?.counted
+    }
+
+    /// The conditions that the host reads.
+    pub(super) fn cells(&self) -> Option<&Cells> {
+        self.owned.get()?.cells.as_ref()
+    }
+
+    /// Where a region is that `node` uses.
+    pub(super) fn locate(&self, held: &Held, node: NodeKey, region: &Region) -> Result<Location> {
+        let lost = || Error::new(ErrorKind::InvalidHandle, "uses memory that is not part of this graph");
+        match &region.base {
+            Base::AllocNode(alloc) => {
+                let placed = self.owned.get().and_then(|owned| owned.allocations.get(alloc));
+                let &(address, kind) = placed.ok_or_else(lost)?;
+                Ok(Location::new(address + region.offset, kind))
+            }
+            Base::Bytes(bytes) => {
+                let key = bytes.as_ptr() as usize;
+                let placed = || self.owned.get()?.staged.get(&key).copied();
+                let address = held.staged(node, key).or_else(placed).ok_or_else(lost)?;
+                Ok(Location::new(address + region.offset, MemoryKind::Device))
+            }
+            Base::Allocation(_) => Location::of(region).ok_or_else(lost),
+        }
+    }
+
+    /// What is known of a condition.
+    pub(super) fn condition(&self, condition: ConditionKey) -> ConditionFacts {
+        let unknown = ConditionFacts { start: 0, tested_by: None };
+        self.owned.get().and_then(|owned| owned.conditions.get(&condition).copied()).unwrap_or(unknown)
+    }
+
+    /// Where the passes of a conditional are counted, if they are.
+    pub(super) fn counter(&self, node: NodeKey) -> Option<u64> {
+        self.owned.get()?.counters.get(&node).copied()
+    }
+
+    /// The address a kernel is given in the place of a handle, for a condition that is stored.
+    pub(super) fn cell_handle(&self, condition: ConditionKey) -> Option<u64> {
+        self.cells()?.handle(condition)
+    }
+
+    /// Bytes for alloc nodes, and for everything else.
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        let Some(owned) = self.owned.get() else { return (0, 0) };
+        let total: u64 = owned.blocks.iter().chain(owned.outliving.values()).map(|block| block.bytes()).sum();
+        let cells = owned.cells.as_ref().map_or(0, |cells| Cells::bytes(cells.places.len()) as u64);
+        (owned.allocated_bytes, (total + cells).saturating_sub(owned.allocated_bytes))
+    }
+}
+
+impl Owned {
+    fn new(shared: &Shared, definition: &Definition, modes: &Modes, needs: &Needs) -> Result<Self> {
+        let mut owned = Self::default();
         for (key, data) in definition.conditions() {
             let facts =
                 ConditionFacts { start: data.default_value().unwrap_or(0), tested_by: data.used_by() };
-            resources.conditions.insert(key, facts);
+            owned.conditions.insert(key, facts);
         }
-        if resources.conditions.is_empty() && !definition.may_have(Needs::NEEDY) {
-            return Ok(resources);
-        }
-        let needs = Needs::of(definition, program, count_passes);
-        resources.place_allocations(definition, &needs)?;
-        resources.place_device_data(&needs)?;
-        resources.make_cells(modes, &needs)?;
-        Ok(resources)
+        owned.place_allocations(&shared.allocator, definition, needs)?;
+        owned.place_device_data(&shared.allocator, needs)?;
+        owned.make_cells(&shared.allocator, modes, needs)?;
+        Ok(owned)
     }
 
-    fn place_allocations(&mut self, definition: &Definition, needs: &Needs) -> Result<()> {
+    fn place_allocations(
+        &mut self,
+        allocator: &Arc<Allocator>,
+        definition: &Definition,
+        needs: &Needs,
+    ) -> Result<()> {
         let at = |node: NodeKey| move |error: Error| error.at_node(definition.label(node));
         let mut blocks: FxHashMap<MemoryKind, (Layout, Vec<(NodeKey, u64)>)> = FxHashMap::default();
         for &node in &needs.allocs {
             let Operation::Alloc(alloc) = definition.node(node).operation() else { continue };
             self.allocated_bytes += alloc.bytes();
-            self.shared.allocator.check_kind(alloc.kind).map_err(at(node))?;
+            allocator.check_kind(alloc.kind).map_err(at(node))?;
             for &peer in &alloc.peers {
                 let peer = i32::try_from(peer).unwrap_or(i32::MAX);
-                let allowed = self.shared.allocator.allow_peer(peer);
+                let allowed = allocator.allow_peer(peer);
                 allowed.map_err(Error::from).map_err(at(node))?;
             }
             if needs.freed.contains(&node) {
                 let (layout, nodes) = blocks.entry(alloc.kind).or_default();
                 nodes.push((node, layout.place(alloc.bytes())));
             } else {
-                let memory = self.shared.allocator.allocate(alloc.bytes(), alloc.kind).map_err(at(node))?;
+                let memory = allocator.allocate(alloc.bytes(), alloc.kind).map_err(at(node))?;
                 self.allocations.insert(node, (memory.address(), alloc.kind));
                 self.outliving.insert(node, memory);
             }
         }
         for (kind, (layout, nodes)) in blocks {
-            let block = self.shared.allocator.allocate(layout.bytes(), kind)?;
+            let block = allocator.allocate(layout.bytes(), kind)?;
             for (node, offset) in nodes {
                 self.allocations.insert(node, (block.address() + offset, kind));
             }
@@ -170,7 +258,7 @@ impl Resources {
     }
 
     /// Copied host bytes and counters share one block of device memory.
-    fn place_device_data(&mut self, needs: &Needs) -> Result<()> {
+    fn place_device_data(&mut self, allocator: &Arc<Allocator>, needs: &Needs) -> Result<()> {
         let mut layout = Layout::default();
         let staged: Vec<(u64, &Arc<[u8]>)> =
             needs.staged.values().map(|bytes| (layout.place(bytes.len() as u64), bytes)).collect();
@@ -178,7 +266,6 @@ impl Resources {
         if staged.is_empty() && needs.counted.is_empty() {
             return Ok(());
         }
-        let allocator = Arc::clone(&self.shared.allocator);
         let block = allocator.allocate(layout.bytes(), MemoryKind::Device)?;
         for (offset, bytes) in staged {
             let address = block.address() + offset;
@@ -199,7 +286,7 @@ impl Resources {
         Ok(())
     }
 
-    fn make_cells(&mut self, modes: &Modes, needs: &Needs) -> Result<()> {
+    fn make_cells(&mut self, allocator: &Arc<Allocator>, modes: &Modes, needs: &Needs) -> Result<()> {
         // A condition has a cell when the host tests it, or nobody does.
         let mut places = FxHashMap::default();
         for (&condition, facts) in &self.conditions {
@@ -210,59 +297,24 @@ impl Resources {
         if places.is_empty() && !needs.any_hosted {
             return Ok(());
         }
-        let page = self.shared.allocator.host_page(Cells::bytes(places.len()))?;
+        let page = allocator.host_page(Cells::bytes(places.len()))?;
         let cells = Cells { page, places };
         cells.reset();
         self.cells = Some(cells);
         Ok(())
-    }
-
-    /// Where a region is that `node` uses.
-    pub(super) fn locate(&self, held: &Held, node: NodeKey, region: &Region) -> Result<Location> {
-        let lost = || Error::new(ErrorKind::InvalidHandle, "uses memory that is not part of this graph");
-        match &region.base {
-            Base::AllocNode(alloc) => {
-                let &(address, kind) = self.allocations.get(alloc).ok_or_else(lost)?;
-                Ok(Location::new(address + region.offset, kind))
-            }
-            Base::Bytes(bytes) => {
-                let key = bytes.as_ptr() as usize;
-                let address =
-                    held.staged(node, key).or_else(|| self.staged.get(&key).copied()).ok_or_else(lost)?;
-                Ok(Location::new(address + region.offset, MemoryKind::Device))
-            }
-            Base::Allocation(_) => Location::of(region).ok_or_else(lost),
-        }
-    }
-
-    /// What is known of a condition.
-    pub(super) fn condition(&self, condition: ConditionKey) -> ConditionFacts {
-        let unknown = ConditionFacts { start: 0, tested_by: None };
-        self.conditions.get(&condition).copied().unwrap_or(unknown)
-    }
-
-    /// Where the passes of a conditional are counted, if they are.
-    pub(super) fn counter(&self, node: NodeKey) -> Option<u64> {
-        self.counters.get(&node).copied()
-    }
-
-    /// The address a kernel is given in the place of a handle, for a condition that is stored.
-    pub(super) fn cell_handle(&self, condition: ConditionKey) -> Option<u64> {
-        self.cells.as_ref()?.handle(condition)
-    }
-
-    /// Bytes for alloc nodes, and for everything else.
-    pub(super) fn bytes(&self) -> (u64, u64) {
-        let total: u64 = self.blocks.iter().chain(self.outliving.values()).map(|block| block.bytes()).sum();
-        let cells = self.cells.as_ref().map_or(0, |cells| Cells::bytes(cells.places.len()) as u64);
-        (self.allocated_bytes, (total + cells).saturating_sub(self.allocated_bytes))
     }
 }
 
 /// What the nodes use besides what their operations hold, replaced node by node when an executable is updated.
 #[derive(Default)]
 pub(super) struct Held {
-    pub(super) host_calls: FxHashMap<NodeKey, Arc<HostCall>>,
+    /// Most graphs use nothing of the kind.
+    parts: Option<Box<HeldParts>>,
+}
+
+#[derive(Default)]
+struct HeldParts {
+    host_calls: FxHashMap<NodeKey, Arc<HostCall>>,
     /// Kernels that store their conditions, by the address of the kernel they stand for, which is kept so that the address
     /// stays its own.
     stored_kernels: FxHashMap<usize, (Arc<dyn backend::Kernel>, Arc<Kernel>)>,
@@ -276,24 +328,43 @@ pub(super) struct Held {
 pub(super) type Staged = (usize, Arc<Memory>);
 
 impl Held {
+    fn parts(&mut self) -> &mut HeldParts {
+        self.parts.get_or_insert_default()
+    }
+
+    /// Whether the host is called.
+    pub(super) fn has_calls(&self) -> bool {
+        self.parts.as_ref().is_some_and(|parts| !parts.host_calls.is_empty())
+    }
+
+    /// What a node calls on the host.
+    pub(super) fn call(&self, node: NodeKey) -> Option<&Arc<HostCall>> {
+        self.parts.as_ref()?.host_calls.get(&node)
+    }
+
+    pub(super) fn set_call(&mut self, node: NodeKey, call: Arc<HostCall>) {
+        self.parts().host_calls.insert(node, call);
+    }
+
     /// The variant of a kernel that stores its conditions.
     pub(super) fn stored_kernel(&mut self, kernel: &Arc<dyn backend::Kernel>) -> Result<Arc<Kernel>> {
         let key = Arc::as_ptr(kernel).cast::<()>() as usize;
-        if let Some((_, known)) = self.stored_kernels.get(&key) {
+        if let Some((_, known)) = self.parts().stored_kernels.get(&key) {
             return Ok(Arc::clone(known));
         }
         let stored = Kernel::from_backend(&**kernel)?.with_stored_conditions()?;
-        self.stored_kernels.insert(key, (Arc::clone(kernel), Arc::clone(&stored)));
+        self.parts().stored_kernels.insert(key, (Arc::clone(kernel), Arc::clone(&stored)));
         Ok(stored)
     }
 
     /// The address of a word that may be written at any time and is never read.
     pub(super) fn unread_word(&mut self, shared: &Shared) -> Result<u64> {
-        let word = match self.unread.take() {
+        let unread = &mut self.parts().unread;
+        let word = match unread.take() {
             Some(word) => word,
             None => shared.allocator.allocate(4, MemoryKind::Device)?,
         };
-        Ok(self.unread.insert(word).address())
+        Ok(unread.insert(word).address())
     }
 
     /// Copies bytes that came with an update of `node` to device memory.
@@ -302,25 +373,26 @@ impl Held {
         if !bytes.is_empty() {
             shared.allocator.copy_now(memory.address(), bytes.as_ptr() as u64, bytes.len())?;
         }
-        self.restaged.insert(node, (bytes.as_ptr() as usize, memory));
+        self.parts().restaged.insert(node, (bytes.as_ptr() as usize, memory));
         Ok(())
     }
 
     /// The copy that came with the latest update of a node, to put it back with [`restore_staged`](Self::restore_staged).
     pub(super) fn staged_copy(&self, node: NodeKey) -> Option<Staged> {
-        self.restaged.get(&node).cloned()
+        self.parts.as_ref()?.restaged.get(&node).cloned()
     }
 
     /// Uses another copy, or the one from before all updates.
     pub(super) fn restore_staged(&mut self, node: NodeKey, staged: Option<Staged>) {
         match staged {
-            Some(staged) => self.restaged.insert(node, staged),
-            None => self.restaged.remove(&node),
+            Some(staged) => self.parts().restaged.insert(node, staged),
+            None => self.parts.as_mut().and_then(|parts| parts.restaged.remove(&node)),
         };
     }
 
     fn staged(&self, node: NodeKey, original: usize) -> Option<u64> {
-        self.restaged.get(&node).filter(|(key, _)| *key == original).map(|(_, memory)| memory.address())
+        let (key, memory) = self.parts.as_ref()?.restaged.get(&node)?;
+        (*key == original).then(|| memory.address())
     }
 }
 

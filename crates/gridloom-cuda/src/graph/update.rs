@@ -307,7 +307,7 @@ struct Change<'a> {
 impl<'a> Change<'a> {
     /// What a node, which is no kernel, does before it is changed.
     fn note(&self, node: NodeKey, operation: &Operation) -> Before {
-        let call = self.held.host_calls.get(&node).cloned();
+        let call = self.held.call(node).cloned();
         Before { node, operation: operation.clone(), staged: self.held.staged_copy(node), call }
     }
 
@@ -329,7 +329,7 @@ impl<'a> Change<'a> {
             return self.set(before.node, &before.operation, String::new);
         };
         self.set_parameters(self.inner.place(before.node)?, &Parameters::Call(call.parameters()))?;
-        self.held.host_calls.insert(before.node, Arc::clone(call));
+        self.held.set_call(before.node, Arc::clone(call));
         Ok(())
     }
 
@@ -406,13 +406,13 @@ impl<'a> Change<'a> {
         let one = LaunchConfig::one();
         let next = decider.next();
         let kernel = match &next {
-            Some(_) => resources.builtins.loop_begin(&resources.shared)?,
-            None => resources.builtins.choose(&resources.shared)?,
+            Some(_) => resources.builtins().loop_begin(&resources.shared)?,
+            None => resources.builtins().choose(&resources.shared)?,
         };
         let before = decider.before();
         self.set_kernel_node(place.unit, nodes.before, kernel, &one, &before)?;
         if let (Some(next), Some(at)) = (next, nodes.next) {
-            let kernel = resources.builtins.loop_next(&resources.shared)?;
+            let kernel = resources.builtins().loop_next(&resources.shared)?;
             self.set_kernel_node(place.unit, at, kernel, &one, &next)?;
         }
         Ok(())
@@ -472,11 +472,11 @@ impl<'a> Change<'a> {
         label: impl FnOnce() -> String,
     ) -> Result<()> {
         let place = self.inner.place(node)?;
-        let old_call = self.held.host_calls.get(&node).cloned();
+        let old_call = self.held.call(node).cloned();
         let parameters = self.lowering().parameters(self.held, node, operation, label)?;
         let set = self.set_parameters(place, &parameters);
         if let (Some(old), Err(_)) = (old_call, &set) {
-            self.held.host_calls.insert(node, old);
+            self.held.set_call(node, old);
         }
         Ok(set?)
     }

@@ -27,7 +27,7 @@ impl Builder<'_> {
             _ => false,
         };
         if self.runs == Runs::Alone
-            && let Some((address, bytes)) = self.lowering.resources.counted
+            && let Some((address, bytes)) = self.lowering.resources.counted()
             && steps.iter().any(is_needed)
         {
             self.reset = Some(self.add_fill(self.root, &Edges::none(), address, 0, bytes / 4)?);
@@ -100,8 +100,8 @@ impl Builder<'_> {
         let mut place = None;
         if let Some(decider) = &decider {
             let kernel = match decider {
-                Decider::Loop { .. } => resources.builtins.loop_begin(&resources.shared)?,
-                Decider::Choice(_) => resources.builtins.choose(&resources.shared)?,
+                Decider::Loop { .. } => resources.builtins().loop_begin(&resources.shared)?,
+                Decider::Choice(_) => resources.builtins().choose(&resources.shared)?,
             };
             let before = self.add_builtin(graph, edges, kernel, &decider.before())?;
             self.origins.push((before, origin));
@@ -125,7 +125,7 @@ impl Builder<'_> {
             let nodes = self.add_steps(body, steps)?;
             if let Some(next) = decider.as_ref().and_then(Decider::next) {
                 let last = self.end_of_pass(steps, &nodes);
-                let kernel = resources.builtins.loop_next(&resources.shared)?;
+                let kernel = resources.builtins().loop_next(&resources.shared)?;
                 let added = self.add_builtin(body, last, kernel, &next)?;
                 self.origins.push((added, origin));
                 if let Some(place) = &mut place {
@@ -159,7 +159,7 @@ impl Builder<'_> {
             return self.add_fill(body, &Edges::none(), counter, 1, 1);
         }
         let resources = self.lowering.resources;
-        let kernel = resources.builtins.count(&resources.shared)?;
+        let kernel = resources.builtins().count(&resources.shared)?;
         self.add_builtin(body, Edges::none(), kernel, &counter.to_ne_bytes())
     }
 

@@ -23,7 +23,7 @@ const PLANNED: NodeKinds = NodeKinds::of(&[
 
 /// Whether a graph, none of whose nodes is disabled, can be lowered node for node.
 pub(in super::super) fn is_plain(definition: &Definition) -> bool {
-    !definition.may_have(PLANNED) && definition.conditions().next().is_none()
+    !definition.may_have(PLANNED) && !definition.may_have_conditions()
 }
 
 impl Builder<'_> {

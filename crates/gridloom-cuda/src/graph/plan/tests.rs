@@ -203,7 +203,6 @@ fn every_step_comes_after_what_it_waits_for_whatever_the_graph() {
                 }
             }
             Part::Hosted { node, .. } => arrive(*node),
-            Part::Whole => panic!("it was planned"),
         }
     }
     assert_eq!(seen.len(), 24);
