@@ -2,9 +2,13 @@
 //!
 //! Both ways are measured by turns, so that what else the machine does falls on both alike; each number is a median. Without a
 //! GPU there is nothing to compare, and one line says so.
+//!
+//! With `--idle` the driver is one that does nothing, on any machine: what Gridloom takes longer than that is its own part, without what the driver's calls have of it in
+//! the caches. There are no loops then.
 
 mod bare;
 mod calls;
+mod idle;
 mod measure;
 
 use bare::{Bare, BareExecutable, BareGraph, Flag, Shape};
@@ -383,7 +387,8 @@ fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(Duration, T)> {
 
 #[allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
 fn main() -> Result<()> {
-    let gpu = match CudaDevice::open(0) {
+    let is_idle = std::env::args().any(|argument| argument == "--idle");
+    let gpu = match if is_idle { idle::device() } else { CudaDevice::open(0) } {
         Ok(gpu) => gpu,
         Err(error) => {
             println!("no CUDA GPU to compare on: {error}");
@@ -391,10 +396,12 @@ fn main() -> Result<()> {
         }
     };
     let work = Work::new(&gpu)?;
-    let mut table = Table::of_arguments();
+    let mut table = Table::of_arguments(is_idle);
     work.build(&mut table)?;
     work.launch(&mut table)?;
-    work.loops(&mut table)?;
+    if !is_idle {
+        work.loops(&mut table)?;
+    }
     work.change(&mut table)?;
     work.calls(&mut table)?;
     println!("{} with a driver for CUDA {}, medians:", work.device.name(), gpu.driver().version());

@@ -45,13 +45,15 @@ pub(crate) struct Table {
     rows: String,
     /// Only rows whose name has this in it are made.
     filter: String,
+    /// Whether the driver does nothing: then there is nothing to be compared with, and no aim.
+    is_idle: bool,
 }
 
 impl Table {
     /// A table of the rows that the command line asks for.
-    pub(crate) fn of_arguments() -> Self {
+    pub(crate) fn of_arguments(is_idle: bool) -> Self {
         let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-        Table { rows: String::new(), filter: filter.unwrap_or_default() }
+        Table { rows: String::new(), filter: filter.unwrap_or_default(), is_idle }
     }
 
     fn leaves_out(&self, what: &str) -> bool {
@@ -111,6 +113,12 @@ impl Table {
     }
 
     fn add(&mut self, what: &str, aim: Aim, gridloom: f64, driver: f64) {
+        if self.is_idle {
+            let (both, theirs) = (micros(gridloom), micros(driver));
+            let ours = micros(gridloom - driver);
+            let _ = writeln!(self.rows, "{what:<44}{both:>12}{theirs:>12}{ours:>12}");
+            return;
+        }
         let verdict = match aim {
             Aim::None => "",
             _ if aim.allows(gridloom, driver) => "ok",
@@ -132,7 +140,11 @@ impl Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<44}{:>12}{:>12}{:>8}  aim", "µs", "Gridloom", "driver", "ratio")?;
+        if self.is_idle {
+            writeln!(f, "{:<44}{:>12}{:>12}{:>12}", "µs", "Gridloom", "driver", "own part")?;
+        } else {
+            writeln!(f, "{:<44}{:>12}{:>12}{:>8}  aim", "µs", "Gridloom", "driver", "ratio")?;
+        }
         f.write_str(&self.rows)
     }
 }
