@@ -3,22 +3,22 @@
 //! [`Ops`] holds what streams and graphs have in common; [`GraphOps`] what only graphs can do. Both are implemented for the handles,
 //! so `stream.launch(…)`, `graph.launch(…)` and `node.launch(…)` are the same call in three places.
 
+mod alloc;
+
 use std::ffi::c_void;
-use std::fmt;
-use std::marker::PhantomData;
-use std::ops::{Deref, RangeBounds};
 use std::sync::Arc;
 
+pub use alloc::{AllocNode, AllocSlice, Freeable};
 use bytemuck::Pod;
 use gridloom_core::graph::ConditionalSpec;
-use gridloom_core::memory::{Base, Region};
+use gridloom_core::memory::Region;
 use gridloom_core::op::{
-    AllocOp, CallbackOp, ConditionalForm, CopySide, FreeTarget, KernelOp, Launch, MemcpyOp, MemsetOp,
-    Operation, RawCallback, RawData, SendPointer, Test,
+    AllocOp, CallbackOp, ConditionalForm, CopySide, KernelOp, Launch, MemcpyOp, MemsetOp, Operation,
+    RawCallback, RawData, SendPointer, Test,
 };
 use smallvec::SmallVec;
 
-use crate::buffer::{Buffer, CopySource, Element, Memory, Rows, resolve};
+use crate::buffer::{Buffer, CopySource, Element, Memory, Rows};
 use crate::conditional::{If, IfElse, Switch, While};
 use crate::kernel::{Arg, Arguments, Kernel, Parameters, UntypedKernel};
 use crate::{
@@ -432,118 +432,6 @@ pub trait ExecutableOps {
 impl ExecutableOps for Executable {
     fn buffer<T: Element>(&self, alloc: &AllocNode<T>) -> Result<Buffer<T>> {
         Ok(Buffer::from_allocation(self.device(), self.outliving(alloc)?))
-    }
-}
-
-/// An alloc node, and the typed memory it provides.
-pub struct AllocNode<T> {
-    node: Node,
-    len: usize,
-    element: PhantomData<fn() -> T>,
-}
-
-impl<T: Element> AllocNode<T> {
-    /// The memory of a node that allocates so many elements.
-    pub(crate) fn new(node: Node, len: usize) -> Self {
-        AllocNode { node, len, element: PhantomData }
-    }
-
-    /// Elements.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Always `false`: an allocation has at least one element.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// A part of the memory.
-    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<AllocSlice<T>> {
-        let (start, len) = resolve(range, self.len)?;
-        Ok(AllocSlice { alloc: self.clone(), start, len })
-    }
-
-    /// The same node, named.
-    pub fn named(self, name: &str) -> Result<Self> {
-        self.node.set_name(name)?;
-        Ok(self)
-    }
-}
-
-impl<T> Clone for AllocNode<T> {
-    fn clone(&self) -> Self {
-        AllocNode { node: self.node.clone(), len: self.len, element: PhantomData }
-    }
-}
-
-impl<T> Deref for AllocNode<T> {
-    type Target = Node;
-
-    fn deref(&self) -> &Node {
-        &self.node
-    }
-}
-
-impl<T> fmt::Debug for AllocNode<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AllocNode<{}>({}, {})", std::any::type_name::<T>(), self.node.label(), self.len)
-    }
-}
-
-// SAFETY: the memory of an alloc node is aligned for any element.
-unsafe impl<T: Element> Memory<T> for AllocNode<T> {
-    fn region(&self) -> Result<Region> {
-        let bytes = (self.len * size_of::<T>()) as u64;
-        Ok(Region { base: Base::AllocNode(self.node.key()), offset: 0, bytes })
-    }
-
-    fn len(&self) -> usize {
-        self.len
-    }
-}
-
-/// A part of the memory of an [`AllocNode`].
-pub struct AllocSlice<T> {
-    alloc: AllocNode<T>,
-    start: usize,
-    len: usize,
-}
-
-// SAFETY: it starts a whole number of elements into the aligned memory.
-unsafe impl<T: Element> Memory<T> for AllocSlice<T> {
-    fn region(&self) -> Result<Region> {
-        let size = size_of::<T>() as u64;
-        let part = self.alloc.region()?.part(self.start as u64 * size, self.len as u64 * size);
-        Ok(part.expect("checked when the slice was made"))
-    }
-
-    fn len(&self) -> usize {
-        self.len
-    }
-}
-
-impl<T> fmt::Debug for AllocSlice<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}[{}..{}]", self.alloc, self.start, self.start + self.len)
-    }
-}
-
-/// Memory that a graph can free: that of an alloc node, or what outlived a launch.
-pub trait Freeable {
-    /// What to free, and the alloc node to depend on.
-    fn target(&self) -> Result<(FreeTarget, Option<&Node>)>;
-}
-
-impl<T: Element> Freeable for AllocNode<T> {
-    fn target(&self) -> Result<(FreeTarget, Option<&Node>)> {
-        Ok((FreeTarget::AllocNode(self.node.key()), Some(&self.node)))
-    }
-}
-
-impl<T: Element> Freeable for Buffer<T> {
-    fn target(&self) -> Result<(FreeTarget, Option<&Node>)> {
-        Ok((FreeTarget::Outliving(self.allocation()?), None))
     }
 }
 
