@@ -1,7 +1,7 @@
 //! Kernel launches as nodes hold them: shared, and several to an allocation.
 //!
-//! A graph is built by making one launch after the other, and a launch is large. An allocation for each takes a fifth of the time for a node, and most of that for the
-//! next one to sort out what was freed. So a thread makes its launches in blocks. What a launch holds goes with its last holder; the block goes with the last of its launches.
+//! A graph is built by making one launch after the other, and a launch is large. An allocation for each would be a good part of the time for a node, since allocators have
+//! no pieces of that size at hand and sort out what was freed first. So a thread makes its launches in blocks. What a launch holds goes with its last holder; the block goes with the last of its launches.
 
 use std::cell::Cell;
 use std::fmt;

@@ -2,7 +2,7 @@
 //!
 //! 1. [`modes`] decides for each conditional whether the device or the host drives it.
 //! 2. [`plan`] flattens embedded children and cuts the graph where the host drives: a program of graphs and hosted conditionals.
-//!    Neither step calls the driver.
+//!    Neither step calls the driver. A plain graph, of which each node becomes one, needs neither.
 //! 3. [`resources`] gives addresses to what only the graph has: memory of alloc nodes, copied host bytes, pass counters, conditions.
 //! 4. [`lower`] turns each graph of the program into one `CUgraph` and one `CUgraphExec`, with the [`parameters`] and [`edges`] of its nodes;
 //!    [`places`] remembers which is which.

@@ -94,9 +94,6 @@ impl Modes {
 
     /// One entry for each conditional, outermost first.
     pub(super) fn report(&self, definition: &Definition) -> Vec<ConditionalReport> {
-        if !definition.may_have(NodeKind::CONDITIONALS) {
-            return Vec::new();
-        }
         conditionals(definition)
             .into_iter()
             .map(|node| {

@@ -35,33 +35,35 @@ thread_local! {
     static HANDLE: Cell<usize> = const { Cell::new(0x1000) };
 }
 
+const DONE: CUresult = CUresult::CUDA_SUCCESS;
+
 /// Writes a result.
-fn put<T>(out: *mut T, value: T) {
+fn put<T>(out: *mut T, value: T) -> CUresult {
     // SAFETY: whoever calls the driver has a place for what it asks for.
     unsafe { out.write(value) };
+    DONE
 }
 
-fn put_handle<T>(out: *mut *mut T) {
+fn put_handle<T>(out: *mut *mut T) -> CUresult {
     let handle = HANDLE.get() + 16;
     HANDLE.set(handle);
-    put(out, ptr::without_provenance_mut(handle));
+    put(out, ptr::without_provenance_mut(handle))
 }
 
 /// Memory of the host, which stays.
-fn put_memory(out: *mut CUdeviceptr, bytes: usize) {
-    put(out, vec![0u64; bytes.div_ceil(8)].leak().as_mut_ptr().expose_provenance() as CUdeviceptr);
+fn put_memory(out: *mut CUdeviceptr, bytes: usize) -> CUresult {
+    put(out, vec![0u64; bytes.div_ceil(8)].leak().as_mut_ptr().expose_provenance() as CUdeviceptr)
 }
 
-/// Functions of the driver, each with what it does before it reports success, or the code that it returns.
+/// Functions of the driver, each with what it returns.
 macro_rules! functions {
-    ($($name:ident($($argument:ident: $type:ty),*) $(-> $code:expr)? $(, $do:expr)?;)*) => {
+    ($($name:ident($($argument:ident: $type:ty),*) => $result:expr;)*) => {
         fn address(name: &str) -> Option<*const c_void> {
             match name {
                 $(stringify!($name) => {
                     #[allow(non_snake_case, unused_variables, clippy::too_many_arguments)]
                     extern "C" fn $name($($argument: $type),*) -> CUresult {
-                        $($do;)?
-                        [$($code,)? CUresult::CUDA_SUCCESS][0]
+                        $result
                     }
                     Some($name as *const c_void)
                 })*
@@ -72,68 +74,69 @@ macro_rules! functions {
 }
 
 functions! {
-    cuInit(flags: c_uint);
-    cuDriverGetVersion(out: *mut c_int), put(out, 13_000);
-    cuGetErrorName(code: CUresult, out: *mut *const c_char), put(out, c"an error".as_ptr());
-    cuGetErrorString(code: CUresult, out: *mut *const c_char), put(out, c"of a driver that does nothing".as_ptr());
+    cuInit(flags: c_uint) => DONE;
+    cuDriverGetVersion(out: *mut c_int) => put(out, 13_000);
+    cuGetErrorName(code: CUresult, out: *mut *const c_char) => put(out, c"an error".as_ptr());
+    cuGetErrorString(code: CUresult, out: *mut *const c_char) => put(out, c"of a driver that does nothing".as_ptr());
 
-    cuDeviceGetCount(out: *mut c_int), put(out, 1);
-    cuDeviceGet(out: *mut CUdevice, ordinal: c_int), put(out, 0);
-    cuDeviceGetName(out: *mut c_char, len: c_int, device: CUdevice), name(out, len);
-    cuDeviceGetUuid_v2(out: *mut CUuuid, device: CUdevice), put(out, CUuuid { bytes: [1; 16] });
-    cuDeviceTotalMem_v2(out: *mut usize, device: CUdevice), put(out, 1 << 36);
-    cuDeviceGetAttribute(out: *mut c_int, which: CUdevice_attribute, device: CUdevice), put(out, attribute(which));
-    cuDevicePrimaryCtxRetain(out: *mut CUcontext, device: CUdevice), put_handle(out);
-    cuDevicePrimaryCtxRelease_v2(device: CUdevice);
-    cuCtxPushCurrent_v2(context: CUcontext), CURRENT.set(context);
-    cuCtxPopCurrent_v2(out: *mut CUcontext), put(out, CURRENT.replace(ptr::null_mut()));
-    cuCtxGetCurrent(out: *mut CUcontext), put(out, CURRENT.get());
-    cuCtxSynchronize();
-    cuThreadExchangeStreamCaptureMode(mode: *mut CUstreamCaptureMode);
+    cuDeviceGetCount(out: *mut c_int) => put(out, 1);
+    cuDeviceGet(out: *mut CUdevice, ordinal: c_int) => put(out, 0);
+    cuDeviceGetName(out: *mut c_char, len: c_int, device: CUdevice) => put_name(out, len);
+    cuDeviceGetUuid_v2(out: *mut CUuuid, device: CUdevice) => put(out, CUuuid { bytes: [1; 16] });
+    cuDeviceTotalMem_v2(out: *mut usize, device: CUdevice) => put(out, 1 << 36);
+    cuDeviceGetAttribute(out: *mut c_int, which: CUdevice_attribute, device: CUdevice) => put(out, attribute(which));
+    cuDevicePrimaryCtxRetain(out: *mut CUcontext, device: CUdevice) => put_handle(out);
+    cuDevicePrimaryCtxRelease_v2(device: CUdevice) => DONE;
+    cuCtxPushCurrent_v2(context: CUcontext) => { CURRENT.set(context); DONE };
+    cuCtxPopCurrent_v2(out: *mut CUcontext) => put(out, CURRENT.replace(ptr::null_mut()));
+    cuCtxGetCurrent(out: *mut CUcontext) => put(out, CURRENT.get());
+    cuCtxSynchronize() => DONE;
+    cuThreadExchangeStreamCaptureMode(mode: *mut CUstreamCaptureMode) => DONE;
 
-    cuMemAlloc_v2(out: *mut CUdeviceptr, bytes: usize), put_memory(out, bytes);
-    cuMemFree_v2(address: CUdeviceptr);
-    cuMemPoolCreate(out: *mut CUmemoryPool, properties: *const CUmemPoolProps_v1), put_handle(out);
-    cuMemPoolSetAttribute(pool: CUmemoryPool, which: CUmemPool_attribute, value: *mut c_void);
-    cuMemAllocFromPoolAsync(out: *mut CUdeviceptr, bytes: usize, pool: CUmemoryPool, stream: CUstream), put_memory(out, bytes);
-    cuMemFreeAsync(address: CUdeviceptr, stream: CUstream);
-    cuMemcpyAsync(to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream);
+    cuMemAlloc_v2(out: *mut CUdeviceptr, bytes: usize) => put_memory(out, bytes);
+    cuMemFree_v2(address: CUdeviceptr) => DONE;
+    cuMemPoolCreate(out: *mut CUmemoryPool, properties: *const CUmemPoolProps_v1) => put_handle(out);
+    cuMemPoolSetAttribute(pool: CUmemoryPool, which: CUmemPool_attribute, value: *mut c_void) => DONE;
+    cuMemAllocFromPoolAsync(out: *mut CUdeviceptr, bytes: usize, pool: CUmemoryPool, stream: CUstream) => put_memory(out, bytes);
+    cuMemFreeAsync(address: CUdeviceptr, stream: CUstream) => DONE;
+    cuMemcpyAsync(to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream) => DONE;
 
-    cuStreamCreateWithPriority(out: *mut CUstream, flags: c_uint, priority: c_int), put_handle(out);
-    cuStreamDestroy_v2(stream: CUstream);
-    cuStreamSynchronize(stream: CUstream);
-    cuStreamQuery(stream: CUstream);
-    cuStreamIsCapturing(stream: CUstream, out: *mut CUstreamCaptureStatus), put(out, CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE);
-    cuEventCreate(out: *mut CUevent, flags: c_uint), put_handle(out);
-    cuEventDestroy_v2(event: CUevent);
-    cuEventRecord(event: CUevent, stream: CUstream);
-    cuEventQuery(event: CUevent);
-    cuEventSynchronize(event: CUevent);
+    cuStreamCreateWithPriority(out: *mut CUstream, flags: c_uint, priority: c_int) => put_handle(out);
+    cuStreamDestroy_v2(stream: CUstream) => DONE;
+    cuStreamSynchronize(stream: CUstream) => DONE;
+    cuStreamQuery(stream: CUstream) => DONE;
+    cuStreamIsCapturing(stream: CUstream, out: *mut CUstreamCaptureStatus) => put(out, CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE);
+    cuEventCreate(out: *mut CUevent, flags: c_uint) => put_handle(out);
+    cuEventDestroy_v2(event: CUevent) => DONE;
+    cuEventRecord(event: CUevent, stream: CUstream) => DONE;
+    cuEventQuery(event: CUevent) => DONE;
+    cuEventSynchronize(event: CUevent) => DONE;
 
-    cuModuleLoadDataEx(out: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut CUjit_option, values: *mut *mut c_void), put_handle(out);
-    cuModuleUnload(module: CUmodule);
-    cuModuleGetFunction(out: *mut CUfunction, module: CUmodule, name: *const c_char), put_handle(out);
-    cuFuncGetAttribute(out: *mut c_int, which: CUfunction_attribute, function: CUfunction), put(out, limit(which));
-    cuFuncGetParamInfo(function: CUfunction, index: usize, offset: *mut usize, size: *mut usize) -> parameter(index, offset, size);
+    cuModuleLoadDataEx(out: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut CUjit_option, values: *mut *mut c_void) => put_handle(out);
+    cuModuleUnload(module: CUmodule) => DONE;
+    cuModuleGetFunction(out: *mut CUfunction, module: CUmodule, name: *const c_char) => put_handle(out);
+    cuFuncGetAttribute(out: *mut c_int, which: CUfunction_attribute, function: CUfunction) => put(out, limit(which));
+    cuFuncGetParamInfo(function: CUfunction, index: usize, offset: *mut usize, size: *mut usize) => put_parameter(index, offset, size);
 
-    cuGraphCreate(out: *mut CUgraph, flags: c_uint), put_handle(out);
-    cuGraphDestroy(graph: CUgraph);
-    cuGraphAddKernelNode_v2(out: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, parameters: *const CUDA_KERNEL_NODE_PARAMS_v2), put_handle(out);
-    cuGraphInstantiateWithFlags(out: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong), put_handle(out);
-    cuGraphInstantiateWithParams(out: *mut CUgraphExec, graph: CUgraph, parameters: *mut CUDA_GRAPH_INSTANTIATE_PARAMS), put_handle(out);
-    cuGraphExecDestroy(executable: CUgraphExec);
-    cuGraphExecKernelNodeSetParams_v2(executable: CUgraphExec, node: CUgraphNode, parameters: *const CUDA_KERNEL_NODE_PARAMS_v2);
-    cuGraphExecUpdate_v2(executable: CUgraphExec, graph: CUgraph, outcome: *mut CUgraphExecUpdateResultInfo);
-    cuGraphLaunch(executable: CUgraphExec, stream: CUstream);
+    cuGraphCreate(out: *mut CUgraph, flags: c_uint) => put_handle(out);
+    cuGraphDestroy(graph: CUgraph) => DONE;
+    cuGraphAddKernelNode_v2(out: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, parameters: *const CUDA_KERNEL_NODE_PARAMS_v2) => put_handle(out);
+    cuGraphInstantiateWithFlags(out: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong) => put_handle(out);
+    cuGraphInstantiateWithParams(out: *mut CUgraphExec, graph: CUgraph, parameters: *mut CUDA_GRAPH_INSTANTIATE_PARAMS) => put_handle(out);
+    cuGraphExecDestroy(executable: CUgraphExec) => DONE;
+    cuGraphExecKernelNodeSetParams_v2(executable: CUgraphExec, node: CUgraphNode, parameters: *const CUDA_KERNEL_NODE_PARAMS_v2) => DONE;
+    cuGraphExecUpdate_v2(executable: CUgraphExec, graph: CUgraph, outcome: *mut CUgraphExecUpdateResultInfo) => DONE;
+    cuGraphLaunch(executable: CUgraphExec, stream: CUstream) => DONE;
 }
 
-fn name(out: *mut c_char, len: c_int) {
+fn put_name(out: *mut c_char, len: c_int) -> CUresult {
     let name = c"a device that does nothing".to_bytes_with_nul();
     let fits = usize::try_from(len).is_ok_and(|len| name.len() <= len);
     if fits {
         // SAFETY: the caller has room for `len` bytes.
         unsafe { ptr::copy_nonoverlapping(name.as_ptr().cast(), out, name.len()) };
     }
+    DONE
 }
 
 fn attribute(which: CUdevice_attribute) -> c_int {
@@ -154,11 +157,10 @@ fn limit(which: CUfunction_attribute) -> c_int {
 }
 
 /// Every kernel takes an address and a word.
-fn parameter(index: usize, offset: *mut usize, size: *mut usize) -> CUresult {
+fn put_parameter(index: usize, offset: *mut usize, size: *mut usize) -> CUresult {
     let Some(&(at, bytes)) = [(0, 8), (8, 4)].get(index) else {
         return CUresult::CUDA_ERROR_INVALID_VALUE;
     };
     put(offset, at);
-    put(size, bytes);
-    CUresult::CUDA_SUCCESS
+    put(size, bytes)
 }

@@ -3,8 +3,8 @@
 //! Both ways are measured by turns, so that what else the machine does falls on both alike; each number is a median. Without a
 //! GPU there is nothing to compare, and one line says so.
 //!
-//! With `--idle` the driver is one that does nothing, on any machine: what Gridloom takes longer than that is its own part, without what the driver's calls have of it in
-//! the caches. There are no loops then.
+//! With `--idle` the driver is one that does nothing, on any machine: what Gridloom takes longer than that is its own part, with everything in the caches, as a real driver
+//! does not leave it. There are no loops then.
 
 mod bare;
 mod calls;
