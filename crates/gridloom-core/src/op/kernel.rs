@@ -99,7 +99,7 @@ impl KernelOp {
         };
         // SAFETY: it was made here, and nobody else holds it.
         let args = unsafe { &mut (*place).args };
-        let mut packer = ArgPacker { args, kernel: Named::Kernel(&**kernel), params, packed: 0 };
+        let mut packer = ArgPacker::new(args, Named::Kernel(&**kernel), params);
         pack(&mut packer)?;
         packer.finish()?;
         Ok(launch)
@@ -239,7 +239,8 @@ impl Clone for KernelArgs {
 pub struct ArgPacker<'a> {
     args: &'a mut KernelArgs,
     kernel: Named<'a>,
-    params: Option<&'a Params>,
+    /// The places of the kernel's parameters, where they are known.
+    places: Option<&'a [ParamLayout]>,
     /// How many are packed.
     packed: usize,
 }
@@ -260,7 +261,12 @@ impl<'a> Named<'a> {
     }
 }
 
-impl ArgPacker<'_> {
+impl<'a> ArgPacker<'a> {
+    #[inline]
+    fn new(args: &'a mut KernelArgs, kernel: Named<'a>, params: Option<&'a Params>) -> Self {
+        ArgPacker { args, kernel, places: params.map(|params| &**params), packed: 0 }
+    }
+
     /// Packs one argument more.
     #[inline]
     pub fn push(&mut self, value: ArgValue) -> Result<()> {
@@ -273,16 +279,15 @@ impl ArgPacker<'_> {
     /// Packs the bytes of a plain value.
     #[inline]
     pub fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.check_next(bytes.len())?;
-        let start = self.next(bytes.len());
-        self.args.bytes[start..][..bytes.len()].copy_from_slice(bytes);
+        let place = self.next_place(bytes.len())?;
+        self.write(place, bytes);
         Ok(())
     }
 
     /// Packs an argument that refers to something. It is asked for once there is a place for it, and so made where it stays. Where there is none, or it fails, nothing is packed.
     #[inline(always)]
     pub fn push_pointer(&mut self, pointer: impl FnOnce() -> Result<PointerValue>) -> Result<()> {
-        self.check_next(8)?;
+        let place = self.next_place(8)?;
         let index = self.packed as u32;
         let pointers = &mut self.args.pointers;
         if pointers.len() == pointers.capacity() {
@@ -295,44 +300,41 @@ impl ArgPacker<'_> {
             pointers.as_mut_ptr().add(count).write(PointerArg { index, offset: 0, value });
             pointers.set_len(count + 1);
         }
-        let start = self.next(8);
-        let KernelArgs { bytes, pointers, .. } = &mut *self.args;
-        if let Some(address) = known_address(&pointers[count].value) {
-            bytes[start..][..8].copy_from_slice(&address.to_ne_bytes());
-        }
+        // What is not known yet is written when the graph is lowered.
+        let address = known_address(&pointers[count].value).unwrap_or(0);
+        self.write(place, &address.to_ne_bytes());
         Ok(())
     }
 
-    /// Checks that there is a next argument of `size` bytes.
-    #[inline]
-    fn check_next(&self, size: usize) -> Result<()> {
-        match self.params.map(|params| params.get(self.packed)) {
-            None => Ok(()),
-            Some(Some(param)) if param.size as usize == size => Ok(()),
-            Some(param) => Err(self.misplaced(param, size)),
+    /// The place of the next argument, which has `size` bytes. `None` where it is behind those so far.
+    #[inline(always)]
+    fn next_place(&self, size: usize) -> Result<Option<ParamLayout>> {
+        let Some(places) = self.places else { return Ok(None) };
+        match places.get(self.packed) {
+            Some(place) if place.size as usize == size => Ok(Some(*place)),
+            place => Err(self.misplaced(place, size)),
         }
     }
 
-    /// Where the next argument starts, which was checked to have `size` bytes.
-    #[inline]
-    fn next(&mut self, size: usize) -> usize {
-        let place = match self.params {
-            Some(params) => params[self.packed],
-            None => self.append(size),
+    /// Writes the next argument to its place.
+    #[inline(always)]
+    fn write(&mut self, place: Option<ParamLayout>, bytes: &[u8]) {
+        let start = match place {
+            Some(place) => place.offset as usize,
+            None => self.append(bytes.len()),
         };
         self.packed += 1;
-        place.offset as usize
+        self.args.bytes[start..][..bytes.len()].copy_from_slice(bytes);
     }
 
     /// Makes room behind the arguments so far.
-    fn append(&mut self, size: usize) -> ParamLayout {
+    fn append(&mut self, size: usize) -> usize {
         // A type's size is a multiple of its alignment, so this is the strictest it can have.
         let align = 1 << size.trailing_zeros().min(4);
         let offset = self.args.bytes.len().next_multiple_of(align);
         self.args.bytes.resize(offset + size, 0);
-        let place = ParamLayout { offset: offset as u32, size: size as u32 };
-        self.args.layout.push(place);
-        place
+        self.args.layout.push(ParamLayout { offset: offset as u32, size: size as u32 });
+        offset
     }
 
     #[cold]
@@ -350,8 +352,8 @@ impl ArgPacker<'_> {
     /// Refuses arguments that are too few.
     #[inline]
     fn finish(&self) -> Result<()> {
-        match self.params {
-            Some(params) if params.len() != self.packed => Err(self.too_few(params.len())),
+        match self.places {
+            Some(places) if places.len() != self.packed => Err(self.too_few(places.len())),
             _ => Ok(()),
         }
     }
@@ -383,7 +385,7 @@ impl KernelArgs {
             layout: params.cloned().unwrap_or_default(),
             ..KernelArgs::default()
         };
-        let mut packer = ArgPacker { args: &mut args, kernel: Named::Name(kernel), params, packed: 0 };
+        let mut packer = ArgPacker::new(&mut args, Named::Name(kernel), params);
         for value in values {
             packer.push(value)?;
         }
