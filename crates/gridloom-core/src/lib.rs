@@ -38,6 +38,7 @@ pub mod launch;
 pub mod memory;
 pub mod null;
 pub mod op;
+mod spare;
 pub mod stream;
 
 pub use capture::Capture;

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use smallvec::SmallVec;
 
-use super::keys::{Key, Table};
+use super::keys::{Key, Slot, Table};
 use crate::op::{FreeTarget, NodeKinds, Operation};
+use crate::spare::Spares;
 
 /// The key of a node in its definition.
 pub type NodeKey = Key<NodeData>;
@@ -147,6 +148,20 @@ pub struct Definition {
     pub(crate) kinds: NodeKinds,
 }
 
+thread_local! {
+    /// For the first nodes of definitions.
+    static SPARE: Spares<Vec<Slot<NodeData>>, 4> = const { Spares::new() };
+}
+
+impl Drop for Definition {
+    fn drop(&mut self) {
+        // With what the first nodes hold, and before the memory is anybody's: dropping that may run a user's code.
+        if let Some(memory) = self.nodes.take_memory() {
+            Spares::keep(&SPARE, memory);
+        }
+    }
+}
+
 impl Definition {
     // Made where it stays: what is moved right after it was written takes longer than what is written.
     #[inline(always)]
@@ -156,7 +171,8 @@ impl Definition {
         let mut graphs = Table::new(id);
         let root = graphs.insert(GraphData::default());
         let kinds = NodeKinds::default();
-        Definition { nodes: Table::new(id), graphs, conditions: Table::new(id), root, kinds }
+        let nodes = Table::with_memory(id, Spares::take(&SPARE).unwrap_or_default());
+        Definition { nodes, graphs, conditions: Table::new(id), root, kinds }
     }
 
     /// Whether there may be a node of one of these kinds. Where there is none, and never was, nobody need go through the nodes to look for one.

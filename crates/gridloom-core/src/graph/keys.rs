@@ -103,8 +103,9 @@ impl<T> fmt::Debug for Key<T> {
     }
 }
 
+/// A place of a table.
 #[derive(Clone)]
-struct Slot<T> {
+pub(crate) struct Slot<T> {
     generation: u32,
     value: Option<T>,
 }
@@ -121,8 +122,20 @@ pub(crate) struct Table<T, const FEW: usize> {
 
 impl<T, const FEW: usize> Table<T, FEW> {
     /// An empty table of the definition with this number.
+    #[inline]
     pub(crate) fn new(owner: u32) -> Self {
-        Table { owner, slots: Segments::new(), free: Vec::new(), has_removed: false }
+        Table::with_memory(owner, Vec::new())
+    }
+
+    /// The same, made of what [`take_memory`](Table::take_memory) gave.
+    #[inline]
+    pub(crate) fn with_memory(owner: u32, memory: Vec<Slot<T>>) -> Self {
+        Table { owner, slots: Segments::with_first(memory), free: Vec::new(), has_removed: false }
+    }
+
+    /// Memory for another table, of one that is of no use any more.
+    pub(crate) fn take_memory(&mut self) -> Option<Vec<Slot<T>>> {
+        self.slots.take_first()
     }
 
     fn key(&self, index: u32, generation: u32) -> Key<T> {

@@ -17,8 +17,18 @@ pub(crate) struct Segments<T, const FIRST: usize> {
 }
 
 impl<T, const FIRST: usize> Segments<T, FIRST> {
-    pub(crate) fn new() -> Self {
-        Segments { full: SmallVec::new(), before: 0, last: Vec::new() }
+    /// An empty list, whose first segment is made of what [`take_first`](Segments::take_first) gave, or of an empty `Vec`.
+    #[inline]
+    pub(crate) fn with_first(first: Vec<T>) -> Self {
+        debug_assert!(first.is_empty(), "memory alone");
+        Segments { full: SmallVec::new(), before: 0, last: first }
+    }
+
+    /// The memory of the first segment, if it has room for a whole one. What was in it is dropped; the rest of the list is of no use any more.
+    pub(crate) fn take_first(&mut self) -> Option<Vec<T>> {
+        let mut first = std::mem::take(self.full.first_mut().unwrap_or(&mut self.last));
+        first.clear();
+        (first.capacity() >= FIRST).then_some(first)
     }
 
     #[inline]
@@ -95,7 +105,7 @@ mod tests {
 
     #[test]
     fn entries_are_found_at_their_index_and_in_order_in_a_copy_too() {
-        let mut list = Segments::<_, 4>::new();
+        let mut list = Segments::<_, 4>::with_first(Vec::new());
         for value in 0..1000 {
             assert_eq!((list.len(), list.get(value)), (value, None));
             list.push_with(|| value);
@@ -110,8 +120,31 @@ mod tests {
     }
 
     #[test]
+    fn a_list_grows_in_the_memory_of_the_first_segment_of_another() {
+        for count in [1, 4, 5, 100] {
+            let mut old = Segments::<_, 4>::with_first(Vec::new());
+            (0..count).for_each(|value| old.push_with(|| std::rc::Rc::new(value)));
+            let held = old.get(0).unwrap().clone();
+            let at = std::ptr::from_ref(old.get(0).unwrap());
+            let mut list = Segments::<_, 4>::with_first(old.take_first().expect("a whole one"));
+            assert_eq!((list.len(), std::rc::Rc::strong_count(&held)), (0, 1));
+            (0..100).for_each(|value| list.push_with(|| std::rc::Rc::new(value)));
+            assert_eq!(std::ptr::from_ref(list.get(0).unwrap()), at);
+            assert!(list.iter().map(|value| **value).eq(0..100));
+        }
+    }
+
+    #[test]
+    fn there_is_no_first_segment_to_take_where_nothing_was_added_or_a_copy_has_less_room() {
+        let mut list = Segments::<u32, 4>::with_first(Vec::new());
+        assert_eq!(list.take_first(), None);
+        list.push_with(|| 1);
+        assert_eq!(list.clone().take_first(), None);
+    }
+
+    #[test]
     fn entries_stay_where_they_are() {
-        let mut list = Segments::<_, 4>::new();
+        let mut list = Segments::<_, 4>::with_first(Vec::new());
         list.push_with(|| 0);
         let first = std::ptr::from_ref(list.get(0).unwrap());
         (1..100).for_each(|value| list.push_with(|| value));

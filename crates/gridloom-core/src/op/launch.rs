@@ -1,7 +1,8 @@
 //! Kernel launches as nodes hold them: shared, and several to an allocation.
 //!
 //! A graph is built by making one launch after the other, and a launch is large. An allocation for each would be a good part of the time for a node, since allocators have
-//! no pieces of that size at hand and sort out what was freed first. So a thread makes its launches in blocks. What a launch holds goes with its last holder; the block goes with the last of its launches.
+//! no pieces of that size at hand and sort out what was freed first. So a thread makes its launches in blocks, and keeps some for later. What a launch holds goes with its last holder; the block goes with
+//! the last of its launches.
 
 use std::cell::Cell;
 use std::fmt;
@@ -11,6 +12,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use super::KernelOp;
+use crate::spare::Spares;
 
 /// A kernel launch that is shared, as in an `Arc`.
 ///
@@ -197,6 +199,8 @@ struct Open {
 
 thread_local! {
     static OPEN: Open = const { Open::closed() };
+    /// For graphs of up to 128 launches.
+    static SPARE: Spares<Box<MaybeUninit<Block>>, 16> = const { Spares::new() };
 }
 
 impl Open {
@@ -232,7 +236,8 @@ impl Drop for Open {
 impl Block {
     #[cold]
     fn new() -> NonNull<Self> {
-        let block = Box::into_raw(Box::<Block>::new_uninit()).cast::<Block>();
+        let memory = Spares::take(&SPARE).unwrap_or_else(Box::new_uninit);
+        let block = Box::into_raw(memory).cast::<Block>();
         // SAFETY: it was made here; the places are written when they are given away.
         unsafe {
             (&raw mut (*block).needed).write(AtomicUsize::new(PLACES));
@@ -250,7 +255,7 @@ impl Block {
         if needed.fetch_sub(places, Ordering::Release) == places {
             fence(Ordering::Acquire);
             // SAFETY: made by `new` as a box of this, and nobody needs it any more. It has nothing to drop.
-            drop(unsafe { Box::from_raw(block.as_ptr().cast::<MaybeUninit<Block>>()) });
+            Spares::keep(&SPARE, unsafe { Box::from_raw(block.as_ptr().cast()) });
         }
     }
 }

@@ -27,7 +27,7 @@ const CONDITIONAL: &str = include_str!("conditional.ptx");
 const SHAPES: [(Shape, &str); 2] = [(Shape::Chain, "chain"), (Shape::FanOut, "fan-out")];
 /// Nodes of a graph, how often it is built, and how often executables of it are made whose launches are timed how often.
 const SIZES: [(usize, usize, (usize, usize)); 4] =
-    [(10, 301, (24, 20)), (100, 151, (24, 20)), (1_000, 41, (16, 20)), (10_000, 11, (4, 20))];
+    [(10, 2_001, (24, 20)), (100, 401, (24, 20)), (1_000, 41, (16, 20)), (10_000, 11, (4, 20))];
 /// Launches between two waits.
 const BATCH: usize = 8;
 /// Passes of a loop.

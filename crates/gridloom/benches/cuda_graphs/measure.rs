@@ -19,12 +19,14 @@ pub(crate) enum Aim {
 }
 
 impl Aim {
-    fn allows(self, gridloom: f64, driver: f64) -> bool {
-        match self {
-            Aim::Times(times) => gridloom <= times * driver,
-            Aim::TimesPlus(times, more) => gridloom <= times * driver + more.as_secs_f64(),
-            Aim::None => true,
-        }
+    /// What it says of these times.
+    fn verdict(self, times: &Times) -> &'static str {
+        let (at_most, more) = match self {
+            Aim::Times(at_most) => (at_most, 0.0),
+            Aim::TimesPlus(at_most, more) => (at_most, more.as_secs_f64()),
+            Aim::None => return "",
+        };
+        if times.ratio(more) <= at_most { "ok" } else { "MISSED" }
     }
 }
 
@@ -36,6 +38,26 @@ impl fmt::Display for Aim {
             Aim::None => String::new(),
         };
         f.pad(&text)
+    }
+}
+
+/// How long both took in each round, in seconds for one unit.
+struct Times {
+    rounds: Vec<(f64, f64)>,
+}
+
+impl Times {
+    fn gridloom(&self) -> f64 {
+        median(self.rounds.iter().map(|round| round.0))
+    }
+
+    fn driver(&self) -> f64 {
+        median(self.rounds.iter().map(|round| round.1))
+    }
+
+    /// How many times as long Gridloom took, but for so many seconds. Within rounds, since a host that is at times half as fast as at others is mostly as fast within one.
+    fn ratio(&self, but: f64) -> f64 {
+        median(self.rounds.iter().map(|(gridloom, driver)| (gridloom - but) / driver))
     }
 }
 
@@ -60,7 +82,7 @@ impl Table {
         !what.contains(&self.filter)
     }
 
-    /// Times both by turns, each coming first as often as the other, and adds a row of their medians.
+    /// Times both by turns, each coming first as often as the other, and adds a row of medians: of the times, and of their ratio in each round.
     ///
     /// Each returns how long `units` units took.
     pub(crate) fn compare(
@@ -74,10 +96,10 @@ impl Table {
         if self.leaves_out(what) {
             return Ok(());
         }
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        let mut times = Times { rounds: Vec::new() };
         settle();
-        by_turns(rounds, (&mut ours, &mut theirs), &mut gridloom, &mut driver)?;
-        self.add(what, aim, median(ours) / units as f64, median(theirs) / units as f64);
+        by_turns((rounds, units), &mut times, &mut gridloom, &mut driver)?;
+        self.add(what, aim, &times);
         Ok(())
     }
 
@@ -95,7 +117,7 @@ impl Table {
         if self.leaves_out(what) {
             return Ok(());
         }
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        let mut taken = Times { rounds: Vec::new() };
         for time in 0..times {
             settle();
             let (made, made_bare) = if time % 2 == 0 {
@@ -105,27 +127,22 @@ impl Table {
                 let first = driver.0()?;
                 (gridloom.0()?, first)
             };
-            let kept = (&mut ours, &mut theirs);
-            by_turns(rounds, kept, || gridloom.1(&made), || driver.1(&made_bare))?;
+            by_turns((rounds, units), &mut taken, || gridloom.1(&made), || driver.1(&made_bare))?;
         }
-        self.add(what, aim, median(ours) / units as f64, median(theirs) / units as f64);
+        self.add(what, aim, &taken);
         Ok(())
     }
 
-    fn add(&mut self, what: &str, aim: Aim, gridloom: f64, driver: f64) {
+    fn add(&mut self, what: &str, aim: Aim, times: &Times) {
+        let (gridloom, driver) = (times.gridloom(), times.driver());
         if self.is_idle {
             let (both, theirs) = (micros(gridloom), micros(driver));
             let ours = micros(gridloom - driver);
             let _ = writeln!(self.rows, "{what:<44}{both:>12}{theirs:>12}{ours:>12}");
             return;
         }
-        let verdict = match aim {
-            Aim::None => "",
-            _ if aim.allows(gridloom, driver) => "ok",
-            _ => "MISSED",
-        };
         let (ours, theirs) = (micros(gridloom), micros(driver));
-        let ratio = gridloom / driver;
+        let (ratio, verdict) = (times.ratio(0.0), aim.verdict(times));
         // Writing to a string does not fail.
         let _ = writeln!(self.rows, "{what:<44}{ours:>12}{theirs:>12}{ratio:>8.3}  {aim:<13}{verdict}");
     }
@@ -151,13 +168,13 @@ impl fmt::Display for Table {
 
 /// Times both by turns, each coming first as often as the other.
 fn by_turns(
-    rounds: usize,
-    (ours, theirs): (&mut Vec<Duration>, &mut Vec<Duration>),
+    (rounds, units): (usize, usize),
+    times: &mut Times,
     mut gridloom: impl FnMut() -> Result<Duration>,
     mut driver: impl FnMut() -> Result<Duration>,
 ) -> Result<()> {
     for round in 0..WARM_UP + rounds {
-        let times = if round % 2 == 0 {
+        let (ours, theirs) = if round % 2 == 0 {
             let first = gridloom()?;
             (first, driver()?)
         } else {
@@ -165,8 +182,8 @@ fn by_turns(
             (gridloom()?, first)
         };
         if round >= WARM_UP {
-            ours.push(times.0);
-            theirs.push(times.1);
+            let each = |took: Duration| took.as_secs_f64() / units as f64;
+            times.rounds.push((each(ours), each(theirs)));
         }
     }
     Ok(())
@@ -181,7 +198,8 @@ fn micros(seconds: f64) -> String {
     format!("{:.3}", seconds * 1e6)
 }
 
-fn median(mut times: Vec<Duration>) -> f64 {
-    times.sort_unstable();
-    times.get(times.len() / 2).map_or(0.0, Duration::as_secs_f64)
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
