@@ -24,11 +24,11 @@ impl<T, const FIRST: usize> Segments<T, FIRST> {
         Segments { full: SmallVec::new(), before: 0, last: first }
     }
 
-    /// The memory of the first segment, if it has room for a whole one. What was in it is dropped; the rest of the list is of no use any more.
+    /// The memory of the first segment, if it has room for a whole one and no more. What was in it is dropped; the rest of the list is of no use any more.
     pub(crate) fn take_first(&mut self) -> Option<Vec<T>> {
         let mut first = std::mem::take(self.full.first_mut().unwrap_or(&mut self.last));
         first.clear();
-        (first.capacity() >= FIRST).then_some(first)
+        (first.capacity() == FIRST).then_some(first)
     }
 
     #[inline]
@@ -77,6 +77,7 @@ impl<T, const FIRST: usize> Segments<T, FIRST> {
             // The first, and in a copy also another, which then may have less room than it had.
             self.last.reserve_exact(whole - self.last.len());
         } else {
+            debug_assert_eq!(self.last.len(), whole, "a segment has the room that was asked for");
             self.before += whole;
             self.full.push(std::mem::replace(&mut self.last, Vec::with_capacity(2 * whole)));
         }
