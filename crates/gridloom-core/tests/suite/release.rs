@@ -267,6 +267,39 @@ fn a_drop_that_calls_back_into_the_graph_does_not_deadlock() {
 }
 
 #[test]
+fn graphs_can_be_built_and_dropped_by_what_a_dropped_graph_held() {
+    /// Builds another graph like its own in its drop, so many levels deep.
+    struct Builds(NullDevice, u32, Alive);
+    impl Builds {
+        fn graph(self) -> Graph {
+            let graph = Graph::new(&self.0);
+            let alive = self.2.clone();
+            let held = (self, alive.token());
+            let holding = Operation::Callback(CallbackOp::closure(move || {
+                let _held = &held;
+            }));
+            graph.add(&[], holding).unwrap();
+            (0..40).for_each(|_| drop(graph.add(&[], alive.callback()).unwrap()));
+            graph
+        }
+    }
+    impl Drop for Builds {
+        fn drop(&mut self) {
+            if let Some(less) = self.1.checked_sub(1) {
+                let graph = Builds(self.0.clone(), less, self.2.clone()).graph();
+                assert_eq!(graph.nodes().len(), 41);
+            }
+        }
+    }
+    let (device, _, _) = setup();
+    let alive = Alive::default();
+    let graph = Builds(device, 5, alive.clone()).graph();
+    assert_eq!(alive.count(), 41);
+    drop(graph);
+    assert_eq!(alive.count(), 0);
+}
+
+#[test]
 fn a_drop_that_calls_back_during_a_replacement_does_not_deadlock() {
     let (_, _, graph) = setup();
     let drops = Arc::new(AtomicUsize::new(0));
