@@ -1,7 +1,8 @@
 //! Instructions that access memory, in the active lanes of a group.
 
 use super::code::{
-    Alloca, Atomic, AtomicKind, Base, Code, CopyAsync, Extend, Load, Mbarrier, MbarrierAction, Place, Store,
+    Alloca, Atomic, AtomicKind, Base, Code, CopyAsync, Extend, Load, Mbarrier, MbarrierAction, MemoryOperand,
+    Store,
 };
 use super::fault::{FaultKind, Raised, Space};
 use super::lanes::{Frame, Lanes, Slot, Source, lanes_of};
@@ -21,10 +22,10 @@ impl Extend {
 impl Warp {
     /// The address that a memory operand has in each lane.
     #[inline]
-    fn addresses(&self, code: &Code, place: &Place, base: u32) -> Lanes {
-        let mask = if place.narrow { 0xffff_ffff } else { u64::MAX };
-        let add = |start: u64| start.wrapping_add_signed(place.offset) & mask;
-        match place.base {
+    fn addresses(&self, code: &Code, operand: &MemoryOperand, base: u32) -> Lanes {
+        let mask = if operand.narrow { 0xffff_ffff } else { u64::MAX };
+        let add = |start: u64| start.wrapping_add_signed(operand.offset) & mask;
+        match operand.base {
             Base::Frame => self.frame.map(|frame| add(frame.into())),
             Base::Source(Source::Slot(Slot(slot))) => self.registers[(base + slot) as usize].map(add),
             Base::Source(Source::Constant(index)) => code.constants[index as usize].map(add),
@@ -40,13 +41,13 @@ impl Warp {
     ) -> Result<(), Raised> {
         let size = load.extend.size;
         let total = size * load.destinations.len() as u32;
-        let addresses = self.addresses(cx.code, &load.place, base);
-        let (space, align) = (load.place.space, load.align);
+        let addresses = self.addresses(cx.code, &load.operand, base);
+        let (space, align) = (load.operand.space, load.align);
         for lane in lanes_of(active) {
             let access = Access { space, address: addresses[lane as usize], size: total, align, lane };
-            let place = cx.memory.place(access)?;
+            let location = cx.memory.location(access)?;
             for (i, slot) in load.destinations.iter().enumerate() {
-                let value = load.extend.apply(memory::read(&place, i * size as usize, size));
+                let value = load.extend.apply(memory::read(&location, i * size as usize, size));
                 self.registers[(base + slot.0) as usize][lane as usize] = value;
             }
         }
@@ -67,15 +68,15 @@ impl Warp {
             fence(Ordering::SeqCst);
         }
         let total = store.size * store.sources.len() as u32;
-        let addresses = self.addresses(cx.code, &store.place, base);
-        let (space, align) = (store.place.space, store.align);
+        let addresses = self.addresses(cx.code, &store.operand, base);
+        let (space, align) = (store.operand.space, store.align);
         for lane in lanes_of(active) {
             let access = Access { space, address: addresses[lane as usize], size: total, align, lane };
             let frame = Frame { slots: &mut self.registers[base as usize..], constants: &cx.code.constants };
-            let mut place = cx.memory.place(access)?;
+            let mut location = cx.memory.location(access)?;
             for (i, &source) in store.sources.iter().enumerate() {
                 let offset = i * store.size as usize;
-                if !memory::write(&mut place, offset, store.size, frame.get(source, lane)) {
+                if !memory::write(&mut location, offset, store.size, frame.get(source, lane)) {
                     return Err(read_only(access));
                 }
             }
@@ -91,9 +92,9 @@ impl Warp {
         base: u32,
         active: u32,
     ) -> Result<(), Raised> {
-        let addresses = self.addresses(cx.code, &atomic.place, base);
+        let addresses = self.addresses(cx.code, &atomic.operand, base);
         let access_of = |lane: u32, element: usize, size: u32| Access {
-            space: atomic.place.space,
+            space: atomic.operand.space,
             address: addresses[lane as usize].wrapping_add(element as u64 * u64::from(size)),
             size,
             align: size,
@@ -106,8 +107,8 @@ impl Warp {
                         let access = access_of(lane, i, *size);
                         let mut registers = self.registers(base, cx.code);
                         let (b, c) = (registers.get(b, lane), registers.get(c, lane));
-                        let mut place = cx.memory.place(access)?;
-                        let old = memory::update(&mut place, *size, |old| function(old, b, c));
+                        let mut location = cx.memory.location(access)?;
+                        let old = memory::update(&mut location, *size, |old| function(old, b, c));
                         let old = old.ok_or_else(|| read_only(access))?;
                         if let Some(&slot) = atomic.destinations.get(i) {
                             registers.set(slot, lane, old);
@@ -122,8 +123,8 @@ impl Warp {
                     };
                     let value = wide(&registers, *value);
                     let compare = compare.map(|compare| wide(&registers, compare));
-                    let mut place = cx.memory.place(access)?;
-                    let old = memory::update_wide(&mut place, |old| {
+                    let mut location = cx.memory.location(access)?;
+                    let old = memory::update_wide(&mut location, |old| {
                         if compare.is_none_or(|compare| compare == old) { value } else { old }
                     });
                     let old = old.ok_or_else(|| read_only(access))?;
@@ -218,8 +219,8 @@ impl Warp {
     ) -> Result<Flow, Raised> {
         let base = group.base;
         let mut retry = false;
-        let addresses = self.addresses(cx.code, &mbarrier.place, base);
-        let space = mbarrier.place.space;
+        let addresses = self.addresses(cx.code, &mbarrier.operand, base);
+        let space = mbarrier.operand.space;
         for lane in lanes_of(active) {
             let access = Access { space, address: addresses[lane as usize], size: 8, align: 8, lane };
             let mut registers = self.registers(base, cx.code);
@@ -248,8 +249,8 @@ impl Warp {
                     word
                 }
             };
-            let mut place = cx.memory.place(access)?;
-            if !memory::write(&mut place, 0, 8, after.0) {
+            let mut location = cx.memory.location(access)?;
+            if !memory::write(&mut location, 0, 8, after.0) {
                 return Err(read_only(access));
             }
         }

@@ -22,7 +22,7 @@ pub(crate) enum Progress {
 
 /// The state of a block. It outlives the block, so that its memory is used again for the next.
 #[derive(Default)]
-pub(crate) struct Block {
+pub(crate) struct ThreadBlock {
     /// Which block of the grid it is, counted through and by coordinates.
     linear: u64,
     index: [u32; 3],
@@ -50,9 +50,9 @@ const MOST_AHEAD: u64 = 256;
 
 // SAFETY: the tables of pointers are filled from the block's own memory right before each call of compiled code, and are not
 // read at any other time.
-unsafe impl Send for Block {}
+unsafe impl Send for ThreadBlock {}
 
-impl Block {
+impl ThreadBlock {
     /// Which block of the grid it is now.
     pub(crate) fn number(&self) -> u64 {
         self.linear

@@ -137,7 +137,7 @@ pub enum Op {
 
 /// A memory operand.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct MemoryOperand {
     pub space: Space,
     pub base: Base,
     pub offset: i64,
@@ -164,7 +164,7 @@ pub struct Extend {
 }
 
 pub struct Load {
-    pub place: Place,
+    pub operand: MemoryOperand,
     pub extend: Extend,
     /// One per element; those of 16 bytes have two, low half first.
     pub destinations: Vec<Slot>,
@@ -173,7 +173,7 @@ pub struct Load {
 }
 
 pub struct Store {
-    pub place: Place,
+    pub operand: MemoryOperand,
     /// Bytes of each of `sources`.
     pub size: u32,
     /// One per element; those of 16 bytes have two, low half first.
@@ -186,7 +186,7 @@ pub struct Store {
 pub type Rmw = Box<dyn Fn(u64, u64, u64) -> u64 + Send + Sync>;
 
 pub struct Atomic {
-    pub place: Place,
+    pub operand: MemoryOperand,
     pub kind: AtomicKind,
     /// None for `red`.
     pub destinations: Vec<Slot>,
@@ -200,8 +200,8 @@ pub enum AtomicKind {
 }
 
 pub struct CopyAsync {
-    pub to: Place,
-    pub from: Place,
+    pub to: MemoryOperand,
+    pub from: MemoryOperand,
     pub size: u32,
     pub source_size: Option<Source>,
     /// Where it holds, zeros are written.
@@ -302,7 +302,7 @@ pub enum BarrierAction {
 
 /// A barrier object in shared memory.
 pub struct Mbarrier {
-    pub place: Place,
+    pub operand: MemoryOperand,
     pub action: MbarrierAction,
 }
 
@@ -353,20 +353,20 @@ impl Instruction {
         if let Some(guard) = self.guard {
             visit(Source::Slot(guard.slot));
         }
-        let mut place = |place: &Place| {
-            if let Base::Source(source) = place.base {
+        let mut operand = |operand: &MemoryOperand| {
+            if let Base::Source(source) = operand.base {
                 visit(source);
             }
         };
         match &self.op {
-            Op::Load(load) => place(&load.place),
-            Op::Store(store) => place(&store.place),
-            Op::Atomic(atomic) => place(&atomic.place),
+            Op::Load(load) => operand(&load.operand),
+            Op::Store(store) => operand(&store.operand),
+            Op::Atomic(atomic) => operand(&atomic.operand),
             Op::CopyAsync(copy) => {
-                place(&copy.to);
-                place(&copy.from);
+                operand(&copy.to);
+                operand(&copy.from);
             }
-            Op::Mbarrier(mbarrier) => place(&mbarrier.place),
+            Op::Mbarrier(mbarrier) => operand(&mbarrier.operand),
             _ => {}
         }
         match &self.op {

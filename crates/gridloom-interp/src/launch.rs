@@ -1,6 +1,6 @@
 //! A launch: a kernel, its shape and arguments, and what the device lends it.
 
-use super::block::{Block, Progress};
+use super::block::{Progress, ThreadBlock};
 use super::compiled::{Compiled, Machine};
 use super::fault::{Fault, FaultKind};
 use super::heap::Heap;
@@ -208,7 +208,7 @@ impl<'a> Launch<'a> {
 /// that nothing is allocated for a block once the first has run.
 #[derive(Default)]
 pub struct Scratch {
-    blocks: Vec<Block>,
+    blocks: Vec<ThreadBlock>,
 }
 
 impl Scratch {
@@ -217,9 +217,9 @@ impl Scratch {
         Self::default()
     }
 
-    fn block(&mut self, index: usize) -> &mut Block {
+    fn block(&mut self, index: usize) -> &mut ThreadBlock {
         while self.blocks.len() <= index {
-            self.blocks.push(Block::default());
+            self.blocks.push(ThreadBlock::default());
         }
         &mut self.blocks[index]
     }

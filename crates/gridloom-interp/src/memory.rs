@@ -77,7 +77,7 @@ pub(crate) struct Access {
 }
 
 /// Memory that an access was granted.
-pub(crate) enum Place<'a> {
+pub(crate) enum Location<'a> {
     /// Host memory, shared with other workers.
     Host(*mut u8),
     /// Part of a window. Only this worker sees it.
@@ -102,25 +102,25 @@ impl Memory<'_> {
     /// Grants an access, or says why not. Most are to shared memory, or to the allocation of the access before; those are
     /// granted here, in line.
     #[inline(always)]
-    pub(crate) fn place(&mut self, access: Access) -> Result<Place<'_>, Raised> {
+    pub(crate) fn location(&mut self, access: Access) -> Result<Location<'_>, Raised> {
         let Access { space, address, size, align, .. } = access;
         let end = address.wrapping_add(u64::from(size));
         if address & u64::from(align - 1) == 0 && address < end {
             if space == Space::Shared && end <= self.shared.len() as u64 {
-                return Ok(Place::Window(&mut self.shared[address as usize..end as usize]));
+                return Ok(Location::Window(&mut self.shared[address as usize..end as usize]));
             }
             if matches!(space, Space::Global | Space::Generic)
                 && self.last.start <= address
                 && end <= self.last.end
             {
-                return Ok(Place::Host(std::ptr::with_exposed_provenance_mut(address as usize)));
+                return Ok(Location::Host(std::ptr::with_exposed_provenance_mut(address as usize)));
             }
         }
         self.look_up(access)
     }
 
     #[inline(never)]
-    fn look_up(&mut self, access: Access) -> Result<Place<'_>, Raised> {
+    fn look_up(&mut self, access: Access) -> Result<Location<'_>, Raised> {
         let Access { space, address, size, align, lane } = access;
         let (space, offset) = if space == Space::Generic { split_generic(address) } else { (space, address) };
         if offset & u64::from(align - 1) != 0 {
@@ -137,19 +137,19 @@ impl Memory<'_> {
         match space {
             Space::Shared => {
                 let range = window(self.shared.len())?;
-                Ok(Place::Window(&mut self.shared[range]))
+                Ok(Location::Window(&mut self.shared[range]))
             }
             Space::Local => {
                 let local = &mut self.local[lane as usize];
                 let range = window(local.len())?;
-                Ok(Place::Window(&mut local[range]))
+                Ok(Location::Window(&mut local[range]))
             }
-            Space::Param => Ok(Place::ReadOnly(&self.params[window(self.params.len())?])),
+            Space::Param => Ok(Location::ReadOnly(&self.params[window(self.params.len())?])),
             Space::Global | Space::Const | Space::Generic => {
                 if !self.is_host_memory(address, size) {
                     return Err(illegal());
                 }
-                Ok(Place::Host(std::ptr::with_exposed_provenance_mut(address as usize)))
+                Ok(Location::Host(std::ptr::with_exposed_provenance_mut(address as usize)))
             }
         }
     }
@@ -177,24 +177,24 @@ impl Memory<'_> {
 
     /// Reads one value of 1, 2, 4 or 8 bytes.
     pub(crate) fn load(&mut self, access: Access) -> Result<u64, Raised> {
-        let place = self.place(access)?;
-        Ok(read(&place, 0, access.size))
+        let location = self.location(access)?;
+        Ok(read(&location, 0, access.size))
     }
 
-    /// Copies bytes from one place to another, as `cp.async` does; what `from` lacks in size is filled with zeros.
+    /// Copies bytes from one location to another, as `cp.async` does; what `from` lacks in size is filled with zeros.
     pub(crate) fn copy(&mut self, to: Access, from: Access) -> Result<(), Raised> {
         let mut bytes = [0; 16];
         if from.size > 0 {
-            let place = self.place(from)?;
+            let location = self.location(from)?;
             for (i, byte) in bytes.iter_mut().enumerate().take(from.size as usize) {
-                *byte = read(&place, i, 1) as u8;
+                *byte = read(&location, i, 1) as u8;
             }
         }
         let lane = to.lane;
         let illegal = FaultKind::IllegalAddress { address: to.address, space: to.space, size: to.size };
-        let mut place = self.place(to)?;
+        let mut location = self.location(to)?;
         for (i, &byte) in bytes.iter().enumerate().take(to.size as usize) {
-            if !write(&mut place, i, 1, u64::from(byte)) {
+            if !write(&mut location, i, 1, u64::from(byte)) {
                 return Err(illegal.in_lane(lane));
             }
         }
@@ -202,14 +202,14 @@ impl Memory<'_> {
     }
 }
 
-/// Reads a value of 1, 2, 4 or 8 bytes, `offset` bytes into a place.
+/// Reads a value of 1, 2, 4 or 8 bytes, `offset` bytes into a location.
 #[inline]
-pub(crate) fn read(place: &Place<'_>, offset: usize, size: u32) -> u64 {
-    match place {
-        Place::Window(bytes) => read_bytes(bytes, offset, size),
-        Place::ReadOnly(bytes) => read_bytes(bytes, offset, size),
-        Place::Host(pointer) => {
-            // SAFETY: `Memory::place` granted the access: the memory is live (a map said so, or the caller of the launch
+pub(crate) fn read(location: &Location<'_>, offset: usize, size: u32) -> u64 {
+    match location {
+        Location::Window(bytes) => read_bytes(bytes, offset, size),
+        Location::ReadOnly(bytes) => read_bytes(bytes, offset, size),
+        Location::Host(pointer) => {
+            // SAFETY: `Memory::location` granted the access: the memory is live (a map said so, or the caller of the launch
             // promised it) and the address is aligned, to the whole access and so to each element. Other threads access it
             // only atomically while the launch runs.
             unsafe {
@@ -241,12 +241,12 @@ fn read_bytes(bytes: &[u8], offset: usize, size: u32) -> u64 {
     }
 }
 
-/// Writes a value of 1, 2, 4 or 8 bytes, `offset` bytes into a place. False where the place is read-only.
+/// Writes a value of 1, 2, 4 or 8 bytes, `offset` bytes into a location. False where the location is read-only.
 #[inline]
 #[must_use]
-pub(crate) fn write(place: &mut Place<'_>, offset: usize, size: u32, value: u64) -> bool {
-    match place {
-        Place::Window(bytes) => {
+pub(crate) fn write(location: &mut Location<'_>, offset: usize, size: u32, value: u64) -> bool {
+    match location {
+        Location::Window(bytes) => {
             let value = value.to_le_bytes();
             match size {
                 1 => bytes[offset] = value[0],
@@ -255,8 +255,8 @@ pub(crate) fn write(place: &mut Place<'_>, offset: usize, size: u32, value: u64)
                 _ => bytes[offset..offset + 8].copy_from_slice(&value),
             }
         }
-        Place::ReadOnly(_) => return false,
-        Place::Host(pointer) => {
+        Location::ReadOnly(_) => return false,
+        Location::Host(pointer) => {
             // SAFETY: as in `read`.
             unsafe {
                 let pointer = pointer.add(offset);
@@ -272,16 +272,16 @@ pub(crate) fn write(place: &mut Place<'_>, offset: usize, size: u32, value: u64)
     true
 }
 
-/// Replaces the value of 2, 4 or 8 bytes at a place by a function of it, in one step as every other thread sees it, and
-/// returns the value before. None where the place is read-only.
-pub(crate) fn update(place: &mut Place<'_>, size: u32, function: impl Fn(u64) -> u64) -> Option<u64> {
-    match place {
-        Place::Window(_) => {
-            let old = read(place, 0, size);
-            write(place, 0, size, function(old)).then_some(old)
+/// Replaces the value of 2, 4 or 8 bytes at a location by a function of it, in one step as every other thread sees it, and
+/// returns the value before. None where the location is read-only.
+pub(crate) fn update(location: &mut Location<'_>, size: u32, function: impl Fn(u64) -> u64) -> Option<u64> {
+    match location {
+        Location::Window(_) => {
+            let old = read(location, 0, size);
+            write(location, 0, size, function(old)).then_some(old)
         }
-        Place::ReadOnly(_) => None,
-        Place::Host(pointer) => {
+        Location::ReadOnly(_) => None,
+        Location::Host(pointer) => {
             let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
             // SAFETY: as in `read`.
             Some(unsafe {
@@ -303,12 +303,12 @@ pub(crate) fn update(place: &mut Place<'_>, size: u32, function: impl Fn(u64) ->
 
 /// Replaces 16 bytes likewise. Host machines have no such instruction that Rust offers, hence a lock: these accesses are
 /// atomic among each other, which is all that PTX promises for accesses of one size.
-pub(crate) fn update_wide(place: &mut Place<'_>, function: impl Fn(u128) -> u128) -> Option<u128> {
+pub(crate) fn update_wide(location: &mut Location<'_>, function: impl Fn(u128) -> u128) -> Option<u128> {
     static LOCK: Mutex<()> = Mutex::new(());
     let _guard = LOCK.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let old = u128::from(read(place, 0, 8)) | u128::from(read(place, 8, 8)) << 64;
+    let old = u128::from(read(location, 0, 8)) | u128::from(read(location, 8, 8)) << 64;
     let new = function(old);
-    (write(place, 0, 8, new as u64) && write(place, 8, 8, (new >> 64) as u64)).then_some(old)
+    (write(location, 0, 8, new as u64) && write(location, 8, 8, (new >> 64) as u64)).then_some(old)
 }
 
 #[cfg(test)]
@@ -342,8 +342,8 @@ mod tests {
     #[test]
     fn a_generic_address_finds_its_window() {
         with_memory(None, |memory| {
-            let mut place = memory.place(access(Space::Generic, SHARED_WINDOW + 4, 4)).unwrap();
-            assert!(write(&mut place, 0, 4, 0xabcd));
+            let mut location = memory.location(access(Space::Generic, SHARED_WINDOW + 4, 4)).unwrap();
+            assert!(write(&mut location, 0, 4, 0xabcd));
             assert_eq!(memory.load(access(Space::Shared, 4, 4)).unwrap(), 0xabcd);
             assert_eq!(memory.load(access(Space::Generic, PARAM_WINDOW, 4)).unwrap(), 0x0403_0201);
             assert_eq!(split_generic(LOCAL_WINDOW + 7), (Space::Local, 7));
@@ -395,9 +395,9 @@ mod tests {
     #[test]
     fn parameters_cannot_be_written() {
         with_memory(None, |memory| {
-            let mut place = memory.place(access(Space::Param, 0, 4)).unwrap();
-            assert!(!write(&mut place, 0, 4, 1));
-            assert_eq!(update(&mut place, 4, |v| v + 1), None);
+            let mut location = memory.location(access(Space::Param, 0, 4)).unwrap();
+            assert!(!write(&mut location, 0, 4, 1));
+            assert_eq!(update(&mut location, 4, |v| v + 1), None);
         });
     }
 }

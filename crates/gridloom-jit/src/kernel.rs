@@ -3,20 +3,20 @@
 mod run;
 mod width;
 
-use crate::anchor::Anchors;
+use crate::analysis::bounds_checks::BoundsChecks;
+use crate::analysis::flow::{self, Flow, Role};
+use crate::analysis::idle_threads;
+use crate::analysis::lanewise;
+use crate::analysis::nan_canonicalization;
+use crate::analysis::range::{Ranges, RowLength};
+use crate::analysis::region::Regions;
+use crate::analysis::rematerialization::Rematerialization;
+use crate::analysis::shared_init;
+use crate::analysis::uniformity::Uniformity;
 use crate::emit::{self, Plan, Tables};
-use crate::filled;
-use crate::flow::{self, Flow, Role};
 use crate::host;
-use crate::idle;
-use crate::invariant::Invariants;
-use crate::kept::Layout;
-use crate::lanewise;
-use crate::lazy;
 use crate::native::{self, Native};
-use crate::range::{Ranges, Rows};
-use crate::region::Regions;
-use crate::shape::Shapes;
+use crate::spill_frame::FrameLayout;
 use gridloom_interp::code::{Op, Pc};
 use gridloom_interp::{KernelCode, Space};
 use std::sync::atomic::AtomicU32;
@@ -45,9 +45,9 @@ struct Part {
     /// Threads of a group.
     lanes: u32,
     /// What groups keep between barriers.
-    layout: Layout,
+    layout: FrameLayout,
     /// What the code takes for granted of pointers.
-    anchors: Anchors,
+    bounds_checks: BoundsChecks,
 }
 
 impl Part {
@@ -106,9 +106,9 @@ impl CompiledKernel {
         }
         let uses_local = code.instructions.iter().any(|instruction| {
             let space = match &instruction.op {
-                Op::Load(load) => load.place.space,
-                Op::Store(store) => store.place.space,
-                Op::Atomic(atomic) => atomic.place.space,
+                Op::Load(load) => load.operand.space,
+                Op::Store(store) => store.operand.space,
+                Op::Atomic(atomic) => atomic.operand.space,
                 _ => return false,
             };
             matches!(space, Space::Local | Space::Generic)
@@ -186,53 +186,54 @@ impl CompiledKernel {
             .map(|pc| native::native(self.kernel.module(), code, function, flow.instruction(pc)))
             .collect();
         let slots = code.functions[function].slots;
-        let shapes = if lanes == 1 { Shapes::single(slots) } else { Shapes::of(&flow, &natives, slots) };
+        let shapes =
+            if lanes == 1 { Uniformity::single(slots) } else { Uniformity::of(&flow, &natives, slots) };
         let entries = entries_of(&flow, lanes == 1);
-        let invariants = Invariants::of(&flow, &natives, self.kernel.param_bytes());
+        let rematerialization = Rematerialization::of(&flow, &natives, self.kernel.param_bytes());
         let row = match (lanes, checks) {
             (2.., Checks::Few) => self.likely_row(&flow, &natives, lanes),
-            _ => Rows::MOST,
+            _ => RowLength::MOST,
         };
-        let ranges = Ranges::of(&flow, &natives, Rows { most: row, lanes });
-        let anchors = match (lanes, checks) {
-            (1, _) | (_, Checks::All) => Anchors::none(),
-            _ => Anchors::of(&flow, &natives, (&ranges, row), self.kernel.param_bytes()),
+        let ranges = Ranges::of(&flow, &natives, RowLength { most: row, lanes });
+        let bounds_checks = match (lanes, checks) {
+            (1, _) | (_, Checks::All) => BoundsChecks::none(),
+            _ => BoundsChecks::of(&flow, &natives, (&ranges, row), self.kernel.param_bytes()),
         };
         let storage = emit::storage(&flow, &natives, &shapes);
-        let lazy = lazy::registers(&flow, &natives);
+        let noncanonical_nan = nan_canonicalization::registers(&flow, &natives);
         let lanewise = match lanes {
             1 => vec![false; slots as usize],
             _ => lanewise::registers(&flow, &natives, &shapes, &storage),
         };
         let layout = match lanes {
-            1 => Layout::none(),
-            _ => Layout::of(&flow, (&shapes, &invariants), (&storage, &lazy), lanes),
+            1 => FrameLayout::none(),
+            _ => FrameLayout::of(&flow, (&shapes, &rematerialization), (&storage, &noncanonical_nan), lanes),
         };
         let (regions, idle) = match lanes {
             1 => (Regions::one(&flow, &entries), Vec::new()),
             _ => {
                 let regions = Regions::of(&flow, &entries, &layout);
-                let idle = idle::of(&flow, &natives, &invariants, &layout, &regions, &entries);
+                let idle = idle_threads::of(&flow, &natives, &rematerialization, &layout, &regions, &entries);
                 (regions, idle)
             }
         };
-        let filled = if lanes == 1 { None } else { filled::element(&flow, &natives, &ranges) };
+        let filled = if lanes == 1 { None } else { shared_init::element(&flow, &natives, &ranges) };
         let plan = Plan {
             kernel: &self.kernel,
             function,
             flow: &flow,
             natives: &natives,
-            shapes: &shapes,
-            invariants: &invariants,
+            uniformity: &shapes,
+            rematerialization: &rematerialization,
             ranges: &ranges,
-            anchors: &anchors,
+            bounds_checks: &bounds_checks,
             lanewise: &lanewise,
             storage: &storage,
-            lazy: &lazy,
-            layout: &layout,
+            noncanonical_nan: &noncanonical_nan,
+            frame_layout: &layout,
             regions: &regions,
-            idle: &idle,
-            filled,
+            idle_threads: &idle,
+            shared_init: filled,
             lanes,
             entries: &entries,
         };
@@ -241,7 +242,7 @@ impl CompiledKernel {
             tables = emit::build(func, isa, &plan)?;
             Ok(())
         })?;
-        Ok(Part { code, _tables: tables, entries, lanes, layout, anchors })
+        Ok(Part { code, _tables: tables, entries, lanes, layout, bounds_checks })
     }
 
     fn single(&self, function: usize) -> Option<&Part> {

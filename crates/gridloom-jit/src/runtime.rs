@@ -1,6 +1,6 @@
 //! What compiled code calls.
 
-use crate::kept::{Entered, Left};
+use crate::spill_frame::{EntryShapes, GroupExit};
 use gridloom_interp::code::Rmw;
 use gridloom_interp::compiled::{EXITED, KEPT, Machine};
 use gridloom_interp::lanes::Lanewise;
@@ -50,7 +50,7 @@ pub(crate) unsafe extern "C" fn call_map(
 pub(crate) unsafe extern "C" fn leave(
     machine: *const Machine,
     thread: u32,
-    left: *const Left,
+    left: *const GroupExit,
     frame: *const u8,
 ) {
     let thread = thread as usize;
@@ -65,7 +65,7 @@ pub(crate) unsafe extern "C" fn leave(
 ///
 /// # Safety
 /// `registers` is the first slot in the first lane of the group.
-pub(crate) unsafe extern "C" fn enter(registers: *const u64, entered: *const Entered, answer: *mut u32) {
+pub(crate) unsafe extern "C" fn enter(registers: *const u64, entered: *const EntryShapes, answer: *mut u32) {
     // SAFETY: the caller's promise.
     unsafe { *answer = (*entered).holds(registers).into() };
 }

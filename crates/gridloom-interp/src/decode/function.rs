@@ -1,7 +1,7 @@
 //! Decoding one function: its registers, frame, labels and operands.
 
 use super::{Decoder, Refusal};
-use crate::code::{Base, Function, Guard, Instruction, Meaning, Op, Passed, Place, Position};
+use crate::code::{Base, Function, Guard, Instruction, Meaning, MemoryOperand, Op, Passed, Position};
 use crate::fault::Space;
 use crate::lanes::{self, Slot, Source};
 use crate::layout::VariableId;
@@ -430,11 +430,15 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
     }
 
     /// A memory operand. A variable named in it says itself which space it is in.
-    pub(super) fn place(&mut self, space: ptx::Space, address: &Address) -> Result<Place, Refusal> {
+    pub(super) fn memory_operand(
+        &mut self,
+        space: ptx::Space,
+        address: &Address,
+    ) -> Result<MemoryOperand, Refusal> {
         let offset = address.offset;
         match address.base {
             AddressBase::Var(variable) => match self.locate(variable, offset)? {
-                Located::Frame(at) => Ok(Place {
+                Located::Frame(at) => Ok(MemoryOperand {
                     space: Space::Local,
                     base: Base::Frame,
                     offset: i64::from(at) + offset,
@@ -442,21 +446,21 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
                 }),
                 Located::At(space, at) => {
                     let base = Base::Source(self.constant(at));
-                    Ok(Place { space, base, offset, narrow: false })
+                    Ok(MemoryOperand { space, base, offset, narrow: false })
                 }
                 Located::Dynamic(constant) => {
                     let base = Base::Source(Source::Constant(constant));
-                    Ok(Place { space: Space::Shared, base, offset: 0, narrow: false })
+                    Ok(MemoryOperand { space: Space::Shared, base, offset: 0, narrow: false })
                 }
             },
             AddressBase::Reg(register) => {
                 let base = Base::Source(Source::Slot(self.slot(register)));
                 let narrow = self.type_of(register).bits() <= 32;
-                Ok(Place { space: self.space(space), base, offset, narrow })
+                Ok(MemoryOperand { space: self.space(space), base, offset, narrow })
             }
             AddressBase::Absolute => {
                 let base = Base::Source(self.constant(0));
-                Ok(Place { space: self.space(space), base, offset, narrow: false })
+                Ok(MemoryOperand { space: self.space(space), base, offset, narrow: false })
             }
         }
     }

@@ -20,7 +20,7 @@ impl FunctionDecoder<'_, '_> {
             }
             MemoryOp::Ldu { space, ty, dsts, addr } => self.load(*space, addr, *ty, dsts, false)?,
             MemoryOp::St { ty, srcs, access } => {
-                let place = self.place(access.space, &access.addr)?;
+                let operand = self.memory_operand(access.space, &access.addr)?;
                 let mut sources = Vec::with_capacity(srcs.len());
                 for operand in srcs {
                     if ty.bits() > 64 {
@@ -31,7 +31,7 @@ impl FunctionDecoder<'_, '_> {
                 }
                 let (size, align) = (ty.size().min(8), ty.size() * srcs.len() as u32);
                 let release = access.order == Order::Release;
-                self.emit(Op::Store(Box::new(Store { place, size, sources, align, release })));
+                self.emit(Op::Store(Box::new(Store { operand, size, sources, align, release })));
             }
             MemoryOp::Prefetch { .. }
             | MemoryOp::PrefetchUniform { .. }
@@ -48,8 +48,10 @@ impl FunctionDecoder<'_, '_> {
                 self.map_as(Meaning::Copy, [d], [zero], |[a]| [a]);
             }
             MemoryOp::CpAsync(copy) => {
-                let (to, from) =
-                    (self.place(copy.dst_space, &copy.dst)?, self.place(ptx::Space::Global, &copy.src)?);
+                let (to, from) = (
+                    self.memory_operand(copy.dst_space, &copy.dst)?,
+                    self.memory_operand(ptx::Space::Global, &copy.src)?,
+                );
                 let source_size = match &copy.src_size {
                     Some(size) => Some(self.source(size, ScalarType::U32)?),
                     None => None,
@@ -91,7 +93,7 @@ impl FunctionDecoder<'_, '_> {
         dsts: &[Option<RegId>],
         acquire: bool,
     ) -> Result<(), Refusal> {
-        let place = self.place(space, addr)?;
+        let operand = self.memory_operand(space, addr)?;
         let mut destinations: Vec<Slot> = Vec::with_capacity(dsts.len());
         for dst in dsts {
             if ty.bits() > 64 {
@@ -104,7 +106,7 @@ impl FunctionDecoder<'_, '_> {
         let signed_to = (ty.is_signed() && width > ty.bits()).then_some(width.min(64));
         let extend = Extend { size: ty.size().min(8), signed_to };
         let align = ty.size() * dsts.len() as u32;
-        self.emit(Op::Load(Box::new(Load { place, extend, destinations, align, acquire })));
+        self.emit(Op::Load(Box::new(Load { operand, extend, destinations, align, acquire })));
         Ok(())
     }
 
@@ -113,11 +115,11 @@ impl FunctionDecoder<'_, '_> {
             AtomicOp::Atom { dsts, rmw } => (dsts, rmw),
             AtomicOp::Red { rmw } => (&[], rmw),
         };
-        let place = self.place(rmw.space, &rmw.addr)?;
+        let operand = self.memory_operand(rmw.space, &rmw.addr)?;
         let kind = if rmw.ty.bits() > 64 {
             self.atomic_wide(rmw)?
         } else {
-            let function = update(rmw, place.space == Space::Shared)?;
+            let function = update(rmw, operand.space == Space::Shared)?;
             let c = match &rmw.c {
                 Some(c) => self.source(c, rmw.ty)?,
                 None => self.constant(0),
@@ -135,7 +137,7 @@ impl FunctionDecoder<'_, '_> {
         if fenced {
             self.emit(Op::Fence);
         }
-        self.emit(Op::Atomic(Box::new(Atomic { place, kind, destinations })));
+        self.emit(Op::Atomic(Box::new(Atomic { operand, kind, destinations })));
         Ok(())
     }
 

@@ -77,19 +77,19 @@ impl FunctionDecoder<'_, '_> {
                 (space, addr, action)
             }
         };
-        let place = self.place(*space, addr)?;
-        self.emit(Op::Mbarrier(Box::new(Mbarrier { place, action })));
+        let operand = self.memory_operand(*space, addr)?;
+        self.emit(Op::Mbarrier(Box::new(Mbarrier { operand, action })));
         Ok(())
     }
 
     /// `cp.async.mbarrier.arrive`: the copies are done, so it arrives at once. Without `.noinc` it first adds the arrival to
     /// those waited for, which cancels out.
     pub(super) fn copies_arrive(&mut self, noinc: bool, space: Space, addr: &Address) -> Result<(), Refusal> {
-        let place = self.place(space, addr)?;
+        let operand = self.memory_operand(space, addr)?;
         if noinc {
             let count = self.constant(1);
             let action = MbarrierAction::Arrive { count, drop: false, state: None, expect_tx: false };
-            self.emit(Op::Mbarrier(Box::new(Mbarrier { place, action })));
+            self.emit(Op::Mbarrier(Box::new(Mbarrier { operand, action })));
         } else {
             self.emit(Op::Nothing);
         }

@@ -5,13 +5,13 @@
 
 use super::value::Val;
 use super::{Emitter, Facts};
+use crate::analysis::range;
 use crate::native::Class;
-use crate::range;
 use crate::runtime;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
-use gridloom_interp::code::{Base, Op, Place};
+use gridloom_interp::code::{Base, MemoryOperand, Op};
 use gridloom_interp::compiled::Machine;
 use gridloom_interp::lanes::Source;
 use gridloom_interp::{SHARED_WINDOW, Space};
@@ -53,48 +53,51 @@ macro_rules! limit {
 
 impl Emitter<'_> {
     /// The address that a memory operand has, in its space, before its offset is added; and the offset.
-    pub(super) fn address(&mut self, place: &Place) -> (Val, i64) {
-        match place.base {
-            Base::Frame if self.flow.is_kernel => (Val::One(self.constant(0, Class::B64)), place.offset),
+    pub(super) fn address(&mut self, operand: &MemoryOperand) -> (Val, i64) {
+        match operand.base {
+            Base::Frame if self.plan.flow.is_kernel => {
+                (Val::One(self.constant(0, Class::B64)), operand.offset)
+            }
             Base::Frame => {
                 let frames = self.machine_field(offset_of!(Machine, frames), I64);
                 let index = self.b.ins().uextend(I64, self.thread);
                 let at = self.b.ins().ishl_imm_u(index, 2);
                 let at = self.b.ins().iadd(frames, at);
                 let frame = self.b.ins().load(I32, MemFlagsData::trusted(), at, 0);
-                (Val::One(self.b.ins().uextend(I64, frame)), place.offset)
+                (Val::One(self.b.ins().uextend(I64, frame)), operand.offset)
             }
             Base::Source(Source::Constant(index)) => {
-                let base = self.flow.code.constants[index as usize][0];
-                let mut address = base.wrapping_add_signed(place.offset);
-                if place.narrow {
+                let base = self.plan.flow.code.constants[index as usize][0];
+                let mut address = base.wrapping_add_signed(operand.offset);
+                if operand.narrow {
                     address &= 0xffff_ffff;
                 }
                 (Val::One(self.constant(address, Class::B64)), 0)
             }
             // Sums that wrap in 32 bits are out of bounds in 64, and then the interpreter's.
-            Base::Source(source) if place.narrow => {
-                (self.get(source, Class::B32), i64::from(place.offset as i32))
+            Base::Source(source) if operand.narrow => {
+                (self.get(source, Class::B32), i64::from(operand.offset as i32))
             }
-            Base::Source(source) => (self.get(source, Class::B64), place.offset),
+            Base::Source(source) => (self.get(source, Class::B64), operand.offset),
         }
     }
 
     /// A constant address, where it is one.
-    pub(super) fn constant_address(&self, place: &Place) -> Option<u64> {
-        match place.base {
+    pub(super) fn constant_address(&self, operand: &MemoryOperand) -> Option<u64> {
+        match operand.base {
             Base::Source(Source::Constant(index)) => {
-                let address = self.flow.code.constants[index as usize][0].wrapping_add_signed(place.offset);
-                Some(if place.narrow { address & 0xffff_ffff } else { address })
+                let address =
+                    self.plan.flow.code.constants[index as usize][0].wrapping_add_signed(operand.offset);
+                Some(if operand.narrow { address & 0xffff_ffff } else { address })
             }
-            Base::Frame if self.flow.is_kernel => Some(place.offset as u64),
+            Base::Frame if self.plan.flow.is_kernel => Some(operand.offset as u64),
             _ => None,
         }
     }
 
     /// The address in one thread, in 64 bits.
-    pub(super) fn lane_address(&mut self, place: &Place, address: &Val, lane: usize) -> Value {
-        let class = if place.narrow && !matches!(place.base, Base::Source(Source::Constant(_))) {
+    pub(super) fn lane_address(&mut self, operand: &MemoryOperand, address: &Val, lane: usize) -> Value {
+        let class = if operand.narrow && !matches!(operand.base, Base::Source(Source::Constant(_))) {
             Class::B32
         } else {
             Class::B64
@@ -117,7 +120,7 @@ impl Emitter<'_> {
     pub(super) fn near_address(
         &mut self,
         access: Access,
-        place: &Place,
+        operand: &MemoryOperand,
         address: &Val,
         lane: usize,
     ) -> (Value, i64) {
@@ -130,7 +133,7 @@ impl Emitter<'_> {
             {
                 (*first, step * lane as i64)
             }
-            _ => (self.lane_address(place, address, lane), 0),
+            _ => (self.lane_address(operand, address, lane), 0),
         }
     }
 
@@ -226,13 +229,13 @@ impl Emitter<'_> {
     pub(super) fn host_address(
         &mut self,
         access: Access,
-        place: &Place,
+        operand: &MemoryOperand,
         address: Value,
         offset: i64,
         length: u32,
         lane: usize,
     ) -> (Value, i32) {
-        let fixed = self.constant_address(place);
+        let fixed = self.constant_address(operand);
         let fits = |bytes: u64| {
             fixed.is_some_and(|at| {
                 at.is_multiple_of(access.align.into())
@@ -243,29 +246,29 @@ impl Emitter<'_> {
             Space::Param => {
                 if !fits(self.param_bytes) {
                     let valid = self.is_valid(access, address, offset, length, lane);
-                    self.require(valid, !place.narrow);
+                    self.require(valid, !operand.narrow);
                 }
                 let start = self.machine_field(offset_of!(Machine, params), I64);
                 self.based(start, address, offset)
             }
             Space::Shared => {
-                if !fits(self.shared_bytes) && !self.is_within_shared(access, place) {
-                    self.check_shared(access, place, address, offset, length);
+                if !fits(self.shared_bytes) && !self.is_within_shared(access, operand) {
+                    self.check_shared(access, operand, address, offset, length);
                 }
                 let start = self.machine_field(offset_of!(Machine, shared), I64);
                 self.based(start, address, offset)
             }
             Space::Local => {
-                if !(self.flow.is_kernel && fits(self.frame_bytes)) {
+                if !(self.plan.flow.is_kernel && fits(self.frame_bytes)) {
                     let valid = self.is_valid(access, address, offset, length, lane);
-                    self.require(valid, !place.narrow);
+                    self.require(valid, !operand.narrow);
                 }
                 let (start, _) = self.local(lane);
                 self.based(start, address, offset)
             }
             Space::Generic if self.lanes > 1 => {
                 // A window's address is rare enough to be done thread by thread.
-                if !self.anchors.is_good(place, access.align) {
+                if !self.plan.bounds_checks.is_good(operand, access.align) {
                     self.check_host(access, address, offset, length, lane);
                 }
                 self.based_host(address, offset)
@@ -274,7 +277,7 @@ impl Emitter<'_> {
             Space::Global | Space::Const => {
                 let constant =
                     fixed.is_some_and(|at| at.is_multiple_of(access.align.into()) && HOST.contains(&at));
-                if !constant && !self.anchors.is_good(place, access.align) {
+                if !constant && !self.plan.bounds_checks.is_good(operand, access.align) {
                     self.check_host(access, address, offset, length, lane);
                 }
                 self.based_host(address, offset)
@@ -284,10 +287,20 @@ impl Emitter<'_> {
 
     /// Checks the host addresses of all threads at once, where they lie in vectors. Whether it did: then they are the
     /// addresses of the access. Bad ones are left to the interpreter, and so are a few that are not.
-    pub(super) fn check_group(&mut self, access: Access, place: &Place, address: &Val, offset: i64) -> bool {
+    pub(super) fn check_group(
+        &mut self,
+        access: Access,
+        operand: &MemoryOperand,
+        address: &Val,
+        offset: i64,
+    ) -> bool {
         let Val::Many(parts) = address else { return false };
         let on_host = matches!(access.space, Space::Global | Space::Const | Space::Generic);
-        if !on_host || self.lanes == 1 || access.narrow || self.anchors.is_good(place, access.align) {
+        if !on_host
+            || self.lanes == 1
+            || access.narrow
+            || self.plan.bounds_checks.is_good(operand, access.align)
+        {
             return false;
         }
         let known = self.facts.checked_groups.iter().any(|(others, align, at)| {
@@ -312,9 +325,9 @@ impl Emitter<'_> {
     }
 
     /// Whether whatever the base of an access to shared memory can be, it is good in every thread.
-    pub(super) fn is_within_shared(&self, access: Access, place: &Place) -> bool {
-        let access = range::Access { place, size: access.size, align: access.align };
-        self.ranges.is_inside(&access, self.shared_bytes)
+    pub(super) fn is_within_shared(&self, access: Access, operand: &MemoryOperand) -> bool {
+        let access = range::Access { operand, size: access.size, align: access.align };
+        self.plan.ranges.is_inside(&access, self.shared_bytes)
     }
 
     /// Checks a host address, unless one near it was checked in this block.
@@ -344,7 +357,7 @@ impl Emitter<'_> {
     pub(super) fn check_shared(
         &mut self,
         access: Access,
-        place: &Place,
+        operand: &MemoryOperand,
         address: Value,
         offset: i64,
         length: u32,
@@ -360,24 +373,24 @@ impl Emitter<'_> {
         if known {
             return;
         }
-        let Base::Source(Source::Slot(slot)) = place.base else {
+        let Base::Source(Source::Slot(slot)) = operand.base else {
             let valid = self.is_valid(access, address, offset, length, 0);
-            return self.require(valid, !place.narrow);
+            return self.require(valid, !operand.narrow);
         };
         let mut range = reach.clone();
         let scale = i64::from(length / access.size.max(1));
         for pc in self.pc + 1..self.block_end {
-            let instruction = self.flow.instruction(pc);
+            let instruction = self.plan.flow.instruction(pc);
             let (other, size, align) = match &instruction.op {
                 Op::Load(load) => {
-                    (&load.place, load.extend.size * load.destinations.len() as u32, load.align)
+                    (&load.operand, load.extend.size * load.destinations.len() as u32, load.align)
                 }
-                Op::Store(store) => (&store.place, store.size * store.sources.len() as u32, store.align),
-                Op::Map(_) | Op::Special { .. } => (place, 0, 1),
+                Op::Store(store) => (&store.operand, store.size * store.sources.len() as u32, store.align),
+                Op::Map(_) | Op::Special { .. } => (operand, 0, 1),
                 _ => break,
             };
             let same = matches!(other.base, Base::Source(Source::Slot(other)) if other == slot);
-            if size > 0 && same && other.space == Space::Shared && other.narrow == place.narrow {
+            if size > 0 && same && other.space == Space::Shared && other.narrow == operand.narrow {
                 let aligned = (other.offset - offset) % i64::from(access.align) == 0;
                 if aligned && align <= access.align && instruction.guard.is_none() {
                     range.start = range.start.min(other.offset);
@@ -393,7 +406,7 @@ impl Emitter<'_> {
         let whole = (range.end - range.start).min(i64::from(u32::MAX >> 2)) as u32;
         let alone = range == reach;
         let valid = self.is_valid(access, address, range.start, whole, 0);
-        self.require(valid, alone && !place.narrow);
+        self.require(valid, alone && !operand.narrow);
         self.facts.checked_shared.push((address, access.align, range));
     }
 

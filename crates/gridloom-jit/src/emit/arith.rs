@@ -164,7 +164,7 @@ impl Emitter<'_> {
         for part in 0..self.lanes as usize / per_vector(native.result) {
             let operands: Vec<Value> = parts.iter().map(|parts| parts[part]).collect();
             if native.kind != Kind::Copy && classes[0].bits() == 32 && native.result.bits() == 32 {
-                self.load_late(part, &operands);
+                self.sink_loads(part, &operands);
             }
             let lowered = self.lower(native, &operands, true);
             values.push(lowered.value);

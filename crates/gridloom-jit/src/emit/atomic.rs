@@ -4,7 +4,7 @@ use super::Emitter;
 use super::address::Access;
 use super::memory::shared_flags;
 use super::value::{Val, scalar_type};
-use crate::flow::Role;
+use crate::analysis::flow::Role;
 use crate::native::Class;
 use crate::runtime;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -30,30 +30,31 @@ impl Emitter<'_> {
         };
         let size = *size;
         let class = Self::element(size);
-        let narrow = atomic.place.narrow;
-        let access = Access { space: atomic.place.space, size, align: size, writes: true, narrow };
+        let narrow = atomic.operand.narrow;
+        let access = Access { space: atomic.operand.space, size, align: size, writes: true, narrow };
         let guard = self.guard(guard);
-        let (address, offset) = self.address(&atomic.place);
+        let (address, offset) = self.address(&atomic.operand);
         let [b, c] = operands[0];
         let (b, c) = (self.get(b, class), self.get(c, class));
         let native = self.native_atomic();
         // All are checked before the first happens, so that none happens twice.
         let destination = atomic.destinations.first().copied();
-        let sure =
-            guard.is_none() && access.space == Space::Shared && self.is_within_shared(access, &atomic.place);
+        let sure = guard.is_none()
+            && access.space == Space::Shared
+            && self.is_within_shared(access, &atomic.operand);
         let places = if sure {
             Vec::new()
         } else {
-            self.places(access, &atomic.place, &address, offset, guard.as_ref())
+            self.places(access, &atomic.operand, &address, offset, guard.as_ref())
         };
         let mut results = Vec::new();
         for lane in 0..self.lanes as usize {
             let (host, condition) = match places.get(lane) {
-                Some(&place) => place,
+                Some(&operand) => operand,
                 None => {
-                    let base = self.lane_address(&atomic.place, &address, lane);
+                    let base = self.lane_address(&atomic.operand, &address, lane);
                     let (host, at) =
-                        self.host_address(access, &atomic.place, base, offset, access.size, lane);
+                        self.host_address(access, &atomic.operand, base, offset, access.size, lane);
                     (self.sum_with(host, at.into()), None)
                 }
             };
@@ -137,7 +138,7 @@ impl Emitter<'_> {
     fn atomic_operation(&self) -> Option<(AtomOp, ScalarType)> {
         use gridloom_interp::code::Meaning;
         use gridloom_ptx::op::{AtomicOp, Op as Ptx};
-        let Meaning::Instruction(index) = self.flow.instruction(self.pc).meaning else { return None };
+        let Meaning::Instruction(index) = self.plan.flow.instruction(self.pc).meaning else { return None };
         let body = self.body?;
         match &body.instructions.get(index as usize)?.op {
             Ptx::Atomic(AtomicOp::Atom { rmw, .. } | AtomicOp::Red { rmw }) => Some((rmw.op, rmw.ty)),

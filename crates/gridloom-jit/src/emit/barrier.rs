@@ -2,9 +2,9 @@
 
 use super::Emitter;
 use super::value::{per_vector, vector_type};
-use crate::kept::Kept;
+use crate::analysis::uniformity::Shape;
 use crate::native::Class;
-use crate::shape::Shape;
+use crate::spill_frame::Kept;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use gridloom_interp::code::Pc;
@@ -17,7 +17,7 @@ impl Emitter<'_> {
         let frames = self.machine_field(offset_of!(Machine, kept), I64);
         let thread = self.b.ins().uextend(I64, self.thread);
         let group = self.b.ins().ushr_imm_u(thread, i64::from(self.lanes.trailing_zeros()));
-        let offset = self.b.ins().imul_imm_u(group, i64::from(self.layout.bytes));
+        let offset = self.b.ins().imul_imm_u(group, i64::from(self.plan.frame_layout.bytes));
         self.b.ins().iadd(frames, offset)
     }
 
@@ -29,7 +29,7 @@ impl Emitter<'_> {
             let class = self.storage(kept.slot);
             let offset = kept.offset as i32;
             let variables = self.variables[kept.slot.0 as usize].clone();
-            if self.shapes.get(kept.slot) == Shape::Varying {
+            if self.plan.uniformity.get(kept.slot) == Shape::Varying {
                 for (part, &variable) in variables.iter().enumerate() {
                     let value = self.b.use_var(variable);
                     self.b.ins().store(flags, value, frame, offset + 16 * part as i32);
@@ -40,13 +40,13 @@ impl Emitter<'_> {
                 self.b.ins().store(flags, bits, frame, offset);
             }
         }
-        let place = (self.entries.len() + number) as u32;
+        let place = (self.plan.entries.len() + number) as u32;
         self.arrive(place, self.pc | INTERPRET | KEPT);
     }
 
     /// Goes on behind a barrier.
     pub(super) fn pass(&mut self, barrier: Pc) {
-        let (flow, layout) = (self.flow, self.layout);
+        let (flow, layout) = (self.plan.flow, self.plan.frame_layout);
         let (Some(index), Some((_, kept))) = (flow.block_at(barrier + 1), layout.at(barrier)) else {
             return self.defect("a barrier inside a block");
         };
@@ -57,7 +57,7 @@ impl Emitter<'_> {
             let class = self.storage(kept.slot);
             let offset = kept.offset as i32;
             let variables = self.variables[kept.slot.0 as usize].clone();
-            if self.shapes.get(kept.slot) == Shape::Varying {
+            if self.plan.uniformity.get(kept.slot) == Shape::Varying {
                 debug_assert_eq!(variables.len(), self.lanes as usize / per_vector(class));
                 for (part, &variable) in variables.iter().enumerate() {
                     let ty = vector_type(class).unwrap_or(I64);

@@ -3,9 +3,9 @@
 use super::rounds::FUEL;
 use super::value::Val;
 use super::{Emitter, SINGLE};
-use crate::flow::{Role, SlotSet};
+use crate::analysis::flow::{Role, SlotSet};
+use crate::analysis::uniformity::Shape;
 use crate::native::Class;
-use crate::shape::Shape;
 use cranelift_codegen::ir::types::{I8, I32, I32X4, I64};
 use cranelift_codegen::ir::{self, Block, InstBuilder, JumpTableData, MemFlagsData, Value};
 use cranelift_frontend::Variable;
@@ -62,15 +62,15 @@ impl Emitter<'_> {
     fn note(&self, way: Way) -> u32 {
         match way {
             Way::Exit => EXITED,
-            Way::To(pc) if self.flow.role(pc) == Role::Interpreted => pc | INTERPRET,
+            Way::To(pc) if self.plan.flow.role(pc) == Role::Interpreted => pc | INTERPRET,
             Way::To(pc) => pc | SINGLE,
         }
     }
 
     fn kept_on(&self, way: Way) -> Option<SlotSet> {
         let Way::To(pc) = way else { return None };
-        let index = self.flow.block_at(pc)?;
-        Some(self.invariants.kept(self.flow, pc, &self.flow.blocks[index].live_in))
+        let index = self.plan.flow.block_at(pc)?;
+        Some(self.plan.rematerialization.kept(self.plan.flow, pc, &self.plan.flow.blocks[index].live_in))
     }
 
     pub(super) fn terminator(&mut self, instruction: &Instruction) {
@@ -219,7 +219,7 @@ impl Emitter<'_> {
 
     /// The block that a branch leads around, if some threads can go it while the others wait behind it, and where it ends.
     fn short_way(&self, taken: Way) -> Option<(usize, Pc)> {
-        let flow = self.flow;
+        let flow = self.plan.flow;
         let Way::To(end) = taken else { return None };
         let index = flow.block_at(self.pc + 1)?;
         let block = &flow.blocks[index];
@@ -229,13 +229,13 @@ impl Emitter<'_> {
         let mut accesses = 0;
         for pc in block.range.clone() {
             let place = match &flow.instruction(pc).op {
-                Op::Load(load) => &load.place,
-                Op::Store(store) => &store.place,
-                Op::Atomic(atomic) => &atomic.place,
+                Op::Load(load) => &load.operand,
+                Op::Store(store) => &store.operand,
+                Op::Atomic(atomic) => &atomic.operand,
                 _ => continue,
             };
             let in_order = match place.base {
-                Base::Source(source) => self.shapes.source(source) != Shape::Varying,
+                Base::Source(source) => self.plan.uniformity.source(source) != Shape::Varying,
                 Base::Frame => false,
             };
             accesses += 1;
@@ -253,11 +253,11 @@ impl Emitter<'_> {
             let (mut seen, mut varying) = (false, true);
             flow.instruction(pc).for_each_definition(&mut |slot| {
                 seen |= after.contains(slot);
-                varying &= self.shapes.get(slot) == Shape::Varying;
+                varying &= self.plan.uniformity.get(slot) == Shape::Varying;
             });
             // What is seen behind must be able to differ between those that go and those that wait.
             let one = matches!(&flow.instruction(pc).op, Op::Load(load) if load.destinations.len() > 1);
-            let fits = (!one || varying) && (!seen || varying && !self.invariants.contains(pc));
+            let fits = (!one || varying) && (!seen || varying && !self.plan.rematerialization.contains(pc));
             if !fits {
                 return None;
             }
@@ -267,12 +267,12 @@ impl Emitter<'_> {
 
     /// Goes a short way with some of the threads.
     fn go_short_way(&mut self, index: usize, mut party: Party) {
-        let flow = self.flow;
+        let flow = self.plan.flow;
         let block = &flow.blocks[index];
         let (branch, before, end) = (self.pc, self.live.clone(), party.end);
         let Some(target) = flow.block_at(end) else { return self.defect("a branch into a block") };
         let after = &flow.blocks[target].live_in;
-        self.rare.masks_held.clear();
+        self.side_exits.masks_held.clear();
         for (pc, live) in block.range.clone().zip(flow.live_before(block)) {
             let instruction = flow.instruction(pc);
             let mut seen = false;
@@ -281,7 +281,7 @@ impl Emitter<'_> {
                 Op::Store(_) | Op::Atomic(_) => true,
                 // Where the address is one for all, some thread makes the access.
                 Op::Load(load) => {
-                    load.destinations.iter().any(|&slot| self.shapes.get(slot) == Shape::Varying)
+                    load.destinations.iter().any(|&slot| self.plan.uniformity.get(slot) == Shape::Varying)
                 }
                 _ => seen,
             };
@@ -316,7 +316,7 @@ impl Emitter<'_> {
     /// A block that leads a way, which is written when the current one is done.
     fn way(&mut self, way: Way) -> Block {
         match way {
-            Way::To(pc) if pc > self.pc => match self.flow.block_at(pc) {
+            Way::To(pc) if pc > self.pc => match self.plan.flow.block_at(pc) {
                 Some(index) => self.blocks[index],
                 None => {
                     self.defect("a branch into a block");
@@ -343,11 +343,11 @@ impl Emitter<'_> {
     }
 
     fn go_back(&mut self, pc: Pc) {
-        let Some(index) = self.flow.block_at(pc) else {
+        let Some(index) = self.plan.flow.block_at(pc) else {
             return self.defect("a branch into a block");
         };
         let target = self.blocks[index];
-        let waits = self.flow.loops.iter().any(|&(head, waits)| head == pc && waits);
+        let waits = self.plan.flow.loops.iter().any(|&(head, waits)| head == pc && waits);
         let over = self.b.create_block();
         self.b.set_cold_block(over);
         let fuel = self.b.use_var(self.fuel);
@@ -370,7 +370,7 @@ impl Emitter<'_> {
         }
         let kept = self.kept_on(Way::To(pc));
         let held = self.held(kept.iter().flat_map(SlotSet::iter));
-        self.leave_rarely(&held, pc | YIELDED);
+        self.leave_together(&held, pc | YIELDED);
     }
 
     fn branch_table(&mut self, instruction: &Instruction, table: &gridloom_interp::code::BranchTable) {

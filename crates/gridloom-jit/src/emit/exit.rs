@@ -2,11 +2,11 @@
 
 use super::value::{Val, per_vector, vector_type};
 use super::{Emitter, SINGLE};
-use crate::flow::SlotSet;
-use crate::kept::Entered;
+use crate::analysis::flow::SlotSet;
+use crate::analysis::uniformity::Shape;
 use crate::native::Class;
 use crate::runtime;
-use crate::shape::Shape;
+use crate::spill_frame::EntryShapes;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
@@ -40,10 +40,10 @@ impl Emitter<'_> {
     /// Loads what is live at an entry, and goes there. Registers that do not have the shape that the code relies on send the
     /// group to the code for single threads.
     pub(super) fn enter(&mut self, pc: Pc) {
-        let Some(index) = self.flow.block_at(pc) else {
+        let Some(index) = self.plan.flow.block_at(pc) else {
             return self.defect("an entry inside a block");
         };
-        let flow = self.flow;
+        let flow = self.plan.flow;
         let target = self.blocks[index];
         // What is read at the start of the kernel and was never written is zero.
         let fresh = pc == flow.range.start && flow.is_kernel;
@@ -51,13 +51,13 @@ impl Emitter<'_> {
             self.compute_for_entry(index);
         }
         let base = if fresh { self.machine } else { self.registers() };
-        let mut entered = Entered::new(self.lanes);
+        let mut entered = EntryShapes::new(self.lanes);
         for slot in flow.blocks[index].live_in.iter() {
             if fresh {
                 self.clear(slot);
-            } else if self.invariants.at_block(index, slot).is_none() {
+            } else if self.plan.rematerialization.at_block(index, slot).is_none() {
                 self.reload(base, slot);
-                let shape = self.shapes.get(slot);
+                let shape = self.plan.uniformity.get(slot);
                 if self.lanes > 1 && shape != Shape::Varying {
                     entered.expect(slot, shape, self.storage(slot));
                 }
@@ -80,7 +80,7 @@ impl Emitter<'_> {
         let class = self.storage(slot);
         let variables = self.variables[slot.0 as usize].clone();
         for variable in variables {
-            let zero = match self.shapes.get(slot) {
+            let zero = match self.plan.uniformity.get(slot) {
                 Shape::Varying => self.vector_of(0, class),
                 _ => self.constant(0, class),
             };
@@ -94,7 +94,7 @@ impl Emitter<'_> {
         let flags = MemFlagsData::trusted();
         let variables = self.variables[slot.0 as usize].clone();
         let at = |lane: usize| Self::slot_offset(slot, lane);
-        match self.shapes.get(slot) {
+        match self.plan.uniformity.get(slot) {
             Shape::Varying => {
                 let per = per_vector(class);
                 for (part, &variable) in variables.iter().enumerate() {
@@ -131,14 +131,14 @@ impl Emitter<'_> {
         let flags = MemFlagsData::trusted();
         let variables = self.variables[slot.0 as usize].clone();
         let at = |lane: usize| Self::slot_offset(slot, lane);
-        if let Some(each) = self.each_of(slot) {
+        if let Some(each) = self.scalarized_of(slot) {
             for lane in 0..self.lanes as usize {
-                let bits = self.each_lane(&each, Class::B64, lane);
+                let bits = self.scalarized_lane(&each, Class::B64, lane);
                 self.b.ins().store(flags, bits, base, at(lane));
             }
             return;
         }
-        match self.shapes.get(slot) {
+        match self.plan.uniformity.get(slot) {
             Shape::Varying => {
                 let per = per_vector(class);
                 for (part, &variable) in variables.iter().enumerate() {
@@ -203,7 +203,7 @@ impl Emitter<'_> {
     fn spill_all(&mut self, live: &SlotSet) {
         let mut slots: Vec<Slot> = live.iter().collect();
         // Those that are stored by a call last: no vector would stay in a register across it, nor before it on the ways that do not come here.
-        slots.sort_by_key(|&slot| matches!(self.shapes.get(slot), Shape::Affine(_)));
+        slots.sort_by_key(|&slot| matches!(self.plan.uniformity.get(slot), Shape::Affine(_)));
         let base = self.registers();
         for slot in slots {
             self.spill(base, slot);
@@ -246,11 +246,11 @@ impl Emitter<'_> {
 
     /// Leaves the instruction at the end of a block to the interpreter, which comes back behind it.
     pub(super) fn interpret_next(&mut self) {
-        let layout = self.layout;
+        let layout = self.plan.frame_layout;
         if let Some((number, kept)) = layout.at(self.pc) {
             return self.wait(number, kept);
         }
-        let kept = self.invariants.kept(self.flow, self.pc, &self.live);
+        let kept = self.plan.rematerialization.kept(self.plan.flow, self.pc, &self.live);
         self.spill_all(&kept);
         self.leave_at(self.pc | INTERPRET);
     }

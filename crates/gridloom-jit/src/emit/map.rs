@@ -2,11 +2,11 @@
 
 use super::Emitter;
 use super::value::{Val, per_vector};
-use crate::lanewise;
-use crate::lazy;
+use crate::analysis::lanewise;
+use crate::analysis::nan_canonicalization;
+use crate::analysis::uniformity::{self, Shape};
 use crate::native::{Class, Kind, Native};
 use crate::runtime::{self, MOST};
-use crate::shape::{self, Shape};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64, I64X2};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, Value};
@@ -19,7 +19,7 @@ impl Emitter<'_> {
     pub(super) fn map(&mut self, instruction: &Instruction, map: &Box<dyn Lanewise>) {
         self.keeps_nan = false;
         let guard = self.guard(instruction.guard);
-        let Some(native) = self.natives[(self.pc - self.flow.range.start) as usize] else {
+        let Some(native) = self.plan.natives[(self.pc - self.plan.flow.range.start) as usize] else {
             let results = self.call_map(map);
             for (&slot, value) in map.destinations().iter().zip(results) {
                 let class = self.storage(slot);
@@ -28,11 +28,11 @@ impl Emitter<'_> {
             return;
         };
         let destinations = map.destinations();
-        let lazy = destinations.iter().all(|slot| self.lazy[slot.0 as usize]);
+        let lazy = destinations.iter().all(|slot| self.plan.noncanonical_nan[slot.0 as usize]);
         let pending = !lazy && guard.is_none() && self.can_be_pending(&native, map.as_ref());
         self.keeps_nan = lazy || pending;
         // What only passes a value on may pass any NaN on to where any may be.
-        self.any_nan = lazy::ignores_payload(&native)
+        self.any_nan = nan_canonicalization::ignores_payload(&native)
             || self.keeps_nan && matches!(native.kind, Kind::Copy | Kind::Select);
         let mut operands: Vec<Val> = map
             .sources()
@@ -48,7 +48,7 @@ impl Emitter<'_> {
             // The result takes the register of the first factor, which is copied where it is needed later on.
             operands.swap(0, 1);
         }
-        let by_lane = operands.iter().any(|operand| matches!(operand, Val::Each(_)));
+        let by_lane = operands.iter().any(|operand| matches!(operand, Val::Scalarized(_)));
         if let (&[slot], true) = (destinations, by_lane && lanewise::is_simple(&native))
             && self.is_by_lane(slot)
         {
@@ -91,7 +91,7 @@ impl Emitter<'_> {
             if pending {
                 self.pending.insert(slot);
             }
-            self.note_doubtful(slot, &native);
+            self.note_speculative(slot, &native);
         }
         if let (&[slot], None) = (destinations, &guard) {
             self.note_predicate(slot, &native, &operands, map.sources());
@@ -115,18 +115,18 @@ impl Emitter<'_> {
             })
         };
         self.party.is_none()
-            && !self.ahead
+            && !self.rematerializing
             && matches!(map.destinations(), &[slot] if self.storage(slot).bits() == 32)
             && match native.kind {
                 Kind::Copy => native.result == Class::F32 && passes_on(1),
                 Kind::Select => native.result == Class::F32 && passes_on(2),
-                _ => lazy::computes(native),
+                _ => nan_canonicalization::computes(native),
             }
     }
 
     /// A value of all threads for a register that differs between them, though this value does not.
     fn fit(&mut self, slot: Slot, value: Val, class: Class) -> Val {
-        match (self.shapes.get(slot), &value) {
+        match (self.plan.uniformity.get(slot), &value) {
             (Shape::Varying, Val::One(one)) if class == Class::Pred => {
                 let parts = self.vectors(&Val::One(*one), class);
                 Val::Many(parts)
@@ -142,8 +142,8 @@ impl Emitter<'_> {
                 operands.iter().map(|operand| self.lane(operand, Class::B64, 0)).collect();
             let lowered = self.lower(native, &values, false);
             let Some(rare) = lowered.rare else { return Val::One(lowered.value) };
-            if self.can_doubt(native) {
-                self.doubt(&[], Some(rare));
+            if self.can_speculate(native) {
+                self.speculate(&[], Some(rare));
                 return Val::One(lowered.value);
             }
             let joined = self.unless(rare, &[lowered.value], native.result, map);
@@ -154,15 +154,15 @@ impl Emitter<'_> {
             .map(|operand| match operand {
                 Val::One(_) => Shape::Uniform,
                 Val::Affine(_, step) => Shape::Affine(*step),
-                Val::Many(_) | Val::Each(_) => Shape::Varying,
+                Val::Many(_) | Val::Scalarized(_) => Shape::Varying,
             })
             .collect();
         let constant = |i: usize| match map.sources().get(i) {
-            Some(Source::Constant(index)) => Some(self.flow.code.constants[*index as usize][0]),
+            Some(Source::Constant(index)) => Some(self.plan.flow.code.constants[*index as usize][0]),
             _ => None,
         };
         if shapes.iter().all(|&shape| shape != Shape::Varying)
-            && let Some(shape) = shape::affine(native, &shapes, constant)
+            && let Some(shape) = uniformity::affine(native, &shapes, constant)
         {
             return self.evaluate_affine(native, operands, shape);
         }
@@ -170,8 +170,8 @@ impl Emitter<'_> {
             if rare.is_empty() {
                 return Val::Many(values);
             }
-            if self.can_doubt(native) {
-                self.doubt(&rare, None);
+            if self.can_speculate(native) {
+                self.speculate(&rare, None);
                 return Val::Many(values);
             }
             let any = self.any_true(&rare);
@@ -217,8 +217,8 @@ impl Emitter<'_> {
             _ => 0,
         };
         // An invariant is known not to.
-        if let Some(signed) = shape::widens(native)
-            && !self.invariants.contains(self.pc)
+        if let Some(signed) = uniformity::widens(native)
+            && !self.plan.rematerialization.contains(self.pc)
         {
             let narrow = operands
                 .iter()
@@ -287,7 +287,7 @@ impl Emitter<'_> {
         let result = self.call_map_with(map, &classes, true).swap_remove(0);
         let exact = match result {
             Val::Many(parts) => parts,
-            value @ Val::Each(_) => self.vectors(&value, class),
+            value @ Val::Scalarized(_) => self.vectors(&value, class),
             Val::One(value) | Val::Affine(value, _) => vec![value],
         };
         let arguments: Vec<ir::BlockArg> = exact.iter().map(|&value| value.into()).collect();
@@ -312,7 +312,7 @@ impl Emitter<'_> {
         if sources.len() > MOST || destinations.len() > MOST {
             self.defect("an instruction of too many operands");
         }
-        let uniform = sources.iter().all(|&source| self.shapes.source(source) == Shape::Uniform);
+        let uniform = sources.iter().all(|&source| self.plan.uniformity.source(source) == Shape::Uniform);
         let lanes = if uniform { 1 } else { self.lanes as usize };
         let half = 8 * (lanes * MOST) as i32;
         let buffer = self.scratch(2 * half as u32);

@@ -9,7 +9,7 @@ use crate::runtime;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value};
 use gridloom_interp::Space;
-use gridloom_interp::code::{Load, Place, Store};
+use gridloom_interp::code::{Load, MemoryOperand, Store};
 
 /// Threads of the largest group.
 const MOST_LANES: u32 = 32;
@@ -19,7 +19,7 @@ impl Emitter<'_> {
     fn masked_address(
         &mut self,
         (access, size): (Access, u32),
-        place: &Place,
+        operand: &MemoryOperand,
         address: &Val,
         offset: i64,
     ) -> Option<[Value; 2]> {
@@ -33,7 +33,7 @@ impl Emitter<'_> {
             return None;
         }
         // Addresses near one that is good are good.
-        if !self.anchors.is_good(place, access.align) {
+        if !self.plan.bounds_checks.is_good(operand, access.align) {
             self.check_host(access, base, offset, access.size, 0);
         }
         Some([self.sum_with(base, offset), self.b.ins().iconst(I64, step)])
@@ -52,7 +52,7 @@ impl Emitter<'_> {
         if load.extend.signed_to.is_some_and(|bits| bits > 8 * size) {
             return false;
         }
-        let Some([first, step]) = self.masked_address((access, size), &load.place, address, offset) else {
+        let Some([first, step]) = self.masked_address((access, size), &load.operand, address, offset) else {
             return false;
         };
         let (masks, frame) = (self.store_masks(guard), self.scratch(self.lanes * elements * size));
@@ -82,7 +82,7 @@ impl Emitter<'_> {
         guard: &Val,
     ) -> bool {
         let (size, elements) = (store.size, values.len() as u32);
-        let Some([first, step]) = self.masked_address((access, size), &store.place, address, offset) else {
+        let Some([first, step]) = self.masked_address((access, size), &store.operand, address, offset) else {
             return false;
         };
         let (masks, frame) = (self.store_masks(guard), self.scratch(self.lanes * elements * size));
@@ -101,16 +101,16 @@ impl Emitter<'_> {
     /// Where masks are in memory: they are stored, unless an access before on the same way has stored them.
     fn store_masks(&mut self, guard: &Val) -> Value {
         let masks = self.vectors(guard, Class::Pred);
-        let slot = *self.rare.masks.get_or_insert_with(|| {
+        let slot = *self.side_exits.masks.get_or_insert_with(|| {
             let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 4 * MOST_LANES, 4);
             self.b.create_sized_stack_slot(data)
         });
         let at = self.b.ins().stack_addr(I64, slot, 0);
-        if self.rare.masks_held != masks {
+        if self.side_exits.masks_held != masks {
             for (part, &mask) in masks.iter().enumerate() {
                 self.b.ins().store(MemFlagsData::trusted(), mask, at, 16 * part as i32);
             }
-            self.rare.masks_held = masks;
+            self.side_exits.masks_held = masks;
         }
         at
     }

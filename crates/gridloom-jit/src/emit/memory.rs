@@ -8,7 +8,7 @@ use crate::native::Class;
 use cranelift_codegen::ir::types::{I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value};
 use gridloom_interp::Space;
-use gridloom_interp::code::{Guard, Load, Place, Store};
+use gridloom_interp::code::{Guard, Load, MemoryOperand, Store};
 
 /// Flags of an access to memory that kernels share.
 pub(super) fn shared_flags() -> MemFlagsData {
@@ -20,13 +20,13 @@ impl Emitter<'_> {
         let guard = self.guard(guard);
         let size = load.extend.size;
         let access = Access {
-            space: load.place.space,
+            space: load.operand.space,
             size: size * load.destinations.len() as u32,
             align: load.align,
             writes: false,
-            narrow: load.place.narrow,
+            narrow: load.operand.narrow,
         };
-        let (address, offset) = self.address(&load.place);
+        let (address, offset) = self.address(&load.operand);
         if guard.is_some() {
             // What the register holds now may stay in it.
             load.destinations.iter().for_each(|&slot| self.settle_if_pending(slot));
@@ -102,8 +102,8 @@ impl Emitter<'_> {
         let own = matches!(access.space, Space::Local | Space::Generic);
         match address {
             Val::One(_) if self.lanes == 1 || !own => {
-                let base = self.lane_address(&load.place, address, 0);
-                let (host, at) = self.host_address(access, &load.place, base, offset, access.size, 0);
+                let base = self.lane_address(&load.operand, address, 0);
+                let (host, at) = self.host_address(access, &load.operand, base, offset, access.size, 0);
                 for (i, &slot) in load.destinations.iter().enumerate() {
                     let (value, class) = self.load_element(load, host, at + (i as u32 * size) as i32);
                     self.define(slot, Val::One(value), class, guard);
@@ -116,11 +116,11 @@ impl Emitter<'_> {
                     && load.extend.signed_to.is_none()
                     && matches!(size, 4 | 8) =>
             {
-                let base = self.lane_address(&load.place, address, 0);
+                let base = self.lane_address(&load.operand, address, 0);
                 let length = access.size * self.lanes;
-                let (host, at) = self.host_address(access, &load.place, base, offset, length, 0);
+                let (host, at) = self.host_address(access, &load.operand, base, offset, length, 0);
                 if guard.is_none() {
-                    self.fetch_ahead(load, host);
+                    self.prefetch(load, host);
                 }
                 // As it is held: a load that one instruction uses, with no cast between them, is an operand of it.
                 let held = self.storage(load.destinations[0]);
@@ -147,13 +147,13 @@ impl Emitter<'_> {
             _ => {
                 let mut columns: Vec<Vec<Value>> = vec![Vec::new(); load.destinations.len()];
                 let mut class = Class::B64;
-                let checked = self.check_group(access, &load.place, address, offset);
+                let checked = self.check_group(access, &load.operand, address, offset);
                 for lane in 0..self.lanes as usize {
-                    let (base, more) = self.near_address(access, &load.place, address, lane);
+                    let (base, more) = self.near_address(access, &load.operand, address, lane);
                     let (host, at) = match checked {
                         true => self.based_host(base, offset),
                         false => {
-                            self.host_address(access, &load.place, base, offset + more, access.size, lane)
+                            self.host_address(access, &load.operand, base, offset + more, access.size, lane)
                         }
                     };
                     for (i, column) in columns.iter_mut().enumerate() {
@@ -194,11 +194,11 @@ impl Emitter<'_> {
     /// Loads a row of elements of one or two bytes.
     fn load_packed(&mut self, load: &Load, access: Access, address: &Val, offset: i64, guard: Option<&Val>) {
         let (slot, size) = (load.destinations[0], load.extend.size);
-        let base = self.lane_address(&load.place, address, 0);
+        let base = self.lane_address(&load.operand, address, 0);
         let length = access.size * self.lanes;
-        let (host, at) = self.host_address(access, &load.place, base, offset, length, 0);
+        let (host, at) = self.host_address(access, &load.operand, base, offset, length, 0);
         if guard.is_none() {
-            self.fetch_ahead(load, host);
+            self.prefetch(load, host);
         }
         let words = (0..(length / 8) as i32).map(|word| at + 8 * word);
         if guard.is_none() && self.is_by_lane(slot) {
@@ -219,7 +219,7 @@ impl Emitter<'_> {
 
     /// Whether a thread makes the access being compiled, where that is known: on a short way of certain threads.
     fn is_known_to_go(&self, lane: usize) -> Option<bool> {
-        let own = self.flow.instruction(self.pc).guard;
+        let own = self.plan.flow.instruction(self.pc).guard;
         let known = self.party.as_ref().filter(|_| own.is_none()).and_then(Party::known)?;
         Some(known.contains(&(lane as u32)))
     }
@@ -234,7 +234,7 @@ impl Emitter<'_> {
     pub(super) fn places(
         &mut self,
         access: Access,
-        place: &Place,
+        operand: &MemoryOperand,
         address: &Val,
         offset: i64,
         guard: Option<&Val>,
@@ -247,7 +247,7 @@ impl Emitter<'_> {
         {
             // Addresses near one that is good are good.
             let base = *base;
-            if !self.anchors.is_good(place, access.align) {
+            if !self.plan.bounds_checks.is_good(operand, access.align) {
                 self.check_host(access, base, offset, access.size, 0);
             }
             return (0..self.lanes as usize)
@@ -258,10 +258,10 @@ impl Emitter<'_> {
                 })
                 .collect();
         }
-        if guard.is_none() && self.check_group(access, place, address, offset) {
+        if guard.is_none() && self.check_group(access, operand, address, offset) {
             return (0..self.lanes as usize)
                 .map(|lane| {
-                    let base = self.lane_address(place, address, lane);
+                    let base = self.lane_address(operand, address, lane);
                     (self.sum_with(base, offset), None)
                 })
                 .collect();
@@ -279,8 +279,8 @@ impl Emitter<'_> {
                 let nowhere = self.constant(0, Class::B64);
                 self.when(condition, nowhere, I64)
             });
-            let base = self.lane_address(place, address, lane);
-            let (host, at) = self.host_address(access, place, base, offset, access.size, lane);
+            let base = self.lane_address(operand, address, lane);
+            let (host, at) = self.host_address(access, operand, base, offset, access.size, lane);
             let mut host = self.sum_with(host, at.into());
             if let Some(done) = done {
                 host = self.rejoin(done, host);
@@ -312,7 +312,7 @@ impl Emitter<'_> {
         if self.load_masked(load, access, address, offset, guard) {
             return;
         }
-        let places = self.places(access, &load.place, address, offset, Some(guard));
+        let places = self.places(access, &load.operand, address, offset, Some(guard));
         let class = match load.extend.signed_to {
             Some(bits) if bits > 8 * load.extend.size => Class::of_bits(bits),
             _ => Self::element(load.extend.size),
@@ -337,7 +337,7 @@ impl Emitter<'_> {
     /// One element, extended as the instruction says.
     pub(super) fn load_element(&mut self, load: &Load, host: Value, at: i32) -> (Value, Class) {
         let class = Self::element(load.extend.size);
-        let flags = match load.place.space {
+        let flags = match load.operand.space {
             Space::Param => MemFlagsData::trusted().with_readonly().with_can_move(),
             _ => shared_flags(),
         };
@@ -357,14 +357,14 @@ impl Emitter<'_> {
             self.b.ins().fence();
         }
         let access = Access {
-            space: store.place.space,
+            space: store.operand.space,
             size: store.size * store.sources.len() as u32,
             align: store.align,
             writes: true,
-            narrow: store.place.narrow,
+            narrow: store.operand.narrow,
         };
         let class = Self::element(store.size);
-        let (address, offset) = self.address(&store.place);
+        let (address, offset) = self.address(&store.operand);
         let values: Vec<Val> = store.sources.iter().map(|&source| self.get(source, class)).collect();
         match &guard {
             None => self.store_all(store, access, &address, offset, &values),
@@ -422,9 +422,9 @@ impl Emitter<'_> {
         guard: &Val,
     ) {
         let class = Self::element(store.size);
-        let base = self.lane_address(&store.place, address, 0);
+        let base = self.lane_address(&store.operand, address, 0);
         let length = access.size * self.lanes;
-        let (host, at) = self.host_address(access, &store.place, base, offset, length, 0);
+        let (host, at) = self.host_address(access, &store.operand, base, offset, length, 0);
         let (values, masks) = (self.vectors(value, class), self.masks(guard, class));
         for (part, (value, mask)) in values.into_iter().zip(masks).enumerate() {
             let at = at + 16 * part as i32;
@@ -448,7 +448,7 @@ impl Emitter<'_> {
         if self.store_masked(store, access, address, offset, values, guard) {
             return;
         }
-        let places = self.places(access, &store.place, address, offset, Some(guard));
+        let places = self.places(access, &store.operand, address, offset, Some(guard));
         for (lane, (host, condition)) in places.into_iter().enumerate() {
             if self.is_known_to_go(lane) == Some(false) {
                 continue;
@@ -479,23 +479,23 @@ impl Emitter<'_> {
             (Val::Affine(_, step), [value])
                 if !own && *step == i64::from(access.size) && matches!(store.size, 4 | 8) =>
             {
-                let base = self.lane_address(&store.place, address, 0);
+                let base = self.lane_address(&store.operand, address, 0);
                 let length = access.size * self.lanes;
-                let (host, at) = self.host_address(access, &store.place, base, offset, length, 0);
+                let (host, at) = self.host_address(access, &store.operand, base, offset, length, 0);
                 for (part, value) in self.vectors(value, class).into_iter().enumerate() {
                     self.b.ins().store(shared_flags(), value, host, at + 16 * part as i32);
                 }
             }
             // The last thread's is what stays.
             (Val::One(_), _) if !own => {
-                let base = self.lane_address(&store.place, address, 0);
-                let (host, at) = self.host_address(access, &store.place, base, offset, access.size, 0);
+                let base = self.lane_address(&store.operand, address, 0);
+                let (host, at) = self.host_address(access, &store.operand, base, offset, access.size, 0);
                 self.store_elements(store, host, at, values, self.lanes as usize - 1);
             }
             _ => {
-                if self.check_group(access, &store.place, address, offset) {
+                if self.check_group(access, &store.operand, address, offset) {
                     for lane in 0..self.lanes as usize {
-                        let base = self.lane_address(&store.place, address, lane);
+                        let base = self.lane_address(&store.operand, address, lane);
                         let (host, at) = self.based_host(base, offset);
                         self.store_elements(store, host, at, values, lane);
                     }
@@ -504,8 +504,8 @@ impl Emitter<'_> {
                 // A fault in one thread must not come after the store of another is done twice: all are checked first.
                 let places: Vec<(Value, i32)> = (0..self.lanes as usize)
                     .map(|lane| {
-                        let (base, more) = self.near_address(access, &store.place, address, lane);
-                        self.host_address(access, &store.place, base, offset + more, access.size, lane)
+                        let (base, more) = self.near_address(access, &store.operand, address, lane);
+                        self.host_address(access, &store.operand, base, offset + more, access.size, lane)
                     })
                     .collect();
                 for (lane, (host, at)) in places.into_iter().enumerate() {

@@ -9,45 +9,45 @@
 //! ```
 
 mod address;
-mod ahead;
 mod arith;
 mod atomic;
 mod barrier;
 mod branch;
 mod dead;
-mod doubt;
-mod each;
 mod exit;
 mod float;
 mod fold;
-mod known;
-mod late;
+mod load_sinking;
 mod map;
 mod masked;
 mod memory;
 mod predicate;
-mod rare;
+mod prefetch;
+mod rematerialize;
 mod rounds;
+mod scalarized;
 mod share;
+mod side_exits;
 mod special;
+mod speculative_nan;
 mod value;
 
 pub(crate) use address::HOST;
 pub(crate) use arith::integer_condition;
 pub(crate) use atomic::atomic_role;
-pub(crate) use rare::Tables;
+pub(crate) use side_exits::Tables;
 pub(crate) use special::special_role;
 
-use crate::anchor::Anchors;
-use crate::flow::{Flow, Role, SlotSet};
+use crate::analysis::bounds_checks::BoundsChecks;
+use crate::analysis::flow::{Flow, Role, SlotSet};
+use crate::analysis::idle_threads::IdleThreads;
+use crate::analysis::range::Ranges;
+use crate::analysis::region::Regions;
+use crate::analysis::rematerialization::Rematerialization;
+use crate::analysis::uniformity::{Shape, Uniformity};
 use crate::host;
-use crate::idle::Idle;
-use crate::invariant::Invariants;
-use crate::kept::Layout;
 use crate::native::{Class, Kind, Native};
-use crate::range::Ranges;
-use crate::region::Regions;
-use crate::shape::{Shape, Shapes};
+use crate::spill_frame::FrameLayout;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{self, AbiParam, Block, InstBuilder, MemFlagsData, Type, Value};
@@ -71,24 +71,24 @@ pub(crate) struct Plan<'a> {
     pub(crate) flow: &'a Flow<'a>,
     /// For each instruction of the function, how it is computed.
     pub(crate) natives: &'a [Option<Native>],
-    pub(crate) shapes: &'a Shapes,
-    pub(crate) invariants: &'a Invariants,
+    pub(crate) uniformity: &'a Uniformity,
+    pub(crate) rematerialization: &'a Rematerialization,
     pub(crate) ranges: &'a Ranges,
     /// Addresses that need no check.
-    pub(crate) anchors: &'a Anchors,
+    pub(crate) bounds_checks: &'a BoundsChecks,
     /// Registers that only single threads need, in the block where they are written.
     pub(crate) lanewise: &'a [bool],
     /// How each slot is held.
     pub(crate) storage: &'a [Class],
     /// Registers whose NaN need not be canonical.
-    pub(crate) lazy: &'a [bool],
+    pub(crate) noncanonical_nan: &'a [bool],
     /// What groups keep between barriers.
-    pub(crate) layout: &'a Layout,
+    pub(crate) frame_layout: &'a FrameLayout,
     pub(crate) regions: &'a Regions,
     /// For each barrier that groups pass, which threads have nothing to do behind it.
-    pub(crate) idle: &'a [Option<Idle>],
+    pub(crate) idle_threads: &'a [Option<IdleThreads>],
     /// Bytes of the elements that a block fills shared memory with before it reads any.
-    pub(crate) filled: Option<u32>,
+    pub(crate) shared_init: Option<u32>,
     /// Threads of a group.
     pub(crate) lanes: u32,
     /// Instructions that the code can be entered at, each the start of a block.
@@ -114,32 +114,20 @@ struct Facts {
 
 pub(crate) struct Emitter<'a> {
     b: FunctionBuilder<'a>,
-    flow: &'a Flow<'a>,
-    natives: &'a [Option<Native>],
-    shapes: &'a Shapes,
-    invariants: &'a Invariants,
-    ranges: &'a Ranges,
-    anchors: &'a Anchors,
+    plan: &'a Plan<'a>,
     /// The values of invariant definitions, by instruction: those that a block shares, and, while a group is entered, those that it needs.
-    known: HashMap<Pc, Vec<Value>>,
+    rematerialized: HashMap<Pc, Vec<Value>>,
     /// Whether invariant definitions are being computed, out of their places.
-    ahead: bool,
+    rematerializing: bool,
     body: Option<&'a gridloom_ptx::Body>,
     isa: &'a OwnedTargetIsa,
     /// Threads that code is written for now: those of a group, or the first of them on some ways.
     lanes: u32,
-    entries: &'a [Pc],
     param_bytes: u64,
     shared_bytes: u64,
     frame_bytes: u64,
-    lanewise: &'a [bool],
     /// Of these, what was written in this block, and not put into vectors.
-    by_lane: Vec<(Slot, Rc<each::Each>)>,
-    storage: &'a [Class],
-    layout: &'a Layout,
-    regions: &'a Regions,
-    idle: &'a [Option<Idle>],
-    filled: Option<u32>,
+    by_lane: Vec<(Slot, Rc<scalarized::Scalarized>)>,
     variables: Vec<Vec<Variable>>,
     blocks: Vec<Block>,
     /// The machine, and what is known of the group.
@@ -163,9 +151,9 @@ pub(crate) struct Emitter<'a> {
     next: Block,
     fuel: Variable,
     round: rounds::Round,
-    rare: rare::Rare,
+    side_exits: side_exits::SideExits,
     /// Instructions whose results are not known to be right yet.
-    doubt: Option<doubt::Doubt>,
+    speculation: Option<speculative_nan::SpeculativeNan>,
     /// The instruction being compiled, and what is live before it.
     pc: Pc,
     live: SlotSet,
@@ -177,7 +165,7 @@ pub(crate) struct Emitter<'a> {
     spreads: HashMap<(Value, i64, Type, u32), Vec<Value>>,
     /// Integers that were extended with their sign in this block.
     extended: HashMap<(Value, Type), Value>,
-    rows: late::Rows,
+    rows: load_sinking::LoadedRows,
     /// Where the instruction being compiled starts, behind which everything is that is written later in the block.
     trunk: Option<Block>,
     facts: Facts,
@@ -187,7 +175,6 @@ pub(crate) struct Emitter<'a> {
     block_end: Pc,
     /// Registers whose NaN need not be canonical, and others of which that is so now, until the end of the block; whether the instruction being
     /// compiled takes any NaN, and may give any.
-    lazy: &'a [bool],
     pending: SlotSet,
     any_nan: bool,
     keeps_nan: bool,
@@ -216,7 +203,7 @@ pub(crate) fn build(
     let variables = (0..function.slots)
         .map(|slot| {
             let class = plan.storage[slot as usize];
-            match plan.shapes.get(Slot(slot)) {
+            match plan.uniformity.get(Slot(slot)) {
                 Shape::Varying => {
                     let ty = vector_type(class).unwrap_or(I64);
                     let count = plan.lanes as usize / value::per_vector(class);
@@ -236,28 +223,16 @@ pub(crate) fn build(
     let body = plan.kernel.module().function(SymbolId(function.symbol)).and_then(|f| f.body.as_deref());
     let mut emitter = Emitter {
         b,
-        flow: plan.flow,
-        natives: plan.natives,
-        shapes: plan.shapes,
-        invariants: plan.invariants,
-        ranges: plan.ranges,
-        anchors: plan.anchors,
-        known: HashMap::new(),
-        ahead: false,
+        plan,
+        rematerialized: HashMap::new(),
+        rematerializing: false,
         body,
         isa,
         lanes: plan.lanes,
-        entries: plan.entries,
         param_bytes: plan.kernel.param_bytes(),
         shared_bytes: plan.kernel.shared_bytes().into(),
         frame_bytes: function.frame.into(),
-        lanewise: plan.lanewise,
         by_lane: Vec::new(),
-        storage: plan.storage,
-        layout: plan.layout,
-        regions: plan.regions,
-        idle: plan.idle,
-        filled: plan.filled,
         variables,
         blocks,
         machine: params[0],
@@ -274,20 +249,19 @@ pub(crate) fn build(
         next,
         fuel,
         round,
-        rare: rare::Rare::default(),
-        doubt: None,
+        side_exits: side_exits::SideExits::default(),
+        speculation: None,
         pc: plan.flow.range.start,
         live: plan.flow.blocks[0].live_in.clone(),
         live_after: plan.flow.blocks[0].live_in.clone(),
         vector_constants: Vec::new(),
         spreads: HashMap::new(),
         extended: HashMap::new(),
-        rows: late::Rows::default(),
+        rows: load_sinking::LoadedRows::default(),
         trunk: None,
         facts: Facts::default(),
         facts_before: Facts::default(),
         block_end: plan.flow.range.start,
-        lazy: plan.lazy,
         pending: SlotSet::new(function.slots),
         any_nan: false,
         keeps_nan: false,
@@ -299,11 +273,11 @@ pub(crate) fn build(
     for index in 0..plan.flow.blocks.len() {
         emitter.block(index);
     }
-    emitter.write_rare();
+    emitter.write_side_exits();
     emitter.b.seal_all_blocks();
     dead::remove_loads(emitter.b.func);
     let defect = emitter.defect;
-    let tables = std::mem::take(&mut emitter.rare.tables);
+    let tables = std::mem::take(&mut emitter.side_exits.tables);
     emitter.b.finalize(isa.frontend_config());
     match defect {
         Some(defect) => Err(format!("the compiler has met {defect}")),
@@ -312,7 +286,7 @@ pub(crate) fn build(
 }
 
 /// How each slot is held: as a float where most instructions on it are of floats, so that it need not move between registers.
-pub(crate) fn storage(flow: &Flow<'_>, natives: &[Option<Native>], shapes: &Shapes) -> Vec<Class> {
+pub(crate) fn storage(flow: &Flow<'_>, natives: &[Option<Native>], shapes: &Uniformity) -> Vec<Class> {
     let function = &flow.code.functions[flow.function];
     let mut votes = vec![0i32; function.slots as usize];
     for pc in flow.range.clone() {
@@ -443,9 +417,9 @@ impl<'a> Emitter<'a> {
     }
 
     fn write_block(&mut self, index: usize) {
-        let flow = self.flow;
+        let flow = self.plan.flow;
         let block = &flow.blocks[index];
-        let region = self.regions.of_block(index);
+        let region = self.plan.regions.of_block(index);
         self.visit(region, self.groups[region]);
         self.b.switch_to_block(self.blocks[index]);
         // All that leads here is written, unless something leads back.
@@ -454,7 +428,7 @@ impl<'a> Emitter<'a> {
         }
         self.forget_all();
         self.vector_constants.clear();
-        if self.flow.follows(index) && self.entries.binary_search(&block.range.start).is_err() {
+        if self.plan.flow.follows(index) && self.plan.entries.binary_search(&block.range.start).is_err() {
             self.facts = std::mem::take(&mut self.facts_before);
         }
         self.block_end = block.range.end;
@@ -466,13 +440,13 @@ impl<'a> Emitter<'a> {
             let instruction = flow.instruction(pc);
             match flow.role(pc) {
                 Role::Interpreted => {
-                    self.end_doubt();
+                    self.check_speculation();
                     self.settle_pending();
                     return self.interpret_next();
                 }
                 Role::Terminator => {
                     self.trunk = None;
-                    self.end_doubt();
+                    self.check_speculation();
                     self.settle_pending();
                     // On the ways from here more is found out, each for itself.
                     self.facts_before = self.facts.clone();
@@ -480,13 +454,13 @@ impl<'a> Emitter<'a> {
                     return self.write_ways();
                 }
                 Role::Compiled => {
-                    self.end_doubt_before(instruction);
+                    self.check_speculation_before(instruction);
                     self.instruction(instruction);
                 }
             }
         }
         self.live.clone_from(&block.live_out);
-        self.end_doubt();
+        self.check_speculation();
         self.settle_pending();
         self.facts_before = self.facts.clone();
         match flow.block_at(block.range.end) {
@@ -514,8 +488,8 @@ impl<'a> Emitter<'a> {
 
     fn instruction(&mut self, instruction: &'a Instruction) {
         self.vector_constants.clear();
-        self.trunk = self.b.current_block().filter(|_| !self.ahead && self.party.is_none());
-        if !self.ahead && self.invariants.is_of_block(self.pc) {
+        self.trunk = self.b.current_block().filter(|_| !self.rematerializing && self.party.is_none());
+        if !self.rematerializing && self.plan.rematerialization.is_of_block(self.pc) {
             let pc = self.pc;
             return instruction.for_each_definition(&mut |slot| self.recall(slot, pc));
         }

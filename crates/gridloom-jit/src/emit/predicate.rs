@@ -172,12 +172,12 @@ impl Emitter<'_> {
     fn comparison(&self, native: &Native, operands: &[Val], sources: &[Source]) -> Option<Comparison> {
         let mut comparison = Comparison::of(native, operands, |i| self.is_bounded(sources[i]))?;
         let constant = |source: Source| match source {
-            Source::Constant(index) => Some(self.flow.code.constants[index as usize][0] as u32),
+            Source::Constant(index) => Some(self.plan.flow.code.constants[index as usize][0] as u32),
             Source::Slot(_) => None,
         };
         comparison.index = match *sources {
             [Source::Slot(slot), other, ..] | [other @ Source::Constant(_), Source::Slot(slot), ..]
-                if self.ranges.is_thread_index(slot) =>
+                if self.plan.ranges.is_thread_index(slot) =>
             {
                 constant(other)
             }
@@ -203,12 +203,12 @@ impl Emitter<'_> {
 
     /// Whether an operand of 32 bits is not negative in any thread, read with a sign.
     fn is_bounded(&self, source: Source) -> bool {
-        matches!(source, Source::Slot(slot) if self.ranges.get(slot).most < 1 << 31)
+        matches!(source, Source::Slot(slot) if self.plan.ranges.get(slot).most < 1 << 31)
     }
 
     /// The comparison that an invariant definition made that alone reaches the block being written, of operands that are still the same.
     fn predicate_before(&mut self, register: Slot) -> Option<Predicate> {
-        let (flow, invariants) = (self.flow, self.invariants);
+        let (flow, invariants) = (self.plan.flow, self.plan.rematerialization);
         let block = flow.blocks.partition_point(|block| block.range.end <= self.pc);
         let start = flow.blocks[block].range.start;
         let defined = |slot: Slot| {
@@ -219,7 +219,7 @@ impl Emitter<'_> {
             found
         };
         let definition = invariants.at_block(block, register)?;
-        let native = self.natives[(definition - flow.range.start) as usize]?;
+        let native = self.plan.natives[(definition - flow.range.start) as usize]?;
         let Op::Map(map) = &flow.instruction(definition).op else { return None };
         let (_, reads) = invariants.order.iter().find(|(pc, _)| *pc == definition)?;
         let same =

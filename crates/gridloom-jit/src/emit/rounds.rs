@@ -11,10 +11,10 @@
 //!
 //! Each region has its own loop over the groups. The code for single threads is that of one round.
 
-mod working;
+mod idle_threads;
 
 use super::Emitter;
-use crate::region::Region;
+use crate::analysis::region::Region;
 use crate::runtime;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
@@ -167,7 +167,7 @@ impl Emitter<'_> {
         self.index = [0, 1, 2].map(|axis| self.word(Cell::Index(axis)));
         self.put(Cell::Rounds, rounds);
         self.compute_for_block();
-        let entries = self.entries.len() + self.layout.barriers().count();
+        let entries = self.plan.entries.len() + self.plan.frame_layout.barriers().count();
         let meeting = Meeting {
             rounds: (0..entries).map(|_| self.b.create_block()).collect(),
             exited: self.b.create_block(),
@@ -177,10 +177,11 @@ impl Emitter<'_> {
             start: position,
             one_row,
         };
-        let ways: Vec<Block> = meeting.rounds[..self.entries.len()].to_vec();
+        let ways: Vec<Block> = meeting.rounds[..self.plan.entries.len()].to_vec();
         self.jump_by(entry, &ways);
 
-        self.groups = (0..self.regions.list.len()).map(|region| self.region_loop(region, &meeting)).collect();
+        self.groups =
+            (0..self.plan.regions.list.len()).map(|region| self.region_loop(region, &meeting)).collect();
 
         self.b.switch_to_block(meeting.exited);
         self.next_block(&meeting, block);
@@ -195,10 +196,12 @@ impl Emitter<'_> {
 
     /// Whether barriers are all passed once.
     fn is_forward(&self) -> bool {
-        let ends = |region: usize| self.regions.list[region].arrivals.iter().all(|&place| place == EXITED);
+        let ends =
+            |region: usize| self.plan.regions.list[region].arrivals.iter().all(|&place| place == EXITED);
         self.lanes > 1
-            && self.layout.barriers().next().is_some()
-            && (0..self.regions.list.len()).all(|region| ends(region) || self.leads_onward(region).is_some())
+            && self.plan.frame_layout.barriers().next().is_some()
+            && (0..self.plan.regions.list.len())
+                .all(|region| ends(region) || self.leads_onward(region).is_some())
     }
 
     /// The first thread of the call, and the one behind the last.
@@ -277,7 +280,7 @@ impl Emitter<'_> {
 
     /// The loop over the groups in one region, from the starts of its rounds to what follows them.
     fn region_loop(&mut self, region: usize, meeting: &Meeting) -> Groups {
-        let regions = self.regions;
+        let regions = self.plan.regions;
         let entries = &regions.list[region].entries;
         let (start, head) = (self.b.create_block(), self.b.create_block());
         let (body, over, next) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
@@ -367,7 +370,7 @@ impl Emitter<'_> {
         }
         let (together, leave) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(leave);
-        let regions = self.regions;
+        let regions = self.plan.regions;
         let onward = self.leads_onward(region);
         let mut left = self.word(Cell::Left);
         if onward.is_none() {
@@ -407,7 +410,7 @@ impl Emitter<'_> {
         let idle = entries.iter().find_map(|&entry| self.idle_behind(entry));
         let (first, last) = self.all_threads(meeting);
         match (&arrivals[..], idle) {
-            _ if self.layout.barriers().next().is_none() => {}
+            _ if self.plan.frame_layout.barriers().next().is_none() => {}
             (&[only], _) => self.note_place_of(only, [first, last], runtime::note_arrived),
             (_, Some(idle)) => {
                 let place = self.place_of(idle);
@@ -422,20 +425,20 @@ impl Emitter<'_> {
 
     /// The only place that a region leads to, if that is a barrier behind all of it: such are passed a limited number of times, so nobody counts.
     fn leads_onward(&self, region: usize) -> Option<u32> {
-        let Region { entries, arrivals } = &self.regions.list[region];
-        let pc = |place: u32| match (place as usize).checked_sub(self.entries.len()) {
-            Some(barrier) => self.layout.barriers().nth(barrier),
-            None => self.entries.get(place as usize).copied(),
+        let Region { entries, arrivals } = &self.plan.regions.list[region];
+        let pc = |place: u32| match (place as usize).checked_sub(self.plan.entries.len()) {
+            Some(barrier) => self.plan.frame_layout.barriers().nth(barrier),
+            None => self.plan.entries.get(place as usize).copied(),
         };
         let [only] = arrivals[..] else { return None };
-        let end = pc(only).filter(|_| only as usize >= self.entries.len() && only != EXITED)?;
+        let end = pc(only).filter(|_| only as usize >= self.plan.entries.len() && only != EXITED)?;
         entries.iter().all(|&entry| pc(entry).is_some_and(|start| start < end)).then_some(only)
     }
 
     /// Notes that groups of threads, from one on up to another, have come to a place.
     fn note_place_of(&mut self, place: u32, [from, to]: [Value; 2], note: runtime::Note) {
-        let barrier = (place as usize).checked_sub(self.entries.len());
-        let place = match barrier.and_then(|barrier| self.layout.barriers().nth(barrier)) {
+        let barrier = (place as usize).checked_sub(self.plan.entries.len());
+        let place = match barrier.and_then(|barrier| self.plan.frame_layout.barriers().nth(barrier)) {
             Some(pc) => pc | INTERPRET | KEPT,
             None => EXITED,
         };
@@ -466,7 +469,7 @@ impl Emitter<'_> {
 
     /// Goes where the code is entered: one of the entries, or behind a barrier that the groups have passed.
     fn ways_in(&mut self, numbers: &[u32], entry: Value) {
-        let barriers: Vec<Pc> = self.layout.barriers().collect();
+        let barriers: Vec<Pc> = self.plan.frame_layout.barriers().collect();
         let stubs: Vec<Block> = numbers.iter().map(|_| self.b.create_block()).collect();
         match (numbers, &stubs[..]) {
             (_, &[only]) => {
@@ -474,7 +477,7 @@ impl Emitter<'_> {
             }
             // Behind a barrier, from the one before or from whoever calls: no table is needed to tell.
             (&[number, barrier], &[other, passed]) => {
-                if self.round.forward && number > 0 && barrier as usize >= self.entries.len() {
+                if self.round.forward && number > 0 && barrier as usize >= self.plan.entries.len() {
                     self.b.set_cold_block(other);
                 }
                 let is_passed = self.b.ins().icmp_imm_u(IntCC::Equal, entry, i64::from(barrier));
@@ -489,9 +492,9 @@ impl Emitter<'_> {
         }
         for (&number, stub) in numbers.iter().zip(stubs) {
             self.go_on_in(stub);
-            match self.entries.get(number as usize) {
+            match self.plan.entries.get(number as usize) {
                 Some(&pc) => self.enter(pc),
-                None => self.pass(barriers[number as usize - self.entries.len()]),
+                None => self.pass(barriers[number as usize - self.plan.entries.len()]),
             }
         }
     }
@@ -499,7 +502,7 @@ impl Emitter<'_> {
     /// Counts a group that has come to a place where all may go on together, and notes it; unless it is the only such place, which groups have
     /// come to that have not left.
     pub(super) fn arrive(&mut self, place: u32, at: u32) {
-        if self.regions.list[self.region].arrivals.len() < 2 {
+        if self.plan.regions.list[self.region].arrivals.len() < 2 {
             self.b.ins().jump(self.next, &[]);
             return;
         }
@@ -516,7 +519,7 @@ impl Emitter<'_> {
         if self.lanes == 1 {
             return self.note_place(EXITED);
         }
-        if self.layout.barriers().next().is_none() {
+        if self.plan.frame_layout.barriers().next().is_none() {
             // That is where threads are noted to be before anything is run.
             self.b.ins().jump(self.next, &[]);
             return;

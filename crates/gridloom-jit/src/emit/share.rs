@@ -16,7 +16,7 @@ impl Emitter<'_> {
         if !self.round.forward {
             return;
         }
-        let values: HashSet<Value> = self.known.values().flatten().copied().collect();
+        let values: HashSet<Value> = self.rematerialized.values().flatten().copied().collect();
         let mut values: Vec<Value> = values.into_iter().collect();
         values.sort_unstable();
         for value in values {
@@ -60,7 +60,7 @@ impl Emitter<'_> {
     pub(super) fn clears(&mut self, one_row: Value) -> Value {
         let length = self.rare_field(offset_of!(Machine, shared_length), I64);
         let any = self.b.ins().icmp_imm_u(IntCC::NotEqual, length, 0);
-        let clears = match self.filled {
+        let clears = match self.plan.shared_init {
             Some(size) => {
                 let threads = self.machine_field(offset_of!(Machine, block), I32);
                 let threads = self.b.ins().uextend(I64, threads);

@@ -2,7 +2,7 @@
 
 use super::Emitter;
 use super::value::Val;
-use crate::flow::Role;
+use crate::analysis::flow::Role;
 use crate::native::Class;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
@@ -44,9 +44,9 @@ impl Emitter<'_> {
     /// Which components of `%tid` the function reads.
     pub(super) fn dimensions(&self) -> [bool; 3] {
         let mut read = [false; 3];
-        for pc in self.flow.range.clone() {
+        for pc in self.plan.flow.range.clone() {
             if let Op::Special { register: SpecialReg::Dim(DimSpecial::Tid, dim), .. } =
-                &self.flow.instruction(pc).op
+                &self.plan.flow.instruction(pc).op
             {
                 // The ones before it tell when it changes.
                 read[..=component(*dim)].fill(true);
@@ -196,7 +196,7 @@ impl Emitter<'_> {
 
     /// The address of a variable of the frame, in local space.
     pub(super) fn frame_address(&mut self, offset: u32) -> Val {
-        if self.flow.is_kernel {
+        if self.plan.flow.is_kernel {
             return Val::One(self.constant(offset.into(), Class::B64));
         }
         let frames = self.machine_field(offset_of!(Machine, frames), I64);

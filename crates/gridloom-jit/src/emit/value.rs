@@ -2,10 +2,10 @@
 
 use super::Emitter;
 use super::branch::Party;
-use super::each::Each;
-use crate::flow::SlotSet;
+use super::scalarized::Scalarized;
+use crate::analysis::flow::SlotSet;
+use crate::analysis::uniformity::Shape;
 use crate::native::Class;
-use crate::shape::Shape;
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::{F32, F32X4, F64, F64X2, I8, I8X16, I16, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{
@@ -25,7 +25,7 @@ pub(crate) enum Val {
     /// Vectors, for as many threads each as they have elements.
     Many(Vec<Value>),
     /// That of each thread by itself.
-    Each(Rc<Each>),
+    Scalarized(Rc<Scalarized>),
 }
 
 /// The type of a value of one thread.
@@ -59,7 +59,7 @@ pub(crate) fn per_vector(class: Class) -> usize {
 impl Emitter<'_> {
     /// How a slot's value is held: in 1, 32 or 64 bits, as an integer or not.
     pub(crate) fn storage(&self, slot: Slot) -> Class {
-        self.storage[slot.0 as usize]
+        self.plan.storage[slot.0 as usize]
     }
 
     /// The same bits as another type of vector.
@@ -163,11 +163,11 @@ impl Emitter<'_> {
     pub(crate) fn get(&mut self, source: Source, class: Class) -> Val {
         match source {
             Source::Constant(index) => {
-                let bits = self.flow.code.constants[index as usize][0];
+                let bits = self.plan.flow.code.constants[index as usize][0];
                 Val::One(self.constant(bits, class))
             }
-            Source::Slot(slot) => match self.ranges.constant(slot) {
-                Some(bits) if !class.is_float() && self.shapes.get(slot) == Shape::Uniform => {
+            Source::Slot(slot) => match self.plan.ranges.constant(slot) {
+                Some(bits) if !class.is_float() && self.plan.uniformity.get(slot) == Shape::Uniform => {
                     Val::One(self.constant(bits, class))
                 }
                 _ => self.read(slot, class),
@@ -177,11 +177,11 @@ impl Emitter<'_> {
 
     fn read(&mut self, slot: Slot, class: Class) -> Val {
         let storage = self.storage(slot);
-        if let Some(each) = self.each_of(slot) {
-            return Val::Each(each);
+        if let Some(each) = self.scalarized_of(slot) {
+            return Val::Scalarized(each);
         }
         let variables = self.variables[slot.0 as usize].clone();
-        match self.shapes.get(slot) {
+        match self.plan.uniformity.get(slot) {
             Shape::Uniform => {
                 let mut value = self.b.use_var(variables[0]);
                 if self.holds_any_nan(slot) && !(self.any_nan && class == Class::F32) {
@@ -215,7 +215,7 @@ impl Emitter<'_> {
 
     /// Whether a NaN in a register need not be the canonical one, which is then meant.
     pub(crate) fn holds_any_nan(&self, slot: Slot) -> bool {
-        self.lazy[slot.0 as usize] || self.pending.contains(slot)
+        self.plan.noncanonical_nan[slot.0 as usize] || self.pending.contains(slot)
     }
 
     /// Puts the canonical NaN into registers that hold another only in this block, where they are live.
@@ -225,7 +225,7 @@ impl Emitter<'_> {
                 self.settle_register(slot);
             }
         }
-        self.pending = SlotSet::new(self.lazy.len() as u32);
+        self.pending = SlotSet::new(self.plan.noncanonical_nan.len() as u32);
     }
 
     /// Puts the canonical NaN into a register that holds another only in this block, before some threads write it.
@@ -240,7 +240,7 @@ impl Emitter<'_> {
         let class = self.storage(slot);
         let variables = self.variables[slot.0 as usize].clone();
         let values: Vec<Value> = variables.iter().map(|&variable| self.b.use_var(variable)).collect();
-        let values = match self.shapes.get(slot) {
+        let values = match self.plan.uniformity.get(slot) {
             Shape::Varying => self.settle_all(values, class),
             _ => values.into_iter().map(|value| self.settle(value, class, false)).collect(),
         };
@@ -337,7 +337,7 @@ impl Emitter<'_> {
     pub(crate) fn vectors(&mut self, value: &Val, class: Class) -> Vec<Value> {
         match value {
             Val::Many(parts) => parts.clone(),
-            Val::Each(_) => {
+            Val::Scalarized(_) => {
                 let values: Vec<Value> =
                     (0..self.lanes as usize).map(|lane| self.lane(value, class, lane)).collect();
                 self.gather(&values, class)
@@ -387,7 +387,7 @@ impl Emitter<'_> {
     pub(crate) fn lane(&mut self, value: &Val, class: Class, lane: usize) -> Value {
         match value {
             Val::One(value) => *value,
-            Val::Each(each) => self.each_lane(each, class, lane),
+            Val::Scalarized(each) => self.scalarized_lane(each, class, lane),
             Val::Affine(base, step) if lane == 0 || *step == 0 => *base,
             Val::Affine(base, step) => self.b.ins().iadd_imm_s(*base, step.wrapping_mul(lane as i64)),
             Val::Many(parts) => {
@@ -460,7 +460,7 @@ impl Emitter<'_> {
         let guard = guard.filter(|_| self.party.as_ref().is_none_or(Party::selects));
         let storage = self.storage(slot);
         let variables = self.variables[slot.0 as usize].clone();
-        match (self.shapes.get(slot), value) {
+        match (self.plan.uniformity.get(slot), value) {
             (Shape::Uniform, Val::One(value)) => {
                 let value = self.convert(value, class, storage);
                 let value = match guard {
@@ -496,7 +496,7 @@ impl Emitter<'_> {
                         let parts = match class {
                             Class::B8 | Class::B16 => match value {
                                 Val::Many(parts) => parts,
-                                value @ Val::Each(_) => self.vectors(&value, class),
+                                value @ Val::Scalarized(_) => self.vectors(&value, class),
                                 _ => return self.defect("an affine value of 16 bits"),
                             },
                             class => self.vectors(&value, class),

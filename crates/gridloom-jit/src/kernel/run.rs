@@ -164,9 +164,9 @@ impl CompiledKernel {
         }
         let few = self.group_for(machine.block, Checks::Few)?;
         // SAFETY: the machine has the parameters of the launch.
-        let part = if !unsafe { few.anchors.hold(machine.params, emit::HOST) } {
+        let part = if !unsafe { few.bounds_checks.hold(machine.params, emit::HOST) } {
             self.group_for(machine.block, Checks::All)?
-        } else if few.anchors.hold_for(machine.block) {
+        } else if few.bounds_checks.hold_for(machine.block) {
             few
         } else {
             self.group_for(machine.block, Checks::Some)?

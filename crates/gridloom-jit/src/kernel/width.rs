@@ -1,14 +1,14 @@
 //! How many threads are run at once, and how long the rows of blocks are taken to be.
 
 use super::{CompiledKernel, GROUPS};
+use crate::analysis::flow::{Flow, SlotSet};
+use crate::analysis::lanewise;
+use crate::analysis::range::{self, Ranges, RowLength};
+use crate::analysis::uniformity::{Shape, Uniformity};
 use crate::emit;
-use crate::flow::{Flow, SlotSet};
-use crate::lanewise;
 use crate::native::{self, Native};
-use crate::range::{self, Ranges, Rows};
-use crate::shape::{Shape, Shapes};
 use gridloom_interp::Space;
-use gridloom_interp::code::{Base, Op, Place};
+use gridloom_interp::code::{Base, MemoryOperand, Op};
 
 /// Vectors that the registers in use at once should take at most.
 const VECTORS: u32 = 16;
@@ -24,14 +24,14 @@ impl CompiledKernel {
     pub(super) fn likely_row(&self, flow: &Flow<'_>, natives: &[Option<Native>], lanes: u32) -> u32 {
         let accesses = || flow.range.clone().filter_map(|pc| range::Access::of(flow, pc));
         let bytes = self.kernel.shared_bytes().into();
-        let in_shared = |access: &range::Access<'_>| access.place.space == Space::Shared;
+        let in_shared = |access: &range::Access<'_>| access.operand.space == Space::Shared;
         if bytes == 0 || flow.range.len() > LONG || !accesses().any(|access| in_shared(&access)) {
-            return Rows::MOST;
+            return RowLength::MOST;
         }
-        let mut best = (Rows::MOST, 0);
-        let mut row = Rows::MOST;
+        let mut best = (RowLength::MOST, 0);
+        let mut row = RowLength::MOST;
         while row >= GROUPS[2] {
-            let ranges = Ranges::of(flow, natives, Rows { most: row, lanes });
+            let ranges = Ranges::of(flow, natives, RowLength { most: row, lanes });
             let inside =
                 accesses().filter(|access| in_shared(access) && ranges.is_inside(access, bytes)).count();
             if inside > best.1 {
@@ -54,18 +54,18 @@ impl CompiledKernel {
             .map(|pc| native::native(self.kernel.module(), code, 0, flow.instruction(pc)))
             .collect();
         let function = &code.functions[0];
-        let shapes = Shapes::of(&flow, &natives, function.slots);
+        let shapes = Uniformity::of(&flow, &natives, function.slots);
         let (mut scattered, mut packed) = (0, false);
         for pc in flow.range.clone() {
             let in_row = match &flow.instruction(pc).op {
                 Op::Load(load) => {
-                    let row = in_row(&shapes, &load.place, load.extend.size, load.destinations.len());
+                    let row = in_row(&shapes, &load.operand, load.extend.size, load.destinations.len());
                     let narrow = row == Some(Row::Packed) && load.extend.signed_to.is_none();
                     packed |= narrow;
                     row == Some(Row::Whole) || narrow
                 }
                 Op::Store(store) => {
-                    in_row(&shapes, &store.place, store.size, store.sources.len()) == Some(Row::Whole)
+                    in_row(&shapes, &store.operand, store.size, store.sources.len()) == Some(Row::Whole)
                 }
                 Op::Map(_) if natives[(pc - flow.range.start) as usize].is_none() => return GROUPS[0],
                 Op::Atomic(_) => false,
@@ -101,9 +101,9 @@ enum Row {
 }
 
 /// Whether an access of a group is one of elements that lie in a row, or of one element for all.
-fn in_row(shapes: &Shapes, place: &Place, size: u32, elements: usize) -> Option<Row> {
-    let shared = !matches!(place.space, Space::Local | Space::Generic);
-    let shape = match place.base {
+fn in_row(shapes: &Uniformity, operand: &MemoryOperand, size: u32, elements: usize) -> Option<Row> {
+    let shared = !matches!(operand.space, Space::Local | Space::Generic);
+    let shape = match operand.base {
         Base::Source(source) => shapes.source(source),
         Base::Frame => Shape::Varying,
     };

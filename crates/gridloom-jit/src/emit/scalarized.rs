@@ -24,7 +24,7 @@ enum How {
 
 /// A value of each thread of a group.
 #[derive(Debug)]
-pub(crate) struct Each {
+pub(crate) struct Scalarized {
     how: How,
     class: Class,
     /// How the register is held that it is read from.
@@ -33,7 +33,7 @@ pub(crate) struct Each {
 
 impl Emitter<'_> {
     /// The value in one thread.
-    pub(super) fn each_lane(&mut self, each: &Each, class: Class, lane: usize) -> Value {
+    pub(super) fn scalarized_lane(&mut self, each: &Scalarized, class: Class, lane: usize) -> Value {
         let value = match &each.how {
             How::Known(values) => values[lane],
             How::Packed { words, size } => {
@@ -61,7 +61,7 @@ impl Emitter<'_> {
     fn write_each(&mut self, slot: Slot, how: How, class: Class) {
         let storage = self.storage(slot);
         self.forget_register(slot);
-        self.by_lane.push((slot, Rc::new(Each { how, class, storage })));
+        self.by_lane.push((slot, Rc::new(Scalarized { how, class, storage })));
     }
 
     /// Writes a register thread by thread, which only single threads need.
@@ -81,12 +81,12 @@ impl Emitter<'_> {
     }
 
     /// What was written to a register thread by thread in this block.
-    pub(super) fn each_of(&self, slot: Slot) -> Option<Rc<Each>> {
+    pub(super) fn scalarized_of(&self, slot: Slot) -> Option<Rc<Scalarized>> {
         self.by_lane.iter().find(|(other, _)| *other == slot).map(|(_, each)| Rc::clone(each))
     }
 
     /// Whether a register is to be written thread by thread.
     pub(super) fn is_by_lane(&self, slot: Slot) -> bool {
-        self.lanewise[slot.0 as usize] && self.party.is_none() && !self.ahead
+        self.plan.lanewise[slot.0 as usize] && self.party.is_none() && !self.rematerializing
     }
 }

@@ -2,16 +2,16 @@
 //!
 //! An access to global memory is checked for its alignment, and for an address that can be memory of the host. Most addresses are a parameter plus
 //! an index of 32 bits times the size of an element: at most a few gigabytes away from the pointer. Where the pointer is aligned, and lies as far from
-//! either end of the host's addresses, they all are good. Whether that is so is asked once for a call ([`Anchors::hold`]), not for each
+//! either end of the host's addresses, they all are good. Whether that is so is asked once for a call ([`BoundsChecks::hold`]), not for each
 //! access; where it is not, code that checks every access runs.
 //!
-//! As in [`range`](crate::range), nothing is known at first, and what is found in each pass holds whenever it stops.
+//! As in [`range`](crate::analysis::range), nothing is known at first, and what is found in each pass holds whenever it stops.
 
-use crate::flow::Flow;
+use crate::analysis::flow::Flow;
+use crate::analysis::range::{Access, Ranges, RowLength};
 use crate::native::{Kind, Native};
-use crate::range::{Access, Ranges, Rows};
 use gridloom_interp::Space;
-use gridloom_interp::code::{Base, Op, Place};
+use gridloom_interp::code::{Base, MemoryOperand, Op};
 use gridloom_interp::lanes::{Slot, Source};
 use std::ops::Range;
 
@@ -74,7 +74,7 @@ impl Near {
 
 /// What a pointer among the parameters has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Anchor {
+struct PointerBounds {
     /// Where it is.
     pointer: u64,
     align: u32,
@@ -83,17 +83,17 @@ struct Anchor {
 }
 
 /// What is known of the addresses of a function, and what has to hold for it.
-pub(crate) struct Anchors {
+pub(crate) struct BoundsChecks {
     of_slot: Vec<Option<Near>>,
-    list: Vec<Anchor>,
+    list: Vec<PointerBounds>,
     /// The most threads that a row of a block has.
     row: u32,
 }
 
-impl Anchors {
+impl BoundsChecks {
     /// Where nothing is taken for granted.
     pub(crate) fn none() -> Self {
-        Self { of_slot: Vec::new(), list: Vec::new(), row: Rows::MOST }
+        Self { of_slot: Vec::new(), list: Vec::new(), row: RowLength::MOST }
     }
 
     /// Of the kernel itself, with ranges for rows of so many threads; a function has none.
@@ -136,18 +136,18 @@ impl Anchors {
         }
         this.of_slot = known;
         for pc in flow.range.clone() {
-            let Some(Access { place, size, align }) = Access::of(flow, pc) else { continue };
-            if let Some(near) = this.near(place).filter(|_| this.is_good(place, align))
+            let Some(Access { operand, size, align }) = Access::of(flow, pc) else { continue };
+            if let Some(near) = this.near(operand).filter(|_| this.is_good(operand, align))
                 && let Some(pointer) = near.pointer
             {
-                let far = near.most + place.offset.unsigned_abs() + u64::from(size);
-                this.need(Anchor { pointer, align, far });
+                let far = near.most + operand.offset.unsigned_abs() + u64::from(size);
+                this.need(PointerBounds { pointer, align, far });
             }
         }
         this
     }
 
-    fn need(&mut self, anchor: Anchor) {
+    fn need(&mut self, anchor: PointerBounds) {
         match self.list.iter_mut().find(|other| other.pointer == anchor.pointer) {
             Some(other) => {
                 other.align = other.align.max(anchor.align);
@@ -158,19 +158,19 @@ impl Anchors {
     }
 
     /// The pointer that an access goes near.
-    fn near(&self, place: &Place) -> Option<Near> {
-        let Base::Source(Source::Slot(Slot(slot))) = place.base else { return None };
-        let host = matches!(place.space, Space::Global | Space::Const | Space::Generic);
+    fn near(&self, operand: &MemoryOperand) -> Option<Near> {
+        let Base::Source(Source::Slot(Slot(slot))) = operand.base else { return None };
+        let host = matches!(operand.space, Space::Global | Space::Const | Space::Generic);
         let near = (*self.of_slot.get(slot as usize)?)?;
-        let fits = host && !place.narrow && near.pointer.is_some() && place.offset.unsigned_abs() <= FAR;
+        let fits = host && !operand.narrow && near.pointer.is_some() && operand.offset.unsigned_abs() <= FAR;
         fits.then_some(near)
     }
 
     /// Whether an access is good in every thread if the anchors hold.
-    pub(crate) fn is_good(&self, place: &Place, align: u32) -> bool {
-        self.near(place).is_some_and(|near| {
+    pub(crate) fn is_good(&self, operand: &MemoryOperand, align: u32) -> bool {
+        self.near(operand).is_some_and(|near| {
             let zeros = align.trailing_zeros();
-            near.zeros >= zeros && place.offset.trailing_zeros() >= zeros
+            near.zeros >= zeros && operand.offset.trailing_zeros() >= zeros
         })
     }
 
@@ -184,7 +184,7 @@ impl Anchors {
     /// # Safety
     /// `params` are the parameters of a launch of the kernel.
     pub(crate) unsafe fn hold(&self, params: *const u8, addresses: Range<u64>) -> bool {
-        self.list.iter().all(|&Anchor { pointer, align, far }| {
+        self.list.iter().all(|&PointerBounds { pointer, align, far }| {
             // SAFETY: the caller's promise, and only pointers that lie inside the parameters are noted.
             let pointer = unsafe { params.add(pointer as usize).cast::<u64>().read_unaligned() };
             let inside = pointer.checked_sub(far).is_some_and(|lowest| addresses.contains(&lowest))
@@ -204,9 +204,9 @@ fn result(
     param_bytes: u64,
 ) -> Option<Near> {
     match op {
-        Op::Load(load) if load.place.space == Space::Param => {
-            let Base::Source(Source::Constant(index)) = load.place.base else { return None };
-            let at = flow.code.constants[index as usize][0].wrapping_add_signed(load.place.offset);
+        Op::Load(load) if load.operand.space == Space::Param => {
+            let Base::Source(Source::Constant(index)) = load.operand.base else { return None };
+            let at = flow.code.constants[index as usize][0].wrapping_add_signed(load.operand.offset);
             let whole = load.extend.size == 8 && load.destinations.len() == 1;
             let inside = at.is_multiple_of(load.align.into()) && at.checked_add(8)? <= param_bytes;
             let pointer = Near { pointer: Some(at), most: 0, zeros: 63 };

@@ -4,12 +4,12 @@
 //! barrier, and nothing is loaded before all have passed that, memory that has no more elements than the block has threads need not be
 //! cleared: each byte is written before it can be read. Who stops in between, and who goes on, does not matter to that.
 
-use crate::flow::{Flow, Role};
-use crate::kept::is_passed;
+use crate::analysis::flow::{Flow, Role};
+use crate::analysis::range::Ranges;
 use crate::native::{Kind, Native};
-use crate::range::Ranges;
+use crate::spill_frame::is_passed;
 use gridloom_interp::Space;
-use gridloom_interp::code::{Base, Op, Pc, Place, Store};
+use gridloom_interp::code::{Base, MemoryOperand, Op, Pc, Store};
 use gridloom_interp::lanes::{Slot, Source};
 
 /// How far definitions are followed.
@@ -41,8 +41,11 @@ pub(crate) fn element(flow: &Flow<'_>, natives: &[Option<Native>], ranges: &Rang
 fn fills(flow: &Flow<'_>, natives: &[Option<Native>], ranges: &Ranges, pc: Pc) -> Option<u32> {
     let instruction = flow.instruction(pc);
     let Op::Store(store) = &instruction.op else { return None };
-    let Store { place: Place { space: Space::Shared, base: Base::Source(base), offset, .. }, size, .. } =
-        **store
+    let Store {
+        operand: MemoryOperand { space: Space::Shared, base: Base::Source(base), offset, .. },
+        size,
+        ..
+    } = **store
     else {
         return None;
     };
@@ -66,8 +69,8 @@ fn is_before_all(flow: &Flow<'_>, fill: Pc) -> bool {
             let instruction = flow.instruction(pc);
             let shared = |space: Space| matches!(space, Space::Shared | Space::Generic);
             let reads = match &instruction.op {
-                Op::Load(load) => shared(load.place.space),
-                Op::Atomic(atomic) => shared(atomic.place.space),
+                Op::Load(load) => shared(load.operand.space),
+                Op::Atomic(atomic) => shared(atomic.operand.space),
                 _ => false,
             };
             match flow.role(pc) {

@@ -7,11 +7,11 @@
 //! The index of a thread is bounded by the row of the block that it is in, and where a branch was taken that compares it, by that: behind
 //! `if (t < 128)` only groups are that have a thread below 128.
 
+use crate::analysis::flow::{Flow, Role};
 use crate::emit::integer_condition;
-use crate::flow::{Flow, Role};
 use crate::native::{Class, Kind, Native};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use gridloom_interp::code::{AtomicKind, Base, Op, Pc, Place};
+use gridloom_interp::code::{AtomicKind, Base, MemoryOperand, Op, Pc};
 use gridloom_interp::lanes::{Slot, Source};
 use gridloom_ptx::op::LogicOp;
 use gridloom_ptx::{Dim, DimSpecial, PlainSpecial, SpecialReg};
@@ -53,7 +53,7 @@ impl Range {
 
 /// What an access to memory is.
 pub(crate) struct Access<'a> {
-    pub(crate) place: &'a Place,
+    pub(crate) operand: &'a MemoryOperand,
     /// Bytes of the whole access.
     pub(crate) size: u32,
     pub(crate) align: u32,
@@ -62,29 +62,29 @@ pub(crate) struct Access<'a> {
 impl<'a> Access<'a> {
     /// That of an instruction.
     pub(crate) fn of(flow: &Flow<'a>, pc: Pc) -> Option<Self> {
-        let (place, size, align) = match &flow.instruction(pc).op {
-            Op::Load(load) => (&load.place, load.extend.size * load.destinations.len() as u32, load.align),
-            Op::Store(store) => (&store.place, store.size * store.sources.len() as u32, store.align),
+        let (operand, size, align) = match &flow.instruction(pc).op {
+            Op::Load(load) => (&load.operand, load.extend.size * load.destinations.len() as u32, load.align),
+            Op::Store(store) => (&store.operand, store.size * store.sources.len() as u32, store.align),
             Op::Atomic(atomic) => match atomic.kind {
-                AtomicKind::Update { size, .. } => (&atomic.place, size, size),
+                AtomicKind::Update { size, .. } => (&atomic.operand, size, size),
                 _ => return None,
             },
             _ => return None,
         };
-        Some(Self { place, size, align })
+        Some(Self { operand, size, align })
     }
 }
 
 /// What is taken for granted of the threads of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rows {
+pub(crate) struct RowLength {
     /// The most threads that a row has.
     pub(crate) most: u32,
     /// Threads of a group, which go where one of them goes.
     pub(crate) lanes: u32,
 }
 
-impl Rows {
+impl RowLength {
     /// The most threads that any row has.
     pub(crate) const MOST: u32 = 1024;
 }
@@ -99,7 +99,7 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    pub(crate) fn of(flow: &Flow<'_>, natives: &[Option<Native>], rows: Rows) -> Self {
+    pub(crate) fn of(flow: &Flow<'_>, natives: &[Option<Native>], rows: RowLength) -> Self {
         let is_index = indices(flow, natives);
         let of_index: Vec<Range> =
             (0..flow.blocks.len()).map(|block| index_in(flow, natives, &is_index, rows, block)).collect();
@@ -142,12 +142,12 @@ impl Ranges {
 
     /// Whether whatever the base of an access can be, it goes to memory of so many bytes in every thread.
     pub(crate) fn is_inside(&self, access: &Access<'_>, bytes: u64) -> bool {
-        let &Access { place, size, align } = access;
-        let Base::Source(Source::Slot(slot)) = place.base else { return false };
-        let (range, offset) = (self.get(slot), place.offset as u64);
+        let &Access { operand, size, align } = access;
+        let Base::Source(Source::Slot(slot)) = operand.base else { return false };
+        let (range, offset) = (self.get(slot), operand.offset as u64);
         let aligned = 1 << range.zeros.min(31) >= align && offset.is_multiple_of(align.into());
         let end = range.most.checked_add(offset).and_then(|last| last.checked_add(size.into()));
-        place.offset >= 0 && aligned && end.is_some_and(|end| end <= bytes)
+        operand.offset >= 0 && aligned && end.is_some_and(|end| end <= bytes)
     }
 
     /// The constant that a register holds, and nothing else.
@@ -166,7 +166,7 @@ fn index_in(
     flow: &Flow<'_>,
     natives: &[Option<Native>],
     is_index: &[bool],
-    rows: Rows,
+    rows: RowLength,
     block: usize,
 ) -> Range {
     let row = u64::from(rows.most) - 1;
@@ -295,7 +295,7 @@ fn constants(flow: &Flow<'_>, natives: &[Option<Native>]) -> Vec<Option<u64>> {
 fn result(
     flow: &Flow<'_>,
     known: impl Fn(Slot) -> Range,
-    rows: Rows,
+    rows: RowLength,
     op: &Op,
     native: Option<&Native>,
 ) -> Range {
@@ -376,7 +376,7 @@ fn computed(
     })
 }
 
-fn special(register: SpecialReg, rows: Rows) -> Range {
+fn special(register: SpecialReg, rows: RowLength) -> Range {
     match register {
         SpecialReg::Dim(DimSpecial::Tid, Dim::X) => Range::up_to(u64::from(rows.most) - 1),
         SpecialReg::Dim(DimSpecial::NTid, Dim::X) => Range::up_to(rows.most.into()),

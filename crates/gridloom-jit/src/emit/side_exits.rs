@@ -1,12 +1,12 @@
-//! Rare ways out of the code: what a group holds is stored as it is, and one block of each region has the runtime put it where the interpreter looks
+//! Side exits: what a group holds is stored as it is, and one block of each region has the runtime put it where the interpreter looks
 //! for it. An address that may be bad, a branch at which threads may part: most instructions have such a way, and few are ever gone.
 
 use super::Emitter;
-use super::each::Each;
-use crate::kept::{Entered, Left};
+use super::scalarized::Scalarized;
+use crate::analysis::uniformity::Shape;
 use crate::native::Class;
 use crate::runtime;
-use crate::shape::Shape;
+use crate::spill_frame::{EntryShapes, GroupExit};
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{
     Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value,
@@ -26,7 +26,7 @@ enum As {
     /// As its variables are, and whether a NaN need not be the canonical one.
     Values(Vec<Value>, bool),
     /// Thread by thread.
-    Each(Rc<Each>),
+    Scalarized(Rc<Scalarized>),
 }
 
 /// A block where the group is left, to be written when the current block of the function is.
@@ -41,13 +41,13 @@ struct Exit {
 #[derive(Default)]
 #[expect(clippy::vec_box, reason = "the code has the addresses")]
 pub(crate) struct Tables {
-    left: Vec<Box<Left>>,
-    entered: Vec<Box<Entered>>,
+    left: Vec<Box<GroupExit>>,
+    entered: Vec<Box<EntryShapes>>,
 }
 
 /// What the rare ways of a function share.
 #[derive(Default)]
-pub(super) struct Rare {
+pub(super) struct SideExits {
     exits: Vec<Exit>,
     pub(super) tables: Tables,
     /// For each region where it is left, given how.
@@ -67,11 +67,11 @@ impl Emitter<'_> {
     }
 
     fn reserve(&mut self, bytes: u32) -> StackSlot {
-        let slot = match self.rare.scratch {
+        let slot = match self.side_exits.scratch {
             Some(slot) => slot,
             None => {
                 let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 0, 4);
-                *self.rare.scratch.insert(self.b.create_sized_stack_slot(data))
+                *self.side_exits.scratch.insert(self.b.create_sized_stack_slot(data))
             }
         };
         let size = &mut self.b.func.sized_stack_slots[slot].size;
@@ -83,8 +83,8 @@ impl Emitter<'_> {
     pub(super) fn held(&mut self, slots: impl IntoIterator<Item = Slot>) -> Vec<Held> {
         let mut held = Vec::new();
         for slot in slots {
-            let as_is = match self.each_of(slot) {
-                Some(each) => As::Each(each),
+            let as_is = match self.scalarized_of(slot) {
+                Some(each) => As::Scalarized(each),
                 None => {
                     let variables = self.variables[slot.0 as usize].clone();
                     let values = variables.into_iter().map(|variable| self.b.use_var(variable)).collect();
@@ -98,7 +98,7 @@ impl Emitter<'_> {
 
     /// Where the instruction being compiled is left to the interpreter, and what follows it in the block; or, where it is known to fault, only that.
     pub(super) fn exit_here(&mut self, fault: bool) -> Block {
-        if self.ahead {
+        if self.rematerializing {
             self.defect("an invariant that not all threads can compute");
             return self.next;
         }
@@ -106,17 +106,17 @@ impl Emitter<'_> {
             // Nothing has happened on the way yet.
             return party.given_up;
         }
-        if let Some(doubt) = &self.doubt {
-            // From where nothing is in doubt.
-            return doubt.exit;
+        if let Some(speculation) = &self.speculation {
+            // From where nothing is speculative.
+            return speculation.exit;
         }
         let of = (self.pc, fault);
-        if let Some(exit) = self.rare.exits.iter().rfind(|exit| exit.of == of) {
+        if let Some(exit) = self.side_exits.exits.iter().rfind(|exit| exit.of == of) {
             return exit.block;
         }
         let held = if fault {
             let mut slots = Vec::new();
-            self.flow.instruction(self.pc).for_each_use(&mut |source| {
+            self.plan.flow.instruction(self.pc).for_each_use(&mut |source| {
                 if let Source::Slot(slot) = source {
                     slots.push(slot);
                 }
@@ -135,21 +135,21 @@ impl Emitter<'_> {
     /// Has a block written that leaves the group before an instruction with what registers held.
     pub(super) fn write_exit_later(&mut self, block: Block, pc: Pc, fault: bool, held: Vec<Held>) {
         self.b.set_cold_block(block);
-        self.rare.exits.push(Exit { block, of: (pc, fault), held });
+        self.side_exits.exits.push(Exit { block, of: (pc, fault), held });
     }
 
     /// Writes the blocks where groups are left before instructions of a block.
     pub(super) fn write_exits(&mut self) {
-        for Exit { block, of: (pc, fault), held } in std::mem::take(&mut self.rare.exits) {
+        for Exit { block, of: (pc, fault), held } in std::mem::take(&mut self.side_exits.exits) {
             self.go_on_in(block);
             let place = pc | INTERPRET | if fault { REFUSED } else { 0 };
-            self.leave_rarely(&held, place);
+            self.leave_together(&held, place);
         }
     }
 
     /// Leaves the group with what registers held, all threads at one place.
-    pub(super) fn leave_rarely(&mut self, held: &[Held], place: u32) {
-        let mut left = Left::new(self.lanes);
+    pub(super) fn leave_together(&mut self, held: &[Held], place: u32) {
+        let mut left = GroupExit::new(self.lanes);
         left.stay(place);
         self.store_left(&mut left, held);
         self.go_and_leave(left);
@@ -157,7 +157,7 @@ impl Emitter<'_> {
 
     /// Leaves the group with what registers held, the threads of a mask at the first of two places, the others at the second.
     pub(super) fn leave_parted(&mut self, held: &[Held], masks: &[Value], places: [u32; 2]) {
-        let mut left = Left::new(self.lanes);
+        let mut left = GroupExit::new(self.lanes);
         let frame = self.store_left(&mut left, held);
         let offset = left.part(places) as i32;
         for (part, &mask) in masks.iter().enumerate() {
@@ -167,20 +167,20 @@ impl Emitter<'_> {
     }
 
     /// Stores registers as they were held.
-    fn store_left(&mut self, left: &mut Left, held: &[Held]) -> Value {
+    fn store_left(&mut self, left: &mut GroupExit, held: &[Held]) -> Value {
         let frame = self.scratch(0);
         let flags = MemFlagsData::trusted();
         for Held { slot, as_is } in held {
             match as_is {
-                As::Each(each) => {
+                As::Scalarized(each) => {
                     let offset = left.keep(*slot, Shape::Varying, Class::B64, false) as i32;
                     for lane in 0..self.lanes as usize {
-                        let bits = self.each_lane(each, Class::B64, lane);
+                        let bits = self.scalarized_lane(each, Class::B64, lane);
                         self.b.ins().store(flags, bits, frame, offset + 8 * lane as i32);
                     }
                 }
                 As::Values(values, lazy) => {
-                    let (class, shape) = (self.storage(*slot), self.shapes.get(*slot));
+                    let (class, shape) = (self.storage(*slot), self.plan.uniformity.get(*slot));
                     let offset = left.keep(*slot, shape, class, *lazy) as i32;
                     for (part, &value) in values.iter().enumerate() {
                         let value = match (class, shape) {
@@ -195,18 +195,18 @@ impl Emitter<'_> {
         frame
     }
 
-    fn go_and_leave(&mut self, left: Left) {
+    fn go_and_leave(&mut self, left: GroupExit) {
         self.reserve(left.bytes());
         let left = Box::new(left);
         let address = self.b.ins().iconst(I64, std::ptr::from_ref(&*left) as i64);
-        self.rare.tables.left.push(left);
+        self.side_exits.tables.left.push(left);
         let region = self.region;
-        let block = match self.rare.blocks.iter().find(|(other, _)| *other == region) {
+        let block = match self.side_exits.blocks.iter().find(|(other, _)| *other == region) {
             Some(&(_, block)) => block,
             None => {
                 let block = self.b.create_block();
                 self.b.append_block_param(block, I64);
-                self.rare.blocks.push((region, block));
+                self.side_exits.blocks.push((region, block));
                 block
             }
         };
@@ -214,18 +214,18 @@ impl Emitter<'_> {
     }
 
     /// Truth of some registers having their shape in memory.
-    pub(super) fn check_entered(&mut self, registers: Value, entered: Entered) -> Value {
+    pub(super) fn check_entered(&mut self, registers: Value, entered: EntryShapes) -> Value {
         let entered = Box::new(entered);
         let address = self.b.ins().iconst(I64, std::ptr::from_ref(&*entered) as i64);
-        self.rare.tables.entered.push(entered);
+        self.side_exits.tables.entered.push(entered);
         let answer = self.scratch(4);
         self.call_rarely(runtime::enter as *const () as usize, &[registers, address, answer]);
         self.b.ins().load(I32, MemFlagsData::trusted(), answer, 0)
     }
 
     /// Writes the blocks where groups are left.
-    pub(super) fn write_rare(&mut self) {
-        for (region, block) in std::mem::take(&mut self.rare.blocks) {
+    pub(super) fn write_side_exits(&mut self) {
+        for (region, block) in std::mem::take(&mut self.side_exits.blocks) {
             self.visit(region, self.groups[region]);
             self.go_on_in(block);
             self.b.set_cold_block(block);

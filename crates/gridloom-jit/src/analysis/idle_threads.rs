@@ -4,12 +4,12 @@
 //! threads pass by is told by their index alone, so whole groups of them need not be visited: they are at the next barrier as soon as they
 //! are behind the one before, with the registers that they kept there.
 
+use crate::analysis::flow::{Flow, Role};
+use crate::analysis::region::Regions;
+use crate::analysis::rematerialization::Rematerialization;
 use crate::emit::integer_condition;
-use crate::flow::{Flow, Role};
-use crate::invariant::Invariants;
-use crate::kept::{Kept, Layout};
 use crate::native::{Class, Kind, Native};
-use crate::region::Regions;
+use crate::spill_frame::{FrameLayout, Kept};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use gridloom_interp::code::{Op, Pc};
 use gridloom_interp::lanes::{Slot, Source};
@@ -25,7 +25,7 @@ pub(crate) enum Bound {
 
 /// Threads that go from a barrier to a place straight away.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Idle {
+pub(crate) struct IdleThreads {
     /// Of `%tid.x` with the bound, where a thread does *not* pass by.
     pub(crate) works: IntCC,
     pub(crate) bound: Bound,
@@ -37,11 +37,11 @@ pub(crate) struct Idle {
 pub(crate) fn of(
     flow: &Flow<'_>,
     natives: &[Option<Native>],
-    invariants: &Invariants,
-    layout: &Layout,
+    invariants: &Rematerialization,
+    layout: &FrameLayout,
     regions: &Regions,
     entries: &[Pc],
-) -> Vec<Option<Idle>> {
+) -> Vec<Option<IdleThreads>> {
     let of_barrier = (entries.len()..).zip(layout.barriers()).map(|(number, barrier)| {
         // Where a region is entered elsewhere too, what is idle in one round works in another.
         let region = regions.list.iter().find(|region| region.entries.contains(&(number as u32)))?;
@@ -58,10 +58,10 @@ pub(crate) fn of(
 fn behind(
     flow: &Flow<'_>,
     natives: &[Option<Native>],
-    invariants: &Invariants,
-    layout: &Layout,
+    invariants: &Rematerialization,
+    layout: &FrameLayout,
     barrier: Pc,
-) -> Option<Idle> {
+) -> Option<IdleThreads> {
     let (_, kept) = layout.at(barrier)?;
     let index = flow.block_at(barrier + 1)?;
     let block = &flow.blocks[index];
@@ -85,7 +85,7 @@ fn behind(
     let ways = [(taken, holds.complement()), (Some(block.range.end), holds)];
     ways.into_iter().find_map(|(target, works)| {
         let barrier = arrival(flow, layout, target, (index, kept))?;
-        (works != IntCC::NotEqual).then_some(Idle { works, bound, barrier })
+        (works != IntCC::NotEqual).then_some(IdleThreads { works, bound, barrier })
     })
 }
 
@@ -105,7 +105,7 @@ fn defines(flow: &Flow<'_>, pc: Pc, slot: Slot) -> bool {
 fn comparison(
     flow: &Flow<'_>,
     natives: &[Option<Native>],
-    invariants: &Invariants,
+    invariants: &Rematerialization,
     definition: Pc,
 ) -> Option<(IntCC, Bound)> {
     let (_, reads) = invariants.order.iter().find(|(pc, _)| *pc == definition)?;
@@ -138,7 +138,7 @@ fn comparison(
 /// Whether an invariant definition is `%tid.x`, or a copy of it.
 fn is_thread_index(
     flow: &Flow<'_>,
-    invariants: &Invariants,
+    invariants: &Rematerialization,
     natives: &[Option<Native>],
     mut definition: Pc,
 ) -> bool {
@@ -168,7 +168,7 @@ fn is_thread_index(
 /// keep nothing there that they have not kept at the barrier before the block of that index.
 fn arrival(
     flow: &Flow<'_>,
-    layout: &Layout,
+    layout: &FrameLayout,
     target: Option<Pc>,
     (before, kept): (usize, &[Kept]),
 ) -> Option<Option<usize>> {

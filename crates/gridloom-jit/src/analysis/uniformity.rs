@@ -4,7 +4,7 @@
 //! code was entered, so a value is the same in all of them where it is computed from such values alone, whatever branches were
 //! taken. Where a group is entered with registers from memory, the code checks that they have the shape found here.
 
-use crate::flow::Flow;
+use crate::analysis::flow::Flow;
 use crate::native::{Kind, Native};
 use gridloom_interp::code::{Base, Op};
 use gridloom_interp::lanes::{Slot, Source};
@@ -41,9 +41,9 @@ impl Shape {
 }
 
 /// The shape of every slot of a function.
-pub(crate) struct Shapes(Vec<Shape>);
+pub(crate) struct Uniformity(Vec<Shape>);
 
-impl Shapes {
+impl Uniformity {
     /// Of groups of one thread.
     pub(crate) fn single(slots: u32) -> Self {
         Self(vec![Shape::Uniform; slots as usize])
@@ -140,13 +140,13 @@ fn result_shape(
         Op::Special { register, .. } => Some(special(*register)),
         Op::FrameAddress { .. } => Some(if flow.is_kernel { Shape::Uniform } else { Shape::Varying }),
         Op::Load(load) => {
-            let address = match load.place.base {
+            let address = match load.operand.base {
                 Base::Source(source) => of(source)?,
                 // Local memory is each thread's own.
                 Base::Frame => Shape::Varying,
             };
-            let own = load.place.space == gridloom_interp::Space::Local
-                || load.place.space == gridloom_interp::Space::Generic;
+            let own = load.operand.space == gridloom_interp::Space::Local
+                || load.operand.space == gridloom_interp::Space::Generic;
             Some(if address == Shape::Uniform && !own { Shape::Uniform } else { Shape::Varying })
         }
         _ => Some(Shape::Varying),

@@ -1,14 +1,14 @@
 //! Registers of groups, stored as they are held: a uniform or affine register as one word, and vectors as they are.
 //!
 //! Where all threads of a block come to a barrier, their groups go on behind it, in the same code, and what they still need is kept in a frame of the
-//! group's. Only where the interpreter is to go on with a thread is that put into the slots where it looks ([`Layout::expand`]). Where a group is left
-//! on a rare way, that follows at once ([`Left`]): there are many such ways, so that what each takes to write counts more than what it takes
+//! group's. Only where the interpreter is to go on with a thread is that put into the slots where it looks ([`FrameLayout::expand`]). Where a group is left
+//! on a rare way, that follows at once ([`GroupExit`]): there are many such ways, so that what each takes to write counts more than what it takes
 //! to go.
 
-use crate::flow::{Flow, Role, SlotSet};
-use crate::invariant::Invariants;
+use crate::analysis::flow::{Flow, Role, SlotSet};
+use crate::analysis::rematerialization::Rematerialization;
+use crate::analysis::uniformity::{Shape, Uniformity};
 use crate::native::Class;
-use crate::shape::{Shape, Shapes};
 use gridloom_interp::code::Pc;
 use gridloom_interp::lanes::Slot;
 
@@ -24,7 +24,7 @@ pub(crate) struct Kept {
 }
 
 /// The frames of a function's groups.
-pub(crate) struct Layout {
+pub(crate) struct FrameLayout {
     /// Bytes of a frame, a multiple of 16.
     pub(crate) bytes: u32,
     lanes: u32,
@@ -40,7 +40,7 @@ pub(crate) fn is_passed(flow: &Flow<'_>, pc: Pc) -> bool {
         && flow.role(pc + 1) != Role::Interpreted
 }
 
-impl Layout {
+impl FrameLayout {
     /// Of a function whose barriers nobody passes inside.
     pub(crate) fn none() -> Self {
         Self { bytes: 0, lanes: 1, barriers: Vec::new() }
@@ -48,7 +48,7 @@ impl Layout {
 
     pub(crate) fn of(
         flow: &Flow<'_>,
-        (shapes, invariants): (&Shapes, &Invariants),
+        (shapes, invariants): (&Uniformity, &Rematerialization),
         (storage, lazy): (&[Class], &[bool]),
         lanes: u32,
     ) -> Self {
@@ -159,13 +159,13 @@ impl Kept {
 
 /// Registers that must have their shape in memory where a group is entered.
 #[derive(Debug)]
-pub(crate) struct Entered {
+pub(crate) struct EntryShapes {
     lanes: u32,
     /// Which, with the step from one thread to the next, and whether that is one of 64 bits.
     registers: Vec<(Slot, i64, bool)>,
 }
 
-impl Entered {
+impl EntryShapes {
     pub(crate) fn new(lanes: u32) -> Self {
         Self { lanes, registers: Vec::new() }
     }
@@ -202,7 +202,7 @@ impl Entered {
 
 /// Where the threads of a group are that is left.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Places {
+pub(crate) enum LanePlaces {
     Same(u32),
     /// At the first where a mask is not zero, which the frame has at an offset, 32 bits for each thread.
     Parted {
@@ -213,16 +213,16 @@ pub(crate) enum Places {
 
 /// How a group is left on a rare way: what it has stored, and where its threads are.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct GroupExit {
     lanes: u32,
     kept: Vec<Kept>,
-    places: Places,
+    places: LanePlaces,
     bytes: u32,
 }
 
-impl Left {
+impl GroupExit {
     pub(crate) fn new(lanes: u32) -> Self {
-        Self { lanes, kept: Vec::new(), places: Places::Same(0), bytes: 0 }
+        Self { lanes, kept: Vec::new(), places: LanePlaces::Same(0), bytes: 0 }
     }
 
     /// Bytes of the frame.
@@ -242,13 +242,13 @@ impl Left {
     pub(crate) fn part(&mut self, places: [u32; 2]) -> u32 {
         let masks = self.bytes;
         self.bytes += (4 * self.lanes).next_multiple_of(16);
-        self.places = Places::Parted { places, masks };
+        self.places = LanePlaces::Parted { places, masks };
         masks
     }
 
     /// Says that all threads are at one place.
     pub(crate) fn stay(&mut self, place: u32) {
-        self.places = Places::Same(place);
+        self.places = LanePlaces::Same(place);
     }
 
     /// Puts registers where the interpreter looks for them, and notes where the threads are.
@@ -262,8 +262,8 @@ impl Left {
             self.kept.iter().for_each(|kept| kept.expand(frame, lanes, registers));
             for lane in 0..lanes {
                 *places.add(lane) = match self.places {
-                    Places::Same(place) => place,
-                    Places::Parted { places: [there, others], masks } => {
+                    LanePlaces::Same(place) => place,
+                    LanePlaces::Parted { places: [there, others], masks } => {
                         let mask = *frame.add(masks as usize).cast::<u32>().add(lane);
                         if mask == 0 { others } else { there }
                     }
@@ -274,7 +274,7 @@ impl Left {
 }
 
 /// What must be kept at a barrier that groups pass.
-fn passed_by(flow: &Flow<'_>, invariants: &Invariants, pc: Pc) -> SlotSet {
+fn passed_by(flow: &Flow<'_>, invariants: &Rematerialization, pc: Pc) -> SlotSet {
     let block = flow.blocks.partition_point(|block| block.range.end <= pc);
     invariants.kept(flow, pc, &flow.blocks[block].live_out)
 }
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn what_a_group_has_stored_is_put_into_the_slots_of_its_threads() {
-        let mut left = Left::new(4);
+        let mut left = GroupExit::new(4);
         left.stay(7);
         let shapes = [
             (Shape::Uniform, Class::B64, false),
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn threads_that_part_are_where_their_masks_say() {
-        let mut left = Left::new(4);
+        let mut left = GroupExit::new(4);
         assert_eq!(left.part([3, 9]), 0);
         let (masks, mut places) = ([u32::MAX, 0, 0, u32::MAX], [0; 4]);
         // SAFETY: the frame has the masks, and nothing else is kept.
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_register_has_its_shape_in_all_threads_or_not() {
-        let mut entered = Entered::new(8);
+        let mut entered = EntryShapes::new(8);
         assert!(entered.is_empty());
         entered.expect(Slot(0), Shape::Uniform, Class::B32);
         entered.expect(Slot(1), Shape::Affine(4), Class::B32);

@@ -6,9 +6,9 @@
 //! an address that is no memory is not an error, and the registers of the code are left alone.
 
 use super::Emitter;
+use crate::analysis::uniformity::Shape;
 use crate::native::Kind;
 use crate::runtime;
-use crate::shape::Shape;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{self, AbiParam, InstBuilder, Value};
 use cranelift_codegen::isa::CallConv;
@@ -24,10 +24,10 @@ const LINE: u32 = 64;
 
 impl Emitter<'_> {
     /// Fetches what a load of a row, at this host address in the first thread, loads some iterations later, if that pays.
-    pub(super) fn fetch_ahead(&mut self, load: &Load, host: Value) {
+    pub(super) fn prefetch(&mut self, load: &Load, host: Value) {
         let Some(fetch) = runtime::FETCH else { return };
         let row = self.lanes * load.extend.size * load.destinations.len() as u32;
-        if self.lanes == 1 || row > LINE || load.place.space != Space::Global {
+        if self.lanes == 1 || row > LINE || load.operand.space != Space::Global {
             return;
         }
         let Some((slot, scale)) = self.advance_of(load) else { return };
@@ -49,19 +49,19 @@ impl Emitter<'_> {
     /// By which register, and how many times that, the address of a load advances with every iteration of the loop that it is in, where an iteration is
     /// one long block.
     fn advance_of(&self, load: &Load) -> Option<(Slot, i64)> {
-        let flow = self.flow;
+        let flow = self.plan.flow;
         let index = flow.blocks.partition_point(|block| block.range.end <= self.pc);
         let block = &flow.blocks[index];
         let is_long = block.range.clone().any(|pc| matches!(flow.instruction(pc).op, Op::Atomic(_)));
         if !block.successors.contains(&block.range.start) || !is_long {
             return None;
         }
-        let Base::Source(Source::Slot(mut slot)) = load.place.base else { return None };
+        let Base::Source(Source::Slot(mut slot)) = load.operand.base else { return None };
         let (mut at, mut scale) = (self.pc, 1i64);
         // From the address back to the register that counts the iterations.
         while let Some(pc) = self.definition_in(block.range.start..at, slot) {
             let Op::Map(map) = &flow.instruction(pc).op else { return None };
-            let native = self.natives[(pc - flow.range.start) as usize]?;
+            let native = self.plan.natives[(pc - flow.range.start) as usize]?;
             let sources = map.sources();
             let constant = |i: usize| match sources.get(i)? {
                 Source::Constant(index) => Some(flow.code.constants[*index as usize][0] as i64),
@@ -84,14 +84,14 @@ impl Emitter<'_> {
         }
         let pc = self.definition_in(self.pc..block.range.end, slot)?;
         let Op::Map(map) = &flow.instruction(pc).op else { return None };
-        let is_sum = self.natives[(pc - flow.range.start) as usize]?.kind == Kind::Add;
+        let is_sum = self.plan.natives[(pc - flow.range.start) as usize]?.kind == Kind::Add;
         let step = match *map.sources() {
             [Source::Slot(counter), Source::Slot(step)] if counter == slot => step,
             [Source::Slot(step), Source::Slot(counter)] if counter == slot => step,
             _ => return None,
         };
         let stays = self.definition_in(block.range.clone(), step).is_none();
-        let fits = is_sum && stays && self.shapes.get(step) == Shape::Uniform;
+        let fits = is_sum && stays && self.plan.uniformity.get(step) == Shape::Uniform;
         fits.then_some((step, scale))
     }
 
@@ -99,7 +99,7 @@ impl Emitter<'_> {
     fn definition_in(&self, range: std::ops::Range<Pc>, slot: Slot) -> Option<Pc> {
         range.rev().find(|&pc| {
             let mut found = false;
-            self.flow.instruction(pc).for_each_definition(&mut |defined| found |= defined == slot);
+            self.plan.flow.instruction(pc).for_each_definition(&mut |defined| found |= defined == slot);
             found
         })
     }

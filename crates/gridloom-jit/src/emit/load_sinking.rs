@@ -11,7 +11,7 @@ const FAR: usize = 40;
 
 /// Loads of vectors in the block that is being written, and which part of a group each is of.
 #[derive(Default)]
-pub(super) struct Rows {
+pub(super) struct LoadedRows {
     block: Option<Block>,
     parts: HashMap<Inst, usize>,
 }
@@ -44,7 +44,7 @@ impl Emitter<'_> {
     }
 
     /// Loads operands of a part here, if nothing but loads of other parts and arithmetic has come since they were loaded.
-    pub(super) fn load_late(&mut self, part: usize, operands: &[Value]) {
+    pub(super) fn sink_loads(&mut self, part: usize, operands: &[Value]) {
         let Some(block) = self.rows.block.filter(|&block| self.b.current_block() == Some(block)) else {
             return;
         };

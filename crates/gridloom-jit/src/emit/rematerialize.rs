@@ -11,16 +11,16 @@ use std::collections::HashSet;
 impl Emitter<'_> {
     /// Computes the invariant definitions that are the same in a whole block.
     pub(super) fn compute_for_block(&mut self) {
-        let invariants = self.invariants;
+        let invariants = self.plan.rematerialization;
         let order = invariants.order.iter();
-        self.compute_ahead(order.filter(|(pc, _)| invariants.is_of_block(*pc)));
+        self.rematerialize(order.filter(|(pc, _)| invariants.is_of_block(*pc)));
         self.share();
     }
 
     /// Computes the invariant definitions that a group needs where it is entered, and puts them into their registers. On the way others are
     /// overwritten, so they are loaded after this.
     pub(super) fn compute_for_entry(&mut self, index: usize) {
-        let (flow, invariants) = (self.flow, self.invariants);
+        let (flow, invariants) = (self.plan.flow, self.plan.rematerialization);
         let live = &flow.blocks[index].live_in;
         let reaching: Vec<(Slot, Pc)> =
             live.iter().filter_map(|slot| Some((slot, invariants.at_block(index, slot)?))).collect();
@@ -31,37 +31,38 @@ impl Emitter<'_> {
             }
         }
         let order = invariants.order.iter();
-        self.compute_ahead(order.filter(|(pc, _)| needed.contains(pc) && !invariants.is_of_block(*pc)));
+        self.rematerialize(order.filter(|(pc, _)| needed.contains(pc) && !invariants.is_of_block(*pc)));
         for (slot, definition) in reaching {
             self.recall(slot, definition);
         }
     }
 
-    fn compute_ahead<'i>(&mut self, order: impl Iterator<Item = &'i (Pc, Vec<(Slot, Pc)>)>) {
-        self.ahead = true;
+    fn rematerialize<'i>(&mut self, order: impl Iterator<Item = &'i (Pc, Vec<(Slot, Pc)>)>) {
+        self.rematerializing = true;
         for (pc, reads) in order {
             for &(slot, definition) in reads {
                 self.recall(slot, definition);
             }
             self.pc = *pc;
-            let instruction = self.flow.instruction(*pc);
+            let instruction = self.plan.flow.instruction(*pc);
             self.instruction(instruction);
             let mut values = Vec::new();
             instruction.for_each_definition(&mut |slot| {
                 let variables = self.variables[slot.0 as usize].clone();
                 values.extend(variables.iter().map(|&variable| self.b.use_var(variable)));
             });
-            self.known.insert(*pc, values);
+            self.rematerialized.insert(*pc, values);
         }
-        self.ahead = false;
+        self.rematerializing = false;
         self.forget_all();
     }
 
     /// The value of an invariant definition of 32 bits that a block shares.
     pub(crate) fn known_word(&mut self, definition: Pc) -> Value {
         let mut class = Class::B32;
-        self.flow.instruction(definition).for_each_definition(&mut |slot| class = self.storage(slot));
-        let Some(value) = self.known.get(&definition).and_then(|values| values.first().copied()) else {
+        self.plan.flow.instruction(definition).for_each_definition(&mut |slot| class = self.storage(slot));
+        let Some(value) = self.rematerialized.get(&definition).and_then(|values| values.first().copied())
+        else {
             self.defect("an invariant that was not computed");
             return self.constant(0, Class::B32);
         };
@@ -75,7 +76,7 @@ impl Emitter<'_> {
 
     /// Gives a register the value of an invariant definition.
     pub(crate) fn recall(&mut self, slot: Slot, definition: Pc) {
-        let Some(values) = self.known.get(&definition).cloned() else {
+        let Some(values) = self.rematerialized.get(&definition).cloned() else {
             return self.defect("an invariant that was not computed");
         };
         self.forget_register(slot);

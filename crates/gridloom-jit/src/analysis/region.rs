@@ -3,8 +3,8 @@
 //! Each region has a loop over the groups of its own, so that what one of them needs does not take registers from the others, and
 //! so that it is known where its groups can come to. Entries from which the same code is reached share a region.
 
-use crate::flow::{Flow, Role};
-use crate::kept::{Layout, is_passed};
+use crate::analysis::flow::{Flow, Role};
+use crate::spill_frame::{FrameLayout, is_passed};
 use gridloom_interp::code::{Op, Pc};
 use gridloom_interp::compiled::EXITED;
 
@@ -32,7 +32,7 @@ impl Regions {
         Self { list: vec![all], of_block: vec![0; flow.blocks.len()] }
     }
 
-    pub(crate) fn of(flow: &Flow<'_>, entries: &[Pc], layout: &Layout) -> Self {
+    pub(crate) fn of(flow: &Flow<'_>, entries: &[Pc], layout: &FrameLayout) -> Self {
         let starts: Vec<Pc> =
             entries.iter().copied().chain(layout.barriers().map(|barrier| barrier + 1)).collect();
         // Which region an entry or block is in, each first in one of its own.

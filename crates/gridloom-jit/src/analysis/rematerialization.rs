@@ -5,9 +5,9 @@
 //! group is entered, outside the loop over groups where the thread does not matter. Where only an invariant definition reaches, the
 //! register is neither stored when threads are suspended nor loaded, nor checked for its shape, when they go on.
 
-use crate::flow::{Flow, Role, SlotSet};
+use crate::analysis::flow::{Flow, Role, SlotSet};
+use crate::analysis::uniformity;
 use crate::native::{Kind, Native};
-use crate::shape;
 use gridloom_interp::Space;
 use gridloom_interp::code::{Base, Op, Pc};
 use gridloom_interp::lanes::{Slot, Source};
@@ -81,7 +81,7 @@ fn most(kind: Kind, operands: &[Value]) -> Option<u64> {
 }
 
 /// The invariant definitions of a function, and what reaches its blocks.
-pub(crate) struct Invariants {
+pub(crate) struct Rematerialization {
     /// In an order in which they can be computed, each with the definitions it reads.
     pub(crate) order: Vec<(Pc, Vec<(Slot, Pc)>)>,
     /// For each instruction what is known of its value, if it is one.
@@ -91,12 +91,16 @@ pub(crate) struct Invariants {
     first: Pc,
 }
 
-impl Invariants {
+impl Rematerialization {
     /// Of the kernel itself; a function has none.
     pub(crate) fn of(flow: &Flow<'_>, natives: &[Option<Native>], param_bytes: u64) -> Self {
         let length = (flow.range.end - flow.range.start) as usize;
-        let mut this =
-            Invariants { order: Vec::new(), is: vec![None; length], at: Vec::new(), first: flow.range.start };
+        let mut this = Rematerialization {
+            order: Vec::new(),
+            is: vec![None; length],
+            at: Vec::new(),
+            first: flow.range.start,
+        };
         let slots = flow.code.functions[flow.function].slots as usize;
         if !flow.is_kernel || flow.blocks.len() * slots > MOST {
             return this;
@@ -184,9 +188,9 @@ impl Invariants {
         match &instruction.op {
             Op::Special { register, .. } => Some(special(*register)),
             Op::FrameAddress { .. } => Some(Value { varies: false, of_block: true, most: None }),
-            Op::Load(load) if load.place.space == Space::Param && load.destinations.len() == 1 => {
-                let Base::Source(base) = load.place.base else { return None };
-                let at = constant(base)?.wrapping_add_signed(load.place.offset);
+            Op::Load(load) if load.operand.space == Space::Param && load.destinations.len() == 1 => {
+                let Base::Source(base) = load.operand.base else { return None };
+                let at = constant(base)?.wrapping_add_signed(load.operand.offset);
                 let inside = at.is_multiple_of(load.align.into())
                     && at.saturating_add(load.extend.size.into()) <= param_bytes;
                 inside.then_some(Value { varies: false, of_block: true, most: None })
@@ -214,7 +218,7 @@ impl Invariants {
                 let bounded = |operand: &Value| operand.most.is_some_and(|most| most < 1 << 30);
                 let narrow = operands.iter().zip(native.operands).filter(|(_, class)| class.bits() <= 32);
                 let safe = !value.varies
-                    || shape::widens(native).is_none()
+                    || uniformity::widens(native).is_none()
                     || narrow.map(|(operand, _)| operand).all(bounded);
                 safe.then_some(value)
             }

@@ -5,7 +5,7 @@
 //! where something else reads the register: a store, a move, a suspension. In any other register that arithmetic writes it can wait
 //! until the end of the block.
 
-use crate::flow::Flow;
+use crate::analysis::flow::Flow;
 use crate::native::{Class, Kind, Native};
 use gridloom_interp::code::Op;
 use gridloom_interp::lanes::{Slot, Source};

@@ -4,9 +4,9 @@
 //! stored there need not be put together to vectors in between. This finds the registers of which each use is such, in the block where they are
 //! written.
 
-use crate::flow::Flow;
+use crate::analysis::flow::Flow;
+use crate::analysis::uniformity::{Shape, Uniformity};
 use crate::native::{Class, Kind, Native};
-use crate::shape::{Shape, Shapes};
 use gridloom_interp::code::{AtomicKind, Base, Op};
 use gridloom_interp::lanes::{Slot, Source};
 
@@ -37,7 +37,7 @@ pub(crate) fn is_simple(native: &Native) -> bool {
 pub(crate) fn registers(
     flow: &Flow<'_>,
     natives: &[Option<Native>],
-    shapes: &Shapes,
+    shapes: &Uniformity,
     storage: &[Class],
 ) -> Vec<bool> {
     let fits = |slot: usize| {
@@ -74,8 +74,8 @@ pub(crate) fn registers(
                 |base: Base| matches!(base, Base::Source(source) if shapes.source(source) == Shape::Varying);
             let native = natives[(pc - flow.range.start) as usize].as_ref();
             let alone = match &instruction.op {
-                Op::Load(load) => varying(load.place.base),
-                Op::Store(store) => varying(store.place.base),
+                Op::Load(load) => varying(load.operand.base),
+                Op::Store(store) => varying(store.operand.base),
                 Op::Atomic(atomic) => {
                     matches!(&atomic.kind, AtomicKind::Update { operands, .. } if operands.len() == 1)
                 }

@@ -1,7 +1,7 @@
 //! Which threads have something to do in a round: where all others of a block are known to pass it by, their groups are left out.
 
 use super::{Emitter, Meeting};
-use crate::idle::{Bound, Idle};
+use crate::analysis::idle_threads::{Bound, IdleThreads};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -12,18 +12,18 @@ const MOST_THREADS: i64 = 1024;
 
 impl Emitter<'_> {
     /// Which threads are idle in a round, by the number of its entry.
-    pub(super) fn idle_behind(&self, entry: u32) -> Option<Idle> {
-        let barrier = (entry as usize).checked_sub(self.entries.len())?;
-        *self.idle.get(barrier)?
+    pub(super) fn idle_behind(&self, entry: u32) -> Option<IdleThreads> {
+        let barrier = (entry as usize).checked_sub(self.plan.entries.len())?;
+        *self.plan.idle_threads.get(barrier)?
     }
 
     /// Where idle threads come to.
-    pub(super) fn place_of(&self, idle: Idle) -> u32 {
-        idle.barrier.map_or(EXITED, |barrier| (self.entries.len() + barrier) as u32)
+    pub(super) fn place_of(&self, idle: IdleThreads) -> u32 {
+        idle.barrier.map_or(EXITED, |barrier| (self.plan.entries.len() + barrier) as u32)
     }
 
     /// From where up to where threads work in a round, in whole groups.
-    pub(super) fn threads_that_work(&mut self, idle: Idle, meeting: &Meeting) -> (Value, Value) {
+    pub(super) fn threads_that_work(&mut self, idle: IdleThreads, meeting: &Meeting) -> (Value, Value) {
         let signed = matches!(
             idle.works,
             IntCC::SignedLessThan

@@ -5,7 +5,7 @@
 //! there was a NaN, the interpreter goes on from the first instruction that was in doubt, with what the registers held there.
 
 use super::Emitter;
-use crate::flow::SlotSet;
+use crate::analysis::flow::SlotSet;
 use crate::native::{Class, Native};
 use cranelift_codegen::ir::types::I64X2;
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
@@ -15,12 +15,12 @@ use gridloom_interp::lanes::{Slot, Source};
 /// Instructions that are in doubt together at most: the registers as they were before must be held for as long.
 const MOST: u32 = 24;
 
-/// Instructions in doubt.
-pub(super) struct Doubt {
+/// Instructions in speculation.
+pub(super) struct SpeculativeNan {
     /// Where a result is a NaN, in any of the vectors so far; and whether one that is the same in all threads is.
     masks: Option<Value>,
     truth: Option<Value>,
-    /// Registers in doubt.
+    /// Registers in speculation.
     slots: SlotSet,
     count: u32,
     /// Where the group is left, before the first of them.
@@ -33,73 +33,73 @@ fn is_arithmetic(native: &Native) -> bool {
 }
 
 impl Emitter<'_> {
-    /// Whether results of an instruction can be left in doubt.
-    pub(super) fn can_doubt(&self, native: &Native) -> bool {
-        self.lanes > 1 && self.party.is_none() && !self.ahead && is_arithmetic(native)
+    /// Whether results of an instruction can be left in speculation.
+    pub(super) fn can_speculate(&self, native: &Native) -> bool {
+        self.lanes > 1 && self.party.is_none() && !self.rematerializing && is_arithmetic(native)
     }
 
     /// Leaves results in doubt that are NaNs where one of some masks is not zero, or a truth value holds.
-    pub(super) fn doubt(&mut self, masks: &[Value], truth: Option<Value>) {
-        let mut doubt = match self.doubt.take() {
-            Some(doubt) => doubt,
+    pub(super) fn speculate(&mut self, masks: &[Value], truth: Option<Value>) {
+        let mut speculation = match self.speculation.take() {
+            Some(speculation) => speculation,
             None => {
                 let live = self.live.clone();
                 let before = self.held(live.iter());
                 let exit = self.b.create_block();
                 self.write_exit_later(exit, self.pc, false, before);
-                let slots = SlotSet::new(self.lazy.len() as u32);
-                Doubt { masks: None, truth: None, slots, count: 0, exit }
+                let slots = SlotSet::new(self.plan.noncanonical_nan.len() as u32);
+                SpeculativeNan { masks: None, truth: None, slots, count: 0, exit }
             }
         };
         for &mask in masks {
             let mask = self.vector_cast(mask, I64X2);
-            doubt.masks = Some(doubt.masks.map_or(mask, |masks| self.b.ins().bor(masks, mask)));
+            speculation.masks = Some(speculation.masks.map_or(mask, |masks| self.b.ins().bor(masks, mask)));
         }
         if let Some(new) = truth {
-            doubt.truth = Some(doubt.truth.map_or(new, |truth| self.b.ins().bor(truth, new)));
+            speculation.truth = Some(speculation.truth.map_or(new, |truth| self.b.ins().bor(truth, new)));
         }
-        doubt.count += 1;
-        self.doubt = Some(doubt);
+        speculation.count += 1;
+        self.speculation = Some(speculation);
     }
 
     /// Notes that a register was written by an instruction that is in doubt, or reads what is.
-    pub(super) fn note_doubtful(&mut self, slot: Slot, native: &Native) {
-        if let Some(doubt) = &mut self.doubt
+    pub(super) fn note_speculative(&mut self, slot: Slot, native: &Native) {
+        if let Some(speculation) = &mut self.speculation
             && is_arithmetic(native)
         {
-            doubt.slots.insert(slot);
+            speculation.slots.insert(slot);
         }
     }
 
     /// Ends the doubt where an instruction follows that needs to know, or could not be executed again.
-    pub(super) fn end_doubt_before(&mut self, instruction: &Instruction) {
-        let Some(doubt) = &self.doubt else { return };
-        let native = self.natives[(self.pc - self.flow.range.start) as usize];
+    pub(super) fn check_speculation_before(&mut self, instruction: &Instruction) {
+        let Some(speculation) = &self.speculation else { return };
+        let native = self.plan.natives[(self.pc - self.plan.flow.range.start) as usize];
         let mut reads = false;
         instruction.for_each_use(&mut |source| {
-            reads |= matches!(source, Source::Slot(slot) if doubt.slots.contains(slot));
+            reads |= matches!(source, Source::Slot(slot) if speculation.slots.contains(slot));
         });
         let goes_on = match &instruction.op {
             Op::Map(_) => !reads || native.as_ref().is_some_and(is_arithmetic),
             Op::Load(_) | Op::Special { .. } | Op::FrameAddress { .. } | Op::Nothing => !reads,
             _ => false,
         };
-        if !goes_on || doubt.count >= MOST {
-            self.end_doubt();
+        if !goes_on || speculation.count >= MOST {
+            self.check_speculation();
         }
     }
 
     /// Asks whether what is in doubt holds.
-    pub(super) fn end_doubt(&mut self) {
-        let Some(doubt) = self.doubt.take() else { return };
-        let any = doubt.masks.map(|masks| self.b.ins().vany_true(masks));
-        let any = match (any, doubt.truth) {
+    pub(super) fn check_speculation(&mut self) {
+        let Some(speculation) = self.speculation.take() else { return };
+        let any = speculation.masks.map(|masks| self.b.ins().vany_true(masks));
+        let any = match (any, speculation.truth) {
             (Some(any), Some(truth)) => self.b.ins().bor(any, truth),
             (Some(any), None) | (None, Some(any)) => any,
             (None, None) => return self.defect("a doubt about nothing"),
         };
         let go_on = self.b.create_block();
-        self.b.ins().brif(any, doubt.exit, &[], go_on, &[]);
+        self.b.ins().brif(any, speculation.exit, &[], go_on, &[]);
         self.go_on_in(go_on);
     }
 }

@@ -59,7 +59,7 @@ impl SlotSet {
 
 /// Instructions that are executed one after the other.
 #[derive(Clone, Debug)]
-pub(crate) struct Block {
+pub(crate) struct BasicBlock {
     pub(crate) range: Range<Pc>,
     pub(crate) successors: Vec<Pc>,
     pub(crate) live_in: SlotSet,
@@ -72,7 +72,7 @@ pub(crate) struct Flow<'a> {
     pub(crate) range: Range<Pc>,
     pub(crate) function: usize,
     pub(crate) is_kernel: bool,
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) blocks: Vec<BasicBlock>,
     /// Targets of backward branches, and whether a thread in the loop may wait for what another thread does.
     pub(crate) loops: Vec<(Pc, bool)>,
     /// For each block how many lead to it.
@@ -111,7 +111,7 @@ impl<'a> Flow<'a> {
         let instruction = self.instruction(pc);
         match &instruction.op {
             Op::Map(_) | Op::Load(_) | Op::Fence | Op::Nothing => Role::Compiled,
-            Op::Store(store) if store.place.space != Space::Param => Role::Compiled,
+            Op::Store(store) if store.operand.space != Space::Param => Role::Compiled,
             Op::Atomic(atomic) => crate::emit::atomic_role(atomic),
             Op::FrameAddress { .. } => Role::Compiled,
             Op::Special { register, .. } => crate::emit::special_role(*register),
@@ -153,7 +153,7 @@ impl<'a> Flow<'a> {
                 successors.push(behind);
             }
             successors.retain(|&successor| successor < end);
-            self.blocks.push(Block {
+            self.blocks.push(BasicBlock {
                 range: first..behind,
                 successors,
                 live_in: SlotSet::new(self.slots),
@@ -171,7 +171,7 @@ impl<'a> Flow<'a> {
     pub(crate) fn follows(&self, index: usize) -> bool {
         let Some(before) = index.checked_sub(1) else { return false };
         let start = self.blocks[index].range.start;
-        let leads = |block: &Block| block.successors.contains(&start);
+        let leads = |block: &BasicBlock| block.successors.contains(&start);
         self.role(self.blocks[before].range.end - 1) != Role::Interpreted
             && leads(&self.blocks[before])
             && self.predecessors[index] == 1
@@ -233,7 +233,7 @@ impl<'a> Flow<'a> {
     }
 
     /// For each instruction of a block, what is live before it.
-    pub(crate) fn live_before(&self, block: &Block) -> Vec<SlotSet> {
+    pub(crate) fn live_before(&self, block: &BasicBlock) -> Vec<SlotSet> {
         let mut live = block.live_out.clone();
         let mut sets: Vec<SlotSet> = block
             .range
@@ -307,7 +307,7 @@ impl<'a> Flow<'a> {
                 let read_only = |space| matches!(space, Space::Param | Space::Const);
                 match &instruction.op {
                     Op::Map(_) | Op::FrameAddress { .. } => {}
-                    Op::Load(load) if read_only(load.place.space) => {}
+                    Op::Load(load) if read_only(load.operand.space) => {}
                     Op::Special { .. } if self.role(pc) == Role::Compiled => {}
                     _ => return true,
                 }
@@ -332,8 +332,8 @@ impl Flow<'_> {
         for block in &self.blocks {
             let live = block.live_in.iter().count();
             let ways = block.range.clone().filter(|&pc| match &self.instruction(pc).op {
-                Op::Load(load) => load.place.space == Space::Generic,
-                Op::Store(store) => store.place.space == Space::Generic,
+                Op::Load(load) => load.operand.space == Space::Generic,
+                Op::Store(store) => store.operand.space == Space::Generic,
                 Op::Map(_) => false,
                 _ => true,
             });

@@ -1,0 +1,12 @@
+//! What is known of a function before code is written for it.
+
+pub(crate) mod bounds_checks;
+pub(crate) mod flow;
+pub(crate) mod idle_threads;
+pub(crate) mod lanewise;
+pub(crate) mod nan_canonicalization;
+pub(crate) mod range;
+pub(crate) mod region;
+pub(crate) mod rematerialization;
+pub(crate) mod shared_init;
+pub(crate) mod uniformity;
