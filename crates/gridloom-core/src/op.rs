@@ -217,7 +217,7 @@ impl Operation {
                 a.form == b.form
                     && a.test == b.test
                     && a.test_first == b.test_first
-                    && a.limit == b.limit
+                    && a.max_passes == b.max_passes
                     && a.bodies == b.bodies
             }
             (Operation::Opaque(a), Operation::Opaque(b)) => Arc::ptr_eq(a, b),
@@ -371,7 +371,7 @@ pub struct ConditionalOp {
     /// For loops: whether the test comes before the first pass (`while`) or only after each (`do while`).
     pub test_first: bool,
     /// For loops: the most passes of one execution of the node.
-    pub limit: Option<u64>,
+    pub max_passes: Option<u64>,
     /// The bodies, in order. An if-else has the *then* body first.
     pub bodies: SmallVec<[GraphKey; 2]>,
 }

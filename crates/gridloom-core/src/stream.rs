@@ -8,10 +8,10 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::backend;
-use crate::capture::{Capture, Lane, Mark, refuse};
+use crate::capture::{Branch, Capture, Mark, refuse};
 use crate::error::{Result, bail};
 use crate::event::Event;
-use crate::graph::{Graph, Place};
+use crate::graph::{Checker, Graph};
 use crate::op::{self, NodeKind, Operation};
 
 /// A queue of device work. The handle is cheap to clone and compares by identity.
@@ -25,36 +25,36 @@ pub struct Stream {
     slot: Arc<Slot>,
 }
 
-/// Where a stream records, while that is going on. Nothing clears it when the capture ends: the lane itself tells. By then its session has let go of the graph.
+/// Where a stream records, while that is going on. Nothing clears it when the capture ends: the branch itself tells. By then its session has let go of the graph.
 #[derive(Default)]
 struct Slot {
-    lane: Mutex<Option<Lane>>,
+    branch: Mutex<Option<Branch>>,
     /// Whether there ever was one. Most streams never record, and need not take the lock at each launch to know.
     used: AtomicBool,
 }
 
 impl Slot {
     #[inline]
-    fn lane(&self) -> Option<Lane> {
+    fn branch(&self) -> Option<Branch> {
         if !self.used.load(Ordering::Acquire) {
             return None;
         }
-        self.lane.lock().clone().filter(Lane::is_capturing)
+        self.branch.lock().clone().filter(Branch::is_capturing)
     }
 
-    /// Records an operation, where there is a lane and it records. One that is refused is left where it is, so that it is dropped with no lock held.
+    /// Records an operation, where there is a branch and it records. One that is refused is left where it is, so that it is dropped with no lock held.
     #[inline]
     fn submit(&self, operation: &mut Option<Operation>) -> Option<Result<()>> {
         if !self.used.load(Ordering::Acquire) {
             return None;
         }
-        self.lane.lock().as_ref()?.submit(operation)
+        self.branch.lock().as_ref()?.submit(operation)
     }
 
     /// Has the stream record there, given the lock on where it did before, which is returned.
-    fn record(&self, slot: &mut Option<Lane>, lane: &Lane) -> Option<Lane> {
+    fn record(&self, slot: &mut Option<Branch>, branch: &Branch) -> Option<Branch> {
         self.used.store(true, Ordering::Release);
-        slot.replace(lane.clone())
+        slot.replace(branch.clone())
     }
 }
 
@@ -105,13 +105,13 @@ impl Stream {
     pub fn capture(&self) -> Result<Capture> {
         // Declared before the lock, and so let go of after it, as in `wait`.
         let _before;
-        let mut slot = self.slot.lane.lock();
-        if slot.as_ref().is_some_and(Lane::is_capturing) {
+        let mut slot = self.slot.branch.lock();
+        if slot.as_ref().is_some_and(Branch::is_capturing) {
             bail!(InvalidState, "the stream is capturing already; end that capture first");
         }
-        let lane = Lane::primary(Graph::new(&self.device));
-        _before = self.slot.record(&mut slot, &lane);
-        Ok(Capture::new(lane))
+        let branch = Branch::primary(Graph::new(&self.device));
+        _before = self.slot.record(&mut slot, &branch);
+        Ok(Capture::new(branch))
     }
 
     /// Captures what `record` does and returns the graph. However it is left, the stream is an ordinary stream afterwards.
@@ -138,12 +138,12 @@ impl Stream {
     /// Whether it is recording.
     #[inline]
     pub fn is_capturing(&self) -> bool {
-        self.slot.lane().is_some()
+        self.slot.branch().is_some()
     }
 
     #[inline]
-    pub(crate) fn lane(&self) -> Option<Lane> {
-        self.slot.lane()
+    pub(crate) fn branch(&self) -> Option<Branch> {
+        self.slot.branch()
     }
 
     /// Enqueues one operation: a kernel, fill, copy, callback, record or wait. While capturing, records it.
@@ -168,15 +168,15 @@ impl Stream {
             ),
         }
         op::refuse_in_callback("work on a stream")?;
-        Place { device: &*self.device, graph: None }.check(&operation)?;
+        Checker { device: &*self.device, graph: None }.check(&operation)?;
         // SAFETY: the operation was checked for this device and for a stream just now.
         unsafe { self.backend.enqueue(&operation) }
     }
 
     /// Records an event. Where the stream is capturing, streams that wait for the event become part of the capture.
     pub fn record(&self, event: &Event) -> Result<()> {
-        if let Some(lane) = self.lane() {
-            lane.record_event(event)?;
+        if let Some(branch) = self.branch() {
+            branch.record_event(event)?;
             return Ok(());
         }
         self.enqueue(Operation::EventRecord(event.backend().clone()))?;
@@ -189,20 +189,20 @@ impl Stream {
         let mark = event.mark();
         let session = mark.as_ref().and_then(Mark::capturing);
         let (known, adopted, _before);
-        let mut slot = self.slot.lane.lock();
+        let mut slot = self.slot.branch.lock();
         known = slot.clone();
-        if let Some(lane) = &known
-            && lane.is_capturing()
+        if let Some(branch) = &known
+            && branch.is_capturing()
         {
             drop(slot);
-            lane.wait_event(event)?;
+            branch.wait_event(event)?;
             return Ok(());
         }
         if let Some((mark, session)) = mark.as_ref().zip(session.as_ref()) {
             if session.device() != self.device.id() {
                 bail!(WrongDevice, "the event was recorded in a capture of another device");
             }
-            adopted = Lane::adopt(session.clone(), event, mark)?;
+            adopted = Branch::adopt(session.clone(), event, mark)?;
             _before = self.slot.record(&mut slot, &adopted);
             return Ok(());
         }

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use crate::event::CpuEvent;
 use crate::graph::CpuExecutable;
 use crate::interp::Heap;
-use crate::memory::{Block, CpuAllocation, Ledger};
+use crate::memory::{CpuAllocation, HostBlock, Ledger};
 use crate::module::CpuModule;
 use crate::pool::Pool;
 use crate::reaper::Reaper;
@@ -258,7 +258,7 @@ impl backend::Device for CpuDevice {
     }
 
     fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<Arc<dyn Allocation>> {
-        let block = Block::new(&self.shared.memory, bytes)?;
+        let block = HostBlock::new(&self.shared.memory, bytes)?;
         Ok(CpuAllocation::new(block, bytes, kind))
     }
 

@@ -140,7 +140,7 @@ fn ask_for_large_pages(start: *mut u8, bytes: usize) {
 
 /// A run of memory, zeroed when made and returned to the system when dropped.
 #[derive(Debug)]
-pub(crate) struct Block {
+pub(crate) struct HostBlock {
     ledger: Arc<Ledger>,
     /// What the allocator returned; the aligned address lies inside.
     raw: *mut u8,
@@ -150,11 +150,11 @@ pub(crate) struct Block {
 }
 
 // SAFETY: the block owns its memory and only ever gives it out as an address; the pointer is used again in `drop` alone.
-unsafe impl Send for Block {}
+unsafe impl Send for HostBlock {}
 // SAFETY: as above, and no method reads or writes through the pointer.
-unsafe impl Sync for Block {}
+unsafe impl Sync for HostBlock {}
 
-impl Block {
+impl HostBlock {
     /// Allocates at least one byte, at a multiple of [`ALIGNMENT`].
     pub(crate) fn new(ledger: &Arc<Ledger>, bytes: u64) -> Result<Arc<Self>> {
         let refused = || out_of_memory(bytes, ledger.used(), None);
@@ -175,7 +175,7 @@ impl Block {
         }
         let address = (raw.expose_provenance() as u64).next_multiple_of(ALIGNMENT) + shift;
         ledger.blocks.write().insert(address, bytes);
-        Ok(Arc::new(Block { ledger: ledger.clone(), raw, layout, address, bytes }))
+        Ok(Arc::new(HostBlock { ledger: ledger.clone(), raw, layout, address, bytes }))
     }
 
     pub(crate) fn address(&self) -> u64 {
@@ -183,7 +183,7 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for HostBlock {
     fn drop(&mut self) {
         self.ledger.blocks.write().remove(&self.address);
         // SAFETY: `raw` came from `alloc_zeroed` with this layout, and is freed once: here, by the only owner. Whatever works with
@@ -195,14 +195,14 @@ impl Drop for Block {
 
 /// An allocation: one life of a block. Memory that outlives a launch is a new allocation for each launch over one block.
 pub struct CpuAllocation {
-    block: Arc<Block>,
+    block: Arc<HostBlock>,
     kind: MemoryKind,
     bytes: u64,
     released: AtomicBool,
 }
 
 impl CpuAllocation {
-    pub(crate) fn new(block: Arc<Block>, bytes: u64, kind: MemoryKind) -> Arc<Self> {
+    pub(crate) fn new(block: Arc<HostBlock>, bytes: u64, kind: MemoryKind) -> Arc<Self> {
         Arc::new(CpuAllocation { block, kind, bytes, released: AtomicBool::new(false) })
     }
 }
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_block_is_aligned_and_found_by_any_address_in_it_until_it_goes() {
         let ledger = ledger(None);
-        let block = Block::new(&ledger, 100).unwrap();
+        let block = HostBlock::new(&ledger, 100).unwrap();
         let start = block.address();
         assert_eq!(start % ALIGNMENT, 0);
         assert_eq!(ledger.allocation(start), Some(start..start + 100));
@@ -276,7 +276,7 @@ mod tests {
         shifts.sort_unstable();
         assert!(shifts.into_iter().eq((0..16).map(|place| place * ALIGNMENT)));
         for _ in 0..3 {
-            assert_eq!(Block::new(&ledger, SPREAD_FROM).unwrap().address() % ALIGNMENT, 0);
+            assert_eq!(HostBlock::new(&ledger, SPREAD_FROM).unwrap().address() % ALIGNMENT, 0);
         }
     }
 
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn memory_in_large_pages_is_zero_to_its_ends() {
-        let block = Block::new(&ledger(None), LARGE_PAGES_FROM).unwrap();
+        let block = HostBlock::new(&ledger(None), LARGE_PAGES_FROM).unwrap();
         for offset in [0, LARGE_PAGES_FROM / 2, LARGE_PAGES_FROM - 1] {
             let byte = std::ptr::with_exposed_provenance::<u8>((block.address() + offset) as usize);
             // SAFETY: the block has so many bytes, and nobody else knows it.
@@ -303,20 +303,20 @@ mod tests {
     #[test]
     fn the_limit_says_what_was_wanted_used_and_allowed() {
         let ledger = ledger(Some(1000));
-        let _held = Block::new(&ledger, 600).unwrap();
-        let error = Block::new(&ledger, 401).unwrap_err();
+        let _held = HostBlock::new(&ledger, 600).unwrap();
+        let error = HostBlock::new(&ledger, 401).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfMemory);
         for number in ["401", "600", "1000"] {
             assert!(error.message().contains(number), "{error}");
         }
-        assert!(Block::new(&ledger, 400).is_ok());
+        assert!(HostBlock::new(&ledger, 400).is_ok());
     }
 
     #[test]
     fn a_size_beyond_all_addresses_is_refused_and_not_charged() {
         let ledger = ledger(None);
         for bytes in [u64::MAX, i64::MAX as u64] {
-            assert_eq!(Block::new(&ledger, bytes).unwrap_err().kind(), ErrorKind::OutOfMemory);
+            assert_eq!(HostBlock::new(&ledger, bytes).unwrap_err().kind(), ErrorKind::OutOfMemory);
         }
         assert_eq!(ledger.used(), 0);
     }

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use crate::device::{Engine, Shared};
 use crate::interp::{self, KernelCode, Layout, Program};
 use crate::kernel::{CpuKernel, KernelEngine};
-use crate::memory::{ALIGNMENT, Block, CpuAllocation};
+use crate::memory::{ALIGNMENT, CpuAllocation, HostBlock};
 use crate::transfer;
 
 /// What a module and its kernels share.
@@ -58,7 +58,7 @@ impl CpuModule {
                     ),
                 ));
             }
-            let block = Block::new(&device.memory, variable.size.max(1))
+            let block = HostBlock::new(&device.memory, variable.size.max(1))
                 .map_err(|error| error.context(format_args!("module variable {}", variable.name)))?;
             variables.push(CpuAllocation::new(block, variable.size, MemoryKind::Device));
         }

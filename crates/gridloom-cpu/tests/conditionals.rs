@@ -138,8 +138,8 @@ fn a_count_repeats_and_starts_again_at_each_launch() {
         (repeat(7), 7),
         (ConditionalSpec { test_first: false, ..repeat(7) }, 7),
         (ConditionalSpec { test_first: false, ..repeat(0) }, 1),
-        (ConditionalSpec { limit: Some(3), ..repeat(7) }, 3),
-        (ConditionalSpec { limit: Some(9), ..repeat(7) }, 7),
+        (ConditionalSpec { max_passes: Some(3), ..repeat(7) }, 3),
+        (ConditionalSpec { max_passes: Some(9), ..repeat(7) }, 7),
     ] {
         let graph = Graph::new(&device);
         let node = graph.add_conditional(&[], spec.clone()).unwrap();
@@ -161,7 +161,7 @@ fn a_limit_ends_a_loop_whose_condition_never_does() {
     let graph = Graph::new(&device);
     let forever = graph.condition(Some(1));
     let spec = ConditionalSpec {
-        limit: Some(25),
+        max_passes: Some(25),
         ..conditional(ConditionalForm::While, Test::Condition(forever.key()), 1)
     };
     let node = graph.add_conditional(&[], spec).unwrap();

@@ -211,7 +211,7 @@ fn a_whole_update_takes_over_parameters_and_failures_still_name_their_nodes() {
     let (module, stream) = (module(&device), stream(&device));
     let make = |thread, passes| {
         let graph = Graph::new(&device);
-        let spec = ConditionalSpec { limit: Some(passes), ..repeat(10) };
+        let spec = ConditionalSpec { max_passes: Some(passes), ..repeat(10) };
         let looped = graph.add_conditional(&[], spec).unwrap();
         let stop = launch(&module, "stop", LaunchConfig::one(), [value(0), value(thread)]);
         looped.bodies().unwrap()[0].add(&[], stop).unwrap().named("stop here").unwrap();

@@ -4,11 +4,11 @@ use crate::context::Context;
 use crate::driver::{Driver, DriverResult};
 use crate::event::Event;
 use crate::graph;
+use crate::hosted_launch::HostedLaunches;
 use crate::memory::{Allocator, Memory};
 use crate::module::Module;
-use crate::occupancy::Occupations;
 use crate::once::Once;
-use crate::stream::{Lanes, Stream};
+use crate::stream::{Stream, StreamsInFlight};
 use crate::sys::*;
 use crate::turns::Turns;
 use crate::version::CudaVersion;
@@ -53,8 +53,8 @@ pub(crate) struct Shared {
     pub(crate) id: DeviceId,
     pub(crate) context: Arc<Context>,
     pub(crate) allocator: Arc<Allocator>,
-    pub(crate) occupations: Arc<Occupations>,
-    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) hosted_launches: Arc<HostedLaunches>,
+    pub(crate) streams: Arc<StreamsInFlight>,
     builtins: Once<Arc<Module>>,
     /// What graphs with conditionals take turns by, where they do.
     pub(crate) turns: Option<Arc<Turns>>,
@@ -109,8 +109,8 @@ impl CudaDevice {
                 turns: driver.takes_turns().then(|| Arc::new(Turns::new(&context))),
                 context,
                 allocator,
-                occupations: Arc::default(),
-                lanes: Arc::default(),
+                hosted_launches: Arc::default(),
+                streams: Arc::default(),
                 builtins: Once::new(),
             }),
         })
@@ -295,7 +295,7 @@ impl backend::Device for CudaDevice {
 
     /// ([`cuCtxSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html))
     fn wait_all(&self) -> Result<()> {
-        self.shared.occupations.wait_all();
+        self.shared.hosted_launches.wait_all();
         let _entered = self.shared.context.enter()?;
         // SAFETY: the context is current.
         Ok(unsafe { self.driver().cu_ctx_synchronize() }?)

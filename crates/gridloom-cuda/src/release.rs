@@ -16,9 +16,9 @@
 //! ending. What is still queued then is leaked to the operating system.
 //!
 //! Having stopped, the thread does not end. The driver keeps data for each thread that called it, which it takes down when the thread ends; it must
-//! not do so while it takes down itself. The threads that drive conditionals stop the same way (`occupancy.rs`).
+//! not do so while it takes down itself. The threads that drive conditionals stop the same way (`hosted_launch.rs`).
 
-use crate::occupancy;
+use crate::hosted_launch;
 use gridloom_core::op::in_callback;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -296,7 +296,7 @@ fn at_exit() {
             return;
         }
         let deadline = Instant::now() + EXIT_PATIENCE;
-        occupancy::stop_all(deadline);
+        hosted_launch::stop_all(deadline);
         if let Some(queue) = queue() {
             let (done, wait) = mpsc::channel();
             if queue.send(Message::Stop(done)).is_ok() {

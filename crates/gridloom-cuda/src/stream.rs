@@ -5,10 +5,10 @@ use crate::device::Shared;
 use crate::driver::{DriverError, DriverResult};
 use crate::event::{Event, RawEvent};
 use crate::failure::{Failures, HostCall};
+use crate::hosted_launch::{HostedLaunch, HostedLaunches, HostedSlot};
 use crate::in_flight::{Batch, InFlight, Marked, Queue, Waited};
 use crate::interop::{Owner, Ownership};
 use crate::kernel::{Kernel, Launch};
-use crate::occupancy::{Occupancy, Occupation, Occupations};
 use crate::registry::{self, STREAMS};
 use crate::release::{self, Handle};
 use crate::sys::*;
@@ -23,7 +23,7 @@ use std::sync::{Arc, Weak};
 
 /// A stream of the driver, with the marks for what its work keeps alive.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct RawStream {
     context: Arc<Context>,
     raw: CUstream,
     /// Events that were marks and can be again.
@@ -32,11 +32,11 @@ pub(crate) struct Lane {
 }
 
 // SAFETY: the handle may be used from any thread; the driver's functions on streams are thread-safe.
-unsafe impl Send for Lane {}
+unsafe impl Send for RawStream {}
 // SAFETY: as above.
-unsafe impl Sync for Lane {}
+unsafe impl Sync for RawStream {}
 
-impl Lane {
+impl RawStream {
     /// Makes a stream that does not wait for the legacy default stream.
     /// ([`cuStreamCreateWithPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
     fn new(context: &Arc<Context>, priority: i32) -> DriverResult<Self> {
@@ -60,7 +60,7 @@ impl Lane {
     }
 }
 
-impl Queue for Lane {
+impl Queue for RawStream {
     type Mark = RawEvent;
 
     fn mark(&self) -> Marked<RawEvent> {
@@ -106,7 +106,7 @@ fn unmarked(error: &DriverError) -> Marked<RawEvent> {
     Marked::NotNow
 }
 
-impl Drop for Lane {
+impl Drop for RawStream {
     fn drop(&mut self) {
         self.spare.get_mut().clear();
         if !self.ownership.is_ours() {
@@ -123,29 +123,29 @@ impl Drop for Lane {
 pub struct Stream {
     device: DeviceId,
     context: Arc<Context>,
-    lane: Arc<InFlight<Lane>>,
+    in_flight: Arc<InFlight<RawStream>>,
     /// Failures of callbacks enqueued here.
     failures: Arc<Failures>,
     /// Failures of executables launched here since the last wait.
     launched: Mutex<Vec<Arc<Failures>>>,
     /// The program that the host drives here, if there is one.
-    occupancy: Occupancy,
-    occupations: Arc<Occupations>,
-    lanes: Arc<Lanes>,
+    hosted: HostedSlot,
+    hosted_launches: Arc<HostedLaunches>,
+    streams: Arc<StreamsInFlight>,
 }
 
 /// All streams of a device.
 #[derive(Debug, Default)]
-pub(crate) struct Lanes(Mutex<Vec<Weak<InFlight<Lane>>>>);
+pub(crate) struct StreamsInFlight(Mutex<Vec<Weak<InFlight<RawStream>>>>);
 
-impl Lanes {
-    fn add(&self, lane: &Arc<InFlight<Lane>>) {
-        let mut lanes = self.0.lock();
-        lanes.retain(|known| known.strong_count() > 0);
-        lanes.push(Arc::downgrade(lane));
+impl StreamsInFlight {
+    fn add(&self, in_flight: &Arc<InFlight<RawStream>>) {
+        let mut streams = self.0.lock();
+        streams.retain(|known| known.strong_count() > 0);
+        streams.push(Arc::downgrade(in_flight));
     }
 
-    fn alive(&self) -> Vec<Arc<InFlight<Lane>>> {
+    fn alive(&self) -> Vec<Arc<InFlight<RawStream>>> {
         self.0.lock().iter().filter_map(Weak::upgrade).collect()
     }
 }
@@ -153,7 +153,7 @@ impl Lanes {
 impl Stream {
     /// A stream with a priority; lower numbers come first, 0 is the usual one.
     pub(crate) fn new(shared: &Shared, priority: i32) -> DriverResult<Arc<Self>> {
-        let stream = Arc::new(Self::on(shared, Lane::new(&shared.context, priority)?));
+        let stream = Arc::new(Self::on(shared, RawStream::new(&shared.context, priority)?));
         STREAMS.add(registry::key(stream.raw()), &stream);
         Ok(stream)
     }
@@ -162,27 +162,27 @@ impl Stream {
     pub(crate) fn borrow(shared: &Shared, raw: CUstream, owner: Option<Owner>) -> Self {
         let ownership = Ownership::Borrowed { _owner: owner };
         let context = Arc::clone(&shared.context);
-        Self::on(shared, Lane { context, raw, spare: Mutex::default(), ownership })
+        Self::on(shared, RawStream { context, raw, spare: Mutex::default(), ownership })
     }
 
-    fn on(shared: &Shared, lane: Lane) -> Self {
-        let lane = InFlight::new(lane);
-        shared.lanes.add(&lane);
+    fn on(shared: &Shared, in_flight: RawStream) -> Self {
+        let in_flight = InFlight::new(in_flight);
+        shared.streams.add(&in_flight);
         Self {
             device: shared.id,
             context: Arc::clone(&shared.context),
-            lane,
+            in_flight,
             failures: Arc::default(),
             launched: Mutex::default(),
-            occupancy: Occupancy::default(),
-            occupations: Arc::clone(&shared.occupations),
-            lanes: Arc::clone(&shared.lanes),
+            hosted: HostedSlot::default(),
+            hosted_launches: Arc::clone(&shared.hosted_launches),
+            streams: Arc::clone(&shared.streams),
         }
     }
 
     /// The driver's handle, valid while this lives.
     pub fn raw(&self) -> CUstream {
-        self.lane.queue().raw
+        self.in_flight.queue().raw
     }
 
     /// The context it belongs to.
@@ -216,23 +216,23 @@ impl Stream {
 
     /// Holds `payload` until the work enqueued so far has run.
     pub(crate) fn keep(&self, payload: impl Send + 'static) {
-        self.lane.keep(payload);
+        self.in_flight.keep(payload);
     }
 
     /// The same for what is shared, and often kept several times in a row.
     pub(crate) fn keep_shared<T: Any + Send + Sync>(&self, payload: &Arc<T>) -> Batch {
-        self.lane.keep_shared(payload)
+        self.in_flight.keep_shared(payload)
     }
 
     /// Whether what was put into this batch is held until the work enqueued so far has run.
     #[inline]
     pub(crate) fn holds(&self, batch: Batch) -> bool {
-        self.lane.holds(batch)
+        self.in_flight.holds(batch)
     }
 
     /// The same for several blocks of memory.
     pub(crate) fn keep_memory(&self, memory: &[&Arc<dyn backend::Allocation>]) {
-        self.lane.keep_memory(memory);
+        self.in_flight.keep_memory(memory);
     }
 
     /// Has the next wait report failures of an executable that was launched here.
@@ -244,24 +244,24 @@ impl Stream {
     }
 
     /// Has `work` enqueue on this stream, on a thread of its own; whoever else enqueues something comes after it.
-    pub(crate) fn occupy(&self, work: impl FnOnce() + Send + 'static) -> Result<Arc<Occupation>> {
-        self.occupancy.occupy(&self.occupations, work)
+    pub(crate) fn start_hosted(&self, work: impl FnOnce() + Send + 'static) -> Result<Arc<HostedLaunch>> {
+        self.hosted.start(&self.hosted_launches, work)
     }
 
     /// Waits until nobody else enqueues here.
     pub(crate) fn settle(&self) {
-        self.occupancy.settle();
+        self.hosted.settle();
     }
 
     /// Has what is enqueued here next come after everything enqueued so far on any stream of the device.
     pub(crate) fn come_after_everything(&self) -> DriverResult<()> {
         let _entered = self.context.enter()?;
-        for lane in self.lanes.alive() {
-            if Arc::ptr_eq(&lane, &self.lane) {
+        for in_flight in self.streams.alive() {
+            if Arc::ptr_eq(&in_flight, &self.in_flight) {
                 continue;
             }
             let event = RawEvent::new(&self.context, EventOptions { timing: false, blocking: false })?;
-            event.record(lane.queue().raw)?;
+            event.record(in_flight.queue().raw)?;
             // SAFETY: both handles are alive; 0 is the one flag there is.
             unsafe { self.context.driver().cu_stream_wait_event(self.raw(), event.raw(), 0)? };
         }
@@ -271,7 +271,7 @@ impl Stream {
     /// Waits for what is enqueued now, without looking at failures of callbacks. What only the work kept alive is dropped on the release thread: its
     /// drop may run anything and take long, and the caller may hold locks, or be what others wait for.
     pub(crate) fn wait_for_device(&self) -> DriverResult<()> {
-        let (waited, released) = self.lane.wait(|| {
+        let (waited, released) = self.in_flight.wait(|| {
             let waited = self.context.enter().and_then(|_entered| {
                 // SAFETY: the handle is alive.
                 unsafe { self.context.driver().cu_stream_synchronize(self.raw()) }
@@ -405,10 +405,10 @@ impl backend::Stream for Stream {
     }
 
     fn is_idle(&self) -> Result<bool> {
-        if self.occupancy.is_occupied() {
+        if self.hosted.is_busy() {
             return Ok(false);
         }
-        Ok(self.lane.queue().is_idle()?)
+        Ok(self.in_flight.queue().is_idle()?)
     }
 
     fn as_any(&self) -> &dyn Any {

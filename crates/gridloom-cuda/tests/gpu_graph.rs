@@ -289,7 +289,7 @@ fn loops_over_a_value_a_count_and_a_limit_make_as_many_passes_as_they_say() {
                     form: ConditionalForm::While,
                     test: value(&left),
                     test_first,
-                    limit,
+                    max_passes: limit,
                     bodies: 1,
                 };
                 let node = graph.add_conditional(&[], spec).unwrap();
@@ -329,7 +329,7 @@ fn a_limit_stops_a_loop_that_kernels_keep_going() {
                 form: ConditionalForm::While,
                 test: Test::Condition(always.key()),
                 test_first: true,
-                limit: Some(6),
+                max_passes: Some(6),
                 bodies: 1,
             };
             let node = graph.add_conditional(&[], spec).unwrap();

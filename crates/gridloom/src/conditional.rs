@@ -76,7 +76,7 @@ impl While {
 
     /// The same loop, ended after at most this many passes.
     pub fn limit(self, passes: u64) -> Result<Self> {
-        self.0.set_loop_limit(Some(passes))?;
+        self.0.set_max_passes(Some(passes))?;
         Ok(self)
     }
 }

@@ -166,7 +166,7 @@ pub trait Edit {
         if !matches!(self.current()?.kind(), NodeKind::While) {
             return Err(Error::new(ErrorKind::InvalidArgument, "only loops have passes to bound"));
         }
-        self.replace_conditional(|current| ConditionalOp { limit, ..current })
+        self.replace_conditional(|current| ConditionalOp { max_passes: limit, ..current })
     }
 
     /// Gives a node that records or waits another event.

@@ -486,7 +486,7 @@ pub(crate) fn copy_operation<T: Element>(
 }
 
 pub(crate) fn spec(form: ConditionalForm, test: Test, bodies: usize) -> ConditionalSpec {
-    ConditionalSpec { form, test, test_first: true, limit: None, bodies }
+    ConditionalSpec { form, test, test_first: true, max_passes: None, bodies }
 }
 
 /// The one integer that a ready-made conditional tests.

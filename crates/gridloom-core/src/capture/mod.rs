@@ -24,7 +24,7 @@
 //! Every recording of an event and every wait is a node. A wait also gets an edge from the recording where both are in one graph and it
 //! does not come after it anyway; a stream that does not capture becomes a fork by it.
 
-mod lane;
+mod branch;
 mod order;
 mod session;
 mod state;
@@ -33,8 +33,8 @@ mod value;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use lane::Lane;
-pub use lane::MAX_BRANCHES;
+pub(crate) use branch::Branch;
+pub use branch::MAX_BRANCHES;
 pub(crate) use session::Mark;
 pub use state::{CaptureKind, CaptureState};
 pub use value::ConditionDefault;
@@ -69,28 +69,28 @@ use crate::op::Operation;
 /// # Ok::<(), gridloom_core::Error>(())
 /// ```
 pub struct Capture {
-    lane: Lane,
+    branch: Branch,
 }
 
 impl Capture {
-    pub(crate) fn new(lane: Lane) -> Self {
-        lane.hold();
-        Capture { lane }
+    pub(crate) fn new(branch: Branch) -> Self {
+        branch.hold();
+        Capture { branch }
     }
 
     /// Where it comes from.
     pub fn kind(&self) -> CaptureKind {
-        self.lane.kind()
+        self.branch.kind()
     }
 
     /// How far it has come.
     pub fn state(&self) -> CaptureState {
-        self.lane.state()
+        self.branch.state()
     }
 
     /// Of a body, or a fork of one: the conditional node it is a body of, to name it, to bound its passes or to ask for them later.
     pub fn owner(&self) -> Result<Node> {
-        self.lane.owner().ok_or_else(|| {
+        self.branch.owner().ok_or_else(|| {
             Error::new(
                 ErrorKind::InvalidState,
                 "the capture is not of the body of a conditional, or was closed",
@@ -102,12 +102,12 @@ impl Capture {
     ///
     /// What is recorded comes after what the body already holds.
     pub fn begin(&self) -> Result<()> {
-        self.lane.begin()
+        self.branch.begin()
     }
 
     /// Ends the capture. Every fork must have been joined, and every body that was begun must have ended.
     pub fn end(&self) -> Result<Graph> {
-        self.lane.end()
+        self.branch.end()
     }
 
     /// Begins, records what `record` does, and ends: a body in one piece, which cannot be left open by mistake.
@@ -122,84 +122,84 @@ impl Capture {
 
     /// The graph: of a capture that has ended, or of a body that has not begun, to fill it explicitly.
     pub fn graph(&self) -> Result<Graph> {
-        self.lane.graph()
+        self.branch.graph()
     }
 
     /// Gives the capture up, or is done with it. Of a primary capture the stream becomes an ordinary stream again.
     pub fn close(&self) {
-        self.lane.close();
+        self.branch.close();
     }
 
     /// Splits the capture into `branches` that run side by side: this one, and the ones returned.
     pub fn fork(&self, branches: usize) -> Result<Vec<Capture>> {
-        Ok(self.lane.fork(branches)?.into_iter().map(Capture::new).collect())
+        Ok(self.branch.fork(branches)?.into_iter().map(Capture::new).collect())
     }
 
     /// Joins forks into this capture: what is recorded next comes after them all. The forks can be dropped then.
     pub fn join<'a>(&self, forks: impl IntoIterator<Item = &'a Capture>) -> Result<()> {
-        let lanes: Vec<&Lane> = forks.into_iter().map(|fork| &fork.lane).collect();
-        self.lane.join(&lanes)
+        let branches: Vec<&Branch> = forks.into_iter().map(|fork| &fork.branch).collect();
+        self.branch.join(&branches)
     }
 
     /// Makes a condition for the graph that is captured and the graphs inside it, with the value it takes at every launch.
     pub fn condition(&self, default: impl ConditionDefault) -> Result<Condition> {
-        self.lane.condition(default.default_value()?)
+        self.branch.condition(default.default_value()?)
     }
 
     /// Records one operation.
     pub fn add(&self, operation: Operation) -> Result<Node> {
-        self.lane.add(&[], operation)
+        self.branch.add(&[], operation)
     }
 
     /// Records one operation that comes after these nodes of the graph too.
     pub fn add_after(&self, nodes: &[&Node], operation: Operation) -> Result<Node> {
-        self.lane.add(nodes, operation)
+        self.branch.add(nodes, operation)
     }
 
     /// Records a conditional and returns the captures of its bodies, which have yet to begin. This capture goes on after the node.
     pub fn conditional(&self, spec: &ConditionalSpec) -> Result<(Node, Vec<Capture>)> {
-        let (node, bodies) = self.lane.conditional(spec)?;
+        let (node, bodies) = self.branch.conditional(spec)?;
         Ok((node, bodies.into_iter().map(Capture::new).collect()))
     }
 
     /// Records a copy of a graph, as it is now, as a child node.
     pub fn embed(&self, graph: &Graph) -> Result<Node> {
-        self.lane.embed(graph)
+        self.branch.embed(graph)
     }
 
     /// Records copies of the nodes of a graph, as it is now, among those of this capture: the first ones come after what was recorded last, and
     /// what is recorded next comes after the last ones.
     pub fn inline(&self, graph: &Graph) -> Result<Vec<Node>> {
-        self.lane.inline(graph)
+        self.branch.inline(graph)
     }
 
     /// The device of its graph. An error where the capture does not record.
     pub fn recording_device(&self) -> Result<Arc<dyn Device>> {
-        self.lane.recording_device()
+        self.branch.recording_device()
     }
 
     /// Records a copy of the graph that an executable was made from, as a child node.
     pub fn launch_graph(&self, executable: &Executable) -> Result<Node> {
-        self.lane.embed_executable(executable)
+        self.branch.embed_executable(executable)
     }
 
     /// Records an event. Streams that wait for it become forks of this capture.
     pub fn record_event(&self, event: &Event) -> Result<Node> {
-        self.lane.record_event(event)
+        self.branch.record_event(event)
     }
 
     /// Waits for an event. One that was recorded in this capture also joins the branch it was recorded in, up to there.
     pub fn wait_event(&self, event: &Event) -> Result<Node> {
-        self.lane.wait_event(event)
+        self.branch.wait_event(event)
     }
 }
 
 impl Drop for Capture {
     fn drop(&mut self) {
         if self.state() == CaptureState::Capturing {
-            self.lane.close();
+            self.branch.close();
         }
-        self.lane.let_go();
+        self.branch.let_go();
     }
 }
 

@@ -1,14 +1,14 @@
 //! Sessions: one capture into one graph, whatever number of streams and forks takes part.
 //!
-//! A session has a [lane](super::lane::Lane) for the stream or body that is captured and one for each fork. A lane has a state and a *tail*, the
+//! A session has a [branch](super::branch::Branch) for the stream or body that is captured and one for each fork. A branch has a state and a *tail*, the
 //! nodes that its next operation comes after. All of a session is behind one lock, so that joining, ending and giving up are single
 //! steps whatever other threads do. Nothing here waits for a device.
 //!
 //! Who retains whom, and why nothing is left behind:
 //!
-//! - a lane, held by a `Capture` or a stream, retains its session; so does the session around a body, until that one ends;
-//! - a session that is given up lets go of its graph at once, and any other when its last `Capture` is dropped, whoever still holds one of its lanes;
-//! - a stream captures exactly as long as the lane it has records, so there is nothing to undo in it when a capture ends, is dropped or panics;
+//! - a branch, held by a `Capture` or a stream, retains its session; so does the session around a body, until that one ends;
+//! - a session that is given up lets go of its graph at once, and any other when its last `Capture` is dropped, whoever still holds one of its branches;
+//! - a stream captures exactly as long as the branch it has records, so there is nothing to undo in it when a capture ends, is dropped or panics;
 //! - events know a session weakly.
 //!
 //! The lock of a session may be taken under the slot of a stream and under the lock of the session around it, never the other way round.
@@ -25,7 +25,7 @@ use crate::backend::DeviceId;
 use crate::error::{Result, bail};
 use crate::graph::{Graph, Node, NodeKey};
 
-/// The nodes that come before the next operation of a lane.
+/// The nodes that come before the next operation of a branch.
 pub(super) type Tail = SmallVec<[NodeKey; 2]>;
 
 /// One capture into one graph.
@@ -40,12 +40,12 @@ pub(super) struct Progress {
     /// How many captures there are. Without one, nothing is recorded any more.
     pub(super) captures: usize,
     /// The first is the one that ends the session.
-    pub(super) lanes: Vec<LaneProgress>,
+    pub(super) branches: Vec<BranchProgress>,
     /// The bodies of conditionals recorded here, until this session ends.
     bodies: Vec<Body>,
 }
 
-pub(super) struct LaneProgress {
+pub(super) struct BranchProgress {
     kind: CaptureKind,
     state: CaptureState,
     pub(super) tail: Tail,
@@ -68,13 +68,13 @@ pub(crate) struct Mark {
 impl Mark {
     /// The session, while it goes on.
     pub(crate) fn capturing(&self) -> Option<Arc<Session>> {
-        self.session.upgrade().filter(|session| session.lane_state(0) == CaptureState::Capturing)
+        self.session.upgrade().filter(|session| session.branch_state(0) == CaptureState::Capturing)
     }
 }
 
-impl LaneProgress {
+impl BranchProgress {
     pub(super) fn new(kind: CaptureKind, state: CaptureState, tail: Tail) -> Self {
-        LaneProgress { kind, state, tail, left_open: false }
+        BranchProgress { kind, state, tail, left_open: false }
     }
 
     pub(super) fn kind(&self) -> CaptureKind {
@@ -112,14 +112,18 @@ impl LaneProgress {
 }
 
 impl Progress {
-    /// The graph and one lane, once it is known that the lane allows the action.
-    pub(super) fn lane(&mut self, index: usize, action: Action) -> Result<(&mut Graph, &mut LaneProgress)> {
-        let lane = &mut self.lanes[index];
-        lane.check(action)?;
+    /// The graph and one branch, once it is known that the branch allows the action.
+    pub(super) fn branch(
+        &mut self,
+        index: usize,
+        action: Action,
+    ) -> Result<(&mut Graph, &mut BranchProgress)> {
+        let branch = &mut self.branches[index];
+        branch.check(action)?;
         let graph = self.graph.as_mut().expect(
-            "only a lane that nobody captures with, or a closed one, has no graph, and it allows nothing",
+            "only a branch that nobody captures with, or a closed one, has no graph, and it allows nothing",
         );
-        Ok((graph, lane))
+        Ok((graph, branch))
     }
 
     /// The node around the graph that is captured.
@@ -131,13 +135,13 @@ impl Progress {
         self.bodies.push(Body { graph, session });
     }
 
-    /// Why the first lane cannot end: bodies that are not complete.
+    /// Why the first branch cannot end: bodies that are not complete.
     fn check_bodies(&self) -> Result<()> {
         for Body { graph, session } in &self.bodies {
             // With a conditional that was deleted its bodies do not matter any more.
             let Some(owner) = graph.owner() else { continue };
             let progress = session.progress.lock();
-            let body = &progress.lanes[0];
+            let body = &progress.branches[0];
             if body.left_open {
                 bail!(
                     InvalidState,
@@ -152,15 +156,17 @@ impl Progress {
         Ok(())
     }
 
-    /// Why the first lane cannot end: forks whose work does not lead to its own.
+    /// Why the first branch cannot end: forks whose work does not lead to its own.
     fn check_forks(&self, graph: &Graph) -> Result<()> {
-        if !self.lanes[1..].iter().any(LaneProgress::is_open) {
+        if !self.branches[1..].iter().any(BranchProgress::is_open) {
             return Ok(());
         }
         let loose = graph.hierarchy.read(|definition| {
-            let joined = Ancestors::of(definition, &self.lanes[0].tail);
+            let joined = Ancestors::of(definition, &self.branches[0].tail);
             let mut loose = Vec::new();
-            for (number, fork) in self.lanes.iter().enumerate().skip(1).filter(|(_, lane)| lane.is_open()) {
+            for (number, fork) in
+                self.branches.iter().enumerate().skip(1).filter(|(_, branch)| branch.is_open())
+            {
                 let is_loose =
                     |&&node: &&NodeKey| definition.get_node(node).is_some() && !joined.contains(node);
                 let ends: Vec<String> =
@@ -184,11 +190,11 @@ impl Progress {
 }
 
 impl Session {
-    /// A session whose first lane is of this kind and state.
+    /// A session whose first branch is of this kind and state.
     pub(super) fn new(graph: Graph, kind: CaptureKind, state: CaptureState) -> Arc<Self> {
         let device = graph.device().id();
-        let lanes = vec![LaneProgress::new(kind, state, Tail::new())];
-        let progress = Progress { graph: Some(graph), captures: 0, lanes, bodies: Vec::new() };
+        let branches = vec![BranchProgress::new(kind, state, Tail::new())];
+        let progress = Progress { graph: Some(graph), captures: 0, branches, bodies: Vec::new() };
         Arc::new(Session { device, progress: Mutex::new(progress) })
     }
 
@@ -197,32 +203,32 @@ impl Session {
         self.device
     }
 
-    pub(super) fn lane_state(&self, index: usize) -> CaptureState {
-        self.progress.lock().lanes[index].state
+    pub(super) fn branch_state(&self, index: usize) -> CaptureState {
+        self.progress.lock().branches[index].state
     }
 
-    /// Ends the session on behalf of one of its lanes, which must be the first.
-    pub(super) fn end(&self, lane: usize) -> Result<Graph> {
+    /// Ends the session on behalf of one of its branches, which must be the first.
+    pub(super) fn end(&self, branch: usize) -> Result<Graph> {
         let mut progress = self.progress.lock();
-        let graph = progress.lane(lane, Action::End)?.0.clone();
+        let graph = progress.branch(branch, Action::End)?.0.clone();
         progress.check_bodies()?;
         progress.check_forks(&graph)?;
-        progress.lanes[lane].act(Action::End)?;
-        progress.lanes[1..].iter_mut().for_each(LaneProgress::finish);
+        progress.branches[branch].act(Action::End)?;
+        progress.branches[1..].iter_mut().for_each(BranchProgress::finish);
         let bodies = std::mem::take(&mut progress.bodies);
         for body in &bodies {
-            body.session.progress.lock().lanes.iter_mut().for_each(LaneProgress::finish);
+            body.session.progress.lock().branches.iter_mut().for_each(BranchProgress::finish);
         }
         drop(progress);
         Ok(graph)
     }
 
-    /// Closes one lane; the first takes the whole session with it.
-    pub(super) fn close(&self, lane: usize) {
-        if lane == 0 {
+    /// Closes one branch; the first takes the whole session with it.
+    pub(super) fn close(&self, branch: usize) {
+        if branch == 0 {
             self.give_up();
         } else {
-            self.progress.lock().lanes[lane].close();
+            self.progress.lock().branches[branch].close();
         }
     }
 
@@ -237,7 +243,7 @@ impl Session {
 
     fn give_up(&self) {
         let mut progress = self.progress.lock();
-        progress.lanes.iter_mut().for_each(LaneProgress::close);
+        progress.branches.iter_mut().for_each(BranchProgress::close);
         let (graph, bodies) = (progress.graph.take(), std::mem::take(&mut progress.bodies));
         drop(progress);
         bodies.iter().for_each(|body| body.session.give_up());

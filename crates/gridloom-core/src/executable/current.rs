@@ -9,14 +9,14 @@ use super::follow::{Followed, Follower, Value};
 use super::ready::{ArgWriter, Ready, Refusal, Which};
 use super::whole;
 use crate::backend::{self, Allocation};
-use crate::graph::{Definition, NodeKey, Place, Present};
+use crate::graph::{Checker, CowDefinition, Definition, NodeKey};
 use crate::memory::Base;
 use crate::op::{ArgValue, Operation, PointerValue};
 
 /// What an executable does.
 pub(super) struct Current {
     /// Shared with the graph it was made from, or whoever asked for it, until it is changed.
-    definition: Present,
+    definition: CowDefinition,
     /// Nodes that were given values of which the definition does not know yet.
     ready: Ready,
     /// Values that nodes follow.
@@ -28,7 +28,7 @@ pub(super) struct Current {
 impl Current {
     pub(super) fn new(definition: Arc<Definition>) -> Self {
         Current {
-            definition: Present::shared(definition),
+            definition: CowDefinition::shared(definition),
             ready: Ready::default(),
             followed: None,
             is_updated: false,
@@ -185,11 +185,11 @@ impl Current {
     pub(super) fn set_followed(
         &mut self,
         backend: &mut dyn backend::Executable,
-        place: Place<'_>,
+        checker: Checker<'_>,
         given: &mut [(u32, Value)],
     ) -> bool {
         let Some(followed) = &mut self.followed else { return false };
-        match followed.set(&mut self.ready, backend, place, given) {
+        match followed.set(&mut self.ready, backend, checker, given) {
             Ok(()) => {
                 followed.open_gaps(self.definition.get_mut(), &self.ready, given);
                 true

@@ -178,7 +178,7 @@ impl Followed {
         &mut self,
         ready: &mut Ready,
         backend: &mut dyn backend::Executable,
-        device: graph::Place<'_>,
+        device: graph::Checker<'_>,
         given: &mut [(u32, Value)],
     ) -> Result<(), (Refusal, Vec<NodeKey>)> {
         let mut changed = 0u64;

@@ -399,8 +399,8 @@ pub trait LaunchTarget {
 
 impl LaunchTarget for Stream {
     fn launch_executable(&self, executable: &Executable) -> Result<()> {
-        match self.lane() {
-            Some(lane) => lane.embed_executable(executable).map(drop),
+        match self.branch() {
+            Some(branch) => branch.embed_executable(executable).map(drop),
             None => executable.launch_on(self),
         }
     }

@@ -13,7 +13,7 @@ use super::ready::{ArgWriter, Refusal, Which};
 use super::{Executable, State};
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result, bail};
-use crate::graph::{Definition, Graph, GraphKey, Node, NodeKey, Place, compare, lifetimes};
+use crate::graph::{Checker, Definition, Graph, GraphKey, Node, NodeKey, compare, lifetimes};
 use crate::memory::{Base, Region};
 use crate::op::{ArgValue, ConditionalOp, Launch, NodeKind, Operation, PointerValue, Test};
 
@@ -89,9 +89,9 @@ impl Executable {
     /// # Safety
     /// As for [`KernelOp::with_args`](crate::op::KernelOp::with_args) with what becomes of the arguments.
     pub unsafe fn set_followed(&mut self, given: &mut [(u32, Value)]) -> bool {
-        let place = Place { device: &*self.device, graph: None };
+        let checker = Checker { device: &*self.device, graph: None };
         let State { definition, backend, .. } = self.state.get_mut();
-        definition.set_followed(&mut **backend, place, given)
+        definition.set_followed(&mut **backend, checker, given)
     }
 
     /// Points every use of the region `old` at the same byte of `new`, all or none, and says how many there were. See [`Graph::replace_region`].
@@ -183,7 +183,7 @@ impl Executable {
         made: &mut usize,
         checked: &mut Option<Checked>,
     ) -> Result<()> {
-        let place = Place { device: &*self.device, graph: None };
+        let checker = Checker { device: &*self.device, graph: None };
         while let Some(Change { node: key, part: Part::Argument(..) }) = changes.get(*made) {
             let key = *key;
             let node = definition.nodes.get_mut(key);
@@ -199,7 +199,7 @@ impl Executable {
                 {
                     let this = Some((Arc::as_ptr(allocation).cast(), region.offset, region.bytes));
                     if *checked != this {
-                        if let Err(error) = place.check_region_after(launch, index, region) {
+                        if let Err(error) = checker.check_region_after(launch, index, region) {
                             return Err(error.at_node(definition.label(key)));
                         }
                         *checked = this;
@@ -239,12 +239,12 @@ impl Executable {
 
     fn check_change(&self, definition: &Definition, key: NodeKey, operation: &Operation) -> Result<()> {
         let node = definition.node(key);
-        let place = Place { device: &*self.device, graph: Some((definition, node.graph())) };
+        let checker = Checker { device: &*self.device, graph: Some((definition, node.graph())) };
         let checked = match (node.operation(), operation) {
-            (Operation::Kernel(old), Operation::Kernel(new)) => place.check_kernel_after(old, new),
+            (Operation::Kernel(old), Operation::Kernel(new)) => checker.check_kernel_after(old, new),
             (old, new) => check_replaceable(old, new).and_then(|()| match new {
-                Operation::Conditional(conditional) => place.check_replaced_test(&conditional.test),
-                operation => place.check(operation),
+                Operation::Conditional(conditional) => checker.check_replaced_test(&conditional.test),
+                operation => checker.check(operation),
             }),
         };
         checked.map_err(|error| error.at_node(definition.label(key)))

@@ -13,13 +13,13 @@ use crate::op::{
 };
 
 /// Where an operation is about to go.
-pub(crate) struct Place<'a> {
+pub(crate) struct Checker<'a> {
     pub(crate) device: &'a dyn backend::Device,
     /// The graph it is added to, or `None` for a stream.
     pub(crate) graph: Option<(&'a Definition, GraphKey)>,
 }
 
-impl Place<'_> {
+impl Checker<'_> {
     pub(crate) fn check(&self, operation: &Operation) -> Result<()> {
         match operation {
             Operation::Empty | Operation::Callback(_) => Ok(()),

@@ -3,7 +3,7 @@
 use super::definition::{Definition, EdgeEnd, EdgeKind, EdgeList, GraphData, GraphKey, NodeData, NodeKey};
 use super::edges::take_out;
 use super::node::deleted;
-use super::{After, MAX_NESTING, Place, Spot, deleted_graph};
+use super::{After, Checker, LocalKey, MAX_NESTING, deleted_graph};
 use crate::backend;
 use crate::error::{Result, bail};
 use crate::op::{NodeKind, Operation, Test};
@@ -83,14 +83,14 @@ impl Definition {
         device: &dyn backend::Device,
         after: After<'_>,
         operation: &mut Option<Operation>,
-    ) -> Result<Spot<NodeData>> {
+    ) -> Result<LocalKey<NodeData>> {
         let checked = operation.as_ref().expect("given by the caller");
         if matches!(checked, Operation::Child(_) | Operation::Conditional(_)) {
             bail!(InvalidArgument, "a node with graphs inside is added with add_conditional or add_child");
         }
         let (graph, before) = self.check_after(after)?;
-        Place { device, graph: Some((self, graph)) }.check_after(before, checked)?;
-        Ok(self.insert_node(graph, after.nodes(), operation).spot())
+        Checker { device, graph: Some((self, graph)) }.check_after(before, checked)?;
+        Ok(self.insert_node(graph, after.nodes(), operation).local())
     }
 
     /// Inserts a checked node after checked predecessors. What it does is taken at the last, when nothing can fail any more.

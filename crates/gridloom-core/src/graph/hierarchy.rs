@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::cow_definition::CowDefinition;
 use super::definition::{Definition, GraphKey, NodeData, NodeKey};
-use super::keys::Spot;
-use super::present::Present;
+use super::keys::LocalKey;
 use crate::backend;
 use crate::error::Result;
 use crate::op::Operation;
@@ -34,12 +34,12 @@ pub(crate) struct Hierarchy {
     pub(crate) device: Arc<dyn backend::Device>,
     /// The number of the definition, which all its keys have.
     pub(super) number: u32,
-    definition: Mutex<Present>,
+    definition: Mutex<CowDefinition>,
 }
 
 impl Hierarchy {
     #[inline(always)]
-    pub(super) fn new(device: &Arc<dyn backend::Device>, definition: Present) -> Arc<Self> {
+    pub(super) fn new(device: &Arc<dyn backend::Device>, definition: CowDefinition) -> Arc<Self> {
         let number = definition.nodes.owner();
         Arc::new(Hierarchy { device: Arc::clone(device), number, definition: Mutex::new(definition) })
     }
@@ -63,7 +63,11 @@ impl Hierarchy {
     }
 
     /// Adds a node after others. A failure leaves the operation where it is, so that the caller chooses when its drop, which may run a user's code, takes place.
-    pub(super) fn add(&self, after: After<'_>, operation: &mut Option<Operation>) -> Result<Spot<NodeData>> {
+    pub(super) fn add(
+        &self,
+        after: After<'_>,
+        operation: &mut Option<Operation>,
+    ) -> Result<LocalKey<NodeData>> {
         self.edit(|definition| definition.add(&*self.device, after, operation))
     }
 
@@ -72,7 +76,7 @@ impl Hierarchy {
         &mut self,
         after: After<'_>,
         operation: &mut Option<Operation>,
-    ) -> Result<Spot<NodeData>> {
+    ) -> Result<LocalKey<NodeData>> {
         self.definition.get_mut().get_mut().add(&*self.device, after, operation)
     }
 }

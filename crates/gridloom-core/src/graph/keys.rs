@@ -31,8 +31,8 @@ impl<T> Key<T> {
 
     /// It without the definition.
     #[inline]
-    pub(crate) fn spot(self) -> Spot<T> {
-        Spot { place: self.place, kind: PhantomData }
+    pub(crate) fn local(self) -> LocalKey<T> {
+        LocalKey { place: self.place, kind: PhantomData }
     }
 
     #[inline]
@@ -42,13 +42,13 @@ impl<T> Key<T> {
 }
 
 /// A key without the definition that it belongs to, for handles that know it.
-pub(crate) struct Spot<T> {
+pub(crate) struct LocalKey<T> {
     /// As in a key.
     place: u64,
     kind: PhantomData<fn() -> T>,
 }
 
-impl<T> Spot<T> {
+impl<T> LocalKey<T> {
     /// The key of this place in the definition with this number.
     #[inline]
     pub(crate) fn of(self, owner: u32) -> Key<T> {
@@ -56,12 +56,12 @@ impl<T> Spot<T> {
     }
 }
 
-impl<T> Clone for Spot<T> {
+impl<T> Clone for LocalKey<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<T> Copy for Spot<T> {}
+impl<T> Copy for LocalKey<T> {}
 
 impl<T> Clone for Key<T> {
     fn clone(&self) -> Self {

@@ -5,6 +5,7 @@
 
 mod check;
 mod copy;
+mod cow_definition;
 mod definition;
 mod diff;
 mod edges;
@@ -15,7 +16,6 @@ mod keys;
 pub(crate) mod lifetimes;
 mod node;
 pub mod picture;
-mod present;
 mod replace;
 mod segments;
 
@@ -26,7 +26,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-pub(crate) use check::Place;
+pub(crate) use check::Checker;
+pub(crate) use cow_definition::CowDefinition;
 pub use definition::{
     ConditionData, ConditionKey, Definition, EdgeEnd, EdgeKind, GraphData, GraphKey, NodeData, NodeKey,
 };
@@ -36,9 +37,8 @@ use hierarchy::After;
 pub(crate) use hierarchy::Hierarchy;
 pub(crate) use inline::Inlined;
 pub use keys::Key;
-pub(crate) use keys::{Keys, Spot};
+pub(crate) use keys::{Keys, LocalKey};
 pub use node::Node;
-pub(crate) use present::Present;
 
 use crate::backend::{self, AsDevice};
 use crate::error::{Error, ErrorKind, Result, bail};
@@ -115,7 +115,7 @@ pub struct ConditionalSpec {
     /// For loops: whether the test comes before the first pass.
     pub test_first: bool,
     /// For loops: the most passes.
-    pub limit: Option<u64>,
+    pub max_passes: Option<u64>,
     /// How many bodies; fixed by the form except for a switch.
     pub bodies: usize,
 }
@@ -131,13 +131,13 @@ impl Graph {
     pub fn new(device: &impl AsDevice) -> Self {
         let definition = Definition::new();
         let key = definition.root();
-        Graph { hierarchy: Hierarchy::new(device.as_device(), Present::own(definition)), key }
+        Graph { hierarchy: Hierarchy::new(device.as_device(), CowDefinition::own(definition)), key }
     }
 
     /// A graph with this definition, which was checked for the same device, under the same keys. Editing it leaves the original as it is.
     pub(crate) fn from_definition(device: &impl AsDevice, definition: Arc<Definition>) -> Self {
         let key = definition.root();
-        Graph { hierarchy: Hierarchy::new(device.as_device(), Present::shared(definition)), key }
+        Graph { hierarchy: Hierarchy::new(device.as_device(), CowDefinition::shared(definition)), key }
     }
 
     /// The device it is for.
@@ -211,8 +211,8 @@ impl Graph {
 
     /// Adds a node after nodes of this hierarchy; see [`Hierarchy::add`].
     pub(crate) fn add_keys(&self, after: &[NodeKey], operation: &mut Option<Operation>) -> Result<NodeKey> {
-        let spot = self.hierarchy.add(After::All(self.key, after), operation)?;
-        Ok(spot.of(self.hierarchy.number))
+        let local = self.hierarchy.add(After::All(self.key, after), operation)?;
+        Ok(local.of(self.hierarchy.number))
     }
 
     /// The same after nodes that are in this graph, if they still exist: those that a capture has come to.
@@ -226,11 +226,11 @@ impl Graph {
             nodes => After::All(self.key, nodes),
         };
         // Mostly nobody has a handle to what is being recorded. To find that out takes half as long as to lock it.
-        let spot = match Arc::get_mut(&mut self.hierarchy) {
+        let local = match Arc::get_mut(&mut self.hierarchy) {
             Some(alone) => alone.add_alone(after, operation),
             None => self.hierarchy.add(after, operation),
         };
-        Ok(spot?.of(self.hierarchy.number))
+        Ok(local?.of(self.hierarchy.number))
     }
 
     /// Adds an empty node that depends on all of these, which may be none or one.
@@ -269,12 +269,12 @@ impl Graph {
         self.hierarchy.edit(|definition| {
             definition.check_alive(self.key, after)?;
             definition.check_depth(self.key, 1)?;
-            Place { device, graph: Some((definition, self.key)) }.check_test(&spec.test)?;
+            Checker { device, graph: Some((definition, self.key)) }.check_test(&spec.test)?;
             let mut operation = ConditionalOp {
                 form: spec.form,
                 test: spec.test.clone(),
                 test_first: spec.test_first,
-                limit: spec.limit,
+                max_passes: spec.max_passes,
                 bodies: SmallVec::new(),
             };
             let node = definition.nodes.next_key();
@@ -372,7 +372,7 @@ impl Graph {
         let mut definition = Definition::new();
         let root = definition.root();
         let mapping = definition.copy_from(&source, self.key, root)?;
-        let hierarchy = Hierarchy::new(&self.hierarchy.device, Present::own(definition));
+        let hierarchy = Hierarchy::new(&self.hierarchy.device, CowDefinition::own(definition));
         let copy = Graph { hierarchy, key: root };
         let map = NodeMap {
             original: self.hierarchy.clone(),

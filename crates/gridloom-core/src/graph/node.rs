@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::definition::{EdgeEnd, EdgeKind, GraphData, NodeData, NodeKey};
-use super::{After, Graph, Hierarchy, Place, Spot};
+use super::{After, Checker, Graph, Hierarchy, LocalKey};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::executable::check_replaceable;
 use crate::op::{ConditionalForm, ConditionalOp, NodeKind, Operation};
@@ -16,13 +16,13 @@ use crate::op::{ConditionalForm, ConditionalOp, NodeKind, Operation};
 pub struct Node {
     pub(crate) hierarchy: Arc<Hierarchy>,
     /// Its key, but for the number of the definition, which the hierarchy knows: a handle of two words is moved as it was written.
-    spot: Spot<NodeData>,
+    local: LocalKey<NodeData>,
 }
 
 impl Node {
     pub(crate) fn new(hierarchy: &Arc<Hierarchy>, key: NodeKey) -> Self {
-        debug_assert_eq!(key, key.spot().of(hierarchy.number), "a key of this hierarchy");
-        Node { hierarchy: Arc::clone(hierarchy), spot: key.spot() }
+        debug_assert_eq!(key, key.local().of(hierarchy.number), "a key of this hierarchy");
+        Node { hierarchy: Arc::clone(hierarchy), local: key.local() }
     }
 
     /// Whether the node is still part of its graph.
@@ -33,7 +33,7 @@ impl Node {
     /// The node's key in its definition.
     #[inline]
     pub fn key(&self) -> NodeKey {
-        self.spot.of(self.hierarchy.number)
+        self.local.of(self.hierarchy.number)
     }
 
     /// The node's key, for an operation that is to be added to `graph`: an error where that is of another hierarchy.
@@ -116,12 +116,12 @@ impl Node {
     }
 
     /// Bounds the passes of a loop, or lifts the bound.
-    pub fn set_loop_limit(&self, limit: Option<u64>) -> Result<()> {
+    pub fn set_max_passes(&self, max_passes: Option<u64>) -> Result<()> {
         let old = self.hierarchy.edit(|definition| {
             let node = definition.nodes.get_mut(self.key()).ok_or_else(|| deleted(self.key()))?;
             match &node.operation {
                 Operation::Conditional(conditional) if conditional.form == ConditionalForm::While => {
-                    let conditional = ConditionalOp { limit, ..(**conditional).clone() };
+                    let conditional = ConditionalOp { max_passes, ..(**conditional).clone() };
                     Ok(std::mem::replace(&mut node.operation, Operation::Conditional(Arc::new(conditional))))
                 }
                 _ => Err(Error::new(
@@ -141,8 +141,8 @@ impl Node {
     // What is moved in and out of here, right after it was written in parts, is a tenth of the time for a node.
     #[inline]
     pub fn add(&self, operation: Operation) -> Result<Node> {
-        let spot = self.hierarchy.add(After::One(&self.key()), &mut Some(operation))?;
-        Ok(Node { hierarchy: Arc::clone(&self.hierarchy), spot })
+        let local = self.hierarchy.add(After::One(&self.key()), &mut Some(operation))?;
+        Ok(Node { hierarchy: Arc::clone(&self.hierarchy), local })
     }
 
     /// Replaces what the node does by an operation of the same kind, or changes nothing. It affects later instantiations only.
@@ -154,10 +154,10 @@ impl Node {
             let node = definition.get_node(self.key()).ok_or_else(|| deleted(self.key()))?;
             check_replaceable(&node.operation, &operation)
                 .and_then(|()| {
-                    let place = Place { device, graph: Some((definition, node.graph)) };
+                    let checker = Checker { device, graph: Some((definition, node.graph)) };
                     match &operation {
-                        Operation::Conditional(conditional) => place.check_replaced_test(&conditional.test),
-                        operation => place.check(operation),
+                        Operation::Conditional(conditional) => checker.check_replaced_test(&conditional.test),
+                        operation => checker.check(operation),
                     }
                 })
                 .map_err(|error| error.at_node(definition.label(self.key())))?;

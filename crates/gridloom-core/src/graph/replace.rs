@@ -1,7 +1,7 @@
 //! Pointing a whole graph at other memory.
 
 use super::definition::{Definition, GraphKey, NodeKey};
-use super::{Graph, Place, deleted_graph};
+use super::{Checker, Graph, deleted_graph};
 use crate::error::Result;
 use crate::memory::Region;
 use crate::op::Operation;
@@ -54,10 +54,10 @@ impl Graph {
             // SAFETY: the caller makes the same promise.
             let replacement = unsafe { definition.with_memory_replaced(self.key, old, new) }?;
             for (key, operation) in &replacement.operations {
-                let place = Place { device, graph: Some((definition, definition.node(*key).graph)) };
+                let checker = Checker { device, graph: Some((definition, definition.node(*key).graph)) };
                 let checked = match operation {
-                    Operation::Conditional(conditional) => place.check_replaced_test(&conditional.test),
-                    operation => place.check(operation),
+                    Operation::Conditional(conditional) => checker.check_replaced_test(&conditional.test),
+                    operation => checker.check(operation),
                 };
                 checked.map_err(|error| error.at_node(definition.label(*key)))?;
             }

@@ -211,7 +211,7 @@ fn only_bodies_have_a_conditional_around_them() {
     let capture = bench.stream.capture().unwrap();
     refused(capture.owner(), ErrorKind::InvalidState, &["not of the body of a conditional"]);
     let (node, body) = record_loop(&capture);
-    body.owner().unwrap().set_loop_limit(Some(3)).unwrap();
+    body.owner().unwrap().set_max_passes(Some(3)).unwrap();
     assert_eq!(body.owner().unwrap(), node);
 }
 

@@ -71,7 +71,13 @@ pub(crate) fn while_loop(condition: &Condition) -> ConditionalSpec {
 }
 
 pub(crate) fn conditional(form: ConditionalForm, condition: &Condition, bodies: usize) -> ConditionalSpec {
-    ConditionalSpec { form, test: Test::Condition(condition.key()), test_first: true, limit: None, bodies }
+    ConditionalSpec {
+        form,
+        test: Test::Condition(condition.key()),
+        test_first: true,
+        max_passes: None,
+        bodies,
+    }
 }
 
 /// Records a loop over a condition of its own, and returns its node and body.

@@ -113,7 +113,7 @@ pub(crate) fn callback(graph: &Graph, after: &[&Node], closure: impl FnMut() + S
 }
 
 pub(crate) fn spec(form: ConditionalForm, test: Test) -> ConditionalSpec {
-    ConditionalSpec { form, test, test_first: true, limit: None, bodies: 3 }
+    ConditionalSpec { form, test, test_first: true, max_passes: None, bodies: 3 }
 }
 
 /// A conditional node with a condition of its own; a switch has three bodies.

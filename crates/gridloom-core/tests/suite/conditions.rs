@@ -155,8 +155,13 @@ fn a_switch_has_one_to_many_bodies() {
     let (_, _, graph) = setup();
     let switch = |bodies| {
         let test = Test::Condition(graph.condition(None).key());
-        let spec =
-            ConditionalSpec { form: ConditionalForm::Switch, test, test_first: true, limit: None, bodies };
+        let spec = ConditionalSpec {
+            form: ConditionalForm::Switch,
+            test,
+            test_first: true,
+            max_passes: None,
+            bodies,
+        };
         graph.add_conditional(&[], spec)
     };
     assert_error(switch(0), ErrorKind::InvalidArgument, &["at least one"]);

@@ -108,13 +108,13 @@ fn conditional_case(name: &'static str, form: ConditionalForm, bodies: usize) ->
             form,
             test: Test::Condition(condition.key()),
             test_first: false,
-            limit: Some(9),
+            max_passes: Some(9),
             bodies,
         };
         let node = graph.add_conditional(&[], spec).unwrap();
         let check = move |node: &Node| {
             let Operation::Conditional(read) = node.operation().unwrap() else { panic!("{node:?}") };
-            assert_eq!((read.form, read.test_first, read.limit), (form, false, Some(9)));
+            assert_eq!((read.form, read.test_first, read.max_passes), (form, false, Some(9)));
             assert_eq!(read.bodies.len(), bodies);
             let keys: Vec<_> = node.bodies().unwrap().iter().map(|body| body.key()).collect();
             assert_eq!(keys, read.bodies.to_vec());

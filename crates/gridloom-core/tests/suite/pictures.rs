@@ -44,8 +44,10 @@ fn heat(device: &NullDevice) -> Result<Graph> {
 
     let clock = Event::new(device, EventOptions::default())?;
     let start = graph.add(&[&boundary], Operation::EventRecord(clock.backend().clone()))?.named("start")?;
-    let repeat =
-        ConditionalSpec { limit: Some(1000), ..spec(ConditionalForm::While, Test::Condition(again.key())) };
+    let repeat = ConditionalSpec {
+        max_passes: Some(1000),
+        ..spec(ConditionalForm::While, Test::Condition(again.key()))
+    };
     let repeat = graph.add_conditional(&[&start], repeat)?.named("repeat")?;
     let pass = body(&repeat);
     let kernel = FakeKernel::new("heat_step").params([8, 8, 4, 4]).on(device);
@@ -186,7 +188,7 @@ fn json_has_the_parameters_of_every_kind_as_documented() {
     let with_pointer = unsafe { RawCallback::new(nothing, RawData::Pointer(null)) };
     let do_while = ConditionalSpec {
         test_first: false,
-        limit: Some(7),
+        max_passes: Some(7),
         ..spec(ConditionalForm::While, Test::Value(part.clone()))
     };
     let add = |name: &str, operation| graph.add(&[], operation).unwrap().set_name(name).unwrap();
@@ -247,7 +249,7 @@ fn json_has_the_parameters_of_every_kind_as_documented() {
         ("record", json!({ "event": 0 })),
         ("wait", json!({ "event": 0 })),
         ("if", json!({ "condition": 0 })),
-        ("do while", json!({ "value": in_alloc(8, 16), "test_first": false, "limit": 7 })),
+        ("do while", json!({ "value": in_alloc(8, 16), "test_first": false, "max_passes": 7 })),
         ("repeat", json!({ "count": 9, "test_first": true })),
     ];
     let file = parse(&graph);

@@ -307,7 +307,7 @@ fn whichever_call_of_a_change_fails_nothing_changes_and_nothing_is_left() {
             Box::new(|exec| {
                 let (other, nodes) = graph.deep_clone()?;
                 nodes.get(&first).unwrap().set_operation(given.callback())?;
-                nodes.get(&repeat).unwrap().set_loop_limit(Some(1))?;
+                nodes.get(&repeat).unwrap().set_max_passes(Some(1))?;
                 exec.update(&other)
             }),
         ),

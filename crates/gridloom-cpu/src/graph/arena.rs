@@ -264,7 +264,7 @@ mod tests {
                         if *loops { (ConditionalForm::While, 1) } else { (ConditionalForm::Switch, 2) };
                     let condition = graph.condition(None);
                     let test = Test::Condition(condition.key());
-                    let spec = ConditionalSpec { form, test, test_first: true, limit: None, bodies };
+                    let spec = ConditionalSpec { form, test, test_first: true, max_passes: None, bodies };
                     let node = graph.add_conditional(&after.iter().collect::<Vec<_>>(), spec).unwrap();
                     node.bodies().unwrap().iter().for_each(|body| fill(body, actions));
                     node

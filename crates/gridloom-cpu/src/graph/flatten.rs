@@ -23,7 +23,7 @@ pub(super) struct Flat {
 
 /// What to wait for in order to come after a node of the definition.
 #[derive(Clone, Copy)]
-enum Place {
+enum WaitFor {
     Nothing,
     Node(u32),
     /// An entry of `Flattening::lists`.
@@ -36,23 +36,23 @@ struct Flattening<'a> {
     definition: &'a Definition,
     flat: Flat,
     /// By index of the definition's nodes.
-    places: Vec<Place>,
+    wait_table: Vec<WaitFor>,
     lists: Vec<SmallVec<[u32; HANDED_ON]>>,
 }
 
 impl Flat {
     /// Flattens one graph of a definition. Conditionals stay single nodes.
-    pub(super) fn new(definition: &Definition, graph: GraphKey, places: &mut Places) -> Self {
+    pub(super) fn new(definition: &Definition, graph: GraphKey, wait_table: &mut WaitTable) -> Self {
         let mut flattening = Flattening {
             definition,
             flat: Flat::default(),
-            places: std::mem::take(&mut places.0),
+            wait_table: std::mem::take(&mut wait_table.0),
             lists: Vec::new(),
         };
-        flattening.places.resize(definition.node_bound(), Place::Nothing);
+        flattening.wait_table.resize(definition.node_bound(), WaitFor::Nothing);
         flattening.flat.starts.push(0);
-        flattening.graph(graph, Place::Nothing);
-        places.0 = flattening.places;
+        flattening.graph(graph, WaitFor::Nothing);
+        wait_table.0 = flattening.wait_table;
         flattening.flat
     }
 
@@ -67,11 +67,11 @@ impl Flat {
 
 /// A table over the nodes of a definition that is used again for each of its graphs.
 #[derive(Default)]
-pub(super) struct Places(Vec<Place>);
+pub(super) struct WaitTable(Vec<WaitFor>);
 
 impl Flattening<'_> {
     /// Flattens a graph whose entry nodes come after `entry`. Returns its last nodes where that is asked for.
-    fn graph(&mut self, graph: GraphKey, entry: Place) {
+    fn graph(&mut self, graph: GraphKey, entry: WaitFor) {
         for &key in &*self.definition.topological(graph) {
             let node = self.definition.node(key);
             let mut before = List::new();
@@ -79,20 +79,20 @@ impl Flattening<'_> {
                 self.add(&mut before, entry);
             }
             for edge in node.predecessors() {
-                self.add(&mut before, self.places[edge.node.index()]);
+                self.add(&mut before, self.wait_table[edge.node.index()]);
             }
             let place = match node.operation() {
                 Operation::Empty | Operation::Alloc(_) | Operation::Free(_) => {
                     self.meet(before, node.successors().len())
                 }
                 Operation::Child(child) => self.child(*child, before, node.successors().len()),
-                _ => Place::Node(self.push(Some(key), &before)),
+                _ => WaitFor::Node(self.push(Some(key), &before)),
             };
-            self.places[key.index()] = place;
+            self.wait_table[key.index()] = place;
         }
     }
 
-    fn child(&mut self, child: GraphKey, before: List, successors: usize) -> Place {
+    fn child(&mut self, child: GraphKey, before: List, successors: usize) -> WaitFor {
         let entries =
             self.definition.nodes(child).filter(|&key| self.definition.node(key).predecessors().is_empty());
         let entry = match entries.take(2).count() {
@@ -103,42 +103,42 @@ impl Flattening<'_> {
         let mut last = List::new();
         for key in self.definition.nodes(child) {
             if self.definition.node(key).successors().is_empty() {
-                self.add(&mut last, self.places[key.index()]);
+                self.add(&mut last, self.wait_table[key.index()]);
             }
         }
         self.meet(last, successors)
     }
 
-    fn add(&self, before: &mut List, place: Place) {
+    fn add(&self, before: &mut List, place: WaitFor) {
         match place {
-            Place::Nothing => {}
-            Place::Node(node) => before.push(node),
-            Place::List(list) => before.extend_from_slice(&self.lists[list as usize]),
+            WaitFor::Nothing => {}
+            WaitFor::Node(node) => before.push(node),
+            WaitFor::List(list) => before.extend_from_slice(&self.lists[list as usize]),
         }
     }
 
     /// A point without work after `before`, with so many successors.
-    fn meet(&mut self, before: List, successors: usize) -> Place {
+    fn meet(&mut self, before: List, successors: usize) -> WaitFor {
         match (before.len(), successors) {
             (0, _) | (_, 0) => self.meet_at_end(before),
-            (1, _) => Place::Node(before[0]),
+            (1, _) => WaitFor::Node(before[0]),
             (2..=HANDED_ON, 1) => {
                 self.lists.push(SmallVec::from_slice(&before));
-                Place::List(self.lists.len() as u32 - 1)
+                WaitFor::List(self.lists.len() as u32 - 1)
             }
-            _ => Place::Node(self.push(None, &before)),
+            _ => WaitFor::Node(self.push(None, &before)),
         }
     }
 
     /// A point without work that has nothing before or after it in its graph. The last nodes of a child are still waited for.
-    fn meet_at_end(&mut self, before: List) -> Place {
+    fn meet_at_end(&mut self, before: List) -> WaitFor {
         match before.len() {
-            0 => Place::Nothing,
-            1 => Place::Node(before[0]),
+            0 => WaitFor::Nothing,
+            1 => WaitFor::Node(before[0]),
             _ => {
                 let list = SmallVec::from_slice(&before);
                 self.lists.push(list);
-                Place::List(self.lists.len() as u32 - 1)
+                WaitFor::List(self.lists.len() as u32 - 1)
             }
         }
     }

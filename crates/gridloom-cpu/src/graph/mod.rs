@@ -35,17 +35,17 @@ use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::device::Shared;
-use crate::memory::{Block, CpuAllocation};
+use crate::memory::{CpuAllocation, HostBlock};
 use crate::stream::{CpuStream, Work};
 use events::{Events, LaunchEvent};
 use plan::{Addresses, Plan, Planner, Step};
 use replay::Replay;
 use turns::Turns;
-use update::{Change, Keys, Place, Places, Planned, Replaced};
+use update::{Keys, Planned, Replaced, StepChange, StepId, StepMap};
 
 /// Memory that outlives launches: one block, and a new allocation over it for every launch.
 struct Outliving {
-    block: Arc<Block>,
+    block: Arc<HostBlock>,
     bytes: u64,
     kind: MemoryKind,
     current: Option<Arc<CpuAllocation>>,
@@ -60,11 +60,11 @@ pub(crate) struct Inner {
     root: u32,
     keys: Arc<Keys>,
     /// The steps of event nodes, with the numbers of their events when the plan was made.
-    event_places: Vec<(Place, u32)>,
+    event_steps: Vec<(StepId, u32)>,
     front: Mutex<Front>,
     addresses: Addresses,
     /// The memory of alloc nodes: the arena, or a block for each.
-    _memory: Vec<Arc<Block>>,
+    _memory: Vec<Arc<HostBlock>>,
     memory_use: MemoryUse,
     conditions: Box<[AtomicU32]>,
     defaults: Box<[u32]>,
@@ -84,9 +84,9 @@ struct Front {
     /// The events that the graph uses.
     events: Arc<Events>,
     /// Changes that no launch has taken along yet.
-    changes: Vec<Change>,
+    changes: Vec<StepChange>,
     /// Where the step of each node is, and the event of each event node; made when something is first changed.
-    places: Option<Places>,
+    steps: Option<StepMap>,
 }
 
 /// An executable on its way through a stream.
@@ -96,7 +96,7 @@ pub(crate) struct Launch {
     events: Arc<Events>,
     recordings: Box<[LaunchEvent]>,
     /// Taken when it runs.
-    changes: Mutex<Vec<Change>>,
+    changes: Mutex<Vec<StepChange>>,
 }
 
 impl Launch {
@@ -187,7 +187,7 @@ impl CpuExecutable {
         let at = |key: NodeKey| move |error: Error| error.at_node(definition.label(key));
         for &key in &layout.outliving {
             let (bytes, kind) = bytes_of(key);
-            let block = Block::new(&device.memory, bytes).map_err(at(key))?;
+            let block = HostBlock::new(&device.memory, bytes).map_err(at(key))?;
             addresses.insert(key, block.address());
             outliving.insert(key, Outliving { block, bytes, kind, current: None });
             allocated += bytes;
@@ -195,13 +195,13 @@ impl CpuExecutable {
         if device.checked {
             // Apart from each other, so that a kernel that leaves one is noticed.
             for &key in layout.offsets.keys() {
-                let block = Block::new(&device.memory, bytes_of(key).0).map_err(at(key))?;
+                let block = HostBlock::new(&device.memory, bytes_of(key).0).map_err(at(key))?;
                 addresses.insert(key, block.address());
                 allocated += bytes_of(key).0;
                 memory.push(block);
             }
         } else if layout.bytes > 0 {
-            let arena = Block::new(&device.memory, layout.bytes).map_err(|error| {
+            let arena = HostBlock::new(&device.memory, layout.bytes).map_err(|error| {
                 error.context(format_args!("memory for {} alloc nodes", layout.offsets.len()))
             })?;
             addresses.extend(layout.offsets.iter().map(|(&key, &offset)| (key, arena.address() + offset)));
@@ -212,7 +212,7 @@ impl CpuExecutable {
             device: &device,
             definition,
             addresses: &addresses,
-            places: Default::default(),
+            wait_table: Default::default(),
             events: Events::default(),
             plans: Vec::new(),
             keys: Vec::new(),
@@ -236,16 +236,11 @@ impl CpuExecutable {
             passes: conditionals.iter().map(|_| AtomicU64::new(0)).collect(),
             finished_passes: Mutex::new(conditionals.iter().map(|_| 0).collect()),
             conditionals: conditionals.into_iter().zip(0..).collect(),
-            event_places: event_places(&plans),
+            event_steps: event_steps(&plans),
             planned: Mutex::new(Planned::new(plans, keys.clone(), definition.clone())),
             root,
             keys,
-            front: Mutex::new(Front {
-                given: 0,
-                events: Arc::new(events),
-                changes: Vec::new(),
-                places: None,
-            }),
+            front: Mutex::new(Front { given: 0, events: Arc::new(events), changes: Vec::new(), steps: None }),
             addresses,
             _memory: memory,
             failure: Mutex::new(None),
@@ -255,16 +250,19 @@ impl CpuExecutable {
         Ok(CpuExecutable { inner: Arc::new(inner), outliving: Mutex::new(outliving) })
     }
 
-    /// Prepares changes against the places of steps, and lets them take effect.
-    fn change(&self, prepare: impl FnOnce(&mut Places, &mut Events) -> Result<Vec<Change>>) -> Result<()> {
+    /// Prepares changes of steps, and lets them take effect.
+    fn change(
+        &self,
+        prepare: impl FnOnce(&mut StepMap, &mut Events) -> Result<Vec<StepChange>>,
+    ) -> Result<()> {
         let inner = &*self.inner;
         let mut front = inner.front.lock();
         // A launch finishes under this lock, so the answer holds until it is released.
         let idle = inner.turns.finished() == front.given;
-        let Front { events, changes, places, .. } = &mut *front;
-        let places = places.get_or_insert_with(|| Places::new(&inner.keys, &inner.event_places));
+        let Front { events, changes, steps, .. } = &mut *front;
+        let steps = steps.get_or_insert_with(|| StepMap::new(&inner.keys, &inner.event_steps));
         let mut new_events = Events::clone(events);
-        let prepared = prepare(places, &mut new_events)?;
+        let prepared = prepare(steps, &mut new_events)?;
         *events = Arc::new(new_events);
         changes.extend(prepared);
         let mut replaced = Replaced::default();
@@ -279,16 +277,16 @@ impl CpuExecutable {
 }
 
 /// The steps of event nodes, with the numbers of their events.
-fn event_places(plans: &[Plan]) -> Vec<(Place, u32)> {
-    let mut places = Vec::new();
+fn event_steps(plans: &[Plan]) -> Vec<(StepId, u32)> {
+    let mut steps = Vec::new();
     for (number, plan) in (0..).zip(plans) {
         for (index, step) in (0..).zip(&plan.steps) {
             if let Step::Record(event) | Step::Wait(event) = step {
-                places.push(((number, index), *event));
+                steps.push(((number, index), *event));
             }
         }
     }
-    places
+    steps
 }
 
 /// All alloc nodes, and those among them that a node of the graph frees.
@@ -386,13 +384,13 @@ impl backend::Executable for CpuExecutable {
 
     fn update(&mut self, definition: &Definition, replaced: &[NodeChange]) -> Result<()> {
         let (addresses, root) = (&self.inner.addresses, self.inner.root);
-        self.change(|places, events| places.prepare(definition, replaced, addresses, root, events))
+        self.change(|steps, events| steps.prepare(definition, replaced, addresses, root, events))
     }
 
     fn set_enabled(&mut self, _: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
-        self.change(|places, _| {
-            let place = places.step(node);
-            Ok(place.map(|place| Change::Enabled { place, enabled }).into_iter().collect())
+        self.change(|steps, _| {
+            let step = steps.step(node);
+            Ok(step.map(|step| StepChange::Enabled { at: step, enabled }).into_iter().collect())
         })
     }
 

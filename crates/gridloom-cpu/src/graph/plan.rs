@@ -12,7 +12,7 @@ use gridloom_core::{Error, ErrorKind, Result};
 
 use super::choice::Choice;
 use super::events::Events;
-use super::flatten::{Flat, Places};
+use super::flatten::{Flat, WaitTable};
 use crate::device::Shared;
 use crate::operation::{self, Names, Prepared};
 use crate::pool::{Dag, Edges};
@@ -36,7 +36,7 @@ pub(super) struct Conditional {
     pub(super) form: ConditionalForm,
     pub(super) test: PlannedTest,
     pub(super) test_first: bool,
-    pub(super) limit: Option<u64>,
+    pub(super) max_passes: Option<u64>,
     /// The numbers of the plans of its bodies.
     pub(super) bodies: Box<[u32]>,
 }
@@ -83,7 +83,7 @@ pub(super) struct Planner<'a> {
     pub(super) device: &'a Shared,
     pub(super) definition: &'a Definition,
     pub(super) addresses: &'a Addresses,
-    pub(super) places: Places,
+    pub(super) wait_table: WaitTable,
     pub(super) events: Events,
     /// The plans made so far. That of the root comes last.
     pub(super) plans: Vec<Plan>,
@@ -98,7 +98,7 @@ pub(super) struct Planner<'a> {
 impl Planner<'_> {
     /// Makes the plan of a graph and of the bodies inside it, and returns its number.
     pub(super) fn plan(&mut self, graph: GraphKey) -> Result<u32> {
-        let flat = Flat::new(self.definition, graph, &mut self.places);
+        let flat = Flat::new(self.definition, graph, &mut self.wait_table);
         let task_of = chains(&flat);
         let tasks = task_of.last_new;
         let (plan, keys) = if tasks <= 1 || self.device.pool.threads() == 1 {
@@ -148,7 +148,7 @@ impl Planner<'_> {
             form: op.form,
             test: PlannedTest::new(&op.test, self.addresses),
             test_first: op.test_first,
-            limit: op.limit,
+            max_passes: op.max_passes,
             bodies: bodies?.into(),
         })
     }

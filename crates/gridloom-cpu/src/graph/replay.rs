@@ -126,8 +126,8 @@ impl Replay<'_> {
             PlannedTest::Count(count) => passes < count,
             _ => value() != 0,
         };
-        let limit = conditional.limit.unwrap_or(u64::MAX);
-        while passes < limit && !self.has_failed() {
+        let max_passes = conditional.max_passes.unwrap_or(u64::MAX);
+        while passes < max_passes && !self.has_failed() {
             if (passes > 0 || conditional.test_first) && !again(passes) {
                 break;
             }

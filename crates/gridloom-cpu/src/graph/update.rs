@@ -22,7 +22,7 @@ pub(super) struct Planned {
     keys: Arc<Keys>,
     hold: Hold,
     /// The steps of disabled nodes.
-    disabled: HashMap<Place, Step>,
+    disabled: HashMap<StepId, Step>,
 }
 
 /// The node of each step of each plan.
@@ -72,25 +72,25 @@ impl Part {
 }
 
 /// A step: the number of its plan, and its index there.
-pub(super) type Place = (u32, u32);
+pub(super) type StepId = (u32, u32);
 
 /// A change of one node, prepared. Once it is applied it is what it replaced, to be dropped where code of the user may run.
-pub(super) enum Change {
+pub(super) enum StepChange {
     /// Another step of the same kind.
     Step {
-        place: Place,
+        at: StepId,
         step: Step,
         operation: Operation,
     },
     /// Another test, or other bounds, of a conditional.
     Test {
-        place: Place,
+        at: StepId,
         test: PlannedTest,
-        limit: Option<u64>,
+        max_passes: Option<u64>,
         operation: Operation,
     },
     Enabled {
-        place: Place,
+        at: StepId,
         enabled: bool,
     },
 }
@@ -98,7 +98,7 @@ pub(super) enum Change {
 /// What changes took out.
 #[derive(Default)]
 pub(super) struct Replaced {
-    changes: Vec<Vec<Change>>,
+    changes: Vec<Vec<StepChange>>,
     definition: Option<Arc<Definition>>,
 }
 
@@ -123,30 +123,30 @@ impl Planned {
     }
 
     /// Applies changes. No launch runs.
-    pub(super) fn apply(&mut self, mut changes: Vec<Change>, replaced: &mut Replaced) {
+    pub(super) fn apply(&mut self, mut changes: Vec<StepChange>, replaced: &mut Replaced) {
         if changes.is_empty() {
             return;
         }
         for change in &mut changes {
             match change {
-                Change::Step { place, step, operation } => {
-                    std::mem::swap(self.step(*place), step);
-                    self.swap_held(*place, operation, replaced);
+                StepChange::Step { at, step, operation } => {
+                    std::mem::swap(self.step(*at), step);
+                    self.swap_held(*at, operation, replaced);
                 }
-                Change::Test { place, test, limit, operation } => {
-                    if let Step::Conditional(conditional) = self.step(*place) {
-                        (conditional.test, conditional.limit) = (*test, *limit);
+                StepChange::Test { at, test, max_passes, operation } => {
+                    if let Step::Conditional(conditional) = self.step(*at) {
+                        (conditional.test, conditional.max_passes) = (*test, *max_passes);
                     }
-                    self.swap_held(*place, operation, replaced);
+                    self.swap_held(*at, operation, replaced);
                 }
-                Change::Enabled { place, enabled } => {
-                    let slot = &mut self.plans[place.0 as usize].steps[place.1 as usize];
+                StepChange::Enabled { at, enabled } => {
+                    let slot = &mut self.plans[at.0 as usize].steps[at.1 as usize];
                     if *enabled {
-                        if let Some(step) = self.disabled.remove(place) {
+                        if let Some(step) = self.disabled.remove(at) {
                             *slot = step;
                         }
                     } else {
-                        self.disabled.insert(*place, std::mem::replace(slot, Step::Nothing));
+                        self.disabled.insert(*at, std::mem::replace(slot, Step::Nothing));
                     }
                 }
             }
@@ -155,15 +155,15 @@ impl Planned {
     }
 
     /// The step of a node, also where it is disabled.
-    fn step(&mut self, place: Place) -> &mut Step {
-        match self.disabled.get_mut(&place) {
+    fn step(&mut self, at: StepId) -> &mut Step {
+        match self.disabled.get_mut(&at) {
             Some(step) => step,
-            None => &mut self.plans[place.0 as usize].steps[place.1 as usize],
+            None => &mut self.plans[at.0 as usize].steps[at.1 as usize],
         }
     }
 
     /// Holds another operation for a step, and gives the old one back.
-    fn swap_held(&mut self, place: Place, operation: &mut Operation, replaced: &mut Replaced) {
+    fn swap_held(&mut self, at: StepId, operation: &mut Operation, replaced: &mut Replaced) {
         if let Hold::Whole(definition) = &self.hold {
             let part = |&key: &NodeKey| Part::new(definition, key);
             let parts = self.keys.iter().map(|keys| keys.iter().map(part).collect()).collect();
@@ -172,21 +172,21 @@ impl Planned {
             }
         }
         if let Hold::Parts(parts) = &mut self.hold {
-            let part = &mut parts[place.0 as usize][place.1 as usize];
+            let part = &mut parts[at.0 as usize][at.1 as usize];
             std::mem::swap(&mut part.operation, operation);
         }
     }
 }
 
 /// Where the step of each node is, and the number of the event of each event node.
-pub(super) struct Places {
+pub(super) struct StepMap {
     /// By the index of the node.
-    steps: Vec<Option<Place>>,
-    events: HashMap<Place, u32>,
+    steps: Vec<Option<StepId>>,
+    events: HashMap<StepId, u32>,
 }
 
-impl Places {
-    pub(super) fn new(keys: &Keys, events: &[(Place, u32)]) -> Self {
+impl StepMap {
+    pub(super) fn new(keys: &Keys, events: &[(StepId, u32)]) -> Self {
         let nodes = keys.iter().flat_map(|keys| keys.iter().map(|key| key.index() + 1)).max();
         let mut steps = vec![None; nodes.unwrap_or(0)];
         for (plan, keys) in (0..).zip(keys) {
@@ -194,11 +194,11 @@ impl Places {
                 steps[key.index()] = Some((plan, at));
             }
         }
-        Places { steps, events: events.iter().copied().collect() }
+        StepMap { steps, events: events.iter().copied().collect() }
     }
 
     /// Where the step of a node of this executable is. Nodes without work have none.
-    pub(super) fn step(&self, node: NodeKey) -> Option<Place> {
+    pub(super) fn step(&self, node: NodeKey) -> Option<StepId> {
         self.steps.get(node.index()).copied().flatten()
     }
 
@@ -211,38 +211,38 @@ impl Places {
         addresses: &Addresses,
         root: u32,
         events: &mut Events,
-    ) -> Result<Vec<Change>> {
+    ) -> Result<Vec<StepChange>> {
         let mut changes = Vec::with_capacity(replaced.len());
         let mut event_numbers = Vec::new();
         for of_one_node in replaced.chunk_by(|one, next| one.node() == next.node()) {
             let key = of_one_node[0].node();
             // Nothing can change of nodes without work.
-            let Some(place) = self.step(key) else {
+            let Some(at) = self.step(key) else {
                 continue;
             };
             let operation = definition.node(key).operation().clone();
             if let Operation::Conditional(conditional) = &operation {
                 let test = PlannedTest::new(&conditional.test, addresses);
-                changes.push(Change::Test { place, test, limit: conditional.limit, operation });
+                changes.push(StepChange::Test { at, test, max_passes: conditional.max_passes, operation });
                 continue;
             }
-            let exactly_once = place.0 == root;
-            let old_event = self.events.get(&place).copied();
+            let exactly_once = at.0 == root;
+            let old_event = self.events.get(&at).copied();
             let step = match &operation {
                 Operation::EventRecord(event) => events.record(event, exactly_once).map(|number| {
                     old_event.into_iter().for_each(|old| events.forget_record(old, exactly_once));
-                    event_numbers.push((place, number));
+                    event_numbers.push((at, number));
                     Step::Record(number)
                 }),
                 Operation::EventWait(event) => events.wait(event).map(|number| {
                     old_event.into_iter().for_each(|old| events.forget_wait(old));
-                    event_numbers.push((place, number));
+                    event_numbers.push((at, number));
                     Step::Wait(number)
                 }),
                 operation => prepare(operation, addresses).map(Step::Run),
             };
             let step = step.map_err(|error| error.at_node(definition.label(key)))?;
-            changes.push(Change::Step { place, step, operation });
+            changes.push(StepChange::Step { at, step, operation });
         }
         self.events.extend(event_numbers);
         Ok(changes)

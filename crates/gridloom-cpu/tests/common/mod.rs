@@ -80,7 +80,7 @@ pub(crate) fn run(graph: &Graph) -> Result<()> {
 }
 
 pub(crate) fn conditional(form: ConditionalForm, test: Test, bodies: usize) -> ConditionalSpec {
-    ConditionalSpec { form, test, test_first: true, limit: None, bodies }
+    ConditionalSpec { form, test, test_first: true, max_passes: None, bodies }
 }
 
 pub(crate) fn repeat(count: u64) -> ConditionalSpec {

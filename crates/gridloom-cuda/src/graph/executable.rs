@@ -6,9 +6,9 @@ use super::resources::Held;
 use super::update::Undo;
 use crate::device::Shared;
 use crate::event::RawEvent;
+use crate::hosted_launch::{self, HostedLaunch};
 use crate::in_flight::Batch;
 use crate::memory::Memory;
-use crate::occupancy::{self, Occupation};
 use crate::release;
 use crate::stream::Stream;
 use gridloom_core::backend::{self, DeviceId, EventOptions};
@@ -61,7 +61,7 @@ pub(super) struct State {
 
 /// A launch that the host drives, or drove.
 struct Running {
-    occupation: Arc<Occupation>,
+    launch: Arc<HostedLaunch>,
     /// Whether what drives it waits for the device. Else it only enqueues, and is over soon.
     waits: bool,
 }
@@ -115,14 +115,14 @@ impl State {
     #[inline]
     pub(super) fn settle(&mut self) {
         if let Some(running) = self.running.take() {
-            running.occupation.wait();
+            running.launch.wait();
         }
     }
 
     /// Whether the host still drives the latest launch and may be waiting for the device, so that to settle could take long.
     #[inline]
     pub(super) fn is_held_up(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| running.waits && !running.occupation.is_over())
+        self.running.as_ref().is_some_and(|running| running.waits && !running.launch.is_over())
     }
 
     /// Whether the host drives no launch and nothing is left to be undone, which takes it a moment at most.
@@ -206,8 +206,8 @@ impl State {
         let last = self.last.clone().filter(|last| reads || !Arc::ptr_eq(last, stream));
         let waits = reads || last.is_some();
         let (inner, held) = (Arc::clone(&self.inner), Arc::clone(stream));
-        let occupation = stream.occupy(move || {
-            occupancy::stop_at_exit();
+        let launch = stream.start_hosted(move || {
+            hosted_launch::stop_at_exit();
             let waited = last.as_ref().map_or(Ok(()), |last| Ok(last.wait_for_device()?));
             let outcome = waited.and_then(|()| {
                 let outcome = inner.run_hosted(&held);
@@ -221,7 +221,7 @@ impl State {
             // These may be the last references, and others wait for this thread: what a user's drop does there must not wait for it.
             release::hand_over(Box::new((inner, held, last)));
         })?;
-        self.running = Some(Running { occupation, waits });
+        self.running = Some(Running { launch, waits });
         Ok(())
     }
 }
@@ -264,7 +264,7 @@ impl backend::Executable for Executable {
 
     fn passes(&mut self, conditional: NodeKey) -> Result<backend::Passes> {
         let state = &mut self.state;
-        let running = state.running.as_ref().map(|running| Arc::clone(&running.occupation));
+        let running = state.running.as_ref().map(|running| Arc::clone(&running.launch));
         let (inner, last) = (Arc::clone(&state.inner), state.last.clone());
         if inner.hosted(conditional).is_none() && inner.resources.counter(conditional).is_none() {
             return Err(Error::new(
@@ -340,7 +340,7 @@ impl Executable {
         state.pass_barrier(stream)?;
         if state.last.is_some() && state.inner.resources.has_outliving() {
             // Memory that outlived the last launch is used again, and whoever used it meanwhile may be on any stream.
-            self.shared.occupations.wait_all();
+            self.shared.hosted_launches.wait_all();
             stream.come_after_everything()?;
         }
         if state.inner.may_fail {

@@ -6,7 +6,7 @@
 
 use super::lower::Unit;
 use super::resources::{Held, Resources};
-use crate::occupancy;
+use crate::hosted_launch;
 use crate::stream::Stream;
 use gridloom_core::graph::{ConditionKey, NodeKey};
 use gridloom_core::op::{ConditionalForm, ConditionalOp, Test};
@@ -48,7 +48,7 @@ pub(super) struct HostedConditional {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HostedTest {
     source: TestSource,
-    limit: u64,
+    max_passes: u64,
 }
 
 /// What the host looks at to decide.
@@ -58,20 +58,20 @@ enum TestSource {
     Condition(ConditionKey),
     /// A 32-bit integer at this address.
     Value(u64),
-    /// Nothing: the limit is the count.
+    /// Nothing: the max_passes is the count.
     Count,
 }
 
 impl HostedTest {
     pub(super) fn new(resources: &Resources, held: &Held, node: NodeKey, op: &ConditionalOp) -> Result<Self> {
-        let limit = op.limit.unwrap_or(u64::MAX);
+        let max_passes = op.max_passes.unwrap_or(u64::MAX);
         Ok(match &op.test {
-            Test::Condition(condition) => Self { source: TestSource::Condition(*condition), limit },
+            Test::Condition(condition) => Self { source: TestSource::Condition(*condition), max_passes },
             Test::Value(region) => {
                 let address = resources.locate(held, node, region)?.address;
-                Self { source: TestSource::Value(address), limit }
+                Self { source: TestSource::Value(address), max_passes }
             }
-            Test::Count(count) => Self { source: TestSource::Count, limit: limit.min(*count) },
+            Test::Count(count) => Self { source: TestSource::Count, max_passes: max_passes.min(*count) },
         })
     }
 }
@@ -150,7 +150,7 @@ impl Drive<'_> {
     /// has run everything.
     pub(super) fn run(&self, program: &Compiled) -> Result<()> {
         for part in &program.parts {
-            occupancy::stop_at_exit();
+            hosted_launch::stop_at_exit();
             match part {
                 CompiledPart::Graph(unit) => {
                     let unit = &self.units[*unit];
@@ -192,7 +192,7 @@ impl Drive<'_> {
         let Some(body) = hosted.bodies.first() else { return Ok(()) };
         let mut passes = 0;
         hosted.passes.store(0, Ordering::Relaxed);
-        while passes < test.limit {
+        while passes < test.max_passes {
             let untested = passes == 0 && !hosted.test_first;
             if !untested && self.value(test.source)? == 0 {
                 break;
@@ -214,7 +214,7 @@ impl Drive<'_> {
                 )
             })
         };
-        occupancy::stop_at_exit();
+        hosted_launch::stop_at_exit();
         match source {
             TestSource::Count => Ok(1),
             TestSource::Condition(condition) => {

@@ -4,7 +4,7 @@ use super::executable::Settings;
 use super::hosted::{Compiled, CompiledPart, Drive, HostedConditional, HostedTest};
 use super::lower::{self, Content, Lowering, Runs, Unit};
 use super::modes::{Capabilities, Modes};
-use super::places::Places;
+use super::node_map::NodeMap;
 use super::plan::{Part, Program};
 use super::resources::{Held, Resources};
 use super::update::Undo;
@@ -43,7 +43,7 @@ pub(super) struct Inner {
     pub(super) program: Compiled,
     /// Mostly one.
     pub(super) units: SmallVec<[Unit; 1]>,
-    pub(super) places: Places,
+    pub(super) node_map: NodeMap,
     pub(super) modes: Modes,
     pub(super) report: Report,
     /// Whether something can go wrong on the host while it runs: a callback, or what drives a conditional. Updates do not change
@@ -57,7 +57,7 @@ pub(super) struct Inner {
     pub(super) resources: Resources,
 }
 
-// SAFETY: `places` has handles of the driver's nodes, which are not bound to a thread; they are used only under the lock
+// SAFETY: `node_map` has handles of the driver's nodes, which are not bound to a thread; they are used only under the lock
 // of the executable's state.
 unsafe impl Send for Inner {}
 // SAFETY: as above.
@@ -87,10 +87,10 @@ impl Inner {
             node_priority: settings.node_priority,
             held: Held::default(),
             units: SmallVec::new(),
-            places: Places::new(definition),
+            node_map: NodeMap::new(definition),
         };
         let program = if is_plain { compiling.compile_whole() } else { compiling.compile_all(&program) }?;
-        let Compiling { held, units, places, .. } = compiling;
+        let Compiling { held, units, node_map, .. } = compiling;
         let may_fail = program.is_hosted() || held.has_calls();
         if may_fail {
             // Its executable reports them, also those of launches that it has left behind.
@@ -101,7 +101,7 @@ impl Inner {
             _ => None,
         };
         let retired = OnceLock::new();
-        let inner = Self { program, units, places, modes, report, may_fail, alone, retired, resources };
+        let inner = Self { program, units, node_map, modes, report, may_fail, alone, retired, resources };
         Ok((Arc::new(inner), held))
     }
 
@@ -154,7 +154,7 @@ struct Compiling<'a> {
     node_priority: bool,
     held: Held,
     units: SmallVec<[Unit; 1]>,
-    places: Places,
+    node_map: NodeMap,
 }
 
 impl Compiling<'_> {
@@ -176,7 +176,7 @@ impl Compiling<'_> {
         let number = self.units.len();
         let unit = lower::lower(
             (self.definition, self.lowering),
-            (&mut self.held, &mut self.places),
+            (&mut self.held, &mut self.node_map),
             (number, runs),
             content,
             self.node_priority,

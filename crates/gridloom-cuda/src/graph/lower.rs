@@ -7,8 +7,8 @@ use super::builtin;
 use super::edges::{Edges, Nodes};
 use super::handles::{CudaExecutable, CudaGraph, InstantiateFailure};
 use super::modes::{Capabilities, Modes};
+use super::node_map::{DriverNode, NodeMap};
 use super::parameters::{Parameters, has_its_addresses};
-use super::places::{NodePlace, Places};
 use super::plan::{Step, Work};
 use super::resources::{Held, Resources};
 use crate::driver::{Driver, DriverResult};
@@ -98,7 +98,7 @@ pub(super) enum Content<'a> {
 /// Builds and compiles a graph of a definition, as unit number `unit`.
 pub(super) fn lower(
     (definition, lowering): (&Definition, Lowering<'_>),
-    (held, places): (&mut Held, &mut Places),
+    (held, node_map): (&mut Held, &mut NodeMap),
     (unit, runs): (usize, Runs),
     content: Content<'_>,
     node_priority: bool,
@@ -116,7 +116,7 @@ pub(super) fn lower(
         definition,
         lowering,
         held,
-        places,
+        node_map,
         unit,
         runs,
         reset: None,
@@ -182,7 +182,7 @@ struct Builder<'a> {
     definition: &'a Definition,
     lowering: Lowering<'a>,
     held: &'a mut Held,
-    places: &'a mut Places,
+    node_map: &'a mut NodeMap,
     unit: usize,
     runs: Runs,
     /// The node that sets all counters of passes to 0.
@@ -233,7 +233,7 @@ impl<'a> Builder<'a> {
                 return Ok(join);
             }
         };
-        self.places.set(step.origin, NodePlace { unit: self.unit, node }, None);
+        self.node_map.set(step.origin, DriverNode { unit: self.unit, node }, None);
         Ok(node)
     }
 
@@ -430,7 +430,7 @@ impl<'a> Builder<'a> {
     fn origin(&self, node: CUgraphNode) -> Option<NodeKey> {
         let added = self.origins.iter().find(|(added, _)| *added == node);
         added.map(|&(_, origin)| origin).or_else(|| {
-            let index = self.places.find(node)?;
+            let index = self.node_map.find(node)?;
             self.definition.all_nodes().map(|(key, _)| key).find(|key| key.index() == index)
         })
     }

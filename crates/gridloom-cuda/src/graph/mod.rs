@@ -5,7 +5,7 @@
 //!    Neither step calls the driver. A plain graph, of which each node becomes one, needs neither.
 //! 3. [`resources`] gives addresses to what only the graph has: memory of alloc nodes, copied host bytes, pass counters, conditions.
 //! 4. [`lower`] turns each graph of the program into one `CUgraph` and one `CUgraphExec`, with the [`parameters`] and [`edges`] of its nodes;
-//!    [`places`] remembers which is which.
+//!    [`node_map`] remembers which is which.
 //! 5. [`inner`] is the compiled program, which launches keep alive; [`executable`] launches it; [`hosted`] drives the conditionals that the host decides; [`update`] changes nodes in
 //!    place where the driver can, and compiles anew where it cannot; [`ready`] does so for arguments that change often.
 //!
@@ -24,8 +24,8 @@ mod hosted;
 mod inner;
 mod lower;
 mod modes;
+mod node_map;
 mod parameters;
-mod places;
 mod plan;
 mod ready;
 mod resources;

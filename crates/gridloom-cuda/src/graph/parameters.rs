@@ -145,7 +145,7 @@ impl Lowering<'_> {
             return Ok(None);
         }
         let state = self.counter(node)?;
-        let limit = op.limit.unwrap_or(u64::MAX);
+        let limit = op.max_passes.unwrap_or(u64::MAX);
         let (value, limit) = match &op.test {
             Test::Value(region) => (self.resources.locate(held, node, region)?.address, limit),
             Test::Count(count) => (0, limit.min(*count)),
@@ -196,7 +196,7 @@ pub(super) fn has_its_addresses(op: &KernelOp) -> bool {
 /// Whether a kernel of Gridloom's takes part in deciding a conditional. That kernel counts the passes too.
 pub(super) fn has_decider(op: &ConditionalOp) -> bool {
     !matches!(op.test, Test::Condition(_))
-        || (op.form == ConditionalForm::While && (op.limit.is_some() || !op.test_first))
+        || (op.form == ConditionalForm::While && (op.max_passes.is_some() || !op.test_first))
 }
 
 /// Which kernel of Gridloom's decides a conditional, and with what.

@@ -35,7 +35,7 @@ impl State {
     }
 
     fn ready_node(&self, node: NodeKey, op: &KernelOp) -> Option<ReadyNode> {
-        let place = self.inner.places.get(node)?;
+        let place = self.inner.node_map.get(node)?;
         let kernel = Kernel::from_backend(&**op.kernel()).ok()?;
         let config = op.config();
         // A cooperative launch cannot be given its arguments in one piece.

@@ -52,7 +52,7 @@ impl Sketch {
         form: ConditionalForm,
         test: Test,
     ) -> (Node, Vec<Graph>) {
-        let spec = ConditionalSpec { form, test, test_first: true, limit: None, bodies: 3 };
+        let spec = ConditionalSpec { form, test, test_first: true, max_passes: None, bodies: 3 };
         let node = graph.add_conditional(after, spec).unwrap();
         let bodies = node.bodies().unwrap();
         (node, bodies)

@@ -21,8 +21,8 @@ use super::hosted::{HostedConditional, HostedTest};
 use super::inner::Inner;
 use super::lower::Lowering;
 use super::modes::Capabilities;
+use super::node_map::DriverNode;
 use super::parameters::{Parameters, has_its_addresses};
-use super::places::NodePlace;
 use super::resources::{Held, Staged};
 use crate::driver::DriverResult;
 use crate::failure::HostCall;
@@ -127,7 +127,7 @@ impl State {
         let inner = &*self.inner;
         take_back(inner, &self.disabled, &mut self.held, &mut self.undone).map_err(|error| (0, error))?;
         let _entered = inner.resources.shared.context.enter().map_err(|error| (0, error.into()))?;
-        let mut change = Change { inner, disabled: &self.disabled, held: &mut self.held };
+        let mut change = InPlaceUpdate { inner, disabled: &self.disabled, held: &mut self.held };
         for (index, old) in replaced.iter().enumerate() {
             let node = old.node();
             let changed = match (old.part(), definition.node(node).operation()) {
@@ -200,7 +200,7 @@ impl State {
         let context = &inner.resources.shared.context;
         let _entered = context.enter()?;
         if let Operation::Memset(op) = operation {
-            let mut change = Change { inner, disabled: &FxHashSet::default(), held: &mut self.held };
+            let mut change = InPlaceUpdate { inner, disabled: &FxHashSet::default(), held: &mut self.held };
             return if enabled {
                 change.set_other(node, operation, String::new)
             } else {
@@ -229,7 +229,7 @@ fn complete(undo: &mut Undo, before: &[(NodeKey, Operation)]) {
     }));
 }
 
-/// What launches of kernels used and those in their places do not.
+/// What launches of kernels used and the launches that replace them do not.
 #[derive(Default)]
 struct Unused<'a> {
     memory: SmallVec<[&'a Arc<dyn Allocation>; 4]>,
@@ -280,7 +280,7 @@ fn take_back(inner: &Inner, disabled: &FxHashSet<NodeKey>, held: &mut Held, undo
     }
     let _entered = inner.resources.shared.context.enter()?;
     while let Some(before) = undo.pop() {
-        if let Err(error) = (Change { inner, disabled, held }).put_back(&before) {
+        if let Err(error) = (InPlaceUpdate { inner, disabled, held }).put_back(&before) {
             undo.push(before);
             return Err(error.context("taking back an update that failed"));
         }
@@ -289,22 +289,22 @@ fn take_back(inner: &Inner, disabled: &FxHashSet<NodeKey>, held: &mut Held, undo
 }
 
 impl Inner {
-    fn place(&self, node: NodeKey) -> Result<NodePlace> {
-        self.places.get(node).ok_or_else(|| {
+    fn place(&self, node: NodeKey) -> Result<DriverNode> {
+        self.node_map.get(node).ok_or_else(|| {
             Error::new(ErrorKind::NotSupported, "the node has no counterpart in the driver's graph")
         })
     }
 }
 
 /// One update under way.
-struct Change<'a> {
+struct InPlaceUpdate<'a> {
     inner: &'a Inner,
     /// Nodes that do nothing.
     disabled: &'a FxHashSet<NodeKey>,
     held: &'a mut Held,
 }
 
-impl<'a> Change<'a> {
+impl<'a> InPlaceUpdate<'a> {
     /// What a node, which is no kernel, does before it is changed.
     fn note(&self, node: NodeKey, operation: &Operation) -> Before {
         let call = self.held.call(node).cloned();
@@ -353,11 +353,11 @@ impl<'a> Change<'a> {
 
     /// Whether a node that does nothing is not among the driver's.
     fn is_left_out(&self, node: NodeKey) -> bool {
-        self.inner.places.get(node).is_none() && self.disabled.contains(&node)
+        self.inner.node_map.get(node).is_none() && self.disabled.contains(&node)
     }
 
     /// Has a fill do no more than keep its place in the order.
-    fn divert(&mut self, place: NodePlace, op: &MemsetOp) -> Result<()> {
+    fn divert(&mut self, place: DriverNode, op: &MemsetOp) -> Result<()> {
         if op.height != 1 {
             return refuse("the driver does not change the extents of a fill of several rows");
         }
@@ -397,7 +397,7 @@ impl<'a> Change<'a> {
         let inner = self.inner;
         let place = inner.place(node)?;
         let resources = &inner.resources;
-        let Some(nodes) = inner.places.decider(node) else {
+        let Some(nodes) = inner.node_map.decider(node) else {
             return refuse("the conditional is decided by kernels of the user alone");
         };
         let Some(decider) = self.lowering().decider(self.held, node, op, nodes.handle)? else {
@@ -482,7 +482,7 @@ impl<'a> Change<'a> {
     }
 
     /// ([`cuGraphExec…SetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
-    fn set_parameters(&self, place: NodePlace, parameters: &Parameters) -> DriverResult<()> {
+    fn set_parameters(&self, place: DriverNode, parameters: &Parameters) -> DriverResult<()> {
         let context = &self.inner.resources.shared.context;
         let (driver, ctx) = (context.driver(), context.raw());
         let (exec, node) = (self.inner.units[place.unit].executable.raw(), place.node);

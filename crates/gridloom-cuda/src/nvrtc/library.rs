@@ -1,7 +1,7 @@
 //! The NVRTC library: its functions, and one program being compiled.
 
 use super::NvrtcError;
-use super::search::{self, Machine, Place};
+use super::search::{self, Candidate, Machine};
 use crate::driver::loader_reason;
 use libloading::Library;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -54,13 +54,13 @@ nvrtc_functions! {
 }
 
 impl Functions {
-    /// Opens the first usable library of all the places there are.
+    /// Opens the first usable library among the candidates.
     pub(super) fn find() -> Result<Self, NvrtcError> {
         let variable = |name: &str| std::env::var_os(name);
         let machine = Machine { variable: &variable, root: Path::new("/") };
         let mut attempts = Vec::new();
-        for place in search::places(&machine) {
-            let (described, outcome) = Self::try_place(&place);
+        for candidate in search::candidates(&machine) {
+            let (described, outcome) = Self::try_candidate(&candidate);
             match outcome {
                 Ok(functions) => return Ok(functions),
                 Err(reason) => attempts.push((described, reason)),
@@ -69,16 +69,16 @@ impl Functions {
         Err(NvrtcError::Missing { attempts })
     }
 
-    fn try_place(place: &Place) -> (String, Result<Self, String>) {
-        match place {
-            Place::Loader(name) => {
+    fn try_candidate(candidate: &Candidate) -> (String, Result<Self, String>) {
+        match candidate {
+            Candidate::Loader(name) => {
                 (format!("{name} on the loader's path"), Self::open(Path::new(name), None))
             }
-            Place::File(path) => {
+            Candidate::File(path) => {
                 let builtins = path.parent().and_then(search::look_into).and_then(|found| found.builtins);
                 (path.display().to_string(), Self::open(path, builtins.as_deref()))
             }
-            Place::Folder(folder) => {
+            Candidate::Folder(folder) => {
                 let outcome = match search::look_into(folder) {
                     Some(found) => Self::open(&found.library, found.builtins.as_deref()),
                     None if folder.is_dir() => Err("it holds no NVRTC".to_owned()),

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 /// The environment variable that names the NVRTC library or the folder it is in.
 pub const NVRTC_VARIABLE: &str = "GRIDLOOM_NVRTC";
 
-/// One place to try.
+/// A library, or a folder that may hold one, to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Candidate {
     /// A name for the system's loader to find.
     Loader(&'static str),
     /// A library file.
@@ -52,29 +52,29 @@ const TOOLKIT_FOLDERS: &[&str] = &[
     "bin/x64",
 ];
 
-/// Every place to try, in order. A place that [`NVRTC_VARIABLE`] names is the only one.
-pub(super) fn places(machine: &Machine<'_>) -> Vec<Place> {
+/// Returns the candidates in the order to try them. One that [`NVRTC_VARIABLE`] names is the only one.
+pub(super) fn candidates(machine: &Machine<'_>) -> Vec<Candidate> {
     if let Some(path) = machine.folder_in(NVRTC_VARIABLE) {
-        return vec![if path.is_dir() { Place::Folder(path) } else { Place::File(path) }];
+        return vec![if path.is_dir() { Candidate::Folder(path) } else { Candidate::File(path) }];
     }
-    let mut places = Vec::new();
+    let mut candidates = Vec::new();
     for variable in ["CUDA_HOME", "CUDA_PATH"] {
         if let Some(toolkit) = machine.folder_in(variable) {
-            toolkit_folders(&toolkit, &mut places);
+            toolkit_folders(&toolkit, &mut candidates);
         }
     }
-    places.extend(LOADER_NAMES.iter().map(|name| Place::Loader(name)));
+    candidates.extend(LOADER_NAMES.iter().map(|name| Candidate::Loader(name)));
     for toolkit in default_toolkits(machine) {
-        toolkit_folders(&toolkit, &mut places);
+        toolkit_folders(&toolkit, &mut candidates);
     }
     for site in site_packages(machine) {
-        python_folders(&site, &mut places);
+        python_folders(&site, &mut candidates);
     }
-    places
+    candidates
 }
 
-fn toolkit_folders(toolkit: &Path, places: &mut Vec<Place>) {
-    places.extend(TOOLKIT_FOLDERS.iter().map(|folder| Place::Folder(toolkit.join(folder))));
+fn toolkit_folders(toolkit: &Path, candidates: &mut Vec<Candidate>) {
+    candidates.extend(TOOLKIT_FOLDERS.iter().map(|folder| Candidate::Folder(toolkit.join(folder))));
 }
 
 fn default_toolkits(machine: &Machine<'_>) -> Vec<PathBuf> {
@@ -134,13 +134,13 @@ fn site_packages(machine: &Machine<'_>) -> Vec<PathBuf> {
 }
 
 /// NVIDIA's wheels put libraries under `nvidia/cuda_nvrtc` (CUDA 12) or `nvidia/cu13`.
-fn python_folders(site: &Path, places: &mut Vec<Place>) {
+fn python_folders(site: &Path, candidates: &mut Vec<Candidate>) {
     let nvidia = site.join("nvidia");
     let mut packages =
         entries(&nvidia, |name| name == "cuda_nvrtc" || (name.starts_with("cu") && version_like(&name[2..])));
     packages.sort_by_key(|path| version_of(path));
     for package in packages {
-        places.extend(["lib", "bin", "bin/x86_64"].map(|folder| Place::Folder(package.join(folder))));
+        candidates.extend(["lib", "bin", "bin/x86_64"].map(|folder| Candidate::Folder(package.join(folder))));
     }
 }
 
@@ -220,12 +220,12 @@ mod tests {
                 let found = self.variables.iter().find(|(variable, _)| *variable == name);
                 found.map(|(_, path)| path.clone().into_os_string())
             };
-            places(&Machine { variable: &variable, root: &self.root })
+            candidates(&Machine { variable: &variable, root: &self.root })
                 .into_iter()
-                .filter_map(|place| match place {
-                    Place::Folder(folder) => look_into(&folder).map(|found| found.library),
-                    Place::File(file) => Some(file),
-                    Place::Loader(_) => None,
+                .filter_map(|candidate| match candidate {
+                    Candidate::Folder(folder) => look_into(&folder).map(|found| found.library),
+                    Candidate::File(file) => Some(file),
+                    Candidate::Loader(_) => None,
                 })
                 .map(|path| path.strip_prefix(&self.root).unwrap().to_string_lossy().replace('\\', "/"))
                 .collect()

@@ -183,7 +183,7 @@ pub fn conditional(
     test: Test,
     bodies: usize,
 ) -> (Node, Vec<Graph>) {
-    let spec = ConditionalSpec { form, test, test_first: true, limit: None, bodies };
+    let spec = ConditionalSpec { form, test, test_first: true, max_passes: None, bodies };
     let node = graph.add_conditional(after, spec).unwrap();
     let bodies = node.bodies().unwrap();
     (node, bodies)

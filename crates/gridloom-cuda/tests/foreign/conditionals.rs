@@ -16,7 +16,7 @@ fn three_times() -> ConditionalSpec {
         form: ConditionalForm::While,
         test: Test::Count(3),
         test_first: true,
-        limit: None,
+        max_passes: None,
         bodies: 1,
     }
 }

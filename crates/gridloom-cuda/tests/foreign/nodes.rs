@@ -119,7 +119,7 @@ fn foreign_code_is_captured_by_primary_forked_and_body_captures() {
             form: gridloom_core::op::ConditionalForm::While,
             test: gridloom_core::op::Test::Count(3),
             test_first: true,
-            limit: None,
+            max_passes: None,
             bodies: 1,
         };
         let (_, bodies) = capture.conditional(&spec).unwrap();

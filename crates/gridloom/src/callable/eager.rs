@@ -35,7 +35,7 @@ fn run_conditional(definition: &Definition, conditional: &ConditionalOp, stream:
             case.and_then(|case| conditional.bodies.get(case)).map_or(Ok(()), |&body| run(body))
         }
         ConditionalForm::While => {
-            let mut left = conditional.limit.unwrap_or(u64::MAX);
+            let mut left = conditional.max_passes.unwrap_or(u64::MAX);
             if let Test::Count(passes) = conditional.test {
                 for _ in 0..passes.min(left) {
                     run(conditional.bodies[0])?;

@@ -149,7 +149,7 @@ pub struct Loop(Node);
 impl Loop {
     /// Ends the loop after at most this many passes.
     pub fn max_passes(self, passes: u64) -> Result<Self> {
-        self.0.set_loop_limit(Some(passes))?;
+        self.0.set_max_passes(Some(passes))?;
         Ok(self)
     }
 }
@@ -340,7 +340,7 @@ impl Sequence {
             form: ConditionalForm::While,
             test: Test::Count(passes),
             test_first: true,
-            limit: None,
+            max_passes: None,
             bodies: 1,
         };
         let node = self.add(|graph, after| graph.add_conditional(after, spec))?;
@@ -447,7 +447,7 @@ impl Sequence {
         let slot = value.slot()?;
         self.check_own(slot.param())?;
         let region = one_integer(slot.region(&self.bindings))?;
-        let spec = ConditionalSpec { form, test: Test::Value(region), test_first, limit: None, bodies };
+        let spec = ConditionalSpec { form, test: Test::Value(region), test_first, max_passes: None, bodies };
         let node = self.add(|graph, after| graph.add_conditional(after, spec))?;
         if let MemorySlot::Param(param) = slot {
             self.found.borrow_mut().tests.push((node.clone(), param));

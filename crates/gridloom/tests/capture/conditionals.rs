@@ -206,7 +206,7 @@ fn a_loop_can_be_bounded_and_named_through_its_body() {
         let x = k.value(0)?;
         let graph = k.stream.capture_scope(|capture| {
             let body = capture.while_loop(&capture.condition(1)?)?;
-            body.owner()?.named("bounded")?.set_loop_limit(Some(6))?;
+            body.owner()?.named("bounded")?.set_max_passes(Some(6))?;
             bump(&body, &k, &x, 1).map(drop)
         })?;
         assert_eq!(graph.nodes()[0].label(), "bounded");

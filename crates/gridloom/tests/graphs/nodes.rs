@@ -162,7 +162,7 @@ fn conditional_nodes_read_back_form_test_and_bodies() {
         for (node, form, test_first, limit, bodies) in forms {
             let Operation::Conditional(op) = node.operation()? else { panic!("{node:?}") };
             assert_eq!(
-                (op.form, op.test_first, op.limit, op.bodies.len()),
+                (op.form, op.test_first, op.max_passes, op.bodies.len()),
                 (form, test_first, limit, bodies)
             );
             assert_eq!(node.bodies()?.len(), bodies);

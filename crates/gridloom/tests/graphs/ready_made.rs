@@ -171,7 +171,7 @@ fn a_limit_is_for_loops_only() {
         let kernels = GraphKernels::new(device)?;
         let value = kernels.value(0)?;
         let choice = Graph::new(device).if_nonzero(&value)?.named("choice")?;
-        refused(choice.set_loop_limit(Some(3)), ErrorKind::InvalidArgument, &["choice", "not a loop"]);
+        refused(choice.set_max_passes(Some(3)), ErrorKind::InvalidArgument, &["choice", "not a loop"]);
         Ok(())
     });
 }

@@ -242,7 +242,7 @@ impl<'a> Builder<'a> {
             }
             Step::Repeat { number, passes, limit, body } => {
                 let repeat = graph.repeat(*passes)?;
-                repeat.set_loop_limit(*limit)?;
+                repeat.set_max_passes(*limit)?;
                 self.count(&repeat, *number);
                 self.body(&repeat.body(), body)?;
                 (*repeat).clone()
@@ -251,7 +251,7 @@ impl<'a> Builder<'a> {
                 let left = self.whole(*counter)?;
                 let set = graph.memset(&left, *passes)?;
                 let repeat = if *test_first { set.while_nonzero(&left)? } else { set.do_while(&left)? };
-                repeat.set_loop_limit(*limit)?;
+                repeat.set_max_passes(*limit)?;
                 self.count(&repeat, *number);
                 kernels.bump(&repeat.body(), &left, -1)?;
                 self.body(&repeat.body(), body)?;

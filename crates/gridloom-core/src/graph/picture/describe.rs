@@ -150,7 +150,7 @@ impl Describe<'_> {
         }];
         if op.form == ConditionalForm::While {
             lines.extend((!op.test_first).then(|| "tested after each pass".to_owned()));
-            lines.extend(op.limit.map(|limit| format!("at most {}", count(limit, "pass"))));
+            lines.extend(op.max_passes.map(|most| format!("at most {}", count(most, "pass"))));
         }
         lines
     }

@@ -157,7 +157,7 @@ enum ParamsJson {
         #[serde(skip_serializing_if = "Option::is_none")]
         test_first: Option<bool>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        limit: Option<u64>,
+        max_passes: Option<u64>,
     },
     Opaque {
         nodes: usize,
@@ -361,7 +361,7 @@ impl View<'_> {
                 Test::Count(passes) => TestJson::Count(*passes),
             },
             test_first: is_loop.then_some(op.test_first),
-            limit: op.limit.filter(|_| is_loop),
+            max_passes: op.max_passes.filter(|_| is_loop),
         }
     }
 

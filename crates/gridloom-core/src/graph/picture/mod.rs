@@ -76,7 +76,7 @@ impl Graph {
     ///   - callback: `function` (`"closure"` or `"raw"`), and for raw ones `bytes` or `pointer: true`
     ///   - record and wait: `event`
     ///   - opaque: `nodes` (how many) and `reason`
-    ///   - conditionals: `condition`, `value` (a region) or `count`; loops also `test_first`, and `limit` where set
+    ///   - conditionals: `condition`, `value` (a region) or `count`; loops also `test_first`, and `max_passes` where set
     /// - A region is `{ "alloc": node, "name": …, "offset": …, "bytes": … }`, or has `buffer: id` or `host: true` instead of
     ///   `alloc` and `name`. The node is `null` where it is outside of the picture or deleted.
     pub fn to_json(&self) -> String {

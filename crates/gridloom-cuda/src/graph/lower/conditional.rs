@@ -1,8 +1,8 @@
 //! Conditionals that the device decides: their nodes, bodies, handles and the counting of passes.
 
 use super::super::edges::{Edges, Nodes};
+use super::super::node_map::{DeciderNodes, DriverNode};
 use super::super::parameters::{Decider, has_decider};
-use super::super::places::{DeciderPlace, NodePlace};
 use super::super::plan::{Step, Work};
 use super::{Builder, PROGRAMMATIC_EDGES_SINCE, Runs};
 use crate::driver::DriverResult;
@@ -106,7 +106,7 @@ impl Builder<'_> {
             let before = self.add_builtin(graph, edges, kernel, &decider.before())?;
             self.origins.push((before, origin));
             edges = Edges::full([before]);
-            place = Some(DeciderPlace { handle, before, next: None });
+            place = Some(DeciderNodes { handle, before, next: None });
         } else if let Some(counter) = counter
             && (!outermost || self.runs == Runs::Repeatedly)
         {
@@ -133,7 +133,7 @@ impl Builder<'_> {
                 }
             }
         }
-        self.places.set(origin, NodePlace { unit: self.unit, node }, place);
+        self.node_map.set(origin, DriverNode { unit: self.unit, node }, place);
         Ok(node)
     }
 

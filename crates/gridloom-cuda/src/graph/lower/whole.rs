@@ -1,7 +1,7 @@
 //! A graph that is lowered node for node, as most are: nothing in it has to be dissolved, cut or decided, so there is nothing to plan.
 
 use super::super::edges::Edges;
-use super::super::places::NodePlace;
+use super::super::node_map::DriverNode;
 use super::{Builder, PROGRAMMATIC_EDGES_SINCE};
 use crate::sys::*;
 use gridloom_core::graph::{Definition, EdgeKind, NodeData, NodeKey};
@@ -38,7 +38,7 @@ impl Builder<'_> {
                 .find_edges(&mut edges, data, programmatic)
                 .and_then(|()| self.add_operation(graph, &edges, key, data.operation()));
             let node = added.map_err(|error| error.at_node(definition.label(key)))?;
-            self.places.set(key, NodePlace { unit: self.unit, node }, None);
+            self.node_map.set(key, DriverNode { unit: self.unit, node }, None);
         }
         Ok(())
     }
@@ -47,7 +47,7 @@ impl Builder<'_> {
     fn find_edges(&self, edges: &mut Edges, node: &NodeData, programmatic: bool) -> Result<()> {
         edges.clear();
         for edge in node.predecessors() {
-            let Some(before) = self.places.get(edge.node) else {
+            let Some(before) = self.node_map.get(edge.node) else {
                 return Err(Error::new(ErrorKind::InvalidState, "comes before a node that it depends on"));
             };
             edges.push(before.node, programmatic && self.is_early(edge.node, edge.kind));

@@ -1,11 +1,11 @@
-//! Lanes: the lines of recording of a session.
+//! Branches: the lines of recording of a session.
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::order;
-use super::session::{LaneProgress, Mark, Progress, Session, Tail};
+use super::session::{BranchProgress, Mark, Progress, Session, Tail};
 use super::state::{Action, CaptureKind, CaptureState};
 use crate::backend::Device;
 use crate::error::{Error, ErrorKind, Result, bail};
@@ -19,27 +19,27 @@ pub const MAX_BRANCHES: usize = 65_536;
 
 /// One line of recording of a session.
 #[derive(Clone)]
-pub(crate) struct Lane {
+pub(crate) struct Branch {
     session: Arc<Session>,
     index: usize,
 }
 
-impl Lane {
-    /// The first lane of a new session.
+impl Branch {
+    /// The first branch of a new session.
     pub(crate) fn primary(graph: Graph) -> Self {
-        Lane { session: Session::new(graph, CaptureKind::Primary, CaptureState::Capturing), index: 0 }
+        Branch { session: Session::new(graph, CaptureKind::Primary, CaptureState::Capturing), index: 0 }
     }
 
     /// A fork for a stream that waits for an event of a session that goes on.
     pub(crate) fn adopt(session: Arc<Session>, event: &Event, mark: &Mark) -> Result<Self> {
         let mut progress = session.progress.lock();
-        let (graph, _) = progress.lane(0, Action::Record)?;
+        let (graph, _) = progress.branch(0, Action::Record)?;
         let mut wait = Some(Operation::EventWait(event.backend().clone()));
         let tail = Tail::from_iter([graph.add_keys(&[mark.node], &mut wait)?]);
-        progress.lanes.push(LaneProgress::new(CaptureKind::Forked, CaptureState::Capturing, tail));
-        let index = progress.lanes.len() - 1;
+        progress.branches.push(BranchProgress::new(CaptureKind::Forked, CaptureState::Capturing, tail));
+        let index = progress.branches.len() - 1;
         drop(progress);
-        Ok(Lane { session, index })
+        Ok(Branch { session, index })
     }
 
     /// Whether it records.
@@ -58,30 +58,30 @@ impl Lane {
     }
 
     pub(crate) fn kind(&self) -> CaptureKind {
-        self.session.progress.lock().lanes[self.index].kind()
+        self.session.progress.lock().branches[self.index].kind()
     }
 
     pub(crate) fn state(&self) -> CaptureState {
-        self.session.lane_state(self.index)
+        self.session.branch_state(self.index)
     }
 
     /// Starts to record, after what the graph holds already.
     pub(crate) fn begin(&self) -> Result<()> {
         let mut progress = self.session.progress.lock();
-        let (graph, lane) = progress.lane(self.index, Action::Begin)?;
-        lane.tail = graph.hierarchy.read(|definition| {
+        let (graph, branch) = progress.branch(self.index, Action::Begin)?;
+        branch.tail = graph.hierarchy.read(|definition| {
             let is_last = |key: &NodeKey| definition.node(*key).successors().is_empty();
             definition.nodes(graph.key()).filter(is_last).collect()
         });
-        lane.act(Action::Begin)
+        branch.act(Action::Begin)
     }
 
-    /// The graph, where the state of the lane lets it be seen.
+    /// The graph, where the state of the branch lets it be seen.
     pub(crate) fn graph(&self) -> Result<Graph> {
-        Ok(self.session.progress.lock().lane(self.index, Action::Graph)?.0.clone())
+        Ok(self.session.progress.lock().branch(self.index, Action::Graph)?.0.clone())
     }
 
-    /// The conditional that this lane records a body of.
+    /// The conditional that this branch records a body of.
     pub(crate) fn owner(&self) -> Option<Node> {
         self.session.progress.lock().owner()
     }
@@ -95,10 +95,10 @@ impl Lane {
     }
 
     pub(crate) fn condition(&self, default: Option<u32>) -> Result<Condition> {
-        Ok(self.session.progress.lock().lane(self.index, Action::Record)?.0.condition(default))
+        Ok(self.session.progress.lock().branch(self.index, Action::Record)?.0.condition(default))
     }
 
-    /// Records one node, which `add` adds after the nodes it is given. A failure leaves the lane as it was.
+    /// Records one node, which `add` adds after the nodes it is given. A failure leaves the branch as it was.
     fn record(&self, add: impl FnOnce(&mut Graph, &Tail) -> Result<NodeKey>) -> Result<Node> {
         self.record_in(&mut self.session.progress.lock(), add)
     }
@@ -118,18 +118,18 @@ impl Lane {
         progress: &'a mut Progress,
         add: impl FnOnce(&mut Graph, &Tail) -> Result<NodeKey>,
     ) -> Result<(&'a Graph, NodeKey)> {
-        let (graph, lane) = progress.lane(self.index, Action::Record)?;
-        let key = add(graph, &lane.tail).map_err(|error| explain(graph, &lane.tail, error))?;
-        lane.tail.clear();
-        lane.tail.push(key);
+        let (graph, branch) = progress.branch(self.index, Action::Record)?;
+        let key = add(graph, &branch.tail).map_err(|error| explain(graph, &branch.tail, error))?;
+        branch.tail.clear();
+        branch.tail.push(key);
         Ok((graph, key))
     }
 
-    /// Records an operation, for who needs no handle to its node, while the lane records; `None` where it does not. One that is refused is left where it is, so
+    /// Records an operation, for who needs no handle to its node, while the branch records; `None` where it does not. One that is refused is left where it is, so
     /// that it is dropped with no lock held.
     pub(crate) fn submit(&self, operation: &mut Option<Operation>) -> Option<Result<()>> {
         let mut progress = self.session.progress.lock();
-        if !progress.lanes[self.index].is_capturing() {
+        if !progress.branches[self.index].is_capturing() {
             return None;
         }
         let recorded = self.record_key(&mut progress, |graph, tail| graph.add_recorded(tail, operation));
@@ -150,41 +150,41 @@ impl Lane {
         })
     }
 
-    /// Records a conditional and returns the lanes of its bodies, which have yet to begin.
-    pub(crate) fn conditional(&self, spec: &ConditionalSpec) -> Result<(Node, Vec<Lane>)> {
+    /// Records a conditional and returns the branches of its bodies, which have yet to begin.
+    pub(crate) fn conditional(&self, spec: &ConditionalSpec) -> Result<(Node, Vec<Branch>)> {
         let mut progress = self.session.progress.lock();
         let node = self.record_in(&mut progress, |graph, tail| graph.add_conditional_keys(tail, spec))?;
         let bodies = node.bodies()?.into_iter().map(|graph| {
             let session = Session::new(graph.clone(), CaptureKind::Body, CaptureState::NotStarted);
             progress.add_body(graph, session.clone());
-            Lane { session, index: 0 }
+            Branch { session, index: 0 }
         });
         let bodies = bodies.collect();
         Ok((node, bodies))
     }
 
     pub(crate) fn embed(&self, graph: &Graph) -> Result<Node> {
-        let here = self.session.progress.lock().lane(self.index, Action::Record)?.0.clone();
+        let here = self.session.progress.lock().branch(self.index, Action::Record)?.0.clone();
         let source = here.source_to_embed(graph)?;
         self.record(|here, tail| here.embed_keys(tail, &source, graph.key()))
     }
 
-    /// The device, while the lane records.
+    /// The device, while the branch records.
     pub(crate) fn recording_device(&self) -> Result<Arc<dyn Device>> {
-        Ok(self.session.progress.lock().lane(self.index, Action::Record)?.0.device().clone())
+        Ok(self.session.progress.lock().branch(self.index, Action::Record)?.0.device().clone())
     }
 
     /// Records the nodes of a graph themselves. What comes next comes after the last of them.
     pub(crate) fn inline(&self, graph: &Graph) -> Result<Vec<Node>> {
-        let here = self.session.progress.lock().lane(self.index, Action::Record)?.0.clone();
+        let here = self.session.progress.lock().branch(self.index, Action::Record)?.0.clone();
         let source = here.source_to_embed(graph)?;
         let mut progress = self.session.progress.lock();
-        let (here, lane) = progress.lane(self.index, Action::Record)?;
+        let (here, branch) = progress.branch(self.index, Action::Record)?;
         let inlined = here
-            .inline_keys(&lane.tail, &source, graph.key())
-            .map_err(|error| explain(here, &lane.tail, error))?;
+            .inline_keys(&branch.tail, &source, graph.key())
+            .map_err(|error| explain(here, &branch.tail, error))?;
         if !inlined.nodes.is_empty() {
-            lane.tail = inlined.last.into_iter().collect();
+            branch.tail = inlined.last.into_iter().collect();
         }
         Ok(inlined.nodes.into_iter().map(|key| here.node_handle(key)).collect())
     }
@@ -235,26 +235,27 @@ impl Lane {
     }
 
     /// Splits into `branches`, this one among them, and returns the others.
-    pub(crate) fn fork(&self, branches: usize) -> Result<Vec<Lane>> {
+    pub(crate) fn fork(&self, branches: usize) -> Result<Vec<Branch>> {
         let mut progress = self.session.progress.lock();
-        let tail = progress.lane(self.index, Action::Record)?.1.tail.clone();
+        let tail = progress.branch(self.index, Action::Record)?.1.tail.clone();
         if !(2..=MAX_BRANCHES).contains(&branches) {
             bail!(
                 InvalidArgument,
                 "a fork into {branches}; it takes 2 to {MAX_BRANCHES} branches, this capture being one of them"
             );
         }
-        let first = progress.lanes.len();
-        let fork = || LaneProgress::new(CaptureKind::Forked, CaptureState::Capturing, tail.clone());
-        progress.lanes.extend((1..branches).map(|_| fork()));
-        let lanes = (first..progress.lanes.len()).map(|index| Lane { session: self.session.clone(), index });
-        Ok(lanes.collect())
+        let first = progress.branches.len();
+        let fork = || BranchProgress::new(CaptureKind::Forked, CaptureState::Capturing, tail.clone());
+        progress.branches.extend((1..branches).map(|_| fork()));
+        let branches =
+            (first..progress.branches.len()).map(|index| Branch { session: self.session.clone(), index });
+        Ok(branches.collect())
     }
 
-    /// Merges forks into this lane: what is recorded next comes after them all. Checks everything before it changes anything.
-    pub(crate) fn join(&self, forks: &[&Lane]) -> Result<()> {
+    /// Merges forks into this branch: what is recorded next comes after them all. Checks everything before it changes anything.
+    pub(crate) fn join(&self, forks: &[&Branch]) -> Result<()> {
         let mut progress = self.session.progress.lock();
-        progress.lane(self.index, Action::Record)?;
+        progress.branch(self.index, Action::Record)?;
         if forks.is_empty() {
             bail!(InvalidArgument, "a join of one capture; give the forks to join into it");
         }
@@ -266,13 +267,13 @@ impl Lane {
             {
                 bail!(InvalidArgument, "the same capture twice in one join");
             }
-            progress.lane(fork.index, Action::BeJoined)?;
+            progress.branch(fork.index, Action::BeJoined)?;
         }
         for fork in forks {
-            let (_, lane) = progress.lane(fork.index, Action::BeJoined)?;
-            lane.act(Action::BeJoined)?;
-            let joined = std::mem::take(&mut lane.tail);
-            let tail = &mut progress.lanes[self.index].tail;
+            let (_, branch) = progress.branch(fork.index, Action::BeJoined)?;
+            branch.act(Action::BeJoined)?;
+            let joined = std::mem::take(&mut branch.tail);
+            let tail = &mut progress.branches[self.index].tail;
             for node in joined {
                 if !tail.contains(&node) {
                     tail.push(node);

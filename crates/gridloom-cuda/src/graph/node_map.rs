@@ -7,7 +7,7 @@ use std::ptr;
 
 /// Where a node of the definition is among the driver's.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct NodePlace {
+pub(super) struct DriverNode {
     /// Which unit of the executable.
     pub(super) unit: usize,
     pub(super) node: CUgraphNode,
@@ -15,7 +15,7 @@ pub(super) struct NodePlace {
 
 /// The nodes of the kernels that decide a conditional.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct DeciderPlace {
+pub(super) struct DeciderNodes {
     pub(super) handle: CUgraphConditionalHandle,
     pub(super) before: CUgraphNode,
     /// At the end of the body of a loop.
@@ -23,28 +23,28 @@ pub(super) struct DeciderPlace {
 }
 
 /// Where every node is that has a place.
-pub(super) struct Places {
+pub(super) struct NodeMap {
     /// By the index of a node; one without a place has no node.
-    nodes: Vec<NodePlace>,
-    deciders: FxHashMap<NodeKey, DeciderPlace>,
+    nodes: Vec<DriverNode>,
+    deciders: FxHashMap<NodeKey, DeciderNodes>,
 }
 
-impl Places {
+impl NodeMap {
     /// Room for the nodes of a definition.
     pub(super) fn new(definition: &Definition) -> Self {
-        let nowhere = NodePlace { unit: 0, node: ptr::null_mut() };
+        let nowhere = DriverNode { unit: 0, node: ptr::null_mut() };
         Self { nodes: vec![nowhere; definition.node_bound()], deciders: FxHashMap::default() }
     }
 
     /// Notes where a node is, and what decides it.
-    pub(super) fn set(&mut self, node: NodeKey, place: NodePlace, decider: Option<DeciderPlace>) {
+    pub(super) fn set(&mut self, node: NodeKey, place: DriverNode, decider: Option<DeciderNodes>) {
         self.nodes[node.index()] = place;
         if let Some(decider) = decider {
             self.deciders.insert(node, decider);
         }
     }
 
-    pub(super) fn get(&self, node: NodeKey) -> Option<NodePlace> {
+    pub(super) fn get(&self, node: NodeKey) -> Option<DriverNode> {
         self.nodes.get(node.index()).copied().filter(|place| !place.node.is_null())
     }
 
@@ -54,7 +54,7 @@ impl Places {
     }
 
     /// For a conditional that a kernel of Gridloom's decides.
-    pub(super) fn decider(&self, node: NodeKey) -> Option<DeciderPlace> {
+    pub(super) fn decider(&self, node: NodeKey) -> Option<DeciderNodes> {
         self.deciders.get(&node).copied()
     }
 }

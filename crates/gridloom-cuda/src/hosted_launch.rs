@@ -18,7 +18,7 @@ pub(crate) const THREAD_NAME: &str = "gridloom-hosted";
 
 /// One program at work on a stream.
 #[derive(Debug, Default)]
-pub(crate) struct Occupation {
+pub(crate) struct HostedLaunch {
     state: Mutex<Progress>,
     changed: Condvar,
     /// Its thread, until somebody has joined it: a thread that called the driver is let end only while the driver is there.
@@ -36,15 +36,15 @@ enum Progress {
 }
 
 /// Every program of the process whose thread was not joined yet.
-static UNJOINED: Mutex<Vec<Arc<Occupation>>> = Mutex::new(Vec::new());
+static UNJOINED: Mutex<Vec<Arc<HostedLaunch>>> = Mutex::new(Vec::new());
 
-impl Occupation {
+impl HostedLaunch {
     /// Runs `work` on a thread of its own.
     fn start(work: impl FnOnce() + Send + 'static) -> Result<Arc<Self>> {
         release::mind_exit();
         join_ended();
-        let occupation = Arc::new(Self::default());
-        let ending = Ending(Arc::clone(&occupation));
+        let launch = Arc::new(Self::default());
+        let ending = Ending(Arc::clone(&launch));
         let thread = std::thread::Builder::new().name(THREAD_NAME.to_owned());
         let spawned = thread.spawn(move || {
             // Also when the work panics, those who wait must go on.
@@ -56,9 +56,9 @@ impl Occupation {
         });
         match spawned {
             Ok(thread) => {
-                *occupation.thread.lock() = Some(thread);
-                UNJOINED.lock().push(Arc::clone(&occupation));
-                Ok(occupation)
+                *launch.thread.lock() = Some(thread);
+                UNJOINED.lock().push(Arc::clone(&launch));
+                Ok(launch)
             }
             Err(error) => Err(Error::new(
                 ErrorKind::OutOfMemory,
@@ -104,7 +104,7 @@ impl Occupation {
 
 thread_local! {
     /// The program that this thread drives.
-    static CURRENT: RefCell<Option<Arc<Occupation>>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Arc<HostedLaunch>>> = const { RefCell::new(None) };
 }
 
 /// A thread that drives a program goes no further once the process is ending; any other is not concerned.
@@ -121,33 +121,33 @@ pub(crate) fn stop_at_exit() {
 
 /// Joins the threads of programs that have ended.
 fn join_ended() {
-    let ended: Vec<Arc<Occupation>> = {
+    let ended: Vec<Arc<HostedLaunch>> = {
         let mut all = UNJOINED.lock();
-        let (ended, at_work) = all.drain(..).partition(|occupation| occupation.is_over());
+        let (ended, at_work) = all.drain(..).partition(|launch| launch.is_over());
         *all = at_work;
         ended
     };
-    ended.iter().for_each(|occupation| occupation.join());
+    ended.iter().for_each(|launch| launch.join());
 }
 
 /// At the end of the process: waits until every program has ended or rests, but not past the deadline.
 pub(crate) fn stop_all(deadline: Instant) {
     let all = std::mem::take(&mut *UNJOINED.lock());
-    for occupation in all {
-        let mut progress = occupation.state.lock();
+    for launch in all {
+        let mut progress = launch.state.lock();
         while *progress == Progress::AtWork {
-            if occupation.changed.wait_until(&mut progress, deadline).timed_out() {
+            if launch.changed.wait_until(&mut progress, deadline).timed_out() {
                 break;
             }
         }
         drop(progress);
-        occupation.join();
+        launch.join();
         // Its thread, where it goes on, must not find it gone.
-        std::mem::forget(occupation);
+        std::mem::forget(launch);
     }
 }
 
-struct Ending(Arc<Occupation>);
+struct Ending(Arc<HostedLaunch>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
@@ -157,28 +157,28 @@ impl Drop for Ending {
 
 /// The program on one stream, if there is one.
 #[derive(Debug, Default)]
-pub(crate) struct Occupancy {
-    present: Mutex<Option<Arc<Occupation>>>,
+pub(crate) struct HostedSlot {
+    present: Mutex<Option<Arc<HostedLaunch>>>,
     /// Whether there may be one: cleared once it was waited for. Whoever enqueues asks, and mostly there is none.
     maybe: AtomicBool,
 }
 
-impl Occupancy {
+impl HostedSlot {
     /// Starts a program, after the one before it.
-    pub(crate) fn occupy(
+    pub(crate) fn start(
         &self,
-        everywhere: &Occupations,
+        everywhere: &HostedLaunches,
         work: impl FnOnce() + Send + 'static,
-    ) -> Result<Arc<Occupation>> {
+    ) -> Result<Arc<HostedLaunch>> {
         let mut present = self.present.lock();
         if let Some(before) = present.take() {
             before.wait();
         }
         self.maybe.store(true, Ordering::Release);
-        let occupation = Occupation::start(work)?;
-        everywhere.add(&occupation);
-        *present = Some(Arc::clone(&occupation));
-        Ok(occupation)
+        let launch = HostedLaunch::start(work)?;
+        everywhere.add(&launch);
+        *present = Some(Arc::clone(&launch));
+        Ok(launch)
     }
 
     /// Waits until the stream is free.
@@ -191,33 +191,33 @@ impl Occupancy {
 
     fn wait(&self) {
         let mut present = self.present.lock();
-        if let Some(occupation) = present.take() {
-            occupation.wait();
+        if let Some(launch) = present.take() {
+            launch.wait();
         }
         self.maybe.store(false, Ordering::Release);
     }
 
     /// Whether a program is at work.
-    pub(crate) fn is_occupied(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.present.try_lock().is_none_or(|present| present.as_ref().is_some_and(|there| !there.is_over()))
     }
 }
 
 /// All programs at work on one device.
 #[derive(Debug, Default)]
-pub(crate) struct Occupations(Mutex<Vec<Weak<Occupation>>>);
+pub(crate) struct HostedLaunches(Mutex<Vec<Weak<HostedLaunch>>>);
 
-impl Occupations {
-    fn add(&self, occupation: &Arc<Occupation>) {
+impl HostedLaunches {
+    fn add(&self, launch: &Arc<HostedLaunch>) {
         let mut all = self.0.lock();
         all.retain(|known| known.upgrade().is_some_and(|known| !known.is_over()));
-        all.push(Arc::downgrade(occupation));
+        all.push(Arc::downgrade(launch));
     }
 
     /// Waits for all that are at work now.
     pub(crate) fn wait_all(&self) {
-        let all: Vec<Arc<Occupation>> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
-        all.iter().for_each(|occupation| occupation.wait());
+        let all: Vec<Arc<HostedLaunch>> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
+        all.iter().for_each(|launch| launch.wait());
     }
 }
 
@@ -228,41 +228,41 @@ mod tests {
 
     #[test]
     fn who_settles_comes_after_the_program() {
-        let (occupancy, all) = (Occupancy::default(), Occupations::default());
+        let (hosted, all) = (HostedSlot::default(), HostedLaunches::default());
         let (go, wait) = mpsc::channel::<()>();
         let (done, ended) = mpsc::channel();
-        occupancy
-            .occupy(&all, move || {
+        hosted
+            .start(&all, move || {
                 let _ = wait.recv();
                 let _ = done.send("program");
             })
             .unwrap();
-        assert!(occupancy.is_occupied());
+        assert!(hosted.is_busy());
         go.send(()).unwrap();
-        occupancy.settle();
-        assert!(!occupancy.is_occupied());
+        hosted.settle();
+        assert!(!hosted.is_busy());
         assert_eq!(ended.try_recv(), Ok("program"));
     }
 
     #[test]
     fn programs_on_one_stream_run_one_after_the_other() {
-        let (occupancy, all) = (Occupancy::default(), Occupations::default());
+        let (hosted, all) = (HostedSlot::default(), HostedLaunches::default());
         let (tell, hear) = mpsc::channel();
         for number in 0..8 {
             let tell = tell.clone();
-            occupancy.occupy(&all, move || tell.send(number).unwrap()).unwrap();
+            hosted.start(&all, move || tell.send(number).unwrap()).unwrap();
         }
-        occupancy.settle();
+        hosted.settle();
         drop(tell);
         assert_eq!(hear.iter().collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
     }
 
     #[test]
     fn a_program_does_not_wait_for_itself() {
-        let (occupancy, all) = (Occupancy::default(), Arc::new(Occupations::default()));
+        let (hosted, all) = (HostedSlot::default(), Arc::new(HostedLaunches::default()));
         let own = Arc::clone(&all);
-        occupancy.occupy(&all, move || own.wait_all()).unwrap();
-        occupancy.settle();
+        hosted.start(&all, move || own.wait_all()).unwrap();
+        hosted.settle();
     }
 
     #[test]
@@ -275,28 +275,28 @@ mod tests {
             }
         }
         thread_local!(static AT_THE_END: RefCell<Option<Tell>> = const { RefCell::new(None) });
-        let (occupancy, all) = (Occupancy::default(), Occupations::default());
+        let (hosted, all) = (HostedSlot::default(), HostedLaunches::default());
         let (tell, hear) = mpsc::channel();
-        occupancy.occupy(&all, move || AT_THE_END.set(Some(Tell(tell)))).unwrap();
-        occupancy.settle();
+        hosted.start(&all, move || AT_THE_END.set(Some(Tell(tell)))).unwrap();
+        hosted.settle();
         assert!(hear.try_recv().is_ok(), "what the thread had of its own is gone");
     }
 
     #[test]
     fn a_program_that_panics_frees_the_stream() {
-        let (occupancy, all) = (Occupancy::default(), Occupations::default());
-        occupancy.occupy(&all, || panic!("as the test wants")).unwrap();
-        occupancy.settle();
+        let (hosted, all) = (HostedSlot::default(), HostedLaunches::default());
+        hosted.start(&all, || panic!("as the test wants")).unwrap();
+        hosted.settle();
     }
 
     #[test]
     fn waiting_for_the_device_waits_for_the_programs_of_all_streams() {
-        let all = Occupations::default();
-        let streams = [Occupancy::default(), Occupancy::default()];
+        let all = HostedLaunches::default();
+        let streams = [HostedSlot::default(), HostedSlot::default()];
         let (tell, hear) = mpsc::channel();
         for stream in &streams {
             let tell = tell.clone();
-            stream.occupy(&all, move || tell.send(()).unwrap()).unwrap();
+            stream.start(&all, move || tell.send(()).unwrap()).unwrap();
         }
         drop(tell);
         all.wait_all();
