@@ -3,14 +3,11 @@
 #[allow(dead_code, reason = "an example has a main function and looks at the command line")]
 #[path = "../examples/conjugate_gradient/main.rs"]
 mod conjugate_gradient;
-#[path = "support/mod.rs"]
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::support::{Bench, for_each_device, for_each_mode};
 use gridloom::prelude::*;
-use support::{Bench, for_each_device, for_each_mode};
 
 /// The temperature of the left end.
 const HOT: f32 = 100.0;

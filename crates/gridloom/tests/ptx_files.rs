@@ -1,18 +1,14 @@
 //! Runs every PTX test file on every device; `tests/ptx/README.md` says how a file states what it expects.
 
-#[path = "support/ptx_file.rs"]
-mod ptx_file;
-#[path = "support/mod.rs"]
-mod support;
-
+use crate::support::ptx_file;
+use crate::support::{for_each_device, is_cpu};
 use gridloom::kernel::Arg;
 use gridloom::prelude::*;
 use ptx_file::{Argument, Case, Outcome, parse};
-use support::{for_each_device, is_cpu};
 
 /// Every test file: its name and its text.
 fn files() -> Vec<(String, String)> {
-    let folder = std::fs::read_dir(support::data::folder("tests/ptx")).unwrap();
+    let folder = std::fs::read_dir(crate::support::data::folder("tests/ptx")).unwrap();
     let mut files: Vec<_> = folder
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "ptx"))

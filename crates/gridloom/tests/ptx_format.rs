@@ -1,10 +1,7 @@
 //! The form of the PTX test files: what it can say, and that every file in `tests/ptx` says it well.
 
-#[path = "support/data.rs"]
-mod data;
-#[path = "support/ptx_file.rs"]
-mod ptx_file;
-
+use crate::support::data;
+use crate::support::ptx_file;
 use ptx_file::{Argument, Device, Outcome, ParseError, Wanted, parse};
 
 const SMALLEST: &str = "// RUN: kernel=k\n// ARG: out u32 1\n// EXPECT: 0 u32 [7]\n";

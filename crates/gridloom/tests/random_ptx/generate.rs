@@ -11,7 +11,7 @@ use super::program::{
     FILES, Function, INPUT_WORDS, If, Join, Loop, Masks, OWN_BYTES, Output, Program, Statement, Switch,
     TABLE_WORDS, mentions, print,
 };
-use super::support::Random;
+use crate::support::Random;
 
 /// Who is sure to be at the same statement together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

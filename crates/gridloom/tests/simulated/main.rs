@@ -3,17 +3,15 @@
 //! What a driver leaves undefined is a failure here: work that uses what was freed, unloaded or destroyed, or two threads in calls on
 //! one graph. The kernels are those of `support/graph.ptx`, simulated by name.
 
-#![allow(clippy::duplicate_mod, reason = "each suite is a program of its own elsewhere, with all it needs")]
-
 #[path = "../../../gridloom-cuda/tests/simulator/mod.rs"]
 mod simulator;
 mod support;
 
-#[path = "../callables/main.rs"]
+#[path = "../callables/mod.rs"]
 mod callables;
-#[path = "../graphs/main.rs"]
+#[path = "../graphs/mod.rs"]
 mod graphs;
-#[path = "../memory/main.rs"]
+#[path = "../memory/mod.rs"]
 mod memory;
-#[path = "../updates/main.rs"]
+#[path = "../updates/mod.rs"]
 mod updates;

@@ -7,6 +7,7 @@ pub mod bench;
 pub mod data;
 pub mod devices;
 pub mod graph_kernels;
+pub(crate) mod ptx_file;
 pub mod random;
 pub mod wait;
 

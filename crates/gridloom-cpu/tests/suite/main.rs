@@ -1,0 +1,11 @@
+//! All tests of this crate in one program: linking is most of what building a test program takes.
+
+mod common;
+
+mod conditionals;
+mod failures;
+mod kernels;
+mod memory;
+mod order;
+mod streams;
+mod updates;

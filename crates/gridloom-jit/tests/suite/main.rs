@@ -1,0 +1,23 @@
+//! All tests of this crate in one program: linking is most of what building a test program takes.
+
+mod case;
+
+/// Random numbers, as the tests of `gridloom` have them: its generator of programs is used here too.
+mod support {
+    pub(crate) use super::random_numbers::Random;
+}
+
+#[path = "../../../gridloom/tests/support/random.rs"]
+#[allow(dead_code, unreachable_pub, reason = "other tests use more of it")]
+mod random_numbers;
+
+mod both;
+mod corpus;
+mod granted;
+mod hostile;
+mod idle_threads;
+mod nans;
+mod random;
+mod ranges;
+mod scattered;
+mod shared_init;

@@ -1,0 +1,88 @@
+//! Random kernels, run in large groups, also where these do not pay, and compared with the interpreter.
+//!
+//! The programs are those of the tests of `gridloom`, as are the names of the variables that choose them.
+
+#[path = "../../../gridloom/tests/random_ptx/buffers.rs"]
+mod buffers;
+#[path = "../../../gridloom/tests/random_ptx/floating.rs"]
+mod floating;
+#[path = "../../../gridloom/tests/random_ptx/generate.rs"]
+mod generate;
+#[path = "../../../gridloom/tests/random_ptx/integer.rs"]
+mod integer;
+#[path = "../../../gridloom/tests/random_ptx/meeting.rs"]
+mod meeting;
+#[path = "../../../gridloom/tests/random_ptx/memory.rs"]
+mod memory;
+#[path = "../../../gridloom/tests/random_ptx/program.rs"]
+#[allow(dead_code, reason = "what makes programs smaller is not used here")]
+mod program;
+#[path = "../../../gridloom/tests/random_ptx/rows.rs"]
+mod rows;
+
+use buffers::BUFFERS;
+use gridloom_interp::{Heap, Launch, Layout, Program as Loaded, Scratch};
+use gridloom_jit::CompiledKernel;
+use program::Program;
+use std::sync::Arc;
+
+const DEFAULT_PROGRAMS: u64 = 40;
+
+fn variable(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
+}
+
+/// What a program leaves in its buffers, or its fault in words; run in groups of so many threads, or by the interpreter.
+fn run(program: &Program, text: &str, groups: Option<u32>) -> Result<Vec<Vec<u8>>, String> {
+    let module = gridloom_ptx::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let layout = Layout::of(&module).expect("a layout");
+    let loaded = Loaded::new(Arc::new(module), layout, vec![]);
+    let kernel = loaded.kernel("random").unwrap_or_else(|error| panic!("{error}"));
+    let code = groups.map(|threads| {
+        let code = CompiledKernel::new(kernel.clone()).expect("a kernel that can be compiled");
+        let code = code.with_groups_of(threads);
+        assert!(code.is_vectorized(), "not compiled in groups:\n{text}");
+        code
+    });
+    let mut buffers = program.buffers(text);
+    assert_eq!(buffers.len(), BUFFERS.len());
+    let mut params = Vec::new();
+    for buffer in &mut buffers {
+        params.extend((buffer.as_mut_ptr().expose_provenance() as u64).to_le_bytes());
+    }
+    params.extend(program.n.to_le_bytes());
+    params.resize(params.len().next_multiple_of(8), 0);
+    params.extend(program.x.to_le_bytes());
+    params.extend(program.z.to_le_bytes());
+    let heap = Heap::default();
+    let launch = Launch {
+        grid: program.grid,
+        block: program.block,
+        params: &params,
+        dynamic_shared: program.shared_bytes(),
+        compiled: code.as_ref().map(|code| code as _),
+        ..Launch::new(&kernel, &heap)
+    };
+    // SAFETY: a program stays within the buffers that are made for it.
+    let result = unsafe { launch.run_blocks(0..launch.blocks(), &mut Scratch::new()) };
+    result.map(|()| buffers).map_err(|fault| fault.to_string())
+}
+
+#[test]
+fn large_groups_compute_what_the_interpreter_does() {
+    let first = variable("GRIDLOOM_RANDOM_PTX_FROM").unwrap_or(0);
+    let count = variable("GRIDLOOM_RANDOM_PTX").unwrap_or(DEFAULT_PROGRAMS);
+    for seed in first..first + count {
+        let program = Program::random(seed, true);
+        let text = program.text();
+        // Variables of the module would need memory of their own.
+        if text.contains("_table") {
+            continue;
+        }
+        let expected = run(&program, &text, None);
+        let threads = if seed.is_multiple_of(2) { 16 } else { 32 };
+        let found = run(&program, &text, Some(threads));
+        assert!(found == expected, "seed {seed}, in groups of {threads}:\n{text}");
+    }
+}

@@ -1,0 +1,68 @@
+//! Addresses of host memory that lie in vectors: those of all threads of a group are checked at once.
+
+use crate::case::{Case, Outcome, STORE};
+
+/// The address of the word of another thread to `%rd2`, and in thread 13 another one, which a body in front has put into `%rd3`.
+const ADDRESS: &str =
+    "xor.b32 %r2, %r1, 5; cvt.u64.u32 %rd4, %r2; shl.b64 %rd4, %rd4, 2; add.u64 %rd2, %rd0, %rd4;
+     setp.eq.u32 %p1, %r1, 13; selp.b64 %rd2, %rd3, %rd2, %p1;";
+
+const LOAD: &str = "ld.global.u32 %r19, [%rd2];";
+
+#[track_caller]
+fn same(other: &str, access: &str) -> Outcome {
+    let body = format!("{other} {ADDRESS} {access} bar.sync 0; {STORE}");
+    let words = (0..66).map(|word| word * 0x0101_0101).collect();
+    Case { words, ..Case::new(&body) }.same()
+}
+
+#[test]
+fn good_ones_are_loaded_and_stored_to() {
+    let found = same("mov.u64 %rd3, %rd0;", LOAD).unwrap();
+    assert_eq!((found[12], found[13]), (9 * 0x0101_0101, 0));
+    same(
+        "add.u64 %rd3, %rd0, 32;",
+        "ld.global.v2.u32 {%r18, %r19}, [%rd0]; st.global.u32 [%rd2], %r1; mov.u32 %r19, %r1;",
+    )
+    .unwrap();
+}
+
+#[test]
+fn one_that_is_not_aligned_is_refused_before_any_thread_stores() {
+    for access in [LOAD, "st.global.u32 [%rd2], %r1;", "atom.global.add.u32 %r19, [%rd2], 1;"] {
+        let found = same("add.u64 %rd3, %rd0, 2;", access);
+        assert!(found.as_ref().is_err_and(|fault| fault.contains("multiple of")), "{access}: {found:?}");
+    }
+}
+
+#[test]
+fn one_at_either_end_of_memory_is_refused() {
+    for address in ["0", "4", "0x0100000000010000", "0x1000000000000000", "0xfffffffffffffffc"] {
+        for access in [LOAD, "st.global.u32 [%rd2], %r1;"] {
+            let found = same(&format!("mov.u64 %rd3, {address};"), access);
+            assert!(found.is_err(), "{address}: {access}");
+        }
+    }
+}
+
+#[test]
+fn one_in_the_window_of_shared_memory_is_generic() {
+    let shared = "mov.u64 %rd3, tile; mov.u32 %r3, 77; st.shared.u32 [%rd3], %r3; bar.sync 0; cvta.shared.u64 %rd3, %rd3;";
+    let found = same(shared, "ld.u32 %r19, [%rd2];").unwrap();
+    assert_eq!((found[12], found[13]), (9 * 0x0101_0101, 77));
+    same(shared, "st.u32 [%rd2], %r1; mov.u32 %r19, %r1;").unwrap();
+    assert!(same(shared, LOAD).is_err());
+}
+
+#[test]
+fn those_near_checked_ones_are_not_checked_again_but_others_are() {
+    let near = "ld.global.u32 %r4, [%rd2]; ld.global.u32 %r5, [%rd2+4]; add.u32 %r19, %r4, %r5;";
+    same("add.u64 %rd3, %rd0, 4;", near).unwrap();
+    let found = same("add.u64 %rd3, %rd0, 4;", "ld.global.u32 %r19, [%rd2]; ld.global.u64 %rd5, [%rd2];");
+    assert!(
+        found.is_err_and(|fault| fault.contains("multiple of")),
+        "eight bytes at an address that is good for four"
+    );
+    let found = same("add.u64 %rd3, %rd0, 4;", "ld.global.u32 %r19, [%rd2]; ld.global.u16 %r4, [%rd2+1];");
+    assert!(found.is_err_and(|fault| fault.contains("multiple of")), "an offset that is not aligned");
+}

@@ -1,0 +1,8 @@
+//! Buffers, streams, events, copies and fills.
+
+mod buffers;
+mod callbacks;
+mod copies;
+mod events;
+mod fills;
+mod streams;

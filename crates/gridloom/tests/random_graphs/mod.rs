@@ -1,0 +1,159 @@
+//! Random graphs, built from a seed, run on every device and compared with a plain reference on the host.
+//!
+//! `GRIDLOOM_RANDOM_GRAPHS=10000` runs more of them; `GRIDLOOM_RANDOM_SEED=7` runs the one with that seed;
+//! `GRIDLOOM_RANDOM_TRACE=1` names each seed before its graph runs, which tells the one that
+//! never ends, and shows the program of a single one; `GRIDLOOM_RANDOM_STEPS=0,3` leaves only these of its outermost steps.
+
+mod build;
+mod generate;
+mod model;
+mod program;
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use gridloom::prelude::*;
+
+use crate::support::{GraphKernels, Random, for_each_device};
+use build::Builder;
+use model::Model;
+use program::Program;
+
+/// Graphs that a plain test run tries on each device.
+const DEFAULT_GRAPHS: u64 = 300;
+
+fn variable(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
+}
+
+#[test]
+fn random_graphs_compute_what_a_plain_program_does() {
+    let seeds = match variable("GRIDLOOM_RANDOM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..variable("GRIDLOOM_RANDOM_GRAPHS").unwrap_or(DEFAULT_GRAPHS),
+    };
+    let trace = variable("GRIDLOOM_RANDOM_TRACE").is_some();
+    if trace && seeds.end - seeds.start == 1 {
+        let _ = writeln!(std::io::stderr(), "{:#?}", kept(Program::random(seeds.start)));
+    }
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        for seed in seeds.clone() {
+            if trace {
+                // A direct write: the harness shows what it captured only after the end.
+                let _ = writeln!(std::io::stderr(), "seed {seed} on {}", device.name());
+            }
+            if let Err(complaint) = check(&kernels, seed) {
+                panic!(
+                    "{complaint}\nrun it alone with GRIDLOOM_RANDOM_SEED={seed}; the program is\n{:#?}",
+                    Program::random(seed)
+                );
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn the_generator_makes_every_kind_of_step_at_every_depth() {
+    let mut seen = std::collections::BTreeSet::new();
+    for seed in 0..DEFAULT_GRAPHS {
+        Program::random(seed).body.visit(&mut |step, depth| {
+            seen.insert((step.name(), depth.min(3)));
+        });
+    }
+    for name in program::STEP_NAMES {
+        assert!(seen.contains(&(name, 0)) && seen.contains(&(name, 2)), "no {name} at depth 0 or 2");
+    }
+    assert!(
+        seen.iter().any(|(name, depth)| name.contains("while") && *depth == 2),
+        "loops nested three deep"
+    );
+}
+
+/// The program without the outermost steps that `GRIDLOOM_RANDOM_STEPS` leaves out.
+fn kept(mut program: Program) -> Program {
+    if let Ok(list) = std::env::var("GRIDLOOM_RANDOM_STEPS") {
+        let kept: Vec<usize> = list.split(',').filter_map(|number| number.trim().parse().ok()).collect();
+        let mut number = 0..;
+        program.body.0.retain(|_| number.next().is_some_and(|number| kept.contains(&number)));
+    }
+    program
+}
+
+/// Runs the graph of a seed as often as the seed says, and says what differs from the reference.
+fn check(kernels: &GraphKernels, seed: u64) -> std::result::Result<(), String> {
+    run(kernels, seed).map_err(|error| format!("the graph of seed {seed} fails: {error}"))?
+}
+
+fn run(kernels: &GraphKernels, seed: u64) -> Result<std::result::Result<(), String>> {
+    let program = kept(Program::random(seed));
+    // Another sequence than the program's own.
+    let mut random = Random::new(!seed);
+    let initial: Vec<Vec<i32>> =
+        program.externals().map(|len| random.vec(len, |random| random.between(-3, 5) as i32)).collect();
+    let buffers: Vec<Buffer<i32>> =
+        initial.iter().map(|values| kernels.buffer(values)).collect::<Result<_>>()?;
+    let called = Arc::new(AtomicU64::new(0));
+
+    let graph = Graph::new(&kernels.device);
+    let mut builder = Builder::new(kernels, &program, &buffers, &called, random.u64());
+    builder.add(&graph, &program.body)?;
+    let mut counted = builder.into_counted();
+    let graph = match random.below(4) {
+        0 => {
+            let (copy, map) = graph.deep_clone()?;
+            for (node, _) in &mut counted {
+                *node = map.get(node).expect("every node is copied");
+            }
+            copy
+        }
+        1 => {
+            counted.clear();
+            let outer = Graph::new(&kernels.device);
+            outer.embed(&graph)?;
+            outer
+        }
+        _ => graph,
+    };
+    let conditional_mode = if random.one_in(3) { ConditionalMode::Hosted } else { ConditionalMode::Auto };
+    let count_passes = !counted.is_empty();
+    let options = InstantiateOptions { conditional_mode, count_passes, ..InstantiateOptions::default() };
+    let executable = graph.instantiate_with(&options)?;
+    drop(graph);
+
+    let mut model = Model::new(&program, initial);
+    for launch in 0..1 + random.below(3) {
+        executable.launch(&kernels.stream)?;
+        kernels.stream.synchronize()?;
+        model.run(&program.body);
+        for (index, (buffer, expected)) in buffers.iter().zip(model.externals()).enumerate() {
+            let got = buffer.to_vec()?;
+            let differs = got.iter().zip(expected).position(|(got, expected)| got != expected);
+            if let Some(at) = differs {
+                let (got, expected) = (got[at], expected[at]);
+                return Ok(Err(format!(
+                    "seed {seed}, launch {launch}: element {at} of buffer {index} is {got}, not {expected}"
+                )));
+            }
+        }
+        let (calls, expected) = (called.load(Ordering::SeqCst), model.called);
+        if calls != expected {
+            return Ok(Err(format!(
+                "seed {seed}, launch {launch}: callbacks counted {calls}, not {expected}"
+            )));
+        }
+        for (node, number) in &counted {
+            let (passes, expected) = (executable.passes(node)?, model.passes(*number));
+            if passes != expected {
+                let label = node.label();
+                return Ok(Err(format!(
+                    "seed {seed}, launch {launch}: {label} made {passes} passes, not {expected}"
+                )));
+            }
+        }
+    }
+    Ok(Ok(()))
+}

@@ -1,0 +1,20 @@
+//! All tests of this crate that run on real devices, in one program: linking is most of what building a
+//! test program takes. `cargo test -p gridloom --test suite graphs::` runs one suite of it.
+
+mod support;
+
+mod callables;
+mod capture;
+#[cfg(feature = "cudarc")]
+mod cudarc;
+mod graphs;
+mod interop;
+mod kernels;
+mod memory;
+mod modules;
+mod programs;
+mod ptx_files;
+mod ptx_format;
+mod random_graphs;
+mod random_ptx;
+mod updates;

@@ -1,0 +1,16 @@
+//! Updates and lifetimes: changing definitions and executables, and when what they held is let go.
+
+mod changes;
+mod disabling;
+mod events;
+mod in_flight;
+mod nested;
+mod ownership;
+mod parameters;
+mod process_exit;
+mod random_edits;
+mod refusals;
+mod release;
+mod replacing;
+mod stress;
+mod whole;
