@@ -9,8 +9,8 @@
 //! # What is taken on trust
 //!
 //! Handles of the core lead to these objects, so what is safe to call here is safe whoever calls it. Where memory depends on what the
-//! caller checked, the method is `unsafe`: [`Stream::enqueue`] and [`Device::instantiate`]. Addresses come from [`Allocation`]s alone,
-//! which is why that trait is `unsafe` to implement.
+//! caller checked, the method is `unsafe`: [`Stream::enqueue`] and [`Device::instantiate`]. Addresses come from [`Allocation`]s alone, and
+//! what is checked is checked by what devices, streams, events and kernels say of themselves, which is why these traits are `unsafe` to implement.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -23,6 +23,7 @@ use crate::executable::{Change, InstantiateOptions, MemoryUse, Report};
 use crate::graph::{Definition, NodeKey};
 use crate::launch::{KernelLimits, Limits};
 use crate::memory::MemoryKind;
+use crate::op::contract::Signature;
 use crate::op::{KernelOp, Operation, Params};
 
 /// The identity of an opened device. Two devices opened separately differ, even on the same hardware.
@@ -49,7 +50,11 @@ pub enum DeviceKind {
 }
 
 /// A device: it owns memory and runs work.
-pub trait Device: Send + Sync + Debug {
+///
+/// # Safety
+/// No other device has its [`id`](Device::id), its [`limits`](Device::limits) are within what it can run, and memory that it
+/// [allocates](Device::allocate) starts at a multiple of 256. The answers never change. Work is checked by them, and not checked again by those that run it.
+pub unsafe trait Device: Send + Sync + Debug {
     /// Its identity.
     fn id(&self) -> DeviceId;
     /// Its kind.
@@ -154,7 +159,10 @@ pub unsafe trait Allocation: Send + Sync + Debug {
 }
 
 /// A queue of work that runs in order.
-pub trait Stream: Send + Sync + Debug {
+///
+/// # Safety
+/// It belongs to the [`device`](Stream::device) that it names, and so does what [`as_any`](Stream::as_any) leads to.
+pub unsafe trait Stream: Send + Sync + Debug {
     /// The device it belongs to.
     fn device(&self) -> DeviceId;
     /// Enqueues one operation: a kernel, fill, copy, callback, record or wait. Regions have concrete allocations.
@@ -195,7 +203,10 @@ impl Default for EventOptions {
 }
 
 /// A point in a stream that can be waited for.
-pub trait Event: Send + Sync + Debug {
+///
+/// # Safety
+/// It belongs to the [`device`](Event::device) that it names, and so does what [`as_any`](Event::as_any) leads to.
+pub unsafe trait Event: Send + Sync + Debug {
     /// The device it belongs to.
     fn device(&self) -> DeviceId;
     /// How it was made.
@@ -223,7 +234,10 @@ pub trait Module: Send + Sync + Debug {
 }
 
 /// A kernel, ready to be launched.
-pub trait Kernel: Send + Sync + Debug {
+///
+/// # Safety
+/// It belongs to the [`device`](Kernel::device) that it names, and so does what [`as_any`](Kernel::as_any) leads to, of which all that is said here is true and stays so.
+pub unsafe trait Kernel: Send + Sync + Debug {
     /// The device it belongs to.
     fn device(&self) -> DeviceId;
     /// Its name.
@@ -234,13 +248,25 @@ pub trait Kernel: Send + Sync + Debug {
     fn limits(&self) -> &KernelLimits;
     /// Further facts for people, as pairs of name and value.
     fn properties(&self) -> Vec<(String, String)>;
-    /// For recognising one's own.
+    /// What launches of it are checked against. Only the core makes kernels that have one
+    /// ([`Signature::of_kernel`](crate::op::contract::Signature::of_kernel)).
+    fn signature(&self) -> Option<&Arc<Signature>> {
+        None
+    }
+    /// The kernel of the backend that it runs, where it has a signature.
+    fn unsigned(&self) -> Option<&Arc<dyn Kernel>> {
+        None
+    }
+    /// For recognising one's own. A kernel with a signature answers for the one that it runs.
     fn as_any(&self) -> &dyn Any;
 }
 
 /// A graph of the device's own, which the core cannot look into: what was captured from code that Gridloom does not know and could not be
 /// taken apart. Only the device it belongs to can run it.
-pub trait Opaque: Send + Sync + Debug {
+///
+/// # Safety
+/// It belongs to the [`device`](Opaque::device) that it names, and so does what [`as_any`](Opaque::as_any) leads to.
+pub unsafe trait Opaque: Send + Sync + Debug {
     /// The device it belongs to.
     fn device(&self) -> DeviceId;
     /// How many nodes it has, without those of graphs inside it.

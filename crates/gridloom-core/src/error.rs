@@ -14,6 +14,9 @@ pub enum ErrorKind {
     InvalidArgument,
     /// Arguments that do not fit the kernel's parameters in number, size or type.
     ParameterMismatch,
+    /// Arguments or a launch shape that break the contract which a kernel was looked up with: memory
+    /// shorter than a length says, null where memory is needed, a number past its bound.
+    ContractViolation,
     /// A handle to something that was deleted or closed.
     InvalidHandle,
     /// A node, condition or allocation that belongs to another graph, or is not visible from this one.

@@ -335,7 +335,8 @@ impl fmt::Debug for Inner {
     }
 }
 
-impl backend::Device for Inner {
+// SAFETY: nothing is run.
+unsafe impl backend::Device for Inner {
     fn id(&self) -> DeviceId {
         self.0.id
     }

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod callback;
+pub mod contract;
 mod keep;
 mod kernel;
 mod launch;

@@ -221,7 +221,8 @@ fn limits() -> Limits {
     }
 }
 
-impl backend::Device for CpuDevice {
+// SAFETY: what it says of itself is so.
+unsafe impl backend::Device for CpuDevice {
     fn id(&self) -> DeviceId {
         self.shared.id
     }

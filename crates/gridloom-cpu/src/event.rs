@@ -122,7 +122,8 @@ impl CpuEvent {
     }
 }
 
-impl backend::Event for CpuEvent {
+// SAFETY: it belongs to the device that made it.
+unsafe impl backend::Event for CpuEvent {
     fn device(&self) -> DeviceId {
         self.device
     }

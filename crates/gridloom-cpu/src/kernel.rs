@@ -71,7 +71,8 @@ impl CpuKernel {
     }
 }
 
-impl backend::Kernel for CpuKernel {
+// SAFETY: it belongs to the device that loaded it, and its parameters and limits are those of its code.
+unsafe impl backend::Kernel for CpuKernel {
     fn device(&self) -> DeviceId {
         self.module.device
     }

@@ -110,7 +110,8 @@ impl CpuStream {
     }
 }
 
-impl backend::Stream for CpuStream {
+// SAFETY: it belongs to the device that made it.
+unsafe impl backend::Stream for CpuStream {
     fn device(&self) -> DeviceId {
         self.line.device.id
     }

@@ -225,7 +225,8 @@ impl CudaDevice {
     }
 }
 
-impl backend::Device for CudaDevice {
+// SAFETY: what it says of itself is so.
+unsafe impl backend::Device for CudaDevice {
     fn id(&self) -> DeviceId {
         self.shared.id
     }

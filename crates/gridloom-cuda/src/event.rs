@@ -137,7 +137,8 @@ impl Drop for Event {
     }
 }
 
-impl backend::Event for Event {
+// SAFETY: it belongs to the device that made it.
+unsafe impl backend::Event for Event {
     fn device(&self) -> DeviceId {
         self.device
     }

@@ -237,7 +237,8 @@ impl Drop for Kernel {
     }
 }
 
-impl backend::Kernel for Kernel {
+// SAFETY: it belongs to the device that loaded it, and its parameters and limits are those of its code.
+unsafe impl backend::Kernel for Kernel {
     fn device(&self) -> DeviceId {
         match &self.home {
             Home::Module(module) => backend::Module::device(&**module),

@@ -354,7 +354,8 @@ impl Drop for Stream {
     }
 }
 
-impl backend::Stream for Stream {
+// SAFETY: it belongs to the device that made it.
+unsafe impl backend::Stream for Stream {
     fn device(&self) -> DeviceId {
         self.device
     }

@@ -15,7 +15,7 @@ const ROUNDS: usize = 101;
 const PASSES: i32 = 1000;
 const LOOP_ROUNDS: usize = 21;
 
-type Increase = Kernel<(PtrMut<i32>, u32, i32)>;
+type Increase = Kernel<(PtrMut<i32>, Len<u32>, i32)>;
 
 /// A way to do the work, and what it took at each round.
 struct Way<'a> {
@@ -148,7 +148,7 @@ fn main() -> Result<()> {
     for device in Device::all()? {
         println!("{}", device.name());
         let module = device.load_ptx(include_str!("../tests/support/graph.ptx"))?;
-        // SAFETY: `increase` changes as many integers as its second argument says, which is 1 here, where there is 1.
+        // SAFETY: `increase` changes as many integers as its second argument says.
         let increase = unsafe { module.kernel("increase")? };
         calls(&device, &increase, &options)?;
         loops(&device, &module, &increase, &options)?;

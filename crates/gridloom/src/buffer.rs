@@ -18,7 +18,8 @@ use crate::{Error, ErrorKind, Result};
 
 /// A type whose values are plain bytes, so that host and device agree on them.
 ///
-/// Every [`Pod`] type is one: numbers, arrays of them, `half::f16`, your own `#[repr(C)]` structs with `derive(Pod)`.
+/// Every [`Pod`] type is one: numbers, arrays of them, `half::f16`, your own `#[repr(C)]` structs with `derive(Pod)`. Memory for one whose
+/// alignment is more than 256 bytes is refused when it is allocated.
 ///
 /// What has references or invalid bit patterns is none:
 ///
@@ -387,6 +388,24 @@ unsafe impl<T: Element> Memory<T> for BufferSlice<T> {
     fn len(&self) -> usize {
         self.len
     }
+}
+
+/// Every device allocates at multiples of this many bytes. So do the alloc nodes of graphs.
+const MOST_ALIGNMENT: usize = 256;
+
+/// Refuses element types that need a stricter alignment than devices give.
+pub(crate) fn check_alignment<T>() -> Result<()> {
+    if align_of::<T>() > MOST_ALIGNMENT {
+        return Err(Error::new(
+            ErrorKind::NotSupported,
+            format!(
+                "{} has an alignment of {} bytes; memory of devices is aligned to {MOST_ALIGNMENT}",
+                std::any::type_name::<T>(),
+                align_of::<T>()
+            ),
+        ));
+    }
+    Ok(())
 }
 
 /// The start and length of a range within `len` elements.

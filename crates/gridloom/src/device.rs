@@ -9,7 +9,7 @@ pub use gridloom_cpu::{CpuOptions, Engine};
 pub use gridloom_cuda::nvrtc::CompileOptions;
 use gridloom_cuda::nvrtc::{Nvrtc, NvrtcError};
 
-use crate::buffer::{Buffer, Element};
+use crate::buffer::{Buffer, Element, check_alignment};
 use crate::module::Module;
 use crate::{Error, ErrorKind, Event, EventOptions, MemoryKind, Result, Stream};
 
@@ -125,6 +125,7 @@ impl Device {
 
     /// Memory of a given kind for `len` elements.
     pub fn alloc_in<T: Element>(&self, len: usize, kind: MemoryKind) -> Result<Buffer<T>> {
+        check_alignment::<T>()?;
         let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize);
         match bytes {
             Some(0) => Err(Error::new(

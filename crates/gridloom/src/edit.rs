@@ -242,7 +242,7 @@ impl Edit for ExecutableNode<'_> {
 
     fn set_args<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
         // SAFETY: the arguments are of the types that the kernel was looked up with, and whoever looked it up promised that it stays within what
-        // such arguments lead to (`Module::kernel`).
+        // such arguments lead to where its contract is kept (`Module::kernel`), which is checked there.
         if unsafe { self.set_values(kernel.backend(), |writer| args.write(writer)) } {
             return Ok(());
         }

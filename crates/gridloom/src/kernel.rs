@@ -1,5 +1,7 @@
 //! Typed kernels: the parameter list is stated once, where the kernel is looked up.
 
+mod parameters;
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -8,164 +10,27 @@ use bytemuck::Pod;
 use gridloom_core::backend;
 use gridloom_core::executable::{ArgWriter, Change};
 use gridloom_core::graph::NodeKey;
+use gridloom_core::op::contract::{Contract, ParamType, Signature, without_signature};
 use gridloom_core::op::{ArgPacker, ArgValue, ParamLayout, PointerValue};
+pub(crate) use parameters::length;
+pub use parameters::{ConditionHandle, IntoArg, Len, Null, Nullable, Parameter, Pointer, Ptr, PtrMut};
 use smallvec::SmallVec;
 
 use crate::buffer::{Element, Memory};
 use crate::{Condition, Error, ErrorKind, Result};
 
-/// A kernel parameter: the address of elements that the kernel only reads.
-pub struct Ptr<T>(PhantomData<fn() -> T>);
-
-/// A kernel parameter: the address of elements that the kernel reads and writes.
-pub struct PtrMut<T>(PhantomData<fn() -> T>);
-
-/// A kernel parameter: the handle of a condition, for `cudaGraphSetConditional`.
-pub struct ConditionHandle(());
-
-/// An argument for a pointer parameter: the null pointer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Null;
-
-/// A type of kernel parameter: a plain value, [`Ptr`], [`PtrMut`] or [`ConditionHandle`].
-pub trait Parameter {
-    /// Bytes in the kernel's parameter list.
-    const SIZE: usize;
-}
-
-impl<T: Pod> Parameter for T {
-    const SIZE: usize = size_of::<T>();
-}
-impl<T> Parameter for Ptr<T> {
-    const SIZE: usize = 8;
-}
-impl<T> Parameter for PtrMut<T> {
-    const SIZE: usize = 8;
-}
-impl Parameter for ConditionHandle {
-    const SIZE: usize = 8;
-}
-
-/// A value that can be given for a parameter of type `P`.
-///
-/// A kernel goes where its pointers lead, so it takes `unsafe` to say what a pointer is:
-///
-/// ```compile_fail,E0200
-/// # use gridloom::kernel::{IntoArg, PtrMut};
-/// # use gridloom::op::ArgValue;
-/// struct Anywhere(u64);
-///
-/// impl IntoArg<PtrMut<f32>> for Anywhere {
-///     fn into_arg(self) -> gridloom::Result<ArgValue> {
-///         IntoArg::<u64>::into_arg(self.0)
-///     }
-/// }
-/// ```
-///
-/// # Safety
-/// [`into_arg`](IntoArg::into_arg) gives a value of `P`, [`pack`](IntoArg::pack) packs it, and [`write`](IntoArg::write) writes it or answers `false`. For [`Ptr`] and [`PtrMut`] that is the null address, a region that is aligned for the
-/// element, or the bytes of an address of such elements that the kernel may use for as long as anything that was given the argument exists or runs;
-/// for [`ConditionHandle`] a condition; for a plain type the bytes of a value.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be given for a kernel parameter of type `{P}`",
-    note = "give `&buffer`, `&slice`, `&alloc` or `Null` for a pointer, `&condition` for a condition, and the very type for a plain value"
-)]
-pub unsafe trait IntoArg<P: Parameter> {
-    /// The argument, with what it refers to.
-    fn into_arg(self) -> Result<ArgValue>;
-
-    /// Writes the argument over what a node has, where that is all there is to do. Whether it is. What [`into_arg`](IntoArg::into_arg) gives is written then, and
-    /// nothing is held. The executable is locked, and must not be called.
-    #[inline]
-    fn write(&self, writer: &mut ArgWriter<'_>) -> bool {
-        let _ = writer;
-        false
-    }
-
-    /// Packs the argument. The same, without moving it about.
-    #[inline]
-    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()>
-    where
-        Self: Sized,
-    {
-        packer.push(self.into_arg()?)
-    }
-}
-
-// SAFETY: the bytes of a value of the type.
-unsafe impl<T: Pod> IntoArg<T> for T {
-    #[inline]
-    fn into_arg(self) -> Result<ArgValue> {
-        Ok(ArgValue::plain(bytemuck::bytes_of(&self)))
-    }
-
-    #[inline]
-    fn write(&self, writer: &mut ArgWriter<'_>) -> bool {
-        writer.plain(bytemuck::bytes_of(self))
-    }
-
-    #[inline]
-    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
-        packer.push_bytes(bytemuck::bytes_of(&self))
-    }
-}
-// SAFETY: memory of elements is aligned for them, by the promise of `Memory`.
-unsafe impl<T: Element, M: Memory<T>> IntoArg<Ptr<T>> for &M {
-    #[inline]
-    fn into_arg(self) -> Result<ArgValue> {
-        Ok(ArgValue::Pointer(PointerValue::Region(self.region()?)))
-    }
-
-    #[inline]
-    fn write(&self, writer: &mut ArgWriter<'_>) -> bool {
-        self.region_id().is_some_and(|memory| writer.memory(memory))
-    }
-
-    #[inline]
-    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
-        packer.push_pointer(|| Ok(PointerValue::Region(self.region()?)))
-    }
-}
-// SAFETY: as above.
-unsafe impl<T: Element, M: Memory<T>> IntoArg<PtrMut<T>> for &M {
-    #[inline]
-    fn into_arg(self) -> Result<ArgValue> {
-        Ok(ArgValue::Pointer(PointerValue::Region(self.region()?)))
-    }
-
-    #[inline]
-    fn write(&self, writer: &mut ArgWriter<'_>) -> bool {
-        self.region_id().is_some_and(|memory| writer.memory(memory))
-    }
-
-    #[inline]
-    fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()> {
-        packer.push_pointer(|| Ok(PointerValue::Region(self.region()?)))
-    }
-}
-// SAFETY: the null address.
-unsafe impl<T> IntoArg<Ptr<T>> for Null {
-    fn into_arg(self) -> Result<ArgValue> {
-        0u64.into_arg()
-    }
-}
-// SAFETY: the null address.
-unsafe impl<T> IntoArg<PtrMut<T>> for Null {
-    fn into_arg(self) -> Result<ArgValue> {
-        0u64.into_arg()
-    }
-}
-// SAFETY: a condition.
-unsafe impl IntoArg<ConditionHandle> for &Condition {
-    fn into_arg(self) -> Result<ArgValue> {
-        Ok(ArgValue::Pointer(PointerValue::Condition(self.key())))
-    }
+mod sealed {
+    pub trait Parameters {}
 }
 
 /// A parameter list: a tuple of up to 24 [`Parameter`]s.
-pub trait Parameters {
+pub trait Parameters: sealed::Parameters {
     /// Bytes of each parameter.
     const SIZES: &'static [usize];
+
+    /// Returns what each parameter is for.
+    #[doc(hidden)]
+    fn param_types() -> Vec<ParamType>;
 }
 
 /// Arguments for a parameter list: a tuple of values, one for each parameter.
@@ -196,8 +61,13 @@ pub unsafe trait Arguments<P: Parameters> {
 
 macro_rules! tuples {
     ($($P:ident $V:ident $index:tt),*) => {
+        impl<$($P: Parameter),*> sealed::Parameters for ($($P,)*) {}
         impl<$($P: Parameter),*> Parameters for ($($P,)*) {
             const SIZES: &'static [usize] = &[$($P::SIZE),*];
+
+            fn param_types() -> Vec<ParamType> {
+                vec![$($P::param_type()),*]
+            }
         }
         // SAFETY: each argument is one for its parameter, by the promise of `IntoArg`.
         unsafe impl<$($P: Parameter, $V: IntoArg<$P>),*> Arguments<($($P,)*)> for ($($V,)*) {
@@ -222,7 +92,7 @@ macro_rules! tuples {
                 change: impl FnOnce(&mut [Change]) -> Result<()>,
             ) -> Result<()> {
                 // SAFETY: the arguments are of the types that the kernel was looked up with, and whoever looked it up promised that it stays
-                // within what such arguments lead to (`Module::kernel`).
+                // within what they lead to where its contract is kept (`Module::kernel`), which is checked with every change.
                 change(&mut [$(unsafe { Change::argument(node, $index, self.$index.into_arg()?) }),*])
             }
         }
@@ -254,15 +124,17 @@ tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, 
 tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20, P21 V21 21, P22 V22 22);
 tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20, P21 V21 21, P22 V22 22, P23 V23 23);
 
-/// A kernel whose parameters are known to the compiler. Launches are checked against them.
+/// A kernel whose parameters are known to the compiler. It checks the types of the arguments; every
+/// launch is checked against the [contract](crate::contract) of the kernel.
 pub struct Kernel<P> {
+    /// With its signature.
     backend: Arc<dyn backend::Kernel>,
     parameters: PhantomData<fn(P)>,
 }
 
 impl<P: Parameters> Kernel<P> {
     /// Checks the parameter list against what is known of the kernel.
-    pub(crate) fn new(backend: Arc<dyn backend::Kernel>) -> Result<Self> {
+    pub(crate) fn new(backend: &Arc<dyn backend::Kernel>, contract: Contract) -> Result<Self> {
         if let Some(params) = backend.params() {
             let sizes: Vec<usize> = params.iter().map(|param| param.size as usize).collect();
             if sizes != P::SIZES {
@@ -278,7 +150,9 @@ impl<P: Parameters> Kernel<P> {
                 ));
             }
         }
-        Ok(Kernel { backend, parameters: PhantomData })
+        let signature = Signature::new(P::param_types(), contract)
+            .map_err(|error| error.context(format_args!("kernel {}", backend.name())))?;
+        Ok(Kernel { backend: signature.of_kernel(backend), parameters: PhantomData })
     }
 }
 
@@ -293,9 +167,14 @@ impl<P> Kernel<P> {
         self.backend.properties()
     }
 
-    /// The same kernel for tools that know its parameters only at run time.
+    /// Returns the contract that it was looked up with, beside what the types of its parameters ask for.
+    pub fn contract(&self) -> Contract {
+        self.backend.signature().map(|signature| signature.contract().clone()).unwrap_or_default()
+    }
+
+    /// The same kernel for tools that know its parameters only at run time, without its contract.
     pub fn untyped(&self) -> UntypedKernel {
-        UntypedKernel { backend: self.backend.clone() }
+        UntypedKernel { backend: without_signature(&self.backend) }
     }
 
     pub(crate) fn backend(&self) -> &Arc<dyn backend::Kernel> {
@@ -331,7 +210,15 @@ impl UntypedKernel {
     /// # Safety
     /// As for [`Module::kernel`](crate::Module::kernel).
     pub unsafe fn typed<P: Parameters>(&self) -> Result<Kernel<P>> {
-        Kernel::new(self.backend.clone())
+        Kernel::new(&self.backend, Contract::new())
+    }
+
+    /// The same kernel with its parameters and its contract stated.
+    ///
+    /// # Safety
+    /// As for [`Module::kernel_with`](crate::Module::kernel_with).
+    pub unsafe fn typed_with<P: Parameters>(&self, contract: Contract) -> Result<Kernel<P>> {
+        Kernel::new(&self.backend, contract)
     }
 
     /// Its name.

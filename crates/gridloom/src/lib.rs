@@ -28,11 +28,12 @@ pub use gridloom_core::graph::{EdgeKind, NodeMap};
 pub use gridloom_core::launch::{Dim3, LaunchConfig, Limits};
 pub use gridloom_core::memory::MemoryKind;
 pub use gridloom_core::op::NodeKind;
+pub use gridloom_core::op::contract;
 pub use gridloom_core::{
     Capture, Condition, Error, ErrorKind, Event, Executable, Graph, Node, Result, Stream, op,
 };
 pub use gridloom_ptx as ptx;
-pub use kernel::{ConditionHandle, Kernel, Null, Ptr, PtrMut};
+pub use kernel::{ConditionHandle, Kernel, Len, Null, Nullable, Ptr, PtrMut};
 pub use module::Module;
 pub use ops::{AllocNode, ExecutableOps, GraphOps, Ops};
 
@@ -43,4 +44,6 @@ mod documents {
     struct Readme;
     #[doc = include_str!("../../../docs/guide.md")]
     struct Guide;
+    #[doc = include_str!("../../../docs/safety.md")]
+    struct Safety;
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use gridloom_core::backend;
+use gridloom_core::op::contract::Contract;
 
 use crate::buffer::{Buffer, Element};
 use crate::kernel::{Kernel, Parameters, UntypedKernel};
@@ -21,22 +22,69 @@ impl Module {
         Module { device, backend }
     }
 
-    /// Looks a kernel up and states its parameters. Their number and sizes are checked against the kernel's own.
+    /// Looks a kernel up and states its parameters. Their number and sizes are checked against the
+    /// kernel's own.
+    ///
+    /// The types of the parameters make a contract, which every launch, and every change of one, is
+    /// checked against, on every device, before anything happens:
+    ///
+    /// - A [`Ptr`](crate::kernel::Ptr) or [`PtrMut`](crate::kernel::PtrMut) is the address of memory
+    ///   that has at least one element; [`Nullable`](crate::kernel::Nullable) may be null instead.
+    /// - That memory has at least as many elements as each [`Len`](crate::kernel::Len) parameter says.
+    ///
+    /// [`kernel_with`](Module::kernel_with) adds to it.
     ///
     /// # Safety
-    /// Whatever arguments of these types a launch is given, with whatever launch shape, the kernel stays within the memory
-    /// that they lead to, and treats what it reaches through a [`Ptr`](crate::kernel::Ptr) as read-only.
+    /// Whenever a launch keeps the contract, with whatever plain values and in whatever shape, the
+    /// kernel touches only memory that its pointers lead to, within the length of what was given for
+    /// each, variables of its own module, and shared and local memory that it has, and only reads what
+    /// it is given as a `Ptr`.
     ///
     /// That promise is made where the kernel is looked up, and has to be written there:
     ///
     /// ```compile_fail,E0133
     /// # use gridloom::prelude::*;
-    /// fn look_up(module: &Module) -> Result<Kernel<(PtrMut<f32>, u32)>> {
+    /// fn look_up(module: &Module) -> Result<Kernel<(PtrMut<f32>, Len<u32>)>> {
     ///     module.kernel("scale")
     /// }
     /// ```
     pub unsafe fn kernel<P: Parameters>(&self, name: &str) -> Result<Kernel<P>> {
-        Kernel::new(self.backend.clone().kernel(name)?)
+        Kernel::new(&self.backend.clone().kernel(name)?, Contract::new())
+    }
+
+    /// Looks a kernel up and states its parameters, and the contract between its arguments.
+    ///
+    /// ```
+    /// use gridloom::contract::{Contract, arg};
+    /// use gridloom::prelude::*;
+    ///
+    /// # const TRANSPOSE: &str = "
+    /// # .version 7.0
+    /// # .target sm_70
+    /// # .address_size 64
+    /// # .visible .entry transpose(.param .u64 out, .param .u64 x, .param .u32 rows, .param .u32 columns) { ret; }";
+    /// # fn main() -> Result<()> {
+    /// let device = Device::cpu()?;
+    /// let module = device.load_ptx(TRANSPOSE)?;
+    /// let matrices = Contract::new().holds(0, arg(2) * arg(3)).holds(1, arg(2) * arg(3));
+    /// // SAFETY: transpose reads a matrix of so many rows and columns, and writes another one.
+    /// let transpose =
+    ///     unsafe { module.kernel_with::<(PtrMut<f32>, Ptr<f32>, u32, u32)>("transpose", matrices)? };
+    ///
+    /// let (x, out) = (device.buffer_from(&[1.0f32; 12])?, device.alloc::<f32>(12)?);
+    /// let stream = device.stream()?;
+    /// stream.launch(&transpose, LaunchConfig::new(1, (4, 3)), (&out, &x, 3, 4))?;
+    /// let error = stream.launch(&transpose, LaunchConfig::new(1, (4, 4)), (&out, &x, 4, 4)).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::ContractViolation);
+    /// assert!(error.to_string().contains("argument 0 of transpose has 12 elements, the launch needs 16"));
+    /// # stream.synchronize()
+    /// # }
+    /// ```
+    ///
+    /// # Safety
+    /// As for [`kernel`](Module::kernel), with this contract.
+    pub unsafe fn kernel_with<P: Parameters>(&self, name: &str, contract: Contract) -> Result<Kernel<P>> {
+        Kernel::new(&self.backend.clone().kernel(name)?, contract)
     }
 
     /// Looks a kernel up for a tool that knows its parameters only at run time. Launching it is `unsafe`.
@@ -60,6 +108,17 @@ impl Module {
                     allocation.bytes(),
                     size_of::<T>(),
                     std::any::type_name::<T>()
+                ),
+            ));
+        }
+        if !allocation.address().is_multiple_of(align_of::<T>() as u64) {
+            return Err(Error::new(
+                ErrorKind::ParameterMismatch,
+                format!(
+                    "variable {name} is at {:#x}, which is not aligned for {}; declare it with .align {} or read it as bytes",
+                    allocation.address(),
+                    std::any::type_name::<T>(),
+                    align_of::<T>()
                 ),
             ));
         }

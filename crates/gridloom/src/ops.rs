@@ -12,13 +12,14 @@ pub use alloc::{AllocNode, AllocSlice, Freeable};
 use bytemuck::Pod;
 use gridloom_core::graph::ConditionalSpec;
 use gridloom_core::memory::Region;
+use gridloom_core::op::contract::without_signature;
 use gridloom_core::op::{
     AllocOp, CallbackOp, ConditionalForm, CopySide, KernelOp, Launch, MemcpyOp, MemsetOp, Operation,
     RawCallback, RawData, SendPointer, Test,
 };
 use smallvec::SmallVec;
 
-use crate::buffer::{Buffer, CopySource, Element, Memory, Rows};
+use crate::buffer::{Buffer, CopySource, Element, Memory, Rows, check_alignment};
 use crate::conditional::{If, IfElse, Switch, While};
 use crate::kernel::{Arg, Arguments, Kernel, Parameters, UntypedKernel};
 use crate::{
@@ -42,8 +43,8 @@ pub trait Ops {
     ///
     /// ```
     /// # use gridloom::prelude::*;
-    /// fn scale(stream: &Stream, kernel: &Kernel<(PtrMut<f32>, u32)>, x: &Buffer<f32>) -> Result<()> {
-    ///     stream.launch(kernel, LaunchConfig::linear(x.len()), (x, x.len() as u32))
+    /// fn scale(stream: &Stream, kernel: &Kernel<(PtrMut<f32>, Len<u32>)>, x: &Buffer<f32>) -> Result<()> {
+    ///     stream.launch(kernel, LaunchConfig::linear(x.len()), (x, x.len()))
     /// }
     /// ```
     ///
@@ -51,8 +52,8 @@ pub trait Ops {
     ///
     /// ```compile_fail,E0277
     /// # use gridloom::prelude::*;
-    /// fn scale(stream: &Stream, kernel: &Kernel<(PtrMut<f32>, u32)>, x: &Buffer<i32>) -> Result<()> {
-    ///     stream.launch(kernel, LaunchConfig::linear(x.len()), (x, x.len() as u32))
+    /// fn scale(stream: &Stream, kernel: &Kernel<(PtrMut<f32>, Len<u32>)>, x: &Buffer<i32>) -> Result<()> {
+    ///     stream.launch(kernel, LaunchConfig::linear(x.len()), (x, x.len()))
     /// }
     /// ```
     ///
@@ -60,8 +61,8 @@ pub trait Ops {
     ///
     /// ```compile_fail,E0277
     /// # use gridloom::prelude::*;
-    /// fn scale(stream: &Stream, kernel: &Kernel<(PtrMut<f32>, u32)>, x: &Buffer<f32>) -> Result<()> {
-    ///     stream.launch(kernel, LaunchConfig::linear(x.len()), (x, x.len()))
+    /// fn scale(stream: &Stream, kernel: &Kernel<(PtrMut<f32>, Len<u32>)>, x: &Buffer<f32>) -> Result<()> {
+    ///     stream.launch(kernel, LaunchConfig::linear(x.len()), (x, 4.0))
     /// }
     /// ```
     ///
@@ -69,14 +70,14 @@ pub trait Ops {
     ///
     /// ```compile_fail,E0277
     /// # use gridloom::prelude::*;
-    /// fn scale(stream: &Stream, kernel: &Kernel<(PtrMut<f32>, u32)>, x: &Buffer<f32>) -> Result<()> {
+    /// fn scale(stream: &Stream, kernel: &Kernel<(PtrMut<f32>, Len<u32>)>, x: &Buffer<f32>) -> Result<()> {
     ///     stream.launch(kernel, LaunchConfig::linear(x.len()), (x,))
     /// }
     /// ```
     ///
     /// ```compile_fail,E0277
     /// # use gridloom::prelude::*;
-    /// fn scale(stream: &Stream, kernel: &Kernel<(PtrMut<f32>, u32)>, x: &Buffer<f32>) -> Result<()> {
+    /// fn scale(stream: &Stream, kernel: &Kernel<(PtrMut<f32>, Len<u32>)>, x: &Buffer<f32>) -> Result<()> {
     ///     stream.launch(kernel, LaunchConfig::linear(x.len()), (x, 1u32, 1u32))
     /// }
     /// ```
@@ -96,6 +97,22 @@ pub trait Ops {
         args: impl Arguments<P>,
     ) -> Result<Self::Added> {
         self.submit(Operation::Kernel(kernel_launch(kernel, config.into(), args)?))
+    }
+
+    /// Runs a kernel whose contract cannot say what this launch needs. It is not checked against it, nor are later changes of it.
+    ///
+    /// # Safety
+    /// With these arguments, in whatever launch shape, the kernel stays within the memory that they lead to.
+    unsafe fn launch_unchecked<P: Parameters>(
+        &self,
+        kernel: &Kernel<P>,
+        config: impl Into<LaunchConfig>,
+        args: impl Arguments<P>,
+    ) -> Result<Self::Added> {
+        let kernel = without_signature(kernel.backend());
+        // SAFETY: the caller promises what is asked for.
+        let launch = unsafe { KernelOp::pack(&kernel, config.into(), |packer| args.pack(packer)) };
+        self.submit(Operation::Kernel(launch?))
     }
 
     /// Runs a kernel whose arguments are known only at run time. Their number and sizes are checked.
@@ -442,12 +459,13 @@ pub(crate) fn kernel_launch<P: Parameters>(
     args: impl Arguments<P>,
 ) -> Result<Launch> {
     // SAFETY: the arguments are of the types that the kernel was looked up with (`Arguments`), and whoever looked it up promised that it
-    // stays within what such arguments lead to, in any shape (`Module::kernel`).
+    // stays within what such arguments lead to where its contract is kept (`Module::kernel`), which is checked wherever it is added.
     unsafe { KernelOp::pack(kernel.backend(), config, |packer| args.pack(packer)) }
 }
 
 /// Memory for `len` elements, provided at each launch.
 pub(crate) fn alloc_operation<T>(len: usize, kind: MemoryKind, peers: &[u32]) -> Result<Operation> {
+    check_alignment::<T>()?;
     let element_size = u32::try_from(size_of::<T>()).map_err(|_| {
         Error::new(ErrorKind::InvalidArgument, "elements of 4 GiB or more cannot be allocated in a graph")
     })?;

@@ -6,7 +6,7 @@ pub use crate::capture::{CaptureMode, CaptureOps, ForeignOps, StreamOps};
 pub use crate::conditional::{If, IfElse, Switch, While};
 pub use crate::device::{CpuOptions, Device, Engine};
 pub use crate::edit::{Edit, ReplaceMemory};
-pub use crate::kernel::{ConditionHandle, Kernel, Null, Ptr, PtrMut};
+pub use crate::kernel::{ConditionHandle, Kernel, Len, Null, Nullable, Ptr, PtrMut};
 pub use crate::module::Module;
 pub use crate::ops::{AllocNode, ExecutableOps, GraphOps, Ops};
 pub use crate::{

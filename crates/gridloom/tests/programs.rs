@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::support::{Bench, for_each_device, for_each_mode};
+use gridloom::contract::{Contract, arg};
 use gridloom::prelude::*;
 
 /// The temperature of the left end.
@@ -34,8 +35,11 @@ fn heat_spreads_along_a_rod_in_a_while_loop() {
 
     for_each_mode(|device, conditional_mode| {
         let bench = Bench::new(device, include_str!("../kernels/heat.ptx"))?;
-        let heat_step = bench.kernel::<(PtrMut<f32>, Ptr<f32>, u32, f32)>("heat_step")?;
-        let set_ends = bench.kernel::<(PtrMut<f32>, u32, f32, f32)>("set_ends")?;
+        let heat_step = bench.kernel::<(PtrMut<f32>, Ptr<f32>, Len<u32>, f32)>("heat_step")?;
+        let set_ends = bench.kernel_with::<(PtrMut<f32>, Len<u32>, f32, f32)>(
+            "set_ends",
+            Contract::new().at_least(arg(1), 1),
+        )?;
         let countdown = bench.kernel::<(ConditionHandle, PtrMut<i32>)>("countdown")?;
         let host = device.alloc_host::<f32>(N)?;
         let (start, end) = (device.event()?, device.event()?);
@@ -97,12 +101,15 @@ fn bisection_finds_the_root_of_two_with_nested_conditionals() {
 
     for_each_mode(|device, conditional_mode| {
         let bench = Bench::new(device, include_str!("../kernels/bisect.ptx"))?;
-        let set_bracket = bench.kernel::<(PtrMut<f64>, PtrMut<i32>, f64, f64, i32)>("set_bracket")?;
-        let evaluate = bench.kernel::<(ConditionHandle, Ptr<f64>, f64)>("evaluate")?;
-        let raise_low = bench.kernel::<(PtrMut<f64>,)>("raise_low")?;
-        let lower_high = bench.kernel::<(PtrMut<f64>,)>("lower_high")?;
+        let two_at = |index| Contract::new().holds(index, 2);
+        let set_bracket =
+            bench.kernel_with::<(PtrMut<f64>, PtrMut<i32>, f64, f64, i32)>("set_bracket", two_at(0))?;
+        let evaluate = bench.kernel_with::<(ConditionHandle, Ptr<f64>, f64)>("evaluate", two_at(1))?;
+        let raise_low = bench.kernel_with::<(PtrMut<f64>,)>("raise_low", two_at(0))?;
+        let lower_high = bench.kernel_with::<(PtrMut<f64>,)>("lower_high", two_at(0))?;
         let countdown = bench.kernel::<(ConditionHandle, PtrMut<i32>)>("countdown")?;
-        let check = bench.kernel::<(ConditionHandle, PtrMut<f64>, Ptr<f64>, f64, f64)>("check")?;
+        let check =
+            bench.kernel_with::<(ConditionHandle, PtrMut<f64>, Ptr<f64>, f64, f64)>("check", two_at(2))?;
         let newton = bench.kernel::<(PtrMut<f64>, f64)>("newton")?;
         let host = device.alloc_host::<f64>(1)?;
         let finished = Arc::new(AtomicU32::new(0));

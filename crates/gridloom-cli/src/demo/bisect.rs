@@ -1,5 +1,6 @@
 //! The square root of 2 by halving a bracket, the decisions made on the device.
 
+use gridloom::contract::Contract;
 use gridloom::demo_kernels;
 use gridloom::prelude::*;
 
@@ -29,15 +30,16 @@ pub(super) fn run(device: &Device, demo: &Demo) -> Checked<()> {
 
 fn build(device: &Device, passes: u32, host: &Buffer<f64>) -> Result<Graph> {
     let module = device.load_ptx(demo_kernels::BISECT)?;
-    // SAFETY: the kernels touch two ends, one counter and one root, which is what the memory below holds.
+    let two_at = |index| Contract::new().holds(index, 2);
+    // SAFETY: the kernels touch two ends, one counter and one root.
     let (set_bracket, evaluate, raise_low, lower_high, countdown, check, newton) = unsafe {
         (
-            module.kernel::<(PtrMut<f64>, PtrMut<i32>, f64, f64, i32)>("set_bracket")?,
-            module.kernel::<(ConditionHandle, Ptr<f64>, f64)>("evaluate")?,
-            module.kernel::<(PtrMut<f64>,)>("raise_low")?,
-            module.kernel::<(PtrMut<f64>,)>("lower_high")?,
+            module.kernel_with::<(PtrMut<f64>, PtrMut<i32>, f64, f64, i32)>("set_bracket", two_at(0))?,
+            module.kernel_with::<(ConditionHandle, Ptr<f64>, f64)>("evaluate", two_at(1))?,
+            module.kernel_with::<(PtrMut<f64>,)>("raise_low", two_at(0))?,
+            module.kernel_with::<(PtrMut<f64>,)>("lower_high", two_at(0))?,
             module.kernel::<(ConditionHandle, PtrMut<i32>)>("countdown")?,
-            module.kernel::<(ConditionHandle, PtrMut<f64>, Ptr<f64>, f64, f64)>("check")?,
+            module.kernel_with::<(ConditionHandle, PtrMut<f64>, Ptr<f64>, f64, f64)>("check", two_at(2))?,
             module.kernel::<(PtrMut<f64>, f64)>("newton")?,
         )
     };

@@ -3,6 +3,7 @@
 //! Two graphs over the same memory: one sets the rod up, the other advances it by as many passes as a number in host memory says. The second is
 //! instantiated once and launched for every line of the picture.
 
+use gridloom::contract::{Contract, arg};
 use gridloom::prelude::*;
 use gridloom::{Module, demo_kernels};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -22,19 +23,19 @@ const COLUMNS: usize = 48;
 const TOLERANCE: f32 = 1e-5 * HOT;
 
 struct Kernels {
-    step: Kernel<(PtrMut<f32>, Ptr<f32>, u32, f32)>,
-    set_ends: Kernel<(PtrMut<f32>, u32, f32, f32)>,
+    step: Kernel<(PtrMut<f32>, Ptr<f32>, Len<u32>, f32)>,
+    set_ends: Kernel<(PtrMut<f32>, Len<u32>, f32, f32)>,
     countdown: Kernel<(ConditionHandle, PtrMut<i32>)>,
 }
 
 impl Kernels {
     fn load(module: &Module) -> Result<Self> {
-        // SAFETY: the kernels touch the first `n` elements of the rods, or the one counter, as their source says; every launch
-        // below passes the length of the rods.
+        // SAFETY: the kernels touch the first `n` elements of the rods, or the one counter, as their source says. The last of `n`
+        // elements is there where `n` is not 0.
         unsafe {
             Ok(Kernels {
                 step: module.kernel("heat_step")?,
-                set_ends: module.kernel("set_ends")?,
+                set_ends: module.kernel_with("set_ends", Contract::new().at_least(arg(1), 1))?,
                 countdown: module.kernel("countdown")?,
             })
         }
@@ -65,7 +66,7 @@ impl Rod {
 
     fn set_up(&self, device: &Device, kernels: &Kernels) -> Result<Graph> {
         let graph = Graph::new(device);
-        let ends = (&self.now, self.len as u32, HOT, COLD);
+        let ends = (&self.now, self.len, HOT, COLD);
         graph.memset(&self.now, 0.0f32)?.launch(&kernels.set_ends, LaunchConfig::one(), ends)?;
         Ok(graph)
     }
@@ -76,11 +77,7 @@ impl Rod {
         let repeat = graph.memcpy(&self.left, &self.passes)?.named("passes to make")?.while_loop(&again)?;
         repeat
             .body()
-            .launch(
-                &kernels.step,
-                LaunchConfig::linear(self.len),
-                (&self.next, &self.now, self.len as u32, ALPHA),
-            )?
+            .launch(&kernels.step, LaunchConfig::linear(self.len), (&self.next, &self.now, self.len, ALPHA))?
             .memcpy(&self.now, &self.next)?
             .launch(&kernels.countdown, LaunchConfig::one(), (&again, &self.left))?;
         repeat.memcpy(&self.shown, &self.now)?.named("rod to host")?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::ready::{Ready, Refusal, write_at};
+use super::ready::{Ready, Refusal, RegionId, write_at};
 use crate::backend::{self, Allocation};
 use crate::graph::{self, Definition, NodeKey};
 use crate::memory::{Base, Region};
@@ -198,7 +198,12 @@ impl Followed {
         }
         given.iter_mut().for_each(|given| self.exchange(given));
         self.write(ready, changed);
-        if let Err(refusal) = ready.tell(backend, self.following(changed).map(|node| node.number)) {
+        let told = if self.following(changed).all(|node| ready.keeps_contract(node.number)) {
+            ready.tell(backend, self.following(changed).map(|node| node.number))
+        } else {
+            Err(Refusal::Other)
+        };
+        if let Err(refusal) = told {
             // Backwards, since a value may have been given twice.
             given.iter_mut().rev().for_each(|given| self.exchange(given));
             self.write(ready, changed);
@@ -256,6 +261,13 @@ impl Followed {
                         4 => write_at(bytes, place.offset as usize, &known.bytes[..4]),
                         size => write_at(bytes, place.offset as usize, &known.bytes[..size]),
                     }
+                }
+            }
+            for place in &self.places[node.places.clone()] {
+                if changed & 1 << place.value != 0
+                    && let Value::Memory(region) = &self.values[place.value as usize].value
+                {
+                    ready.set_memory(node.number, place.index, RegionId::of(region));
                 }
             }
         }

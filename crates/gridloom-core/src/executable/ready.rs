@@ -13,6 +13,7 @@ use crate::backend;
 use crate::graph::{Definition, NodeKey};
 use crate::launch::LaunchConfig;
 use crate::memory::{Base, Region};
+use crate::op::contract::{GivenMemory, Integer, Launched, Signature, plain_address};
 use crate::op::{KernelOp, Operation, PointerArg, PointerValue};
 
 /// The region that an argument is, without keeping it alive.
@@ -67,6 +68,8 @@ struct Block {
     is_ahead: bool,
     /// Tells kernels apart. The definition keeps it.
     kernel: usize,
+    /// What every change is checked against.
+    signature: Option<Arc<Signature>>,
     bytes: Bytes,
     places: SmallVec<[Place; 4]>,
     /// How many of the arguments are memory.
@@ -229,6 +232,19 @@ impl Ready {
         if !write(&mut writer) || !writer.is_done() {
             return Err(Refusal::Other);
         }
+        let is_looked_at = |signature: &Signature| match which {
+            Which::All(_) => true,
+            Which::One(index) => signature.mentions(index),
+        };
+        if let Some(signature) = block.signature.as_deref().filter(|signature| is_looked_at(signature))
+            && !signature.is_kept_by(&GivenArgs {
+                bytes: &bytes,
+                places: &block.places,
+                config: &block.config,
+            })
+        {
+            return Err(Refusal::Other);
+        }
         match backend.set_arguments(&[(number, &bytes)]) {
             Ok(true) => bytes.keep(),
             refused => {
@@ -252,6 +268,24 @@ impl Ready {
     /// Where an argument of the node of a block lies.
     pub(super) fn offset(&self, number: usize, index: u32) -> Option<u32> {
         self.blocks[number].places.get(index as usize).map(|place| place.offset)
+    }
+
+    /// Notes the memory that was written as an argument of the node of a block.
+    #[inline]
+    pub(super) fn set_memory(&mut self, number: usize, index: u32, memory: Option<RegionId>) {
+        if let Some(place) = self.blocks[number].places.get_mut(index as usize) {
+            place.memory = memory;
+        }
+    }
+
+    /// Returns whether the arguments of the node of a block keep the contract of its kernel.
+    #[inline]
+    pub(super) fn keeps_contract(&self, number: usize) -> bool {
+        let block = &self.blocks[number];
+        block.signature.as_deref().is_none_or(|signature| {
+            let (bytes, places, config) = (&*block.bytes, &*block.places, &block.config);
+            signature.is_kept_by(&GivenArgs { bytes, places, config })
+        })
     }
 
     /// The arguments of the node of a block, to be written; [`tell`](Ready::tell) is to follow.
@@ -345,6 +379,40 @@ impl Ready {
             }
         }
         Ok(())
+    }
+}
+
+/// Arguments that a kernel is to be launched with, as contracts look at them.
+struct GivenArgs<'a> {
+    bytes: &'a [u8],
+    places: &'a [Place],
+    config: &'a LaunchConfig,
+}
+
+impl GivenArgs<'_> {
+    #[inline]
+    fn value(&self, index: usize) -> Option<&[u8]> {
+        let place = self.places.get(index)?;
+        self.bytes.get(place.offset as usize..)?.get(..place.size as usize)
+    }
+}
+
+impl Launched for GivenArgs<'_> {
+    #[inline]
+    fn integer(&self, index: usize, integer: Integer) -> Option<i64> {
+        integer.read(self.value(index)?)
+    }
+
+    #[inline]
+    fn memory(&self, index: usize) -> GivenMemory {
+        match self.places.get(index).and_then(|place| place.memory) {
+            Some(memory) => GivenMemory::Bytes(memory.bytes),
+            None => plain_address(self.value(index)),
+        }
+    }
+
+    fn config(&self) -> &LaunchConfig {
+        self.config
     }
 }
 
@@ -454,6 +522,7 @@ impl Block {
             is_valid: true,
             is_ahead: false,
             kernel,
+            signature: launch.kernel.signature().cloned(),
             bytes,
             places,
             memories,

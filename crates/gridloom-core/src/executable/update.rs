@@ -13,7 +13,7 @@ use super::ready::{ArgWriter, Refusal, Which};
 use super::{Executable, State};
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result, bail};
-use crate::graph::{Checker, Definition, Graph, GraphKey, Node, NodeKey, compare, lifetimes};
+use crate::graph::{Checker, Definition, Graph, GraphKey, Node, NodeKey, check_contract, compare, lifetimes};
 use crate::memory::{Base, Region};
 use crate::op::{ArgValue, ConditionalOp, Launch, NodeKind, Operation, PointerValue, Test};
 
@@ -133,6 +133,7 @@ impl Executable {
                     *made += 1;
                 }
             }
+            check_contracts(definition, changes)?;
             if new_uses {
                 // Whether each use is ordered after the allocation and before its free takes the whole graph to tell.
                 lifetimes::check(definition)?;
@@ -260,6 +261,21 @@ impl Executable {
             Err(self.not_own(node))
         }
     }
+}
+
+/// Checks that the kernels of changed nodes are launched as their contracts ask, once all changes are made: one alone need not
+/// keep a contract that several keep together.
+fn check_contracts(definition: &Definition, changes: &[Change]) -> Result<()> {
+    for (index, change) in changes.iter().enumerate() {
+        if changes.get(index + 1).is_some_and(|next| next.node == change.node) {
+            continue;
+        }
+        if let Some(Operation::Kernel(launch)) = definition.get_node(change.node).map(|node| node.operation())
+        {
+            check_contract(launch).map_err(|error| error.at_node(definition.label(change.node)))?;
+        }
+    }
+    Ok(())
 }
 
 /// Exchanges changes, which were made, for what was there before.

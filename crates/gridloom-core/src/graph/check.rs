@@ -23,7 +23,7 @@ impl Checker<'_> {
     pub(crate) fn check(&self, operation: &Operation) -> Result<()> {
         match operation {
             Operation::Empty | Operation::Callback(_) => Ok(()),
-            Operation::Kernel(kernel) => self.check_kernel(kernel),
+            Operation::Kernel(kernel) => self.check_kernel(kernel).and_then(|()| check_contract(kernel)),
             Operation::Alloc(alloc) => check_alloc(alloc),
             Operation::Free(target) => self.check_free(target),
             Operation::Memset(memset) => self.check_memset(memset),
@@ -41,7 +41,8 @@ impl Checker<'_> {
     pub(crate) fn check_after(&self, before: Option<&Operation>, operation: &Operation) -> Result<()> {
         match (before, operation) {
             (Some(Operation::Kernel(before)), Operation::Kernel(kernel)) => {
-                self.check_kernel_after(before, kernel)
+                self.check_kernel_after(before, kernel)?;
+                check_contract(kernel)
             }
             _ => self.check(operation),
         }
@@ -58,7 +59,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The checks on a launch that takes the place of another one, or comes after it in the same graph. What both have in common was checked with that one.
+    /// The checks on a launch that takes the place of another one, or comes after it in the same graph, but for its contract. What both have in common was checked with that one.
     #[inline]
     pub(crate) fn check_kernel_after(&self, old: &KernelOp, new: &KernelOp) -> Result<()> {
         if !is_same_form(old, new) {
@@ -420,6 +421,15 @@ impl Checker<'_> {
             Test::Count(_) => {}
         }
         Ok(())
+    }
+}
+
+/// Checks that a launch keeps the contract of its kernel, where it has one.
+#[inline]
+pub(crate) fn check_contract(op: &KernelOp) -> Result<()> {
+    match op.kernel.signature() {
+        Some(signature) => signature.check(&*op.kernel, op),
+        None => Ok(()),
     }
 }
 

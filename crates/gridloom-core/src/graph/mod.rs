@@ -26,7 +26,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-pub(crate) use check::Checker;
+pub(crate) use check::{Checker, check_contract};
 pub(crate) use cow_definition::CowDefinition;
 pub use definition::{
     ConditionData, ConditionKey, Definition, EdgeEnd, EdgeKind, GraphData, GraphKey, NodeData, NodeKey,

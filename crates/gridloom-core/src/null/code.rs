@@ -142,7 +142,8 @@ struct LoadedKernel {
     module: Arc<LoadedModule>,
 }
 
-impl Kernel for LoadedKernel {
+// SAFETY: nothing is run.
+unsafe impl Kernel for LoadedKernel {
     fn device(&self) -> DeviceId {
         self.module.device
     }

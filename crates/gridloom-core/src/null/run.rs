@@ -32,7 +32,8 @@ impl fmt::Debug for FakeStream {
     }
 }
 
-impl backend::Stream for FakeStream {
+// SAFETY: nothing is run.
+unsafe impl backend::Stream for FakeStream {
     fn device(&self) -> DeviceId {
         self.shared.id
     }
@@ -70,7 +71,8 @@ impl FakeEvent {
     }
 }
 
-impl backend::Event for FakeEvent {
+// SAFETY: nothing is run.
+unsafe impl backend::Event for FakeEvent {
     fn device(&self) -> DeviceId {
         self.device
     }

@@ -177,7 +177,8 @@ pub(crate) fn assert_error<T: std::fmt::Debug>(
 #[derive(Debug)]
 struct Sealed(DeviceId);
 
-impl Opaque for Sealed {
+// SAFETY: nothing is run.
+unsafe impl Opaque for Sealed {
     fn device(&self) -> DeviceId {
         self.0
     }

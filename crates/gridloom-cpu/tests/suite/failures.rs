@@ -193,7 +193,8 @@ fn everything_is_freed_when_device_and_graphs_are_gone() {
 #[derive(Debug)]
 struct Sealed(gridloom_core::backend::DeviceId);
 
-impl gridloom_core::backend::Opaque for Sealed {
+// SAFETY: nothing is run.
+unsafe impl gridloom_core::backend::Opaque for Sealed {
     fn device(&self) -> gridloom_core::backend::DeviceId {
         self.0
     }

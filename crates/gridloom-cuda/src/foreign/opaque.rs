@@ -86,7 +86,8 @@ impl OpaqueGraph {
     }
 }
 
-impl backend::Opaque for OpaqueGraph {
+// SAFETY: it belongs to the device that it was captured on.
+unsafe impl backend::Opaque for OpaqueGraph {
     fn device(&self) -> DeviceId {
         self.device
     }

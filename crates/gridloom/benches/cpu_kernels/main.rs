@@ -14,6 +14,7 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use cases::{CASES, Case, Rate};
+use gridloom::contract::{Axis, Contract, block, grid};
 use gridloom::prelude::*;
 use gridloom::{CpuOptions, Engine};
 
@@ -88,8 +89,9 @@ fn long_preparation(device: &Device, instructions: usize) -> Result<Duration> {
     let module = device.load_ptx(&long_kernel(instructions))?;
     let (stream, out) = (device.stream()?, device.buffer_from(&[1.0f32; 32])?);
     let start = Instant::now();
+    let all_threads = Contract::new().holds(0, grid(Axis::X) * block(Axis::X));
     // SAFETY: each of the threads changes one of the elements of `out`.
-    let kernel: Kernel<(PtrMut<f32>,)> = unsafe { module.kernel("long")? };
+    let kernel: Kernel<(PtrMut<f32>,)> = unsafe { module.kernel_with("long", all_threads)? };
     let lookup = start.elapsed();
     let mut times = Vec::new();
     for _ in 0..=SMALL_ROUNDS {

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use gridloom::contract::{Axis, Contract, arg, block, grid};
 use gridloom::prelude::*;
 use gridloom::{DeviceKind, demo_kernels};
 
@@ -66,17 +67,28 @@ impl Solver {
         type Out = PtrMut<f64>;
         type Int = PtrMut<i32>;
         let module = device.load_ptx(demo_kernels::POISSON)?;
+        let shares_at = |index| Contract::new().holds(index, DOT.0);
         // SAFETY: the header of poisson.cu lists these very parameters, and what each kernel reads and writes: as many elements of its vectors as `n`
-        // says, with the launch shapes below; `history` as far as `limit`; the fixed sizes that `solve` allocates.
+        // says, but for the shares of sums and the scalars, whose numbers the contracts say. `judge` needs more, and is launched so.
         let (laplacian, dot, begin, curvature, advance, judge, redirect) = unsafe {
             (
-                module.kernel::<(Out, In, u32, u32)>("laplacian")?,
-                module.kernel::<(Out, In, In, u32)>("dot")?,
-                module.kernel::<(Out, In, Int, Int)>("begin")?,
-                module.kernel::<(Out, In)>("curvature")?,
-                module.kernel::<(Out, Out, In, In, In, u32)>("advance")?,
-                module.kernel::<(Out, In, Out, Int, Int, i32, f64)>("judge")?,
-                module.kernel::<(Out, In, In, u32)>("redirect")?,
+                module.kernel_with::<(Out, In, u32, Len<u32>)>(
+                    "laplacian",
+                    Contract::new().multiple_of(arg(3), arg(2)),
+                )?,
+                module.kernel_with::<(Out, In, In, Len<u32>)>(
+                    "dot",
+                    Contract::new().holds(0, grid(Axis::X)).at_most(block(Axis::X), DOT.1),
+                )?,
+                module.kernel_with::<(Out, In, Int, Int)>("begin", shares_at(1))?,
+                module.kernel_with::<(Out, In)>("curvature", shares_at(1).holds(0, 2))?,
+                module.kernel_with::<(Out, Out, In, In, In, Len<u32>)>(
+                    "advance",
+                    Contract::new().holds(4, 2),
+                )?,
+                module
+                    .kernel_with::<(Out, In, Out, Int, Int, i32, f64)>("judge", shares_at(1).holds(0, 3))?,
+                module.kernel_with::<(Out, In, In, Len<u32>)>("redirect", Contract::new().holds(2, 3))?,
             )
         };
         let (one, shares) = (LaunchConfig::one(), LaunchConfig::new(DOT.0, DOT.1));
@@ -97,7 +109,10 @@ impl Solver {
                     pass.launch(&advance, per_element(&x), (&x, &r, &p, &ap, &scalars, n))?;
                     pass.launch(&dot, shares, (&partial, &r, &r, n))?;
                     let limit = history.len();
-                    pass.launch(&judge, one, (&scalars, &partial, &history, &passes, &again, limit, &tolerance))?;
+                    let judged = (&scalars, &partial, &history, &passes, &again, limit, &tolerance);
+                    // SAFETY: it writes the element of `history` whose number is in `passes`. That begins with 0, grows by 1 a pass, and ends the
+                    // loop when it is the length of `history`. `solve` gives the other two memories their sizes, and nothing else writes `passes`.
+                    unsafe { pass.launch_unchecked(&judge, one, judged)? };
                     pass.launch(&redirect, per_element(&p), (&p, &r, &scalars, n))
                 })
             },

@@ -116,7 +116,7 @@ struct Inner<S> {
 /// let device = Device::cpu()?;
 /// let module = device.load_ptx(demo_kernels::HEAT)?;
 /// // SAFETY: heat_step reads `n` floats from its second argument and writes `n` to its first.
-/// let step = unsafe { module.kernel::<(PtrMut<f32>, Ptr<f32>, u32, f32)>("heat_step")? };
+/// let step = unsafe { module.kernel::<(PtrMut<f32>, Ptr<f32>, Len<u32>, f32)>("heat_step")? };
 ///
 /// let relax = Callable::new(&device, move |g, (x, y, alpha): (Param<[f32]>, Param<[f32]>, Scalar<f32>)| {
 ///     g.repeat(10, |body| {

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::params::{Binding, Length, Param, ParamId, Scalar, Seen};
 use crate::buffer::{Buffer, BufferSlice, Element, Memory};
-use crate::kernel::{Null, Parameter, Parameters, Ptr, PtrMut};
+use crate::kernel::{Len, Null, Nullable, Parameter, Parameters, Pointer, Ptr, PtrMut, length};
 use crate::{Error, ErrorKind, LaunchConfig, Result};
 
 /// Memory that an operation of a callable names: a parameter, or a buffer that is the same in every call.
@@ -160,7 +160,7 @@ impl Slot {
 /// In every call, what comes from [`slot`](CallArg::slot) is what [`IntoArg`](crate::kernel::IntoArg) asks for `P`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be given for a kernel parameter of type `{P}` inside a callable",
-    note = "give `&param` or `&buffer` for a pointer, `&scalar` or a plain value of the very type, or `param.len()` for a length"
+    note = "give `&param` or `&buffer` for a pointer, `&scalar` or a plain value of the very type, or `param.len()` or an integer for a length"
 )]
 pub unsafe trait CallArg<P: Parameter> {
     /// Where the argument comes from.
@@ -179,41 +179,60 @@ unsafe impl<T: Pod> CallArg<T> for &Scalar<T> {
         Ok(Slot::Scalar(self.id))
     }
 }
-// SAFETY: memory of these elements, by the promise of `CallMemory`.
-unsafe impl<T: Element, M: CallMemory<T>> CallArg<Ptr<T>> for &M {
-    fn slot(self) -> Result<Slot> {
-        CallMemory::slot(self).map(Slot::Memory)
-    }
+macro_rules! memory_is_given_for {
+    ($($pointer:ty),*) => {$(
+        // SAFETY: memory of these elements, by the promise of `CallMemory`.
+        unsafe impl<T: Element, M: CallMemory<T>> CallArg<$pointer> for &M {
+            fn slot(self) -> Result<Slot> {
+                CallMemory::slot(self).map(Slot::Memory)
+            }
+        }
+    )*};
 }
-// SAFETY: as above.
-unsafe impl<T: Element, M: CallMemory<T>> CallArg<PtrMut<T>> for &M {
-    fn slot(self) -> Result<Slot> {
-        CallMemory::slot(self).map(Slot::Memory)
-    }
-}
+memory_is_given_for!(Ptr<T>, PtrMut<T>, Nullable<Ptr<T>>, Nullable<PtrMut<T>>);
+
 // SAFETY: the null address.
-unsafe impl<T> CallArg<Ptr<T>> for Null {
+unsafe impl<P: Pointer> CallArg<Nullable<P>> for Null {
     fn slot(self) -> Result<Slot> {
-        0u64.slot()
-    }
-}
-// SAFETY: the null address.
-unsafe impl<T> CallArg<PtrMut<T>> for Null {
-    fn slot(self) -> Result<Slot> {
-        0u64.slot()
+        CallArg::<u64>::slot(0u64)
     }
 }
 macro_rules! lengths {
-    ($($integer:ty, $signed:literal);*) => {$(
+    ($($integer:ty, $signed:literal: $($given:ty),*;)*) => {$(
         // SAFETY: the bytes of an integer of this size.
         unsafe impl CallArg<$integer> for Length {
             fn slot(self) -> Result<Slot> {
                 Ok(Slot::Length(self, size_of::<$integer>(), $signed))
             }
         }
+        // SAFETY: the bytes of an integer of this size.
+        unsafe impl CallArg<Len<$integer>> for Length {
+            fn slot(self) -> Result<Slot> {
+                Ok(Slot::Length(self, size_of::<$integer>(), $signed))
+            }
+        }
+        // SAFETY: a call gives a value of the type for the parameter.
+        unsafe impl CallArg<Len<$integer>> for &Scalar<$integer> {
+            fn slot(self) -> Result<Slot> {
+                Ok(Slot::Scalar(self.id))
+            }
+        }
+        $(
+            // SAFETY: the bytes of a value of the type.
+            unsafe impl CallArg<Len<$integer>> for $given {
+                fn slot(self) -> Result<Slot> {
+                    CallArg::<$integer>::slot(length::<$integer, _>(self)?)
+                }
+            }
+        )*
     )*};
 }
-lengths!(u32, false; i32, true; u64, false; i64, true);
+lengths!(
+    u32, false: u32, i32, u64, i64, usize;
+    i32, true: u32, i32, u64, i64, usize;
+    u64, false: u32, i32, u64, i64, usize;
+    i64, true: u32, i32, u64, i64, usize;
+);
 
 /// Arguments for the parameters `P` of a kernel inside a callable: a tuple of values.
 ///

@@ -89,7 +89,7 @@ impl Length {
 }
 
 impl<T: Element> Param<[T]> {
-    /// Its number of elements, for a kernel parameter of type `u32`, `i32`, `u64` or `i64`.
+    /// Its number of elements, for a kernel parameter that is a `u32`, `i32`, `u64` or `i64`, or a [`Len`](crate::Len) of one.
     pub fn len(&self) -> Length {
         Length { param: self.id, element_size: size_of::<T>() }
     }
@@ -197,23 +197,31 @@ impl<'a> Offer<'a> {
     }
 }
 
-/// A kind of parameter: [`Param`], [`Scalar`] or [`Shape`].
-pub trait Spec: Copy {
-    /// The parameter of a call with this binding.
-    fn at(id: ParamId, binding: &Binding) -> Self;
-}
+/// A kind of parameter: [`Param`], [`Scalar`] or [`Shape`]. Only a callable makes parameters, of the types that its calls bind:
+///
+/// ```compile_fail,E0576
+/// # use gridloom::callable::{Binding, Param, ParamId, Spec};
+/// fn of_another_type(id: ParamId, binding: &Binding) -> Param<[f64]> {
+///     <Param<[f64]> as Spec>::at(id, binding)
+/// }
+/// ```
+pub trait Spec: Copy + sealed::Spec {}
 
-impl<T: ?Sized> Spec for Param<T> {
+impl<T: ?Sized> Spec for Param<T> {}
+impl<T> Spec for Scalar<T> {}
+impl Spec for Shape {}
+
+impl<T: ?Sized> sealed::Spec for Param<T> {
     fn at(id: ParamId, _: &Binding) -> Self {
         Param { id, kind: PhantomData }
     }
 }
-impl<T> Spec for Scalar<T> {
+impl<T> sealed::Spec for Scalar<T> {
     fn at(id: ParamId, _: &Binding) -> Self {
         Scalar { id, kind: PhantomData }
     }
 }
-impl Spec for Shape {
+impl sealed::Spec for Shape {
     fn at(_: ParamId, binding: &Binding) -> Self {
         match binding {
             Binding::Shape(value) => Shape(*value),
@@ -363,10 +371,7 @@ impl Bind<Shape> for usize {
 pub type Bindings = SmallVec<[Binding; 6]>;
 
 /// The parameters of a callable: a tuple of up to 16 [`Spec`]s.
-pub trait Specs: Copy {
-    /// The parameters of a call with these bindings.
-    fn of(origin: Origin, bindings: &[Binding]) -> Self;
-}
+pub trait Specs: Copy + sealed::Specs {}
 
 /// What a call gives: a tuple with one value for each parameter.
 #[diagnostic::on_unimplemented(
@@ -386,9 +391,21 @@ pub trait BindAll<S: Specs>: sealed::BindAll<S> {
     fn compare<R>(&self, take: impl FnOnce(&dyn Fn(&[Seen]) -> u64) -> R) -> Option<R>;
 }
 
-mod sealed {
+pub(super) mod sealed {
+    use super::{Binding, Origin, ParamId};
+
     pub trait Bind<S> {}
     pub trait BindAll<S> {}
+
+    pub trait Spec: Copy {
+        /// The parameter of a call with this binding.
+        fn at(id: ParamId, binding: &Binding) -> Self;
+    }
+
+    pub trait Specs: Copy {
+        /// The parameters of a call with these bindings.
+        fn of(origin: Origin, bindings: &[Binding]) -> Self;
+    }
 }
 
 impl<T: Element, M: Memory<T>> sealed::Bind<Param<[T]>> for &M {}
@@ -399,7 +416,8 @@ impl sealed::Bind<Shape> for usize {}
 
 macro_rules! tuples {
     ($($S:ident $V:ident $index:tt),*) => {
-        impl<$($S: Spec),*> Specs for ($($S,)*) {
+        impl<$($S: Spec),*> Specs for ($($S,)*) {}
+        impl<$($S: Spec),*> sealed::Specs for ($($S,)*) {
             #[allow(unused_variables, clippy::unused_unit, reason = "the empty tuple has no parameters")]
             fn of(origin: Origin, bindings: &[Binding]) -> Self {
                 ($($S::at(ParamId { origin, index: $index }, &bindings[$index]),)*)

@@ -122,7 +122,7 @@ impl Plan {
             outcome = offer(param, &mut |offered| self.push(param, offered, &mut seen[param], given));
         }
         // SAFETY: they are of the types that the kernels of the nodes were looked up with (`CallArguments`), and whoever looked them up promised that
-        // they stay within what such arguments lead to (`Module::kernel`).
+        // they stay within what such arguments lead to where their contracts are kept (`Module::kernel`), which is checked there.
         if matches!(outcome, Ok(true)) && unsafe { executable.set_followed(&mut given.values) } {
             return Ok(true);
         }

@@ -9,6 +9,7 @@ use gridloom_core::backend;
 use gridloom_core::executable::Change;
 use gridloom_core::graph::{ConditionalSpec, NodeKey};
 use gridloom_core::memory::Region;
+use gridloom_core::op::contract::without_signature;
 use gridloom_core::op::{
     CallbackOp, ConditionalForm, ConditionalOp, KernelOp, MemcpyOp, MemsetOp, Operation, Test,
 };
@@ -90,7 +91,8 @@ impl Launch {
     fn operation(&self, bindings: &[Binding]) -> Result<Operation> {
         let config = self.shape.config(bindings)?;
         // SAFETY: the arguments are of the types that the kernel was looked up with (`CallArguments`), and whoever looked it up
-        // promised that it stays within what such arguments lead to, in any shape (`Module::kernel`).
+        // promised that it stays within what they lead to where its contract is kept (`Module::kernel`), which is checked before it
+        // is launched; or `launch_unchecked` was promised it of these arguments.
         let launch = unsafe {
             KernelOp::pack(&self.kernel, config, |packer| {
                 self.slots.iter().try_for_each(|slot| slot.give(bindings, |value| packer.push(value))?)
@@ -110,7 +112,7 @@ impl Launch {
         for (index, slot) in self.slots.iter().enumerate() {
             if slot.follows() & changed != 0 {
                 slot.give(bindings, |value| {
-                    // SAFETY: it is of the type that the kernel of the node was looked up with, as for `operation`.
+                    // SAFETY: as for `operation`.
                     changes.push(unsafe { Change::argument(node, index as u32, value) });
                 })?;
             }
@@ -205,8 +207,30 @@ impl Sequence {
         shape: impl Into<LaunchShape>,
         args: impl CallArguments<P>,
     ) -> Result<()> {
-        let launch =
-            Launch { kernel: kernel.backend().clone(), shape: shape.into(), slots: args.slots()?.into_vec() };
+        self.add_launch(kernel.backend().clone(), shape.into(), args)
+    }
+
+    /// Runs a kernel whose contract cannot say what this launch needs. Calls are not checked against it.
+    ///
+    /// # Safety
+    /// With these arguments, whatever a call gives for the parameters among them, and in whatever launch shape, the kernel stays within the memory
+    /// that they lead to.
+    pub unsafe fn launch_unchecked<P: Parameters>(
+        &self,
+        kernel: &Kernel<P>,
+        shape: impl Into<LaunchShape>,
+        args: impl CallArguments<P>,
+    ) -> Result<()> {
+        self.add_launch(without_signature(kernel.backend()), shape.into(), args)
+    }
+
+    fn add_launch<P: Parameters>(
+        &self,
+        kernel: Arc<dyn backend::Kernel>,
+        shape: LaunchShape,
+        args: impl CallArguments<P>,
+    ) -> Result<()> {
+        let launch = Launch { kernel, shape, slots: args.slots()?.into_vec() };
         let params = launch.slots.iter().filter_map(Slot::param).chain(launch.shape.params());
         self.check_own(params)?;
         let operation = launch.operation(&self.bindings)?;
@@ -266,7 +290,7 @@ impl Sequence {
     /// # fn main() -> Result<()> {
     /// let device = Device::cpu()?;
     /// let module = device.load_ptx(demo_kernels::SWITCH)?;
-    /// // SAFETY: the kernel doubles the one integer it is given.
+    /// // SAFETY: the kernel doubles the integer that it is given the address of.
     /// let double = unsafe { module.kernel::<(PtrMut<i32>,)>("double_it")? };
     /// let grow = Callable::new(&device, move |g, (x,): (Param<i32>,)| {
     ///     g.do_while(&x, |body| body.launch(&double, LaunchConfig::one(), (&x,)))?.max_passes(10)

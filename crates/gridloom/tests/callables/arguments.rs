@@ -214,7 +214,7 @@ fn a_length_can_be_passed_in_every_width() {
         let kernels = GraphKernels::new(device)?;
         // The kernel's parameter is 4 bytes of either sign.
         let bench = crate::support::Bench::new(device, include_str!("../support/graph.ptx"))?;
-        let signed: Kernel<(PtrMut<i32>, i32, i32)> = bench.kernel("increase")?;
+        let signed: Kernel<(PtrMut<i32>, Len<i32>, i32)> = bench.kernel("increase")?;
         let add = Callable::with_options(device, with_graphs(), move |g, (x,): (Param<[i32]>,)| {
             g.launch(&signed, per_element(&x), (&x, x.len(), 1))
         });

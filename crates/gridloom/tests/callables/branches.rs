@@ -15,7 +15,7 @@ fn callable(
     options: &CallableOptions,
     closure: impl Fn(
         &Sequence,
-        &Kernel<(PtrMut<i32>, u32, i32)>,
+        &Kernel<(PtrMut<i32>, Len<u32>, i32)>,
         Param<i32>,
         Param<i32>,
         Scalar<i32>,

@@ -15,9 +15,9 @@ fn bump(g: &Sequence, kernels: &Kernels, x: Param<i32>, by: i32) -> Result<()> {
 /// What the closures of callables own.
 #[derive(Clone)]
 struct Kernels {
-    increase: Kernel<(PtrMut<i32>, u32, i32)>,
-    affine: Kernel<(PtrMut<i32>, Ptr<i32>, u32, i32, i32)>,
-    mix: Kernel<(PtrMut<i32>, Ptr<i32>, u32)>,
+    increase: Kernel<(PtrMut<i32>, Len<u32>, i32)>,
+    affine: Kernel<(PtrMut<i32>, Ptr<i32>, Len<u32>, i32, i32)>,
+    mix: Kernel<(PtrMut<i32>, Ptr<i32>, Len<u32>)>,
     below: Kernel<(PtrMut<i32>, Ptr<i32>, i32)>,
 }
 

@@ -5,6 +5,7 @@ mod branches;
 mod cache;
 mod capturing;
 mod concurrency;
+mod contracts;
 mod inlining;
 mod lifetimes;
 mod loops;

@@ -216,7 +216,8 @@ fn a_parameter_kept_from_another_run_is_refused() {
         let (x, y) = (kernels.value(0)?, kernels.value(0)?);
         first.call(&kernels.stream, (0, &x))?;
         let stolen = kept.lock().expect("no holder panics").expect("the closure ran");
-        type Use = fn(&Sequence, &Kernel<(PtrMut<i32>, u32, i32)>, Param<[i32]>, Param<[i32]>) -> Result<()>;
+        type Use =
+            fn(&Sequence, &Kernel<(PtrMut<i32>, Len<u32>, i32)>, Param<[i32]>, Param<[i32]>) -> Result<()>;
         let uses: [Use; 6] = [
             |g, kernel, own, stolen| g.launch(kernel, per_element(&own), (&stolen, 1, 1)),
             |g, kernel, own, stolen| g.launch(kernel, per_element(&stolen), (&own, 1, 1)),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use gridloom::contract::{Contract, arg};
 use gridloom::demo_kernels;
 use gridloom::prelude::*;
 
@@ -23,8 +24,8 @@ fn run(bench: &Bench, graph: &Graph, conditional_mode: ConditionalMode) -> Resul
 }
 
 struct Heat {
-    step: Kernel<(PtrMut<f32>, Ptr<f32>, u32, f32)>,
-    set_ends: Kernel<(PtrMut<f32>, u32, f32, f32)>,
+    step: Kernel<(PtrMut<f32>, Ptr<f32>, Len<u32>, f32)>,
+    set_ends: Kernel<(PtrMut<f32>, Len<u32>, f32, f32)>,
     countdown: Kernel<(ConditionHandle, PtrMut<i32>)>,
     host: Buffer<f32>,
     start: Event,
@@ -39,7 +40,7 @@ impl Heat {
     fn new(bench: &Bench) -> Result<Self> {
         Ok(Heat {
             step: bench.kernel("heat_step")?,
-            set_ends: bench.kernel("set_ends")?,
+            set_ends: bench.kernel_with("set_ends", Contract::new().at_least(arg(1), 1))?,
             countdown: bench.kernel("countdown")?,
             host: bench.device.alloc_host(Self::N)?,
             start: bench.device.event()?,
@@ -154,13 +155,14 @@ impl Bisection {
     const TOLERANCE: f64 = 1e-12;
 
     fn new(bench: &Bench) -> Result<Self> {
+        let two_at = |index| Contract::new().holds(index, 2);
         Ok(Bisection {
-            set_bracket: bench.kernel("set_bracket")?,
-            evaluate: bench.kernel("evaluate")?,
-            raise_low: bench.kernel("raise_low")?,
-            lower_high: bench.kernel("lower_high")?,
+            set_bracket: bench.kernel_with("set_bracket", two_at(0))?,
+            evaluate: bench.kernel_with("evaluate", two_at(1))?,
+            raise_low: bench.kernel_with("raise_low", two_at(0))?,
+            lower_high: bench.kernel_with("lower_high", two_at(0))?,
             countdown: bench.kernel("countdown")?,
-            check: bench.kernel("check")?,
+            check: bench.kernel_with("check", two_at(2))?,
             newton: bench.kernel("newton")?,
             host: bench.device.alloc_host(1)?,
         })

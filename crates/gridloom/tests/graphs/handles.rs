@@ -37,7 +37,7 @@ fn handles_may_be_used_from_other_threads() {
     sent::<Executable>();
     sent::<Buffer<f32>>();
     sent::<Module>();
-    sent::<Kernel<(PtrMut<f32>, u32)>>();
+    sent::<Kernel<(PtrMut<f32>, Len<u32>)>>();
     sent::<Error>();
     for_each_device(|device| {
         let graph = Graph::new(device);

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use gridloom::contract::{Axis, Contract, block, grid};
 use gridloom::prelude::*;
 
 use crate::support::graph_kernels::read;
@@ -296,11 +297,16 @@ fn an_attribute_that_the_device_cannot_run_is_refused_at_instantiation() {
     });
 }
 
+/// What `grid_barrier` asks for: an element for each thread, and two for its state.
+fn whole_grid() -> Contract {
+    Contract::new().holds(0, grid(Axis::X) * block(Axis::X)).holds(1, 2)
+}
+
 #[test]
 fn blocks_of_a_cooperative_node_wait_for_each_other() {
     for_each_device(|device| {
         let bench = Bench::new(device, include_str!("../kernels/barriers.ptx"))?;
-        let barrier = bench.kernel::<(PtrMut<u32>, PtrMut<u32>, u32)>("grid_barrier")?;
+        let barrier = bench.kernel_with::<(PtrMut<u32>, PtrMut<u32>, u32)>("grid_barrier", whole_grid())?;
         let (data, state) = (bench.buffer(&[1u32; 128])?, bench.zeros::<u32>(2)?);
         let graph = Graph::new(device);
         let repeat = graph.repeat(2)?;
@@ -321,7 +327,7 @@ fn blocks_of_a_cooperative_node_wait_for_each_other() {
 fn a_cooperative_node_takes_other_arguments() {
     for_each_device(|device| {
         let bench = Bench::new(device, include_str!("../kernels/barriers.ptx"))?;
-        let barrier = bench.kernel::<(PtrMut<u32>, PtrMut<u32>, u32)>("grid_barrier")?;
+        let barrier = bench.kernel_with::<(PtrMut<u32>, PtrMut<u32>, u32)>("grid_barrier", whole_grid())?;
         let (data, state) = (bench.buffer(&[1u32; 128])?, bench.zeros::<u32>(2)?);
         let graph = Graph::new(device);
         let cooperative = LaunchConfig::new(4, 32).cooperative();

@@ -84,7 +84,7 @@ fn every_node_knows_its_kind_also_after_travelling() {
 fn a_kernel_node_reads_back_its_kernel_shape_and_arguments() {
     for_each_device(|device| {
         let kernels = GraphKernels::new(device)?;
-        let value = kernels.value(0)?;
+        let value = kernels.buffer(&[0; 7])?;
         let config = LaunchConfig::new((3, 2), 64).shared(128).priority(-1);
         let node = Graph::new(device).launch(&kernels.increase, config, (&value, 7, -5))?;
         let Operation::Kernel(kernel) = node.operation()? else { panic!("{node:?}") };

@@ -1,3 +1,4 @@
+use gridloom::contract::{Axis, Contract, block};
 use gridloom::prelude::*;
 
 use crate::support::{Bench, for_each_mode};
@@ -9,11 +10,20 @@ const N: usize = 40;
 fn conjugate_gradients_solve_a_system_inside_one_graph() {
     for_each_mode(|device, conditional_mode| {
         let bench = Bench::new(device, include_str!("gradient.ptx"))?;
-        let apply = bench.kernel::<(PtrMut<f64>, Ptr<f64>, u32)>("apply_laplacian")?;
-        let dot = bench.kernel::<(PtrMut<f64>, Ptr<f64>, Ptr<f64>, u32)>("dot")?;
+        let apply = bench.kernel::<(PtrMut<f64>, Ptr<f64>, Len<u32>)>("apply_laplacian")?;
+        let dot = bench.kernel_with::<(PtrMut<f64>, Ptr<f64>, Ptr<f64>, Len<u32>)>(
+            "dot",
+            Contract::new().holds(0, 1).at_most(block(Axis::X), 256),
+        )?;
         let step_length = bench.kernel::<(PtrMut<f64>, Ptr<f64>, Ptr<f64>)>("step_length")?;
-        let add_scaled = bench.kernel::<(PtrMut<f64>, Ptr<f64>, Ptr<f64>, f64, u32)>("add_scaled")?;
-        let direction = bench.kernel::<(PtrMut<f64>, Ptr<f64>, Ptr<f64>, Ptr<f64>, u32)>("direction")?;
+        let add_scaled = bench.kernel_with::<(PtrMut<f64>, Ptr<f64>, Ptr<f64>, f64, Len<u32>)>(
+            "add_scaled",
+            Contract::new().holds(2, 1),
+        )?;
+        let direction = bench.kernel_with::<(PtrMut<f64>, Ptr<f64>, Ptr<f64>, Ptr<f64>, Len<u32>)>(
+            "direction",
+            Contract::new().holds(2, 1).holds(3, 1),
+        )?;
         let test =
             bench.kernel::<(ConditionHandle, Ptr<f64>, PtrMut<f64>, PtrMut<i32>, f64)>("test_residual")?;
 

@@ -1,5 +1,6 @@
 //! Buffers, streams, events, copies and fills.
 
+mod alignment;
 mod buffers;
 mod callbacks;
 mod copies;

@@ -1,3 +1,4 @@
+use gridloom::contract::{Contract, arg, len};
 use gridloom::kernel::Arg;
 use gridloom::prelude::*;
 
@@ -55,7 +56,7 @@ fn an_untyped_kernel_takes_a_condition() {
     for_each_device(|device| {
         let bench = Bench::new(device, PTX)?;
         let set = bench.module.untyped_kernel("set_condition")?;
-        let increase = bench.kernel::<(PtrMut<i32>, u32, i32)>("increase")?.untyped();
+        let increase = bench.kernel::<(PtrMut<i32>, Len<u32>, i32)>("increase")?.untyped();
         let (one, value) = (bench.buffer(&[1])?, bench.buffer(&[0])?);
         let graph = Graph::new(device);
         let condition = graph.condition(None);
@@ -77,10 +78,15 @@ fn an_untyped_kernel_takes_a_condition() {
 fn a_null_pointer_and_a_slice_are_arguments() {
     for_each_device(|device| {
         let bench = Bench::new(device, PTX)?;
-        let increase = bench.kernel::<(PtrMut<i32>, u32, i32)>("increase")?;
+        let any = bench.kernel_with::<(Nullable<PtrMut<i32>>, Len<u32>, i32)>(
+            "increase",
+            // With `n` = 0 the pointer is never followed.
+            Contract::new().at_most(arg(1), len(0)),
+        )?;
+        let increase = bench.kernel::<(PtrMut<i32>, Len<u32>, i32)>("increase")?;
         let values = bench.buffer(&[1, 2, 3, 4])?;
-        // With `n` = 0 the pointer is never followed.
-        bench.stream.launch(&increase, LaunchConfig::one(), (Null, 0, 1))?;
+        bench.stream.launch(&any, LaunchConfig::one(), (Null, 0, 1))?;
+        bench.stream.launch(&any, LaunchConfig::one(), (&values, 0, 1))?;
         bench.stream.launch(&increase, LaunchConfig::linear(2), (&values.slice(1..3)?, 2, 10))?;
         assert_eq!(values.to_vec()?, [1, 12, 13, 4]);
         Ok(())
@@ -91,7 +97,7 @@ fn a_null_pointer_and_a_slice_are_arguments() {
 fn arguments_are_copied_when_the_launch_is_added() {
     for_each_device(|device| {
         let bench = Bench::new(device, PTX)?;
-        let increase = bench.kernel::<(PtrMut<i32>, u32, i32)>("increase")?;
+        let increase = bench.kernel::<(PtrMut<i32>, Len<u32>, i32)>("increase")?;
         let value = bench.buffer(&[0])?;
         let graph = Graph::new(device);
         let mut by = 5;

@@ -55,7 +55,7 @@ fn a_fault_inside_a_graph_names_its_node() {
         let data = bench.zeros::<u32>(8)?;
         let after = bench.buffer(&[0u32])?;
         let graph = Graph::new(&device);
-        let trap = bench.kernel::<(PtrMut<u32>, u32, u32)>("trap_at")?;
+        let trap = bench.kernel::<(PtrMut<u32>, Len<u32>, u32)>("trap_at")?;
         let repeat = graph.repeat(3)?.named("again")?;
         repeat.body().launch(&trap, LaunchConfig::new(1, 8), (&data, 8, 3))?.named("breaks")?;
         repeat.memset(&after, 1u32)?;
@@ -137,7 +137,8 @@ fn checked_memory_catches_a_step_from_one_alloc_node_into_the_next() {
         let graph = Graph::new(&device);
         let (a, b) = (graph.alloc::<i32>(16)?, graph.alloc::<i32>(16)?);
         let both = graph.join([&*a, &*b])?;
-        both.launch(&write, LaunchConfig::one(), (&a, 16))?.free(&a)?.free(&b)?;
+        // SAFETY: the device checks every access.
+        unsafe { both.launch_unchecked(&write, LaunchConfig::one(), (&a, 16))? }.free(&a)?.free(&b)?;
         graph.instantiate()?.launch(&bench.stream)?;
         refused(bench.stream.synchronize(), ErrorKind::KernelFault, &["out_of_bounds"]);
         Ok(())
@@ -203,7 +204,7 @@ fn work_before_and_after_a_fault_on_the_stream_runs() {
     for_each_engine(|options| {
         let device = Device::cpu_with(options)?;
         let bench = Bench::new(&device, PTX)?;
-        let trap = bench.kernel::<(PtrMut<u32>, u32, u32)>("trap_at")?;
+        let trap = bench.kernel::<(PtrMut<u32>, Len<u32>, u32)>("trap_at")?;
         let data = bench.zeros::<u32>(2)?;
         let values = bench.zeros::<u32>(2)?;
         bench.stream.memset(&values.slice(..1)?, 1u32)?;

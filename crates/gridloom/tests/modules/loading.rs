@@ -183,3 +183,27 @@ fn the_block_that_a_kernel_demands_is_kept() {
         Ok(())
     });
 }
+
+#[test]
+fn a_variable_is_read_only_as_elements_that_it_is_aligned_for() {
+    const PTX: &str = "
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .global .align 1 .b8 first[1];
+.visible .global .align 1 .b8 bytes[8];
+.visible .global .align 8 .b8 words[8];
+.visible .entry nothing() { ret; }
+";
+    for_each_device(|device| {
+        let module = device.load_ptx(PTX)?;
+        assert_eq!(module.global::<u64>("words")?.len(), 1);
+        let bytes = module.global::<u8>("bytes")?;
+        if bytes.address()?.is_multiple_of(8) {
+            module.global::<u64>("bytes")?;
+        } else {
+            refused(module.global::<u64>("bytes"), ErrorKind::ParameterMismatch, &["bytes", "aligned"]);
+        }
+        Ok(())
+    });
+}

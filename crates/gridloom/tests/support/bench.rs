@@ -1,5 +1,6 @@
 //! A loaded module with a stream to try its kernels on.
 
+use gridloom::contract::Contract;
 use gridloom::kernel::{Arguments, Parameters};
 use gridloom::prelude::*;
 
@@ -28,19 +29,25 @@ impl Bench {
 
     /// Looks a kernel up.
     pub fn kernel<P: Parameters>(&self, name: &str) -> Result<Kernel<P>> {
-        // SAFETY: the kernels of the tests do what the header of their source says, and each test states the
-        // parameter list of that header and gives arguments that it allows.
-        unsafe { self.module.kernel::<P>(name) }
+        self.kernel_with(name, Contract::new())
     }
 
-    /// Runs one kernel, and waits for it.
+    /// Looks a kernel up that asks more of its arguments than their types say.
+    pub fn kernel_with<P: Parameters>(&self, name: &str, contract: Contract) -> Result<Kernel<P>> {
+        // SAFETY: the kernels of the tests do what the header of their source says, and each test states the
+        // parameter list of that header, with a contract that keeps it within its memory.
+        unsafe { self.module.kernel_with::<P>(name, contract) }
+    }
+
+    /// Runs one kernel with arguments that it allows, whatever its contract would be, and waits for it.
     pub fn run<P: Parameters>(
         &self,
         name: &str,
         config: impl Into<LaunchConfig>,
         args: impl Arguments<P>,
     ) -> Result<()> {
-        self.stream.launch(&self.kernel::<P>(name)?, config, args)?;
+        // SAFETY: each test gives what the header of the kernel's source asks for, or a device that checks every access.
+        unsafe { self.stream.launch_unchecked(&self.kernel::<P>(name)?, config, args)? };
         self.stream.synchronize()
     }
 }

@@ -9,11 +9,11 @@ pub struct GraphKernels {
     pub device: Device,
     pub stream: Stream,
     /// `increase(x, n, by)`: `x[i] += by`.
-    pub increase: Kernel<(PtrMut<i32>, u32, i32)>,
+    pub increase: Kernel<(PtrMut<i32>, Len<u32>, i32)>,
     /// `affine(out, x, n, a, b)`: `out[i] = a * x[i] + b`; `out` may be `x`.
-    pub affine: Kernel<(PtrMut<i32>, Ptr<i32>, u32, i32, i32)>,
+    pub affine: Kernel<(PtrMut<i32>, Ptr<i32>, Len<u32>, i32, i32)>,
     /// `mix(out, x, n)`: `out[i] = 31 * out[i] + x[i]`.
-    pub mix: Kernel<(PtrMut<i32>, Ptr<i32>, u32)>,
+    pub mix: Kernel<(PtrMut<i32>, Ptr<i32>, Len<u32>)>,
     /// `set_condition(handle, value)`: the condition becomes `*value`.
     pub set_condition: Kernel<(ConditionHandle, Ptr<i32>)>,
     /// `countdown(handle, left)`: `*left -= 1`, and the condition becomes 1 until that is 0.

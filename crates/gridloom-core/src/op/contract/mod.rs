@@ -1,0 +1,192 @@
+//! What a kernel asks of its arguments, checked before anything is launched.
+//!
+//! A kernel that is given a length trusts it. So it is looked up with a [`Signature`]: what its
+//! parameters are, and a [`Contract`] between them. Every launch, and every change of the arguments or
+//! the shape of one, is checked against it before anything else happens.
+
+mod expr;
+mod signature;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+pub use expr::{Axis, Expr, arg, block, grid, len};
+pub use signature::{Integer, ParamKind, ParamType, Signature, without_signature};
+
+use super::{KernelOp, PointerValue};
+use crate::launch::LaunchConfig;
+
+/// What has to hold between the arguments of a kernel, beside what their types say.
+///
+/// Where a contract says nothing of a pointer, its memory has at least one element, and as many as
+/// each length parameter of the kernel says.
+///
+/// ```
+/// use gridloom_core::op::contract::{Axis, Contract, arg, block, grid};
+///
+/// // reduce(out, x, n): each block adds up to 1024 numbers of x, and writes one number to out.
+/// let contract = Contract::new()
+///     .holds(0, grid(Axis::X))
+///     .holds(1, arg(2))
+///     .at_most(block(Axis::X), 1024);
+/// assert_eq!(
+///     contract.to_string(),
+///     "argument 0 holds grid.x, argument 1 holds argument 2, block.x is at most 1024"
+/// );
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contract {
+    holds: Vec<(u32, Expr)>,
+    bounds: Vec<Bound>,
+}
+
+/// How two numbers of a contract have to relate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Relation {
+    /// The first is at most the second.
+    AtMost,
+    /// The first is the second times an integer. The second is at least 1.
+    MultipleOf,
+}
+
+/// Two numbers, and how they have to relate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The first number.
+    pub number: Expr,
+    /// How it relates to the other.
+    pub relation: Relation,
+    /// The second number.
+    pub other: Expr,
+}
+
+impl Relation {
+    fn holds(self, number: i64, other: i64) -> bool {
+        match self {
+            Relation::AtMost => number <= other,
+            Relation::MultipleOf => other >= 1 && number % other == 0,
+        }
+    }
+}
+
+impl fmt::Display for Relation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Relation::AtMost => "at most",
+            Relation::MultipleOf => "a multiple of",
+        })
+    }
+}
+
+impl Contract {
+    /// Returns a contract that asks for nothing more than the types of the parameters do.
+    pub fn new() -> Self {
+        Contract::default()
+    }
+
+    /// Asks that the memory given for pointer argument `index` has at least this many elements. What
+    /// length parameters ask of other pointers is then not asked of this one. A null pointer, where
+    /// one is allowed, need not hold anything.
+    #[must_use]
+    pub fn holds(mut self, index: u32, elements: impl Into<Expr>) -> Self {
+        self.holds.push((index, elements.into()));
+        self
+    }
+
+    /// Asks that a number is at most another one.
+    #[must_use]
+    pub fn at_most(mut self, number: impl Into<Expr>, bound: impl Into<Expr>) -> Self {
+        self.bounds.push(Bound { number: number.into(), relation: Relation::AtMost, other: bound.into() });
+        self
+    }
+
+    /// Asks that a number is at least another one.
+    #[must_use]
+    pub fn at_least(self, number: impl Into<Expr>, bound: impl Into<Expr>) -> Self {
+        self.at_most(bound, number)
+    }
+
+    /// Asks that a number is a multiple of another one, which is at least 1.
+    #[must_use]
+    pub fn multiple_of(mut self, number: impl Into<Expr>, unit: impl Into<Expr>) -> Self {
+        let (number, other) = (number.into(), unit.into());
+        self.bounds.push(Bound { number, relation: Relation::MultipleOf, other });
+        self
+    }
+
+    /// Returns the pointers that have to hold a number of elements, with that number.
+    pub fn held(&self) -> impl Iterator<Item = (u32, &Expr)> {
+        self.holds.iter().map(|(index, elements)| (*index, elements))
+    }
+
+    /// Returns the pairs of numbers that have to relate.
+    pub fn bounds(&self) -> &[Bound] {
+        &self.bounds
+    }
+}
+
+impl fmt::Display for Contract {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for (index, elements) in &self.holds {
+            write!(f, "{separator}argument {index} holds {elements}")?;
+            separator = ", ";
+        }
+        for Bound { number, relation, other } in &self.bounds {
+            write!(f, "{separator}{number} is {relation} {other}")?;
+            separator = ", ";
+        }
+        Ok(())
+    }
+}
+
+/// The memory that is given for a pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GivenMemory {
+    /// This many bytes.
+    Bytes(u64),
+    /// The null pointer.
+    Null,
+    /// An address that is a plain value: what is there, nobody can tell.
+    Unknown,
+}
+
+/// A launch, as far as contracts look at it.
+pub(crate) trait Launched {
+    /// Returns the value of argument `index`. `None` where it has another size or does not fit.
+    fn integer(&self, index: usize, integer: Integer) -> Option<i64>;
+
+    /// Returns the memory that argument `index` is.
+    fn memory(&self, index: usize) -> GivenMemory;
+
+    /// Returns the shape of the launch.
+    fn config(&self) -> &LaunchConfig;
+}
+
+impl Launched for KernelOp {
+    fn integer(&self, index: usize, integer: Integer) -> Option<i64> {
+        integer.read(self.args.value(index)?)
+    }
+
+    fn memory(&self, index: usize) -> GivenMemory {
+        match self.args.pointers_in(index).find(|pointer| pointer.offset == 0).map(|pointer| &pointer.value) {
+            Some(PointerValue::Region(region)) => GivenMemory::Bytes(region.bytes),
+            Some(PointerValue::Condition(_)) => GivenMemory::Unknown,
+            None => plain_address(self.args.value(index)),
+        }
+    }
+
+    fn config(&self) -> &LaunchConfig {
+        &self.config
+    }
+}
+
+/// What a pointer is that is given as a plain value.
+pub(crate) fn plain_address(bytes: Option<&[u8]>) -> GivenMemory {
+    match bytes {
+        Some(bytes) if bytes.iter().all(|&byte| byte == 0) => GivenMemory::Null,
+        _ => GivenMemory::Unknown,
+    }
+}

@@ -1,0 +1,442 @@
+//! What is known of the parameters of a kernel, and the check of a launch against it.
+
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::expr::{Expr, Facts};
+use super::{Bound, Contract, GivenMemory, Launched};
+use crate::backend::{self, DeviceId};
+use crate::error::{Error, ErrorKind, Result, bail};
+use crate::launch::KernelLimits;
+use crate::op::Params;
+
+/// A kind of integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Integer {
+    /// Its bytes: 1, 2, 4 or 8.
+    pub bytes: u8,
+    /// Whether it can be negative.
+    pub signed: bool,
+}
+
+impl Integer {
+    /// Reads a value. `None` where it has another size, or is more than `i64` can be.
+    #[inline]
+    pub(crate) fn read(self, bytes: &[u8]) -> Option<i64> {
+        if bytes.len() != usize::from(self.bytes) {
+            return None;
+        }
+        Some(match (bytes, self.signed) {
+            (&[a, b, c, d], false) => u32::from_ne_bytes([a, b, c, d]).into(),
+            (&[a, b, c, d], true) => i32::from_ne_bytes([a, b, c, d]).into(),
+            (&[a, b, c, d, e, f, g, h], false) => {
+                i64::try_from(u64::from_ne_bytes([a, b, c, d, e, f, g, h])).ok()?
+            }
+            (&[a, b, c, d, e, f, g, h], true) => i64::from_ne_bytes([a, b, c, d, e, f, g, h]),
+            (&[a], false) => a.into(),
+            (&[a], true) => i8::from_ne_bytes([a]).into(),
+            (&[a, b], false) => u16::from_ne_bytes([a, b]).into(),
+            (&[a, b], true) => i16::from_ne_bytes([a, b]).into(),
+            _ => return None,
+        })
+    }
+}
+
+/// What a kernel parameter is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ParamKind {
+    /// A plain value; the kind of integer, where it is one.
+    Value(Option<Integer>),
+    /// How many elements the kernel uses of the memory it is given.
+    Length(Integer),
+    /// The address of memory.
+    Pointer {
+        /// The bytes of each element.
+        element_size: u32,
+        /// Whether null may be given for it.
+        nullable: bool,
+    },
+    /// The handle of a condition.
+    Condition,
+}
+
+/// The type that a kernel parameter was declared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParamType {
+    /// What it is for.
+    pub kind: ParamKind,
+    /// The Rust type of plain values for it.
+    pub type_id: TypeId,
+    /// The name of that type.
+    pub type_name: &'static str,
+}
+
+impl ParamType {
+    /// A parameter of this kind, whose values have the type `T`.
+    pub fn of<T: 'static>(kind: ParamKind) -> Self {
+        ParamType { kind, type_id: TypeId::of::<T>(), type_name: std::any::type_name::<T>() }
+    }
+
+    /// A plain value of type `T`.
+    pub fn value<T: 'static>() -> Self {
+        let is = |types: &[TypeId]| types.contains(&TypeId::of::<T>());
+        let unsigned = [
+            TypeId::of::<u8>(),
+            TypeId::of::<u16>(),
+            TypeId::of::<u32>(),
+            TypeId::of::<u64>(),
+            TypeId::of::<usize>(),
+        ];
+        let signed = [
+            TypeId::of::<i8>(),
+            TypeId::of::<i16>(),
+            TypeId::of::<i32>(),
+            TypeId::of::<i64>(),
+            TypeId::of::<isize>(),
+        ];
+        let integer = (is(&unsigned) || is(&signed))
+            .then(|| Integer { bytes: size_of::<T>() as u8, signed: is(&signed) });
+        ParamType::of::<T>(ParamKind::Value(integer))
+    }
+}
+
+/// A parameter that is a pointer.
+#[derive(Clone, Debug)]
+struct Pointer {
+    index: u32,
+    element_size: u32,
+    nullable: bool,
+    /// Whether the contract says how many elements it holds; else the length parameters do.
+    is_bound: bool,
+}
+
+/// The types of a kernel's parameters, and the contract between its arguments.
+#[derive(Clone, Debug)]
+pub struct Signature {
+    params: Vec<ParamType>,
+    contract: Contract,
+    lengths: SmallVec<[(u32, Integer); 2]>,
+    pointers: SmallVec<[Pointer; 4]>,
+    integers: Vec<Option<Integer>>,
+    element_sizes: Vec<u32>,
+    /// A bit for each of the first 63 parameters that it looks at; the last bit for all others.
+    mentioned: u64,
+}
+
+/// Why a launch breaks a contract.
+enum Violation<'a> {
+    Null(u32),
+    Unknown(u32),
+    Unreadable(u32),
+    Negative(u32, i64),
+    TooShort { pointer: u32, has: u64, needs: i64, because: Because<'a> },
+    Incomputable(&'a Expr),
+    OutOfBounds(&'a Bound, i64, i64),
+}
+
+/// What asks for a number of elements.
+enum Because<'a> {
+    Element,
+    Length(u32),
+    Expression(&'a Expr),
+}
+
+#[inline]
+fn bit(index: usize) -> u64 {
+    1 << index.min(63)
+}
+
+impl Signature {
+    /// The signature of a kernel with these parameters. The contract may name pointers, as having to
+    /// hold something, and integers.
+    pub fn new(params: impl IntoIterator<Item = ParamType>, contract: Contract) -> Result<Self> {
+        let params: Vec<ParamType> = params.into_iter().collect();
+        let integers: Vec<Option<Integer>> = params.iter().map(|param| integer_of(param.kind)).collect();
+        let element_sizes: Vec<u32> = params
+            .iter()
+            .map(|param| match param.kind {
+                ParamKind::Pointer { element_size, .. } => element_size,
+                _ => 0,
+            })
+            .collect();
+        let mut mentioned = 0;
+        let mut lengths = SmallVec::new();
+        let mut pointers = SmallVec::new();
+        for (index, param) in params.iter().enumerate() {
+            match param.kind {
+                ParamKind::Length(integer) => lengths.push((index as u32, integer)),
+                ParamKind::Pointer { element_size, nullable } => {
+                    let is_bound = contract.held().any(|(held, _)| held as usize == index);
+                    pointers.push(Pointer { index: index as u32, element_size, nullable, is_bound });
+                }
+                _ => continue,
+            }
+            mentioned |= bit(index);
+        }
+        for (index, _) in contract.held() {
+            if !matches!(params.get(index as usize).map(|param| param.kind), Some(ParamKind::Pointer { .. }))
+            {
+                bail!(
+                    ParameterMismatch,
+                    "the contract says what argument {index} holds, which is no pointer of the kernel's {} parameters",
+                    params.len()
+                );
+            }
+        }
+        let mut wrong = None;
+        let sides = contract.bounds().iter().flat_map(|bound| [&bound.number, &bound.other]);
+        for expr in contract.held().map(|(_, elements)| elements).chain(sides) {
+            expr.visit(&mut |part| {
+                let fits = match part {
+                    Expr::Argument(index) => integers.get(*index as usize).copied().flatten().is_some(),
+                    Expr::Length(index) => element_sizes.get(*index as usize).is_some_and(|&size| size != 0),
+                    _ => return,
+                };
+                if let (Expr::Argument(index) | Expr::Length(index), true) = (part, fits) {
+                    mentioned |= bit(*index as usize);
+                } else if !fits {
+                    wrong.get_or_insert_with(|| part.to_string());
+                }
+            });
+        }
+        if let Some(wrong) = wrong {
+            bail!(
+                ParameterMismatch,
+                "the contract computes with the {wrong}, which the kernel's {} parameters do not have: an argument must be an integer, and a length that of a pointer",
+                params.len()
+            );
+        }
+        Ok(Signature { params, contract, lengths, pointers, integers, element_sizes, mentioned })
+    }
+
+    /// The types of the parameters.
+    pub fn params(&self) -> &[ParamType] {
+        &self.params
+    }
+
+    /// The contract.
+    pub fn contract(&self) -> &Contract {
+        &self.contract
+    }
+
+    /// Returns whether another value of argument `index` can break the contract.
+    #[inline]
+    pub(crate) fn mentions(&self, index: usize) -> bool {
+        self.mentioned & bit(index) != 0
+    }
+
+    /// Returns whether a launch keeps the contract.
+    #[inline]
+    pub(crate) fn is_kept_by(&self, launch: &impl Launched) -> bool {
+        self.violation(launch).is_none()
+    }
+
+    /// Checks that a launch keeps the contract; the error says what does not.
+    #[inline]
+    pub(crate) fn check(&self, kernel: &dyn backend::Kernel, launch: &impl Launched) -> Result<()> {
+        match self.violation(launch) {
+            None => Ok(()),
+            Some(violation) => Err(self.refuse(kernel.name(), &violation)),
+        }
+    }
+
+    #[inline]
+    fn violation(&self, launch: &impl Launched) -> Option<Violation<'_>> {
+        let mut needs = 1;
+        let mut longest = None;
+        for &(index, integer) in &self.lengths {
+            let Some(length) = launch.integer(index as usize, integer) else {
+                return Some(Violation::Unreadable(index));
+            };
+            if length < 0 {
+                return Some(Violation::Negative(index, length));
+            }
+            if length > needs {
+                (needs, longest) = (length, Some(index));
+            }
+        }
+        for pointer in &self.pointers {
+            match launch.memory(pointer.index as usize) {
+                GivenMemory::Bytes(bytes) => {
+                    let has_room = pointer.is_bound || is_room(bytes, needs, pointer.element_size);
+                    if !has_room {
+                        let because = longest.map_or(Because::Element, Because::Length);
+                        let has = bytes / u64::from(pointer.element_size.max(1));
+                        return Some(Violation::TooShort { pointer: pointer.index, has, needs, because });
+                    }
+                }
+                GivenMemory::Null if pointer.nullable => {}
+                GivenMemory::Null => return Some(Violation::Null(pointer.index)),
+                GivenMemory::Unknown => return Some(Violation::Unknown(pointer.index)),
+            }
+        }
+        if self.contract.holds.is_empty() && self.contract.bounds.is_empty() {
+            return None;
+        }
+        self.broken_rule(launch)
+    }
+
+    /// The first rule of the contract that a launch breaks, whose pointers are what they have to be.
+    fn broken_rule(&self, launch: &impl Launched) -> Option<Violation<'_>> {
+        let facts = Facts { integers: &self.integers, element_sizes: &self.element_sizes };
+        for (index, elements) in &self.contract.holds {
+            let GivenMemory::Bytes(bytes) = launch.memory(*index as usize) else { continue };
+            let Some(needs) = elements.evaluate(&facts, launch) else {
+                return Some(Violation::Incomputable(elements));
+            };
+            let element_size = self.element_sizes[*index as usize];
+            if needs > 0 && !is_room(bytes, needs, element_size) {
+                let has = bytes / u64::from(element_size.max(1));
+                let because = Because::Expression(elements);
+                return Some(Violation::TooShort { pointer: *index, has, needs, because });
+            }
+        }
+        for bound in &self.contract.bounds {
+            let Some(number) = bound.number.evaluate(&facts, launch) else {
+                return Some(Violation::Incomputable(&bound.number));
+            };
+            let Some(other) = bound.other.evaluate(&facts, launch) else {
+                return Some(Violation::Incomputable(&bound.other));
+            };
+            if !bound.relation.holds(number, other) {
+                return Some(Violation::OutOfBounds(bound, number, other));
+            }
+        }
+        None
+    }
+
+    #[cold]
+    fn refuse(&self, kernel: &str, violation: &Violation<'_>) -> Error {
+        let message = match violation {
+            Violation::Null(index) => format!(
+                "argument {index} of {kernel} is null; give memory, or declare the parameter Nullable where the kernel tests for null"
+            ),
+            Violation::Unknown(index) => format!(
+                "argument {index} of {kernel} is a plain address, of whose memory nothing is known; give a buffer, or launch it with launch_unchecked"
+            ),
+            Violation::Unreadable(index) => {
+                format!("argument {index} of {kernel}, a length, does not fit in 63 bits")
+            }
+            Violation::Negative(index, value) => {
+                format!("argument {index} of {kernel}, a length, is {value}; it must be at least 0")
+            }
+            Violation::TooShort { pointer, has, needs, because } => {
+                let elements = if *has == 1 { "element" } else { "elements" };
+                let because = match because {
+                    Because::Element => "a pointer leads to at least one".to_owned(),
+                    Because::Length(index) => format!("argument {index}, a length, is {needs}"),
+                    Because::Expression(expr) => format!("{expr} is {needs}"),
+                };
+                format!(
+                    "argument {pointer} of {kernel} has {has} {elements}, the launch needs {needs} ({because}); give longer memory, or a smaller number"
+                )
+            }
+            Violation::Incomputable(expr) => {
+                format!("{expr}, which the contract of {kernel} asks for, overflows")
+            }
+            Violation::OutOfBounds(bound, number, other) => {
+                let shown = |expr: &Expr, value: i64| match expr {
+                    Expr::Constant(_) => value.to_string(),
+                    expr => format!("{expr} ({value})"),
+                };
+                format!(
+                    "{} must be {} {} in a launch of {kernel}",
+                    shown(&bound.number, *number),
+                    bound.relation,
+                    shown(&bound.other, *other)
+                )
+            }
+        };
+        Error::new(ErrorKind::ContractViolation, message)
+    }
+
+    /// Returns a kernel with this signature, which every launch of it is checked against. What it runs
+    /// is `kernel`, without the signature it has.
+    pub fn of_kernel(self, kernel: &Arc<dyn backend::Kernel>) -> Arc<dyn backend::Kernel> {
+        let kernel = without_signature(kernel);
+        Arc::new(SignedKernel {
+            device: kernel.device(),
+            name: kernel.name().to_owned(),
+            params: kernel.params().cloned(),
+            limits: kernel.limits().clone(),
+            kernel,
+            signature: Arc::new(self),
+        })
+    }
+}
+
+/// Returns the kernel without its signature: launches of it are not checked.
+pub fn without_signature(kernel: &Arc<dyn backend::Kernel>) -> Arc<dyn backend::Kernel> {
+    kernel.unsigned().unwrap_or(kernel).clone()
+}
+
+/// Returns whether memory has room for so many elements.
+#[inline]
+fn is_room(bytes: u64, elements: i64, element_size: u32) -> bool {
+    u64::try_from(elements)
+        .ok()
+        .and_then(|elements| elements.checked_mul(element_size.into()))
+        .is_some_and(|needed| needed <= bytes)
+}
+
+fn integer_of(kind: ParamKind) -> Option<Integer> {
+    match kind {
+        ParamKind::Value(integer) => integer,
+        ParamKind::Length(integer) => Some(integer),
+        ParamKind::Pointer { .. } | ParamKind::Condition => None,
+    }
+}
+
+/// A kernel of a backend with a signature. What is asked often is kept here.
+#[derive(Debug)]
+struct SignedKernel {
+    kernel: Arc<dyn backend::Kernel>,
+    signature: Arc<Signature>,
+    device: DeviceId,
+    name: String,
+    params: Option<Params>,
+    limits: KernelLimits,
+}
+
+// SAFETY: it answers as the kernel that it runs, which is one of a backend.
+unsafe impl backend::Kernel for SignedKernel {
+    fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn params(&self) -> Option<&Params> {
+        self.params.as_ref()
+    }
+
+    fn limits(&self) -> &KernelLimits {
+        &self.limits
+    }
+
+    fn properties(&self) -> Vec<(String, String)> {
+        let mut properties = self.kernel.properties();
+        let contract = self.signature.contract.to_string();
+        if !contract.is_empty() {
+            properties.push(("contract".into(), contract));
+        }
+        properties
+    }
+
+    fn signature(&self) -> Option<&Arc<Signature>> {
+        Some(&self.signature)
+    }
+
+    fn unsigned(&self) -> Option<&Arc<dyn backend::Kernel>> {
+        Some(&self.kernel)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self.kernel.as_any()
+    }
+}
