@@ -16,5 +16,6 @@ mod integer;
 mod literals;
 mod memory;
 mod modules;
+mod names;
 mod round_trip;
 mod unsupported;

@@ -14,6 +14,7 @@ mod int;
 mod memory;
 mod sync;
 mod visit;
+mod visit_mut;
 mod warp;
 
 pub use atomic::{AtomOp, AtomicOp, AtomicRmw};
@@ -32,6 +33,7 @@ pub use sync::{
 };
 pub(crate) use visit::twice;
 pub use visit::{Place, Rule};
+pub use visit_mut::PlaceMut;
 pub use warp::{MatchMode, ReduxOp, ShuffleMode, VoteMode, WarpOp};
 
 use super::names::{LabelId, LocationId, RegId};
