@@ -1,0 +1,68 @@
+//! Writes the kernels of PTX files in every form that the optimiser gives them, to be handed to an assembler.
+//!
+//! ```sh
+//! cargo run -p gridloom-opt --example rewrite -- FOLDER FILE.ptx …
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gridloom_opt::rewrite::{
+    BatchGroup, KernelSource, LoopTest, Looping, Predicate, Prefix, ProgramStep, batch, block_program,
+    prefixed,
+};
+
+/// Parameters of kernels, with newer drivers.
+const LIMIT: u32 = 32_764;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let folder = arguments.next().ok_or("usage: rewrite FOLDER FILE.ptx …")?;
+    std::fs::create_dir_all(&folder)?;
+    for path in arguments {
+        let text = std::fs::read_to_string(&path)?;
+        let Ok(module) = gridloom_ptx::parse(&text) else { continue };
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        write_all(&folder, &stem, &Arc::new(module))?;
+    }
+    Ok(())
+}
+
+fn write_all(folder: &Path, stem: &str, module: &Arc<gridloom_ptx::Module>) -> std::io::Result<()> {
+    let kernels: Vec<KernelSource> = module
+        .entries()
+        .filter_map(|(_, function)| KernelSource::new(module.clone(), &function.name))
+        .collect();
+    let block = [64, 1, 1];
+    let write = |form: &str, name: &str, module: Result<String, String>| match module {
+        Ok(text) => std::fs::write(folder.join(format!("{stem}.{name}.{form}.ptx")), text),
+        Err(_) => Ok(()),
+    };
+    for kernel in &kernels {
+        let name = kernel.name();
+        let grids = vec![[2, 1, 1], [1, 1, 1], [3, 2, 1]];
+        let groups = [BatchGroup { kernel: kernel.clone(), grids }];
+        write("batch", name, batch(&groups, block, LIMIT).map(|rewritten| rewritten.text()))?;
+        let steps = vec![ProgramStep { kernel: kernel.clone(), block }; 40];
+        write("steps", name, block_program(&steps, None, LIMIT).map(|rewritten| rewritten.text()))?;
+        let looping = Looping { test: LoopTest::Condition, test_first: true };
+        write(
+            "loop",
+            name,
+            block_program(&steps[..1], Some(looping), LIMIT).map(|rewritten| rewritten.text()),
+        )?;
+        let early = Prefix { trigger: true, wait: true, ..Prefix::default() };
+        write("early", name, prefixed(kernel, early).map(|module| module.to_string()))?;
+        let decided =
+            Prefix { predicate: Some(Predicate::NonZero), stored_conditions: true, ..Prefix::default() };
+        write("decided", name, prefixed(kernel, decided).map(|module| module.to_string()))?;
+    }
+    let steps: Vec<ProgramStep> = kernels
+        .iter()
+        .map(|kernel| ProgramStep { kernel: kernel.clone(), block })
+        .filter(|step| block_program(std::slice::from_ref(step), None, LIMIT).is_ok())
+        .collect();
+    let twice: Vec<ProgramStep> = steps.iter().chain(&steps).cloned().collect();
+    write("straight", "all", block_program(&steps, None, LIMIT).map(|rewritten| rewritten.text()))?;
+    write("table", "all", block_program(&twice, None, LIMIT).map(|rewritten| rewritten.text()))
+}

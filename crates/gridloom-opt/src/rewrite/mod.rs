@@ -1,0 +1,84 @@
+//! Kernels made of kernels: PTX to PTX.
+//!
+//! - [`block_program`]: kernels of one block become steps of one block, with barriers between them, in a loop if asked for.
+//! - [`batch`]: kernels side by side become parts of the grid of one.
+//! - [`prefixed`]: a kernel gets instructions before its own: a wait for the kernels it follows, a test whether to run at all.
+//!
+//! Each takes [`KernelSource`]s and gives a [`Rewritten`] kernel, or says why it does not. A rewritten kernel has passed the PTX checker.
+
+mod assembly;
+mod batch;
+mod flow;
+mod prefixed;
+mod program;
+mod source;
+
+pub use batch::{BatchGroup, batch};
+pub use prefixed::{Predicate, Prefix, prefixed};
+pub use program::{LoopTest, Looping, ProgramStep, block_program};
+pub use source::{KernelSource, Role};
+
+use gridloom_ptx::Module;
+
+/// The name of every rewritten kernel that is not a copy of one.
+pub const ENTRY: &str = "gridloom_fused";
+
+/// The alignment of the parameters of a kernel inside the parameters of a rewritten one.
+const SLICE_ALIGN: u64 = 16;
+
+/// A kernel made of kernels.
+///
+/// It has one parameter, a structure: a header, and the parameters of each kernel, laid out as the kernel declares them.
+#[derive(Clone, Debug)]
+pub struct Rewritten {
+    /// The module that holds it, and nothing else that can be launched.
+    pub module: Module,
+    /// Its parameters, with the header filled in and zeros everywhere else.
+    pub header: Vec<u8>,
+    /// Where the parameters of each step or node start in it, in the order they were given.
+    pub slices: Vec<u32>,
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Blocks. A rewritten kernel has one dimension of them.
+    pub blocks: u32,
+}
+
+impl Rewritten {
+    /// The module as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.module.to_string()
+    }
+}
+
+/// Lays out parameters one after the other.
+#[derive(Debug)]
+struct Layout {
+    at: u64,
+    align: u64,
+    limit: u64,
+}
+
+impl Layout {
+    fn new(limit: u32) -> Self {
+        Layout { at: 0, align: SLICE_ALIGN, limit: limit.into() }
+    }
+
+    fn place(&mut self, bytes: u64, align: u64) -> Result<u64, String> {
+        let at = self.at.next_multiple_of(align);
+        let end = at + bytes;
+        if end > self.limit {
+            return Err(format!(
+                "their arguments take more than the {} bytes that a kernel can take",
+                self.limit
+            ));
+        }
+        self.align = self.align.max(align);
+        self.at = end;
+        Ok(at)
+    }
+}
+
+fn put(header: &mut [u8], at: u64, bytes: &[u8]) {
+    header[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
+}

@@ -1,0 +1,500 @@
+//! A kernel as PTX, and what stands in the way of moving it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use gridloom_ptx::op::{
+    BarrierKind, CallTarget, ControlOp, ConvertOp, MemoryOp, Op, RawToken, SyncOp, WarpOp,
+};
+use gridloom_ptx::{
+    AddressBase, Body, DimSpecial, Function, Imm, Linkage, Module, Operand, PlainSpecial, Space, SpecialReg,
+    Symbol, SymbolId, VarRef, VarSpace, Variable,
+};
+use rustc_hash::FxHashSet;
+
+use super::flow;
+
+/// The function by which kernels set conditions.
+pub(crate) const SET_CONDITION: &str = "cudaGraphSetConditional";
+
+/// What is to be made of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Its blocks are some of the blocks of a larger launch.
+    Batched,
+    /// It is one of several steps of one block, with other steps before or after it.
+    Step,
+    /// It stays a launch of its own, with instructions put before its first.
+    Prefixed,
+}
+
+/// The barrier between steps. Threads that have no part in a step wait there while the others meet at the step's own barriers.
+pub(crate) const STEP_BARRIER: i64 = 15;
+
+/// The most instructions of a kernel that is moved, with the functions that it calls.
+const MAX_INSTRUCTIONS: usize = 4000;
+
+/// A kernel of a PTX module, with what is known about its code.
+#[derive(Clone)]
+pub struct KernelSource {
+    module: Arc<Module>,
+    entry: SymbolId,
+    facts: Arc<Facts>,
+}
+
+/// What is known about the code of a kernel.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    /// Functions that it calls, and those that they call: each once.
+    pub(crate) functions: Vec<SymbolId>,
+    /// Tables of the compiler's own that it reads.
+    pub(crate) tables: Vec<SymbolId>,
+    /// Whether threads of a block meet in it: barriers of the block, operations of a warp.
+    pub(crate) meets: bool,
+    /// Whether it has shared memory that the launch sizes.
+    pub(crate) dynamic_shared: bool,
+    /// Whether it sets conditions.
+    pub(crate) sets_conditions: bool,
+    /// Whether it starts copies that it may leave unfinished.
+    pub(crate) async_copies: bool,
+    /// Whether a function that it calls reads the size of a block.
+    pub(crate) callee_reads_block: bool,
+    /// Whether it has barriers of a number that is not known, or of the one between steps.
+    pub(crate) other_barriers: bool,
+    /// Instructions, those of called functions included.
+    pub(crate) instructions: usize,
+    /// What stands in the way, and of which roles.
+    obstacles: Vec<(Reach, String)>,
+}
+
+/// The roles that an obstacle stands in the way of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    Every,
+    /// Where its code becomes part of another kernel.
+    Moved,
+    Steps,
+    Batches,
+}
+
+impl Reach {
+    fn covers(self, role: Role) -> bool {
+        match self {
+            Reach::Every => true,
+            Reach::Moved => role != Role::Prefixed,
+            Reach::Steps => role == Role::Step,
+            Reach::Batches => role == Role::Batched,
+        }
+    }
+}
+
+impl KernelSource {
+    /// The kernel named `name`, or `None` where the module has no such kernel.
+    #[must_use]
+    pub fn new(module: Arc<Module>, name: &str) -> Option<Self> {
+        let (entry, _) = module.entry(name)?;
+        let facts = Arc::new(Facts::of(&module, entry));
+        Some(KernelSource { module, entry, facts })
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.module.name_of(self.entry)
+    }
+
+    /// Why it cannot take this role; `None` where it can.
+    #[must_use]
+    pub fn obstacle(&self, role: Role) -> Option<&str> {
+        self.facts.obstacles.iter().find(|(reach, _)| reach.covers(role)).map(|(_, reason)| reason.as_str())
+    }
+
+    /// Whether it sets conditions.
+    #[must_use]
+    pub fn sets_conditions(&self) -> bool {
+        self.facts.sets_conditions
+    }
+
+    /// Whether threads of a block meet in it.
+    #[must_use]
+    pub fn meets(&self) -> bool {
+        self.facts.meets
+    }
+
+    /// Instructions, those of called functions included.
+    #[must_use]
+    pub fn instructions(&self) -> usize {
+        self.facts.instructions
+    }
+
+    /// Bytes of its parameters.
+    #[must_use]
+    pub fn param_bytes(&self) -> u64 {
+        self.function().param_bytes()
+    }
+
+    /// Where each of its parameters lies: offset and bytes.
+    #[must_use]
+    pub fn layout(&self) -> Vec<(u64, u64)> {
+        self.function().params.iter().map(|param| (param.offset, param.var.size())).collect()
+    }
+
+    /// The largest alignment that one of its parameters asks for.
+    pub(crate) fn param_align(&self) -> u64 {
+        self.function().params.iter().map(|param| param.var.alignment()).max().unwrap_or(1)
+    }
+
+    /// Whether both are the same kernel of the same module.
+    #[must_use]
+    pub fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.module, &other.module) && self.entry == other.entry
+    }
+
+    pub(crate) fn module(&self) -> &Arc<Module> {
+        &self.module
+    }
+
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    pub(crate) fn function(&self) -> &Function {
+        self.module.function(self.entry).expect("a kernel of this module")
+    }
+
+    pub(crate) fn body(&self) -> &Body {
+        self.function().body.as_ref().expect("an entry has a body")
+    }
+
+    /// Whether it can run in a step of `threads` of the threads of a block.
+    pub(crate) fn obstacle_in_part_of_block(&self, threads: u32) -> Option<String> {
+        if self.facts.callee_reads_block {
+            return Some("a function that it calls reads the size of the block".into());
+        }
+        if self.facts.other_barriers {
+            return Some(format!("the numbers of its barriers are not known, or one is {STEP_BARRIER}"));
+        }
+        (self.facts.meets && !threads.is_multiple_of(32))
+            .then(|| format!("its threads meet, and {threads} of them are no whole number of warps"))
+    }
+}
+
+impl fmt::Debug for KernelSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KernelSource({})", self.name())
+    }
+}
+
+/// Whether threads wait for each other at an operation of this kind.
+fn is_meeting(op: &Op) -> bool {
+    match op {
+        Op::Sync(SyncOp::Barrier { .. } | SyncOp::WarpBarrier { .. }) => true,
+        Op::Warp(op) => !matches!(op, WarpOp::ActiveMask { .. }),
+        _ => false,
+    }
+}
+
+impl Facts {
+    fn of(module: &Module, entry: SymbolId) -> Self {
+        let mut facts = Facts::default();
+        let Some(function) = module.function(entry) else { return facts };
+        let Some(body) = &function.body else { return facts };
+        facts.directives(function);
+        let mut search = Search { module, facts: &mut facts, seen: FxHashSet::default(), open: Vec::new() };
+        search.body(body, true);
+        while let Some(id) = search.open.pop() {
+            search.callee(id);
+        }
+        let calls_meeting = |op: &Op| match op {
+            Op::Control(ControlOp::Call { target: CallTarget::Direct(id), .. }) => {
+                meets_inside(module, *id, &mut FxHashSet::default())
+            }
+            _ => false,
+        };
+        if flow::leaves_others_waiting(body, &|op| is_meeting(op) || calls_meeting(op)) {
+            facts.hinder(
+                Reach::Steps,
+                "threads may return while others of their block still meet, and would then be waited for",
+            );
+        }
+        if facts.instructions > MAX_INSTRUCTIONS {
+            let message = format!("it has {} instructions, more than {MAX_INSTRUCTIONS}", facts.instructions);
+            facts.hinder(Reach::Moved, message);
+        }
+        facts
+    }
+
+    fn hinder(&mut self, reach: Reach, reason: impl Into<String>) {
+        let reason = reason.into();
+        if !self.obstacles.contains(&(reach, reason.clone())) {
+            self.obstacles.push((reach, reason));
+        }
+    }
+
+    fn directives(&mut self, function: &Function) {
+        let directives = &function.directives;
+        if directives.reqnctapercluster.is_some()
+            || directives.maxclusterrank.is_some()
+            || directives.explicitcluster
+            || directives.blocksareclusters
+        {
+            self.hinder(Reach::Every, "it asks for clusters of its own");
+        }
+        if let Some((word, _)) = directives.other.first() {
+            self.hinder(Reach::Moved, format!("its directive .{word} is not known"));
+        }
+        if directives.noreturn {
+            self.hinder(Reach::Moved, "it is declared .noreturn");
+        }
+        if !function.attributes.is_empty() {
+            self.hinder(Reach::Every, "it has attributes");
+        }
+    }
+}
+
+/// Whether threads meet in a function, or in one that it calls.
+fn meets_inside(module: &Module, id: SymbolId, seen: &mut FxHashSet<SymbolId>) -> bool {
+    if !seen.insert(id) {
+        return false;
+    }
+    let Some(body) = module.function(id).and_then(|function| function.body.as_ref()) else { return false };
+    body.instructions.iter().any(|instruction| match &instruction.op {
+        Op::Control(ControlOp::Call { target: CallTarget::Direct(id), .. }) => {
+            meets_inside(module, *id, seen)
+        }
+        op => is_meeting(op),
+    })
+}
+
+/// Goes through a kernel and the functions that it calls.
+struct Search<'a> {
+    module: &'a Module,
+    facts: &'a mut Facts,
+    seen: FxHashSet<SymbolId>,
+    /// Called functions to be looked at.
+    open: Vec<SymbolId>,
+}
+
+impl Search<'_> {
+    fn callee(&mut self, id: SymbolId) {
+        if !self.seen.insert(id) {
+            return;
+        }
+        let Some(function) = self.module.function(id) else { return };
+        match &function.body {
+            Some(body) => {
+                self.facts.functions.push(id);
+                self.body(body, false);
+            }
+            None => self.external(&function.name),
+        }
+    }
+
+    fn external(&mut self, name: &str) {
+        match name {
+            SET_CONDITION => self.facts.sets_conditions = true,
+            "vprintf" => {
+                self.facts.hinder(Reach::Moved, "it prints, in an order that moving it would change")
+            }
+            "__assertfail" => self.facts.hinder(Reach::Moved, "it has assertions, which name the kernel"),
+            "malloc" | "free" => self.facts.hinder(Reach::Moved, "it uses the device's heap"),
+            name if name.starts_with("cudaLaunch") || name.starts_with("cudaGetParameterBuffer") => {
+                self.facts.hinder(Reach::Every, "it launches kernels itself");
+            }
+            name => {
+                self.facts.hinder(Reach::Every, format!("it calls {name}, which its module does not define"))
+            }
+        }
+    }
+
+    fn body(&mut self, body: &Body, is_entry: bool) {
+        self.facts.instructions += body.instructions.len();
+        for local in &body.locals {
+            self.local(local, is_entry);
+        }
+        if !body.call_tables.is_empty() || !body.prototypes.is_empty() {
+            self.facts.hinder(Reach::Every, "it calls functions through pointers");
+        }
+        for instruction in &body.instructions {
+            self.op(&instruction.op, is_entry);
+        }
+    }
+
+    fn local(&mut self, local: &Variable, is_entry: bool) {
+        match local.space {
+            VarSpace::Local | VarSpace::Param | VarSpace::Reg => {}
+            VarSpace::Shared if local.is_unsized() => self.facts.dynamic_shared = true,
+            VarSpace::Shared if is_entry => {}
+            VarSpace::Shared => self.facts.hinder(Reach::Moved, "a function that it calls has shared memory"),
+            VarSpace::Global | VarSpace::Const | VarSpace::Tex => {
+                self.facts.hinder(Reach::Every, format!("it has the static variable {}", local.name));
+            }
+        }
+    }
+
+    fn symbol(&mut self, id: SymbolId, is_entry: bool) {
+        let variable = match self.module.symbols.get(id.index()) {
+            Some(Symbol::Variable(variable)) => variable,
+            Some(Symbol::Function(function)) => {
+                let message = format!("it takes the address of the function {}", function.name);
+                return self.facts.hinder(Reach::Every, message);
+            }
+            None => return,
+        };
+        match variable.space {
+            VarSpace::Shared if variable.is_unsized() => {
+                self.facts.dynamic_shared = true;
+                if !is_entry {
+                    let message = "a function that it calls uses shared memory of the module";
+                    self.facts.hinder(Reach::Moved, message);
+                }
+            }
+            VarSpace::Shared if is_entry => {}
+            VarSpace::Shared => {
+                self.facts.hinder(Reach::Moved, "a function that it calls uses shared memory of the module");
+            }
+            // What the compiler's own mathematical functions look up, and nobody writes.
+            VarSpace::Global | VarSpace::Const
+                if variable.name.starts_with("__cudart_")
+                    && variable.linkage == Linkage::Internal
+                    && variable.image().is_some_and(|image| image.relocations.is_empty()) =>
+            {
+                if !self.facts.tables.contains(&id) {
+                    self.facts.tables.push(id);
+                }
+            }
+            _ => {
+                let message = format!("it uses {}, a variable of its module", variable.name);
+                self.facts.hinder(Reach::Every, message);
+            }
+        }
+    }
+
+    fn op(&mut self, op: &Op, is_entry: bool) {
+        op.for_each_operand(&mut |place, _| match place {
+            gridloom_ptx::op::Place::Src(Operand::Special(special)) => self.special(*special, is_entry),
+            gridloom_ptx::op::Place::Src(Operand::Address { base: VarRef::Symbol(id), .. }) => {
+                self.symbol(*id, is_entry);
+            }
+            gridloom_ptx::op::Place::Addr(address) => {
+                if let AddressBase::Var(VarRef::Symbol(id)) = address.base {
+                    self.symbol(id, is_entry);
+                }
+            }
+            _ => {}
+        });
+        self.facts.meets |= is_meeting(op);
+        match op {
+            Op::Control(op) => self.control(op, is_entry),
+            Op::Sync(op) => self.sync(op),
+            Op::Memory(op) => self.memory(op),
+            Op::Atomic(op) => {
+                let (gridloom_ptx::op::AtomicOp::Atom { rmw, .. } | gridloom_ptx::op::AtomicOp::Red { rmw }) =
+                    op;
+                self.space(rmw.space);
+            }
+            Op::Convert(ConvertOp::Mapa { .. } | ConvertOp::Getctarank { .. }) => self.cluster(),
+            Op::Warp(WarpOp::Shfl { mask: None, .. } | WarpOp::Vote { mask: None, .. }) => {
+                self.facts.hinder(Reach::Moved, "it has warp operations of the kind before .sync")
+            }
+            Op::Unsupported(unsupported) => {
+                let message = format!("what {} does is not known here", unsupported.full_name());
+                self.facts.hinder(Reach::Moved, message);
+                for token in &unsupported.operands {
+                    if let RawToken::Var(VarRef::Symbol(id)) = token {
+                        self.symbol(*id, is_entry);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn cluster(&mut self) {
+        self.facts.hinder(Reach::Moved, "it reaches for other blocks of a cluster");
+    }
+
+    fn space(&mut self, space: Space) {
+        if space == Space::SharedCluster {
+            self.cluster();
+        }
+    }
+
+    fn special(&mut self, special: SpecialReg, is_entry: bool) {
+        use PlainSpecial::*;
+        match special {
+            SpecialReg::Dim(DimSpecial::Tid, _) => {}
+            SpecialReg::Dim(DimSpecial::NTid, _) => self.facts.callee_reads_block |= !is_entry,
+            SpecialReg::Dim(DimSpecial::CtaId | DimSpecial::NCtaId, _) => {
+                if !is_entry {
+                    let message = "a function that it calls reads the index of the block";
+                    self.facts.hinder(Reach::Batches, message);
+                }
+            }
+            SpecialReg::Plain(LaneId | LaneMaskEq | LaneMaskLe | LaneMaskLt | LaneMaskGe | LaneMaskGt) => {}
+            other => self.facts.hinder(Reach::Moved, format!("it reads {other}")),
+        }
+    }
+
+    fn control(&mut self, op: &ControlOp, is_entry: bool) {
+        match op {
+            ControlOp::Call { target: CallTarget::Direct(id), .. } => self.open.push(*id),
+            ControlOp::Call { .. } => self.facts.hinder(Reach::Every, "it calls functions through pointers"),
+            ControlOp::Exit if !is_entry => {
+                self.facts.hinder(Reach::Steps, "a function that it calls ends threads");
+            }
+            ControlOp::Trap | ControlOp::Brkpt => {
+                self.facts.hinder(Reach::Moved, "it may stop the launch, which names the kernel");
+            }
+            ControlOp::GridDepControl { .. } => {
+                self.facts.hinder(Reach::Every, "it orders itself with griddepcontrol");
+            }
+            ControlOp::PmEvent { .. } => self.facts.hinder(Reach::Moved, "it triggers performance events"),
+            ControlOp::SetMaxNReg { .. } => self.facts.hinder(Reach::Moved, "it changes its registers"),
+            ControlOp::Bra { .. }
+            | ControlOp::BrxIdx { .. }
+            | ControlOp::Ret { .. }
+            | ControlOp::Exit
+            | ControlOp::Nanosleep { .. } => {}
+        }
+    }
+
+    fn sync(&mut self, op: &SyncOp) {
+        if let SyncOp::Barrier { id, .. } = op {
+            let known = matches!(id, Operand::Imm(Imm::Int(number)) if *number != STEP_BARRIER);
+            self.facts.other_barriers |= !known;
+        }
+        match op {
+            SyncOp::ClusterBarrier(_) | SyncOp::FenceMbarrierInit => self.cluster(),
+            SyncOp::Mbarrier(_) => {
+                self.facts.hinder(Reach::Steps, "it leaves mbarrier objects in shared memory");
+            }
+            SyncOp::Barrier { kind: BarrierKind::Arrive, .. } => {
+                self.facts.hinder(Reach::Steps, "it arrives at barriers without waiting");
+            }
+            SyncOp::FenceProxy { .. }
+            | SyncOp::FenceProxyTensormap { .. }
+            | SyncOp::FenceProxyAsyncGeneric { .. } => {
+                self.facts.hinder(Reach::Moved, "it orders accesses of other proxies");
+            }
+            SyncOp::Barrier { .. }
+            | SyncOp::WarpBarrier { .. }
+            | SyncOp::Membar { .. }
+            | SyncOp::Fence { .. } => {}
+        }
+    }
+
+    fn memory(&mut self, op: &MemoryOp) {
+        match op {
+            MemoryOp::Ld { access, .. } | MemoryOp::St { access, .. } => self.space(access.space),
+            MemoryOp::Alloca { .. } | MemoryOp::StackSave { .. } | MemoryOp::StackRestore { .. } => {
+                self.facts.hinder(Reach::Steps, "it takes memory from the stack as it runs");
+            }
+            MemoryOp::CpAsync(_) | MemoryOp::CpAsyncCommitGroup => self.facts.async_copies = true,
+            MemoryOp::CpAsyncMbarrierArrive { .. } => {
+                self.facts.hinder(Reach::Steps, "it leaves mbarrier objects in shared memory");
+            }
+            _ => {}
+        }
+    }
+}

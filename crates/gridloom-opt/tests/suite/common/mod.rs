@@ -1,0 +1,83 @@
+//! What the tests of the optimiser share.
+
+use std::sync::Arc;
+
+use gridloom_core::Stream;
+use gridloom_core::backend::{Allocation, Device, Kernel};
+use gridloom_core::launch::{Dim3, LaunchConfig};
+use gridloom_core::memory::MemoryKind;
+use gridloom_core::op::{KernelArgs, KernelOp, Launch, Operation};
+use gridloom_cpu::{CpuDevice, CpuOptions, Engine};
+use gridloom_opt::rewrite::{KernelSource, Rewritten};
+
+/// The CPU device with each of its engines.
+pub(crate) fn devices() -> Vec<Arc<dyn Device>> {
+    [Engine::Interpreter, Engine::Jit]
+        .into_iter()
+        .map(|engine| -> Arc<dyn Device> {
+            CpuDevice::new(CpuOptions { engine, threads: Some(2), ..CpuOptions::default() }).unwrap()
+        })
+        .collect()
+}
+
+pub(crate) fn source(text: &str, name: &str) -> KernelSource {
+    let module = gridloom_ptx::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    KernelSource::new(Arc::new(module), name).expect("a kernel of the module")
+}
+
+pub(crate) fn buffer(device: &Arc<dyn Device>, bytes: &[u8]) -> Arc<dyn Allocation> {
+    let memory = device.allocate(bytes.len().max(1) as u64, MemoryKind::Device).unwrap();
+    device.write(&*memory, 0, bytes).unwrap();
+    memory
+}
+
+pub(crate) fn read(device: &Arc<dyn Device>, memory: &Arc<dyn Allocation>) -> Vec<u8> {
+    let mut bytes = vec![0; memory.bytes() as usize];
+    device.read(&**memory, 0, &mut bytes).unwrap();
+    bytes
+}
+
+pub(crate) fn kernel(device: &Arc<dyn Device>, text: &str, name: &str) -> Result<Arc<dyn Kernel>, String> {
+    device.load_ptx(text).and_then(|module| module.kernel(name)).map_err(|error| format!("{error}\n{text}"))
+}
+
+/// Launches a kernel with a whole parameter buffer and waits for it.
+pub(crate) fn launch(
+    device: &Arc<dyn Device>,
+    kernel: &Arc<dyn Kernel>,
+    (grid, block, shared): ([u32; 3], [u32; 3], u32),
+    params: &[u8],
+) -> Result<(), String> {
+    let layout = kernel.params().expect("a kernel of PTX").clone();
+    let mut bytes = params.to_vec();
+    bytes.resize(layout.buffer_bytes(), 0);
+    let args = KernelArgs { bytes: bytes.as_slice().into(), layout, ..KernelArgs::default() };
+    let config = LaunchConfig::new(Dim3::from(grid), Dim3::from(block)).shared(shared);
+    // SAFETY: the tests give each kernel what it takes, and memory that is large enough and outlives this call.
+    let launch = unsafe { KernelOp::new(kernel.clone(), config, args) };
+    let stream = Stream::new(device).unwrap();
+    stream
+        .enqueue(Operation::Kernel(Launch::new(launch)))
+        .and_then(|()| stream.synchronize())
+        .map_err(|error| error.to_string())
+}
+
+/// Launches a rewritten kernel; `slices` are the parameters of its parts.
+pub(crate) fn launch_rewritten(
+    device: &Arc<dyn Device>,
+    rewritten: &Rewritten,
+    shared: u32,
+    slices: &[Vec<u8>],
+) -> Result<(), String> {
+    assert_eq!(gridloom_ptx::check(&rewritten.module), []);
+    let text = rewritten.text();
+    let again = gridloom_ptx::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert_eq!(gridloom_ptx::check(&again), [], "{text}");
+    let kernel = kernel(device, &text, gridloom_opt::rewrite::ENTRY)?;
+    let mut params = rewritten.header.clone();
+    for (at, slice) in rewritten.slices.iter().zip(slices) {
+        params[*at as usize..*at as usize + slice.len()].copy_from_slice(slice);
+    }
+    let shape = ([rewritten.blocks, 1, 1], rewritten.block, shared);
+    launch(device, &kernel, shape, &params).map_err(|error| format!("{error}\n{text}"))
+}
