@@ -120,7 +120,7 @@ fn loops(device: &Device, module: &Module, increase: &Increase, options: &Callab
     // SAFETY: `countdown` decreases the one integer it is given and sets the condition.
     let countdown = unsafe { module.kernel::<(ConditionHandle, PtrMut<i32>)>("countdown")? };
     let graph = Graph::new(device);
-    let condition = graph.condition(Some(1));
+    let condition = graph.condition(Some(1))?;
     let body = graph.memset(&left, PASSES)?.while_loop(&condition)?.body();
     body.launch(&countdown, LaunchConfig::one(), (&condition, &left))?;
     let executable = graph.instantiate()?;

@@ -4,7 +4,7 @@
 //! running; [`Capture::end`] gives the graph, which is like any other: it can be edited, embedded, instantiated. Nothing is asked of the
 //! device meanwhile, and whatever else goes on there is not disturbed.
 //!
-//! A function of streams needs no change for it. Written against [`Ops`], it serves streams, captures, graphs and nodes alike:
+//! A function of streams needs no change for it. Written against [`Ops`](crate::Ops), it serves streams, captures, graphs and nodes alike:
 //!
 //! ```
 //! use gridloom::prelude::*;
@@ -32,7 +32,7 @@
 //!
 //! [`Capture::fork`] and [`Capture::join`] split it into branches that run side by side. Events do it too, as they do for streams that run: a
 //! stream that waits for an event recorded in a capture becomes a fork of that capture, and is an ordinary stream again when it ends.
-//! Conditionals give a capture for each body, to be filled with [`Capture::fill`], or with `begin` and `end`, or explicitly through its
+//! Conditionals give a capture for each body, to be filled with a closure, or with `begin` and `end`, or explicitly through its
 //! `graph()`:
 //!
 //! ```
@@ -49,7 +49,7 @@
 //!     stream.record(&event)?;
 //!     side.wait(&event)?; // from here on `side` is captured too
 //!     side.memset(&other, 2i32)?;
-//!     capture.repeat(3)?.fill(|body| body.memset(&one, 1i32).map(drop))?;
+//!     capture.repeat(3)?.fill(|body| body.memset(&one, 1i32))?;
 //!     side.record(&event)?;
 //!     capture.wait(&event)?;
 //!     capture.memcpy(&one, &other).map(drop)
@@ -63,178 +63,109 @@
 //! # }
 //! ```
 //!
-//! Code that Gridloom does not know, such as a CUDA library, is captured with [`ForeignOps::foreign`].
+//! Code that Gridloom does not know, such as a CUDA library, is captured with [`Capture::foreign`].
 //!
 //! A capture that is dropped half way, by an early return or a panic, discards what was recorded and leaves its streams usable. See
 //! [`gridloom_core::capture`] for the kinds and states of captures and what each allows.
 
 mod foreign;
 
-pub use foreign::{CaptureMode, ForeignOps, ForeignOptions, ForeignStream};
-use gridloom_core::graph::ConditionalSpec;
-use gridloom_core::op::{ConditionalForm, Operation, Test};
+use std::fmt;
 
-use crate::buffer::{Buffer, Element, Memory};
-use crate::ops::{AllocNode, Freeable, Ops, alloc_operation, one_value, spec};
-use crate::{Capture, Condition, Device, Error, ErrorKind, Event, MemoryKind, Node, Result, Stream};
+pub use foreign::{CaptureMode, ForeignOptions, ForeignStream};
+use gridloom_core as core;
+use gridloom_core::capture::{CaptureKind, CaptureState, ConditionDefault};
 
-impl Ops for Capture {
-    type Added = Node;
+use crate::{Condition, Executable, Graph, Node, Result};
 
-    fn submit(&self, operation: Operation) -> Result<Node> {
-        self.add(operation)
-    }
-
-    fn record(&self, event: &Event) -> Result<Node> {
-        self.record_event(event)
-    }
-
-    fn wait(&self, event: &Event) -> Result<Node> {
-        self.wait_event(event)
-    }
-}
-
-/// What a capture can do beyond what a stream can: allocations and control flow.
+/// A capture: what is done to it, or to its stream, is recorded in a graph and not run.
 ///
-/// A conditional gives back the captures of its bodies, which have yet to begin; the capture goes on after the conditional.
-/// [`Capture::owner`] of a body is the conditional node.
-pub trait CaptureOps: Ops<Added = Node> {
-    /// Records a conditional in its most general form; the other methods are ways to write it.
-    fn branch(&self, spec: &ConditionalSpec) -> Result<Vec<Capture>>;
+/// Dropping it half way discards what was recorded and leaves the stream usable; of a fork or body, it
+/// makes the capture it belongs to refuse to end. A failed operation leaves the capture as it was before.
+///
+/// A conditional gives back the captures of its bodies, which have yet to begin; the capture goes on
+/// after the conditional.
+#[repr(transparent)]
+pub struct Capture(pub(crate) core::Capture);
 
-    /// Memory for `len` elements, provided at each launch to what is recorded after this.
-    fn alloc<T: Element>(&self, len: usize) -> Result<AllocNode<T>> {
-        self.alloc_in(len, MemoryKind::Device)
+impl Capture {
+    /// Returns where it comes from.
+    pub fn kind(&self) -> CaptureKind {
+        self.0.kind()
     }
 
-    /// Memory of a given kind for `len` elements, provided at each launch.
-    fn alloc_in<T: Element>(&self, len: usize, kind: MemoryKind) -> Result<AllocNode<T>> {
-        self.alloc_for_peers(len, kind, &[])
+    /// Returns how far it has come.
+    pub fn state(&self) -> CaptureState {
+        self.0.state()
     }
 
-    /// Memory that other devices, named by their ordinals, can reach too.
-    fn alloc_for_peers<T: Element>(
-        &self,
-        len: usize,
-        kind: MemoryKind,
-        peers: &[u32],
-    ) -> Result<AllocNode<T>> {
-        Ok(AllocNode::new(self.submit(alloc_operation::<T>(len, kind, peers)?)?, len))
+    /// Returns, of a body or a fork of one, the conditional node it is a body of.
+    pub fn owner(&self) -> Result<Node> {
+        self.0.owner().map(Node)
     }
 
-    /// Frees the memory of an alloc node, which the new node comes after too, or memory that outlived a launch of an executable.
-    fn free(&self, memory: &impl Freeable) -> Result<Node>;
-
-    /// A node that does nothing, for other nodes to come after.
-    fn empty(&self) -> Result<Node> {
-        self.submit(Operation::Empty)
+    /// Starts recording. Only the body of a conditional waits for this; other captures have begun when
+    /// they are made.
+    ///
+    /// What is recorded comes after what the body already holds.
+    pub fn begin(&self) -> Result<()> {
+        self.0.begin()
     }
 
-    /// A body that runs when the condition is not 0.
-    fn if_then(&self, condition: &Condition) -> Result<Capture> {
-        one(self, &spec(ConditionalForm::If, Test::Condition(condition.key()), 1))
+    /// Ends the capture. Every fork must have been joined, and every body that was begun must have ended.
+    pub fn end(&self) -> Result<Graph> {
+        self.0.end().map(Graph)
     }
 
-    /// Two bodies, of which exactly one runs: the first when the condition is not 0.
-    fn if_else(&self, condition: &Condition) -> Result<(Capture, Capture)> {
-        two(self, &spec(ConditionalForm::IfElse, Test::Condition(condition.key()), 2))
+    /// Begins, records what `record` does, and ends: a body in one piece, which cannot be left open by
+    /// mistake.
+    pub fn fill(&self, record: impl FnOnce(&Capture) -> Result<()>) -> Result<Graph> {
+        self.0.fill(|_| record(self)).map(Graph)
     }
 
-    /// A body that runs again and again while the condition is not 0. It is tested before each pass.
-    fn while_loop(&self, condition: &Condition) -> Result<Capture> {
-        one(self, &spec(ConditionalForm::While, Test::Condition(condition.key()), 1))
+    /// Returns the graph: of a capture that has ended, or of a body that has not begun, to fill it
+    /// explicitly.
+    pub fn graph(&self) -> Result<Graph> {
+        self.0.graph().map(Graph)
     }
 
-    /// `bodies` bodies, of which the one runs whose index is the condition's value, or none.
-    fn switch(&self, condition: &Condition, bodies: usize) -> Result<Vec<Capture>> {
-        self.branch(&spec(ConditionalForm::Switch, Test::Condition(condition.key()), bodies))
+    /// Gives the capture up, or is done with it. Of a primary capture the stream becomes an ordinary
+    /// stream again.
+    pub fn close(&self) {
+        self.0.close();
     }
 
-    /// A body that runs when the integer in device memory is not 0.
-    fn if_nonzero(&self, value: &impl Memory<i32>) -> Result<Capture> {
-        one(self, &spec(ConditionalForm::If, Test::Value(one_value(value)?), 1))
+    /// Splits the capture into `branches` that run side by side: this one, and the ones returned.
+    pub fn fork(&self, branches: usize) -> Result<Vec<Capture>> {
+        Ok(self.0.fork(branches)?.into_iter().map(Capture).collect())
     }
 
-    /// Two bodies: the first runs when the integer in device memory is not 0, else the second.
-    fn if_else_nonzero(&self, value: &impl Memory<i32>) -> Result<(Capture, Capture)> {
-        two(self, &spec(ConditionalForm::IfElse, Test::Value(one_value(value)?), 2))
+    /// Joins forks into this capture: what is recorded next comes after them all. The forks can be
+    /// dropped then.
+    pub fn join<'a>(&self, forks: impl IntoIterator<Item = &'a Capture>) -> Result<()> {
+        self.0.join(forks.into_iter().map(|fork| &fork.0))
     }
 
-    /// A body that runs while the integer in device memory is not 0. It is tested before each pass.
-    fn while_nonzero(&self, value: &impl Memory<i32>) -> Result<Capture> {
-        one(self, &spec(ConditionalForm::While, Test::Value(one_value(value)?), 1))
+    /// Makes a condition for the graph that is captured and the graphs inside it, as
+    /// [`Graph::condition`] does.
+    pub fn condition(&self, default: impl ConditionDefault) -> Result<Condition> {
+        self.0.condition(default).map(Condition)
     }
 
-    /// A body that runs once, then again while the integer in device memory is not 0.
-    fn do_while(&self, value: &impl Memory<i32>) -> Result<Capture> {
-        let spec = spec(ConditionalForm::While, Test::Value(one_value(value)?), 1);
-        one(self, &ConditionalSpec { test_first: false, ..spec })
+    /// Records copies of the nodes of a graph, as it is now, among those of this capture: the first ones
+    /// come after what was recorded last, and what is recorded next comes after the last ones.
+    pub fn inline(&self, graph: &Graph) -> Result<Vec<Node>> {
+        Ok(self.0.inline(&graph.0)?.into_iter().map(Node).collect())
     }
 
-    /// `bodies` bodies, of which the one runs whose index is the integer in device memory, or none.
-    fn switch_on(&self, value: &impl Memory<i32>, bodies: usize) -> Result<Vec<Capture>> {
-        self.branch(&spec(ConditionalForm::Switch, Test::Value(one_value(value)?), bodies))
-    }
-
-    /// A body that runs `passes` times. The counter belongs to the graph and starts anew whenever the node runs.
-    fn repeat(&self, passes: u64) -> Result<Capture> {
-        one(self, &spec(ConditionalForm::While, Test::Count(passes), 1))
+    /// Records a copy of the graph that an executable was made from, as a child node.
+    pub fn launch_graph(&self, executable: &Executable) -> Result<Node> {
+        self.0.launch_graph(&executable.0).map(Node)
     }
 }
 
-impl CaptureOps for Capture {
-    fn branch(&self, spec: &ConditionalSpec) -> Result<Vec<Capture>> {
-        Ok(self.conditional(spec)?.1)
-    }
-
-    fn free(&self, memory: &impl Freeable) -> Result<Node> {
-        let (target, alloc) = memory.target()?;
-        self.add_after(alloc.as_slice(), Operation::Free(target))
-    }
-}
-
-/// The one body of a conditional that has one.
-fn one<C: CaptureOps + ?Sized>(capture: &C, spec: &ConditionalSpec) -> Result<Capture> {
-    let [body] = bodies(capture, spec)?;
-    Ok(body)
-}
-
-/// The two bodies of a conditional that has two.
-fn two<C: CaptureOps + ?Sized>(capture: &C, spec: &ConditionalSpec) -> Result<(Capture, Capture)> {
-    let [then, otherwise] = bodies(capture, spec)?;
-    Ok((then, otherwise))
-}
-
-fn bodies<const N: usize, C: CaptureOps + ?Sized>(
-    capture: &C,
-    spec: &ConditionalSpec,
-) -> Result<[Capture; N]> {
-    let bodies = capture.branch(spec)?;
-    Ok(bodies.try_into().expect("the form fixes the number of bodies"))
-}
-
-/// What a stream can do beyond running operations.
-pub trait StreamOps {
-    /// Memory of the stream's device for `len` elements, like [`Device::alloc`]. Refused while the stream captures: memory for the graph
-    /// comes from the capture.
-    fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>>;
-
-    /// Memory of a given kind for `len` elements, like [`Device::alloc_in`]. Refused while the stream captures.
-    fn alloc_in<T: Element>(&self, len: usize, kind: MemoryKind) -> Result<Buffer<T>>;
-}
-
-impl StreamOps for Stream {
-    fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
-        StreamOps::alloc_in(self, len, MemoryKind::Device)
-    }
-
-    fn alloc_in<T: Element>(&self, len: usize, kind: MemoryKind) -> Result<Buffer<T>> {
-        if self.is_capturing() {
-            return Err(Error::new(
-                ErrorKind::InvalidState,
-                "an allocation on a stream that is capturing: it would be made once and not at each launch; use alloc of the capture for memory of the graph, or alloc of the device for memory that outlives it",
-            ));
-        }
-        Device::from_backend(self.device().clone()).alloc_in(len, kind)
+impl fmt::Debug for Capture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }

@@ -95,7 +95,7 @@ impl Device {
 
     /// A new stream.
     pub fn stream(&self) -> Result<Stream> {
-        Stream::new(self)
+        gridloom_core::Stream::new(self).map(Stream)
     }
 
     /// A new event, with timing.
@@ -105,7 +105,7 @@ impl Device {
 
     /// A new event, with these options.
     pub fn event_with(&self, options: EventOptions) -> Result<Event> {
-        Event::new(self, options)
+        Ok(Event::new(gridloom_core::Event::new(self, options)?, &self.0))
     }
 
     /// Memory of the device for `len` elements. Its contents are unspecified until written.

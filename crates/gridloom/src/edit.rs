@@ -1,10 +1,30 @@
 //! Changing the parameters of nodes, of a definition or of one executable.
+//!
+//! ```
+//! use gridloom::prelude::*;
+//!
+//! # fn main() -> Result<()> {
+//! let device = Device::cpu()?;
+//! let buffer = device.alloc::<u32>(4)?;
+//! let graph = Graph::new(&device);
+//! let fill = graph.memset(&buffer, 1u32)?;
+//! let exec = graph.instantiate()?;
+//! exec.node(&fill)?.set_memset(&buffer, 7u32)?;
+//!
+//! let stream = device.stream()?;
+//! exec.launch(&stream)?;
+//! assert_eq!(buffer.to_vec()?, [7; 4]);
+//! graph.instantiate()?.launch(&stream)?;
+//! assert_eq!(buffer.to_vec()?, [1; 4]);
+//! # Ok(())
+//! # }
+//! ```
 
 use std::ffi::c_void;
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use gridloom_core::executable::{Change, ExecutableNode};
+use gridloom_core::executable::Change;
 use gridloom_core::op::{
     ArgValue, CallbackOp, ConditionalOp, KernelArgs, Launch, MemcpyOp, MemsetOp, NodeKind, Operation,
     RawCallback, RawData, Test,
@@ -13,41 +33,183 @@ use gridloom_core::op::{
 use crate::buffer::{CopySource, Element, Memory};
 use crate::kernel::{Arg, Arguments, Kernel, Parameters};
 use crate::ops::{copy_operation, fill_operation, kernel_launch, one_value};
-use crate::{Error, ErrorKind, Event, Executable, Graph, LaunchConfig, Node, Result};
+use crate::{Error, ErrorKind, Event, ExecutableNode, LaunchConfig, Node, Result};
 
-/// Setters for the parameters of a node. Each is one replacement: it happens whole, or fails and changes nothing.
-///
-/// On a [`Node`] it changes the definition, which affects later instantiations only. On an [`ExecutableNode`], from
-/// [`Executable::node`](crate::Executable::node), it changes that executable alone, from its next launch on.
-///
-/// ```
-/// use gridloom::prelude::*;
-///
-/// # fn main() -> Result<()> {
-/// let device = Device::cpu()?;
-/// let buffer = device.alloc::<u32>(4)?;
-/// let graph = Graph::new(&device);
-/// let fill = graph.memset(&buffer, 1u32)?;
-/// let exec = graph.instantiate()?;
-/// exec.node(&fill)?.set_memset(&buffer, 7u32)?;
-///
-/// let stream = device.stream()?;
-/// exec.launch(&stream)?;
-/// assert_eq!(buffer.to_vec()?, [7; 4]);
-/// graph.instantiate()?.launch(&stream)?;
-/// assert_eq!(buffer.to_vec()?, [1; 4]);
-/// # Ok(())
-/// # }
-/// ```
-pub trait Edit {
-    /// What the node does now, with everything it holds.
+/// What a node of a definition and a node of an executable have in common.
+trait Edit {
     fn current(&self) -> Result<Operation>;
 
-    /// Replaces it by an operation of the same kind. The other methods are ways to write it.
+    /// Replaces what the node does by an operation of the same kind.
     fn replace(&self, operation: Operation) -> Result<()>;
 
+    fn current_kernel(&self) -> Result<Launch> {
+        match self.current()? {
+            Operation::Kernel(kernel) => Ok(kernel),
+            other => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("a {} node launches no kernel", other.kind().name()),
+            )),
+        }
+    }
+
+    fn replace_conditional(&self, change: impl FnOnce(ConditionalOp) -> ConditionalOp) -> Result<()> {
+        match self.current()? {
+            Operation::Conditional(current) => {
+                self.replace(Operation::Conditional(Arc::new(change((*current).clone()))))
+            }
+            other => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("a {} node tests nothing", other.kind().name()),
+            )),
+        }
+    }
+}
+
+impl Edit for Node {
+    fn current(&self) -> Result<Operation> {
+        self.operation()
+    }
+
+    fn replace(&self, operation: Operation) -> Result<()> {
+        self.0.set_operation(operation)
+    }
+}
+
+impl Edit for ExecutableNode<'_> {
+    fn current(&self) -> Result<Operation> {
+        Ok(self.operation())
+    }
+
+    fn replace(&self, operation: Operation) -> Result<()> {
+        self.0.set_operation(operation)
+    }
+}
+
+/// The setters that a node of a definition and a node of an executable share.
+macro_rules! setters {
+    ($node:ty) => {
+        impl $node {
+            /// Replaces what the node does by an operation of the same kind, or changes nothing. The
+            /// other setters are ways to write it.
+            pub fn set_operation(&self, operation: Operation) -> Result<()> {
+                self.replace(operation)
+            }
+
+            /// Gives the node another kernel, with its arguments. The launch shape stays.
+            pub fn set_kernel<P: Parameters>(
+                &self,
+                kernel: &Kernel<P>,
+                args: impl Arguments<P>,
+            ) -> Result<()> {
+                let config = *self.current_kernel()?.config();
+                self.replace(Operation::Kernel(kernel_launch(kernel, config, args)?))
+            }
+
+            /// Gives the kernel another launch shape and attributes.
+            pub fn set_config(&self, config: impl Into<LaunchConfig>) -> Result<()> {
+                let current = self.current_kernel()?;
+                self.replace(Operation::Kernel(Launch::new(current.with_config(config.into()))))
+            }
+
+            /// Points every use of the memory `old` by this node at the same element of `new`. Returns
+            /// how many there were: operands of copies and fills, the value that a conditional tests, and
+            /// addresses in kernel arguments, inside structures too.
+            ///
+            /// # Safety
+            /// As for [`Graph::replace_memory`](crate::Graph::replace_memory).
+            pub unsafe fn replace_memory<T: Element>(
+                &self,
+                old: &impl Memory<T>,
+                new: &impl Memory<T>,
+            ) -> Result<usize> {
+                // SAFETY: the caller makes the same promise.
+                match unsafe { self.current()?.with_memory_replaced(&old.region()?, &new.region()?) }? {
+                    Some((operation, uses)) => self.replace(operation).map(|()| uses),
+                    None => Ok(0),
+                }
+            }
+
+            /// Gives a one-dimensional copy other operands.
+            pub fn set_memcpy<T: Element>(
+                &self,
+                dst: &impl Memory<T>,
+                src: &(impl CopySource<T> + ?Sized),
+            ) -> Result<()> {
+                self.replace(copy_operation(dst, src)?)
+            }
+
+            /// Gives a copy other operands and extents, in their most general form.
+            pub fn set_memcpy_op(&self, operation: MemcpyOp) -> Result<()> {
+                self.replace(Operation::Memcpy(Arc::new(operation)))
+            }
+
+            /// Gives a one-dimensional fill another destination and value.
+            pub fn set_memset<T: Element, V: Pod>(&self, dst: &impl Memory<T>, value: V) -> Result<()> {
+                self.replace(fill_operation(dst, value)?)
+            }
+
+            /// Gives a fill another destination, value and extents, in their most general form.
+            pub fn set_memset_op(&self, operation: MemsetOp) -> Result<()> {
+                self.replace(Operation::Memset(Arc::new(operation)))
+            }
+
+            /// Gives a callback node another closure.
+            pub fn set_callback(&self, closure: impl FnMut() + Send + 'static) -> Result<()> {
+                self.replace(Operation::Callback(CallbackOp::closure(closure)))
+            }
+
+            /// Gives a callback node a C function, called with a pointer to a copy of `bytes`, which it
+            /// must not write and which need not be aligned.
+            ///
+            /// # Safety
+            /// The function may be called from any thread with such a pointer, any number of times.
+            pub unsafe fn set_callback_raw(
+                &self,
+                function: unsafe extern "C" fn(*mut c_void),
+                bytes: &[u8],
+            ) -> Result<()> {
+                // SAFETY: the caller promised that the function may be called with a pointer to these bytes.
+                let callback = unsafe { RawCallback::new(function, RawData::Bytes(bytes.into())) };
+                self.replace(Operation::Callback(CallbackOp::Raw(callback)))
+            }
+
+            /// Lets a conditional that tests a value in device memory test another one.
+            pub fn set_tested(&self, value: &impl Memory<i32>) -> Result<()> {
+                let test = Test::Value(one_value(value)?);
+                self.replace_conditional(|current| ConditionalOp { test, ..current })
+            }
+
+            /// Gives a loop that repeats its body a fixed number of times another number.
+            pub fn set_passes(&self, passes: u64) -> Result<()> {
+                self.replace_conditional(|current| ConditionalOp { test: Test::Count(passes), ..current })
+            }
+
+            /// Gives a node that records or waits another event.
+            pub fn set_event(&self, event: &Event) -> Result<()> {
+                let event = event.core.backend().clone();
+                match self.current()? {
+                    Operation::EventRecord(_) => self.replace(Operation::EventRecord(event)),
+                    Operation::EventWait(_) => self.replace(Operation::EventWait(event)),
+                    other => Err(Error::new(
+                        ErrorKind::InvalidArgument,
+                        format!("a {} node has no event", other.kind().name()),
+                    )),
+                }
+            }
+        }
+    };
+}
+setters!(Node);
+setters!(ExecutableNode<'_>);
+
+impl Node {
+    /// Bounds the passes of a loop, or lifts the bound.
+    pub fn set_max_passes(&self, max_passes: Option<u64>) -> Result<()> {
+        self.0.set_max_passes(max_passes)
+    }
+
     /// Gives the node's kernel other arguments. `kernel` must be the one that the node launches.
-    fn set_args<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
+    pub fn set_args<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
         let current = self.current_kernel()?;
         if !Arc::ptr_eq(current.kernel(), kernel.backend()) {
             return Err(Error::new(
@@ -62,144 +224,31 @@ pub trait Edit {
         self.replace(Operation::Kernel(kernel_launch(kernel, *current.config(), args)?))
     }
 
-    /// Gives the node another kernel, with its arguments. The launch shape stays.
-    fn set_kernel<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
-        let config = *self.current_kernel()?.config();
-        self.replace(Operation::Kernel(kernel_launch(kernel, config, args)?))
-    }
-
     /// Gives the node's kernel another value for one argument, by its position. The size is checked.
     ///
     /// # Safety
-    /// The value is what the kernel expects there, and with it, in whatever launch shape, the kernel stays within the memory that its arguments
-    /// lead to. Memory whose address is given as a plain value is there for as long as the operation exists or is in flight.
-    unsafe fn set_arg(&self, index: usize, value: Arg) -> Result<()> {
+    /// The value is what the kernel expects there, and with it, in whatever launch shape, the kernel
+    /// stays within the memory that its arguments lead to. Memory whose address is given as a plain value
+    /// is there for as long as the operation exists or is in flight.
+    pub unsafe fn set_arg(&self, index: usize, value: Arg) -> Result<()> {
         // SAFETY: the caller makes the same promise.
         unsafe { self.edit_args(|args, kernel| args.set_whole(kernel, index, value.0)) }
     }
 
-    /// Gives the node's kernel another value for a part of one argument: the bytes from `offset` on, for example an address inside a structure.
+    /// Gives the node's kernel another value for a part of one argument: the bytes from `offset` on, for
+    /// example an address inside a structure.
     ///
     /// # Safety
-    /// As for [`set_arg`](Edit::set_arg).
-    unsafe fn set_arg_part(&self, index: usize, offset: usize, value: Arg) -> Result<()> {
+    /// As for [`set_arg`](Node::set_arg).
+    pub unsafe fn set_arg_part(&self, index: usize, offset: usize, value: Arg) -> Result<()> {
         // SAFETY: the caller makes the same promise.
         unsafe { self.edit_args(|args, kernel| args.set(kernel, index, offset, value.0)) }
-    }
-
-    /// Points every use of the memory `old` by this node at the same element of `new`, and says how many there were: operands of copies and
-    /// fills, the value that a conditional tests, and addresses in kernel arguments, inside structures too. [`ReplaceMemory`] does it
-    /// for a whole graph or executable.
-    ///
-    /// # Safety
-    /// As for [`ReplaceMemory::replace_memory`].
-    unsafe fn replace_memory<T: Element>(&self, old: &impl Memory<T>, new: &impl Memory<T>) -> Result<usize> {
-        // SAFETY: the caller makes the same promise.
-        match unsafe { self.current()?.with_memory_replaced(&old.region()?, &new.region()?) }? {
-            Some((operation, uses)) => self.replace(operation).map(|()| uses),
-            None => Ok(0),
-        }
-    }
-
-    /// Gives the kernel another launch shape and attributes.
-    fn set_config(&self, config: impl Into<LaunchConfig>) -> Result<()> {
-        let current = self.current_kernel()?;
-        self.replace(Operation::Kernel(Launch::new(current.with_config(config.into()))))
-    }
-
-    /// Gives a one-dimensional copy other operands.
-    fn set_memcpy<T: Element>(
-        &self,
-        dst: &impl Memory<T>,
-        src: &(impl CopySource<T> + ?Sized),
-    ) -> Result<()> {
-        self.replace(copy_operation(dst, src)?)
-    }
-
-    /// Gives a copy other operands and extents, in their most general form.
-    fn set_memcpy_op(&self, operation: MemcpyOp) -> Result<()> {
-        self.replace(Operation::Memcpy(Arc::new(operation)))
-    }
-
-    /// Gives a one-dimensional fill another destination and value.
-    fn set_memset<T: Element, V: Pod>(&self, dst: &impl Memory<T>, value: V) -> Result<()> {
-        self.replace(fill_operation(dst, value)?)
-    }
-
-    /// Gives a fill another destination, value and extents, in their most general form.
-    fn set_memset_op(&self, operation: MemsetOp) -> Result<()> {
-        self.replace(Operation::Memset(Arc::new(operation)))
-    }
-
-    /// Gives a callback node another closure.
-    fn set_callback(&self, closure: impl FnMut() + Send + 'static) -> Result<()> {
-        self.replace(Operation::Callback(CallbackOp::closure(closure)))
-    }
-
-    /// Gives a callback node a C function, called with a pointer to a copy of `bytes`, which it must not write and which need not be aligned.
-    ///
-    /// # Safety
-    /// The function may be called from any thread with such a pointer, any number of times.
-    unsafe fn set_callback_raw(
-        &self,
-        function: unsafe extern "C" fn(*mut c_void),
-        bytes: &[u8],
-    ) -> Result<()> {
-        // SAFETY: the caller promised that the function may be called with a pointer to these bytes.
-        let callback = unsafe { RawCallback::new(function, RawData::Bytes(bytes.into())) };
-        self.replace(Operation::Callback(CallbackOp::Raw(callback)))
-    }
-
-    /// Lets a conditional that tests a value in device memory test another one.
-    fn set_tested(&self, value: &impl Memory<i32>) -> Result<()> {
-        let test = Test::Value(one_value(value)?);
-        self.replace_conditional(|current| ConditionalOp { test, ..current })
-    }
-
-    /// Gives a loop that repeats its body a fixed number of times another number.
-    fn set_passes(&self, passes: u64) -> Result<()> {
-        self.replace_conditional(|current| ConditionalOp { test: Test::Count(passes), ..current })
-    }
-
-    /// Bounds the passes of a loop, or lifts the bound.
-    fn set_limit(&self, limit: Option<u64>) -> Result<()> {
-        if !matches!(self.current()?.kind(), NodeKind::While) {
-            return Err(Error::new(ErrorKind::InvalidArgument, "only loops have passes to bound"));
-        }
-        self.replace_conditional(|current| ConditionalOp { max_passes: limit, ..current })
-    }
-
-    /// Gives a node that records or waits another event.
-    fn set_event(&self, event: &Event) -> Result<()> {
-        let event = event.backend().clone();
-        match self.current()? {
-            Operation::EventRecord(_) => self.replace(Operation::EventRecord(event)),
-            Operation::EventWait(_) => self.replace(Operation::EventWait(event)),
-            other => Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!("a {} node has no event", other.kind().name()),
-            )),
-        }
-    }
-
-    #[doc(hidden)]
-    fn replace_conditional(&self, change: impl FnOnce(ConditionalOp) -> ConditionalOp) -> Result<()> {
-        match self.current()? {
-            Operation::Conditional(current) => {
-                self.replace(Operation::Conditional(Arc::new(change((*current).clone()))))
-            }
-            other => Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!("a {} node tests nothing", other.kind().name()),
-            )),
-        }
     }
 
     /// Launches the kernel with what `edit`, given its name, makes of the arguments.
     ///
     /// # Safety
-    /// As for [`set_arg`](Edit::set_arg).
-    #[doc(hidden)]
+    /// As for [`set_arg`](Node::set_arg).
     unsafe fn edit_args(&self, edit: impl FnOnce(&mut KernelArgs, &str) -> Result<()>) -> Result<()> {
         let current = self.current_kernel()?;
         let mut args = current.args().clone();
@@ -208,109 +257,54 @@ pub trait Edit {
         let launch = unsafe { current.with_args(args) };
         self.replace(Operation::Kernel(Launch::new(launch)))
     }
+}
 
-    #[doc(hidden)]
-    fn current_kernel(&self) -> Result<Launch> {
-        match self.current()? {
-            Operation::Kernel(kernel) => Ok(kernel),
-            other => Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!("a {} node launches no kernel", other.kind().name()),
-            )),
+impl ExecutableNode<'_> {
+    /// Bounds the passes of a loop, or lifts the bound.
+    pub fn set_max_passes(&self, max_passes: Option<u64>) -> Result<()> {
+        if !matches!(self.current()?.kind(), NodeKind::While) {
+            return Err(Error::new(ErrorKind::InvalidArgument, "only loops have passes to bound"));
         }
-    }
-}
-
-impl Edit for Node {
-    fn current(&self) -> Result<Operation> {
-        self.operation()
+        self.replace_conditional(|current| ConditionalOp { max_passes, ..current })
     }
 
-    fn replace(&self, operation: Operation) -> Result<()> {
-        self.set_operation(operation)
-    }
-}
-
-impl Edit for ExecutableNode<'_> {
-    fn current(&self) -> Result<Operation> {
-        Ok(self.operation())
-    }
-
-    fn replace(&self, operation: Operation) -> Result<()> {
-        self.set_operation(operation)
-    }
-
-    fn set_args<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
+    /// Gives the node's kernel other arguments. `kernel` must be the one that the node launches.
+    #[inline]
+    pub fn set_args<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
         // SAFETY: the arguments are of the types that the kernel was looked up with, and whoever looked it up promised that it stays within what
         // such arguments lead to where its contract is kept (`Module::kernel`), which is checked there.
-        if unsafe { self.set_values(kernel.backend(), |writer| args.write(writer)) } {
+        if unsafe { self.0.set_values(kernel.backend(), |writer| args.write(writer)) } {
             return Ok(());
         }
         // SAFETY: `change_args` changes nothing unless the node launches this kernel.
-        unsafe { args.change(self.key(), |changes| self.change_args(kernel.backend(), changes)) }
+        unsafe { args.change(self.key(), |changes| self.0.change_args(kernel.backend(), changes)) }
     }
 
-    unsafe fn set_arg(&self, index: usize, value: Arg) -> Result<()> {
+    /// Gives the node's kernel another value for one argument, by its position. The size is checked.
+    ///
+    /// # Safety
+    /// As for [`Node::set_arg`].
+    #[inline]
+    pub unsafe fn set_arg(&self, index: usize, value: Arg) -> Result<()> {
         if let ArgValue::Bytes(bytes) = &value.0
             // SAFETY: the caller makes the same promise.
-            && unsafe { self.set_value(index, bytes) }
+            && unsafe { self.0.set_value(index, bytes) }
         {
             return Ok(());
         }
         // SAFETY: the caller makes the same promise.
         let change =
             unsafe { Change::argument(self.key(), u32::try_from(index).unwrap_or(u32::MAX), value.0) };
-        self.executable().change(&mut [change])
+        self.0.executable().change(&mut [change])
     }
 
-    unsafe fn set_arg_part(&self, index: usize, offset: usize, value: Arg) -> Result<()> {
-        // SAFETY: the caller makes the same promise.
-        unsafe { ExecutableNode::replace_arg_part(self, index, offset, value.0) }
-    }
-}
-
-/// Points a whole [`Graph`] or [`Executable`] at other memory, in one step.
-///
-/// ```
-/// use gridloom::prelude::*;
-///
-/// # fn main() -> Result<()> {
-/// let device = Device::cpu()?;
-/// let (a, b, out) = (device.buffer_from(&[1u32; 4])?, device.buffer_from(&[2u32; 4])?, device.alloc::<u32>(4)?);
-/// let graph = Graph::new(&device);
-/// graph.memcpy(&out, &a)?;
-/// let (exec, stream) = (graph.instantiate()?, device.stream()?);
-///
-/// // SAFETY: no kernel is involved.
-/// assert_eq!(unsafe { exec.replace_memory(&a, &b)? }, 1);
-/// exec.launch(&stream)?;
-/// assert_eq!(out.to_vec()?, [2; 4]);
-/// # Ok(())
-/// # }
-/// ```
-pub trait ReplaceMemory {
-    /// Points every use of the memory `old` at the same element of `new`, all or none, and says how many there were: operands of copies
-    /// and fills, values that conditionals test, and addresses in kernel arguments, inside structures too. Nodes that were
-    /// [captured](crate::capture::ForeignOps::foreign) from other code are included; what stayed opaque is not.
-    ///
-    /// Of a [`Graph`], it changes the definition, with the graphs inside it; of an [`Executable`], that one alone, from its next launch on.
+    /// Gives the node's kernel another value for a part of one argument: the bytes from `offset` on, for
+    /// example an address inside a structure.
     ///
     /// # Safety
-    /// Eight bytes of a kernel argument whose value is an address in `old` are that address, and kernels that get one of `new` in its place
-    /// stay within `new`.
-    unsafe fn replace_memory<T: Element>(&self, old: &impl Memory<T>, new: &impl Memory<T>) -> Result<usize>;
-}
-
-impl ReplaceMemory for Graph {
-    unsafe fn replace_memory<T: Element>(&self, old: &impl Memory<T>, new: &impl Memory<T>) -> Result<usize> {
+    /// As for [`Node::set_arg`].
+    pub unsafe fn set_arg_part(&self, index: usize, offset: usize, value: Arg) -> Result<()> {
         // SAFETY: the caller makes the same promise.
-        unsafe { self.replace_region(&old.region()?, &new.region()?) }
-    }
-}
-
-impl ReplaceMemory for Executable {
-    unsafe fn replace_memory<T: Element>(&self, old: &impl Memory<T>, new: &impl Memory<T>) -> Result<usize> {
-        // SAFETY: the caller makes the same promise.
-        unsafe { self.replace_region(&old.region()?, &new.region()?) }
+        unsafe { self.0.replace_arg_part(index, offset, value.0) }
     }
 }

@@ -7,35 +7,44 @@ pub mod capture;
 pub mod conditional;
 pub mod demo_kernels;
 pub mod device;
-pub mod edit;
+mod edit;
+mod event;
+mod executable;
+mod graph;
 pub mod interop;
 pub mod kernel;
 pub mod module;
+mod node;
 pub mod ops;
 pub mod prelude;
+mod stream;
 
 pub use buffer::{Buffer, BufferSlice, Element, Memory};
 pub use callable::{Callable, CallableOptions, CallableStats};
-pub use capture::{CaptureMode, CaptureOps, ForeignOps, ForeignOptions, ForeignStream, StreamOps};
+pub use capture::{Capture, CaptureMode, ForeignOptions, ForeignStream};
+pub use conditional::{Body, Conditional, If, IfElse, Switch, While};
 pub use device::{CompileOptions, CpuOptions, Device, Engine};
+pub use event::Event;
+pub use executable::{Executable, ExecutableNode, InstantiateOptions, LaunchTarget};
+pub use graph::{Condition, Graph, NodeMap};
 pub use gridloom_core::backend::{DeviceKind, EventOptions};
 pub use gridloom_core::capture::{CaptureKind, CaptureState, ConditionDefault};
 pub use gridloom_core::error::DriverFailure;
-pub use gridloom_core::executable::{
-    Change, ConditionalMode, ConditionalReport, InstantiateOptions, LaunchTarget, MemoryUse, Part, Report,
+pub use gridloom_core::executable::{ConditionalMode, ConditionalReport, MemoryUse, Report};
+pub use gridloom_core::graph::{
+    ConditionKey, ConditionalSpec, Difference, DifferenceKind, EdgeKind, GraphKey, NodeKey,
 };
-pub use gridloom_core::graph::{EdgeKind, NodeMap};
 pub use gridloom_core::launch::{Dim3, LaunchConfig, Limits};
-pub use gridloom_core::memory::MemoryKind;
+pub use gridloom_core::memory::{Base, MemoryKind, Region};
 pub use gridloom_core::op::NodeKind;
 pub use gridloom_core::op::contract;
-pub use gridloom_core::{
-    Capture, Condition, Error, ErrorKind, Event, Executable, Graph, Node, Result, Stream, op,
-};
+pub use gridloom_core::{Error, ErrorKind, Result, op};
 pub use gridloom_ptx as ptx;
 pub use kernel::{ConditionHandle, Kernel, Len, Null, Nullable, Ptr, PtrMut};
 pub use module::Module;
-pub use ops::{AllocNode, ExecutableOps, GraphOps, Ops};
+pub use node::Node;
+pub use ops::{AllocNode, AllocSlice, GraphOps, Ops};
+pub use stream::Stream;
 
 /// The examples of the README and the guide, run as tests.
 #[cfg(doctest)]

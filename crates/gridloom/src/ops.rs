@@ -1,36 +1,42 @@
-//! The operations: what can be enqueued on a stream, added to a graph, or added after a node.
+//! The operations: what can be enqueued on a stream, recorded in a capture, added to a graph, or added
+//! after a node.
 //!
-//! [`Ops`] holds what streams and graphs have in common; [`GraphOps`] what only graphs can do. Both are implemented for the handles,
-//! so `stream.launch(…)`, `graph.launch(…)` and `node.launch(…)` are the same call in three places.
+//! [`Ops`] is what all four have in common, and [`GraphOps`] what all but streams can do besides. They are
+//! for generic code: `stream.launch(…)`, `capture.launch(…)`, `graph.launch(…)` and `node.launch(…)` are
+//! methods of the handles themselves.
 
 mod alloc;
+mod flow;
+mod inherent;
 
 use std::ffi::c_void;
 use std::sync::Arc;
 
 pub use alloc::{AllocNode, AllocSlice, Freeable};
 use bytemuck::Pod;
-use gridloom_core::graph::ConditionalSpec;
-use gridloom_core::memory::Region;
+pub use flow::GraphOps;
+pub(crate) use flow::{After, one_value};
 use gridloom_core::op::contract::without_signature;
 use gridloom_core::op::{
-    AllocOp, CallbackOp, ConditionalForm, CopySide, KernelOp, Launch, MemcpyOp, MemsetOp, Operation,
-    RawCallback, RawData, SendPointer, Test,
+    AllocOp, CallbackOp, CopySide, KernelOp, Launch, MemcpyOp, MemsetOp, Operation, RawCallback, RawData,
+    SendPointer,
 };
 use smallvec::SmallVec;
 
-use crate::buffer::{Buffer, CopySource, Element, Memory, Rows, check_alignment};
-use crate::conditional::{If, IfElse, Switch, While};
+use crate::buffer::{CopySource, Element, Memory, Rows, check_alignment};
 use crate::kernel::{Arg, Arguments, Kernel, Parameters, UntypedKernel};
-use crate::{
-    Condition, Error, ErrorKind, Event, Executable, Graph, LaunchConfig, MemoryKind, Node, Result, Stream,
-};
+use crate::{Capture, Error, ErrorKind, Event, Graph, LaunchConfig, MemoryKind, Node, Result, Stream};
 
-/// What streams and graphs can both do.
+mod sealed {
+    pub trait Ops {}
+}
+
+/// What streams, captures, graphs and nodes can all do, for code that serves each of them.
 ///
-/// On a [`Stream`] an operation is enqueued; on a [`Capture`](crate::Capture), or a stream that is capturing, it is recorded in order; on a [`Graph`] it becomes a node that depends on nothing, on a [`Node`] one that
+/// On a [`Stream`] an operation is enqueued; on a [`Capture`], or a stream that is capturing, it is
+/// recorded in order; on a [`Graph`] it becomes a node that depends on nothing, on a [`Node`] one that
 /// depends on that node.
-pub trait Ops {
+pub trait Ops: sealed::Ops {
     /// What an operation gives back: `()` on a stream, the new [`Node`] in a capture or graph.
     type Added;
 
@@ -281,174 +287,68 @@ pub trait Ops {
 
     /// Records an event.
     fn record(&self, event: &Event) -> Result<Self::Added> {
-        self.submit(Operation::EventRecord(event.backend().clone()))
+        self.submit(Operation::EventRecord(event.core.backend().clone()))
     }
 
     /// Waits for an event.
     fn wait(&self, event: &Event) -> Result<Self::Added> {
-        self.submit(Operation::EventWait(event.backend().clone()))
+        self.submit(Operation::EventWait(event.core.backend().clone()))
     }
 }
 
+impl sealed::Ops for Stream {}
 impl Ops for Stream {
     type Added = ();
 
+    #[inline]
     fn submit(&self, operation: Operation) -> Result<()> {
-        self.enqueue(operation)
+        self.0.enqueue(operation)
     }
 
     fn record(&self, event: &Event) -> Result<()> {
-        Stream::record(self, event)
+        self.0.record(&event.core)
     }
 
     fn wait(&self, event: &Event) -> Result<()> {
-        Stream::wait(self, event)
+        self.0.wait(&event.core)
     }
 }
 
+impl sealed::Ops for Capture {}
+impl Ops for Capture {
+    type Added = Node;
+
+    #[inline]
+    fn submit(&self, operation: Operation) -> Result<Node> {
+        self.0.add(operation).map(Node)
+    }
+
+    fn record(&self, event: &Event) -> Result<Node> {
+        self.0.record_event(&event.core).map(Node)
+    }
+
+    fn wait(&self, event: &Event) -> Result<Node> {
+        self.0.wait_event(&event.core).map(Node)
+    }
+}
+
+impl sealed::Ops for Graph {}
 impl Ops for Graph {
     type Added = Node;
 
+    #[inline]
     fn submit(&self, operation: Operation) -> Result<Node> {
-        self.add(&[], operation)
+        self.0.add(&[], operation).map(Node)
     }
 }
 
+impl sealed::Ops for Node {}
 impl Ops for Node {
     type Added = Node;
 
     #[inline]
     fn submit(&self, operation: Operation) -> Result<Node> {
-        self.add(operation)
-    }
-}
-
-/// What only graphs can do: allocations, embedded graphs and control flow.
-pub trait GraphOps: Ops<Added = Node> {
-    /// The graph to add to, and the node to depend on.
-    fn place(&self) -> Result<(Graph, Option<Node>)>;
-
-    /// A node that does nothing.
-    fn empty(&self) -> Result<Node> {
-        self.submit(Operation::Empty)
-    }
-
-    /// Memory for `len` elements, provided at each launch to the nodes ordered after this one.
-    fn alloc<T: Element>(&self, len: usize) -> Result<AllocNode<T>> {
-        self.alloc_in(len, MemoryKind::Device)
-    }
-
-    /// Memory of a given kind for `len` elements, provided at each launch.
-    fn alloc_in<T: Element>(&self, len: usize, kind: MemoryKind) -> Result<AllocNode<T>> {
-        self.alloc_for_peers(len, kind, &[])
-    }
-
-    /// Memory that other devices, named by their ordinals, can reach too.
-    fn alloc_for_peers<T: Element>(
-        &self,
-        len: usize,
-        kind: MemoryKind,
-        peers: &[u32],
-    ) -> Result<AllocNode<T>> {
-        let node = self.submit(alloc_operation::<T>(len, kind, peers)?)?;
-        Ok(AllocNode::new(node, len))
-    }
-
-    /// Frees the memory of an alloc node, on which the new node depends too, or memory that outlived a launch of an executable.
-    fn free(&self, memory: &impl Freeable) -> Result<Node> {
-        let (graph, after) = self.place()?;
-        let (target, alloc) = memory.target()?;
-        let after: SmallVec<[&Node; 2]> = after.iter().chain(alloc).collect();
-        graph.add(&after, Operation::Free(target))
-    }
-
-    /// Runs a copy of another graph, as that graph is now. [`Node::bodies`] gives the copy, open for reading and editing.
-    fn embed(&self, graph: &Graph) -> Result<Node> {
-        let (here, after) = self.place()?;
-        here.add_child(&after.iter().collect::<SmallVec<[&Node; 1]>>(), graph)
-    }
-
-    /// A conditional in its most general form; the other methods are ways to write it.
-    fn conditional(&self, spec: ConditionalSpec) -> Result<Node> {
-        let (graph, after) = self.place()?;
-        graph.add_conditional(&after.iter().collect::<SmallVec<[&Node; 1]>>(), spec)
-    }
-
-    /// A body that runs when the condition is not 0.
-    fn if_then(&self, condition: &Condition) -> Result<If> {
-        self.conditional(spec(ConditionalForm::If, Test::Condition(condition.key()), 1)).map(If::new)
-    }
-
-    /// Two bodies, of which exactly one runs.
-    fn if_else(&self, condition: &Condition) -> Result<IfElse> {
-        self.conditional(spec(ConditionalForm::IfElse, Test::Condition(condition.key()), 2)).map(IfElse::new)
-    }
-
-    /// A body that runs again and again while the condition is not 0. It is tested before each pass.
-    fn while_loop(&self, condition: &Condition) -> Result<While> {
-        self.conditional(spec(ConditionalForm::While, Test::Condition(condition.key()), 1)).map(While::new)
-    }
-
-    /// `bodies` bodies, of which the one runs whose index is the condition's value, or none.
-    fn switch(&self, condition: &Condition, bodies: usize) -> Result<Switch> {
-        self.conditional(spec(ConditionalForm::Switch, Test::Condition(condition.key()), bodies))
-            .map(Switch::new)
-    }
-
-    /// A body that runs when the integer in device memory is not 0.
-    fn if_nonzero(&self, value: &impl Memory<i32>) -> Result<If> {
-        self.conditional(spec(ConditionalForm::If, Test::Value(one_value(value)?), 1)).map(If::new)
-    }
-
-    /// Two bodies: the first runs when the integer in device memory is not 0, else the second.
-    fn if_else_nonzero(&self, value: &impl Memory<i32>) -> Result<IfElse> {
-        self.conditional(spec(ConditionalForm::IfElse, Test::Value(one_value(value)?), 2)).map(IfElse::new)
-    }
-
-    /// A body that runs while the integer in device memory is not 0. It is tested before each pass.
-    fn while_nonzero(&self, value: &impl Memory<i32>) -> Result<While> {
-        self.conditional(spec(ConditionalForm::While, Test::Value(one_value(value)?), 1)).map(While::new)
-    }
-
-    /// A body that runs once, then again while the integer in device memory is not 0.
-    fn do_while(&self, value: &impl Memory<i32>) -> Result<While> {
-        let spec = spec(ConditionalForm::While, Test::Value(one_value(value)?), 1);
-        self.conditional(ConditionalSpec { test_first: false, ..spec }).map(While::new)
-    }
-
-    /// `bodies` bodies, of which the one runs whose index is the integer in device memory, or none.
-    fn switch_on(&self, value: &impl Memory<i32>, bodies: usize) -> Result<Switch> {
-        self.conditional(spec(ConditionalForm::Switch, Test::Value(one_value(value)?), bodies))
-            .map(Switch::new)
-    }
-
-    /// A body that runs `passes` times. The counter belongs to the graph and starts anew whenever the node runs.
-    fn repeat(&self, passes: u64) -> Result<While> {
-        self.conditional(spec(ConditionalForm::While, Test::Count(passes), 1)).map(While::new)
-    }
-}
-
-impl GraphOps for Graph {
-    fn place(&self) -> Result<(Graph, Option<Node>)> {
-        Ok((self.clone(), None))
-    }
-}
-
-impl GraphOps for Node {
-    fn place(&self) -> Result<(Graph, Option<Node>)> {
-        Ok((self.graph()?, Some(self.clone())))
-    }
-}
-
-/// What an executable says in types.
-pub trait ExecutableOps {
-    /// The memory of an alloc node that nothing in the graph frees: valid from a launch on until it is freed.
-    fn buffer<T: Element>(&self, alloc: &AllocNode<T>) -> Result<Buffer<T>>;
-}
-
-impl ExecutableOps for Executable {
-    fn buffer<T: Element>(&self, alloc: &AllocNode<T>) -> Result<Buffer<T>> {
-        Ok(Buffer::from_allocation(self.device(), self.outliving(alloc)?))
+        self.0.add(operation).map(Node)
     }
 }
 
@@ -501,21 +401,6 @@ pub(crate) fn copy_operation<T: Element>(
     }
     let bytes = src.bytes;
     Ok(Operation::Memcpy(Arc::new(MemcpyOp::linear(dst.region()?, src, bytes))))
-}
-
-pub(crate) fn spec(form: ConditionalForm, test: Test, bodies: usize) -> ConditionalSpec {
-    ConditionalSpec { form, test, test_first: true, max_passes: None, bodies }
-}
-
-/// The one integer that a ready-made conditional tests.
-pub(crate) fn one_value(value: &impl Memory<i32>) -> Result<Region> {
-    if value.len() != 1 {
-        return Err(Error::new(
-            ErrorKind::InvalidArgument,
-            format!("a conditional tests one integer, this memory has {}; take a slice of one", value.len()),
-        ));
-    }
-    value.region()
 }
 
 /// The bits and size of a fill value.

@@ -2,14 +2,13 @@
 
 pub use crate::buffer::{Buffer, BufferSlice, Element, Memory};
 pub use crate::callable::{Callable, Param, Scalar, Sequence, Shape, per_element, shape_of};
-pub use crate::capture::{CaptureMode, CaptureOps, ForeignOps, StreamOps};
+pub use crate::capture::CaptureMode;
 pub use crate::conditional::{If, IfElse, Switch, While};
 pub use crate::device::{CpuOptions, Device, Engine};
-pub use crate::edit::{Edit, ReplaceMemory};
 pub use crate::kernel::{ConditionHandle, Kernel, Len, Null, Nullable, Ptr, PtrMut};
 pub use crate::module::Module;
-pub use crate::ops::{AllocNode, ExecutableOps, GraphOps, Ops};
+pub use crate::ops::{AllocNode, GraphOps, Ops};
 pub use crate::{
     Capture, Condition, ConditionalMode, Dim3, EdgeKind, Error, ErrorKind, Event, EventOptions, Executable,
-    Graph, InstantiateOptions, LaunchConfig, MemoryKind, Node, NodeKind, Result, Stream,
+    ExecutableNode, Graph, InstantiateOptions, LaunchConfig, MemoryKind, Node, NodeKind, Result, Stream,
 };

@@ -46,7 +46,7 @@ fn heat_spreads_along_a_rod_in_a_while_loop() {
         let finished = Arc::new(AtomicU32::new(0));
 
         let graph = Graph::new(device);
-        let again = graph.condition(Some(1));
+        let again = graph.condition(Some(1))?;
         let now = graph.alloc::<f32>(N)?;
         let next = graph.alloc::<f32>(N)?;
         let left = graph.alloc::<i32>(1)?;
@@ -118,9 +118,9 @@ fn bisection_finds_the_root_of_two_with_nested_conditionals() {
         for (tolerance, newton_steps) in [(1e-3, 0), (1e-12, 1)] {
             let one = LaunchConfig::one();
             let graph = Graph::new(device);
-            let again = graph.condition(Some(1));
-            let to_the_right = graph.condition(None);
-            let not_yet = graph.condition(None);
+            let again = graph.condition(Some(1))?;
+            let to_the_right = graph.condition(None)?;
+            let not_yet = graph.condition(None)?;
             let ends = graph.alloc::<f64>(2)?;
             let left = graph.alloc::<i32>(1)?;
             let root = graph.alloc::<f64>(1)?;
@@ -176,7 +176,7 @@ fn a_switch_negates_doubles_squares_or_leaves_alone() {
         let operations = ["negate", "double_it", "square"];
         for (default, expected) in [(0, -42), (1, 84), (2, 1764), (3, 42), (u32::MAX, 42)] {
             let graph = Graph::new(device);
-            let which = graph.condition(Some(default));
+            let which = graph.condition(Some(default))?;
             let value = device.buffer_from(&[42i32])?;
             let switch = graph.switch(&which, operations.len())?;
             for (case, name) in operations.iter().enumerate() {
@@ -203,7 +203,7 @@ fn a_kernel_chooses_the_case_of_a_switch() {
         let operations = ["negate", "double_it", "square"];
         let (value, selector) = (device.buffer_from(&[7i32])?, device.buffer_from(&[0u32])?);
         let graph = Graph::new(device);
-        let which = graph.condition(None);
+        let which = graph.condition(None)?;
         let switch = graph
             .launch(&choose, LaunchConfig::one(), (&which, &selector))?
             .switch(&which, operations.len())?;

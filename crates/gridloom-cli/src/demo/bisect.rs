@@ -45,7 +45,7 @@ fn build(device: &Device, passes: u32, host: &Buffer<f64>) -> Result<Graph> {
     };
     let one = LaunchConfig::one();
     let graph = Graph::new(device);
-    let (again, right, refine) = (graph.condition(Some(1)), graph.condition(None), graph.condition(None));
+    let (again, right, refine) = (graph.condition(Some(1))?, graph.condition(None)?, graph.condition(None)?);
     let ends = graph.alloc::<f64>(2)?.named("ends")?;
     let left = ends.alloc::<i32>(1)?.named("passes left")?;
     let root = left.alloc::<f64>(1)?.named("root")?;

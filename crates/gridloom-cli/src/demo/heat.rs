@@ -73,7 +73,7 @@ impl Rod {
 
     fn advance(&self, device: &Device, kernels: &Kernels) -> Result<Graph> {
         let graph = Graph::new(device);
-        let again = graph.condition(Some(1));
+        let again = graph.condition(Some(1))?;
         let repeat = graph.memcpy(&self.left, &self.passes)?.named("passes to make")?.while_loop(&again)?;
         repeat
             .body()

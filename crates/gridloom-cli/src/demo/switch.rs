@@ -29,7 +29,7 @@ pub(super) fn run(device: &Device, demo: &Demo) -> Checked<()> {
 fn build(device: &Device, case: u32, host: &Buffer<i32>) -> Result<Graph> {
     let module = device.load_ptx(demo_kernels::SWITCH)?;
     let graph = Graph::new(device);
-    let chosen = graph.condition(Some(case));
+    let chosen = graph.condition(Some(case))?;
     let value = graph.alloc::<i32>(1)?.named("value")?;
     let switch = value.memset(&value, START)?.switch(&chosen, CASES.len() - 1)?.named("which?")?;
     for (case, (name, _)) in CASES[..CASES.len() - 1].iter().enumerate() {

@@ -65,8 +65,7 @@ impl Work {
     fn new(gpu: &std::sync::Arc<CudaDevice>) -> Result<Self> {
         let device = Device::from_backend(gpu.clone());
         let stream = device.stream()?;
-        let raw = stream.backend().as_any().downcast_ref::<gridloom_cuda::stream::Stream>();
-        let raw = raw.expect("a stream of a CUDA device").raw();
+        let raw = interop::stream_to_raw(&stream)?;
         let bare = Bare::new(gpu.driver(), gpu.context().raw(), raw)?;
         // SAFETY: the kernel stores one word where it is told to.
         let store = unsafe { device.load_ptx(PLAIN)?.kernel("store")? };
@@ -235,7 +234,7 @@ impl Work {
         conditional_mode: ConditionalMode,
     ) -> Result<Executable> {
         let graph = Graph::new(&self.device);
-        let goes_on = graph.condition(Some(1));
+        let goes_on = graph.condition(Some(1))?;
         let body = graph.while_loop(&goes_on)?.body();
         let args = (&goes_on, &self.left.slice(0..1)?, PASSES);
         let mut last: Option<Node> = None;

@@ -1,13 +1,14 @@
 //! The graphs that a callable has built, and the executables made of each.
 
-use gridloom_core::executable::Change;
+use gridloom_core::executable::{Change, InstantiateOptions};
+use gridloom_core::{Executable, Graph, Stream};
 use smallvec::SmallVec;
 
 use super::CallableStats;
 use super::params::{Binding, Bindings, Offer, Seen};
 use super::plan::{Given, Plan};
 use super::sequence::Recipe;
-use crate::{Executable, Graph, InstantiateOptions, Result, Stream};
+use crate::Result;
 
 /// What decides which graph a call uses: the values of its `Shape` parameters.
 pub(super) type Key = SmallVec<[u64; 2]>;

@@ -3,8 +3,9 @@
 use gridloom_core::graph::{Definition, GraphKey};
 use gridloom_core::memory::{Base, Region};
 use gridloom_core::op::{ConditionalForm, ConditionalOp, Operation, Test};
+use gridloom_core::{Graph, Stream};
 
-use crate::{Error, ErrorKind, Graph, Result, Stream};
+use crate::{Error, ErrorKind, Result};
 
 /// Enqueues the work of a graph on a stream, in an order that respects its edges.
 pub(super) fn run(graph: &Graph, stream: &Stream) -> Result<()> {

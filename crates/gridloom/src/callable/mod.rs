@@ -11,7 +11,9 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
+use gridloom_core as core;
 use gridloom_core::backend::{self, AsDevice};
+use gridloom_core::executable::InstantiateOptions;
 use gridloom_core::memory::Base;
 use parking_lot::{Mutex, MutexGuard};
 
@@ -25,7 +27,7 @@ pub use params::{
 use plan::Given;
 pub use sequence::{Loop, Sections, Sequence};
 
-use crate::{ConditionalMode, Error, ErrorKind, Graph, InstantiateOptions, Result, Stream};
+use crate::{ConditionalMode, Device, Error, ErrorKind, Graph, Result, Stream};
 
 /// How deep callables may call each other.
 pub(crate) const MAX_INLINE_DEPTH: usize = 32;
@@ -142,7 +144,7 @@ pub struct Callable<S> {
 impl<S: Specs> Callable<S> {
     /// A callable for a device. Nothing is built until the first call.
     pub fn new<R>(
-        device: &impl AsDevice,
+        device: &Device,
         closure: impl Fn(&Sequence, S) -> Result<R> + Send + Sync + 'static,
     ) -> Self {
         Callable::with_options(device, CallableOptions::default(), closure)
@@ -150,7 +152,7 @@ impl<S: Specs> Callable<S> {
 
     /// A callable with these options.
     pub fn with_options<R>(
-        device: &impl AsDevice,
+        device: &Device,
         options: CallableOptions,
         closure: impl Fn(&Sequence, S) -> Result<R> + Send + Sync + 'static,
     ) -> Self {
@@ -169,7 +171,7 @@ impl<S: Specs> Callable<S> {
     /// Calls it: enqueues its work, with these arguments, on the stream.
     pub fn call(&self, stream: &Stream, args: impl BindAll<S>) -> Result<()> {
         Describing::refuse_call()?;
-        let inner = &*self.inner;
+        let (inner, stream) = (&*self.inner, &stream.0);
         if inner.options.graphs && stream.device_id() == inner.device_id {
             // Declared before the lock is taken, and so dropped after it is released.
             let mut given = Given::default();
@@ -211,7 +213,7 @@ impl<S: Specs> Callable<S> {
     pub fn graph(&self) -> Option<Graph> {
         let cache = self.inner.cache.lock();
         let latest = cache.entries.iter().max_by_key(|entry| entry.used())?;
-        Some(latest.latest().executable.graph())
+        Some(Graph(latest.latest().executable.graph()))
     }
 
     /// Writes what it does into another callable's sequence.
@@ -228,7 +230,7 @@ impl<S: Specs> Inner<S> {
     /// and nothing was done.
     fn replay(
         &self,
-        stream: &Stream,
+        stream: &core::Stream,
         compare: &dyn Fn(&[Seen]) -> u64,
         offer: impl Fn(usize, &mut dyn FnMut(Offer<'_>) -> bool) -> Result<bool>,
         given: &mut Given,
@@ -242,7 +244,7 @@ impl<S: Specs> Inner<S> {
         Some(Ok(()))
     }
 
-    fn call(&self, stream: &Stream, bindings: Bindings) -> Result<()> {
+    fn call(&self, stream: &core::Stream, bindings: Bindings) -> Result<()> {
         self.check(stream, &bindings)?;
         if !self.options.graphs {
             return self.call_eagerly(stream, &bindings);
@@ -273,7 +275,7 @@ impl<S: Specs> Inner<S> {
         }
     }
 
-    fn check(&self, stream: &Stream, bindings: &[Binding]) -> Result<()> {
+    fn check(&self, stream: &core::Stream, bindings: &[Binding]) -> Result<()> {
         if stream.device().id() != self.device.id() {
             return Err(Error::new(
                 ErrorKind::WrongDevice,
@@ -323,13 +325,13 @@ impl<S: Specs> Inner<S> {
     }
 
     /// Runs the closure.
-    fn describe(&self, bindings: &Bindings) -> Result<(Graph, Vec<sequence::Recipe>)> {
+    fn describe(&self, bindings: &Bindings) -> Result<(core::Graph, Vec<sequence::Recipe>)> {
         sequence::build(&self.device, bindings, |sequence, origin| {
             (self.build)(sequence, S::of(origin, bindings))
         })
     }
 
-    fn call_eagerly(&self, stream: &Stream, bindings: &Bindings) -> Result<()> {
+    fn call_eagerly(&self, stream: &core::Stream, bindings: &Bindings) -> Result<()> {
         let describing = Describing::start();
         let (graph, _) = self.describe(bindings)?;
         drop(describing);

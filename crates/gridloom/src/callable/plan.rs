@@ -1,5 +1,6 @@
 //! What of a callable's graph follows its arguments in the short way: values that go straight to the arguments of kernels.
 
+use gridloom_core::Executable;
 use gridloom_core::executable::{Follower, RegionId, Value};
 use gridloom_core::memory::Region;
 use smallvec::SmallVec;
@@ -7,7 +8,7 @@ use smallvec::SmallVec;
 use super::operands::Slot;
 use super::params::{Binding, Length, Offer, Seen};
 use super::sequence::Recipe;
-use crate::{Executable, Result};
+use crate::Result;
 
 /// The values that come from a parameter, each with its number.
 #[derive(Default)]

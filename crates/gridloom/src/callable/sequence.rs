@@ -7,21 +7,21 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use gridloom_core::backend;
 use gridloom_core::executable::Change;
-use gridloom_core::graph::{ConditionalSpec, NodeKey};
+use gridloom_core::graph::NodeKey;
 use gridloom_core::memory::Region;
 use gridloom_core::op::contract::without_signature;
-use gridloom_core::op::{
-    CallbackOp, ConditionalForm, ConditionalOp, KernelOp, MemcpyOp, MemsetOp, Operation, Test,
-};
+use gridloom_core::op::{CallbackOp, ConditionalOp, KernelOp, MemcpyOp, MemsetOp, Operation, Test};
+use gridloom_core::{Graph, Node};
 use smallvec::SmallVec;
 
 use super::operands::{CallArguments, CallMemory, LaunchShape, MemorySlot, Slot};
 use super::params::{Binding, Origin, ParamId, Seen, Specs};
 use super::{Callable, MAX_INLINE_DEPTH};
-use crate::buffer::Element;
+use crate::buffer::{Element, Memory};
+use crate::conditional::While;
 use crate::kernel::{Kernel, Parameters};
-use crate::ops::fill_value;
-use crate::{Error, ErrorKind, Graph, Node, Result};
+use crate::ops::{After, GraphOps, Ops, fill_value};
+use crate::{Error, ErrorKind, Result};
 
 /// Makes the operation of a node from the arguments of a call.
 type Make = Box<dyn Fn(&[Binding]) -> Result<Operation> + Send + Sync>;
@@ -146,13 +146,26 @@ pub struct Sequence {
 
 /// A loop of a callable.
 #[derive(Clone, Debug)]
-pub struct Loop(Node);
+pub struct Loop(While);
 
 impl Loop {
     /// Ends the loop after at most this many passes.
     pub fn max_passes(self, passes: u64) -> Result<Self> {
-        self.0.set_max_passes(Some(passes))?;
-        Ok(self)
+        self.0.max_passes(passes).map(Loop)
+    }
+}
+
+/// The integer that a conditional tests in the first call.
+struct Tested(Region);
+
+// SAFETY: it is the region of a `CallMemory<i32>`, which is aligned for one.
+unsafe impl Memory<i32> for Tested {
+    fn region(&self) -> Result<Region> {
+        Ok(self.0.clone())
+    }
+
+    fn len(&self) -> usize {
+        1
     }
 }
 
@@ -306,9 +319,9 @@ impl Sequence {
         value: &impl CallMemory<i32>,
         body: impl FnOnce(&Sequence) -> Result<R>,
     ) -> Result<Loop> {
-        let (node, bodies) = self.conditional(ConditionalForm::While, value, 1, false)?;
-        self.fill(&bodies[0], body)?;
-        Ok(Loop(node))
+        let repeat = self.flow(value, |after, value| after.do_while(value))?;
+        self.fill(&repeat.body(), body)?;
+        Ok(Loop(repeat))
     }
 
     /// Runs `body` while the value is not 0, testing before each pass.
@@ -317,9 +330,9 @@ impl Sequence {
         value: &impl CallMemory<i32>,
         body: impl FnOnce(&Sequence) -> Result<R>,
     ) -> Result<Loop> {
-        let (node, bodies) = self.conditional(ConditionalForm::While, value, 1, true)?;
-        self.fill(&bodies[0], body)?;
-        Ok(Loop(node))
+        let repeat = self.flow(value, |after, value| after.while_nonzero(value))?;
+        self.fill(&repeat.body(), body)?;
+        Ok(Loop(repeat))
     }
 
     /// Runs `body` when the value is not 0.
@@ -328,8 +341,8 @@ impl Sequence {
         value: &impl CallMemory<i32>,
         body: impl FnOnce(&Sequence) -> Result<R>,
     ) -> Result<()> {
-        let (_, bodies) = self.conditional(ConditionalForm::If, value, 1, true)?;
-        self.fill(&bodies[0], body)
+        let choice = self.flow(value, |after, value| after.if_nonzero(value))?;
+        self.fill(&choice.body(), body)
     }
 
     /// Runs `then` when the value is not 0, else `otherwise`.
@@ -339,9 +352,9 @@ impl Sequence {
         then: impl FnOnce(&Sequence) -> Result<R>,
         otherwise: impl FnOnce(&Sequence) -> Result<Q>,
     ) -> Result<()> {
-        let (_, bodies) = self.conditional(ConditionalForm::IfElse, value, 2, true)?;
-        self.fill(&bodies[0], then)?;
-        self.fill(&bodies[1], otherwise)
+        let choice = self.flow(value, |after, value| after.if_else_nonzero(value))?;
+        self.fill(&choice.then_body(), then)?;
+        self.fill(&choice.else_body(), otherwise)
     }
 
     /// Runs the case whose number is the value, or none. `case` is called once for each.
@@ -351,8 +364,8 @@ impl Sequence {
         cases: usize,
         mut case: impl FnMut(usize, &Sequence) -> Result<R>,
     ) -> Result<()> {
-        let (_, bodies) = self.conditional(ConditionalForm::Switch, value, cases, true)?;
-        for (number, body) in bodies.iter().enumerate() {
+        let choice = self.flow(value, |after, value| after.switch_on(value, cases))?;
+        for (number, body) in choice.bodies().iter().enumerate() {
             self.fill(body, |sequence| case(number, sequence))?;
         }
         Ok(())
@@ -360,15 +373,8 @@ impl Sequence {
 
     /// Runs `body` this many times.
     pub fn repeat<R>(&self, passes: u64, body: impl FnOnce(&Sequence) -> Result<R>) -> Result<()> {
-        let spec = ConditionalSpec {
-            form: ConditionalForm::While,
-            test: Test::Count(passes),
-            test_first: true,
-            max_passes: None,
-            bodies: 1,
-        };
-        let node = self.add(|graph, after| graph.add_conditional(after, spec))?;
-        self.fill(&node.body_handle(0), body)
+        let repeat = self.add(|after| after.repeat(passes))?;
+        self.fill(&repeat.body(), body)
     }
 
     /// Runs sections side by side: each starts after what came before, and what comes next starts after them all.
@@ -432,12 +438,15 @@ impl Sequence {
         }
     }
 
-    fn add(&self, add: impl FnOnce(&Graph, &[&Node]) -> Result<Node>) -> Result<Node> {
+    /// Adds what `add` adds after the operation added last.
+    fn add<N: AsRef<crate::Node>>(&self, add: impl FnOnce(&After<'_>) -> Result<N>) -> Result<N> {
         let mut tail = self.tail.borrow_mut();
-        let node = add(&self.graph, &tail.iter().collect::<SmallVec<[&Node; 4]>>())?;
+        let nodes: SmallVec<[&Node; 4]> = tail.iter().collect();
+        let added = add(&After { graph: &self.graph, nodes: &nodes })?;
+        drop(nodes);
         tail.clear();
-        tail.push(node.clone());
-        Ok(node)
+        tail.push(added.as_ref().0.clone());
+        Ok(added)
     }
 
     /// Adds a node that does what `make` says for the arguments of each call.
@@ -454,34 +463,31 @@ impl Sequence {
             Operation::Kernel(kernel) => kernel.args().bytes.len() as u64,
             _ => 0,
         };
-        let node = self.add(|graph, after| graph.add(after, operation))?;
+        let node = self.add(|after| after.submit(operation))?;
         if follows != 0 {
             self.found.borrow_mut().recipes.push(Recipe { node: node.key(), follows, bytes, what });
         }
         Ok(())
     }
 
-    fn conditional(
+    /// Adds a conditional that tests `value`, and follows it where that is a parameter.
+    fn flow<C: AsRef<crate::Node>>(
         &self,
-        form: ConditionalForm,
         value: &impl CallMemory<i32>,
-        bodies: usize,
-        test_first: bool,
-    ) -> Result<(Node, Vec<Graph>)> {
+        add: impl FnOnce(&After<'_>, &Tested) -> Result<C>,
+    ) -> Result<C> {
         let slot = value.slot()?;
         self.check_own(slot.param())?;
-        let region = one_integer(slot.region(&self.bindings))?;
-        let spec = ConditionalSpec { form, test: Test::Value(region), test_first, max_passes: None, bodies };
-        let node = self.add(|graph, after| graph.add_conditional(after, spec))?;
+        let tested = Tested(one_integer(slot.region(&self.bindings))?);
+        let conditional = self.add(|after| add(after, &tested))?;
         if let MemorySlot::Param(param) = slot {
-            self.found.borrow_mut().tests.push((node.clone(), param));
+            self.found.borrow_mut().tests.push((conditional.as_ref().0.clone(), param));
         }
-        let bodies = node.bodies()?;
-        Ok((node, bodies))
+        Ok(conditional)
     }
 
-    fn fill<R>(&self, body: &Graph, closure: impl FnOnce(&Sequence) -> Result<R>) -> Result<()> {
-        closure(&self.inside(body.clone(), SmallVec::new())).map(drop)
+    fn fill<R>(&self, body: &crate::Graph, closure: impl FnOnce(&Sequence) -> Result<R>) -> Result<()> {
+        closure(&self.inside(body.0.clone(), SmallVec::new())).map(drop)
     }
 
     /// A sequence in this build, in `graph` and after `tail`.

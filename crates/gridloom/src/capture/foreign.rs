@@ -5,8 +5,7 @@ pub use gridloom_cuda::foreign::{CaptureMode, ForeignOptions, ForeignStream};
 
 use crate::{Capture, Node, Result};
 
-/// Capturing code that Gridloom does not know: CUDA libraries, or code written with another binding.
-pub trait ForeignOps {
+impl Capture {
     /// Has the CUDA driver capture what `code` enqueues on a stream, and records it here: the first captured nodes come after what was recorded last,
     /// and what is recorded next comes after the last of them. Returns the nodes.
     ///
@@ -15,8 +14,8 @@ pub trait ForeignOps {
     /// [opaque](crate::NodeKind::Opaque) node, which runs but shows nothing: one with a copy from or to an array, a conditional, a semaphore; or, with a driver before CUDA
     /// 12.4, which tells no kernel's parameters, any with a kernel.
     ///
-    /// To use the captured work with other memory, [`ReplaceMemory`](crate::edit::ReplaceMemory) points every use of one buffer at another, and
-    /// [`Edit`](crate::edit::Edit) changes single arguments.
+    /// To use the captured work with other memory, [`Graph::replace_memory`](crate::Graph::replace_memory) points every use of one buffer at
+    /// another, and [`Node::set_arg`] changes single arguments.
     ///
     /// An error of `code`, a panic in it, and a capture that the driver gives up (a prohibited call, a fork that was not joined, a wait for work outside) end the driver's
     /// capture, and leave this one as it was. Devices that are no GPU refuse.
@@ -64,20 +63,13 @@ pub trait ForeignOps {
     /// - The work may run any number of times, on any stream, and its host calls on any thread.
     /// - Memory that `code` allocates on the stream (`cudaMallocAsync`) gets another address in each executable. `code` gives that address to copies, fills and
     ///   kernels as an operand or argument only, and stores it nowhere.
-    unsafe fn foreign(
-        &self,
-        options: impl Into<ForeignOptions>,
-        code: impl FnOnce(&ForeignStream) -> Result<()>,
-    ) -> Result<Vec<Node>>;
-}
-
-impl ForeignOps for Capture {
-    unsafe fn foreign(
+    pub unsafe fn foreign(
         &self,
         options: impl Into<ForeignOptions>,
         code: impl FnOnce(&ForeignStream) -> Result<()>,
     ) -> Result<Vec<Node>> {
         // SAFETY: the caller makes the same promises.
-        unsafe { foreign::record(self, options, code) }
+        let nodes = unsafe { foreign::record(&self.0, options, code) }?;
+        Ok(nodes.into_iter().map(Node).collect())
     }
 }

@@ -49,13 +49,13 @@ pub unsafe fn stream(device: &Device, stream: &Arc<CudaStream>) -> Result<Stream
 /// # Safety
 /// The result, and what keeps it (every slice allocated on it among others), is not used after the last handle of `stream` is dropped.
 pub unsafe fn to_stream(stream: &Stream, context: &Arc<CudaContext>) -> Result<Arc<CudaStream>> {
-    check_context("the stream", &Device::from_backend(stream.device().clone()), context)?;
+    check_context("the stream", &stream.device(), context)?;
     let raw = super::stream_to_raw(stream)?;
     // SAFETY: a stream of this very context; the caller promises that it is not used beyond its life.
     Ok(unsafe { context.wrap_borrowed_stream(raw.cast()) })
 }
 
-/// The stream of a [foreign capture](crate::ForeignOps::foreign), for cudarc.
+/// The stream of a [foreign capture](crate::Capture::foreign), for cudarc.
 ///
 /// cudarc orders its streams through events of its slices, which a capture must not wait for: either turn that off for the context with
 /// `disable_event_tracking`, or give its launches the addresses of Gridloom's buffers.

@@ -6,10 +6,10 @@ use std::sync::{Arc, LazyLock};
 use gridloom_core::backend::Allocation;
 use gridloom_core::event::WeakEvent;
 use gridloom_core::stream::WeakStream;
+use gridloom_core::{Event, Stream};
 use parking_lot::Mutex;
 
 use crate::buffer::{Buffer, Element, WeakBuffer};
-use crate::{Event, Stream};
 
 /// Objects by their handle, not kept alive.
 pub(super) struct HandedOut<W>(Mutex<HashMap<usize, W>>);

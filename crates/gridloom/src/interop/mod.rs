@@ -42,9 +42,9 @@ pub fn context_to_raw(device: &Device) -> Result<CUcontext> {
 ///
 /// What is enqueued through the handle is not recorded by a [capture](Stream::capture) of Gridloom.
 pub fn stream_to_raw(stream: &Stream) -> Result<CUstream> {
-    cuda(stream.device())?;
-    let raw = interop::stream_to_raw(&**stream.backend())?;
-    STREAMS.add(raw.addr(), stream.downgrade());
+    cuda(stream.0.device())?;
+    let raw = interop::stream_to_raw(&**stream.0.backend())?;
+    STREAMS.add(raw.addr(), stream.0.downgrade());
     Ok(raw)
 }
 
@@ -58,15 +58,15 @@ pub unsafe fn stream_from_raw(device: &Device, raw: CUstream, owner: Option<Owne
     // SAFETY: the caller makes the same promises.
     let backend = unsafe { interop::stream_from_raw(cuda(device.as_device())?, raw, owner) }?;
     match STREAMS.find(raw.addr()) {
-        Some(known) if Arc::ptr_eq(known.backend(), &backend) => Ok(known),
-        _ => Stream::from_backend(device, backend),
+        Some(known) if Arc::ptr_eq(known.backend(), &backend) => Ok(Stream(known)),
+        _ => gridloom_core::Stream::from_backend(device, backend).map(Stream),
     }
 }
 
 /// The handle of an event, valid while the event lives.
 pub fn event_to_raw(event: &Event) -> Result<CUevent> {
-    let raw = interop::event_to_raw(&**event.backend()).map_err(|_| no_gpu("the event"))?;
-    EVENTS.add(raw.addr(), event.downgrade());
+    let raw = interop::event_to_raw(&**event.core.backend()).map_err(|_| no_gpu("the event"))?;
+    EVENTS.add(raw.addr(), event.core.downgrade());
     Ok(raw)
 }
 
@@ -83,10 +83,11 @@ pub unsafe fn event_from_raw(
 ) -> Result<Event> {
     // SAFETY: the caller makes the same promises.
     let backend = unsafe { interop::event_from_raw(cuda(device.as_device())?, raw, options, owner) }?;
-    match EVENTS.find(raw.addr()) {
-        Some(known) if Arc::ptr_eq(known.backend(), &backend) => Ok(known),
-        _ => Ok(Event::from_backend(backend)),
-    }
+    let event = match EVENTS.find(raw.addr()) {
+        Some(known) if Arc::ptr_eq(known.backend(), &backend) => known,
+        _ => gridloom_core::Event::from_backend(backend),
+    };
+    Ok(Event::new(event, device.as_device()))
 }
 
 /// The address of a buffer, valid while the buffer, or anything that uses it, lives.

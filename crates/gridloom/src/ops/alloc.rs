@@ -5,10 +5,10 @@ use std::marker::PhantomData;
 use std::ops::{Deref, RangeBounds};
 
 use gridloom_core::memory::{Base, Region};
-use gridloom_core::op::FreeTarget;
+use gridloom_core::op::{FreeTarget, NodeKind, Operation};
 
-use crate::buffer::{Buffer, Element, Memory, resolve};
-use crate::{Node, Result};
+use crate::buffer::{Buffer, Element, Memory, check_alignment, resolve};
+use crate::{Error, ErrorKind, Node, Result};
 
 /// An alloc node, and the typed memory it provides.
 pub struct AllocNode<T> {
@@ -21,6 +21,27 @@ impl<T: Element> AllocNode<T> {
     /// The memory of a node that allocates so many elements.
     pub(crate) fn new(node: Node, len: usize) -> Self {
         AllocNode { node, len, element: PhantomData }
+    }
+
+    /// An alloc node with its memory as such elements.
+    pub(crate) fn of(node: &Node) -> Result<Self> {
+        let alloc = match node.operation()? {
+            Operation::Alloc(alloc) => alloc,
+            other => return Err(node.is_no(NodeKind::Alloc, other.kind())),
+        };
+        check_alignment::<T>()?;
+        let (bytes, size) = (alloc.bytes(), size_of::<T>() as u64);
+        if size == 0 || !bytes.is_multiple_of(size) {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!(
+                    "{} allocates {bytes} bytes, which are not whole elements of {size} bytes ({})",
+                    node.label(),
+                    std::any::type_name::<T>()
+                ),
+            ));
+        }
+        Ok(AllocNode::new(node.clone(), (bytes / size) as usize))
     }
 
     /// Elements.
@@ -49,6 +70,18 @@ impl<T: Element> AllocNode<T> {
 impl<T> Clone for AllocNode<T> {
     fn clone(&self) -> Self {
         AllocNode { node: self.node.clone(), len: self.len, element: PhantomData }
+    }
+}
+
+impl<T> AsRef<Node> for AllocNode<T> {
+    fn as_ref(&self) -> &Node {
+        &self.node
+    }
+}
+
+impl<T> From<AllocNode<T>> for Node {
+    fn from(alloc: AllocNode<T>) -> Node {
+        alloc.node
     }
 }
 
@@ -104,18 +137,25 @@ impl<T> fmt::Debug for AllocSlice<T> {
     }
 }
 
-/// Memory that a graph can free: that of an alloc node, or what outlived a launch.
-pub trait Freeable {
+mod sealed {
+    pub trait Freeable {}
+}
+
+/// Memory that a graph can free: that of an [`AllocNode`], or a [`Buffer`] that outlived a launch.
+pub trait Freeable: sealed::Freeable {
     /// What to free, and the alloc node to depend on.
+    #[doc(hidden)]
     fn target(&self) -> Result<(FreeTarget, Option<&Node>)>;
 }
 
+impl<T> sealed::Freeable for AllocNode<T> {}
 impl<T: Element> Freeable for AllocNode<T> {
     fn target(&self) -> Result<(FreeTarget, Option<&Node>)> {
         Ok((FreeTarget::AllocNode(self.node.key()), Some(&self.node)))
     }
 }
 
+impl<T> sealed::Freeable for Buffer<T> {}
 impl<T: Element> Freeable for Buffer<T> {
     fn target(&self) -> Result<(FreeTarget, Option<&Node>)> {
         Ok((FreeTarget::Outliving(self.allocation()?), None))

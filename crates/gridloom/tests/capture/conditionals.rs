@@ -17,8 +17,8 @@ fn an_if_runs_its_body_unless_the_condition_is_0() {
         for (value, expected) in [(false, 0), (true, 1)] {
             let x = k.value(0)?;
             let graph = k.stream.capture_scope(|capture| {
-                let body = capture.if_then(&capture.condition(value)?)?;
-                bump(&body, &k, &x, 1).map(drop)
+                let choice = capture.if_then(&capture.condition(value)?)?;
+                bump(choice.body(), &k, &x, 1).map(drop)
             })?;
             k.run_in(&graph, mode)?;
             assert_eq!(read(&x)?, expected);
@@ -48,7 +48,7 @@ fn conditions_of_every_integer_type_decide() {
                 capture.condition(true)?,
             ];
             for condition in &conditions {
-                bump(&capture.if_then(condition)?, &k, &x, 1)?;
+                bump(capture.if_then(condition)?.body(), &k, &x, 1)?;
             }
             Ok(())
         })?;
@@ -65,9 +65,9 @@ fn an_if_else_runs_exactly_one_body() {
         for (value, expected) in [(0, 100), (1, 1), (7, 1)] {
             let x = k.value(0)?;
             let graph = k.stream.capture_scope(|capture| {
-                let (then, otherwise) = capture.if_else(&capture.condition(value)?)?;
-                bump(&then, &k, &x, 1)?;
-                bump(&otherwise, &k, &x, 100).map(drop)
+                let choice = capture.if_else(&capture.condition(value)?)?;
+                bump(choice.then_body(), &k, &x, 1)?;
+                bump(choice.else_body(), &k, &x, 100).map(drop)
             })?;
             k.run_in(&graph, mode)?;
             assert_eq!(read(&x)?, expected, "condition {value}");
@@ -83,8 +83,8 @@ fn a_switch_of_three_runs_the_body_of_its_value_or_none() {
         for (value, expected) in [(0, 1), (1, 10), (2, 100), (3, 0)] {
             let x = k.value(0)?;
             let graph = k.stream.capture_scope(|capture| {
-                let bodies = capture.switch(&capture.condition(value)?, 3)?;
-                for (body, by) in bodies.iter().zip([1, 10, 100]) {
+                let switch = capture.switch(&capture.condition(value)?, 3)?;
+                for (body, by) in switch.bodies().iter().zip([1, 10, 100]) {
                     bump(body, &k, &x, by)?;
                 }
                 Ok(())
@@ -104,14 +104,14 @@ fn a_while_runs_until_its_body_sets_the_condition_to_0_and_not_at_all_when_it_is
             let (x, left) = (k.value(0)?, k.value(5)?);
             let capture = k.stream.capture()?;
             let again = capture.condition(first)?;
-            let body = capture.while_loop(&again)?;
-            body.fill(|body| {
+            let repeat = capture.while_loop(&again)?;
+            let repeat = repeat.fill(|body| {
                 body.launch(&k.increase, LaunchConfig::one(), (&x, 1, 1))?;
                 body.launch(&k.countdown, LaunchConfig::one(), (&again, &left)).map(drop)
             })?;
             let executable = k.run_in(&capture.end()?, mode)?;
             assert_eq!(read(&x)?, passes);
-            assert_eq!(executable.passes(&body.owner()?)?, passes as u64);
+            assert_eq!(executable.passes(&repeat)?, passes as u64);
         }
         Ok(())
     });
@@ -132,16 +132,16 @@ fn the_ready_made_conditionals_test_a_value_in_device_memory() {
                 })
             };
             let graph = k.stream.capture_scope(|capture| {
-                bump(&capture.if_nonzero(&tested)?, &k, &if_, 1)?;
-                let (then, otherwise) = capture.if_else_nonzero(&tested)?;
-                bump(&then, &k, &if_else, 1)?;
-                bump(&otherwise, &k, &if_else, 10)?;
-                for (body, by) in capture.switch_on(&tested, 3)?.iter().zip([1, 10, 100]) {
+                bump(capture.if_nonzero(&tested)?.body(), &k, &if_, 1)?;
+                let choice = capture.if_else_nonzero(&tested)?;
+                bump(choice.then_body(), &k, &if_else, 1)?;
+                bump(choice.else_body(), &k, &if_else, 10)?;
+                for (body, by) in capture.switch_on(&tested, 3)?.bodies().iter().zip([1, 10, 100]) {
                     bump(body, &k, &switch, by)?;
                 }
-                pass(&capture.while_nonzero(&left_while)?, &while_, &left_while)?;
-                pass(&capture.do_while(&left_do)?, &do_, &left_do)?;
-                bump(&capture.repeat(value as u64)?, &k, &repeat, 1).map(drop)
+                pass(capture.while_nonzero(&left_while)?.body(), &while_, &left_while)?;
+                pass(capture.do_while(&left_do)?.body(), &do_, &left_do)?;
+                bump(capture.repeat(value as u64)?.body(), &k, &repeat, 1).map(drop)
             })?;
             k.run_in(&graph, mode)?;
             assert_eq!(read(&if_)?, i32::from(value != 0));
@@ -188,8 +188,8 @@ fn a_body_is_filled_explicitly_or_captured_and_then_extended() {
         let k = GraphKernels::new(device)?;
         let x = k.value(0)?;
         let graph = k.stream.capture_scope(|capture| {
-            k.bump(&capture.repeat(2)?.graph()?, &x, 1)?;
-            let body = bump(&capture.repeat(2)?, &k, &x, 10)?;
+            k.bump(&capture.repeat(2)?.body().graph()?, &x, 1)?;
+            let body = bump(capture.repeat(2)?.body(), &k, &x, 10)?;
             k.bump(&body.nodes()[0], &x, 100)?;
             Ok(())
         })?;
@@ -200,14 +200,15 @@ fn a_body_is_filled_explicitly_or_captured_and_then_extended() {
 }
 
 #[test]
-fn a_loop_can_be_bounded_and_named_through_its_body() {
+fn a_loop_can_be_bounded_and_named() {
     for_each_mode(|device, mode| {
         let k = GraphKernels::new(device)?;
         let x = k.value(0)?;
         let graph = k.stream.capture_scope(|capture| {
-            let body = capture.while_loop(&capture.condition(1)?)?;
-            body.owner()?.named("bounded")?.set_max_passes(Some(6))?;
-            bump(&body, &k, &x, 1).map(drop)
+            let repeat = capture.while_loop(&capture.condition(1)?)?;
+            assert_eq!(repeat.body().owner()?, *repeat.node());
+            let repeat = repeat.named("bounded")?.max_passes(6)?;
+            bump(repeat.body(), &k, &x, 1).map(drop)
         })?;
         assert_eq!(graph.nodes()[0].label(), "bounded");
         k.run_in(&graph, mode)?;
@@ -246,7 +247,7 @@ fn what_a_conditional_cannot_be_made_of_is_refused_and_does_not_spoil_the_captur
     for_each_mode(|device, _| {
         let k = GraphKernels::new(device)?;
         let capture = k.stream.capture()?;
-        let foreign = Graph::new(device).condition(None);
+        let foreign = Graph::new(device).condition(None)?;
         refused(capture.if_then(&foreign), ErrorKind::WrongGraph, &["another graph"]);
         let used = capture.condition(0)?;
         capture.if_then(&used)?;

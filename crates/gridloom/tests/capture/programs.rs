@@ -64,7 +64,7 @@ impl Heat {
 
     fn explicit(&self, device: &Device) -> Result<Graph> {
         let graph = Graph::new(device);
-        let again = graph.condition(Some(1));
+        let again = graph.condition(Some(1))?;
         let (now, next, left) = (graph.alloc(Self::N)?, graph.alloc(Self::N)?, graph.alloc::<i32>(1)?);
         let fills = [now.memset(&now, 0u8)?, next.memset(&next, 0u8)?, left.memset(&left, Self::PASSES)?];
         let child = graph.join(&fills)?.embed(&Graph::new(device))?;
@@ -170,7 +170,8 @@ impl Bisection {
 
     fn explicit(&self, device: &Device) -> Result<Graph> {
         let graph = Graph::new(device);
-        let (again, right, refine) = (graph.condition(Some(1)), graph.condition(None), graph.condition(None));
+        let (again, right, refine) =
+            (graph.condition(Some(1))?, graph.condition(None)?, graph.condition(None)?);
         let ends = graph.alloc::<f64>(2)?;
         let left = ends.alloc::<i32>(1)?;
         let root = left.alloc::<f64>(1)?;
@@ -198,9 +199,10 @@ impl Bisection {
             stream.launch(&self.set_bracket, ONE(), (&ends, &left, 0.0, 2.0, Self::PASSES))?;
             capture.while_loop(&again)?.fill(|body| {
                 body.launch(&self.evaluate, ONE(), (&right, &ends, Self::TARGET))?;
-                let (then, otherwise) = body.if_else(&right)?;
-                then.fill(|then| then.launch(&self.raise_low, ONE(), (&ends,)).map(drop))?;
-                otherwise.fill(|otherwise| otherwise.launch(&self.lower_high, ONE(), (&ends,)).map(drop))?;
+                body.if_else(&right)?.fill(
+                    |then| then.launch(&self.raise_low, ONE(), (&ends,)),
+                    |otherwise| otherwise.launch(&self.lower_high, ONE(), (&ends,)),
+                )?;
                 body.launch(&self.countdown, ONE(), (&again, &left)).map(drop)
             })?;
             stream.launch(&self.check, ONE(), (&refine, &root, &ends, Self::TARGET, Self::TOLERANCE))?;
@@ -243,7 +245,7 @@ fn a_switch_captured_is_the_switch_built_explicitly() {
         let host = device.alloc_host::<i32>(1)?;
         for (case, expected) in [(0u8, -42), (1, 84), (2, 1764), (3, 42)] {
             let explicit = Graph::new(device);
-            let chosen = explicit.condition(Some(case.into()));
+            let chosen = explicit.condition(Some(case.into()))?;
             let value = explicit.alloc::<i32>(1)?;
             let switch = value.memset(&value, 42i32)?.switch(&chosen, kernels.len())?;
             for (case, kernel) in kernels.iter().enumerate() {
@@ -255,9 +257,9 @@ fn a_switch_captured_is_the_switch_built_explicitly() {
                 let chosen = capture.condition(case)?;
                 let value = capture.alloc::<i32>(1)?;
                 capture.memset(&value, 42i32)?;
-                for (body, kernel) in capture.switch(&chosen, kernels.len())?.iter().zip(&kernels) {
-                    body.fill(|body| body.launch(kernel, ONE(), (&value,)).map(drop))?;
-                }
+                capture
+                    .switch(&chosen, kernels.len())?
+                    .fill(|case, body| body.launch(&kernels[case], ONE(), (&value,)))?;
                 capture.memcpy(&host, &value)?;
                 capture.free(&value).map(drop)
             })?;

@@ -9,7 +9,7 @@ fn a_default_is_taken_at_every_launch() {
         let kernels = GraphKernels::new(device)?;
         let (value, zero) = (kernels.value(0)?, kernels.value(0)?);
         let graph = Graph::new(device);
-        let condition = graph.condition(Some(1));
+        let condition = graph.condition(Some(1))?;
         let choice = graph.if_then(&condition)?;
         kernels.bump(&choice.body(), &value, 1)?.launch(
             &kernels.set_condition,
@@ -32,7 +32,7 @@ fn without_a_default_a_condition_is_0_at_the_start_of_each_launch() {
         let kernels = GraphKernels::new(device)?;
         let (value, one) = (kernels.value(0)?, kernels.value(1)?);
         let graph = Graph::new(device);
-        let condition = graph.condition(None);
+        let condition = graph.condition(None)?;
         let choice = graph.if_then(&condition)?;
         kernels.bump(&choice.body(), &value, 1)?;
         // Set after the test, so it would be seen by the next launch if it were kept.
@@ -54,7 +54,7 @@ fn if_runs_its_body_for_every_value_but_0() {
         for (value, runs) in [(0, 0), (1, 1), (2, 1), (-1, 1), (i32::MIN, 1)] {
             let (ran, chosen) = (kernels.value(0)?, kernels.value(value)?);
             let graph = Graph::new(device);
-            let condition = graph.condition(None);
+            let condition = graph.condition(None)?;
             let choice = graph
                 .launch(&kernels.set_condition, LaunchConfig::one(), (&condition, &chosen))?
                 .if_then(&condition)?;
@@ -73,7 +73,7 @@ fn if_else_runs_exactly_one_of_its_bodies() {
         for (value, expected) in [(0, [0, 1]), (1, [1, 0]), (7, [1, 0])] {
             let (ran, chosen) = (kernels.buffer(&[0, 0])?, kernels.value(value)?);
             let graph = Graph::new(device);
-            let condition = graph.condition(Some(3));
+            let condition = graph.condition(Some(3))?;
             let choice = graph
                 .launch(&kernels.set_condition, LaunchConfig::one(), (&condition, &chosen))?
                 .if_else(&condition)?;
@@ -93,7 +93,7 @@ fn while_tests_before_each_pass() {
         for (default, count, passes) in [(Some(0), 5, 0), (None, 5, 0), (Some(1), 1, 1), (Some(9), 6, 6)] {
             let (left, ran) = (kernels.value(count)?, kernels.value(0)?);
             let graph = Graph::new(device);
-            let condition = graph.condition(default);
+            let condition = graph.condition(default)?;
             let repeat = graph.while_loop(&condition)?;
             kernels.bump(&repeat.body(), &ran, 1)?.launch(
                 &kernels.countdown,
@@ -115,7 +115,7 @@ fn switch_runs_the_body_of_its_value_and_none_out_of_range() {
             for value in [0, 1, 2, 4, 5, 6, -1, i32::MIN] {
                 let (ran, chosen) = (kernels.buffer(&[0; 5])?, kernels.value(value)?);
                 let graph = Graph::new(device);
-                let condition = graph.condition(None);
+                let condition = graph.condition(None)?;
                 let switch = graph
                     .launch(&kernels.set_condition, LaunchConfig::one(), (&condition, &chosen))?
                     .switch(&condition, bodies)?;
@@ -140,8 +140,11 @@ fn bodies_may_be_empty() {
         let value = kernels.value(0)?;
         let graph = Graph::new(device);
         let one = || graph.condition(Some(1));
-        let last =
-            graph.if_then(&one())?.if_else(&one())?.switch(&one(), 2)?.while_loop(&graph.condition(None))?;
+        let last = graph
+            .if_then(&one()?)?
+            .if_else(&one()?)?
+            .switch(&one()?, 2)?
+            .while_loop(&graph.condition(None)?)?;
         let repeat = last.repeat(3)?;
         kernels.bump(&*repeat, &value, 1)?;
         let executable = kernels.run_in(&graph, mode)?;
@@ -158,7 +161,7 @@ fn bodies_inside_a_loop_may_be_empty() {
         let graph = Graph::new(device);
         let body = graph.repeat(3)?.body();
         let last = body.if_else_nonzero(&selector)?.switch_on(&selector, 2)?;
-        let condition = body.condition(Some(0));
+        let condition = body.condition(Some(0))?;
         let last = last.switch(&condition, 1)?;
         kernels.bump(&*last, &value, 1)?;
         let options = InstantiateOptions { conditional_mode, ..InstantiateOptions::default() };
@@ -177,7 +180,7 @@ fn a_nested_condition_keeps_the_value_last_set_across_passes() {
         let kernels = GraphKernels::new(device)?;
         let (ran, zero) = (kernels.value(0)?, kernels.value(0)?);
         let graph = Graph::new(device);
-        let inner = graph.condition(Some(1));
+        let inner = graph.condition(Some(1))?;
         let repeat = graph.repeat(4)?;
         let choice = repeat.body().if_then(&inner)?;
         // The first pass clears the condition, and the default is not applied again until the next launch.
@@ -203,7 +206,7 @@ fn loops_nest_and_their_passes_multiply() {
         let lefts = kernels.buffer(&[0; 3])?;
         let [a, b, c] = [lefts.slice(..1)?, lefts.slice(1..2)?, lefts.slice(2..)?];
         let graph = Graph::new(device);
-        let conditions = [graph.condition(Some(1)), graph.condition(None), graph.condition(None)];
+        let conditions = [graph.condition(Some(1))?, graph.condition(None)?, graph.condition(None)?];
         let one_value = kernels.value(1)?;
         let outer = graph.memset(&a, 2i32)?.while_loop(&conditions[0])?;
         let middle = outer
@@ -234,8 +237,8 @@ fn a_condition_of_the_root_is_set_from_inside_a_body() {
         let kernels = GraphKernels::new(device)?;
         let (ran, two) = (kernels.buffer(&[0; 3])?, kernels.value(2)?);
         let graph = Graph::new(device);
-        let later = graph.condition(None);
-        let first = graph.if_then(&graph.condition(Some(1)))?;
+        let later = graph.condition(None)?;
+        let first = graph.if_then(&graph.condition(Some(1))?)?;
         first.body().launch(&kernels.set_condition, LaunchConfig::one(), (&later, &two))?;
         let switch = first.switch(&later, 3)?;
         for case in 0..3 {
@@ -253,8 +256,8 @@ fn a_condition_that_no_node_uses_is_harmless() {
         let kernels = GraphKernels::new(device)?;
         let (value, five) = (kernels.value(0)?, kernels.value(5)?);
         let graph = Graph::new(device);
-        let unused = graph.condition(Some(3));
-        let _another = graph.condition(None);
+        let unused = graph.condition(Some(3))?;
+        let _another = graph.condition(None)?;
         let set = graph.launch(&kernels.set_condition, LaunchConfig::one(), (&unused, &five))?;
         kernels.bump(&set, &value, 1)?;
         kernels.run_in(&graph, mode)?;
@@ -269,15 +272,15 @@ fn a_condition_decides_one_node_of_its_own_graph() {
         let kernels = GraphKernels::new(device)?;
         let value = kernels.value(1)?;
         let (graph, other) = (Graph::new(device), Graph::new(device));
-        let condition = graph.condition(None);
+        let condition = graph.condition(None)?;
         let choice = graph.if_then(&condition)?.named("choice")?;
         refused(graph.while_loop(&condition), ErrorKind::InvalidState, &["choice", "another"]);
         refused(choice.body().if_then(&condition), ErrorKind::InvalidState, &["choice"]);
-        let foreign = other.condition(None);
+        let foreign = other.condition(None)?;
         refused(graph.if_then(&foreign), ErrorKind::WrongGraph, &["another graph"]);
         let set = graph.launch(&kernels.set_condition, LaunchConfig::one(), (&foreign, &value));
         refused(set, ErrorKind::WrongGraph, &["another graph"]);
-        let inside = choice.body().condition(None);
+        let inside = choice.body().condition(None)?;
         refused(graph.if_then(&inside), ErrorKind::WrongGraph, &["not around"]);
         choice.body().if_then(&inside)?;
         Ok(())
@@ -289,7 +292,7 @@ fn a_report_says_how_each_conditional_runs_and_why() {
     for_each_mode(|device, mode| {
         let graph = Graph::new(device);
         let outer = graph.repeat(2)?.named("outer")?;
-        outer.body().if_then(&graph.condition(Some(1)))?.named("inner")?;
+        outer.body().if_then(&graph.condition(Some(1))?)?.named("inner")?;
         let options = InstantiateOptions { conditional_mode: mode, ..InstantiateOptions::default() };
         let report = graph.instantiate_with(&options)?.report();
         let names: Vec<&str> = report.conditionals.iter().map(|one| one.name.as_str()).collect();

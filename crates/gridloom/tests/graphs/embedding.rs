@@ -49,7 +49,7 @@ fn conditionals_allocations_and_callbacks_may_be_embedded_and_cloned() {
         let kernels = GraphKernels::new(device)?;
         let (value, calls) = (kernels.value(0)?, Arc::new(AtomicU32::new(0)));
         let inner = Graph::new(device);
-        let again = inner.condition(Some(1));
+        let again = inner.condition(Some(1))?;
         let left = inner.alloc::<i32>(1)?;
         let repeat = left.memset(&left, 3i32)?.while_loop(&again)?;
         kernels.bump(&repeat.body(), &value, 1)?.launch(

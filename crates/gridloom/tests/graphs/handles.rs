@@ -16,7 +16,7 @@ fn handles_are_the_same_from_every_query() {
         assert_ne!(a, b);
         let names: HashMap<Node, &str> = [(a.clone(), "a"), (b.clone(), "b")].into();
         assert_eq!(names[&graph.nodes()[1]], "b");
-        let conditions: HashSet<Condition> = [graph.condition(None), graph.condition(None)].into();
+        let conditions: HashSet<Condition> = [graph.condition(None)?, graph.condition(None)?].into();
         assert_eq!(conditions.len(), 2);
         let graphs: HashSet<Graph> = [graph.clone(), b.graph()?, Graph::new(device)].into();
         assert_eq!(graphs.len(), 2);
@@ -106,10 +106,10 @@ fn a_deleted_nodes_handle_is_a_key_and_nothing_else() {
 fn deleting_a_conditional_invalidates_the_handles_inside_it() {
     for_each_device(|device| {
         let graph = Graph::new(device);
-        let condition = graph.condition(Some(1));
+        let condition = graph.condition(Some(1))?;
         let choice = graph.if_else(&condition)?;
         let (body, other) = (choice.then_body(), choice.else_body());
-        let inner_condition = body.condition(None);
+        let inner_condition = body.condition(None)?;
         let inner = body.while_loop(&inner_condition)?;
         let deep = inner.body().empty()?;
         choice.delete()?;
@@ -132,7 +132,7 @@ fn debug_output_says_what_a_handle_is() {
         let node = graph.empty()?.empty()?;
         assert!(format!("{graph:?}").contains("2 nodes, 1 edges"), "{graph:?}");
         assert_eq!(format!("{node:?}"), "Node(empty#1)");
-        assert!(format!("{:?}", graph.condition(Some(3))).contains("Some(3)"));
+        assert!(format!("{:?}", graph.condition(Some(3))?).contains("Some(3)"));
         assert!(format!("{:?}", graph.instantiate()?).contains("2 nodes"));
         assert!(format!("{:?}", device.alloc::<f32>(4)?).contains("16 bytes"));
         Ok(())

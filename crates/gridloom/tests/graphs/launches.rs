@@ -121,7 +121,7 @@ fn several_executables_of_one_graph_run_at_once() {
         let out = device.alloc::<i32>(8)?;
         let graph = Graph::new(device);
         let memory = graph.alloc::<i32>(1)?;
-        let again = graph.condition(Some(1));
+        let again = graph.condition(Some(1))?;
         let repeat = memory.memset(&memory, 5i32)?.while_loop(&again)?;
         repeat.body().launch(&kernels.countdown, LaunchConfig::one(), (&again, &memory))?;
         let bump = repeat.callback(|| ())?;
@@ -161,7 +161,7 @@ fn conditions_and_memory_of_executables_are_their_own() {
         device.synchronize()?;
         let same = other_graph.nodes();
         assert_eq!(same.len(), 3);
-        let second = other.outliving(&same[0])?.address();
+        let second = other.buffer(&same[0].as_alloc::<i32>()?)?.address()?;
         assert_ne!(first, second);
         Ok(())
     });

@@ -69,7 +69,7 @@ fn deleting_a_conditional_or_child_releases_what_is_inside() {
     for_each_device(|device| {
         let alive = Arc::new(());
         let graph = Graph::new(device);
-        let choice = graph.if_else(&graph.condition(Some(1)))?;
+        let choice = graph.if_else(&graph.condition(Some(1))?)?;
         hold(&choice.then_body(), &alive)?;
         hold(&choice.else_body().repeat(2)?.body(), &alive)?;
         let inner = Graph::new(device);

@@ -133,10 +133,10 @@ fn a_limit_ends_a_loop_that_would_go_on() {
         for limit in [0, 1, 6] {
             let ran = kernels.value(0)?;
             let graph = Graph::new(device);
-            let always = graph.condition(Some(1));
-            let first = graph.while_nonzero(&flag)?.limit(limit)?;
-            let second = first.while_loop(&always)?.limit(limit)?;
-            let third = second.repeat(100)?.limit(limit)?;
+            let always = graph.condition(Some(1))?;
+            let first = graph.while_nonzero(&flag)?.max_passes(limit)?;
+            let second = first.while_loop(&always)?.max_passes(limit)?;
+            let third = second.repeat(100)?.max_passes(limit)?;
             for repeat in [&first, &second, &third] {
                 kernels.bump(&repeat.body(), &ran, 1)?;
             }
@@ -156,7 +156,7 @@ fn a_limit_that_is_not_reached_changes_nothing() {
         let kernels = GraphKernels::new(device)?;
         let (left, ran) = (kernels.value(3)?, kernels.value(0)?);
         let graph = Graph::new(device);
-        let repeat = graph.while_nonzero(&left)?.limit(50)?;
+        let repeat = graph.while_nonzero(&left)?.max_passes(50)?;
         let bump = kernels.bump(&repeat.body(), &ran, 1)?;
         kernels.bump(&bump, &left, -1)?;
         let executable = kernels.run_in(&graph, mode)?;

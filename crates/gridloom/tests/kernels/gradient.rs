@@ -38,7 +38,7 @@ fn conjugate_gradients_solve_a_system_inside_one_graph() {
             (N as u32, LaunchConfig::linear(N), LaunchConfig::one(), LaunchConfig::new(1, 256));
         let x = device.alloc::<f64>(N)?;
         let graph = Graph::new(device);
-        let again = graph.condition(Some(1));
+        let again = graph.condition(Some(1))?;
         let [r, p, ap] = [graph.alloc::<f64>(N)?, graph.alloc::<f64>(N)?, graph.alloc::<f64>(N)?];
         let [rr, old_rr, pap, alpha] =
             [graph.alloc::<f64>(1)?, graph.alloc::<f64>(1)?, graph.alloc::<f64>(1)?, graph.alloc::<f64>(1)?];

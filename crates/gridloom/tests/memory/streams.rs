@@ -171,7 +171,7 @@ fn a_stream_takes_no_operation_that_belongs_in_a_graph() {
         refused(stream.memset(&alloc, 0u8), ErrorKind::InvalidArgument, &["alloc node", "stream"]);
         refused(stream.submit(alloc.operation()?), ErrorKind::InvalidArgument, &["alloc", "graph"]);
         let kernels = GraphKernels::new(device)?;
-        let condition = graph.condition(None);
+        let condition = graph.condition(None)?;
         let value = kernels.value(0)?;
         refused(
             stream.launch(&kernels.set_condition, LaunchConfig::one(), (&condition, &value)),

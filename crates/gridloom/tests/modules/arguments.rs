@@ -59,7 +59,7 @@ fn an_untyped_kernel_takes_a_condition() {
         let increase = bench.kernel::<(PtrMut<i32>, Len<u32>, i32)>("increase")?.untyped();
         let (one, value) = (bench.buffer(&[1])?, bench.buffer(&[0])?);
         let graph = Graph::new(device);
-        let condition = graph.condition(None);
+        let condition = graph.condition(None)?;
         let config = LaunchConfig::one();
         // SAFETY: the arguments are what the kernels take.
         unsafe {

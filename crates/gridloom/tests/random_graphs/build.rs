@@ -236,7 +236,7 @@ impl<'a> Builder<'a> {
                     graph.embed(&child)?
                 } else {
                     let child = graph.embed(&Graph::new(&kernels.device))?;
-                    self.body(&child.body_handle(0), body)?;
+                    self.body(&child.bodies()?[0], body)?;
                     child
                 }
             }
@@ -259,7 +259,7 @@ impl<'a> Builder<'a> {
             }
             Step::While { number, counter, passes, body } => {
                 let left = self.whole(*counter)?;
-                let condition = graph.condition(None);
+                let condition = graph.condition(None)?;
                 let set = graph.memset(&left, *passes)?;
                 let repeat =
                     set.launch(&kernels.set_condition, one, (&condition, &left))?.while_loop(&condition)?;
@@ -270,7 +270,7 @@ impl<'a> Builder<'a> {
             }
             Step::If { number, selector, by_condition, bodies } => {
                 let value = self.whole(*selector)?;
-                let condition = graph.condition(None);
+                let condition = graph.condition(None)?;
                 let (first, node) = if *by_condition {
                     let set = graph.launch(&kernels.set_condition, one, (&condition, &value))?;
                     let node = match bodies.len() {
@@ -290,7 +290,7 @@ impl<'a> Builder<'a> {
             }
             Step::Switch { number, selector, by_condition, bodies } => {
                 let value = self.whole(*selector)?;
-                let condition = graph.condition(None);
+                let condition = graph.condition(None)?;
                 let (first, node) = if *by_condition {
                     let set = graph.launch(&kernels.set_condition, one, (&condition, &value))?;
                     let switch = set.switch(&condition, bodies.len())?;

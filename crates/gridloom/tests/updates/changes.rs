@@ -118,6 +118,45 @@ pub(crate) const ALL: [Change; 16] = [
     Change::ClosureToRaw,
 ];
 
+/// A node that can be changed: of a definition, or of an executable.
+pub(crate) trait Changed {
+    fn change(&self, change: Change, lab: &Lab) -> Result<()>;
+}
+
+macro_rules! changed {
+    ($node:ty) => {
+        impl Changed for $node {
+            fn change(&self, change: Change, lab: &Lab) -> Result<()> {
+                let Lab { kernels, x, y, .. } = lab;
+                let copy = |dst: &BufferSlice<i32>, src: &BufferSlice<i32>| self.set_memcpy(dst, src);
+                match change {
+                    Change::Arguments => self.set_args(&kernels.increase, (x, 1, 100)),
+                    // SAFETY: it is the increment, which may be anything.
+                    Change::OneArgument => unsafe { self.set_arg(2, Arg::value(100i32)) },
+                    Change::ArgumentBuffer => self.set_args(&kernels.increase, (y, LEN as u32, 5)),
+                    Change::Configuration => self.set_config(LaunchConfig::new(2, 2)),
+                    Change::Function => self.set_kernel(&kernels.affine, (x, y, 2, 2, 1)),
+                    Change::FillValue => self.set_memset(&x.slice(..2)?, 8i32),
+                    Change::FillElementSize => self.set_memset(&x.slice(..2)?, 1u8),
+                    Change::FillDestination => self.set_memset(&y.slice(1..)?, 7i32),
+                    Change::CopySize => copy(&x.slice(..3)?, &y.slice(..3)?),
+                    Change::CopySourceBuffer => copy(&x.slice(..2)?, &x.slice(2..)?),
+                    Change::CopyDestination => copy(&x.slice(2..)?, &y.slice(..2)?),
+                    Change::CopyFromHostToDevice => copy(&x.slice(..2)?, &y.slice(..2)?),
+                    Change::CopyFromDeviceToHost => self.set_memcpy(&x.slice(..2)?, &[-1, -2]),
+                    Change::Closure => self.set_callback(lab.adder(100)),
+                    // SAFETY: the function takes these bytes, on any thread.
+                    Change::RawFunction | Change::ClosureToRaw => unsafe {
+                        self.set_callback_raw(add_raw, &lab.raw(100))
+                    },
+                }
+            }
+        }
+    };
+}
+changed!(Node);
+changed!(ExecutableNode<'_>);
+
 impl Change {
     /// Adds the node as it is at first.
     pub(crate) fn add(self, lab: &Lab, place: &impl GraphOps) -> Result<Node> {
@@ -144,30 +183,8 @@ impl Change {
     }
 
     /// Changes it, in a definition or an executable.
-    pub(crate) fn make(self, lab: &Lab, node: &impl Edit) -> Result<()> {
-        let Lab { kernels, x, y, .. } = lab;
-        let copy = |dst: &BufferSlice<i32>, src: &BufferSlice<i32>| node.set_memcpy(dst, src);
-        match self {
-            Change::Arguments => node.set_args(&kernels.increase, (x, 1, 100)),
-            // SAFETY: it is the increment, which may be anything.
-            Change::OneArgument => unsafe { node.set_arg(2, Arg::value(100i32)) },
-            Change::ArgumentBuffer => node.set_args(&kernels.increase, (y, LEN as u32, 5)),
-            Change::Configuration => node.set_config(LaunchConfig::new(2, 2)),
-            Change::Function => node.set_kernel(&kernels.affine, (x, y, 2, 2, 1)),
-            Change::FillValue => node.set_memset(&x.slice(..2)?, 8i32),
-            Change::FillElementSize => node.set_memset(&x.slice(..2)?, 1u8),
-            Change::FillDestination => node.set_memset(&y.slice(1..)?, 7i32),
-            Change::CopySize => copy(&x.slice(..3)?, &y.slice(..3)?),
-            Change::CopySourceBuffer => copy(&x.slice(..2)?, &x.slice(2..)?),
-            Change::CopyDestination => copy(&x.slice(2..)?, &y.slice(..2)?),
-            Change::CopyFromHostToDevice => copy(&x.slice(..2)?, &y.slice(..2)?),
-            Change::CopyFromDeviceToHost => node.set_memcpy(&x.slice(..2)?, &[-1, -2]),
-            Change::Closure => node.set_callback(lab.adder(100)),
-            // SAFETY: the function takes these bytes, on any thread.
-            Change::RawFunction | Change::ClosureToRaw => unsafe {
-                node.set_callback_raw(add_raw, &lab.raw(100))
-            },
-        }
+    pub(crate) fn make(self, lab: &Lab, node: &impl Changed) -> Result<()> {
+        node.change(self, lab)
     }
 
     /// What a launch leaves behind before and after the change.

@@ -16,7 +16,7 @@ fn nodes_in_bodies_take_every_change() {
         let lab = Lab::new(device)?;
         for change in ALL {
             let graph = Graph::new(device);
-            let node = change.add(&lab, &graph.if_then(&graph.condition(Some(1)))?.body())?;
+            let node = change.add(&lab, &graph.if_then(&graph.condition(Some(1))?)?.body())?;
             let [before, after] = change.outcomes();
             let [changed, other] =
                 [graph.instantiate_with(&with(mode))?, graph.instantiate_with(&with(mode))?];
@@ -69,7 +69,7 @@ fn a_loop_takes_another_number_of_passes_and_another_limit() {
         assert_eq!(passes()?, 2);
         for (number, limit, expected) in [(5, None, 5), (5, Some(3), 3), (0, Some(3), 0), (4, Some(9), 4)] {
             executable.node(&repeat)?.set_passes(number)?;
-            executable.node(&repeat)?.set_limit(limit)?;
+            executable.node(&repeat)?.set_max_passes(limit)?;
             assert_eq!(passes()?, expected, "{number} passes, limit {limit:?}");
         }
         repeat.set_passes(7)?;

@@ -55,7 +55,7 @@ fn an_executable_reads_back_what_it_now_holds() {
             assert!(held.operation().same(&node.operation()?), "{change:?}");
             change.make(&lab, &held)?;
             assert!(!held.operation().same(&node.operation()?), "{change:?}");
-            node.replace(held.operation())?;
+            node.set_operation(held.operation())?;
             assert!(held.operation().same(&node.operation()?), "{change:?}");
         }
         Ok(())

@@ -48,6 +48,65 @@ struct World {
 /// Everything that a launch leaves behind.
 type Traces = (Vec<Vec<i32>>, i64);
 
+/// A node that can be given other parameters, of a definition or of an executable: the same ones for the same random numbers.
+trait Edited {
+    fn edit(&self, world: &World, class: Class, lane: usize, random: Random) -> Result<()>;
+}
+
+macro_rules! edited {
+    ($node:ty) => {
+        impl Edited for $node {
+            fn edit(&self, world: &World, class: Class, lane: usize, mut random: Random) -> Result<()> {
+                let random = &mut random;
+                match class {
+                    Class::Kernel => {
+                        let kernels = &world.kernels;
+                        let (out, x) = (world.buffer(lane, random), world.buffer(lane, random));
+                        let n = random.between(1, LEN as i64) as u32;
+                        let [a, b] = [random.between(-3, 3) as i32, random.between(-9, 9) as i32];
+                        match random.below(4) {
+                            0 => self.set_kernel(&kernels.increase, (out, n, a)),
+                            1 => self.set_kernel(&kernels.affine, (out, x, n, a, b)),
+                            2 => self.set_kernel(&kernels.mix, (out, x, n)),
+                            _ => self.set_config(LaunchConfig::new(n, 2)),
+                        }
+                    }
+                    Class::Fill => {
+                        let at = random.below(LEN);
+                        let dst = world.buffer(lane, random).slice(at..)?;
+                        match random.below(3) {
+                            0 => self.set_memset(&dst, random.u32() as u8),
+                            1 => self.set_memset(&dst, random.u32() as u16),
+                            _ => self.set_memset(&dst, random.i32()),
+                        }
+                    }
+                    Class::Copy => {
+                        let (dst, src) = world.pair(lane, random);
+                        let len = 1 + random.below(LEN);
+                        if random.one_in(3) {
+                            self.set_memcpy(&dst.slice(..len)?, &random.i32s(len))
+                        } else {
+                            self.set_memcpy(&dst.slice(..len)?, &src.slice(LEN - len..)?)
+                        }
+                    }
+                    Class::Call => self.set_callback(world.adder(random)),
+                    Class::Repeat => {
+                        self.set_passes(random.below(4) as u64)?;
+                        self.set_max_passes(if random.one_in(3) {
+                            Some(1 + random.below(3) as u64)
+                        } else {
+                            None
+                        })
+                    }
+                    Class::Choice => self.set_tested(&world.buffer(lane, random).slice(..1)?),
+                }
+            }
+        }
+    };
+}
+edited!(Node);
+edited!(ExecutableNode<'_>);
+
 impl World {
     fn new(device: &Device) -> Result<Self> {
         let kernels = GraphKernels::new(device)?;
@@ -114,7 +173,7 @@ impl World {
                 }
                 _ => {
                     last = last.embed(&Graph::new(&self.kernels.device))?;
-                    self.chain(&last.body_handle(0), lane, depth - 1, targets, random)?;
+                    self.chain(&last.bodies()?[0], lane, depth - 1, targets, random)?;
                     continue;
                 }
             };
@@ -122,49 +181,6 @@ impl World {
             last = node;
         }
         Ok(())
-    }
-
-    /// Gives a node other parameters: the same for the same random numbers.
-    fn edit(&self, node: &impl Edit, class: Class, lane: usize, mut random: Random) -> Result<()> {
-        let random = &mut random;
-        match class {
-            Class::Kernel => {
-                let kernels = &self.kernels;
-                let (out, x) = (self.buffer(lane, random), self.buffer(lane, random));
-                let n = random.between(1, LEN as i64) as u32;
-                let [a, b] = [random.between(-3, 3) as i32, random.between(-9, 9) as i32];
-                match random.below(4) {
-                    0 => node.set_kernel(&kernels.increase, (out, n, a)),
-                    1 => node.set_kernel(&kernels.affine, (out, x, n, a, b)),
-                    2 => node.set_kernel(&kernels.mix, (out, x, n)),
-                    _ => node.set_config(LaunchConfig::new(n, 2)),
-                }
-            }
-            Class::Fill => {
-                let at = random.below(LEN);
-                let dst = self.buffer(lane, random).slice(at..)?;
-                match random.below(3) {
-                    0 => node.set_memset(&dst, random.u32() as u8),
-                    1 => node.set_memset(&dst, random.u32() as u16),
-                    _ => node.set_memset(&dst, random.i32()),
-                }
-            }
-            Class::Copy => {
-                let (dst, src) = self.pair(lane, random);
-                let len = 1 + random.below(LEN);
-                if random.one_in(3) {
-                    node.set_memcpy(&dst.slice(..len)?, &random.i32s(len))
-                } else {
-                    node.set_memcpy(&dst.slice(..len)?, &src.slice(LEN - len..)?)
-                }
-            }
-            Class::Call => node.set_callback(self.adder(random)),
-            Class::Repeat => {
-                node.set_passes(random.below(4) as u64)?;
-                node.set_limit(if random.one_in(3) { Some(1 + random.below(3) as u64) } else { None })
-            }
-            Class::Choice => node.set_tested(&self.buffer(lane, random).slice(..1)?),
-        }
     }
 
     /// Launches from buffers that always hold the same at first, and does something before it waits.
@@ -237,22 +253,22 @@ impl World {
         let edit_graph = || {
             let mut each = edits.iter();
             each.try_for_each(|(target, numbers)| {
-                self.edit(&target.node, target.class, target.lane, numbers.clone())
+                target.node.edit(self, target.class, target.lane, numbers.clone())
             })
         };
         let edit_executable = |other: u64| {
             let mut each = edits.iter();
             each.try_for_each(|(target, numbers)| {
                 let numbers = Random::new(numbers.clone().u64() ^ other);
-                self.edit(&executable.node(&target.node)?, target.class, target.lane, numbers)
+                executable.node(&target.node)?.edit(self, target.class, target.lane, numbers)
             })
         };
         match random.below(6) {
             // Node by node, in both.
             0 | 1 => {
                 for (target, numbers) in &edits {
-                    self.edit(&target.node, target.class, target.lane, numbers.clone())?;
-                    executable.node(&target.node)?.replace(target.node.operation()?)?;
+                    target.node.edit(self, target.class, target.lane, numbers.clone())?;
+                    executable.node(&target.node)?.set_operation(target.node.operation()?)?;
                 }
                 Ok(())
             }

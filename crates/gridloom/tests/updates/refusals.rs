@@ -20,8 +20,8 @@ fn an_operation_of_another_kind_is_refused_and_changes_nothing() {
             for given in kinds.into_iter().filter(|given| *given != has) {
                 let other = given.add(&lab, &Graph::new(device))?.operation()?;
                 let says: &[&str] = &["culprit", "cannot become"];
-                refused(node.replace(other.clone()), ErrorKind::InvalidArgument, says);
-                refused(executable.node(&node)?.replace(other), ErrorKind::InvalidArgument, says);
+                refused(node.set_operation(other.clone()), ErrorKind::InvalidArgument, says);
+                refused(executable.node(&node)?.set_operation(other), ErrorKind::InvalidArgument, says);
             }
             assert_eq!(lab.run(&executable)?, has.outcomes()[0], "{has:?}");
             assert_eq!(lab.run(&graph.instantiate()?)?, has.outcomes()[0], "{has:?}");
@@ -46,12 +46,12 @@ fn setters_for_another_kind_of_node_are_refused() {
         refuse(called.set_memcpy(&lab.x, &lab.y));
         refuse(called.set_event(&device.event()?));
         refuse(called.set_passes(3));
-        refuse(called.set_limit(Some(3)));
+        refuse(called.set_max_passes(Some(3)));
         refuse(called.set_child(&Graph::new(device)));
         refuse(looped.set_callback(|| ()));
         refuse(looped.set_tested(&lab.x.slice(..1)?));
         let choice = graph.if_nonzero(&lab.x.slice(..1)?)?;
-        refuse(choice.set_limit(Some(3)));
+        refuse(choice.set_max_passes(Some(3)));
         refuse(choice.set_passes(3));
         refuse(choice.set_tested(&lab.x));
         Ok(())

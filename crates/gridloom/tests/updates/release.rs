@@ -276,7 +276,7 @@ fn a_drop_may_come_back_to_the_executable_it_was_replaced_in() {
         impl Drop for AsksOnDrop {
             fn drop(&mut self) {
                 self.1.store(self.0.memory().overhead as usize + 1, Ordering::SeqCst);
-                self.0.definition();
+                self.0.graph();
             }
         }
         let graph = Graph::new(device);

@@ -70,7 +70,7 @@ impl Work {
         let repeat = kernels.bump(&first, &value, 1)?.repeat(2)?;
         let second = repeat.body().callback(Entry::closure(books))?;
         let child = repeat.embed(&Graph::new(&kernels.device))?;
-        let third = child.body_handle(0).callback(Entry::closure(books))?;
+        let third = child.bodies()?[0].callback(Entry::closure(books))?;
         let copy = graph.memcpy(&scratch, &vec![1; 500])?;
         let executable = graph.instantiate()?;
         ledger.lock().push((value, launches.clone()));

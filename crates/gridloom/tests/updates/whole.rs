@@ -68,7 +68,7 @@ fn conditions_that_kernels_set_keep_working() {
         let (left, ran) = (kernels.value(0)?, kernels.value(0)?);
         let build = |passes: i32, by: i32| {
             let graph = Graph::new(device);
-            let again = graph.condition(Some(1));
+            let again = graph.condition(Some(1))?;
             let repeat = graph.memset(&left, passes)?.while_loop(&again)?;
             kernels.bump(&repeat.body(), &ran, by)?.launch(
                 &kernels.countdown,
@@ -176,7 +176,7 @@ fn bodies_children_and_allocations_are_part_of_the_topology() {
             let child = graph.embed(&inner)?.named("child")?;
             let alloc = child.alloc::<i32>(len)?.named("memory")?;
             alloc.free(&alloc)?;
-            graph.switch(&graph.condition(Some(default)), bodies)?.named("switch")?;
+            graph.switch(&graph.condition(Some(default))?, bodies)?.named("switch")?;
             Ok::<_, Error>(graph)
         };
         let executable = build(2, true, 8, 0)?.instantiate()?;

@@ -248,15 +248,15 @@ impl Way for Captured<'_> {
     fn conditional(&mut self, lane: Lane, form: Form, tested: Cell, bodies: &[Program]) -> Result<()> {
         let (capture, tested) = (self.lanes[lane].capture(), &self.cells.values[tested]);
         let captures = match form {
-            Form::If => vec![capture.if_nonzero(tested)?],
+            Form::If => vec![capture.if_nonzero(tested)?.into_body()],
             Form::IfElse => {
-                let (then, otherwise) = capture.if_else_nonzero(tested)?;
+                let (then, otherwise) = capture.if_else_nonzero(tested)?.into_bodies();
                 vec![then, otherwise]
             }
-            Form::Switch => capture.switch_on(tested, bodies.len())?,
-            Form::While => vec![capture.while_nonzero(tested)?],
-            Form::DoWhile => vec![capture.do_while(tested)?],
-            Form::Repeat(passes) => vec![capture.repeat(passes)?],
+            Form::Switch => capture.switch_on(tested, bodies.len())?.into_bodies(),
+            Form::While => vec![capture.while_nonzero(tested)?.into_body()],
+            Form::DoWhile => vec![capture.do_while(tested)?.into_body()],
+            Form::Repeat(passes) => vec![capture.repeat(passes)?.into_body()],
         };
         for (capture, body) in captures.into_iter().zip(bodies) {
             capture.begin()?;

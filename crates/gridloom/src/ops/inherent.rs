@@ -1,0 +1,277 @@
+//! The operations as methods of the handles themselves, so that nobody needs a trait to call them.
+
+use std::ffi::c_void;
+
+use bytemuck::Pod;
+use gridloom_core::graph::ConditionalSpec;
+use gridloom_core::op::Operation;
+
+use super::{AllocNode, Freeable, GraphOps, Ops};
+use crate::buffer::{CopySource, Element, Memory, Rows};
+use crate::conditional::{Conditional, If, IfElse, Switch, While};
+use crate::kernel::{Arg, Arguments, Kernel, Parameters, UntypedKernel};
+use crate::{Capture, Condition, Event, Graph, LaunchConfig, MemoryKind, Node, Result, Stream};
+
+/// The methods of [`Ops`] for one handle.
+macro_rules! operations {
+    ($handle:ty => $added:ty) => {
+        impl $handle {
+            /// Runs a kernel. The compiler checks the arguments against the kernel's parameters; see
+            /// [`Ops::launch`].
+            #[inline]
+            pub fn launch<P: Parameters>(
+                &self,
+                kernel: &Kernel<P>,
+                config: impl Into<LaunchConfig>,
+                args: impl Arguments<P>,
+            ) -> Result<$added> {
+                Ops::launch(self, kernel, config, args)
+            }
+
+            /// Runs a kernel whose contract cannot say what this launch needs. Neither it nor later
+            /// changes of it are checked against the contract.
+            ///
+            /// # Safety
+            /// As for [`Ops::launch_unchecked`].
+            pub unsafe fn launch_unchecked<P: Parameters>(
+                &self,
+                kernel: &Kernel<P>,
+                config: impl Into<LaunchConfig>,
+                args: impl Arguments<P>,
+            ) -> Result<$added> {
+                // SAFETY: the caller makes the same promise.
+                unsafe { Ops::launch_unchecked(self, kernel, config, args) }
+            }
+
+            /// Runs a kernel whose arguments are known only at run time. Their number and sizes are
+            /// checked.
+            ///
+            /// # Safety
+            /// As for [`Ops::launch_untyped`].
+            pub unsafe fn launch_untyped(
+                &self,
+                kernel: &UntypedKernel,
+                config: impl Into<LaunchConfig>,
+                args: impl IntoIterator<Item = Arg>,
+            ) -> Result<$added> {
+                // SAFETY: the caller makes the same promise.
+                unsafe { Ops::launch_untyped(self, kernel, config, args) }
+            }
+
+            /// Fills memory with a value of 1, 2 or 4 bytes, as often as it fits. The memory must hold
+            /// a whole number of them.
+            pub fn memset<T: Element, V: Pod>(&self, dst: &impl Memory<T>, value: V) -> Result<$added> {
+                Ops::memset(self, dst, value)
+            }
+
+            /// Fills `height` rows of `width` values each.
+            pub fn memset_2d<T: Element, V: Pod>(
+                &self,
+                dst: Rows<T>,
+                value: V,
+                width: usize,
+                height: usize,
+            ) -> Result<$added> {
+                Ops::memset_2d(self, dst, value, width, height)
+            }
+
+            /// Copies all elements of `src` to `dst`, which must have as many. A host slice is copied
+            /// now and not referenced later.
+            pub fn memcpy<T: Element>(
+                &self,
+                dst: &impl Memory<T>,
+                src: &(impl CopySource<T> + ?Sized),
+            ) -> Result<$added> {
+                Ops::memcpy(self, dst, src)
+            }
+
+            /// Copies `height` rows of `width` elements.
+            pub fn memcpy_2d<T: Element>(
+                &self,
+                dst: Rows<T>,
+                src: Rows<T>,
+                width: usize,
+                height: usize,
+            ) -> Result<$added> {
+                Ops::memcpy_2d(self, dst, src, width, height)
+            }
+
+            /// Copies planes of rows of elements; `extents` are elements in a row, rows in a plane,
+            /// planes.
+            pub fn memcpy_3d<T: Element>(
+                &self,
+                dst: Rows<T>,
+                src: Rows<T>,
+                extents: [usize; 3],
+            ) -> Result<$added> {
+                Ops::memcpy_3d(self, dst, src, extents)
+            }
+
+            /// Calls a closure on the host, in order with the device's work. It must not use the device,
+            /// and a panic in it becomes the launch's error; see [`Ops::callback`].
+            pub fn callback(&self, closure: impl FnMut() + Send + 'static) -> Result<$added> {
+                Ops::callback(self, closure)
+            }
+
+            /// Calls a C function on the host with a pointer to a copy of `bytes`, which it must not
+            /// write and which need not be aligned.
+            ///
+            /// # Safety
+            /// The function may be called from any thread with such a pointer, any number of times.
+            pub unsafe fn callback_raw(
+                &self,
+                function: unsafe extern "C" fn(*mut c_void),
+                bytes: &[u8],
+            ) -> Result<$added> {
+                // SAFETY: the caller makes the same promise.
+                unsafe { Ops::callback_raw(self, function, bytes) }
+            }
+
+            /// Calls a C function on the host with this very pointer.
+            ///
+            /// # Safety
+            /// As for [`Ops::callback_raw_pointer`].
+            pub unsafe fn callback_raw_pointer(
+                &self,
+                function: unsafe extern "C" fn(*mut c_void),
+                pointer: *mut c_void,
+            ) -> Result<$added> {
+                // SAFETY: the caller makes the same promise.
+                unsafe { Ops::callback_raw_pointer(self, function, pointer) }
+            }
+
+            /// Records an event.
+            pub fn record(&self, event: &Event) -> Result<$added> {
+                Ops::record(self, event)
+            }
+
+            /// Waits for an event.
+            pub fn wait(&self, event: &Event) -> Result<$added> {
+                Ops::wait(self, event)
+            }
+
+            /// Adds one operation, for example what [`Node::operation`] returned. The other methods are
+            /// ways to write it.
+            #[inline]
+            pub fn submit(&self, operation: Operation) -> Result<$added> {
+                Ops::submit(self, operation)
+            }
+        }
+    };
+}
+operations!(Stream => ());
+operations!(Capture => Node);
+operations!(Graph => Node);
+operations!(Node => Node);
+
+/// The methods of [`GraphOps`] for one handle.
+macro_rules! graph_operations {
+    ($handle:ty, bodies: $body:ty) => {
+        impl $handle {
+            /// Adds a node that does nothing, for other nodes to come after.
+            pub fn empty(&self) -> Result<Node> {
+                GraphOps::empty(self)
+            }
+
+            /// Allocates memory for `len` elements, provided at each launch to what comes after the node.
+            pub fn alloc<T: Element>(&self, len: usize) -> Result<AllocNode<T>> {
+                GraphOps::alloc(self, len)
+            }
+
+            /// Allocates memory of a given kind for `len` elements, provided at each launch.
+            pub fn alloc_in<T: Element>(&self, len: usize, kind: MemoryKind) -> Result<AllocNode<T>> {
+                GraphOps::alloc_in(self, len, kind)
+            }
+
+            /// Allocates memory that other devices, named by their ordinals, can reach too.
+            pub fn alloc_for_peers<T: Element>(
+                &self,
+                len: usize,
+                kind: MemoryKind,
+                peers: &[u32],
+            ) -> Result<AllocNode<T>> {
+                GraphOps::alloc_for_peers(self, len, kind, peers)
+            }
+
+            /// Frees the memory of an alloc node, which the new node comes after too, or memory that
+            /// outlived a launch of an executable.
+            pub fn free(&self, memory: &impl Freeable) -> Result<Node> {
+                GraphOps::free(self, memory)
+            }
+
+            /// Runs a copy of another graph, as that graph is now. [`Node::bodies`] gives the copy, open
+            /// for reading and editing.
+            pub fn embed(&self, graph: &Graph) -> Result<Node> {
+                GraphOps::embed(self, graph)
+            }
+
+            /// Adds one operation that comes after these nodes too.
+            pub fn submit_after(&self, nodes: &[&Node], operation: Operation) -> Result<Node> {
+                GraphOps::submit_after(self, nodes, operation)
+            }
+
+            /// Adds a conditional in its most general form. The other methods are ways to write it.
+            pub fn conditional(&self, spec: ConditionalSpec) -> Result<Conditional<$body>> {
+                GraphOps::conditional(self, spec)
+            }
+
+            /// Adds a body that runs when the condition is not 0.
+            pub fn if_then(&self, condition: &Condition) -> Result<If<$body>> {
+                GraphOps::if_then(self, condition)
+            }
+
+            /// Adds two bodies, of which exactly one runs: the first when the condition is not 0.
+            pub fn if_else(&self, condition: &Condition) -> Result<IfElse<$body>> {
+                GraphOps::if_else(self, condition)
+            }
+
+            /// Adds a body that runs again and again while the condition is not 0. It is tested before
+            /// each pass.
+            pub fn while_loop(&self, condition: &Condition) -> Result<While<$body>> {
+                GraphOps::while_loop(self, condition)
+            }
+
+            /// Adds `bodies` bodies, of which the one runs whose index is the condition's value, or none.
+            pub fn switch(&self, condition: &Condition, bodies: usize) -> Result<Switch<$body>> {
+                GraphOps::switch(self, condition, bodies)
+            }
+
+            /// Adds a body that runs when the integer in device memory is not 0.
+            pub fn if_nonzero(&self, value: &impl Memory<i32>) -> Result<If<$body>> {
+                GraphOps::if_nonzero(self, value)
+            }
+
+            /// Adds two bodies: the first runs when the integer in device memory is not 0, else the
+            /// second.
+            pub fn if_else_nonzero(&self, value: &impl Memory<i32>) -> Result<IfElse<$body>> {
+                GraphOps::if_else_nonzero(self, value)
+            }
+
+            /// Adds a body that runs while the integer in device memory is not 0. It is tested before
+            /// each pass.
+            pub fn while_nonzero(&self, value: &impl Memory<i32>) -> Result<While<$body>> {
+                GraphOps::while_nonzero(self, value)
+            }
+
+            /// Adds a body that runs once, then again while the integer in device memory is not 0.
+            pub fn do_while(&self, value: &impl Memory<i32>) -> Result<While<$body>> {
+                GraphOps::do_while(self, value)
+            }
+
+            /// Adds `bodies` bodies, of which the one runs whose index is the integer in device memory,
+            /// or none.
+            pub fn switch_on(&self, value: &impl Memory<i32>, bodies: usize) -> Result<Switch<$body>> {
+                GraphOps::switch_on(self, value, bodies)
+            }
+
+            /// Adds a body that runs `passes` times. The counter belongs to the graph and starts anew
+            /// whenever the node runs.
+            pub fn repeat(&self, passes: u64) -> Result<While<$body>> {
+                GraphOps::repeat(self, passes)
+            }
+        }
+    };
+}
+graph_operations!(Graph, bodies: Graph);
+graph_operations!(Node, bodies: Graph);
+graph_operations!(Capture, bodies: Capture);
