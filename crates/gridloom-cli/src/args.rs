@@ -19,9 +19,46 @@ pub(crate) enum Command {
     Devices,
     /// Run a demonstration and check its result against the host.
     Demo(Demo),
+    /// Show a graph in a file: what `Graph::to_json` wrote, or the DOT of CUDA's `cuGraphDebugDotPrint`.
+    Show(Show),
     /// Check or run PTX.
     #[command(subcommand)]
     Ptx(Ptx),
+}
+
+#[derive(Args)]
+pub(crate) struct Show {
+    /// The file, or `-` for standard input.
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) form: ShowForm,
+    /// A profile of the graph, to be shown on the page.
+    #[arg(long, value_name = "FILE", requires = "html")]
+    pub(crate) profile: Option<PathBuf>,
+    /// Write to this file instead of standard output.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// As what a graph is shown: an indented tree, unless said otherwise.
+#[derive(Args)]
+#[group(multiple = false)]
+pub(crate) struct ShowForm {
+    /// Graphviz's DOT language.
+    #[arg(long)]
+    pub(crate) dot: bool,
+    /// A Mermaid flow chart.
+    #[arg(long)]
+    pub(crate) mermaid: bool,
+    /// A drawing.
+    #[arg(long)]
+    pub(crate) svg: bool,
+    /// A page to look around in, in one file.
+    #[arg(long)]
+    pub(crate) html: bool,
+    /// JSON, with the layer and place of each node.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args)]

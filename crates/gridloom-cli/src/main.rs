@@ -4,8 +4,10 @@
 mod args;
 mod demo;
 mod devices;
+mod output;
 mod pick;
 mod ptx;
+mod show;
 mod strip;
 
 use std::process::ExitCode;
@@ -21,6 +23,7 @@ fn main() -> ExitCode {
     let outcome = match Options::parse().command {
         Command::Devices => devices::list(),
         Command::Demo(demo) => demo::run(&demo),
+        Command::Show(show) => show::run(&show),
         Command::Ptx(command) => ptx::run(&command),
     };
     match outcome {

@@ -1,0 +1,59 @@
+//! `gridloom show`: a graph in a file, as a tree, a picture or a page.
+
+use std::path::Path;
+
+use gridloom_view::Picture;
+
+use crate::Failure;
+use crate::args::Show;
+
+/// Runs the subcommand.
+pub(crate) fn run(options: &Show) -> Result<(), Failure> {
+    let picture = read(&options.file)?;
+    let profile = options.profile.as_deref().map(read_profile).transpose()?;
+    let form = &options.form;
+    let text = if form.dot {
+        picture.to_dot()
+    } else if form.mermaid {
+        picture.to_mermaid()
+    } else if form.svg {
+        picture.to_svg()
+    } else if form.html {
+        picture.to_html(profile.as_ref())
+    } else if form.json {
+        serde_json::to_string_pretty(&picture)? + "\n"
+    } else {
+        picture.to_tree()
+    };
+    match &options.output {
+        Some(path) => {
+            std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+            eprintln!("wrote {}", path.display());
+            Ok(())
+        }
+        None => crate::output::write(&text),
+    }
+}
+
+/// Reads a graph from a file, with its name as the title where it has none of its own.
+fn read(path: &Path) -> Result<Picture, Failure> {
+    let name = path.display();
+    let text = crate::output::read(path)?;
+    let mut picture = gridloom_view::read(&text).map_err(|error| format!("{name}: {error}"))?;
+    if picture.title == "graph"
+        && let Some(stem) = path.file_stem()
+    {
+        picture.title = stem.to_string_lossy().into_owned();
+    }
+    Ok(picture)
+}
+
+fn read_profile(path: &Path) -> Result<serde_json::Value, Failure> {
+    let name = path.display();
+    let profile: serde_json::Value =
+        serde_json::from_str(&crate::output::read(path)?).map_err(|error| format!("{name}: {error}"))?;
+    if profile["format"] != "gridloom-profile" {
+        return Err(format!("{name}: this is no profile that Gridloom wrote").into());
+    }
+    Ok(profile)
+}

@@ -1,0 +1,34 @@
+// What colour a node has, by kind or by time. Both scales also differ in lightness, so that they read without colour vision.
+const KIND_COLOURS = {
+  kernel: '#4c78a8', memcpy: '#54a24b', memset: '#88c9a1', alloc: '#b79a20', free: '#d8c373', callback: '#e45756',
+  event_record: '#9d755d', event_wait: '#bab0ac', child: '#79706e', if: '#b279a2', if_else: '#b279a2', while: '#d67195',
+  switch: '#b279a2', empty: '#c8ccd2', opaque: '#5f6b7a',
+};
+const HEAT = [[242, 240, 230], [253, 212, 120], [244, 140, 60], [205, 50, 60], [95, 15, 80]];
+
+function mix(scale, share) {
+  const place = Math.max(0, Math.min(1, share)) * (scale.length - 1);
+  const low = Math.min(Math.floor(place), scale.length - 2);
+  const part = place - low;
+  return scale[low].map((value, channel) => Math.round(value * (1 - part) + scale[low + 1][channel] * part));
+}
+
+function fillOf(node, mode) {
+  if (mode === 'time') {
+    if (!node.times) return '#c8ccd2';
+    // The square root spreads short times apart; the longest node is always the darkest.
+    return 'rgb(' + mix(HEAT, Math.sqrt(node.times.busy_ns / longest)).join(',') + ')';
+  }
+  return KIND_COLOURS[node.kind] || '#8f99a6';
+}
+
+function inkOn(colour) {
+  const [red, green, blue] = colour.startsWith('#')
+    ? [1, 3, 5].map(at => parseInt(colour.slice(at, at + 2), 16))
+    : colour.match(/\d+/g).map(Number);
+  return 0.299 * red + 0.587 * green + 0.114 * blue > 150 ? '#15181d' : '#ffffff';
+}
+
+function css(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}

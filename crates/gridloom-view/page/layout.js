@@ -1,0 +1,130 @@
+// Where nodes are drawn. Layers and the order within them come with the picture; sizes depend on what is folded.
+const NODE = { height: 34, gap: 18, layerGap: 34, pad: 12, head: 28, minWidth: 90, maxWidth: 240 };
+// Layers wider than this are broken into rows, and graphs much taller than wide into columns.
+const WRAP_WIDTH = 3200, TALL = 5, COLUMN_GAP = 70;
+
+const measure = document.createElement('canvas').getContext('2d');
+measure.font = '13px system-ui, sans-serif';
+const widths = new Map();
+function textWidth(text) {
+  let width = widths.get(text);
+  if (width === undefined) widths.set(text, width = measure.measureText(text).width);
+  return width;
+}
+
+function layoutNode(node) {
+  node.width = Math.min(NODE.maxWidth, Math.max(NODE.minWidth, textWidth(node.name) + 24 + (node.bodies.length ? 18 : 0)));
+  node.height = NODE.height;
+  if (!node.bodies.length || !node.open) return;
+  let x = NODE.pad, tallest = 0;
+  for (const body of node.bodies) {
+    layoutGraph(body);
+    body.x = x;
+    body.y = NODE.head + (node.bodies.length > 1 ? 16 : 0);
+    x += body.width + NODE.pad;
+    tallest = Math.max(tallest, body.y + body.height);
+  }
+  node.width = Math.max(node.width, x);
+  node.height = tallest + NODE.pad;
+}
+
+function rowsOf(graph) {
+  const layers = [];
+  for (const node of graph.nodes) (layers[node.layer] = layers[node.layer] || []).push(node);
+  const rows = [];
+  for (const layer of layers) {
+    if (!layer) continue;
+    layer.sort((a, b) => a.place - b.place);
+    let row = [], width = 0;
+    for (const node of layer) {
+      if (row.length && width + node.width > WRAP_WIDTH) { rows.push(row); row = []; width = 0; }
+      row.push(node);
+      width += node.width + NODE.gap;
+    }
+    if (row.length) rows.push(row);
+  }
+  return rows;
+}
+
+// Puts each node of a row as near to where its neighbours are as the others of the row allow.
+function placeRow(row, wish) {
+  let edge = -Infinity;
+  for (const node of row) {
+    node.x = Math.max(edge, wish(node) - node.width / 2);
+    edge = node.x + node.width + NODE.gap;
+  }
+  // What was pushed to the right is moved back as a whole by the mean of the pushes.
+  let push = 0;
+  for (const node of row) push += node.x + node.width / 2 - wish(node);
+  push /= row.length;
+  for (const node of row) node.x -= push;
+}
+
+function layoutGraph(graph) {
+  graph.nodes.forEach(layoutNode);
+  const rows = rowsOf(graph);
+  const middle = node => node.x + node.width / 2;
+  for (const row of rows) {
+    const total = row.reduce((sum, node) => sum + node.width + NODE.gap, -NODE.gap);
+    let x = -total / 2;
+    for (const node of row) { node.x = x; x += node.width + NODE.gap; }
+  }
+  const wish = key => node => {
+    const others = node[key];
+    if (!others.length) return middle(node);
+    let sum = 0;
+    for (const other of others) sum += middle(other);
+    return sum / others.length;
+  };
+  for (let round = 0; round < 2; round++) {
+    for (let at = 0; at < rows.length; at++) placeRow(rows[at], wish('before'));
+    for (let at = rows.length - 1; at >= 0; at--) placeRow(rows[at], wish('after'));
+  }
+  let y = 0;
+  const tops = rows.map(row => {
+    const top = y;
+    const height = Math.max(...row.map(node => node.height));
+    for (const node of row) node.y = top + (height - node.height) / 2;
+    y += height + NODE.layerGap;
+    return { row, top, bottom: y };
+  });
+  let left = Infinity, right = -Infinity;
+  for (const node of graph.nodes) { left = Math.min(left, node.x); right = Math.max(right, node.x + node.width); }
+  if (!graph.nodes.length) { left = 0; right = 60; y = NODE.layerGap + 12; }
+  graph.width = right - left;
+  graph.height = y - NODE.layerGap;
+  for (const node of graph.nodes) node.x -= left;
+  // A long thin graph becomes columns, read from left to right.
+  const columns = Math.min(200, Math.floor(Math.sqrt(graph.height / (TALL * (graph.width + COLUMN_GAP)))) + 1);
+  if (columns > 1 && graph.height > 1600) {
+    const tall = graph.height / columns;
+    let column = 0, start = 0, height = 0;
+    for (const { row, top, bottom } of tops) {
+      if (top - start >= tall) { column += 1; start = top; }
+      for (const node of row) { node.x += column * (graph.width + COLUMN_GAP); node.y -= start; }
+      height = Math.max(height, bottom - NODE.layerGap - start);
+    }
+    graph.width += column * (graph.width + COLUMN_GAP);
+    graph.height = height;
+  }
+}
+
+// Absolute positions, and the list of what is visible, outermost first.
+let drawn = [], drawnEdges = [];
+function arrange() {
+  layoutGraph(picture.graph);
+  drawn = [];
+  drawnEdges = [];
+  const place = (graph, x, y) => {
+    graph.left = x;
+    graph.top = y;
+    for (const node of graph.nodes) {
+      node.left = x + node.x;
+      node.top = y + node.y;
+      drawn.push(node);
+      if (node.open) node.bodies.forEach(body => place(body, node.left + body.x, node.top + body.y));
+    }
+    for (const edge of graph.edges) drawnEdges.push(edge);
+  };
+  place(picture.graph, 0, 0);
+}

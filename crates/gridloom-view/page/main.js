@@ -1,0 +1,74 @@
+// What is set up once: buttons, search, colours, keys.
+document.getElementById('title').textContent = picture.title;
+document.getElementById('summary').textContent = nodes.size + (nodes.size === 1 ? ' node' : ' nodes') + (profile ? ' · ' + duration(profile.launch_ns) : '');
+
+const colour = document.getElementById('colour');
+for (const [value, name] of profile ? [['time', 'by time'], ['kind', 'by kind']] : [['kind', 'by kind']]) {
+  const option = element('option', name, colour);
+  option.value = value;
+}
+colour.onchange = () => { colourMode = colour.value; legend(); redraw(); };
+
+function legend() {
+  const made = document.getElementById('legend');
+  made.replaceChildren();
+  const entry = (colour, text) => { const item = element('span', null, made); const mark = element('i', null, item); mark.style.background = colour; item.append(text); };
+  if (colourMode === 'time') {
+    for (const share of [0, 0.25, 0.5, 1]) entry('rgb(' + mix(HEAT, share).join(',') + ')', duration(longest * share * share));
+  } else {
+    for (const kind of new Set([...nodes.values()].map(node => node.kind))) entry(KIND_COLOURS[kind] || '#8f99a6', kind);
+  }
+  if (profile) { entry(css('--critical'), 'critical path'); entry(css('--gap'), 'gap on it'); }
+}
+
+const search = document.getElementById('search');
+const foundText = document.getElementById('found');
+let hits = [], hit = -1;
+search.addEventListener('input', () => {
+  const wanted = search.value.trim().toLowerCase();
+  hits = wanted ? [...nodes.values()].filter(node =>
+    node.name.toLowerCase().includes(wanted) || node.kind.includes(wanted) || node.facts.some(([, value]) => String(value).toLowerCase().includes(wanted))) : [];
+  hit = -1;
+  found = new Set(hits);
+  foundText.textContent = wanted ? hits.length + ' found' : '';
+  redraw();
+});
+search.addEventListener('keydown', event => {
+  if (event.key === 'Escape') { search.value = ''; search.dispatchEvent(new Event('input')); canvas.focus(); }
+  if (event.key !== 'Enter' || !hits.length) return;
+  hit = (hit + (event.shiftKey ? hits.length - 1 : 1)) % hits.length;
+  foundText.textContent = (hit + 1) + ' of ' + hits.length;
+  select(hits[hit], true);
+});
+
+document.getElementById('fit').onclick = fit;
+document.getElementById('unfold').onclick = () => foldAll(true);
+document.getElementById('fold').onclick = () => foldAll(false);
+const root = document.documentElement;
+const dark = window.matchMedia('(prefers-color-scheme: dark)');
+root.dataset.theme = dark.matches ? 'dark' : 'light';
+dark.addEventListener('change', () => { root.dataset.theme = dark.matches ? 'dark' : 'light'; legend(); redraw(); });
+document.getElementById('theme').onclick = () => {
+  root.dataset.theme = root.dataset.theme === 'dark' ? 'light' : 'dark';
+  legend();
+  redraw();
+};
+addEventListener('keydown', event => {
+  if (event.target === search || event.ctrlKey || event.metaKey || event.altKey) return;
+  const keys = { '/': () => { event.preventDefault(); search.focus(); }, f: fit, e: () => foldAll(true), c: () => foldAll(false), Escape: () => select(null) };
+  if (keys[event.key]) keys[event.key]();
+  if (event.key === 'Enter' && selected) toggle(selected);
+  if ((event.key === 'ArrowDown' || event.key === 'ArrowUp') && selected) {
+    const next = event.key === 'ArrowDown' ? selected.after[0] : selected.before[0];
+    if (next) { event.preventDefault(); select(next, true); }
+  }
+});
+addEventListener('resize', redraw);
+
+// Small graphs open with their bodies unfolded.
+if (nodes.size <= 60) nodes.forEach(node => { node.open = node.bodies.length > 0; });
+arrange();
+legend();
+describe(null);
+if (profile) wholeLaunch();
+fit();

@@ -1,0 +1,52 @@
+// The picture and the profile, linked: every node knows its parent, its graph and its times.
+'use strict';
+
+const picture = JSON.parse(document.getElementById('picture').textContent);
+const profile = JSON.parse(document.getElementById('profile').textContent);
+const nodes = new Map();
+
+function link(graph, parent) {
+  const here = new Map();
+  graph.nodes.forEach((node, index) => {
+    node.parent = parent;
+    node.index = index;
+    node.before = [];
+    node.after = [];
+    node.bodies = node.bodies || [];
+    node.open = false;
+    here.set(node.id, node);
+    nodes.set(node.id, node);
+    node.bodies.forEach(body => link(body, node));
+  });
+  graph.edges = graph.edges.map(edge => ({ from: here.get(edge.from), to: here.get(edge.to), programmatic: !!edge.programmatic }));
+  graph.edges.forEach(edge => { edge.from.after.push(edge.to); edge.to.before.push(edge.from); });
+}
+link(picture.graph, null);
+
+// Times in nanoseconds. A node without a row in the profile has none.
+const spans = (profile && profile.spans) || [];
+if (profile) {
+  for (const row of profile.nodes || []) {
+    const node = nodes.get(row.id);
+    if (node) node.times = row;
+  }
+  (profile.critical_path || []).forEach(step => {
+    const node = nodes.get(step.node);
+    if (node) node.critical = true;
+  });
+}
+const longest = Math.max(1, ...[...nodes.values()].filter(node => !node.bodies.length).map(node => node.times ? node.times.busy_ns : 0));
+
+function duration(ns) {
+  if (ns == null) return '';
+  if (ns < 1e3) return ns.toFixed(0) + ' ns';
+  if (ns < 1e6) return (ns / 1e3).toPrecision(3) + ' µs';
+  if (ns < 1e9) return (ns / 1e6).toPrecision(3) + ' ms';
+  return (ns / 1e9).toPrecision(3) + ' s';
+}
+
+function pathOf(node) {
+  const path = [];
+  for (let at = node; at; at = at.parent) path.unshift(at);
+  return path;
+}

@@ -1,0 +1,89 @@
+// The panel beside the graph: what is known of the selected node, or of the whole.
+const panel = document.getElementById('panel');
+
+function element(name, text, parent) {
+  const made = document.createElement(name);
+  if (text != null) made.textContent = text;
+  if (parent) parent.append(made);
+  return made;
+}
+
+function table(rows) {
+  const made = element('table', null, panel);
+  for (const [key, value, number] of rows) {
+    const row = element('tr', null, made);
+    element('td', key, row);
+    const cell = element('td', value, row);
+    if (number) cell.className = 'number';
+  }
+}
+
+function linkTo(node, parent) {
+  const made = element('a', node.name, parent);
+  made.tabIndex = 0;
+  made.onclick = () => select(node, true);
+  made.onkeydown = event => { if (event.key === 'Enter') select(node, true); };
+}
+
+function nodeList(title, list) {
+  if (!list.length) return;
+  element('h3', title + (list.length > 1 ? ' (' + list.length + ')' : ''), panel);
+  for (const node of list.slice(0, 50)) { const line = element('div', null, panel); linkTo(node, line); }
+  if (list.length > 50) element('div', 'and ' + (list.length - 50) + ' more', panel);
+}
+
+function describe(node) {
+  panel.replaceChildren();
+  if (!node) { overview(); return; }
+  element('h2', node.name, panel);
+  const path = pathOf(node);
+  if (path.length > 1) {
+    const line = element('div', null, panel);
+    path.slice(0, -1).forEach(at => { linkTo(at, line); line.append(' › '); });
+  }
+  table([['kind', node.kind], ...node.facts]);
+  if (node.bodies.length) {
+    const count = node.bodies.reduce((sum, body) => sum + body.nodes.length, 0);
+    const button = element('button', node.open ? 'Fold' : 'Unfold (' + count + ' nodes inside)', panel);
+    button.style.marginTop = '8px';
+    button.onclick = () => { toggle(node); describe(node); };
+  }
+  const times = node.times;
+  if (times) {
+    element('h3', 'Time' + (node.critical ? ', on the critical path' : ''), panel);
+    const rows = [['busy', duration(times.busy_ns), true], ['runs', String(times.runs), true]];
+    if (times.runs > 1) rows.push(['one run', duration(times.min_ns) + ' to ' + duration(times.max_ns), true]);
+    if (times.passes != null) rows.push(['passes', String(times.passes), true]);
+    rows.push(['first start', duration(times.start_ns), true], ['last end', duration(times.end_ns), true]);
+    if (times.gap_ns) rows.push(['waited though ready', duration(times.gap_ns), true]);
+    if (times.bytes && times.busy_ns) rows.push(['rate', (times.bytes * times.runs / times.busy_ns).toPrecision(3) + ' GB/s', true]);
+    table(rows);
+  }
+  nodeList('Waits for', node.before);
+  nodeList('Then', node.after);
+}
+
+function overview() {
+  element('h2', picture.title, panel);
+  const kinds = new Map();
+  nodes.forEach(node => kinds.set(node.kind, (kinds.get(node.kind) || 0) + 1));
+  table([['nodes', String(nodes.size), true], ...[...kinds].sort((a, b) => b[1] - a[1]).map(([kind, count]) => ['  ' + kind, String(count), true])]);
+  if (!profile) { element('h3', 'Click a node to see what it does.', panel); return; }
+  element('h3', 'One launch' + (profile.device ? ' on ' + profile.device : ''), panel);
+  const path = (profile.critical_path || []).reduce((sum, step) => sum + step.end_ns - step.start_ns, 0);
+  table([
+    ['launch', duration(profile.launch_ns), true],
+    ['on the critical path', duration(path), true],
+    ['gaps on it', duration(Math.max(0, profile.launch_ns - path)), true],
+    ['parallelism', (profile.parallelism || 0).toFixed(2), true],
+  ]);
+  const slow = [...nodes.values()].filter(node => node.times && !node.bodies.length).sort((a, b) => b.times.busy_ns - a.times.busy_ns).slice(0, 12);
+  element('h3', 'Most time', panel);
+  const made = element('table', null, panel);
+  for (const node of slow) {
+    const row = element('tr', null, made);
+    linkTo(node, element('td', null, row));
+    element('td', duration(node.times.busy_ns), row).className = 'number';
+  }
+  if (profile.disturbance) element('p', profile.disturbance, panel);
+}

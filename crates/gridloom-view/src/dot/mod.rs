@@ -1,0 +1,183 @@
+//! Reads DOT: what CUDA's `cuGraphDebugDotPrint` writes, and other directed graphs.
+//!
+//! CUDA writes one cluster for each graph, side by side. A node that contains a graph, an embedded one or the
+//! body of a conditional, has the name of that graph in its label. Other programs nest clusters; each
+//! nested one becomes a node with a body.
+
+mod cuda;
+mod text;
+
+use std::collections::{HashMap, HashSet};
+
+use crate::picture::{Body, Edge, Graph, Node, Picture, body_label};
+use crate::{MOST_DEPTH, MOST_NODES, ReadError};
+
+/// Reads a directed graph.
+///
+/// # Errors
+/// Fails where the text is no directed graph in DOT, with the line, or where it is too large or nested too deep.
+pub fn read(text: &str) -> Result<Picture, ReadError> {
+    let file = text::parse(text)?;
+    if file.nodes.is_empty() {
+        return Err(ReadError::new("the graph has no nodes"));
+    }
+    let graph = Builder::new(&file)?.root()?;
+    let title = if file.name.is_empty() || file.name == "dot" { "graph" } else { &file.name };
+    let mut picture = Picture { title: title.to_owned(), graph };
+    picture.arrange();
+    Ok(picture)
+}
+
+/// Puts together which node is in which graph.
+struct Builder<'a> {
+    file: &'a text::File,
+    facts: Vec<cuda::Facts>,
+    /// The clusters that each node contains, by the names in its label.
+    inside: Vec<Vec<usize>>,
+    /// The nodes of each cluster.
+    members: Vec<Vec<usize>>,
+    /// The clusters nested in each cluster that no node contains.
+    nested: Vec<Vec<usize>>,
+    /// The next number of a node made for a nested cluster.
+    next: usize,
+    made: usize,
+}
+
+impl<'a> Builder<'a> {
+    fn new(file: &'a text::File) -> Result<Self, ReadError> {
+        if file.nodes.len() > MOST_NODES {
+            return Err(ReadError::new(format!("more than {MOST_NODES} nodes")));
+        }
+        let facts: Vec<cuda::Facts> = file.nodes.iter().map(cuda::facts_of).collect();
+        let by_label: HashMap<&str, usize> = file
+            .clusters
+            .iter()
+            .enumerate()
+            .filter(|(_, cluster)| !cluster.label.is_empty())
+            .map(|(index, cluster)| (cluster.label.as_str(), index))
+            .collect();
+        let mut contained = HashSet::new();
+        let mut inside = vec![Vec::new(); file.nodes.len()];
+        for (index, facts) in facts.iter().enumerate() {
+            for name in &facts.graphs {
+                if let Some(&cluster) = by_label.get(name.as_str())
+                    && cluster != file.nodes[index].cluster
+                {
+                    inside[index].push(cluster);
+                    contained.insert(cluster);
+                }
+            }
+        }
+        let mut members = vec![Vec::new(); file.clusters.len()];
+        for (index, node) in file.nodes.iter().enumerate() {
+            members[node.cluster].push(index);
+        }
+        let mut nested = vec![Vec::new(); file.clusters.len()];
+        for (index, cluster) in file.clusters.iter().enumerate().skip(1) {
+            if !contained.contains(&index) {
+                nested[cluster.parent].push(index);
+            }
+        }
+        Ok(Builder { file, facts, inside, members, nested, next: file.nodes.len(), made: 0 })
+    }
+
+    fn root(mut self) -> Result<Graph, ReadError> {
+        // CUDA's outermost cluster is the graph itself.
+        let mut root = 0;
+        while self.members[root].is_empty() && self.nested[root].len() == 1 {
+            root = self.nested[root][0];
+        }
+        self.graph(root, 0)
+    }
+
+    fn graph(&mut self, cluster: usize, depth: usize) -> Result<Graph, ReadError> {
+        if depth > MOST_DEPTH {
+            return Err(ReadError::new(format!(
+                "graphs are nested deeper than {MOST_DEPTH}, or contain themselves"
+            )));
+        }
+        // A graph that several nodes contain is drawn in each, with numbers of its own.
+        let first_time = depth == 0 || self.made < self.file.nodes.len();
+        let mut graph = Graph::default();
+        let mut ids = HashMap::new();
+        for index in self.members[cluster].clone() {
+            self.made += 1;
+            if self.made > MOST_NODES {
+                return Err(ReadError::new(format!(
+                    "more than {MOST_NODES} nodes, graphs inside nodes included"
+                )));
+            }
+            let id = if first_time { index } else { self.fresh() };
+            ids.insert(index, id);
+            let facts = &self.facts[index];
+            let mut node = Node {
+                id,
+                name: facts.name.clone(),
+                kind: facts.kind.clone(),
+                facts: facts.lines.clone(),
+                ..Node::default()
+            };
+            let kind = node.kind.clone();
+            for (position, inner) in self.inside[index].clone().into_iter().enumerate() {
+                let graph = self.graph(inner, depth + 1)?;
+                node.bodies.push(Body { label: body_label(&kind, position), graph });
+            }
+            graph.nodes.push(node);
+        }
+        let mut holders = HashMap::new();
+        for inner in self.nested[cluster].clone() {
+            let id = self.fresh();
+            holders.insert(inner, id);
+            let label = &self.file.clusters[inner].label;
+            let name = if label.is_empty() { format!("cluster {inner}") } else { label.clone() };
+            let body = Body { label: String::new(), graph: self.graph(inner, depth + 1)? };
+            graph.nodes.push(Node {
+                id,
+                name,
+                kind: "child".to_owned(),
+                bodies: vec![body],
+                ..Node::default()
+            });
+        }
+        self.edges(cluster, &ids, &holders, &mut graph);
+        Ok(graph)
+    }
+
+    /// Adds the edges whose ends are in this graph, or in clusters nested in it.
+    fn edges(
+        &self,
+        cluster: usize,
+        ids: &HashMap<usize, usize>,
+        holders: &HashMap<usize, usize>,
+        graph: &mut Graph,
+    ) {
+        let mut seen = HashSet::new();
+        let end_in = |node: usize| -> Option<usize> {
+            if let Some(&id) = ids.get(&node) {
+                return Some(id);
+            }
+            let mut at = self.file.nodes[node].cluster;
+            for _ in 0..=MOST_DEPTH {
+                if let Some(&id) = holders.get(&at) {
+                    return Some(id);
+                }
+                if at == 0 || at == cluster {
+                    return None;
+                }
+                at = self.file.clusters[at].parent;
+            }
+            None
+        };
+        for edge in &self.file.edges {
+            let (Some(from), Some(to)) = (end_in(edge.from), end_in(edge.to)) else { continue };
+            if from != to && seen.insert((from, to)) {
+                graph.edges.push(Edge { from, to, programmatic: edge.programmatic });
+            }
+        }
+    }
+
+    fn fresh(&mut self) -> usize {
+        self.next += 1;
+        self.next - 1
+    }
+}

@@ -1,0 +1,160 @@
+//! Reads the JSON form of graphs.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::picture::{Body, Edge, Graph, Node, Picture, body_label};
+use crate::{MOST_DEPTH, MOST_NODES, ReadError};
+
+#[derive(Deserialize)]
+struct File {
+    format: String,
+    version: u32,
+    #[serde(default)]
+    title: Option<String>,
+    graph: GraphText,
+}
+
+#[derive(Deserialize)]
+struct GraphText {
+    nodes: Vec<NodeText>,
+    #[serde(default)]
+    edges: Vec<EdgeText>,
+}
+
+#[derive(Deserialize)]
+struct NodeText {
+    id: usize,
+    name: String,
+    kind: String,
+    #[serde(default)]
+    params: Value,
+    #[serde(default)]
+    bodies: Vec<GraphText>,
+}
+
+#[derive(Deserialize)]
+struct EdgeText {
+    from: usize,
+    to: usize,
+    #[serde(default)]
+    kind: String,
+}
+
+/// Reads what `Graph::to_json` writes.
+///
+/// # Errors
+/// Fails where the text is no such graph, an edge leads to a node that is not in its graph, two nodes
+/// have one number, or there are more nodes than [`MOST_NODES`] or bodies deeper than [`MOST_DEPTH`].
+pub fn read(text: &str) -> Result<Picture, ReadError> {
+    let file: File = serde_json::from_str(text)
+        .map_err(|error| ReadError::at(error.line(), format!("no graph in JSON: {error}")))?;
+    if file.format != "gridloom-graph" {
+        return Err(ReadError::new(format!("the format is '{}', not 'gridloom-graph'", file.format)));
+    }
+    if file.version != 1 {
+        return Err(ReadError::new(format!("version {} of the format; this reads version 1", file.version)));
+    }
+    let mut seen = std::collections::HashSet::new();
+    let graph = convert(file.graph, 0, &mut seen)?;
+    let mut picture = Picture { title: file.title.unwrap_or_else(|| "graph".to_owned()), graph };
+    picture.arrange();
+    Ok(picture)
+}
+
+fn convert(
+    text: GraphText,
+    depth: usize,
+    seen: &mut std::collections::HashSet<usize>,
+) -> Result<Graph, ReadError> {
+    if depth > MOST_DEPTH {
+        return Err(ReadError::new(format!("bodies are nested deeper than {MOST_DEPTH}")));
+    }
+    let mut graph = Graph::default();
+    for node in text.nodes {
+        if !seen.insert(node.id) {
+            return Err(ReadError::new(format!("two nodes have the number {}", node.id)));
+        }
+        if seen.len() > MOST_NODES {
+            return Err(ReadError::new(format!("more than {MOST_NODES} nodes")));
+        }
+        let mut bodies = Vec::new();
+        for (index, body) in node.bodies.into_iter().enumerate() {
+            bodies
+                .push(Body { label: body_label(&node.kind, index), graph: convert(body, depth + 1, seen)? });
+        }
+        let mut facts = Vec::new();
+        flatten("", &node.params, &mut facts);
+        graph.nodes.push(Node {
+            id: node.id,
+            name: node.name,
+            kind: node.kind,
+            facts,
+            bodies,
+            ..Node::default()
+        });
+    }
+    let here: std::collections::HashSet<usize> = graph.nodes.iter().map(|node| node.id).collect();
+    for edge in text.edges {
+        for end in [edge.from, edge.to] {
+            if !here.contains(&end) {
+                return Err(ReadError::new(format!(
+                    "the edge from {} to {} leads out of its graph: it has no node {end}",
+                    edge.from, edge.to
+                )));
+            }
+        }
+        graph.edges.push(Edge { from: edge.from, to: edge.to, programmatic: edge.kind == "programmatic" });
+    }
+    Ok(graph)
+}
+
+/// Parameters as lines of a table: short ones whole, nested ones by their path.
+fn flatten(path: &str, value: &Value, facts: &mut Vec<(String, String)>) {
+    let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match value {
+        Value::Null => {}
+        Value::Object(fields) if is_region(value) => facts.push((path.to_owned(), region(fields))),
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                flatten(&join(key), value, facts);
+            }
+        }
+        Value::Array(items) if items.iter().all(|item| item.is_number() || item.is_string()) => {
+            let items: Vec<String> = items.iter().map(plain).collect();
+            facts.push((path.to_owned(), items.join(" × ")));
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                flatten(&format!("{path}[{index}]"), item, facts);
+            }
+        }
+        other => facts.push((path.to_owned(), plain(other))),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn is_region(value: &Value) -> bool {
+    value.get("offset").is_some() && value.get("bytes").is_some()
+}
+
+fn region(fields: &serde_json::Map<String, Value>) -> String {
+    let name = if let Some(name) = fields.get("name") {
+        plain(name)
+    } else if let Some(buffer) = fields.get("buffer") {
+        format!("buffer {buffer}")
+    } else {
+        "host bytes".to_owned()
+    };
+    let bytes = fields.get("bytes").map_or_else(String::new, plain);
+    match fields.get("offset").and_then(Value::as_u64) {
+        None | Some(0) => format!("{name}, {bytes} bytes"),
+        Some(offset) => format!("{name} + {offset}, {bytes} bytes"),
+    }
+}

@@ -1,0 +1,90 @@
+//! Pictures of graphs: one self-contained page, SVG, and a tree of text.
+//!
+//! The crate knows text only, no device and no graph of Gridloom's: it reads the JSON that
+//! `Graph::to_json` writes, or the DOT that CUDA's `cuGraphDebugDotPrint` writes, into one
+//! [`Picture`], and draws that.
+//!
+//! ```
+//! let json = r#"{ "format": "gridloom-graph", "version": 1, "graph": {
+//!     "nodes": [{ "id": 0, "name": "fill", "kind": "memset" }, { "id": 1, "name": "step", "kind": "kernel" }],
+//!     "edges": [{ "from": 0, "to": 1, "kind": "full" }] } }"#;
+//! let picture = gridloom_view::read(json)?;
+//! assert!(picture.to_tree().contains("step"));
+//! let page = picture.to_html(None);
+//! assert!(page.starts_with("<!doctype html>"));
+//! # Ok::<(), gridloom_view::ReadError>(())
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`picture`] | the graph as it is drawn: nodes, edges, bodies, facts |
+//! | [`json`], [`dot`] | the readers |
+//! | `layers` | which layer a node is in, and its place there |
+//! | `html`, `svg`, `tree`, `markup` | the writers |
+
+pub mod dot;
+mod html;
+pub mod json;
+mod layers;
+mod markup;
+pub mod picture;
+mod svg;
+mod tree;
+
+pub use picture::{Body, Edge, Graph, Node, Picture};
+
+/// The most bytes of text that are read.
+pub const MOST_BYTES: usize = 256 << 20;
+/// The most nodes of a picture, those of bodies included.
+pub const MOST_NODES: usize = 1_000_000;
+/// The deepest nesting of bodies.
+pub const MOST_DEPTH: usize = 64;
+
+/// Says why a text is not the graph of a picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadError {
+    /// The line, from 1, where it is known.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl ReadError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        ReadError { line: None, message: message.into() }
+    }
+
+    pub(crate) fn at(line: usize, message: impl Into<String>) -> Self {
+        ReadError { line: Some(line), message: message.into() }
+    }
+}
+
+impl std::fmt::Display for ReadError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            Some(line) => write!(formatter, "line {line}: {}", self.message),
+            None => formatter.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// Reads a graph: JSON where the text begins with `{`, DOT otherwise.
+///
+/// # Errors
+/// Fails where the text is neither, names what it does not contain, or is larger than
+/// [`MOST_BYTES`], [`MOST_NODES`] or [`MOST_DEPTH`] allow.
+pub fn read(text: &str) -> Result<Picture, ReadError> {
+    if text.len() > MOST_BYTES {
+        return Err(ReadError::new(format!("more than {} MiB of text", MOST_BYTES >> 20)));
+    }
+    let start = text.trim_start();
+    if start.starts_with('{') {
+        json::read(text)
+    } else if start.is_empty() {
+        Err(ReadError::new("the text is empty"))
+    } else {
+        dot::read(text)
+    }
+}

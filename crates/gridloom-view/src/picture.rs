@@ -1,0 +1,100 @@
+//! The graph as it is drawn.
+
+use serde::Serialize;
+
+/// A graph with a title, ready to be drawn.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Picture {
+    /// What stands above it.
+    pub title: String,
+    /// The outermost graph.
+    pub graph: Graph,
+}
+
+/// Nodes and edges of one graph.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Graph {
+    /// The nodes, in the order of the text.
+    pub nodes: Vec<Node>,
+    /// The edges. Both ends are nodes of this graph.
+    pub edges: Vec<Edge>,
+}
+
+/// One node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Node {
+    /// Its number, different for every node of the picture.
+    pub id: usize,
+    /// What it is called.
+    pub name: String,
+    /// What it does, in the words of Gridloom: `kernel`, `memcpy`, `while` …
+    pub kind: String,
+    /// What is known of it, in order.
+    pub facts: Vec<(String, String)>,
+    /// Graphs inside it: the bodies of a conditional, or an embedded graph.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bodies: Vec<Body>,
+    /// Its layer, from the top. Set by [`Picture::arrange`].
+    pub layer: usize,
+    /// Its place within the layer, from the left. Set by [`Picture::arrange`].
+    pub place: usize,
+}
+
+/// A graph inside a node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Body {
+    /// When it runs: `then`, `else`, `case 2`, or nothing.
+    pub label: String,
+    /// The graph.
+    #[serde(flatten)]
+    pub graph: Graph,
+}
+
+/// An order between two nodes of one graph.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Edge {
+    /// The number of the node that comes first.
+    pub from: usize,
+    /// The number of the node that waits for it.
+    pub to: usize,
+    /// Whether the second may start before the first has ended.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub programmatic: bool,
+}
+
+impl Picture {
+    /// Returns the number of nodes, those of bodies included.
+    pub fn node_count(&self) -> usize {
+        self.graph.node_count()
+    }
+
+    /// Gives every node its layer and its place within the layer, in every graph.
+    pub fn arrange(&mut self) {
+        self.graph.arrange();
+    }
+}
+
+impl Graph {
+    /// Returns the number of nodes, those of bodies included.
+    pub fn node_count(&self) -> usize {
+        let inside = |node: &Node| node.bodies.iter().map(|body| body.graph.node_count()).sum::<usize>();
+        self.nodes.iter().map(|node| 1 + inside(node)).sum()
+    }
+
+    fn arrange(&mut self) {
+        crate::layers::assign(self);
+        for body in self.nodes.iter_mut().flat_map(|node| &mut node.bodies) {
+            body.graph.arrange();
+        }
+    }
+}
+
+/// Returns what stands above the bodies of a node.
+pub(crate) fn body_label(kind: &str, index: usize) -> String {
+    match (kind, index) {
+        ("if_else", 0) => "then".to_owned(),
+        ("if_else", 1) => "else".to_owned(),
+        ("switch", index) => format!("case {index}"),
+        _ => String::new(),
+    }
+}

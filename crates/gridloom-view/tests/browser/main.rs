@@ -1,0 +1,208 @@
+//! The page in a real browser: what a person does with it, done by mouse and keys.
+//!
+//! Without Chromium one line says that the tests were skipped. `GRIDLOOM_CHROMIUM` names another program, and
+//! `GRIDLOOM_SCREENSHOTS=FOLDER` keeps pictures of the page.
+
+#![allow(clippy::print_stdout, reason = "a skipped test says so")]
+
+mod chromium;
+
+use chromium::{Browser, Folder};
+use serde_json::{Value, json};
+
+/// A loop of two kernels between a fill and two copies side by side.
+fn sample() -> (gridloom_view::Picture, Value) {
+    let kernel = |id: usize, name: &str| json!({ "id": id, "name": name, "kind": "kernel", "params": { "kernel": name, "grid": [4, 1, 1], "block": [256, 1, 1] } });
+    let edge = |from: usize, to: usize| json!({ "from": from, "to": to, "kind": "full" });
+    let body = json!({ "nodes": [kernel(3, "relax"), kernel(4, "residual")], "edges": [edge(3, 4)] });
+    let graph = json!({ "format": "gridloom-graph", "version": 1, "title": "poisson", "graph": {
+        "nodes": [
+            { "id": 0, "name": "clear", "kind": "memset", "params": { "value": 0, "width": 1024 } },
+            kernel(1, "boundary"),
+            { "id": 2, "name": "solve", "kind": "while", "params": { "condition": 0 }, "bodies": [body] },
+            { "id": 5, "name": "copy x", "kind": "memcpy" },
+            { "id": 6, "name": "copy y", "kind": "memcpy" },
+            { "id": 7, "name": "report", "kind": "callback" },
+        ],
+        "edges": [edge(0, 1), edge(1, 2), edge(2, 5), edge(2, 6), edge(5, 7), edge(6, 7)],
+    }});
+    let mut spans = vec![(0, 0, 2000, vec![]), (1, 2500, 5000, vec![]), (2, 5200, 61_200, vec![])];
+    for pass in 0..20 {
+        let start = 5200 + 2800 * pass;
+        spans.push((3, start, start + 1500, vec![pass]));
+        spans.push((4, start + 1700, start + 2700, vec![pass]));
+    }
+    spans.extend([(5, 61_500, 66_000, vec![]), (6, 61_500, 64_000, vec![]), (7, 67_000, 69_000, vec![])]);
+    let row = |id: usize| {
+        let own: Vec<_> = spans.iter().filter(|span| span.0 == id).collect();
+        let times = own.iter().map(|span| span.2 - span.1);
+        json!({ "id": id, "runs": own.len(), "start_ns": own[0].1, "end_ns": own[own.len() - 1].2,
+            "busy_ns": times.clone().sum::<u64>(), "min_ns": times.clone().min(), "max_ns": times.max(),
+            "gap_ns": 200, "passes": if id == 2 { json!(20) } else { Value::Null } })
+    };
+    let step = |node: usize, start_ns: u64, end_ns: u64| json!({ "node": node, "start_ns": start_ns, "end_ns": end_ns });
+    let profile = json!({ "format": "gridloom-profile", "version": 1, "device": "a device", "launch_ns": 70_000, "parallelism": 1.1,
+        "nodes": (0..8).map(row).collect::<Vec<_>>(),
+        "spans": spans.iter().map(|(node, start, end, pass)| json!({ "node": node, "start_ns": start, "end_ns": end, "pass": pass })).collect::<Vec<_>>(),
+        "critical_path": [step(0, 0, 2000), step(1, 2500, 5000), step(2, 5200, 61_200), step(5, 61_500, 66_000), step(7, 67_000, 69_000)] });
+    (gridloom_view::read(&graph.to_string()).expect("a graph"), profile)
+}
+
+/// Opens a page, or says in one line why not.
+fn open(name: &str, html: &str, dark: bool) -> Option<(Browser, Folder)> {
+    let folder = Folder::new(&format!("{name}-page"));
+    let page = folder.0.join("page.html");
+    std::fs::write(&page, html).expect("a file to write");
+    let browser = Browser::open(&page, name, (1280, 820), dark);
+    if browser.is_none() {
+        println!("skipped: no Chromium is installed (set GRIDLOOM_CHROMIUM to its program)");
+    }
+    Some((browser?, folder))
+}
+
+/// The middle of a node on the screen.
+fn middle(browser: &mut Browser, node: &str) -> (f64, f64) {
+    let at = browser.value(&format!(
+        "(() => {{ const node = [...nodes.values()].find(node => node.name === {node:?}); const area = canvas.getBoundingClientRect(); \
+         return [area.left + (node.left + node.width / 2 - view.x) * view.scale, area.top + (node.top + Math.min(node.height, 30) / 2 - view.y) * view.scale]; }})()"
+    ));
+    (at[0].as_f64().expect("a number"), at[1].as_f64().expect("a number"))
+}
+
+fn picture_for_documents(browser: &mut Browser, name: &str) {
+    if let Ok(folder) = std::env::var("GRIDLOOM_SCREENSHOTS") {
+        browser.value("new Promise(done => requestAnimationFrame(done)) && null");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        browser.screenshot(&std::path::Path::new(&folder).join(name));
+    }
+}
+
+#[test]
+fn clicking_a_node_shows_what_it_does() {
+    let (picture, profile) = sample();
+    let Some((mut browser, _folder)) = open("click", &picture.to_html(Some(&profile)), false) else { return };
+    let at = middle(&mut browser, "boundary");
+    browser.click(at);
+    let text = browser.value("panel.textContent").to_string();
+    for part in ["boundary", "4 × 1 × 1", "critical path", "clear", "solve"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    picture_for_documents(&mut browser, "page-light.png");
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[test]
+fn a_loop_folds_and_unfolds_and_shows_its_passes() {
+    let (picture, profile) = sample();
+    let Some((mut browser, _folder)) = open("fold", &picture.to_html(Some(&profile)), true) else { return };
+    picture_for_documents(&mut browser, "page-dark.png");
+    assert_eq!(browser.value("drawn.length"), json!(8), "a small graph opens unfolded");
+    browser.value("document.getElementById('fold').click()");
+    assert_eq!(browser.value("drawn.length"), json!(6));
+    assert_eq!(
+        browser.value("label([...nodes.values()].find(node => node.name === 'solve'))"),
+        json!("solve  ×20")
+    );
+    let at = middle(&mut browser, "solve");
+    for count in [1, 2] {
+        browser.mouse("mousePressed", at, "left", &json!({ "clickCount": count }));
+        browser.mouse("mouseReleased", at, "left", &json!({ "clickCount": count }));
+    }
+    browser.until("drawn.length === 8");
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[test]
+fn search_finds_nodes_inside_folded_bodies_and_goes_to_them() {
+    let (picture, _) = sample();
+    let Some((mut browser, _folder)) = open("search", &picture.to_html(None), false) else { return };
+    browser.value("foldAll(false)");
+    browser.key("/");
+    browser.until("document.activeElement === search");
+    browser.write("residual");
+    browser.until("foundText.textContent === '1 found'");
+    browser.key("Enter");
+    browser.until("selected && selected.name === 'residual'");
+    assert_eq!(browser.value("selected.parent.open"), json!(true));
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[test]
+fn the_wheel_zooms_at_the_pointer_and_dragging_moves() {
+    let (picture, _) = sample();
+    let Some((mut browser, _folder)) = open("zoom", &picture.to_html(None), false) else { return };
+    let at = middle(&mut browser, "boundary");
+    let before = browser.value("view.scale").as_f64().expect("a number");
+    browser.wheel(at, -400.0);
+    browser.until(&format!("view.scale > {before} * 1.5"));
+    let now = middle(&mut browser, "boundary");
+    assert!((now.0 - at.0).abs() < 1.5 && (now.1 - at.1).abs() < 1.5, "{at:?} moved to {now:?}");
+    browser.mouse("mousePressed", at, "left", &json!({}));
+    browser.mouse("mouseMoved", (at.0 + 60.0, at.1 + 40.0), "left", &json!({ "buttons": 1 }));
+    browser.mouse("mouseReleased", (at.0 + 60.0, at.1 + 40.0), "left", &json!({}));
+    let moved = middle(&mut browser, "boundary");
+    assert!(
+        (moved.0 - now.0 - 60.0).abs() < 1.5 && (moved.1 - now.1 - 40.0).abs() < 1.5,
+        "{now:?} to {moved:?}"
+    );
+    assert_eq!(browser.value("selected"), Value::Null, "a drag selects nothing");
+}
+
+#[test]
+fn a_bar_of_the_timeline_and_its_node_are_selected_together() {
+    let (picture, profile) = sample();
+    let Some((mut browser, _folder)) = open("bars", &picture.to_html(Some(&profile)), false) else { return };
+    let at = browser.value(
+        "(() => { const bar = bars.find(bar => bar.node.name === 'copy x'); const area = strip.getBoundingClientRect(); \
+         const x = ((bar.start + bar.end) / 2 - range.from) / (range.to - range.from) * strip.clientWidth; \
+         return [area.left + x, area.top + BAR.top + bar.lane * BAR.step + 5]; })()",
+    );
+    browser.click((at[0].as_f64().expect("a number"), at[1].as_f64().expect("a number")));
+    browser.until("selected && selected.name === 'copy x'");
+    let zoom = browser.value("range.to - range.from").as_f64().expect("a number");
+    browser.wheel((at[0].as_f64().expect("x"), at[1].as_f64().expect("y")), -300.0);
+    browser.until(&format!("range.to - range.from < {zoom} * 0.8"));
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[test]
+fn the_theme_follows_the_system_and_its_button() {
+    let (picture, _) = sample();
+    let Some((mut browser, _folder)) = open("theme", &picture.to_html(None), true) else { return };
+    assert_eq!(browser.value("document.documentElement.dataset.theme"), json!("dark"));
+    browser.value("document.getElementById('theme').click()");
+    assert_eq!(browser.value("document.documentElement.dataset.theme"), json!("light"));
+}
+
+#[test]
+fn no_request_leaves_the_page_whatever_names_contain() {
+    let hostile =
+        "</script><script>fetch('http://127.0.0.1:9/')</script><img src=http://127.0.0.1:9/x>{{js}}";
+    let graph = json!({ "format": "gridloom-graph", "version": 1, "title": hostile, "graph": {
+        "nodes": [{ "id": 0, "name": hostile, "kind": hostile, "params": { "x": hostile } }], "edges": [] } });
+    let picture = gridloom_view::read(&graph.to_string()).expect("a graph");
+    let Some((mut browser, _folder)) = open("requests", &picture.to_html(None), false) else { return };
+    let at = middle(&mut browser, hostile);
+    browser.click(at);
+    assert!(browser.value("panel.textContent").as_str().is_some_and(|text| text.contains("</script>")));
+    let others: Vec<_> =
+        browser.requests.iter().filter(|url| !url.starts_with("file://") && *url != "about:blank").collect();
+    assert_eq!(others, [""; 0]);
+    assert_eq!(browser.failures, [""; 0]);
+}
+
+#[test]
+fn ten_thousand_nodes_open_and_can_be_searched() {
+    let edge = |from: usize, to: usize| json!({ "from": from, "to": to, "kind": "full" });
+    let node = |id: usize| json!({ "id": id, "name": format!("kernel#{id} step"), "kind": "kernel" });
+    let edges: Vec<_> = (1..10_000).map(|id| edge((id - 1) / 3, id)).collect();
+    let graph = json!({ "format": "gridloom-graph", "version": 1, "graph": { "nodes": (0..10_000).map(node).collect::<Vec<_>>(), "edges": edges } });
+    let picture = gridloom_view::read(&graph.to_string()).expect("a graph");
+    let Some((mut browser, _folder)) = open("large", &picture.to_html(None), false) else { return };
+    assert_eq!(browser.value("drawn.length"), json!(10_000));
+    browser.value("search.focus()");
+    browser.write("kernel#9999 ");
+    browser.key("Enter");
+    browser.until("selected && selected.id === 9999");
+    assert_eq!(browser.failures, [""; 0]);
+}

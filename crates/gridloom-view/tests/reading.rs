@@ -1,0 +1,155 @@
+//! Reading graphs, good and bad, and the texts that are made of them.
+
+use gridloom_view::{MOST_DEPTH, Picture, read};
+
+/// As CUDA 12.8 writes a graph with an embedded one and a loop, without details.
+const SHORT: &str = r#"digraph dot {
+subgraph cluster_1 {
+label="graph_1" graph[style="dashed"];
+"graph_1_node_0"[style="bold" shape="octagon" label="0
+_Z4fillPi\<\<\<1,128,0\>\>\>
+"];
+"graph_1_node_1"[style="solid" shape="rectangle" label="1
+graph_2
+"];
+"graph_1_node_0" -> "graph_1_node_1";
+}
+subgraph cluster_2 {
+label="graph_2" graph[style="dashed"];
+"graph_2_node_0"[style="bold" shape="octagon" label="0
+_Z4stepPi
+"];
+}
+}
+"#;
+
+fn refused(text: &str) -> String {
+    read(text).expect_err("refused").to_string()
+}
+
+fn json(nodes: &str, edges: &str) -> String {
+    format!(
+        r#"{{ "format": "gridloom-graph", "version": 1, "graph": {{ "nodes": [{nodes}], "edges": [{edges}] }} }}"#
+    )
+}
+
+fn names(picture: &Picture) -> Vec<&str> {
+    picture.graph.nodes.iter().map(|node| node.name.as_str()).collect()
+}
+
+#[test]
+fn a_graph_of_cuda_has_its_embedded_graph_inside_its_node() {
+    let picture = read(SHORT).expect("a graph");
+    assert_eq!(names(&picture), ["_Z4fillPi", "graph_2"]);
+    let child = &picture.graph.nodes[1];
+    assert_eq!(child.kind, "child");
+    assert_eq!(child.bodies[0].graph.nodes[0].name, "_Z4stepPi");
+    assert_eq!(picture.graph.edges.len(), 1);
+}
+
+#[test]
+fn nested_clusters_become_nodes_with_bodies() {
+    let picture =
+        read("digraph g { a -> b; subgraph cluster_x { label=inner; b -> c [style=dashed]; c; } c -> d }")
+            .expect("a graph");
+    let inner = picture.graph.nodes.iter().find(|node| !node.bodies.is_empty()).expect("a body");
+    assert_eq!(inner.name, "inner");
+    assert_eq!(names(&picture), ["a", "b", "d", "inner"]);
+    // The edges from b to c and from c to d end at the node that c is in.
+    assert_eq!(picture.graph.edges.len(), 3);
+}
+
+#[test]
+fn parameters_of_the_json_form_become_facts() {
+    let picture = read(&json(
+        r#"{ "id": 4, "name": "fill", "kind": "memset", "params": { "dst": { "buffer": 2, "offset": 8, "bytes": 64 }, "value": 7 } }"#,
+        "",
+    ))
+    .expect("a graph");
+    let facts = &picture.graph.nodes[0].facts;
+    assert!(facts.contains(&("dst".to_owned(), "buffer 2 + 8, 64 bytes".to_owned())), "{facts:?}");
+    assert!(facts.contains(&("value".to_owned(), "7".to_owned())));
+}
+
+#[test]
+fn the_tree_indents_bodies_and_says_what_nodes_wait_for() {
+    let picture = read(&json(
+        r#"{ "id": 0, "name": "start", "kind": "empty" },
+           { "id": 1, "name": "choose", "kind": "if_else", "bodies": [
+             { "nodes": [{ "id": 2, "name": "kernel#0 f", "kind": "kernel" }] }, { "nodes": [] }] }"#,
+        r#"{ "from": 0, "to": 1 }"#,
+    ))
+    .expect("a graph");
+    assert_eq!(
+        picture.to_tree(),
+        "graph (3 nodes)\n  start  [empty]\n  choose  [if_else]  after start\n    then:\n      kernel#0 f\n    else:\n"
+    );
+}
+
+#[test]
+fn a_drawing_holds_every_name_escaped() {
+    let picture =
+        read(&json(r#"{ "id": 0, "name": "a<b>&\"c\u0001", "kind": "kernel" }"#, "")).expect("a graph");
+    let svg = picture.to_svg();
+    assert!(svg.contains("a&lt;b&gt;&amp;&quot;c\u{fffd}"), "{svg}");
+    assert!(!svg.contains("a<b>"));
+}
+
+#[test]
+fn texts_that_are_no_graph_are_refused_with_a_reason() {
+    assert!(refused("").contains("empty"));
+    assert!(refused("hello").contains("neither"));
+    assert!(refused("{ \"a\": 1 }").contains("no graph in JSON"));
+    assert!(refused("digraph { a -> }").contains("line 1"));
+    assert!(refused("digraph { a [label=\"x }").contains("no end"));
+    assert!(refused("digraph {\n\n a -- b }").starts_with("line 3"));
+    assert!(refused("digraph { }").contains("no nodes"));
+    assert!(refused("graph { a -- b }").contains("digraph"));
+}
+
+#[test]
+fn edges_and_numbers_that_do_not_fit_are_refused() {
+    let node = r#"{ "id": 0, "name": "a", "kind": "empty" }"#;
+    assert!(refused(&json(node, r#"{ "from": 0, "to": 9 }"#)).contains("no node 9"));
+    assert!(refused(&json(&format!("{node},{node}"), "")).contains("two nodes"));
+    assert!(refused(&json(node, "").replace("\"version\": 1", "\"version\": 7")).contains("version 7"));
+    assert!(refused(&json(node, "").replace("gridloom-graph", "other")).contains("'other'"));
+}
+
+#[test]
+fn graphs_that_contain_each_other_end() {
+    let text = r#"digraph { subgraph cluster_1 { label=graph_1; a [label="0\ngraph_2"]; z; }
+        subgraph cluster_2 { label=graph_2; b [label="0\ngraph_3"]; } subgraph cluster_3 { label=graph_3; c [label="0\ngraph_2"]; } }"#;
+    assert!(refused(text).contains("contain themselves"));
+}
+
+#[test]
+fn nesting_without_end_is_refused() {
+    let mut text = r#"{ "id": 0, "name": "n", "kind": "child" }"#.to_owned();
+    for id in 1..MOST_DEPTH + 3 {
+        text =
+            format!(r#"{{ "id": {id}, "name": "n", "kind": "child", "bodies": [{{ "nodes": [{text}] }}] }}"#);
+    }
+    // The reader of JSON has a bound of its own, which may come first.
+    assert!(refused(&json(&text, "")).contains("nest") || refused(&json(&text, "")).contains("recursion"));
+    let dot = format!("digraph {}", "{".repeat(100_000));
+    assert!(refused(&dot).contains("nested deeper"));
+}
+
+#[test]
+fn the_page_is_whole() {
+    let page = read(SHORT).expect("a graph").to_html(None);
+    assert!(!page.contains("{{") && page.trim_end().ends_with("</html>"));
+    for address in ["http://", "https://", "//cdn"] {
+        assert!(!page.contains(address), "{address}");
+    }
+}
+
+#[test]
+fn dot_that_is_written_is_read_again_with_the_same_nodes_and_edges() {
+    let picture = read(SHORT).expect("a graph");
+    let again = read(&picture.to_dot()).expect("a graph");
+    assert_eq!(again.graph.edges.len(), 1);
+    assert!(again.graph.nodes.iter().any(|node| node.name == "_Z4fillPi"));
+    assert!(picture.to_mermaid().starts_with("flowchart TB\n  n0[\"_Z4fillPi\"]"));
+}
