@@ -54,7 +54,41 @@ pub(super) fn facts_of(node: &NodeText) -> Facts {
     if facts.kind.is_empty() {
         facts.kind = "node".to_owned();
     }
+    // A node that is called after its kind gets its number too, so that it can be told from others.
+    if kind_of(&facts.name).is_some() {
+        let number = facts.lines.iter().find(|(key, _)| key == "number").map(|(_, number)| number.as_str());
+        let number = number.and_then(|number| number.split(' ').next()).unwrap_or_default();
+        facts.name = format!("{}#{number}", facts.kind);
+    }
+    readable(&mut facts);
     facts
+}
+
+/// Gives a kernel of C++ the name that its author gave it, and keeps the whole name as a fact.
+fn readable(facts: &mut Facts) {
+    if !facts.name.starts_with("_Z") {
+        return;
+    }
+    let Ok(symbol) = cpp_demangle::Symbol::new(facts.name.as_str()) else { return };
+    let Ok(whole) = symbol.demangle() else { return };
+    facts.lines.push(("function".to_owned(), whole.clone()));
+    facts.name = base_name(&whole);
+}
+
+/// Leaves out the type in front, template arguments and parameters: `void a::f<int>(float)` is `a::f`.
+fn base_name(whole: &str) -> String {
+    let (mut name, mut depth) = (String::new(), 0usize);
+    for (at, character) in whole.char_indices() {
+        match character {
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            '(' if depth == 0 && !whole[at..].starts_with("(anonymous namespace)") => break,
+            ' ' if depth == 0 && !name.ends_with("(anonymous") => name.clear(),
+            other if depth == 0 => name.push(other),
+            _ => {}
+        }
+    }
+    if name.is_empty() { whole.to_owned() } else { name }
 }
 
 fn conditional_kind(label: &str, bodies: usize) -> String {
@@ -116,7 +150,9 @@ fn short(label: &str, shape: &str) -> Facts {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut facts = Facts::default();
     let first = lines.next().unwrap_or_default();
-    let is_number = !first.is_empty() && first.bytes().all(|byte| byte.is_ascii_digit());
+    // The number alone, or with the place in a topological order behind it.
+    let number = first.split_once(" (").map_or(first, |(number, _)| number);
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     let name = if is_number { lines.next().unwrap_or(first) } else { first };
     if is_number {
         facts.lines.push(("number".to_owned(), first.to_owned()));
@@ -170,7 +206,8 @@ fn add_field(field: &Field, facts: &mut Facts) {
                 name.trim().clone_into(&mut facts.name);
             }
             [Field::Text(key), Field::Text(value)] => {
-                facts.lines.push((key.trim().to_owned(), value.trim().to_owned()));
+                let key = if key.trim() == "ID" { "number" } else { key.trim() };
+                facts.lines.push((key.to_owned(), value.trim().to_owned()));
             }
             [Field::Text(title), Field::Group(keys), Field::Group(values)] => {
                 pairs(&format!("{} ", title.trim()), keys, values, facts);
@@ -304,6 +341,13 @@ mod tests {
     fn a_short_label_has_number_and_name() {
         let facts = facts("octagon", "3\nsaxpy\\<\\<\\<1,128,0\\>\\>\\>\n");
         assert_eq!((facts.name.as_str(), facts.kind.as_str()), ("saxpy", "kernel"));
+    }
+
+    #[test]
+    fn kernels_of_cpp_are_called_as_in_the_source() {
+        assert_eq!(facts("octagon", "0\n_Z4stepPiy\n").name, "step");
+        assert_eq!(base_name("void at::native::kernel<4, f<int>(int)>(int, float)"), "at::native::kernel");
+        assert_eq!(base_name("(anonymous namespace)::go(int)"), "(anonymous namespace)::go");
     }
 
     #[test]
