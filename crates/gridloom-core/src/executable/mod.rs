@@ -312,9 +312,14 @@ impl Executable {
         self.state.lock().definition.share()
     }
 
-    /// What it does now, as a graph of its own under the same keys. Editing it leaves the executable as it is.
+    /// What it does now, as a graph of its own, with nodes and conditions of its own. Editing it leaves the executable as it is.
     pub fn graph(&self) -> Graph {
-        Graph::from_definition(&self.device, self.definition())
+        Graph::from_definition(&self.device, &self.definition())
+    }
+
+    /// Another executable that does what this one does now. Its nodes have the same keys.
+    pub fn instantiate_again(&self, options: &InstantiateOptions) -> Result<Executable> {
+        Graph::under_same_keys(&self.device, self.definition()).instantiate_with(options)
     }
 
     #[inline]

@@ -98,6 +98,43 @@ impl Definition {
         Ok(map)
     }
 
+    /// A copy with a number of its own, so that no key of the one is a key of the other. Everything has the place it had.
+    ///
+    /// It has passed the checks of instantiation, so that every key in it is valid.
+    pub(crate) fn renumbered(&self) -> Definition {
+        let mut copy = self.clone();
+        let number = Definition::next_number();
+        let graph = |key: GraphKey| key.local().of(number);
+        let node = |key: NodeKey| key.local().of(number);
+        let map = Mapping {
+            nodes: self.nodes.iter().map(|(key, _)| (key, node(key))).collect(),
+            conditions: self.conditions.iter().map(|(key, _)| (key, key.local().of(number))).collect(),
+            graphs: self.graphs.iter().map(|(key, _)| (key, graph(key))).collect(),
+        };
+        for (_, data) in copy.nodes.iter_mut() {
+            data.graph = graph(data.graph);
+            if has_keys(&data.operation) {
+                data.operation = map.operation(&data.operation);
+            }
+            for edge in data.predecessors.iter_mut().chain(&mut data.successors) {
+                edge.node = node(edge.node);
+            }
+        }
+        for (_, data) in copy.graphs.iter_mut() {
+            data.owner = data.owner.map(|(owner, index)| (node(owner), index));
+            data.members.iter_mut().for_each(|member| *member = node(*member));
+        }
+        for (_, data) in copy.conditions.iter_mut() {
+            data.scope = graph(data.scope);
+            data.used_by = data.used_by.map(node);
+        }
+        copy.root = graph(copy.root);
+        copy.nodes.set_owner(number);
+        copy.graphs.set_owner(number);
+        copy.conditions.set_owner(number);
+        copy
+    }
+
     /// `graph` and all graphs inside it, outermost first.
     pub(crate) fn graphs_inside(&self, graph: GraphKey) -> Vec<GraphKey> {
         let mut found = vec![graph];

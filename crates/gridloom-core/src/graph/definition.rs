@@ -163,11 +163,17 @@ impl Drop for Definition {
 }
 
 impl Definition {
+    /// A number that no other definition has: all keys of a definition carry its number.
+    #[inline(always)]
+    pub(super) fn next_number() -> u32 {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    }
+
     // Made where it stays: what is moved right after it was written takes longer than what is written.
     #[inline(always)]
     pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let id = Definition::next_number();
         let mut graphs = Table::new(id);
         let root = graphs.insert(GraphData::default());
         let kinds = NodeKinds::default();

@@ -148,6 +148,11 @@ impl<T, const FEW: usize> Table<T, FEW> {
         self.owner
     }
 
+    /// Makes it a table of another definition. Keys from before are none of it any more.
+    pub(crate) fn set_owner(&mut self, owner: u32) {
+        self.owner = owner;
+    }
+
     /// A key of this table under which there never is an entry.
     pub(crate) fn nowhere(&self) -> Key<T> {
         self.key(u32::MAX, u32::MAX)

@@ -134,8 +134,16 @@ impl Graph {
         Graph { hierarchy: Hierarchy::new(device.as_device(), CowDefinition::own(definition)), key }
     }
 
-    /// A graph with this definition, which was checked for the same device, under the same keys. Editing it leaves the original as it is.
-    pub(crate) fn from_definition(device: &impl AsDevice, definition: Arc<Definition>) -> Self {
+    /// A graph with a copy of this definition, which was checked for the same device. No handle of the one is good for the other.
+    pub(crate) fn from_definition(device: &impl AsDevice, definition: &Definition) -> Self {
+        let definition = definition.renumbered();
+        let key = definition.root();
+        Graph { hierarchy: Hierarchy::new(device.as_device(), CowDefinition::own(definition)), key }
+    }
+
+    /// A graph with this very definition, under the same keys. Its handles are mistaken for those of the graph that the definition came from, so
+    /// nobody may get one.
+    pub(crate) fn under_same_keys(device: &impl AsDevice, definition: Arc<Definition>) -> Self {
         let key = definition.root();
         Graph { hierarchy: Hierarchy::new(device.as_device(), CowDefinition::shared(definition)), key }
     }

@@ -122,9 +122,9 @@ impl Entry {
             Some(index) => index,
             None if self.instances.len() < most.max(1) => {
                 let first = &self.instances[0];
-                let graph = first.executable.graph();
+                let another = first.executable.instantiate_again(options)?;
                 let seen = first.seen.clone();
-                self.instances.push(Instance::new(graph.instantiate_with(options)?, seen));
+                self.instances.push(Instance::new(another, seen));
                 self.instances.len() - 1
             }
             None => (0..self.instances.len()).min_by_key(|&index| self.instances[index].used).unwrap_or(0),

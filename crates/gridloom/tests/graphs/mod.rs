@@ -4,6 +4,7 @@ mod allocations;
 mod conditions;
 mod edges;
 mod embedding;
+mod foreign;
 mod handles;
 mod large;
 mod launches;
