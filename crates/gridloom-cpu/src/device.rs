@@ -300,24 +300,16 @@ unsafe impl backend::Device for CpuDevice {
     fn read(&self, src: &dyn Allocation, offset: u64, dst: &mut [u8]) -> Result<()> {
         backend::check_access(self.shared.id, src, offset, dst.len())?;
         self.wait_all()?;
-        // SAFETY: the range lies in the allocation, which is borrowed and so alive, and `dst` is ours alone.
-        unsafe {
-            transfer::copy(
-                dst.as_mut_ptr().expose_provenance() as u64,
-                src.address() + offset,
-                dst.len() as u64,
-            );
-        }
+        // SAFETY: the range lies in the allocation, which is borrowed and so alive.
+        unsafe { transfer::read(dst, src.address() + offset) };
         Ok(())
     }
 
     fn write(&self, dst: &dyn Allocation, offset: u64, src: &[u8]) -> Result<()> {
         backend::check_access(self.shared.id, dst, offset, src.len())?;
         self.wait_all()?;
-        // SAFETY: as for `read`, the other way round.
-        unsafe {
-            transfer::copy(dst.address() + offset, src.as_ptr().expose_provenance() as u64, src.len() as u64);
-        }
+        // SAFETY: as for `read`.
+        unsafe { transfer::write(dst.address() + offset, src) };
         Ok(())
     }
 

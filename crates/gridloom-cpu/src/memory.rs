@@ -6,9 +6,9 @@
 //! the same time if the user orders them badly. Three rules make that harmless to this process:
 //!
 //! - Nothing ever makes a reference to device memory. It is reached only through addresses whose provenance was exposed when
-//!   the memory was made, by the interpreter's single accesses and by the byte copies and fills of `transfer`.
-//! - Those accesses sit behind calls that the compiler cannot look through at the place where it would have to know about
-//!   another access; no value read from device memory decides about the memory safety of this crate.
+//!   the memory was made.
+//! - All accesses are those of [`racy`](crate::interp::racy), and of compiled kernels: to Rust they are relaxed atomic accesses of single
+//!   bytes, which may race. No value read from device memory decides about the memory safety of this crate.
 //! - The memory is initialised (with zeros) before its address is given out, so that every byte has a value.
 //!
 //! Work that is ordered by a stream, an event or an edge is ordered by synchronisation between our threads too, so its

@@ -67,7 +67,7 @@ impl CpuModule {
             let image = layout.image(index, &addresses);
             // The rest is zeros already.
             // SAFETY: the image is no longer than the variable, whose memory was just made and is known to nobody else.
-            unsafe { transfer::copy(address, image.as_ptr().expose_provenance() as u64, image.len() as u64) }
+            unsafe { transfer::write(address, &image) }
         }
         let program = Program::new(module, layout, addresses);
         let interprets = match (device.checked, device.step_limit) {

@@ -67,6 +67,8 @@ pub(crate) enum Prepared {
 }
 
 impl Prepared {
+        /// Whether the source is memory of Rust's.
+        from_host: bool,
     pub(crate) fn memset(op: &MemsetOp, names: &dyn Names) -> Self {
         let address = address(&op.dst, names);
         let width = op.width * u64::from(op.element_size);
@@ -95,8 +97,9 @@ impl Prepared {
         } else {
             (op.width, op.height, op.depth)
         };
+        let from_host = matches!(op.src.region.base, Base::Bytes(_));
         if height * depth == 1 && width <= SMALL {
-            return Prepared::Copy { dst, src, bytes: width };
+            return Prepared::Copy { dst, src, bytes: width, from_host };
         }
         let grid = |address, side: &CopySide| Grid {
             address,
@@ -108,7 +111,10 @@ impl Prepared {
             height,
             depth,
             dst: grid(dst, &op.dst),
-            source: Source::Copy(grid(src, &op.src)),
+            source: match from_host {
+                true => Source::CopyFromHost(grid(src, &op.src)),
+                false => Source::Copy(grid(src, &op.src)),
+            },
         }))
     }
 
@@ -150,8 +156,11 @@ impl Prepared {
                 Ok(())
             },
             // SAFETY: the core checked both ranges and that they do not overlap, and whoever runs the operation holds the memory.
-            Prepared::Copy { dst, src, bytes } => unsafe {
-                transfer::copy(*dst, *src, *bytes);
+            Prepared::Copy { dst, src, bytes, from_host } => unsafe {
+                match from_host {
+                    true => transfer::copy_from_host(*dst, *src, *bytes),
+                    false => transfer::copy(*dst, *src, *bytes),
+                }
                 Ok(())
             },
             // SAFETY: as for the two above, row by row.

@@ -1,11 +1,12 @@
 //! Copies and fills of device memory: the only places besides the interpreter that touch it.
 //!
 //! Addresses arrive checked by the core: inside live memory, source and destination not overlapping, fills aligned to their
-//! value. See [`memory`](crate::memory) for why racing with other work is harmless here.
+//! value. All of it goes through [`racy`], which says why racing with other work is harmless.
 
 use std::ops::Range;
 use std::ptr;
 
+use crate::interp::racy;
 use crate::pool::{Pace, Pool};
 
 /// Bytes that one worker copies or fills at a time when a large one is shared out.
@@ -18,34 +19,49 @@ fn pointer(address: u64) -> *mut u8 {
 /// Copies bytes between two places that do not overlap.
 ///
 /// # Safety
-/// `src` is readable and `dst` writable for `bytes` bytes, both hold exposed memory, and they do not overlap.
-#[inline(never)]
+/// `src` is readable and `dst` writable device memory for `bytes` bytes, and they do not overlap.
 pub(crate) unsafe fn copy(dst: u64, src: u64, bytes: u64) {
     // SAFETY: as promised by the caller.
-    unsafe { ptr::copy_nonoverlapping(pointer(src).cast_const(), pointer(dst), bytes as usize) }
+    unsafe { racy::copy(pointer(dst), pointer(src), bytes as usize) }
+}
+
+/// Copies bytes of the host, which nobody writes, to device memory.
+///
+/// # Safety
+/// As for [`copy`], with `src` readable memory of Rust's.
+pub(crate) unsafe fn copy_from_host(dst: u64, src: u64, bytes: u64) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let src = std::slice::from_raw_parts(pointer(src).cast_const(), bytes as usize);
+        racy::write(pointer(dst), src);
+    }
+}
+
+/// Copies device memory out.
+///
+/// # Safety
+/// As for [`copy`], for as many bytes as `dst` has.
+pub(crate) unsafe fn read(dst: &mut [u8], src: u64) {
+    // SAFETY: as promised by the caller.
+    unsafe { racy::read(dst, pointer(src)) }
+}
+
+/// Copies bytes to device memory.
+///
+/// # Safety
+/// As for [`copy`], for as many bytes as `src` has.
+pub(crate) unsafe fn write(dst: u64, src: &[u8]) {
+    // SAFETY: as promised by the caller.
+    unsafe { racy::write(pointer(dst), src) }
 }
 
 /// Fills `bytes` bytes with a value of 1, 2 or 4 bytes repeated.
 ///
 /// # Safety
-/// `dst` is writable exposed memory for `bytes` bytes and, like `bytes`, a multiple of the value's size.
-#[inline(never)]
+/// `dst` is writable device memory for `bytes` bytes and, like `bytes`, a multiple of the value's size.
 pub(crate) unsafe fn fill(dst: u64, value: u32, size: u32, bytes: u64) {
-    let bytes = bytes as usize;
-    // SAFETY: as promised by the caller; the pointers are aligned to their elements.
-    unsafe {
-        match size {
-            1 => ptr::write_bytes(pointer(dst), value as u8, bytes),
-            2 => {
-                let start = pointer(dst).cast::<u16>();
-                (0..bytes / 2).for_each(|index| start.add(index).write(value as u16));
-            }
-            _ => {
-                let start = pointer(dst).cast::<u32>();
-                (0..bytes / 4).for_each(|index| start.add(index).write(value));
-            }
-        }
-    }
+    // SAFETY: as promised by the caller.
+    unsafe { racy::fill(pointer(dst), value, size, bytes as usize) }
 }
 
 /// Rows to copy or fill, in planes; a fill has one plane.
@@ -73,7 +89,12 @@ pub(crate) struct Grid {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source {
     Copy(Grid),
-    Fill { value: u32, size: u32 },
+    /// From memory of Rust's, which nobody writes.
+    CopyFromHost(Grid),
+    Fill {
+        value: u32,
+        size: u32,
+    },
 }
 
 impl Grid {
@@ -125,6 +146,10 @@ impl Rows {
         match self.source {
             // SAFETY: as promised by the caller of `run`.
             Source::Copy(src) => unsafe { copy(dst, src.row(row, self.height) + offset, bytes) },
+            // SAFETY: as promised by the caller of `run`.
+            Source::CopyFromHost(src) => unsafe {
+                copy_from_host(dst, src.row(row, self.height) + offset, bytes);
+            },
             // SAFETY: as promised by the caller of `run`.
             Source::Fill { value, size } => unsafe { fill(dst, value, size, bytes) },
         }

@@ -24,6 +24,8 @@ mod memory;
 pub mod numeric;
 mod printf;
 mod program;
+#[doc(hidden)]
+pub mod racy;
 mod special;
 mod warp;
 

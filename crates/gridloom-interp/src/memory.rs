@@ -6,9 +6,9 @@
 
 use super::fault::{FaultKind, Raised, Space};
 use super::heap::Heap;
+use super::racy;
 use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 #[cfg(target_endian = "big")]
 compile_error!("PTX is little-endian, and the interpreter reads its values from host memory as they are");
@@ -211,16 +211,8 @@ pub(crate) fn read(location: &Location<'_>, offset: usize, size: u32) -> u64 {
         Location::Host(pointer) => {
             // SAFETY: `Memory::location` granted the access: the memory is live (a map said so, or the caller of the launch
             // promised it) and the address is aligned, to the whole access and so to each element. Other threads access it
-            // only atomically while the launch runs.
-            unsafe {
-                let pointer = pointer.add(offset);
-                match size {
-                    1 => u64::from(AtomicU8::from_ptr(pointer).load(Ordering::Relaxed)),
-                    2 => u64::from(AtomicU16::from_ptr(pointer.cast()).load(Ordering::Relaxed)),
-                    4 => u64::from(AtomicU32::from_ptr(pointer.cast()).load(Ordering::Relaxed)),
-                    _ => AtomicU64::from_ptr(pointer.cast()).load(Ordering::Relaxed),
-                }
-            }
+            // in the same way only while the launch runs.
+            unsafe { racy::load(pointer.wrapping_add(offset), size) }
         }
     }
 }
@@ -258,15 +250,7 @@ pub(crate) fn write(location: &mut Location<'_>, offset: usize, size: u32, value
         Location::ReadOnly(_) => return false,
         Location::Host(pointer) => {
             // SAFETY: as in `read`.
-            unsafe {
-                let pointer = pointer.add(offset);
-                match size {
-                    1 => AtomicU8::from_ptr(pointer).store(value as u8, Ordering::Relaxed),
-                    2 => AtomicU16::from_ptr(pointer.cast()).store(value as u16, Ordering::Relaxed),
-                    4 => AtomicU32::from_ptr(pointer.cast()).store(value as u32, Ordering::Relaxed),
-                    _ => AtomicU64::from_ptr(pointer.cast()).store(value, Ordering::Relaxed),
-                }
-            }
+            unsafe { racy::store(pointer.wrapping_add(offset), size, value) }
         }
     }
     true
@@ -282,21 +266,8 @@ pub(crate) fn update(location: &mut Location<'_>, size: u32, function: impl Fn(u
         }
         Location::ReadOnly(_) => None,
         Location::Host(pointer) => {
-            let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
             // SAFETY: as in `read`.
-            Some(unsafe {
-                match size {
-                    2 => AtomicU16::from_ptr(pointer.cast())
-                        .fetch_update(success, failure, |old| Some(function(old.into()) as u16))
-                        .map_or_else(u64::from, u64::from),
-                    4 => AtomicU32::from_ptr(pointer.cast())
-                        .fetch_update(success, failure, |old| Some(function(old.into()) as u32))
-                        .map_or_else(u64::from, u64::from),
-                    _ => AtomicU64::from_ptr(pointer.cast())
-                        .fetch_update(success, failure, |old| Some(function(old)))
-                        .unwrap_or_else(|old| old),
-                }
-            })
+            Some(unsafe { racy::update(*pointer, size, function) })
         }
     }
 }

@@ -5,9 +5,8 @@ use gridloom_interp::code::Rmw;
 use gridloom_interp::compiled::{EXITED, KEPT, Machine};
 use gridloom_interp::lanes::Lanewise;
 use gridloom_interp::numeric::{F32, approx};
-use gridloom_interp::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
+use gridloom_interp::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, racy};
 use gridloom_ptx::op::ApproxOp;
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// Operands and results that an instruction of the interpreter can have here.
 pub(crate) const MOST: usize = 8;
@@ -118,8 +117,8 @@ pub(crate) unsafe extern "C" fn load_masked(
     // SAFETY: the caller's promise.
     unsafe {
         masked([first, frame], step, masks, shape, |size, memory, held| match size {
-            8 => *held.cast() = AtomicU64::from_ptr(memory.cast()).load(Ordering::Relaxed),
-            _ => *held.cast() = AtomicU32::from_ptr(memory.cast()).load(Ordering::Relaxed),
+            8 => *held.cast::<u64>() = racy::load(memory, 8),
+            _ => *held.cast::<u32>() = racy::load(memory, 4) as u32,
         });
     }
 }
@@ -138,8 +137,8 @@ pub(crate) unsafe extern "C" fn store_masked(
     // SAFETY: the caller's promise.
     unsafe {
         masked([first, frame], step, masks, shape, |size, memory, held| match size {
-            8 => AtomicU64::from_ptr(memory.cast()).store(*held.cast(), Ordering::Relaxed),
-            _ => AtomicU32::from_ptr(memory.cast()).store(*held.cast(), Ordering::Relaxed),
+            8 => racy::store(memory, 8, *held.cast::<u64>()),
+            _ => racy::store(memory, 4, u64::from(*held.cast::<u32>())),
         });
     }
 }
@@ -155,21 +154,10 @@ pub(crate) unsafe extern "C" fn update(
     c: u64,
     size: u32,
 ) -> u64 {
-    let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
     // SAFETY: the caller's promise.
     unsafe {
         let function = &*function;
-        match size {
-            2 => AtomicU16::from_ptr(pointer.cast())
-                .fetch_update(success, failure, |old| Some(function(old.into(), b, c) as u16))
-                .map_or_else(u64::from, u64::from),
-            4 => AtomicU32::from_ptr(pointer.cast())
-                .fetch_update(success, failure, |old| Some(function(old.into(), b, c) as u32))
-                .map_or_else(u64::from, u64::from),
-            _ => AtomicU64::from_ptr(pointer.cast())
-                .fetch_update(success, failure, |old| Some(function(old, b, c)))
-                .unwrap_or_else(|old| old),
-        }
+        racy::update(pointer, size, |old| function(old, b, c))
     }
 }
 

@@ -12,7 +12,8 @@ use super::events::{Events, LaunchEvent};
 use super::plan::{Conditional, PlannedTest, Step};
 use super::update::Planned;
 use crate::device::Shared;
-use crate::operation::{Context, contain};
+use crate::interp::racy;
+use crate::operation::{Context, Prepared, contain};
 
 /// One launch of an executable while it runs.
 pub(super) struct Replay<'a> {
@@ -102,8 +103,7 @@ impl Replay<'_> {
             // SAFETY: the core checked that the address is that of an aligned 32-bit value in memory that the executable
             // holds; atomic, since kernels write it.
             PlannedTest::Value(address) => unsafe {
-                AtomicU32::from_ptr(std::ptr::with_exposed_provenance_mut(address as usize))
-                    .load(Ordering::Relaxed)
+                racy::load(std::ptr::with_exposed_provenance(address as usize), 4) as u32
             },
             PlannedTest::Count(count) => u32::from(count > 0),
         };

@@ -7,5 +7,6 @@ mod failures;
 mod kernels;
 mod memory;
 mod order;
+mod races;
 mod streams;
 mod updates;
