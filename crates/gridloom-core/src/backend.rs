@@ -16,7 +16,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::{Result, bail};
 use crate::executable::{Change, InstantiateOptions, MemoryUse, Report};
@@ -81,6 +81,10 @@ pub unsafe trait Device: Send + Sync + Debug {
     fn load_binary(&self, image: &[u8]) -> Result<Arc<dyn Module>>;
     /// Waits until everything enqueued on any stream so far has run. Failures stay with their streams.
     fn wait_all(&self) -> Result<()>;
+    /// The same, but fails with [`Timeout`](crate::ErrorKind::Timeout) where that takes longer.
+    fn wait_all_timeout(&self, timeout: Duration) -> Result<()>;
+    /// Cancels, on all streams, what [`Stream::cancel`] cancels. It waits for nothing.
+    fn cancel(&self);
     /// Copies bytes out of an allocation to host memory, after [`wait_all`](Device::wait_all). It checks the range itself.
     fn read(&self, src: &dyn Allocation, offset: u64, dst: &mut [u8]) -> Result<()>;
     /// Copies bytes from host memory into an allocation, after [`wait_all`](Device::wait_all). It checks the range itself.
@@ -179,6 +183,12 @@ pub unsafe trait Stream: Send + Sync + Debug {
     unsafe fn enqueue(&self, operation: &Operation) -> Result<()>;
     /// Waits until everything enqueued so far has run. Returns the first failure since the last call, once.
     fn synchronize(&self) -> Result<()>;
+    /// The same, but fails with [`Timeout`](crate::ErrorKind::Timeout) where that takes longer. Failures are then left
+    /// for the next call.
+    fn synchronize_timeout(&self, timeout: Duration) -> Result<()>;
+    /// Cancels kernels and launches of graphs that were enqueued so far and have not ended, as far as the host can reach
+    /// them. They fail with [`Cancelled`](crate::ErrorKind::Cancelled). It waits for nothing.
+    fn cancel(&self);
     /// Whether everything enqueued so far has run. Does not take a failure away from `synchronize`.
     fn is_idle(&self) -> Result<bool>;
     /// For recognising one's own.
@@ -213,6 +223,8 @@ pub unsafe trait Event: Send + Sync + Debug {
     fn options(&self) -> EventOptions;
     /// Waits on the host until the latest recording has been reached. An event never recorded is reached at once.
     fn synchronize(&self) -> Result<()>;
+    /// The same, but fails with [`Timeout`](crate::ErrorKind::Timeout) where that takes longer.
+    fn synchronize_timeout(&self, timeout: Duration) -> Result<()>;
     /// Whether the latest recording has been reached.
     fn is_reached(&self) -> Result<bool>;
     /// The time from the recording of `earlier` to this one's. Both have timing and belong to the same device.
@@ -277,6 +289,10 @@ pub unsafe trait Opaque: Send + Sync + Debug {
     fn as_any(&self) -> &dyn Any;
 }
 
+/// Cancels the launches of an executable that were enqueued so far and have not ended, as far as the host can reach them.
+/// It may be called at any time, from any thread, also while a call on the executable waits. It waits for nothing itself.
+pub type Cancel = Arc<dyn Fn() + Send + Sync>;
+
 /// What tells how many passes a conditional made. It may wait for the device, and is called while nothing is locked.
 pub type Passes = Box<dyn FnOnce() -> Result<u64> + Send>;
 
@@ -291,6 +307,10 @@ pub trait Executable: Send + Debug {
     fn outliving(&mut self, alloc: NodeKey) -> Result<Arc<dyn Allocation>>;
     /// Passes that a loop made in the latest finished launch (0 or 1 for other conditionals). An error where they were not counted.
     fn passes(&mut self, conditional: NodeKey) -> Result<Passes>;
+    /// What cancels its launches, or `None` where the host can reach none of them. Asked for once, when it was made.
+    fn canceller(&self) -> Option<Cancel> {
+        None
+    }
     /// The failure of the latest failed launch, once.
     fn take_error(&mut self) -> Option<crate::Error>;
     /// How each conditional runs, and what else there is to say about the lowering.
@@ -321,6 +341,31 @@ pub trait Executable: Send + Debug {
     /// The last call of all, with the definition as it is at the end, which nobody else keeps: what launches in flight use of it has to stay
     /// alive until they are done.
     fn retire(&mut self, definition: &Arc<Definition>);
+}
+
+/// How long work may go on when the last handle to its device is gone, and nobody is left who could wait for it or cancel it.
+pub const GRACE: Duration = Duration::from_secs(2);
+
+/// When a wait that starts now is given up. A time that nobody lives to see is as good as none.
+pub fn deadline(timeout: Duration) -> Instant {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    let now = Instant::now();
+    now.checked_add(timeout).unwrap_or(now + YEAR)
+}
+
+/// The error of a wait that was given up.
+pub fn timed_out(what: &str, timeout: Duration) -> crate::Error {
+    crate::Error::new(
+        crate::ErrorKind::Timeout,
+        format!(
+            "{what} has not ended after {timeout:?}; it goes on, and can be waited for again or cancelled"
+        ),
+    )
+}
+
+/// The error of a launch that was cancelled.
+pub fn cancelled() -> crate::Error {
+    crate::Error::new(crate::ErrorKind::Cancelled, "the launch was cancelled")
 }
 
 /// Anything that stands for a device.

@@ -41,6 +41,12 @@ pub enum ErrorKind {
     OutOfMemory,
     /// A kernel trapped, failed an assertion, touched memory it must not or ran past its step limit.
     KernelFault,
+    /// A launch was cancelled before it had come to its end.
+    Cancelled,
+    /// A launch ran more nodes than the device allows.
+    LimitExceeded,
+    /// A wait was given up after the time it was given. What was waited for goes on.
+    Timeout,
     /// A host callback panicked.
     CallbackPanicked,
     /// No driver, or one that is too old.

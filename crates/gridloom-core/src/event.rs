@@ -75,6 +75,14 @@ impl Event {
         self.0.backend.synchronize()
     }
 
+    /// Waits like [`synchronize`](Event::synchronize), but no longer than `timeout`. Where that is not enough, the error is of
+    /// kind [`Timeout`](crate::ErrorKind::Timeout).
+    pub fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
+        self.refuse_captured("synchronize")?;
+        op::refuse_in_callback("synchronize of an event")?;
+        self.0.backend.synchronize_timeout(timeout)
+    }
+
     /// Whether the latest recording has been reached. An event never recorded counts as reached.
     pub fn is_reached(&self) -> Result<bool> {
         self.refuse_captured("query")?;

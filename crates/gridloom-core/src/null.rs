@@ -29,6 +29,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -399,6 +400,12 @@ unsafe impl backend::Device for Inner {
     fn wait_all(&self) -> Result<()> {
         self.0.record(Call::WaitAll)
     }
+
+    fn wait_all_timeout(&self, _: Duration) -> Result<()> {
+        self.wait_all()
+    }
+
+    fn cancel(&self) {}
 
     fn read(&self, src: &dyn backend::Allocation, offset: u64, dst: &mut [u8]) -> Result<()> {
         self.0.record(Call::Read(dst.len()))?;

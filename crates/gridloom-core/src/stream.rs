@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -217,6 +218,29 @@ impl Stream {
         }
         op::refuse_in_callback("synchronize")?;
         self.backend.synchronize()
+    }
+
+    /// Waits like [`synchronize`](Stream::synchronize), but no longer than `timeout`.
+    ///
+    /// Where that is not enough, the error is of kind [`Timeout`](crate::ErrorKind::Timeout), the work goes on, and failures are left for
+    /// the next call.
+    pub fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
+        if self.is_capturing() {
+            return Err(refuse("synchronize"));
+        }
+        op::refuse_in_callback("synchronize")?;
+        self.backend.synchronize_timeout(timeout)
+    }
+
+    /// Cancels kernels and launches of graphs that were enqueued on this stream so far and have not ended.
+    ///
+    /// Each fails with [`Cancelled`](crate::ErrorKind::Cancelled), which the next [`synchronize`](Stream::synchronize) reports. A
+    /// launch stops at the next pass of a loop, block or backward branch of a kernel; a callback that runs is not interrupted. Copies, fills,
+    /// callbacks and events that were enqueued on the stream itself run as ever, and so does everything enqueued later. The call waits for nothing.
+    ///
+    /// On a GPU it reaches launches whose loops the host drives. Nothing can stop a kernel, or a graph that the GPU runs by itself.
+    pub fn cancel(&self) {
+        self.backend.cancel();
     }
 
     /// Whether everything enqueued so far has run.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gridloom_core::backend::{self, Allocation, DeviceId, DeviceKind, EventOptions};
 use gridloom_core::executable::InstantiateOptions;
@@ -93,6 +93,9 @@ pub struct CpuOptions {
     pub memory_limit: Option<u64>,
     /// The most instructions that one warp of a kernel may execute.
     pub step_limit: Option<u64>,
+    /// The most nodes that one launch of a graph may run. Every node counts each time it runs, and so does every pass of a loop, also one
+    /// with an empty body. A launch that would run more fails with [`LimitExceeded`](ErrorKind::LimitExceeded).
+    pub node_limit: Option<u64>,
     /// Takes what kernels print, one call for each `printf`, from any thread. By default it goes to standard output.
     pub print: Option<PrintSink>,
 }
@@ -105,6 +108,7 @@ impl fmt::Debug for CpuOptions {
             .field("checked", &self.checked)
             .field("memory_limit", &self.memory_limit)
             .field("step_limit", &self.step_limit)
+            .field("node_limit", &self.node_limit)
             .field("print", &self.print.is_some())
             .finish()
     }
@@ -116,6 +120,7 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) checked: bool,
     pub(crate) step_limit: Option<u64>,
+    pub(crate) node_limit: Option<u64>,
     pub(crate) print: PrintSink,
     pub(crate) memory: Arc<Ledger>,
     pub(crate) pool: Pool,
@@ -130,6 +135,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// The streams whose handles or threads are there.
+    fn lines(&self) -> Vec<Arc<Line>> {
+        self.streams.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
     /// Drops what may run code of the user's, somewhere else.
     pub(crate) fn bury(&self, remains: impl Send + 'static) {
         self.reaper.bury(remains);
@@ -178,6 +188,7 @@ impl CpuDevice {
             engine: options.engine.resolve()?,
             checked: options.checked,
             step_limit: options.step_limit,
+            node_limit: options.node_limit,
             print: options.print.unwrap_or_else(|| Arc::new(print_to_stdout)),
             memory: Ledger::new(id, options.memory_limit),
             pool: Pool::new(threads),
@@ -247,12 +258,14 @@ unsafe impl backend::Device for CpuDevice {
         let shared = &self.shared;
         let limit = shared.memory.limit().map_or_else(|| "none".to_owned(), |limit| format!("{limit} bytes"));
         let steps = shared.step_limit.map_or_else(|| "none".to_owned(), |limit| format!("{limit} a warp"));
+        let nodes = shared.node_limit.map_or_else(|| "none".to_owned(), |limit| format!("{limit} a launch"));
         [
             ("threads", self.threads().to_string()),
             ("engine", format!("{:?}", shared.engine).to_lowercase()),
             ("checked memory", shared.checked.to_string()),
             ("memory limit", limit),
             ("step limit", steps),
+            ("node limit", nodes),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()
@@ -292,9 +305,21 @@ unsafe impl backend::Device for CpuDevice {
 
     fn wait_all(&self) -> Result<()> {
         op::refuse_in_callback("waiting for the device")?;
-        let lines: Vec<Arc<Line>> = self.shared.streams.lock().iter().filter_map(Weak::upgrade).collect();
-        lines.iter().for_each(|line| line.drain());
+        self.shared.lines().iter().for_each(|line| line.drain());
         Ok(())
+    }
+
+    fn wait_all_timeout(&self, timeout: Duration) -> Result<()> {
+        op::refuse_in_callback("waiting for the device")?;
+        let deadline = backend::deadline(timeout);
+        match self.shared.lines().iter().all(|line| line.wait_until(deadline)) {
+            true => Ok(()),
+            false => Err(backend::timed_out("the work on the device", timeout)),
+        }
+    }
+
+    fn cancel(&self) {
+        self.shared.lines().iter().for_each(|line| line.cancel());
     }
 
     fn read(&self, src: &dyn Allocation, offset: u64, dst: &mut [u8]) -> Result<()> {
@@ -323,6 +348,24 @@ unsafe impl backend::Device for CpuDevice {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+impl Drop for CpuDevice {
+    /// Nobody is left who could wait for what is enqueued, or cancel it. It is given a while to come to its end, and is then cancelled.
+    fn drop(&mut self) {
+        let busy: Vec<Weak<Line>> =
+            self.shared.lines().iter().filter(|line| !line.is_idle()).map(Arc::downgrade).collect();
+        if busy.is_empty() {
+            return;
+        }
+        let end = move || {
+            thread::sleep(backend::GRACE);
+            busy.iter().filter_map(Weak::upgrade).for_each(|line| line.cancel());
+        };
+        if let Err(error) = thread::Builder::new().name("gridloom-grace".into()).spawn(end) {
+            tracing::warn!(%error, "no thread to end what runs on a device that was dropped");
+        }
     }
 }
 

@@ -71,6 +71,17 @@ impl Recording {
             self.wake.wait(&mut guard);
         }
     }
+
+    /// Waits likewise, but not past the deadline. Whether it was reached.
+    pub(crate) fn wait_until(&self, deadline: Instant) -> bool {
+        let mut guard = self.lock.lock();
+        while !self.is_reached() {
+            if self.wake.wait_until(&mut guard, deadline).timed_out() {
+                return self.is_reached();
+            }
+        }
+        true
+    }
 }
 
 /// An event of the CPU device.
@@ -146,6 +157,15 @@ unsafe impl backend::Event for CpuEvent {
         }
         recording.wait();
         Ok(())
+    }
+
+    fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
+        match self.latest() {
+            Some(recording) if !recording.wait_until(backend::deadline(timeout)) => {
+                Err(backend::timed_out("the work before the event", timeout))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn is_reached(&self) -> Result<bool> {

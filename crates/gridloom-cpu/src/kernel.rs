@@ -190,7 +190,8 @@ impl KernelLaunch {
     /// Runs all blocks: on this thread at first, on others too where it takes long.
     pub(crate) fn run(&self, context: Context<'_>) -> Result<()> {
         let device = context.device;
-        let cancel = AtomicBool::new(false);
+        // Becomes true when a block fails, for the others.
+        let stop = AtomicBool::new(false);
         let map: &dyn MemoryMap = &*device.memory;
         let launch = Launch {
             grid: self.grid,
@@ -201,17 +202,19 @@ impl KernelLaunch {
             conditions: context.conditions,
             print: &*device.print,
             step_limit: device.step_limit,
-            cancel: Some(&cancel),
+            cancel: [&stop, context.cancel[0], context.cancel[1]],
             grid_id: device.grids.fetch_add(1, Ordering::Relaxed),
             compiled: self.compiled.as_deref().map(|compiled| compiled as &dyn Compiled),
             ..Launch::new(&self.code, &device.heap)
         };
         let failure: Mutex<Option<Box<Fault>>> = Mutex::new(None);
         let note = |fault: Box<Fault>| {
-            cancel.store(true, Ordering::Relaxed);
+            stop.store(true, Ordering::Relaxed);
+            let mut failure = failure.lock();
             // Blocks that were cancelled because of a fault are not the fault.
-            if fault.kind != FaultKind::Cancelled {
-                failure.lock().get_or_insert(fault);
+            match &*failure {
+                Some(earlier) if earlier.kind != FaultKind::Cancelled => {}
+                _ => *failure = Some(fault),
             }
         };
         if self.cooperative {
@@ -220,14 +223,20 @@ impl KernelLaunch {
             unsafe { launch.run_cooperative(0..launch.blocks(), &mut scratch) }.unwrap_or_else(note);
         } else {
             device.pool.for_each(launch.blocks(), &self.pace, &|range| {
-                if !cancel.load(Ordering::Relaxed) {
+                if !stop.load(Ordering::Relaxed) {
                     run_range(&launch, range, &note);
                 }
             });
         }
         match failure.into_inner() {
             None => Ok(()),
-            Some(fault) => Err(Error::new(ErrorKind::KernelFault, fault.to_string()).with_source(*fault)),
+            Some(fault) => {
+                let kind = match fault.kind {
+                    FaultKind::Cancelled => ErrorKind::Cancelled,
+                    _ => ErrorKind::KernelFault,
+                };
+                Err(Error::new(kind, fault.to_string()).with_source(*fault))
+            }
         }
     }
 }

@@ -18,12 +18,14 @@
 //! | [`device`] | the device, its options, and what its parts share |
 //! | [`memory`], `transfer` | allocations, and what copies and fills them |
 //! | [`stream`], [`event`] | queues of work, and points in them |
+//! | `cancel` | how launches are cancelled |
 //! | [`module`], [`kernel`] | PTX read and placed in memory, and launches of its kernels |
 //! | [`interp`] | the reference interpreter of PTX, a crate of its own; `gridloom-jit` compiles kernels for it |
 //! | `operation` | one operation, ready to run |
 //! | `pool`, `queue`, `sync` | the workers, the order of a stream, and the types that threads meet with |
 //! | [`graph`] | executables: plan, memory and replay |
 
+mod cancel;
 pub mod device;
 pub mod event;
 pub mod graph;

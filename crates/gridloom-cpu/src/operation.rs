@@ -3,7 +3,7 @@
 //! Streams run them one by one; a replay plan is a list of them.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use gridloom_core::graph::{ConditionKey, NodeKey};
 use gridloom_core::memory::{Base, Region};
@@ -43,6 +43,14 @@ impl Names for NoNames {
 pub(crate) struct Context<'a> {
     pub(crate) device: &'a Shared,
     pub(crate) conditions: &'a [AtomicU32],
+    /// Each cancels it when it becomes true.
+    pub(crate) cancel: [&'a AtomicBool; 2],
+}
+
+impl Context<'_> {
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.iter().any(|cancel| cancel.load(Ordering::Relaxed))
+    }
 }
 
 /// A prepared operation. It holds what it uses, except for memory of regions, which its maker keeps alive.
@@ -59,6 +67,8 @@ pub(crate) enum Prepared {
         dst: u64,
         src: u64,
         bytes: u64,
+        /// Whether the source is memory of Rust's.
+        from_host: bool,
     },
     Rows(Box<Rows>),
     Kernel(Box<KernelLaunch>),
@@ -67,8 +77,6 @@ pub(crate) enum Prepared {
 }
 
 impl Prepared {
-        /// Whether the source is memory of Rust's.
-        from_host: bool,
     pub(crate) fn memset(op: &MemsetOp, names: &dyn Names) -> Self {
         let address = address(&op.dst, names);
         let width = op.width * u64::from(op.element_size);
@@ -89,6 +97,7 @@ impl Prepared {
 
     pub(crate) fn memcpy(op: &MemcpyOp, names: &dyn Names) -> Self {
         let (dst, src) = (address(&op.dst.region, names), address(&op.src.region, names));
+        let from_host = matches!(op.src.region.base, Base::Bytes(_));
         let dense = |side: &CopySide| {
             (op.height * op.depth == 1 || side.pitch == op.width) && (op.depth == 1 || side.rows == op.height)
         };
@@ -97,7 +106,6 @@ impl Prepared {
         } else {
             (op.width, op.height, op.depth)
         };
-        let from_host = matches!(op.src.region.base, Base::Bytes(_));
         if height * depth == 1 && width <= SMALL {
             return Prepared::Copy { dst, src, bytes: width, from_host };
         }

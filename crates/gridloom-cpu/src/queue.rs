@@ -3,11 +3,14 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use std::time::Instant;
+
 use gridloom_core::{Error, Result};
 
+use crate::cancel::{CancelSource, CancelToken};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
-/// Work in order. Whoever takes part in it gives the same `run`.
+/// Work in order. Whoever takes part in it gives the same `run`, which gets the flag that cancels the piece too.
 pub(crate) struct Queue<W> {
     state: Mutex<State<W>>,
     /// The queue's own thread waits here for work.
@@ -17,7 +20,9 @@ pub(crate) struct Queue<W> {
 }
 
 struct State<W> {
-    work: VecDeque<W>,
+    work: VecDeque<(W, CancelToken)>,
+    /// Cancels pieces that are queued or run.
+    cancel: CancelSource,
     /// Whether some thread runs a piece now.
     busy: bool,
     enqueued: u64,
@@ -31,6 +36,7 @@ impl<W> Queue<W> {
     pub(crate) fn new() -> Self {
         let state = State {
             work: VecDeque::new(),
+            cancel: CancelSource::default(),
             busy: false,
             enqueued: 0,
             finished: 0,
@@ -54,7 +60,8 @@ impl<W> Queue<W> {
     /// Enqueues a piece. There is a thread that serves, or a later [`drain`](Queue::drain) runs it.
     pub(crate) fn push(&self, work: W) {
         let mut state = self.state.lock();
-        state.work.push_back(work);
+        let token = state.cancel.token();
+        state.work.push_back((work, token));
         state.enqueued += 1;
         let idle = !state.busy;
         drop(state);
@@ -64,7 +71,7 @@ impl<W> Queue<W> {
     }
 
     /// Waits until everything enqueued so far has run, helping.
-    pub(crate) fn drain(&self, run: impl Fn(W) -> Result<()>) {
+    pub(crate) fn drain(&self, run: impl Fn(W, &CancelToken) -> Result<()>) {
         let mut state = self.state.lock();
         let target = state.enqueued;
         while state.finished < target {
@@ -83,8 +90,26 @@ impl<W> Queue<W> {
         }
     }
 
+    /// Waits until everything enqueued so far has run, but not past the deadline. Whether it has. It does not help, since a
+    /// piece may take longer; there is a thread that serves.
+    pub(crate) fn wait_until(&self, deadline: Instant) -> bool {
+        let mut state = self.state.lock();
+        let target = state.enqueued;
+        while state.finished < target {
+            if self.done.wait_until(&mut state, deadline).timed_out() {
+                return state.finished >= target;
+            }
+        }
+        true
+    }
+
+    /// Sets the flags of all pieces that are queued or run.
+    pub(crate) fn cancel(&self) {
+        self.state.lock().cancel.cancel();
+    }
+
     /// The life of the queue's thread: it ends when the queue is closed and empty.
-    pub(crate) fn serve(&self, run: impl Fn(W) -> Result<()>) {
+    pub(crate) fn serve(&self, run: impl Fn(W, &CancelToken) -> Result<()>) {
         let mut state = self.state.lock();
         loop {
             if state.busy {
@@ -116,9 +141,14 @@ impl<W> Queue<W> {
     }
 
     /// Runs one piece, which was at the head of the queue, with the queue unlocked.
-    fn run(&self, state: &mut MutexGuard<'_, State<W>>, work: W, run: &impl Fn(W) -> Result<()>) {
+    fn run(
+        &self,
+        state: &mut MutexGuard<'_, State<W>>,
+        (work, token): (W, CancelToken),
+        run: &impl Fn(W, &CancelToken) -> Result<()>,
+    ) {
         state.busy = true;
-        let outcome = MutexGuard::unlocked(state, || run(work));
+        let outcome = MutexGuard::unlocked(state, || run(work, &token));
         state.busy = false;
         state.finished += 1;
         if let Err(error) = outcome {
@@ -167,12 +197,12 @@ mod models {
         }
 
         fn drain(&self) {
-            self.queue.drain(|number| self.run(number));
+            self.queue.drain(|number, _| self.run(number));
         }
 
         fn serve(self: &Arc<Self>) -> thread::JoinHandle<()> {
             let this = self.clone();
-            thread::spawn(move || this.queue.serve(|number| this.run(number)))
+            thread::spawn(move || this.queue.serve(|number, _| this.run(number)))
         }
 
         fn ran(&self) -> Vec<u32> {

@@ -18,11 +18,13 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use gridloom_core::backend::{self, DeviceId};
 use gridloom_core::op::Operation;
 use gridloom_core::{Error, ErrorKind, Result};
 
+use crate::cancel::CancelToken;
 use crate::device::Shared;
 use crate::event::{self, CpuEvent, Recording};
 use crate::graph::Launch;
@@ -39,9 +41,11 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    fn run(&self, device: &Shared) -> Result<()> {
+    fn run(&self, device: &Shared, token: &CancelToken) -> Result<()> {
         match self {
-            Work::Operation(prepared, _) => prepared.run(Context { device, conditions: &[] }),
+            Work::Operation(prepared, _) => {
+                prepared.run(Context { device, conditions: &[], cancel: [token.flag(), token.flag()] })
+            }
             Work::Record(event, recording) => {
                 if let Some(event) = event.as_any().downcast_ref::<CpuEvent>() {
                     event.pass(recording);
@@ -53,7 +57,7 @@ impl Work {
                 recording.wait();
                 Ok(())
             }
-            Work::Graph(launch) => launch.run(),
+            Work::Graph(launch) => launch.run(token),
         }
     }
 }
@@ -67,11 +71,25 @@ pub(crate) struct Line {
 impl Line {
     /// Waits until everything enqueued so far has run, helping.
     pub(crate) fn drain(&self) {
-        self.queue.drain(|work| self.run(work));
+        self.queue.drain(|work, token| self.run(work, token));
     }
 
-    fn run(&self, work: Work) -> Result<()> {
-        let outcome = contain(|| work.run(&self.device));
+    /// Waits likewise, but not past the deadline. Whether everything has run.
+    pub(crate) fn wait_until(&self, deadline: Instant) -> bool {
+        self.queue.wait_until(deadline)
+    }
+
+    /// Cancels what was enqueued so far.
+    pub(crate) fn cancel(&self) {
+        self.queue.cancel();
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_idle()
+    }
+
+    fn run(&self, work: Work, token: &CancelToken) -> Result<()> {
+        let outcome = contain(|| work.run(&self.device, token));
         self.device.dispose(work);
         outcome
     }
@@ -95,7 +113,7 @@ impl CpuStream {
     pub(crate) fn start(&self) -> Result<()> {
         self.line.queue.start(|| {
             let line = self.line.clone();
-            let serve = move || line.queue.serve(|work| line.run(work));
+            let serve = move || line.queue.serve(|work, token| line.run(work, token));
             let spawned = thread::Builder::new().name("gridloom-stream".into()).spawn(serve);
             spawned.map(drop).map_err(|error| {
                 Error::new(ErrorKind::OutOfMemory, "the system gave no thread for the stream")
@@ -146,8 +164,19 @@ unsafe impl backend::Stream for CpuStream {
         self.line.queue.take_failure().map_or(Ok(()), Err)
     }
 
+    fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
+        if !self.line.wait_until(backend::deadline(timeout)) {
+            return Err(backend::timed_out("the work on the stream", timeout));
+        }
+        self.line.queue.take_failure().map_or(Ok(()), Err)
+    }
+
+    fn cancel(&self) {
+        self.line.cancel();
+    }
+
     fn is_idle(&self) -> Result<bool> {
-        Ok(self.line.queue.is_idle())
+        Ok(self.line.is_idle())
     }
 
     fn as_any(&self) -> &dyn Any {

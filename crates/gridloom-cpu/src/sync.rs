@@ -79,12 +79,30 @@ mod model {
             guard.guard = Some(self.0.wait(held).expect("no model panics under a lock"));
         }
 
+        /// No model has time go by.
+        pub(crate) fn wait_until<T>(
+            &self,
+            guard: &mut MutexGuard<'_, T>,
+            _: std::time::Instant,
+        ) -> NoTimeout {
+            self.wait(guard);
+            NoTimeout
+        }
+
         pub(crate) fn notify_one(&self) {
             self.0.notify_one();
         }
 
         pub(crate) fn notify_all(&self) {
             self.0.notify_all();
+        }
+    }
+
+    pub(crate) struct NoTimeout;
+
+    impl NoTimeout {
+        pub(crate) fn timed_out(&self) -> bool {
+            false
         }
     }
 

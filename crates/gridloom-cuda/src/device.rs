@@ -8,6 +8,7 @@ use crate::hosted_launch::HostedLaunches;
 use crate::memory::{Allocator, Memory};
 use crate::module::Module;
 use crate::once::Once;
+use crate::polling::PollingWait;
 use crate::stream::{Stream, StreamsInFlight};
 use crate::sys::*;
 use crate::turns::Turns;
@@ -21,6 +22,8 @@ use gridloom_core::{Error, ErrorKind, Result};
 use std::any::Any;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 /// How many CUDA GPUs there are. An error where there is no driver to ask.
 /// ([`cuDeviceGetCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html))
@@ -302,6 +305,24 @@ unsafe impl backend::Device for CudaDevice {
         Ok(unsafe { self.driver().cu_ctx_synchronize() }?)
     }
 
+    fn wait_all_timeout(&self, timeout: Duration) -> Result<()> {
+        let wait = PollingWait::new(timeout);
+        let late = || backend::timed_out("the work on the device", timeout);
+        if !self.shared.hosted_launches.wait_all_until(wait.deadline()) {
+            return Err(late());
+        }
+        for end in self.shared.streams.ends()? {
+            if !wait.until(|| end.is_reached())? {
+                return Err(late());
+            }
+        }
+        Ok(())
+    }
+
+    fn cancel(&self) {
+        self.shared.hosted_launches.cancel_all();
+    }
+
     fn read(&self, src: &dyn backend::Allocation, offset: u64, dst: &mut [u8]) -> Result<()> {
         let address = self.address(src, offset, dst.len())?;
         if dst.is_empty() {
@@ -328,6 +349,23 @@ unsafe impl backend::Device for CudaDevice {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+impl Drop for CudaDevice {
+    /// Nobody is left who could wait for what the host drives, or cancel it. It is given a while to come to its end, and is then cancelled.
+    fn drop(&mut self) {
+        let launches = Arc::clone(&self.shared.hosted_launches);
+        if !launches.are_busy() {
+            return;
+        }
+        let end = move || {
+            thread::sleep(backend::GRACE);
+            launches.cancel_all();
+        };
+        if let Err(error) = thread::Builder::new().name("gridloom-grace".to_owned()).spawn(end) {
+            tracing::warn!(%error, "no thread to end what the host drives on a device that was dropped");
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::driver::DriverResult;
 use crate::interop::{Owner, Ownership};
+use crate::polling::PollingWait;
 use crate::registry::{self, EVENTS};
 use crate::release::Handle;
 use crate::sys::*;
@@ -149,6 +150,13 @@ unsafe impl backend::Event for Event {
 
     fn synchronize(&self) -> Result<()> {
         Ok(self.inner.synchronize()?)
+    }
+
+    fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
+        match PollingWait::new(timeout).until(|| self.inner.is_reached())? {
+            true => Ok(()),
+            false => Err(backend::timed_out("the work before the event", timeout)),
+        }
     }
 
     fn is_reached(&self) -> Result<bool> {

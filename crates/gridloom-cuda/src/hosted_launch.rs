@@ -4,7 +4,7 @@
 //! same stream in the meantime has to come after all of it, so it waits here until the program has enqueued its last part.
 
 use crate::release;
-use gridloom_core::{Error, ErrorKind, Result};
+use gridloom_core::{Error, ErrorKind, Result, backend};
 use parking_lot::{Condvar, Mutex};
 use std::cell::RefCell;
 use std::ptr;
@@ -21,6 +21,8 @@ pub(crate) const THREAD_NAME: &str = "gridloom-hosted";
 pub(crate) struct HostedLaunch {
     state: Mutex<Progress>,
     changed: Condvar,
+    /// Whether it is to stop where it is.
+    cancelled: AtomicBool,
     /// Its thread, until somebody has joined it: a thread that called the driver is let end only while the driver is there.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -80,6 +82,22 @@ impl HostedLaunch {
         self.join();
     }
 
+    /// Waits likewise, but not past the deadline. Whether the program has enqueued everything.
+    pub(crate) fn wait_until(&self, deadline: Instant) -> bool {
+        let mut progress = self.state.lock();
+        while *progress == Progress::AtWork {
+            if self.changed.wait_until(&mut progress, deadline).timed_out() {
+                return *progress != Progress::AtWork;
+            }
+        }
+        true
+    }
+
+    /// Has the program stop before its next step.
+    pub(crate) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
     fn join(&self) {
         // The lock is held meanwhile, so that a second who waits comes after the end of the thread too.
         let mut thread = self.thread.lock();
@@ -116,6 +134,31 @@ pub(crate) fn stop_at_exit() {
             }
         });
         release::rest();
+    }
+}
+
+/// An error once the program that this thread drives was cancelled.
+pub(crate) fn check_cancelled() -> Result<()> {
+    let cancelled = |own: &Arc<HostedLaunch>| own.cancelled.load(Ordering::Relaxed);
+    match CURRENT.with_borrow(|current| current.as_ref().is_some_and(cancelled)) {
+        true => Err(backend::cancelled()),
+        false => Ok(()),
+    }
+}
+
+/// The latest program of a stream or an executable, for who cancels it.
+#[derive(Debug, Default)]
+pub(crate) struct Latest(Mutex<Weak<HostedLaunch>>);
+
+impl Latest {
+    pub(crate) fn set(&self, launch: &Arc<HostedLaunch>) {
+        *self.0.lock() = Arc::downgrade(launch);
+    }
+
+    pub(crate) fn cancel(&self) {
+        if let Some(launch) = self.0.lock().upgrade() {
+            launch.cancel();
+        }
     }
 }
 
@@ -158,7 +201,10 @@ impl Drop for Ending {
 /// The program on one stream, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct HostedSlot {
+    /// Locked while somebody waits for it.
     present: Mutex<Option<Arc<HostedLaunch>>>,
+    /// The same, for who does not wait.
+    latest: Latest,
     /// Whether there may be one: cleared once it was waited for. Whoever enqueues asks, and mostly there is none.
     maybe: AtomicBool,
 }
@@ -177,8 +223,28 @@ impl HostedSlot {
         self.maybe.store(true, Ordering::Release);
         let launch = HostedLaunch::start(work)?;
         everywhere.add(&launch);
+        self.latest.set(&launch);
         *present = Some(Arc::clone(&launch));
         Ok(launch)
+    }
+
+    /// Cancels the program, if there is one.
+    pub(crate) fn cancel(&self) {
+        self.latest.cancel();
+    }
+
+    /// Waits until the stream is free, but not past the deadline. Whether it is.
+    pub(crate) fn settle_until(&self, deadline: Instant) -> bool {
+        if !self.maybe.load(Ordering::Acquire) {
+            return true;
+        }
+        let Some(present) = self.present.try_lock_until(deadline) else { return false };
+        if present.as_ref().is_some_and(|launch| !launch.wait_until(deadline)) {
+            return false;
+        }
+        drop(present);
+        self.settle();
+        true
     }
 
     /// Waits until the stream is free.
@@ -214,10 +280,28 @@ impl HostedLaunches {
         all.push(Arc::downgrade(launch));
     }
 
+    fn all(&self) -> Vec<Arc<HostedLaunch>> {
+        self.0.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
     /// Waits for all that are at work now.
     pub(crate) fn wait_all(&self) {
-        let all: Vec<Arc<HostedLaunch>> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
-        all.iter().for_each(|launch| launch.wait());
+        self.all().iter().for_each(|launch| launch.wait());
+    }
+
+    /// Waits likewise, but not past the deadline. Whether all have enqueued everything.
+    pub(crate) fn wait_all_until(&self, deadline: Instant) -> bool {
+        self.all().iter().all(|launch| launch.wait_until(deadline))
+    }
+
+    /// Cancels all that are at work now.
+    pub(crate) fn cancel_all(&self) {
+        self.all().iter().for_each(|launch| launch.cancel());
+    }
+
+    /// Whether any is at work.
+    pub(crate) fn are_busy(&self) -> bool {
+        self.all().iter().any(|launch| !launch.is_over())
     }
 }
 

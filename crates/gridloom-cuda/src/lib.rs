@@ -9,6 +9,7 @@
 //! | [`device`], [`context`], [`memory`], [`stream`], [`event`], [`module`], [`kernel`] | one object of a GPU each |
 //! | `declared`, `condition_ptx` | what the PTX of a module tells, and how it is changed |
 //! | `graph` | graphs lowered to CUDA graphs, and how they run |
+//! | `polling` | waiting for the driver with a time limit |
 //! | `pools`, `host_pages` | memory that is used again and never given back |
 //! | [`release`], `in_flight` | what keeps resources alive, and where they end |
 //! | [`interop`], `registry` | raw handles, out and in |
@@ -34,6 +35,7 @@ pub mod memory;
 pub mod module;
 pub mod nvrtc;
 mod once;
+mod polling;
 mod pools;
 mod registry;
 pub mod release;

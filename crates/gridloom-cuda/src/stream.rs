@@ -9,6 +9,7 @@ use crate::hosted_launch::{HostedLaunch, HostedLaunches, HostedSlot};
 use crate::in_flight::{Batch, InFlight, Marked, Queue, Waited};
 use crate::interop::{Owner, Ownership};
 use crate::kernel::{Kernel, Launch};
+use crate::polling::PollingWait;
 use crate::registry::{self, STREAMS};
 use crate::release::{self, Handle};
 use crate::sys::*;
@@ -20,6 +21,7 @@ use parking_lot::Mutex;
 use std::any::Any;
 use std::ptr;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 /// A stream of the driver, with the marks for what its work keeps alive.
 #[derive(Debug)]
@@ -147,6 +149,20 @@ impl StreamsInFlight {
 
     fn alive(&self) -> Vec<Arc<InFlight<RawStream>>> {
         self.0.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// The ends of what is enqueued now on the streams that are busy.
+    pub(crate) fn ends(&self) -> DriverResult<Vec<RawEvent>> {
+        let mut ends = Vec::new();
+        for in_flight in self.alive() {
+            let stream = in_flight.queue();
+            if !stream.is_idle()? {
+                let end = RawEvent::new(&stream.context, EventOptions { timing: false, blocking: false })?;
+                end.record(stream.raw)?;
+                ends.push(end);
+            }
+        }
+        Ok(ends)
     }
 }
 
@@ -342,6 +358,13 @@ impl Stream {
         self.keep(call);
         Ok(())
     }
+
+    /// The first failure of executables that were launched here and of callbacks. All are taken.
+    fn take_failures(&self, launched: &[Arc<Failures>]) -> Result<()> {
+        let failed = launched.iter().chain([&self.failures]).map(|failures| failures.take_for_stream());
+        let failed: Vec<Result<()>> = failed.collect();
+        failed.into_iter().collect()
+    }
 }
 
 fn no_alloc_node() -> Error {
@@ -399,10 +422,29 @@ unsafe impl backend::Stream for Stream {
             launched.iter().for_each(|failures| self.report(failures));
             return Err(error.into());
         }
-        // All are taken, and the first is told.
-        let failed = launched.iter().chain([&self.failures]).map(|failures| failures.take_for_stream());
-        let failed: Vec<Result<()>> = failed.collect();
-        failed.into_iter().collect()
+        self.take_failures(&launched)
+    }
+
+    fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
+        let wait = PollingWait::new(timeout);
+        let late = || backend::timed_out("the work on the stream", timeout);
+        if !self.hosted.settle_until(wait.deadline()) {
+            return Err(late());
+        }
+        let queue = self.in_flight.queue();
+        if !queue.is_idle()? {
+            let end = RawEvent::new(&self.context, EventOptions { timing: false, blocking: false })?;
+            end.record(queue.raw)?;
+            if !wait.until(|| end.is_reached())? {
+                return Err(late());
+            }
+        }
+        let launched = std::mem::take(&mut *self.launched.lock());
+        self.take_failures(&launched)
+    }
+
+    fn cancel(&self) {
+        self.hosted.cancel();
     }
 
     fn is_idle(&self) -> Result<bool> {

@@ -116,13 +116,16 @@ impl ThreadBlock {
 
     /// Gives every warp one turn.
     pub(crate) fn run(&mut self, launch: &Launch<'_>) -> Result<Progress, Box<Fault>> {
-        if let Some(compiled) = launch.machine_code() {
+        // The warps of a cancelled launch say so; compiled code would only be entered again.
+        if let Some(compiled) = launch.machine_code().filter(|_| !launch.is_cancelled()) {
             if self.together.is_none() {
                 self.together = self.find_together(launch);
             }
             if let Some(pc) = self.together.take() {
                 return self.run_together(launch, compiled, pc);
             }
+        } else if let Some(pc) = self.together.take() {
+            self.leave_together(launch, pc);
         }
         let mut ran = false;
         for i in 0..self.warps.len() {
@@ -190,7 +193,6 @@ impl ThreadBlock {
         mut pc: Pc,
     ) -> Result<Progress, Box<Fault>> {
         let code = &launch.kernel.code;
-        let threads = launch.threads_per_block();
         loop {
             if compiled.is_entry(pc) {
                 if !self.enter(launch, compiled, pc) {
@@ -211,11 +213,7 @@ impl ThreadBlock {
                 pc = at & PC;
                 if at & YIELDED != 0 {
                     // Blocks of a cooperative launch may wait for each other.
-                    if launch.is_cancelled() {
-                        self.scatter(launch);
-                    } else {
-                        self.together = Some(pc);
-                    }
+                    self.together = Some(pc);
                     return Ok(Progress::Running);
                 }
             }
@@ -230,14 +228,11 @@ impl ThreadBlock {
                     return Ok(Progress::Running);
                 }
             }
+            pc += 1;
             if launch.is_cancelled() {
-                // The first warp that runs sees it, and says so.
-                self.pcs.clear();
-                self.pcs.resize(threads as usize, pc + 1);
-                self.scatter(launch);
+                self.together = Some(pc);
                 return Ok(Progress::Running);
             }
-            pc += 1;
         }
     }
 
@@ -281,6 +276,13 @@ impl ThreadBlock {
         if self.kept.len() < words {
             self.kept.resize(words, 0);
         }
+    }
+
+    /// Puts all threads at one instruction, for their warps to go on.
+    fn leave_together(&mut self, launch: &Launch<'_>, pc: Pc) {
+        self.pcs.clear();
+        self.pcs.resize(launch.threads_per_block() as usize, pc);
+        self.scatter(launch);
     }
 
     /// Puts each thread where compiled code has left it, for its warp to go on.

@@ -10,6 +10,7 @@
 //! ([`Compiled::run_blocks`]), compiled code lets them pass a barrier that all of them have come to, and goes on with the next block.
 
 use super::code::Pc;
+use super::launch::CANCEL_FLAGS;
 use std::ops::Range;
 
 /// The thread has exited.
@@ -59,8 +60,8 @@ pub struct Machine {
     pub frames: *const u32,
     /// Room for the registers of the threads' groups between barriers: [`Compiled::kept_bytes`] for the whole block.
     pub kept: *mut u8,
-    /// Becomes 1 when the launch is cancelled.
-    pub cancel: *const u8,
+    /// One of these becomes 1 when the launch is cancelled.
+    pub cancel: [*const u8; CANCEL_FLAGS],
     /// `%gridid`.
     pub grid_id: u64,
     /// `%nctaid`.

@@ -12,8 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// Bytes of stack that calls and `alloca` may take per thread, unless a launch says otherwise.
 pub const DEFAULT_STACK: u32 = 64 << 10;
 
-/// What tells compiled code of a launch that nobody can cancel.
+/// The flag of a launch that nobody can cancel.
 static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// How many flags can end a launch: one of its own, and those of others who may want it to end.
+pub const CANCEL_FLAGS: usize = 3;
 
 /// Threads of a block, at most.
 const MAX_THREADS: u32 = 1024;
@@ -47,8 +50,9 @@ pub struct Launch<'a> {
     pub step_limit: Option<u64>,
     /// Bytes of stack per thread, on top of what the kernel itself takes.
     pub stack_limit: u32,
-    /// Ends the launch with [`FaultKind::Cancelled`](super::FaultKind::Cancelled) when it becomes true.
-    pub cancel: Option<&'a AtomicBool>,
+    /// Each ends the launch with [`FaultKind::Cancelled`](super::FaultKind::Cancelled) when it becomes true. See
+    /// [`uncancelled`](Launch::uncancelled) for where there is no need of one.
+    pub cancel: [&'a AtomicBool; CANCEL_FLAGS],
     /// `%gridid`.
     pub grid_id: u64,
     /// The kernel compiled, where it is. A launch with a memory map or a step limit is interpreted all the same.
@@ -70,10 +74,15 @@ impl<'a> Launch<'a> {
             heap,
             step_limit: None,
             stack_limit: DEFAULT_STACK,
-            cancel: None,
+            cancel: Self::uncancelled(),
             grid_id: 0,
             compiled: None,
         }
+    }
+
+    /// Flags that never become true.
+    pub fn uncancelled() -> [&'a AtomicBool; CANCEL_FLAGS] {
+        [&NEVER; CANCEL_FLAGS]
     }
 
     /// Blocks of the grid. Their linear index counts `x` fastest.
@@ -110,7 +119,7 @@ impl<'a> Launch<'a> {
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+        self.cancel.iter().any(|cancel| cancel.load(Ordering::Relaxed))
     }
 
     /// The compiled kernel, where it can serve this launch.
@@ -129,7 +138,7 @@ impl<'a> Launch<'a> {
             local: std::ptr::null(),
             frames: std::ptr::null(),
             kept: std::ptr::null_mut(),
-            cancel: self.cancel.unwrap_or(&NEVER).as_ptr().cast_const().cast(),
+            cancel: self.cancel.map(|cancel| cancel.as_ptr().cast_const().cast()),
             grid_id: self.grid_id,
             grid: self.grid,
             block: self.block,

@@ -34,7 +34,7 @@ pub use error::Error;
 pub use fault::{Fault, FaultKind, SourceLine, Space, Waiting};
 pub use heap::Heap;
 pub use kernel::{KernelCode, KernelParam};
-pub use launch::{DEFAULT_STACK, Launch, Scratch};
+pub use launch::{CANCEL_FLAGS, DEFAULT_STACK, Launch, Scratch};
 pub use layout::{Layout, ModuleVariable};
 pub use memory::{FUNCTION_WINDOW, LOCAL_WINDOW, MemoryMap, PARAM_WINDOW, SHARED_WINDOW};
 pub use program::Program;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gridloom_core::backend::{self, AsDevice, DeviceKind};
 use gridloom_core::launch::Limits;
@@ -91,6 +92,18 @@ impl Device {
     pub fn synchronize(&self) -> Result<()> {
         gridloom_core::op::refuse_in_callback("synchronize of a device")?;
         self.0.wait_all()
+    }
+
+    /// Waits like [`synchronize`](Device::synchronize), but no longer than `timeout`. Where that is not enough, the error is of
+    /// kind [`Timeout`](ErrorKind::Timeout), and the work goes on.
+    pub fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
+        gridloom_core::op::refuse_in_callback("synchronize of a device")?;
+        self.0.wait_all_timeout(timeout)
+    }
+
+    /// Cancels what was enqueued so far on any of its streams, as [`Stream::cancel`] does on one.
+    pub fn cancel(&self) {
+        self.0.cancel();
     }
 
     /// A new stream.

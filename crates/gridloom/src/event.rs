@@ -39,6 +39,12 @@ impl Event {
         self.core.synchronize()
     }
 
+    /// Waits like [`synchronize`](Event::synchronize), but no longer than `timeout`. Where that is not
+    /// enough, the error is of kind [`Timeout`](crate::ErrorKind::Timeout).
+    pub fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
+        self.core.synchronize_timeout(timeout)
+    }
+
     /// Returns whether the latest recording has been reached. An event never recorded counts as reached.
     pub fn is_reached(&self) -> Result<bool> {
         self.core.is_reached()

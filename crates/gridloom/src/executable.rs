@@ -79,6 +79,16 @@ impl Executable {
         self.0.passes(&conditional.0)
     }
 
+    /// Cancels the launches of this executable that were enqueued so far, on whichever streams, and have not
+    /// ended.
+    ///
+    /// Each fails with [`Cancelled`](crate::ErrorKind::Cancelled), as [`Stream::cancel`] says; the executable,
+    /// its streams and the device stay usable. The call waits for nothing, and may come from any thread, or
+    /// from a callback of the graph itself.
+    pub fn cancel(&self) {
+        self.0.cancel();
+    }
+
     /// Returns the failure of the latest launch that failed, once.
     pub fn take_error(&self) -> Option<Error> {
         self.0.take_error()

@@ -1,6 +1,7 @@
 //! Streams: queues of work that runs in order, asynchronously to the host.
 
 use std::fmt;
+use std::time::Duration;
 
 use gridloom_core as core;
 
@@ -43,6 +44,41 @@ impl Stream {
     /// once.
     pub fn synchronize(&self) -> Result<()> {
         self.0.synchronize()
+    }
+
+    /// Waits like [`synchronize`](Stream::synchronize), but no longer than `timeout`.
+    ///
+    /// Where that is not enough, the error is of kind [`Timeout`](ErrorKind::Timeout), the work goes on, and
+    /// failures are left for the next call.
+    pub fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
+        self.0.synchronize_timeout(timeout)
+    }
+
+    /// Cancels kernels and launches of graphs that were enqueued on this stream so far and have not ended.
+    ///
+    /// Each fails with [`Cancelled`](ErrorKind::Cancelled), which the next
+    /// [`synchronize`](Stream::synchronize) reports. A launch stops at the next pass of a loop, the next
+    /// block of a kernel, or after some thousand backward branches inside one; a callback that runs is not
+    /// interrupted. Copies, fills, callbacks and events that were enqueued on the stream itself run as ever,
+    /// and so does everything enqueued later. The call waits for nothing.
+    ///
+    /// On a GPU it reaches launches whose loops the host drives. Nothing can stop a kernel there, or a graph
+    /// that the GPU runs by itself.
+    ///
+    /// ```
+    /// use gridloom::prelude::*;
+    ///
+    /// let device = Device::cpu()?;
+    /// let (stream, word) = (device.stream()?, device.buffer_from(&[1i32])?);
+    /// let graph = Graph::new(&device);
+    /// graph.while_nonzero(&word)?;
+    /// graph.instantiate()?.launch(&stream)?;
+    /// stream.cancel();
+    /// assert_eq!(stream.synchronize().unwrap_err().kind(), ErrorKind::Cancelled);
+    /// # Ok::<(), gridloom::Error>(())
+    /// ```
+    pub fn cancel(&self) {
+        self.0.cancel();
     }
 
     /// Returns whether everything enqueued so far has run.

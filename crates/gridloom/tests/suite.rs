@@ -10,6 +10,7 @@ mod cudarc;
 mod graphs;
 mod interop;
 mod kernels;
+mod limits;
 mod memory;
 mod modules;
 mod programs;

@@ -127,6 +127,8 @@ pub struct Executable {
     /// Free nodes for memory of other executables, and that memory.
     freed_elsewhere: Vec<(NodeKey, Arc<dyn backend::Allocation>)>,
     auto_free: bool,
+    /// Beside the lock, which a launch may hold while it waits.
+    cancel: Option<backend::Cancel>,
     state: Mutex<State>,
 }
 
@@ -160,6 +162,7 @@ impl Executable {
             outliving,
             freed_elsewhere,
             auto_free: options.auto_free_on_launch,
+            cancel: backend.canceller(),
             state: Mutex::new(State {
                 definition: Current::new(definition),
                 backend,
@@ -284,6 +287,16 @@ impl Executable {
                 passes.and_then(|passes| passes()).map_err(|error| error.at_node(definition.label(key)))
             }
             _ => bail!(InvalidArgument, "{} is not a conditional", definition.label(key)),
+        }
+    }
+
+    /// Cancels the launches of this executable that were enqueued so far, on whichever streams, and have not ended.
+    ///
+    /// Each fails with [`Cancelled`](ErrorKind::Cancelled), as [`Stream::cancel`] says; the executable, its streams and the
+    /// device stay usable. The call waits for nothing, and may come from any thread, or from a callback of the graph itself.
+    pub fn cancel(&self) {
+        if let Some(cancel) = &self.cancel {
+            cancel();
         }
     }
 

@@ -46,6 +46,12 @@ unsafe impl backend::Stream for FakeStream {
         self.shared.record(Call::Synchronize(self.number))
     }
 
+    fn synchronize_timeout(&self, _: Duration) -> Result<()> {
+        self.synchronize()
+    }
+
+    fn cancel(&self) {}
+
     fn is_idle(&self) -> Result<bool> {
         Ok(true)
     }
@@ -82,6 +88,10 @@ unsafe impl backend::Event for FakeEvent {
     }
 
     fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn synchronize_timeout(&self, _: Duration) -> Result<()> {
         Ok(())
     }
 

@@ -34,6 +34,7 @@ use gridloom_core::op::{FreeTarget, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::cancel::{CancelSource, CancelToken};
 use crate::device::Shared;
 use crate::memory::{CpuAllocation, HostBlock};
 use crate::stream::{CpuStream, Work};
@@ -83,6 +84,8 @@ struct Front {
     given: u64,
     /// The events that the graph uses.
     events: Arc<Events>,
+    /// Cancels launches in flight.
+    cancel: CancelSource,
     /// Changes that no launch has taken along yet.
     changes: Vec<StepChange>,
     /// Where the step of each node is, and the event of each event node; made when something is first changed.
@@ -95,13 +98,15 @@ pub(crate) struct Launch {
     turn: u64,
     events: Arc<Events>,
     recordings: Box<[LaunchEvent]>,
+    /// Becomes true when the launches of the executable are cancelled.
+    cancel: CancelToken,
     /// Taken when it runs.
     changes: Mutex<Vec<StepChange>>,
 }
 
 impl Launch {
-    /// Runs the launch, after those of the same executable that were enqueued before it.
-    pub(crate) fn run(&self) -> Result<()> {
+    /// Runs the launch, after those of the same executable that were enqueued before it. The token is the one of its stream.
+    pub(crate) fn run(&self, stream: &CancelToken) -> Result<()> {
         let inner = &*self.inner;
         inner.turns.wait_for(self.turn);
         let mut planned = inner.planned.lock();
@@ -120,10 +125,12 @@ impl Launch {
             passes: &inner.passes,
             events: &self.events,
             recordings: &self.recordings,
+            cancel: [self.cancel.flag(), stream.flag()],
+            nodes: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
         };
-        replay.run(inner.root);
+        replay.run_all(inner.root);
         let failure = replay.failure.into_inner();
         for recording in &self.recordings {
             recording.end();
@@ -240,7 +247,13 @@ impl CpuExecutable {
             planned: Mutex::new(Planned::new(plans, keys.clone(), definition.clone())),
             root,
             keys,
-            front: Mutex::new(Front { given: 0, events: Arc::new(events), changes: Vec::new(), steps: None }),
+            front: Mutex::new(Front {
+                given: 0,
+                events: Arc::new(events),
+                cancel: CancelSource::default(),
+                changes: Vec::new(),
+                steps: None,
+            }),
             addresses,
             _memory: memory,
             failure: Mutex::new(None),
@@ -342,7 +355,8 @@ impl backend::Executable for CpuExecutable {
             front.given += 1;
             let changes = Mutex::new(std::mem::take(&mut front.changes));
             let (events, recordings) = (front.events.clone(), front.events.begin());
-            Launch { inner: inner.clone(), turn, events, recordings, changes }
+            let cancel = front.cancel.token();
+            Launch { inner: inner.clone(), turn, events, recordings, cancel, changes }
         };
         stream.push(Work::Graph(launch));
         for outliving in self.outliving.lock().values_mut() {
@@ -392,6 +406,11 @@ impl backend::Executable for CpuExecutable {
             let step = steps.step(node);
             Ok(step.map(|step| StepChange::Enabled { at: step, enabled }).into_iter().collect())
         })
+    }
+
+    fn canceller(&self) -> Option<backend::Cancel> {
+        let inner = self.inner.clone();
+        Some(Arc::new(move || inner.front.lock().cancel.cancel()))
     }
 
     fn take_error(&mut self) -> Option<Error> {

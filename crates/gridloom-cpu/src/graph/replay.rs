@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use gridloom_core::op::ConditionalForm;
-use gridloom_core::{Error, Result};
+use gridloom_core::{Error, ErrorKind, Result, backend};
 use parking_lot::Mutex;
 
 use super::events::{Events, LaunchEvent};
@@ -24,6 +24,10 @@ pub(super) struct Replay<'a> {
     pub(super) passes: &'a [AtomicU64],
     pub(super) events: &'a Events,
     pub(super) recordings: &'a [LaunchEvent],
+    /// Each cancels the launch when it becomes true.
+    pub(super) cancel: [&'a AtomicBool; 2],
+    /// Nodes and passes so far, where the device limits them.
+    pub(super) nodes: AtomicU64,
     pub(super) failed: AtomicBool,
     pub(super) failure: Mutex<Option<Error>>,
 }
@@ -40,8 +44,36 @@ impl Replay<'_> {
         self.failed.store(true, Ordering::Relaxed);
     }
 
+    /// Runs the plan of the root, unless the launch was cancelled before.
+    pub(super) fn run_all(&self, root: u32) {
+        if self.context().is_cancelled() {
+            return self.fail(backend::cancelled());
+        }
+        self.run(root);
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context { device: self.device, conditions: self.conditions, cancel: self.cancel }
+    }
+
+    /// Counts nodes that are about to run, or passes, towards the device's limit.
+    fn count(&self, nodes: u64) -> Result<()> {
+        match self.device.node_limit {
+            Some(limit) if self.nodes.fetch_add(nodes, Ordering::Relaxed).saturating_add(nodes) > limit => {
+                Err(Error::new(
+                    ErrorKind::LimitExceeded,
+                    format!(
+                        "the launch ran more than {limit} nodes, passes of loops among them; \
+                         raise the node limit of the device, or look for a loop that does not end"
+                    ),
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Runs the plan of this number to its end, or until a node fails.
-    pub(super) fn run(&self, number: u32) {
+    fn run(&self, number: u32) {
         let plan = &self.planned.plans[number as usize];
         let Some(tasks) = &plan.tasks else {
             return self.steps(number, 0..plan.steps.len());
@@ -66,8 +98,9 @@ impl Replay<'_> {
     /// Runs some steps of a plan in order. Nothing unwinds out of here.
     fn steps(&self, number: u32, range: Range<usize>) {
         let ran = contain(|| {
-            let context = Context { device: self.device, conditions: self.conditions };
+            let context = self.context();
             let first = range.start;
+            self.count(range.len() as u64)?;
             for (index, step) in self.planned.plans[number as usize].steps[range].iter().enumerate() {
                 if let Err(error) = self.step(step, context) {
                     return Err(error.at_node(self.planned.label(number, first + index)));
@@ -83,6 +116,10 @@ impl Replay<'_> {
     #[inline]
     fn step(&self, step: &Step, context: Context<'_>) -> Result<()> {
         match step {
+            // Kernels look themselves, and what else there is is short.
+            Step::Run(Prepared::Callback(_) | Prepared::Rows(_)) if context.is_cancelled() => {
+                Err(backend::cancelled())
+            }
             Step::Run(prepared) => prepared.run(context),
             Step::Nothing => Ok(()),
             Step::Record(number) => {
@@ -101,7 +138,7 @@ impl Replay<'_> {
         let value = || match conditional.test {
             PlannedTest::Condition(number) => self.conditions[number as usize].load(Ordering::Relaxed),
             // SAFETY: the core checked that the address is that of an aligned 32-bit value in memory that the executable
-            // holds; atomic, since kernels write it.
+            // holds.
             PlannedTest::Value(address) => unsafe {
                 racy::load(std::ptr::with_exposed_provenance(address as usize), 4) as u32
             },
@@ -131,6 +168,10 @@ impl Replay<'_> {
             if (passes > 0 || conditional.test_first) && !again(passes) {
                 break;
             }
+            if self.context().is_cancelled() {
+                return Err(backend::cancelled());
+            }
+            self.count(1)?;
             self.run(conditional.bodies[0]);
             passes += 1;
         }

@@ -6,7 +6,7 @@ use super::resources::Held;
 use super::update::Undo;
 use crate::device::Shared;
 use crate::event::RawEvent;
-use crate::hosted_launch::{self, HostedLaunch};
+use crate::hosted_launch::{self, HostedLaunch, Latest};
 use crate::in_flight::Batch;
 use crate::memory::Memory;
 use crate::release;
@@ -15,7 +15,7 @@ use gridloom_core::backend::{self, DeviceId, EventOptions};
 use gridloom_core::executable::{Change, ConditionalMode, InstantiateOptions, MemoryUse, Report};
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::memory::MemoryKind;
-use gridloom_core::op::{KernelOp, Operation};
+use gridloom_core::op::{KernelOp, NodeKind, NodeKinds, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::FxHashSet;
 use std::any::Any;
@@ -51,6 +51,8 @@ pub(super) struct State {
     kept: Option<Batch>,
     /// The latest hosted launch: the next one comes after it.
     running: Option<Running>,
+    /// The same for who cancels it, where the graph has conditionals.
+    hosted: Option<Arc<Latest>>,
     /// What the next launch comes after, when the graph was compiled anew: the driver orders launches of one `CUgraphExec` only.
     pub(super) barrier: Option<Barrier>,
     /// Nodes that an update that failed has changed, and that could not be changed back yet.
@@ -86,6 +88,9 @@ impl Executable {
         };
         let disabled = FxHashSet::default();
         let (inner, held) = Inner::new(shared, None, definition, &disabled, settings)?;
+        let hosted = definition
+            .may_have(NodeKinds::of(&[NodeKind::If, NodeKind::IfElse, NodeKind::While, NodeKind::Switch]))
+            .then(Arc::default);
         Ok(Box::new(Self {
             shared: Arc::clone(shared),
             settings,
@@ -96,6 +101,7 @@ impl Executable {
                 last: None,
                 kept: None,
                 running: None,
+                hosted,
                 barrier: None,
                 undone: Undo::new(),
                 ready: Vec::new(),
@@ -209,7 +215,7 @@ impl State {
         let launch = stream.start_hosted(move || {
             hosted_launch::stop_at_exit();
             let waited = last.as_ref().map_or(Ok(()), |last| Ok(last.wait_for_device()?));
-            let outcome = waited.and_then(|()| {
+            let outcome = waited.and_then(|()| hosted_launch::check_cancelled()).and_then(|()| {
                 let outcome = inner.run_hosted(&held);
                 // Also after a failure: a part of the program may be under way.
                 held.keep(Arc::clone(&inner));
@@ -221,6 +227,9 @@ impl State {
             // These may be the last references, and others wait for this thread: what a user's drop does there must not wait for it.
             release::hand_over(Box::new((inner, held, last)));
         })?;
+        if let Some(hosted) = &self.hosted {
+            hosted.set(&launch);
+        }
         self.running = Some(Running { launch, waits });
         Ok(())
     }
@@ -288,6 +297,11 @@ impl backend::Executable for Executable {
             resources.shared.allocator.copy_now((&raw mut passes) as u64, counter, size_of::<u64>())?;
             Ok(passes)
         }))
+    }
+
+    fn canceller(&self) -> Option<backend::Cancel> {
+        let hosted = Arc::clone(self.state.hosted.as_ref()?);
+        Some(Arc::new(move || hosted.cancel()))
     }
 
     fn take_error(&mut self) -> Option<Error> {

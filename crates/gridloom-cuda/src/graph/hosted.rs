@@ -151,6 +151,7 @@ impl Drive<'_> {
     pub(super) fn run(&self, program: &Compiled) -> Result<()> {
         for part in &program.parts {
             hosted_launch::stop_at_exit();
+            hosted_launch::check_cancelled()?;
             match part {
                 CompiledPart::Graph(unit) => {
                     let unit = &self.units[*unit];
@@ -197,6 +198,8 @@ impl Drive<'_> {
             if !untested && self.value(test.source)? == 0 {
                 break;
             }
+            // A body without nodes has no place that would look.
+            hosted_launch::check_cancelled()?;
             self.run(body)?;
             passes += 1;
             hosted.passes.store(passes, Ordering::Relaxed);

@@ -115,7 +115,9 @@ fn a_cancelled_launch_ends() {
     let mut out = vec![0u32; 1];
     let params = Params::default().buffer(&mut out);
     let cancel = AtomicBool::new(true);
-    let launch = Launch { params: &params.0, cancel: Some(&cancel), ..Launch::new(&kernel, &module.heap) };
+    let [one, two, _] = Launch::uncancelled();
+    let launch =
+        Launch { params: &params.0, cancel: [one, two, &cancel], ..Launch::new(&kernel, &module.heap) };
     assert_eq!(run(&launch).unwrap_err().kind, FaultKind::Cancelled);
 }
 

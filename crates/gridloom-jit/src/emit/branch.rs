@@ -9,6 +9,7 @@ use crate::native::Class;
 use cranelift_codegen::ir::types::{I8, I32, I32X4, I64};
 use cranelift_codegen::ir::{self, Block, InstBuilder, JumpTableData, MemFlagsData, Value};
 use cranelift_frontend::Variable;
+use gridloom_interp::CANCEL_FLAGS;
 use gridloom_interp::code::{Base, Instruction, Op, Pc};
 use gridloom_interp::compiled::{EXITED, INTERPRET, Machine, YIELDED};
 use std::mem::offset_of;
@@ -358,8 +359,13 @@ impl Emitter<'_> {
         if !waits {
             // It ends by itself; only the launch may be cancelled.
             let flags = MemFlagsData::trusted();
-            let flag = self.b.ins().load(I64, flags, self.machine, offset_of!(Machine, cancel) as i32);
-            let cancelled = self.b.ins().load(I8, flags, flag, 0);
+            let mut cancelled = self.b.ins().iconst(I8, 0);
+            for flag in 0..CANCEL_FLAGS {
+                let offset = offset_of!(Machine, cancel) + flag * size_of::<*const u8>();
+                let flag = self.b.ins().load(I64, flags, self.machine, offset as i32);
+                let flag = self.b.ins().load(I8, flags, flag, 0);
+                cancelled = self.b.ins().bor(cancelled, flag);
+            }
             let (stop, again) = (self.b.create_block(), self.b.create_block());
             self.b.ins().brif(cancelled, stop, &[], again, &[]);
             self.go_on_in(again);

@@ -15,7 +15,7 @@ struct Parts {
 impl Parts {
     fn new(kernels: &GraphKernels) -> Result<Self> {
         let graph = Graph::new(&kernels.device);
-        let (condition, memory) = (graph.condition(None), graph.alloc::<i32>(1)?);
+        let (condition, memory) = (graph.condition(None)?, graph.alloc::<i32>(1)?);
         let node = memory.memset(&memory, 0i32)?;
         let set = node.launch(&kernels.set_condition, LaunchConfig::one(), (&condition, &memory))?;
         set.free(&memory)?;
@@ -64,7 +64,7 @@ fn handles_of_a_graph_are_refused_by_the_graph_of_its_executable() {
         is_refused(&kernels, &parts, &copy)?;
         is_refused(&kernels, &parts, &executable.graph())?;
         // Nor are those of the copy good for the graph, or the executable.
-        let own = copy.condition(None);
+        let own = copy.condition(None)?;
         refused(parts.graph.if_then(&own), ErrorKind::WrongGraph, &[]);
         for node in copy.nodes() {
             refused(parts.graph.join([&node]), ErrorKind::WrongGraph, &[]);
@@ -99,7 +99,7 @@ fn the_graph_of_an_executable_does_what_the_executable_does() {
         let kernels = GraphKernels::new(device)?;
         let (result, left) = (kernels.value(0)?, kernels.value(0)?);
         let graph = Graph::new(device);
-        let again = graph.condition(Some(1));
+        let again = graph.condition(Some(1))?;
         let memory = graph.alloc::<i32>(1)?;
         let gone = graph.empty()?;
         let repeat = memory.memset(&memory, 5i32)?.while_loop(&again)?;

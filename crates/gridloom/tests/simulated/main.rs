@@ -11,6 +11,8 @@ mod support;
 mod callables;
 #[path = "../graphs/mod.rs"]
 mod graphs;
+#[path = "../limits/mod.rs"]
+mod limits;
 #[path = "../memory/mod.rs"]
 mod memory;
 #[path = "../updates/mod.rs"]
