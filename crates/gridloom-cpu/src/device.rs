@@ -89,7 +89,9 @@ pub struct CpuOptions {
     /// Whether every access of a kernel to memory must lie in a live allocation, and fails its launch if not. Each
     /// alloc node then has memory of its own.
     pub checked: bool,
-    /// The most bytes that may be allocated at once.
+    /// The most bytes that may be allocated at once: buffers, memory of graphs, variables of modules, `malloc` in kernels, and what kernels take
+    /// while they run, which is registers, stacks, local and shared memory of the blocks that run at once. A launch that
+    /// would exceed it fails with [`OutOfMemory`](ErrorKind::OutOfMemory) before it starts, or, where calls inside the kernel need the memory, when they do.
     pub memory_limit: Option<u64>,
     /// The most instructions that one warp of a kernel may execute.
     pub step_limit: Option<u64>,
@@ -183,6 +185,7 @@ impl CpuDevice {
             Some(threads) => threads.min(MAX_THREADS),
             None => thread::available_parallelism().map_or(1, |threads| threads.get()),
         };
+        let memory = Ledger::new(id, options.memory_limit);
         let shared = Shared {
             id,
             engine: options.engine.resolve()?,
@@ -190,9 +193,9 @@ impl CpuDevice {
             step_limit: options.step_limit,
             node_limit: options.node_limit,
             print: options.print.unwrap_or_else(|| Arc::new(print_to_stdout)),
-            memory: Ledger::new(id, options.memory_limit),
             pool: Pool::new(threads),
-            heap: Heap::default(),
+            heap: Heap::default().with_budget(memory.clone()),
+            memory,
             grids: AtomicU64::new(1),
             limits: limits(),
             epoch: Instant::now(),

@@ -14,8 +14,10 @@ use gridloom_core::{Error, ErrorKind, Result};
 use gridloom_jit::CompiledKernel;
 use parking_lot::Mutex;
 
+use crate::device::Shared;
 use crate::interp::compiled::Compiled;
-use crate::interp::{CONDITION_TAG, Fault, FaultKind, KernelCode, Launch, MemoryMap, Scratch};
+use crate::interp::{Budget, CONDITION_TAG, Fault, FaultKind, KernelCode, Launch, MemoryMap, Scratch};
+use crate::memory::Charged;
 use crate::module::Loaded;
 use crate::operation::Context;
 use crate::pool::Pace;
@@ -192,7 +194,7 @@ impl KernelLaunch {
         let device = context.device;
         // Becomes true when a block fails, for the others.
         let stop = AtomicBool::new(false);
-        let map: &dyn MemoryMap = &*device.memory;
+        let (map, budget): (&dyn MemoryMap, &dyn Budget) = (&*device.memory, &*device.memory);
         let launch = Launch {
             grid: self.grid,
             block: self.block,
@@ -200,6 +202,7 @@ impl KernelLaunch {
             params: &self.params,
             memory_map: device.checked.then_some(map),
             conditions: context.conditions,
+            budget: device.memory.limit().map(|_| budget),
             print: &*device.print,
             step_limit: device.step_limit,
             cancel: [&stop, context.cancel[0], context.cancel[1]],
@@ -207,6 +210,7 @@ impl KernelLaunch {
             compiled: self.compiled.as_deref().map(|compiled| compiled as &dyn Compiled),
             ..Launch::new(&self.code, &device.heap)
         };
+        let room = self.room(device, &launch)?;
         let failure: Mutex<Option<Box<Fault>>> = Mutex::new(None);
         let note = |fault: Box<Fault>| {
             stop.store(true, Ordering::Relaxed);
@@ -221,6 +225,9 @@ impl KernelLaunch {
             let mut scratch = Scratch::new();
             // SAFETY: see `run_range`.
             unsafe { launch.run_cooperative(0..launch.blocks(), &mut scratch) }.unwrap_or_else(note);
+            scratch.settle(&launch, 0);
+        } else if room.alone {
+            run_range(&launch, 0..launch.blocks(), &note);
         } else {
             device.pool.for_each(launch.blocks(), &self.pace, &|range| {
                 if !stop.load(Ordering::Relaxed) {
@@ -233,6 +240,7 @@ impl KernelLaunch {
             Some(fault) => {
                 let kind = match fault.kind {
                     FaultKind::Cancelled => ErrorKind::Cancelled,
+                    FaultKind::OutOfMemory { .. } => ErrorKind::OutOfMemory,
                     _ => ErrorKind::KernelFault,
                 };
                 Err(Error::new(kind, fault.to_string()).with_source(*fault))
@@ -241,11 +249,51 @@ impl KernelLaunch {
     }
 }
 
+/// What a launch has of the device's memory while it runs.
+struct Room<'a> {
+    _charged: Option<Charged<'a>>,
+    /// Whether that is enough for one block at a time only.
+    alone: bool,
+}
+
+impl KernelLaunch {
+    /// Takes the memory for the blocks that run at once: for as many as there are threads, or else for one. Where nothing is limited, nothing is counted.
+    fn room<'a>(&self, device: &'a Shared, launch: &Launch<'_>) -> Result<Room<'a>> {
+        if device.memory.limit().is_none() {
+            return Ok(Room { _charged: None, alone: false });
+        }
+        let each = launch.block_bytes();
+        let threads = device.pool.threads() as u64;
+        let most = if self.cooperative { launch.blocks() } else { launch.blocks().min(threads) };
+        let mut refused = match device.memory.charge_for(each.saturating_mul(most)) {
+            Ok(charged) => return Ok(Room { _charged: Some(charged), alone: false }),
+            Err(error) => error,
+        };
+        if !self.cooperative {
+            match device.memory.charge_for(each) {
+                Ok(charged) => return Ok(Room { _charged: Some(charged), alone: true }),
+                Err(error) => refused = error,
+            }
+        }
+        let blocks = if self.cooperative { most } else { 1 };
+        Err(refused.context(format_args!(
+            "kernel {}: {each} bytes of registers, local and shared memory for each of {blocks} blocks that run at once",
+            self.code.name()
+        )))
+    }
+}
+
+/// Bytes that a thread keeps for its next launch, although they count for none, on a device whose memory is limited.
+const KEPT_SCRATCH: u64 = 64 << 10;
+
 fn run_range(launch: &Launch<'_>, range: Range<u64>, note: &dyn Fn(Box<Fault>)) {
     SCRATCH.with_borrow_mut(|scratch| {
         // SAFETY: that a kernel stays inside the memory it is given is the promise of whoever looked it up, and checked mode
         // does not need it. The memory named by the arguments is held by whoever launches. What else reaches it at the same
         // time are other operations of this device, which see torn values at worst, as the `memory` module says.
         unsafe { launch.run_blocks(range, scratch) }.unwrap_or_else(note);
+        if launch.budget.is_some() {
+            scratch.settle(launch, KEPT_SCRATCH);
+        }
     });
 }

@@ -27,7 +27,7 @@ use gridloom_core::memory::MemoryKind;
 use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::RwLock;
 
-use crate::interp::MemoryMap;
+use crate::interp::{Budget, MemoryMap};
 
 /// What the address of every allocation is a multiple of, as on CUDA devices.
 pub(crate) const ALIGNMENT: u64 = 256;
@@ -94,6 +94,37 @@ impl Ledger {
             Ok(_) => Ok(()),
             Err(used) => Err(out_of_memory(bytes, used, self.limit)),
         }
+    }
+}
+
+impl Budget for Ledger {
+    fn take(&self, bytes: u64) -> bool {
+        self.charge(bytes).is_ok()
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Bytes that are taken of the limit until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Charged<'a> {
+    ledger: &'a Ledger,
+    bytes: u64,
+}
+
+impl Ledger {
+    /// Takes bytes for as long as something runs, or says why not.
+    pub(crate) fn charge_for(&self, bytes: u64) -> Result<Charged<'_>> {
+        self.charge(bytes)?;
+        Ok(Charged { ledger: self, bytes })
+    }
+}
+
+impl Drop for Charged<'_> {
+    fn drop(&mut self) {
+        self.ledger.give_back(self.bytes);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Instructions that access memory, in the active lanes of a group.
 
+use super::budget::{grow, growth};
 use super::code::{
     Alloca, Atomic, AtomicKind, Base, Code, CopyAsync, Extend, Load, Mbarrier, MbarrierAction, MemoryOperand,
     Store,
@@ -185,8 +186,12 @@ impl Warp {
         if end > limit {
             return Err(FaultKind::StackOverflow { limit }.in_lane(lane));
         }
+        let more = growth(&cx.memory.local[lane as usize], end as usize);
+        cx.take(more, lane)?;
         self.stack[lane as usize] = end as u32;
-        cx.memory.local[lane as usize].resize(end as usize, 0);
+        let memory = &mut cx.memory.local[lane as usize];
+        grow(memory, end as usize);
+        memory.resize(end as usize, 0);
         Ok(())
     }
 

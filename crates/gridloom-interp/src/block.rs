@@ -43,6 +43,8 @@ pub(crate) struct ThreadBlock {
     registers: Vec<*mut u64>,
     local_table: Vec<Local>,
     kept: Vec<u128>,
+    /// Bytes that it took of the launch's budget.
+    taken: u64,
 }
 
 /// Blocks that are run in one call of compiled code, at most, before anybody asks whether the launch is cancelled.
@@ -56,6 +58,14 @@ impl ThreadBlock {
     /// Which block of the grid it is now.
     pub(crate) fn number(&self) -> u64 {
         self.linear
+    }
+
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    pub(crate) fn forget_taken(&mut self) {
+        self.taken = 0;
     }
 
     /// Starts the block of a linear index, the first of so many to be run.
@@ -165,6 +175,7 @@ impl ThreadBlock {
                 last: &mut self.last,
             },
             barriers: &mut self.barriers,
+            taken: &mut self.taken,
             block: self.index,
             compiled: launch.machine_code(),
             kept: self.kept.as_mut_ptr().cast(),

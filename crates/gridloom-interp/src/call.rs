@@ -1,5 +1,6 @@
 //! Calls and returns. A call costs no stack of the host: what a return restores is kept beside the lane.
 
+use super::budget::{grow, growth};
 use super::builtin;
 use super::code::{Call, Code, Function, Op, Passed, Pc, Target};
 use super::fault::{FaultKind, Raised};
@@ -84,6 +85,8 @@ impl Warp {
             return Err(FaultKind::StackOverflow { limit }.in_lane(lanes.trailing_zeros()));
         }
         if self.registers.len() < slots {
+            cx.take(growth(&self.registers, slots), lanes.trailing_zeros())?;
+            grow(&mut self.registers, slots);
             self.registers.resize(slots, [0; super::lanes::LANES]);
         }
         for slot in &mut self.registers[base as usize..slots] {
@@ -95,6 +98,9 @@ impl Warp {
                 Caller { call: group.pc, base: group.base, frame: self.frame[i], stack: self.stack[i] };
             let start = (u64::from(caller.stack) + CALL_BYTES).next_multiple_of(u64::from(function.align));
             self.grow_stack(cx, lane, start + u64::from(function.frame))?;
+            let depth = self.calls[i].len() + 1;
+            cx.take(growth(&self.calls[i], depth), lane)?;
+            grow(&mut self.calls[i], depth);
             let (from, to) =
                 (Side { base: caller.base, frame: caller.frame }, Side { base, frame: start as u32 });
             for (&argument, &param) in call.arguments.iter().zip(&function.params) {

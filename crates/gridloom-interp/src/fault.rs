@@ -112,6 +112,11 @@ pub enum FaultKind {
         /// The limit, in instructions of one warp.
         limit: u64,
     },
+    /// Nested calls or `alloca` wanted more memory than there is left.
+    OutOfMemory {
+        /// What was asked for last.
+        bytes: u64,
+    },
     /// The launch was cancelled from outside.
     Cancelled,
     /// An instruction whose operands have no meaning.
@@ -178,6 +183,10 @@ impl fmt::Display for FaultKind {
                     "ran past the limit of {limit} instructions per warp; raise the limit if it should run this long"
                 )
             }
+            FaultKind::OutOfMemory { bytes } => write!(
+                f,
+                "out of memory: {bytes} more bytes for the registers and stacks of calls exceed the memory limit of the device"
+            ),
             FaultKind::Cancelled => f.write_str("the launch was cancelled"),
             FaultKind::IllegalInstruction { reason } => write!(f, "illegal instruction: {reason}"),
             FaultKind::InvalidIndirectCall { target } => {

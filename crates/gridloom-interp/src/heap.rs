@@ -2,15 +2,20 @@
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::budget::Budget;
 
 /// The alignment of every allocation, as the CUDA device heap gives it.
 const ALIGN: usize = 16;
 
 /// A bounded heap that kernels allocate from. Like the CUDA device heap it outlives a launch: what one kernel allocated,
 /// a later one may free. Dropping it frees everything.
-#[derive(Debug)]
 pub struct Heap {
     limit: u64,
+    /// Is asked for every allocation as well.
+    budget: Option<Arc<dyn Budget>>,
     state: Mutex<State>,
 }
 
@@ -32,7 +37,13 @@ struct Cell(
 impl Heap {
     /// A heap of at most `limit` bytes in live allocations. CUDA's default is 8 MiB.
     pub fn new(limit: u64) -> Self {
-        Self { limit, state: Mutex::default() }
+        Self { limit, budget: None, state: Mutex::default() }
+    }
+
+    /// The same, whose allocations are taken of a budget.
+    pub fn with_budget(mut self, budget: Arc<dyn Budget>) -> Self {
+        self.budget = Some(budget);
+        self
     }
 
     /// Allocates `size` bytes and returns their address, or 0 where the heap has no room or nothing is asked for.
@@ -43,6 +54,9 @@ impl Heap {
         let bytes = cells * ALIGN as u64;
         let mut state = self.state.lock();
         if size == 0 || state.used.checked_add(bytes).is_none_or(|used| used > self.limit) {
+            return 0;
+        }
+        if self.budget.as_ref().is_some_and(|budget| !budget.take(bytes)) {
             return 0;
         }
         let memory = vec![Cell::default(); cells as usize].into_boxed_slice();
@@ -57,7 +71,12 @@ impl Heap {
     pub fn free(&self, address: u64) -> bool {
         let mut state = self.state.lock();
         let Some(memory) = state.live.remove(&address) else { return false };
-        state.used -= (memory.len() * ALIGN) as u64;
+        let bytes = (memory.len() * ALIGN) as u64;
+        state.used -= bytes;
+        drop((memory, state));
+        if let Some(budget) = &self.budget {
+            budget.give_back(bytes);
+        }
         true
     }
 
@@ -73,6 +92,20 @@ impl Heap {
     /// Bytes in live allocations.
     pub fn used(&self) -> u64 {
         self.state.lock().used
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        if let Some(budget) = &self.budget {
+            budget.give_back(self.state.get_mut().used);
+        }
+    }
+}
+
+impl fmt::Debug for Heap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Heap({} of {} bytes)", self.used(), self.limit)
     }
 }
 

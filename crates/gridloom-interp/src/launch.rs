@@ -1,11 +1,14 @@
 //! A launch: a kernel, its shape and arguments, and what the device lends it.
 
 use super::block::{Progress, ThreadBlock};
-use super::compiled::{Compiled, Machine};
+use super::budget::Budget;
+use super::compiled::{Compiled, Local, Machine};
 use super::fault::{Fault, FaultKind};
 use super::heap::Heap;
 use super::kernel::KernelCode;
+use super::lanes::{LANES, Lanes};
 use super::memory::MemoryMap;
+use super::warp::Warp;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -50,6 +53,8 @@ pub struct Launch<'a> {
     pub step_limit: Option<u64>,
     /// Bytes of stack per thread, on top of what the kernel itself takes.
     pub stack_limit: u32,
+    /// Where there is a limit on memory: what blocks ask for more than [`block_bytes`](Launch::block_bytes).
+    pub budget: Option<&'a dyn Budget>,
     /// Each ends the launch with [`FaultKind::Cancelled`](super::FaultKind::Cancelled) when it becomes true. See
     /// [`uncancelled`](Launch::uncancelled) for where there is no need of one.
     pub cancel: [&'a AtomicBool; CANCEL_FLAGS],
@@ -74,6 +79,7 @@ impl<'a> Launch<'a> {
             heap,
             step_limit: None,
             stack_limit: DEFAULT_STACK,
+            budget: None,
             cancel: Self::uncancelled(),
             grid_id: 0,
             compiled: None,
@@ -93,6 +99,20 @@ impl<'a> Launch<'a> {
     /// Threads of a block.
     pub fn threads_per_block(&self) -> u32 {
         self.block.iter().fold(1, |threads, &extent| threads.saturating_mul(extent))
+    }
+
+    /// Bytes that a block takes while it runs: registers, local and shared memory, and what compiled code keeps. Nested calls and `alloca` may take
+    /// more, which the [budget](Launch::budget) is asked for.
+    pub fn block_bytes(&self) -> u64 {
+        let warps = u64::from(self.threads_per_block().div_ceil(LANES as u32));
+        let function = &self.kernel.code.functions[0];
+        let registers = u64::from(function.slots) * size_of::<Lanes>() as u64;
+        let local = u64::from(function.frame) + size_of::<Vec<u8>>() as u64;
+        let tables = (size_of::<u32>() + size_of::<Local>()) as u64;
+        let warp = size_of::<Warp>() as u64 + registers + LANES as u64 * (local + tables);
+        let kept = self.machine_code().map_or(0, |compiled| compiled.kept_bytes(self.block) as u64);
+        let shared = u64::from(self.kernel.shared_bytes()) + u64::from(self.dynamic_shared);
+        warp.saturating_mul(warps).saturating_add(kept).saturating_add(shared)
     }
 
     /// What the execution of any launch rests on. A device has limits of its own besides.
@@ -224,6 +244,19 @@ impl Scratch {
     /// Nothing yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Gives back what blocks took of the budget, and frees their memory where all in all that of a launch is more than `keep` bytes.
+    pub fn settle(&mut self, launch: &Launch<'_>, keep: u64) {
+        let taken = self.blocks.iter().fold(0u64, |sum, block| sum.saturating_add(block.taken()));
+        let all = launch.block_bytes().saturating_mul(self.blocks.len() as u64).saturating_add(taken);
+        if all > keep {
+            self.blocks = Vec::new();
+        }
+        self.blocks.iter_mut().for_each(ThreadBlock::forget_taken);
+        if let Some(budget) = launch.budget.filter(|_| taken > 0) {
+            budget.give_back(taken);
+        }
     }
 
     fn block(&mut self, index: usize) -> &mut ThreadBlock {

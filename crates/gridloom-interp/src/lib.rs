@@ -3,6 +3,7 @@
 mod access;
 mod barrier;
 mod block;
+mod budget;
 mod builtin;
 mod call;
 #[doc(hidden)]
@@ -29,6 +30,7 @@ pub mod racy;
 mod special;
 mod warp;
 
+pub use budget::Budget;
 pub use builtin::CONDITION_TAG;
 pub use error::Error;
 pub use fault::{Fault, FaultKind, SourceLine, Space, Waiting};

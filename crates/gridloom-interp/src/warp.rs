@@ -18,11 +18,25 @@ pub(crate) struct Context<'a> {
     pub(crate) code: &'a Code,
     pub(crate) memory: Memory<'a>,
     pub(crate) barriers: &'a mut Barriers,
+    /// Bytes that the block took of the launch's budget.
+    pub(crate) taken: &'a mut u64,
     /// `%ctaid`.
     pub(crate) block: [u32; 3],
     pub(crate) compiled: Option<&'a dyn Compiled>,
     /// What compiled code may use as [`Machine::kept`].
     pub(crate) kept: *mut u8,
+}
+
+impl Context<'_> {
+    /// Takes bytes of the launch's budget, where there is one.
+    pub(crate) fn take(&mut self, bytes: u64, lane: u32) -> Result<(), Raised> {
+        let Some(budget) = self.launch.budget.filter(|_| bytes > 0) else { return Ok(()) };
+        if !budget.take(bytes) {
+            return Err(FaultKind::OutOfMemory { bytes }.in_lane(lane));
+        }
+        *self.taken += bytes;
+        Ok(())
+    }
 }
 
 /// What a return restores.

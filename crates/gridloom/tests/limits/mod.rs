@@ -2,5 +2,6 @@
 
 mod cancel;
 mod endless;
+mod memory_limit;
 mod node_limit;
 mod timeouts;
