@@ -71,7 +71,7 @@ impl HostedLaunch {
 
     /// Waits until the program has enqueued everything, and its thread has ended. From within the program it returns at once.
     pub(crate) fn wait(&self) {
-        if CURRENT.with_borrow(|current| current.as_ref().is_some_and(|own| ptr::eq(&**own, self))) {
+        if self.is_own() {
             return;
         }
         let mut progress = self.state.lock();
@@ -82,8 +82,16 @@ impl HostedLaunch {
         self.join();
     }
 
+    /// Whether this thread drives it.
+    fn is_own(&self) -> bool {
+        CURRENT.with_borrow(|current| current.as_ref().is_some_and(|own| ptr::eq(&**own, self)))
+    }
+
     /// Waits likewise, but not past the deadline. Whether the program has enqueued everything.
     pub(crate) fn wait_until(&self, deadline: Instant) -> bool {
+        if self.is_own() {
+            return true;
+        }
         let mut progress = self.state.lock();
         while *progress == Progress::AtWork {
             if self.changed.wait_until(&mut progress, deadline).timed_out() {
@@ -238,12 +246,15 @@ impl HostedSlot {
         if !self.maybe.load(Ordering::Acquire) {
             return true;
         }
-        let Some(present) = self.present.try_lock_until(deadline) else { return false };
+        let Some(mut present) = self.present.try_lock_until(deadline) else { return false };
         if present.as_ref().is_some_and(|launch| !launch.wait_until(deadline)) {
             return false;
         }
-        drop(present);
-        self.settle();
+        // Its thread is at its end.
+        if let Some(launch) = present.take() {
+            launch.wait();
+        }
+        self.maybe.store(false, Ordering::Release);
         true
     }
 

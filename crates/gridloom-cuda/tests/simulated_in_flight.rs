@@ -301,3 +301,32 @@ fn the_primary_context_is_retained_and_released_by_one_thread_at_a_time() {
     });
     assert!(violations().is_empty(), "{:#?}", violations());
 }
+
+#[test]
+fn an_endless_loop_that_the_host_drives_ends_soon_when_everything_is_dropped() {
+    let Fixture { gpu, held, _alone, .. } = Fixture::new();
+    drop(held);
+    let alive = {
+        let (used, graph) = (Arc::new(()), gpu.graph());
+        let alive = Arc::downgrade(&used);
+        let again = graph.condition(Some(1));
+        let (_, bodies) = conditional(&graph, &[], ConditionalForm::While, Test::Condition(again.key()), 1);
+        let hold = CallbackOp::closure(move || {
+            let _used = &used;
+        });
+        bodies[0].add(&[], Operation::Callback(hold)).unwrap();
+        let options = InstantiateOptions { conditional_mode: ConditionalMode::Hosted, ..Default::default() };
+        graph.instantiate_with(&options).unwrap().launch(&gpu.stream).unwrap();
+        alive
+    };
+    drop(gpu);
+    for _ in 0..20_000 {
+        if alive.strong_count() == 0 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        release::flush();
+    }
+    assert_eq!(alive.strong_count(), 0, "the loop goes on");
+    assert!(violations().is_empty(), "{:#?}", violations());
+}
