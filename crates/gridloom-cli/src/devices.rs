@@ -11,7 +11,7 @@ pub(crate) fn list() -> Result<(), Failure> {
         let kind = match device.kind() {
             DeviceKind::Cpu => "cpu".to_owned(),
             DeviceKind::Cuda => format!("cuda:{}", device.ordinal()),
-            DeviceKind::Null => "null".to_owned(),
+            _ => "other".to_owned(),
         };
         println!("{kind:8} {}", device.name());
         for (name, value) in device.properties() {

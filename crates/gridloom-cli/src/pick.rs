@@ -16,7 +16,7 @@ pub(crate) fn device(args: &DeviceArgs, step_limit: Option<u64>) -> Result<Devic
         ),
         Some(DeviceChoice::Cuda) => Ok(Device::cuda(0)?),
         Some(DeviceChoice::Cpu) => {
-            let mut options = CpuOptions { checked: args.checked, step_limit, ..CpuOptions::default() };
+            let mut options = CpuOptions::new().checked(args.checked).step_limit(step_limit);
             if let Some(engine) = args.engine {
                 options.engine = engine.into();
             }

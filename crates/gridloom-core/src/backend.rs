@@ -40,6 +40,7 @@ impl DeviceId {
 
 /// What kind of hardware a device is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum DeviceKind {
     /// The host's own processors.
     Cpu,
@@ -199,11 +200,33 @@ pub unsafe trait Stream: Send + Sync + Debug {
 
 /// How an event is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct EventOptions {
     /// Whether the time of recording is kept.
     pub timing: bool,
     /// Whether a waiting host thread sleeps rather than spins.
     pub blocking: bool,
+}
+
+impl EventOptions {
+    /// The default options, to be changed with the methods below.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets whether the time of recording is kept.
+    #[must_use]
+    pub fn timing(mut self, timing: bool) -> Self {
+        self.timing = timing;
+        self
+    }
+
+    /// Sets whether a waiting host thread sleeps rather than spins.
+    #[must_use]
+    pub fn blocking(mut self, blocking: bool) -> Self {
+        self.blocking = blocking;
+        self
+    }
 }
 
 impl Default for EventOptions {

@@ -96,10 +96,7 @@ impl Event {
             bail!(WrongDevice, "the two events belong to different devices");
         }
         if !self.options().timing || !earlier.options().timing {
-            bail!(
-                InvalidArgument,
-                "an event without timing cannot be timed; make both with EventOptions {{ timing: true, .. }}"
-            );
+            bail!(InvalidArgument, "an event without timing cannot be timed; make both with timing");
         }
         self.refuse_captured("timing")?;
         earlier.refuse_captured("timing")?;

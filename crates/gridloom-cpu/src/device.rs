@@ -81,6 +81,7 @@ pub type PrintSink = Arc<dyn Fn(&[u8]) + Send + Sync>;
 
 /// How a CPU device is made.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct CpuOptions {
     /// Threads that work on one stream's work at once, its own included. By default as many as the machine runs in parallel.
     pub threads: Option<usize>,
@@ -100,6 +101,62 @@ pub struct CpuOptions {
     pub node_limit: Option<u64>,
     /// Takes what kernels print, one call for each `printf`, from any thread. By default it goes to standard output.
     pub print: Option<PrintSink>,
+}
+
+impl CpuOptions {
+    /// The default options, to be changed with the methods below.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many threads work on one stream's work at once.
+    #[must_use]
+    pub fn threads(mut self, threads: impl Into<Option<usize>>) -> Self {
+        self.threads = threads.into();
+        self
+    }
+
+    /// Sets what runs the kernels.
+    #[must_use]
+    pub fn engine(mut self, engine: Engine) -> Self {
+        self.engine = engine;
+        self
+    }
+
+    /// Sets whether every access of a kernel to memory is checked.
+    #[must_use]
+    pub fn checked(mut self, checked: bool) -> Self {
+        self.checked = checked;
+        self
+    }
+
+    /// Sets how many bytes may be allocated at once.
+    #[must_use]
+    pub fn memory_limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.memory_limit = bytes.into();
+        self
+    }
+
+    /// Sets how many instructions one warp of a kernel may execute.
+    #[must_use]
+    pub fn step_limit(mut self, steps: impl Into<Option<u64>>) -> Self {
+        self.step_limit = steps.into();
+        self
+    }
+
+    /// Sets how many nodes one launch of a graph may run.
+    #[must_use]
+    pub fn node_limit(mut self, nodes: impl Into<Option<u64>>) -> Self {
+        self.node_limit = nodes.into();
+        self
+    }
+
+    /// Sets what takes the output of `printf` in kernels.
+    #[must_use]
+    pub fn print(mut self, sink: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
+        self.print = Some(Arc::new(sink));
+        self
+    }
 }
 
 impl fmt::Debug for CpuOptions {

@@ -229,12 +229,20 @@ pub struct CpuAllocation {
     block: Arc<HostBlock>,
     kind: MemoryKind,
     bytes: u64,
+    /// Whether a launch left it allocated, so that a free node may name it.
+    outlives: bool,
     released: AtomicBool,
 }
 
 impl CpuAllocation {
+    /// Memory that goes with its last holder.
     pub(crate) fn new(block: Arc<HostBlock>, bytes: u64, kind: MemoryKind) -> Arc<Self> {
-        Arc::new(CpuAllocation { block, kind, bytes, released: AtomicBool::new(false) })
+        Arc::new(CpuAllocation { block, kind, bytes, outlives: false, released: AtomicBool::new(false) })
+    }
+
+    /// Memory that a launch leaves allocated.
+    pub(crate) fn outliving(block: Arc<HostBlock>, bytes: u64, kind: MemoryKind) -> Arc<Self> {
+        Arc::new(CpuAllocation { block, kind, bytes, outlives: true, released: AtomicBool::new(false) })
     }
 }
 
@@ -258,6 +266,10 @@ unsafe impl backend::Allocation for CpuAllocation {
 
     fn release(&self) {
         self.released.store(true, Ordering::Release);
+    }
+
+    fn may_be_released(&self) -> bool {
+        self.outlives
     }
 
     fn is_released(&self) -> bool {

@@ -75,7 +75,7 @@ impl Queue for RawStream {
         let spare = self.spare.lock().pop();
         let event = match spare {
             Some(event) => event,
-            None => match RawEvent::new(&self.context, EventOptions { timing: false, blocking: false }) {
+            None => match RawEvent::new(&self.context, EventOptions::new().timing(false)) {
                 Ok(event) => event,
                 Err(error) => return unmarked(&error),
             },
@@ -157,7 +157,7 @@ impl StreamsInFlight {
         for in_flight in self.alive() {
             let stream = in_flight.queue();
             if !stream.is_idle()? {
-                let end = RawEvent::new(&stream.context, EventOptions { timing: false, blocking: false })?;
+                let end = RawEvent::new(&stream.context, EventOptions::new().timing(false))?;
                 end.record(stream.raw)?;
                 ends.push(end);
             }
@@ -276,7 +276,7 @@ impl Stream {
             if Arc::ptr_eq(&in_flight, &self.in_flight) {
                 continue;
             }
-            let event = RawEvent::new(&self.context, EventOptions { timing: false, blocking: false })?;
+            let event = RawEvent::new(&self.context, EventOptions::new().timing(false))?;
             event.record(in_flight.queue().raw)?;
             // SAFETY: both handles are alive; 0 is the one flag there is.
             unsafe { self.context.driver().cu_stream_wait_event(self.raw(), event.raw(), 0)? };
@@ -433,7 +433,7 @@ unsafe impl backend::Stream for Stream {
         }
         let queue = self.in_flight.queue();
         if !queue.is_idle()? {
-            let end = RawEvent::new(&self.context, EventOptions { timing: false, blocking: false })?;
+            let end = RawEvent::new(&self.context, EventOptions::new().timing(false))?;
             end.record(queue.raw)?;
             if !wait.until(|| end.is_reached())? {
                 return Err(late());

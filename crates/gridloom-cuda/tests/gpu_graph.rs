@@ -455,7 +455,7 @@ fn countdown(gpu: &Gpu) -> (Arc<dyn Allocation>, Executable) {
 #[test]
 fn graphs_with_conditionals_take_turns_across_streams_where_that_is_asked_for() {
     for conditionals_in_turn in [false, true] {
-        let options = DriverOptions { conditionals_in_turn, ..Default::default() };
+        let options = DriverOptions::default().conditionals_in_turn(conditionals_in_turn);
         let gpu = Gpu::new(simulator::device_with(options));
         let (first, second) = (countdown(&gpu), countdown(&gpu));
         let (open, gate) = std::sync::mpsc::channel::<()>();
@@ -483,9 +483,9 @@ fn graphs_with_conditionals_take_turns_across_streams_where_that_is_asked_for() 
 
 #[test]
 fn graphs_that_take_turns_compute_what_others_do() {
-    let options = DriverOptions { conditionals_in_turn: true, ..DriverOptions::from_environment().unwrap() };
+    let options = DriverOptions::from_environment().unwrap().conditionals_in_turn(true);
     let real = gpu_with(options.clone()).filter(has_conditionals);
-    let simulated = simulator::device_with(DriverOptions { max_version: None, ..options });
+    let simulated = simulator::device_with(options.max_version(None));
     for gpu in [Some(Gpu::new(simulated)), real].into_iter().flatten() {
         let streams: Vec<Stream> = (0..4).map(|_| Stream::new(&gpu.backend).unwrap()).collect();
         let loops: Vec<_> = (0..16).map(|_| countdown(&gpu)).collect();

@@ -28,7 +28,7 @@ extern "C" __global__ void double_all(float *data, unsigned n) {
 #[test]
 fn source_becomes_ptx_with_the_kernel_in_it() {
     let Some(nvrtc) = compiler() else { return };
-    let options = CompileOptions { flags: vec!["-DFACTOR=2.0f".into()], ..Default::default() };
+    let options = CompileOptions::default().flags(["-DFACTOR=2.0f"]);
     let ptx = nvrtc.compile(DOUBLE, &options).unwrap();
     assert!(ptx.text().contains(".visible .entry double_all("), "{}", ptx.text());
     assert_eq!(ptx.log(), "");
@@ -38,7 +38,7 @@ fn source_becomes_ptx_with_the_kernel_in_it() {
 #[test]
 fn a_mistake_is_an_error_with_the_compilers_words_and_line() {
     let Some(nvrtc) = compiler() else { return };
-    let options = CompileOptions { name: "double.cu".into(), ..Default::default() };
+    let options = CompileOptions::default().name("double.cu");
     let error = nvrtc.compile(DOUBLE, &options).unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, NvrtcError::Compile { .. }));
@@ -49,7 +49,7 @@ fn a_mistake_is_an_error_with_the_compilers_words_and_line() {
 #[test]
 fn the_architecture_is_the_target_of_the_ptx() {
     let Some(nvrtc) = compiler() else { return };
-    let options = CompileOptions { architecture: Some((9, 0)), ..Default::default() };
+    let options = CompileOptions::default().architecture((9, 0));
     let ptx = nvrtc.compile("extern \"C\" __global__ void nothing() {}", &options).unwrap();
     assert!(ptx.text().contains(".target sm_90"), "{}", ptx.text());
 }
@@ -57,7 +57,7 @@ fn the_architecture_is_the_target_of_the_ptx() {
 #[test]
 fn an_option_the_compiler_does_not_know_is_named() {
     let Some(nvrtc) = compiler() else { return };
-    let options = CompileOptions { flags: vec!["--no-such-option".into()], ..Default::default() };
+    let options = CompileOptions::default().flags(["--no-such-option"]);
     let error = nvrtc.compile("", &options).unwrap_err();
     assert!(error.to_string().contains("no-such-option"), "{error}");
 }

@@ -51,7 +51,7 @@ fn a_stream_of_ours_comes_back_as_itself() {
 #[test]
 fn an_event_of_ours_comes_back_as_itself_whatever_options_are_claimed() {
     let gpu = gpu();
-    let options = EventOptions { timing: false, blocking: true };
+    let options = EventOptions::new().timing(false).blocking(true);
     let event = gpu.backend.create_event(options).unwrap();
     let raw = event_to_raw(&*event).unwrap();
     let back = unsafe { event_from_raw(&gpu.device, raw, EventOptions::default(), None) }.unwrap();

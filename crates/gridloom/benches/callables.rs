@@ -93,7 +93,7 @@ fn calls(device: &Device, increase: &Increase, options: &CallableOptions) -> Res
     let executable = graph.instantiate()?;
     let same = chain(device, increase, options);
     let other = chain(device, increase, options);
-    let without = chain(device, increase, &CallableOptions { graphs: false, ..options.clone() });
+    let without = chain(device, increase, &options.clone().graphs(false));
     let mut turn = false;
     let mut ways = [
         Way::new("a launch of the executable", || executable.launch(&stream)),
@@ -144,7 +144,7 @@ fn loops(device: &Device, module: &Module, increase: &Increase, options: &Callab
 #[allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
 fn main() -> Result<()> {
     // Whatever the environment says: without graphs there is nothing to compare.
-    let options = CallableOptions { graphs: true, ..CallableOptions::default() };
+    let options = CallableOptions::new().graphs(true);
     for device in Device::all()? {
         println!("{}", device.name());
         let module = device.load_ptx(include_str!("../tests/support/graph.ptx"))?;

@@ -1,6 +1,7 @@
 //! Typed memory of a device.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -90,7 +91,7 @@ struct Shared {
 
 /// Elements in memory of a device, or in host memory that the device reaches.
 ///
-/// The handle is cheap to clone. Graphs, executables and launches in flight retain the memory itself, so dropping or
+/// The handle is cheap to clone and compares by identity: of the memory, not of its contents. Graphs, executables and launches in flight retain the memory itself, so dropping or
 /// [closing](Buffer::close) every handle never frees what can still be reached.
 ///
 /// ```
@@ -210,9 +211,9 @@ impl<T: Element> Buffer<T> {
         Ok(unsafe { std::slice::from_raw_parts(pointer, self.len()) })
     }
 
-    /// The buffer without its type, not kept alive.
-    pub(crate) fn downgrade(&self) -> WeakBuffer {
-        WeakBuffer(Arc::downgrade(&self.shared))
+    /// Returns a handle that does not keep the memory alive.
+    pub fn downgrade(&self) -> WeakBuffer<T> {
+        WeakBuffer { shared: Arc::downgrade(&self.shared), element: PhantomData }
     }
 
     /// Bytes of it, without holding them.
@@ -236,20 +237,41 @@ fn closed() -> Error {
     Error::new(ErrorKind::InvalidHandle, "the buffer was closed; its handle can no longer be used")
 }
 
-/// A [`Buffer`] of any type that is not kept alive.
-#[derive(Clone)]
-pub(crate) struct WeakBuffer(Weak<Shared>);
+/// A [`Buffer`] that is not kept alive, from [`Buffer::downgrade`].
+pub struct WeakBuffer<T> {
+    shared: Weak<Shared>,
+    element: PhantomData<fn() -> T>,
+}
 
-impl WeakBuffer {
-    /// Whether somebody holds the buffer.
-    pub(crate) fn is_alive(&self) -> bool {
-        self.0.strong_count() > 0
+impl<T: Element> WeakBuffer<T> {
+    /// Returns the buffer, while somebody holds a handle to it. A graph that uses its memory holds the memory, not
+    /// a handle.
+    pub fn upgrade(&self) -> Option<Buffer<T>> {
+        Some(Buffer { shared: self.shared.upgrade()?, element: PhantomData })
     }
 
-    /// The buffer, if somebody holds it and it is that of `allocation`.
-    pub(crate) fn upgrade<T: Element>(&self, allocation: &Arc<dyn backend::Allocation>) -> Option<Buffer<T>> {
-        let buffer = Buffer { shared: self.0.upgrade()?, element: PhantomData };
-        buffer.allocation().is_ok_and(|own| Arc::ptr_eq(&own, allocation)).then_some(buffer)
+    /// The same of elements of another type.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn cast<U: Element>(&self) -> WeakBuffer<U> {
+        WeakBuffer { shared: self.shared.clone(), element: PhantomData }
+    }
+
+    /// Whether somebody holds the buffer.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn is_alive(&self) -> bool {
+        self.shared.strong_count() > 0
+    }
+}
+
+impl<T> Clone for WeakBuffer<T> {
+    fn clone(&self) -> Self {
+        WeakBuffer { shared: self.shared.clone(), element: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for WeakBuffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WeakBuffer<{}>", std::any::type_name::<T>())
     }
 }
 
@@ -261,11 +283,17 @@ impl<T> Clone for Buffer<T> {
 
 impl<T> PartialEq for Buffer<T> {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared)
+        self.shared.allocation.ptr_eq(&other.shared.allocation)
     }
 }
 
 impl<T> Eq for Buffer<T> {}
+
+impl<T> Hash for Buffer<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.shared.allocation.as_ptr().cast::<()>().hash(state);
+    }
+}
 
 impl<T> fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

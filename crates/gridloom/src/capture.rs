@@ -68,10 +68,12 @@
 //! A capture that is dropped half way, by an early return or a panic, discards what was recorded and leaves its streams usable. See
 //! [`gridloom_core::capture`] for the kinds and states of captures and what each allows.
 
+#[cfg(feature = "cuda")]
 mod foreign;
 
 use std::fmt;
 
+#[cfg(feature = "cuda")]
 pub use foreign::{CaptureMode, ForeignOptions, ForeignStream};
 use gridloom_core as core;
 use gridloom_core::capture::{CaptureKind, CaptureState, ConditionDefault};

@@ -1,13 +1,21 @@
 //! Devices, and how to pick one.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
 use gridloom_core::backend::{self, AsDevice, DeviceKind};
 use gridloom_core::launch::Limits;
+#[cfg(feature = "cpu")]
 pub use gridloom_cpu::{CpuOptions, Engine};
+#[cfg(feature = "cuda")]
+pub use gridloom_cuda::CudaVersion;
+#[cfg(feature = "cuda")]
+pub use gridloom_cuda::driver::DriverOptions;
+#[cfg(feature = "cuda")]
 pub use gridloom_cuda::nvrtc::CompileOptions;
+#[cfg(feature = "cuda")]
 use gridloom_cuda::nvrtc::{Nvrtc, NvrtcError};
 
 use crate::buffer::{Buffer, Element, check_alignment};
@@ -19,38 +27,65 @@ use crate::{Error, ErrorKind, Event, EventOptions, MemoryKind, Result, Stream};
 pub struct Device(Arc<dyn backend::Device>);
 
 impl Device {
-    /// The first CUDA GPU, or the CPU where there is none.
+    /// The first CUDA GPU, or the CPU where there is none. Of a build without one of them, it is the other.
     pub fn best() -> Result<Self> {
-        match Device::cuda(0) {
-            Ok(device) => Ok(device),
-            Err(error) => {
-                tracing::debug!(%error, "no CUDA device; using the CPU");
-                Device::cpu()
+        let candidates: &[fn() -> Result<Self>] = &[
+            #[cfg(feature = "cuda")]
+            || Device::cuda(0),
+            #[cfg(feature = "cpu")]
+            Device::cpu,
+        ];
+        let mut outcome = Err(Error::new(
+            ErrorKind::NotSupported,
+            "this build has no devices; build the crate gridloom with the feature cpu or cuda",
+        ));
+        for candidate in candidates {
+            outcome = candidate();
+            match &outcome {
+                Ok(_) => break,
+                Err(error) => tracing::debug!(%error, "not the device to use"),
             }
         }
+        outcome
     }
 
-    /// Every device of this machine: the GPUs in order, then the CPU.
+    /// Every device of this machine that the build knows: the GPUs in order, then the CPU.
     pub fn all() -> Result<Vec<Self>> {
-        let gpus = gridloom_cuda::device_count().unwrap_or(0);
-        let mut devices: Vec<Self> = (0..gpus).map(Device::cuda).collect::<Result<_>>()?;
+        #[allow(unused_mut, reason = "a build may have no devices")]
+        let mut devices = Vec::new();
+        #[cfg(feature = "cuda")]
+        for ordinal in 0..gridloom_cuda::device_count().unwrap_or(0) {
+            devices.push(Device::cuda(ordinal)?);
+        }
+        #[cfg(feature = "cpu")]
         devices.push(Device::cpu()?);
         Ok(devices)
     }
 
     /// The CPU, with default options.
+    #[cfg(feature = "cpu")]
     pub fn cpu() -> Result<Self> {
         Device::cpu_with(CpuOptions::default())
     }
 
     /// The CPU, with these options.
+    #[cfg(feature = "cpu")]
     pub fn cpu_with(options: CpuOptions) -> Result<Self> {
         Ok(Device(gridloom_cpu::CpuDevice::new(options)?))
     }
 
     /// An NVIDIA GPU by its number. The error says what is missing: a driver, a newer driver, such a device.
+    #[cfg(feature = "cuda")]
     pub fn cuda(ordinal: u32) -> Result<Self> {
         Ok(Device(gridloom_cuda::CudaDevice::open(ordinal)?))
+    }
+
+    /// An NVIDIA GPU by its number, through a driver that is opened with these options instead of those of the
+    /// environment.
+    #[cfg(feature = "cuda")]
+    pub fn cuda_with(ordinal: u32, options: DriverOptions) -> Result<Self> {
+        let driver = gridloom_cuda::Driver::open(options)?;
+        Ok(Device(gridloom_cuda::CudaDevice::open_with(driver, ordinal)?))
     }
 
     /// Wraps a device of any backend.
@@ -169,6 +204,7 @@ impl Device {
     /// for at run time; the error says where. No GPU is needed: what it makes runs on the CPU device as well.
     ///
     /// Where the options name no architecture, a GPU gets code for its own.
+    #[cfg(feature = "cuda")]
     pub fn load_cuda(&self, source: &str, options: &CompileOptions) -> Result<Module> {
         let mut options = options.clone();
         let gpu = self.0.as_any().downcast_ref::<gridloom_cuda::CudaDevice>();
@@ -212,12 +248,19 @@ impl PartialEq for Device {
 }
 impl Eq for Device {}
 
+impl Hash for Device {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.id().hash(state);
+    }
+}
+
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Device({})", self.name())
     }
 }
 
+#[cfg(feature = "cuda")]
 fn compile_error(error: NvrtcError) -> Error {
     let (kind, log) = match &error {
         NvrtcError::Missing { .. } => (ErrorKind::NotSupported, String::new()),

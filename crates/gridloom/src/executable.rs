@@ -11,7 +11,14 @@ use crate::ops::AllocNode;
 use crate::{Capture, ConditionalMode, Device, Error, Graph, MemoryUse, Node, Report, Result, Stream};
 
 /// How a graph is compiled.
+///
+/// ```
+/// use gridloom::{ConditionalMode, InstantiateOptions};
+///
+/// let options = InstantiateOptions::new().conditional_mode(ConditionalMode::Hosted).count_passes(true);
+/// ```
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct InstantiateOptions {
     /// Whether memory that the graph leaves allocated is freed when it is launched again, rather than
     /// the launch refused.
@@ -31,6 +38,46 @@ pub struct InstantiateOptions {
 }
 
 impl InstantiateOptions {
+    /// The default options, to be changed with the methods below.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets whether memory that the graph leaves allocated is freed when it is launched again.
+    #[must_use]
+    pub fn auto_free_on_launch(mut self, auto_free_on_launch: bool) -> Self {
+        self.auto_free_on_launch = auto_free_on_launch;
+        self
+    }
+
+    /// Prepares the first launch on this stream already.
+    #[must_use]
+    pub fn upload(mut self, stream: &Stream) -> Self {
+        self.upload = Some(stream.clone());
+        self
+    }
+
+    /// Sets whether the priorities of kernel nodes are honoured.
+    #[must_use]
+    pub fn node_priority(mut self, node_priority: bool) -> Self {
+        self.node_priority = node_priority;
+        self
+    }
+
+    /// Sets how conditionals are run.
+    #[must_use]
+    pub fn conditional_mode(mut self, conditional_mode: ConditionalMode) -> Self {
+        self.conditional_mode = conditional_mode;
+        self
+    }
+
+    /// Sets whether the passes of every conditional are counted.
+    #[must_use]
+    pub fn count_passes(mut self, count_passes: bool) -> Self {
+        self.count_passes = count_passes;
+        self
+    }
+
     pub(crate) fn to_core(&self) -> core::executable::InstantiateOptions {
         core::executable::InstantiateOptions {
             auto_free_on_launch: self.auto_free_on_launch,
@@ -45,6 +92,9 @@ impl InstantiateOptions {
 /// A graph compiled for launching. It keeps all it needs; the graph may be changed or dropped.
 ///
 /// Launches of one executable never overlap each other, from whichever threads and streams they come.
+///
+/// It compares by identity.
+#[derive(PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Executable(pub(crate) core::Executable);
 
@@ -110,6 +160,8 @@ impl Executable {
     }
 
     /// Returns what it does now, as a graph of its own. Editing that graph leaves the executable as it is.
+    ///
+    /// Its nodes name nodes of this executable, like those of the graph that it was made from.
     pub fn graph(&self) -> Graph {
         Graph(self.0.graph())
     }
@@ -128,7 +180,8 @@ impl Executable {
         self.0.set_operations(changes.into_iter().map(|(node, operation)| (&node.0, operation)))
     }
 
-    /// Returns one node of the executable: what it does now, and ways to change it.
+    /// Returns one node of the executable: what it does now, and ways to change it. The node is given as one
+    /// of the graph that it was made from, or of [`graph`](Executable::graph).
     #[inline(always)]
     pub fn node(&self, node: &Node) -> Result<ExecutableNode<'_>> {
         self.0.node(&node.0).map(ExecutableNode)

@@ -187,6 +187,30 @@ impl Graph {
         self.0.to_json()
     }
 
+    /// Returns a handle that does not keep the graph alive, for a callback that refers to the graph it is in.
+    ///
+    /// ```
+    /// use gridloom::prelude::*;
+    ///
+    /// # fn main() -> Result<()> {
+    /// let device = Device::cpu()?;
+    /// let graph = Graph::new(&device);
+    /// let weak = graph.downgrade();
+    /// graph.callback(move || {
+    ///     if let Some(graph) = weak.upgrade() {
+    ///         println!("one of {} nodes", graph.len());
+    ///     }
+    /// })?;
+    /// let weak = graph.downgrade();
+    /// drop(graph);
+    /// assert!(weak.upgrade().is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn downgrade(&self) -> WeakGraph {
+        WeakGraph(self.0.downgrade())
+    }
+
     /// The nodes of the core behind these, for its methods.
     pub(crate) fn core_nodes<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> SmallVec<[&'a core::Node; 4]> {
         nodes.into_iter().map(|node| &node.0).collect()
@@ -196,6 +220,17 @@ impl Graph {
 impl fmt::Debug for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+/// A [`Graph`] that is not kept alive, from [`Graph::downgrade`].
+#[derive(Clone, Debug)]
+pub struct WeakGraph(core::graph::WeakGraph);
+
+impl WeakGraph {
+    /// Returns the graph, while something else keeps it.
+    pub fn upgrade(&self) -> Option<Graph> {
+        self.0.upgrade().map(Graph)
     }
 }
 

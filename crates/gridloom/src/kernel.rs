@@ -3,6 +3,7 @@
 mod parameters;
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -126,6 +127,8 @@ tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, 
 
 /// A kernel whose parameters are known to the compiler. It checks the types of the arguments; every
 /// launch is checked against the [contract](crate::contract) of the kernel.
+///
+/// It compares by identity: a kernel that is looked up twice, with the same contract, is the same.
 pub struct Kernel<P> {
     /// With its signature.
     backend: Arc<dyn backend::Kernel>,
@@ -188,13 +191,28 @@ impl<P> Clone for Kernel<P> {
     }
 }
 
+impl<P> PartialEq for Kernel<P> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.backend, &other.backend)
+    }
+}
+
+impl<P> Eq for Kernel<P> {}
+
+impl<P> Hash for Kernel<P> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.backend).cast::<()>().hash(state);
+    }
+}
+
 impl<P> fmt::Debug for Kernel<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Kernel({})", self.name())
     }
 }
 
-/// A kernel for tools: its arguments are known only at run time, so launching it is `unsafe`.
+/// A kernel for tools: its arguments are known only at run time, so launching it is `unsafe`. It compares by
+/// identity.
 #[derive(Clone)]
 pub struct UntypedKernel {
     backend: Arc<dyn backend::Kernel>,
@@ -238,6 +256,20 @@ impl UntypedKernel {
 
     pub(crate) fn backend(&self) -> &Arc<dyn backend::Kernel> {
         &self.backend
+    }
+}
+
+impl PartialEq for UntypedKernel {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.backend, &other.backend)
+    }
+}
+
+impl Eq for UntypedKernel {}
+
+impl Hash for UntypedKernel {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.backend).cast::<()>().hash(state);
     }
 }
 

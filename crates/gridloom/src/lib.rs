@@ -1,5 +1,16 @@
-//! Graphs of device work: kernels, copies, fills, host calls and control flow that are described once and launched many times,
-//! on an NVIDIA GPU as a CUDA graph or on any CPU, with the same PTX kernels.
+//! Graphs of device work: kernels, copies, fills, host calls and control flow that are described once and
+//! launched many times, on an NVIDIA GPU as a CUDA graph or on any CPU, with the same PTX kernels.
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `cpu` | yes | the CPU device, with its interpreter and JIT: `Device::cpu`, `CpuOptions`, `Engine` |
+//! | `cuda` | yes | CUDA GPUs (`Device::cuda`), CUDA C++ through NVRTC (`Device::load_cuda`), capture of other CUDA code, `interop` |
+//! | `cudarc` | no | conversions from and to the types of the `cudarc` crate; implies `cuda` |
+//!
+//! Neither needs anything but Rust to build. A program for GPUs alone saves the compile time of Cranelift with
+//! `default-features = false, features = ["cuda"]`.
 
 pub mod buffer;
 pub mod callable;
@@ -11,6 +22,7 @@ mod edit;
 mod event;
 mod executable;
 mod graph;
+#[cfg(feature = "cuda")]
 pub mod interop;
 pub mod kernel;
 pub mod module;
@@ -19,14 +31,20 @@ pub mod ops;
 pub mod prelude;
 mod stream;
 
-pub use buffer::{Buffer, BufferSlice, Element, Memory};
+pub use buffer::{Buffer, BufferSlice, Element, Memory, WeakBuffer};
 pub use callable::{Callable, CallableOptions, CallableStats};
-pub use capture::{Capture, CaptureMode, ForeignOptions, ForeignStream};
+pub use capture::Capture;
+#[cfg(feature = "cuda")]
+pub use capture::{CaptureMode, ForeignOptions, ForeignStream};
 pub use conditional::{Body, Conditional, If, IfElse, Switch, While};
-pub use device::{CompileOptions, CpuOptions, Device, Engine};
+pub use device::Device;
+#[cfg(feature = "cuda")]
+pub use device::{CompileOptions, CudaVersion, DriverOptions};
+#[cfg(feature = "cpu")]
+pub use device::{CpuOptions, Engine};
 pub use event::Event;
 pub use executable::{Executable, ExecutableNode, InstantiateOptions, LaunchTarget};
-pub use graph::{Condition, Graph, NodeMap};
+pub use graph::{Condition, Graph, NodeMap, WeakGraph};
 pub use gridloom_core::backend::{DeviceKind, EventOptions};
 pub use gridloom_core::capture::{CaptureKind, CaptureState, ConditionDefault};
 pub use gridloom_core::error::DriverFailure;
@@ -42,7 +60,7 @@ pub use gridloom_core::{Error, ErrorKind, Result, op};
 pub use gridloom_ptx as ptx;
 pub use kernel::{ConditionHandle, Kernel, Len, Null, Nullable, Ptr, PtrMut};
 pub use module::Module;
-pub use node::Node;
+pub use node::{Node, WeakNode};
 pub use ops::{AllocNode, AllocSlice, GraphOps, Ops};
 pub use stream::Stream;
 

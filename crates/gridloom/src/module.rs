@@ -1,25 +1,66 @@
 //! Loaded code.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Weak};
 
 use gridloom_core::backend;
 use gridloom_core::op::contract::Contract;
+use parking_lot::Mutex;
 
 use crate::buffer::{Buffer, Element};
 use crate::kernel::{Kernel, Parameters, UntypedKernel};
 use crate::{Error, ErrorKind, Result};
 
-/// Kernels and variables loaded onto a device. The handle is cheap to clone; kernels keep their module alive.
+/// Kernels and variables loaded onto a device. The handle is cheap to clone and compares by identity; kernels keep
+/// their module alive.
 #[derive(Clone)]
 pub struct Module {
     device: Arc<dyn backend::Device>,
     backend: Arc<dyn backend::Module>,
+    /// The kernels and variables that were looked up, by their names, while somebody has them.
+    found: Arc<Mutex<Found>>,
+}
+
+#[derive(Default)]
+struct Found {
+    kernels: HashMap<String, Weak<dyn backend::Kernel>>,
+    variables: HashMap<String, Weak<dyn backend::Allocation>>,
+}
+
+/// Returns what was looked up before under this name, where somebody still has it, or else what `look_up` finds.
+fn found_again<T: ?Sized>(
+    module: &Mutex<Found>,
+    names: impl Fn(&mut Found) -> &mut HashMap<String, Weak<T>>,
+    name: &str,
+    look_up: impl FnOnce() -> Result<Arc<T>>,
+) -> Result<Arc<T>> {
+    let known = |found: &mut Found| names(found).get(name).and_then(Weak::upgrade);
+    // Not in one expression with what follows: its lock would be held to the end.
+    let before = known(&mut module.lock());
+    if let Some(before) = before {
+        return Ok(before);
+    }
+    // It may compile, so that others need not wait; what another thread found meanwhile counts.
+    let new = look_up()?;
+    let mut found = module.lock();
+    if let Some(meanwhile) = known(&mut found) {
+        drop(found);
+        return Ok(meanwhile);
+    }
+    names(&mut found).insert(name.to_owned(), Arc::downgrade(&new));
+    Ok(new)
 }
 
 impl Module {
     pub(crate) fn new(device: Arc<dyn backend::Device>, backend: Arc<dyn backend::Module>) -> Self {
-        Module { device, backend }
+        Module { device, backend, found: Arc::default() }
+    }
+
+    /// The kernel of the backend, the same one as long as somebody has it.
+    fn lookup(&self, name: &str) -> Result<Arc<dyn backend::Kernel>> {
+        found_again(&self.found, |found| &mut found.kernels, name, || self.backend.clone().kernel(name))
     }
 
     /// Looks a kernel up and states its parameters. Their number and sizes are checked against the
@@ -49,7 +90,7 @@ impl Module {
     /// }
     /// ```
     pub unsafe fn kernel<P: Parameters>(&self, name: &str) -> Result<Kernel<P>> {
-        Kernel::new(&self.backend.clone().kernel(name)?, Contract::new())
+        Kernel::new(&self.lookup(name)?, Contract::new())
     }
 
     /// Looks a kernel up and states its parameters, and the contract between its arguments.
@@ -84,12 +125,12 @@ impl Module {
     /// # Safety
     /// As for [`kernel`](Module::kernel), with this contract.
     pub unsafe fn kernel_with<P: Parameters>(&self, name: &str, contract: Contract) -> Result<Kernel<P>> {
-        Kernel::new(&self.backend.clone().kernel(name)?, contract)
+        Kernel::new(&self.lookup(name)?, contract)
     }
 
     /// Looks a kernel up for a tool that knows its parameters only at run time. Launching it is `unsafe`.
     pub fn untyped_kernel(&self, name: &str) -> Result<UntypedKernel> {
-        Ok(UntypedKernel::new(self.backend.clone().kernel(name)?))
+        Ok(UntypedKernel::new(self.lookup(name)?))
     }
 
     /// The names of its kernels, where they are known.
@@ -99,7 +140,8 @@ impl Module {
 
     /// A variable of the module as a buffer. It keeps the module alive.
     pub fn global<T: Element>(&self, name: &str) -> Result<Buffer<T>> {
-        let allocation = self.backend.clone().global(name)?;
+        let look_up = || self.backend.clone().global(name);
+        let allocation = found_again(&self.found, |found| &mut found.variables, name, look_up)?;
         if allocation.bytes() == 0 || !allocation.bytes().is_multiple_of(size_of::<T>() as u64) {
             return Err(Error::new(
                 ErrorKind::ParameterMismatch,
@@ -123,6 +165,20 @@ impl Module {
             ));
         }
         Ok(Buffer::from_allocation(&self.device, allocation))
+    }
+}
+
+impl PartialEq for Module {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.backend, &other.backend)
+    }
+}
+
+impl Eq for Module {}
+
+impl Hash for Module {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.backend).cast::<()>().hash(state);
     }
 }
 

@@ -86,7 +86,7 @@ impl Node {
 
     /// The error for a node that was taken for one of another kind.
     pub(crate) fn is_no(&self, kind: NodeKind, own: NodeKind) -> Error {
-        let message = format!("{} is a {} node, not {}", self.label(), own.name(), kind.name());
+        let message = format!("{} is of kind {}, not {}", self.label(), own.name(), kind.name());
         Error::new(ErrorKind::InvalidArgument, message)
     }
 
@@ -150,10 +150,26 @@ impl Node {
         self.0.after_with(others.into_iter().map(|node| &node.0), kind)
     }
 
+    /// Returns a handle that does not keep the node's graph alive.
+    pub fn downgrade(&self) -> WeakNode {
+        WeakNode(self.0.downgrade())
+    }
+
     /// Deletes the node with its edges, and everything inside it. What it held is released at once,
     /// unless an executable still needs it.
     pub fn delete(&self) -> Result<()> {
         self.0.delete()
+    }
+}
+
+/// A [`Node`] that is not kept alive, nor is its graph, from [`Node::downgrade`].
+#[derive(Clone, Debug)]
+pub struct WeakNode(core::graph::WeakNode);
+
+impl WeakNode {
+    /// Returns the node, while something else keeps its graph.
+    pub fn upgrade(&self) -> Option<Node> {
+        self.0.upgrade().map(Node)
     }
 }
 

@@ -2,9 +2,12 @@
 
 pub use crate::buffer::{Buffer, BufferSlice, Element, Memory};
 pub use crate::callable::{Callable, Param, Scalar, Sequence, Shape, per_element, shape_of};
+#[cfg(feature = "cuda")]
 pub use crate::capture::CaptureMode;
 pub use crate::conditional::{If, IfElse, Switch, While};
-pub use crate::device::{CpuOptions, Device, Engine};
+pub use crate::device::Device;
+#[cfg(feature = "cpu")]
+pub use crate::device::{CpuOptions, Engine};
 pub use crate::kernel::{ConditionHandle, Kernel, Len, Null, Nullable, Ptr, PtrMut};
 pub use crate::module::Module;
 pub use crate::ops::{AllocNode, GraphOps, Ops};

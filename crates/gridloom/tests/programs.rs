@@ -76,8 +76,7 @@ fn heat_spreads_along_a_rod_in_a_while_loop() {
             .free(&next)?
             .free(&left)?;
 
-        let options =
-            InstantiateOptions { conditional_mode, count_passes: true, ..InstantiateOptions::default() };
+        let options = InstantiateOptions::new().conditional_mode(conditional_mode).count_passes(true);
         let executable = graph.instantiate_with(&options)?;
         let expected = heat_reference(N, ALPHA, PASSES);
         for launch in 1..=3 {
@@ -148,8 +147,7 @@ fn bisection_finds_the_root_of_two_with_nested_conditionals() {
                 .free(&left)?
                 .free(&root)?;
 
-            let options =
-                InstantiateOptions { conditional_mode, count_passes: true, ..InstantiateOptions::default() };
+            let options = InstantiateOptions::new().conditional_mode(conditional_mode).count_passes(true);
             let executable = graph.instantiate_with(&options)?;
             finished.store(0, Ordering::Relaxed);
             for launch in 1..=2 {
@@ -183,8 +181,7 @@ fn a_switch_negates_doubles_squares_or_leaves_alone() {
                 let kernel = bench.kernel::<(PtrMut<i32>,)>(name)?;
                 switch.body(case)?.launch(&kernel, LaunchConfig::one(), (&value,))?;
             }
-            let options =
-                InstantiateOptions { conditional_mode, count_passes: true, ..InstantiateOptions::default() };
+            let options = InstantiateOptions::new().conditional_mode(conditional_mode).count_passes(true);
             let executable = graph.instantiate_with(&options)?;
             executable.launch(&bench.stream)?;
             bench.stream.synchronize()?;
@@ -211,8 +208,7 @@ fn a_kernel_chooses_the_case_of_a_switch() {
             let kernel = bench.kernel::<(PtrMut<i32>,)>(name)?;
             switch.body(case)?.launch(&kernel, LaunchConfig::one(), (&value,))?;
         }
-        let options =
-            InstantiateOptions { conditional_mode, count_passes: true, ..InstantiateOptions::default() };
+        let options = InstantiateOptions::new().conditional_mode(conditional_mode).count_passes(true);
         let executable = graph.instantiate_with(&options)?;
         // One executable, another case at each launch: the value in memory decides.
         for (case, expected) in [(1, 14), (0, -14), (3, -14), (2, 196), (1, 392)] {

@@ -8,10 +8,10 @@ use super::order;
 use super::session::{BranchProgress, Mark, Progress, Session, Tail};
 use super::state::{Action, CaptureKind, CaptureState};
 use crate::backend::Device;
-use crate::error::{Error, ErrorKind, Result, bail};
+use crate::error::{Result, bail};
 use crate::event::Event;
 use crate::executable::Executable;
-use crate::graph::{Condition, ConditionalSpec, Graph, Node, NodeKey};
+use crate::graph::{Condition, ConditionalSpec, Graph, Node, NodeKey, Writer};
 use crate::op::Operation;
 
 /// The most branches of one fork.
@@ -27,6 +27,7 @@ pub(crate) struct Branch {
 impl Branch {
     /// The first branch of a new session.
     pub(crate) fn primary(graph: Graph) -> Self {
+        graph.hierarchy.begin_recording(graph.key());
         Branch { session: Session::new(graph, CaptureKind::Primary, CaptureState::Capturing), index: 0 }
     }
 
@@ -35,7 +36,7 @@ impl Branch {
         let mut progress = session.progress.lock();
         let (graph, _) = progress.branch(0, Action::Record)?;
         let mut wait = Some(Operation::EventWait(event.backend().clone()));
-        let tail = Tail::from_iter([graph.add_keys(&[mark.node], &mut wait)?]);
+        let tail = Tail::from_iter([graph.add_keys(Writer::Capture, &[mark.node], &mut wait)?]);
         progress.branches.push(BranchProgress::new(CaptureKind::Forked, CaptureState::Capturing, tail));
         let index = progress.branches.len() - 1;
         drop(progress);
@@ -73,7 +74,9 @@ impl Branch {
             let is_last = |key: &NodeKey| definition.node(*key).successors().is_empty();
             definition.nodes(graph.key()).filter(is_last).collect()
         });
-        branch.act(Action::Begin)
+        branch.act(Action::Begin)?;
+        graph.hierarchy.begin_recording(graph.key());
+        Ok(())
     }
 
     /// The graph, where the state of the branch lets it be seen.
@@ -119,7 +122,7 @@ impl Branch {
         add: impl FnOnce(&mut Graph, &Tail) -> Result<NodeKey>,
     ) -> Result<(&'a Graph, NodeKey)> {
         let (graph, branch) = progress.branch(self.index, Action::Record)?;
-        let key = add(graph, &branch.tail).map_err(|error| explain(graph, &branch.tail, error))?;
+        let key = add(graph, &branch.tail)?;
         branch.tail.clear();
         branch.tail.push(key);
         Ok((graph, key))
@@ -145,7 +148,7 @@ impl Branch {
             more => {
                 let more = graph.own_keys(more)?;
                 let after: SmallVec<[NodeKey; 4]> = tail.iter().copied().chain(more).collect();
-                graph.add_keys(&after, &mut operation)
+                graph.add_keys(Writer::Capture, &after, &mut operation)
             }
         })
     }
@@ -153,7 +156,9 @@ impl Branch {
     /// Records a conditional and returns the branches of its bodies, which have yet to begin.
     pub(crate) fn conditional(&self, spec: &ConditionalSpec) -> Result<(Node, Vec<Branch>)> {
         let mut progress = self.session.progress.lock();
-        let node = self.record_in(&mut progress, |graph, tail| graph.add_conditional_keys(tail, spec))?;
+        let node = self.record_in(&mut progress, |graph, tail| {
+            graph.add_conditional_keys(Writer::Capture, tail, spec)
+        })?;
         let bodies = node.bodies()?.into_iter().map(|graph| {
             let session = Session::new(graph.clone(), CaptureKind::Body, CaptureState::NotStarted);
             progress.add_body(graph, session.clone());
@@ -166,7 +171,7 @@ impl Branch {
     pub(crate) fn embed(&self, graph: &Graph) -> Result<Node> {
         let here = self.session.progress.lock().branch(self.index, Action::Record)?.0.clone();
         let source = here.source_to_embed(graph)?;
-        self.record(|here, tail| here.embed_keys(tail, &source, graph.key()))
+        self.record(|here, tail| here.embed_keys(Writer::Capture, tail, &source, graph.key()))
     }
 
     /// The device, while the branch records.
@@ -180,9 +185,7 @@ impl Branch {
         let source = here.source_to_embed(graph)?;
         let mut progress = self.session.progress.lock();
         let (here, branch) = progress.branch(self.index, Action::Record)?;
-        let inlined = here
-            .inline_keys(&branch.tail, &source, graph.key())
-            .map_err(|error| explain(here, &branch.tail, error))?;
+        let inlined = here.inline_keys(&branch.tail, &source, graph.key())?;
         if !inlined.nodes.is_empty() {
             branch.tail = inlined.last.into_iter().collect();
         }
@@ -193,7 +196,7 @@ impl Branch {
         let source = executable.definition();
         self.record(|here, tail| {
             here.check_embeddable(executable.device())?;
-            here.embed_keys(tail, &source, source.root())
+            here.embed_keys(Writer::Capture, tail, &source, source.root())
         })
     }
 
@@ -219,7 +222,7 @@ impl Branch {
             match recorded {
                 order::Recorded::At(node) => {
                     let after: SmallVec<[NodeKey; 4]> = tail.iter().copied().chain([node]).collect();
-                    graph.add_keys(&after, &mut wait)
+                    graph.add_keys(Writer::Capture, &after, &mut wait)
                 }
                 order::Recorded::Elsewhere
                     if recorded_in.as_ref().is_some_and(|session| !Arc::ptr_eq(session, &self.session)) =>
@@ -229,7 +232,9 @@ impl Branch {
                         "the event was recorded in another capture that goes on; a capture cannot wait for a part of another one"
                     )
                 }
-                order::Recorded::Before | order::Recorded::Elsewhere => graph.add_keys(tail, &mut wait),
+                order::Recorded::Before | order::Recorded::Elsewhere => {
+                    graph.add_keys(Writer::Capture, tail, &mut wait)
+                }
             }
         })
     }
@@ -282,17 +287,4 @@ impl Branch {
         }
         Ok(())
     }
-}
-
-/// A refusal because of the tail itself, in words of the capture: the caller never named those nodes.
-fn explain(graph: &Graph, tail: &Tail, error: Error) -> Error {
-    let gone =
-        || graph.hierarchy.read(|definition| tail.iter().any(|&node| definition.get_node(node).is_none()));
-    if error.kind() == ErrorKind::InvalidHandle && gone() {
-        return Error::new(
-            ErrorKind::InvalidHandle,
-            "the node that the capture has come to was deleted, so nothing can come after it; delete nodes once the capture has ended",
-        );
-    }
-    error
 }

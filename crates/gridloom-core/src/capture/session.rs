@@ -138,14 +138,13 @@ impl Progress {
     /// Why the first branch cannot end: bodies that are not complete.
     fn check_bodies(&self) -> Result<()> {
         for Body { graph, session } in &self.bodies {
-            // With a conditional that was deleted its bodies do not matter any more.
             let Some(owner) = graph.owner() else { continue };
             let progress = session.progress.lock();
             let body = &progress.branches[0];
             if body.left_open {
                 bail!(
                     InvalidState,
-                    "the capture of a body of {} was closed or dropped before it ended, so the body is not all there; delete the node, or give the whole capture up",
+                    "the capture of a body of {} was closed or dropped before it ended, so the body is not all there; give the whole capture up",
                     owner.label()
                 );
             }
@@ -214,6 +213,7 @@ impl Session {
         progress.check_bodies()?;
         progress.check_forks(&graph)?;
         progress.branches[branch].act(Action::End)?;
+        graph.hierarchy.end_recording(graph.key());
         progress.branches[1..].iter_mut().for_each(BranchProgress::finish);
         let bodies = std::mem::take(&mut progress.bodies);
         for body in &bodies {
@@ -245,6 +245,9 @@ impl Session {
         let mut progress = self.progress.lock();
         progress.branches.iter_mut().for_each(BranchProgress::close);
         let (graph, bodies) = (progress.graph.take(), std::mem::take(&mut progress.bodies));
+        if let Some(graph) = &graph {
+            graph.hierarchy.end_recording(graph.key());
+        }
         drop(progress);
         bodies.iter().for_each(|body| body.session.give_up());
         drop((graph, bodies));

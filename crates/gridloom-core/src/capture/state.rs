@@ -4,6 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Where a capture comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum CaptureKind {
     /// A stream that was told to capture.
     Primary,
@@ -15,6 +16,7 @@ pub enum CaptureKind {
 
 /// How far a capture has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum CaptureState {
     /// A body that `begin` was not called on yet.
     NotStarted,

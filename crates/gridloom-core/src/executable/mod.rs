@@ -9,6 +9,8 @@ mod update;
 mod whole;
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 pub use change::{Change, Part, operations_before};
@@ -29,6 +31,7 @@ use crate::stream::Stream;
 
 /// How conditionals are run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ConditionalMode {
     /// By the device itself where it can, else by the host.
     #[default]
@@ -111,12 +114,24 @@ struct State {
     outstanding: Vec<(NodeKey, Arc<dyn backend::Allocation>)>,
 }
 
+/// Tells the executables of a process apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ExecutableId(u64);
+
+impl ExecutableId {
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        ExecutableId(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// A graph compiled for launching. It keeps all it needs; the graph may be changed or dropped.
 ///
 /// Launches of one executable never overlap each other, from whichever threads and streams they come.
 pub struct Executable {
     device: Arc<dyn backend::Device>,
     device_id: backend::DeviceId,
+    id: ExecutableId,
     /// Tells whose nodes it knows. Weak, since what the graph came to hold later is none of its business.
     origin: Weak<Hierarchy>,
     /// The nodes it has. Updates change what they do, never which there are.
@@ -155,6 +170,7 @@ impl Executable {
         }
         Ok(Executable {
             device_id: device.id(),
+            id: ExecutableId::new(),
             device,
             origin: Arc::downgrade(hierarchy),
             nodes: Keys::of(&definition.nodes),
@@ -325,9 +341,10 @@ impl Executable {
         self.state.lock().definition.share()
     }
 
-    /// What it does now, as a graph of its own, with nodes and conditions of its own. Editing it leaves the executable as it is.
+    /// Returns what it does now, as a graph of its own, with nodes and conditions of its own. Editing that
+    /// graph leaves the executable as it is. Its nodes name those of this executable.
     pub fn graph(&self) -> Graph {
-        Graph::from_definition(&self.device, &self.definition())
+        Graph::from_executable(&self.device, &self.definition(), self.id)
     }
 
     /// Another executable that does what this one does now. Its nodes have the same keys.
@@ -350,10 +367,23 @@ impl Executable {
 
     /// The key of a node, where it is one of this executable's.
     fn own_key(&self, node: &Node) -> Result<NodeKey> {
-        if self.owns(node) { Ok(node.key()) } else { Err(self.not_own(node)) }
+        if self.owns(node) { Ok(node.key()) } else { self.key_of_copy(node) }
     }
 
-    /// Whether a node is one of this executable's.
+    /// The key of a node of [`graph`](Executable::graph), which is another one there, or why the node is none of
+    /// this executable's.
+    #[cold]
+    fn key_of_copy(&self, node: &Node) -> Result<NodeKey> {
+        let key = self.nodes.renumbered(node.key());
+        if self.is_copy(node) && self.nodes.contains(key) { Ok(key) } else { Err(self.not_own(node)) }
+    }
+
+    /// Whether a node is of a graph that [`graph`](Executable::graph) returned.
+    fn is_copy(&self, node: &Node) -> bool {
+        node.hierarchy.executable == Some(self.id)
+    }
+
+    /// Whether a node is one of the graph that this executable was made from, as that was then.
     #[inline]
     fn owns(&self, node: &Node) -> bool {
         self.is_from_origin(node) && self.nodes.contains(node.key())
@@ -368,7 +398,7 @@ impl Executable {
     /// Why a node is not one of this executable's.
     #[cold]
     fn not_own(&self, node: &Node) -> Error {
-        let (kind, why) = if self.is_from_origin(node) {
+        let (kind, why) = if self.is_from_origin(node) || self.is_copy(node) {
             (
                 ErrorKind::InvalidHandle,
                 "is not in this executable: it was added after, or deleted before, it was made",
@@ -433,6 +463,20 @@ impl LaunchTarget for Capture {
 impl<T: LaunchTarget + ?Sized> LaunchTarget for &T {
     fn launch_executable(&self, executable: &Executable) -> Result<()> {
         (**self).launch_executable(executable)
+    }
+}
+
+impl PartialEq for Executable {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Executable {}
+
+impl Hash for Executable {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
     }
 }
 

@@ -258,7 +258,7 @@ impl Executable {
         if self.owns(node) {
             Ok(ExecutableNode { executable: self, key: node.key() })
         } else {
-            Err(self.not_own(node))
+            Ok(ExecutableNode { executable: self, key: self.key_of_copy(node)? })
         }
     }
 }

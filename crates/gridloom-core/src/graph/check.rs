@@ -176,6 +176,12 @@ impl Checker<'_> {
             }
             FreeTarget::Outliving(allocation) => {
                 self.check_device(&"the buffer to free", allocation.device())?;
+                if !allocation.may_be_released() {
+                    bail!(
+                        InvalidArgument,
+                        "the buffer to free is not memory that a launch of a graph left allocated; drop or close it instead"
+                    );
+                }
                 if allocation.is_released() {
                     bail!(InvalidHandle, "the buffer to free was freed already");
                 }

@@ -11,6 +11,7 @@ use crate::op::{FreeTarget, NodeKind, Operation, Test};
 
 /// What kind of difference there is at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum DifferenceKind {
     /// The other graph has no node to pair with this one.
     Missing,
@@ -28,6 +29,7 @@ pub enum DifferenceKind {
 
 /// One difference between two graphs.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Difference {
     /// The node of the first graph, where there is one.
     pub node: Option<NodeKey>,

@@ -265,6 +265,11 @@ impl<T> Keys<T> {
         Keys { owner: table.owner, bound: table.bound(), generations, kind: PhantomData }
     }
 
+    /// The key of the same place in this table, for a key of a table that was copied from it.
+    pub(crate) fn renumbered(&self, key: Key<T>) -> Key<T> {
+        key.local().of(self.owner)
+    }
+
     /// Whether there was an entry under this key.
     #[inline]
     pub(crate) fn contains(&self, key: Key<T>) -> bool {

@@ -18,6 +18,7 @@ mod node;
 pub mod picture;
 mod replace;
 mod segments;
+mod weak;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -34,15 +35,16 @@ pub use definition::{
 pub(crate) use diff::compare;
 pub use diff::{Difference, DifferenceKind};
 use hierarchy::After;
-pub(crate) use hierarchy::Hierarchy;
+pub(crate) use hierarchy::{Hierarchy, Writer};
 pub(crate) use inline::Inlined;
 pub use keys::Key;
 pub(crate) use keys::{Keys, LocalKey};
 pub use node::Node;
+pub use weak::{WeakGraph, WeakNode};
 
 use crate::backend::{self, AsDevice};
 use crate::error::{Error, ErrorKind, Result, bail};
-use crate::executable::{Executable, InstantiateOptions};
+use crate::executable::{Executable, ExecutableId, InstantiateOptions};
 use crate::op::{self, ConditionalForm, ConditionalOp, Operation, Test};
 
 /// A graph of device work: a definition that can be changed at any time and instantiated any number of times.
@@ -134,11 +136,15 @@ impl Graph {
         Graph { hierarchy: Hierarchy::new(device.as_device(), CowDefinition::own(definition)), key }
     }
 
-    /// A graph with a copy of this definition, which was checked for the same device. No handle of the one is good for the other.
-    pub(crate) fn from_definition(device: &impl AsDevice, definition: &Definition) -> Self {
-        let definition = definition.renumbered();
+    /// A graph with a copy of the definition of an executable. No key of the one is good for the other.
+    pub(crate) fn from_executable(
+        device: &Arc<dyn backend::Device>,
+        definition: &Definition,
+        executable: ExecutableId,
+    ) -> Self {
+        let definition = CowDefinition::own(definition.renumbered());
         let key = definition.root();
-        Graph { hierarchy: Hierarchy::new(device.as_device(), CowDefinition::own(definition)), key }
+        Graph { hierarchy: Hierarchy::from_executable(device, definition, Some(executable)), key }
     }
 
     /// A graph with this very definition, under the same keys. Its handles are mistaken for those of the graph that the definition came from, so
@@ -210,16 +216,21 @@ impl Graph {
     pub fn add(&self, after: &[&Node], operation: Operation) -> Result<Node> {
         // As every graph begins: nothing to collect.
         if after.is_empty() {
-            return Ok(self.node_handle(self.add_keys(&[], &mut Some(operation))?));
+            return Ok(self.node_handle(self.add_keys(Writer::Handle, &[], &mut Some(operation))?));
         }
         let after = self.own_keys(after)?;
-        let key = self.add_keys(&after, &mut Some(operation))?;
+        let key = self.add_keys(Writer::Handle, &after, &mut Some(operation))?;
         Ok(self.node_handle(key))
     }
 
     /// Adds a node after nodes of this hierarchy; see [`Hierarchy::add`].
-    pub(crate) fn add_keys(&self, after: &[NodeKey], operation: &mut Option<Operation>) -> Result<NodeKey> {
-        let local = self.hierarchy.add(After::All(self.key, after), operation)?;
+    pub(crate) fn add_keys(
+        &self,
+        writer: Writer,
+        after: &[NodeKey],
+        operation: &mut Option<Operation>,
+    ) -> Result<NodeKey> {
+        let local = self.hierarchy.add(writer, After::All(self.key, after), operation)?;
         Ok(local.of(self.hierarchy.number))
     }
 
@@ -236,7 +247,7 @@ impl Graph {
         // Mostly nobody has a handle to what is being recorded. To find that out takes half as long as to lock it.
         let local = match Arc::get_mut(&mut self.hierarchy) {
             Some(alone) => alone.add_alone(after, operation),
-            None => self.hierarchy.add(after, operation),
+            None => self.hierarchy.add(Writer::Capture, after, operation),
         };
         Ok(local?.of(self.hierarchy.number))
     }
@@ -249,12 +260,17 @@ impl Graph {
     /// Adds a conditional node with empty bodies.
     pub fn add_conditional(&self, after: &[&Node], spec: ConditionalSpec) -> Result<Node> {
         let after = self.own_keys(after)?;
-        let key = self.add_conditional_keys(&after, &spec)?;
+        let key = self.add_conditional_keys(Writer::Handle, &after, &spec)?;
         Ok(self.node_handle(key))
     }
 
     /// Adds a conditional node after nodes of this hierarchy.
-    pub(crate) fn add_conditional_keys(&self, after: &[NodeKey], spec: &ConditionalSpec) -> Result<NodeKey> {
+    pub(crate) fn add_conditional_keys(
+        &self,
+        writer: Writer,
+        after: &[NodeKey],
+        spec: &ConditionalSpec,
+    ) -> Result<NodeKey> {
         let bodies = match spec.form {
             ConditionalForm::If | ConditionalForm::While => 1,
             ConditionalForm::IfElse => 2,
@@ -274,7 +290,7 @@ impl Graph {
             bail!(InvalidArgument, "a counter can drive a loop only");
         }
         let device = &*self.hierarchy.device;
-        self.hierarchy.edit(|definition| {
+        self.hierarchy.write(writer, self.key, |definition| {
             definition.check_alive(self.key, after)?;
             definition.check_depth(self.key, 1)?;
             Checker { device, graph: Some((definition, self.key)) }.check_test(&spec.test)?;
@@ -305,7 +321,7 @@ impl Graph {
     pub fn add_child(&self, after: &[&Node], graph: &Graph) -> Result<Node> {
         let source = self.source_to_embed(graph)?;
         let after = self.own_keys(after)?;
-        let key = self.embed_keys(&after, &source, graph.key)?;
+        let key = self.embed_keys(Writer::Handle, &after, &source, graph.key)?;
         Ok(self.node_handle(key))
     }
 
@@ -336,11 +352,12 @@ impl Graph {
     /// Adds a child node with a copy of a definition, or a part of one, after nodes of this hierarchy.
     pub(crate) fn embed_keys(
         &self,
+        writer: Writer,
         after: &[NodeKey],
         source: &Definition,
         from: GraphKey,
     ) -> Result<NodeKey> {
-        self.hierarchy.edit(|definition| {
+        self.hierarchy.write(writer, self.key, |definition| {
             definition.check_alive(self.key, after)?;
             definition.check_depth(self.key, 1 + source.depth_inside(from))?;
             let child = definition.graphs.insert(GraphData::default());
@@ -354,14 +371,14 @@ impl Graph {
         })
     }
 
-    /// Adds copies of the nodes of a definition, or of a part of one, the first of them after nodes of this hierarchy.
+    /// Has a capture add copies of the nodes of a definition, or of a part of one, the first of them after nodes of this hierarchy.
     pub(crate) fn inline_keys(
         &self,
         after: &[NodeKey],
         source: &Definition,
         from: GraphKey,
     ) -> Result<Inlined> {
-        self.hierarchy.edit(|definition| {
+        self.hierarchy.write(Writer::Capture, self.key, |definition| {
             definition.check_alive(self.key, after)?;
             definition.check_depth(self.key, source.depth_inside(from))?;
             definition.inline_from(source, from, self.key, after)
@@ -407,7 +424,7 @@ impl Graph {
     /// Adds an edge: `to` depends on `from`. An edge that is there already takes the new kind.
     pub fn add_edge(&self, from: &Node, to: &Node, kind: EdgeKind) -> Result<()> {
         let keys = self.own_keys(&[from, to])?;
-        self.hierarchy.edit(|definition| {
+        self.hierarchy.write(Writer::Handle, self.key, |definition| {
             definition.check_alive(self.key, &keys)?;
             definition.add_edge(keys[0], keys[1], kind)
         })
@@ -416,7 +433,7 @@ impl Graph {
     /// Removes an edge, and says whether there was one.
     pub fn remove_edge(&self, from: &Node, to: &Node) -> Result<bool> {
         let keys = self.own_keys(&[from, to])?;
-        self.hierarchy.edit(|definition| {
+        self.hierarchy.write(Writer::Handle, self.key, |definition| {
             definition.check_alive(self.key, &keys)?;
             Ok(definition.remove_edge(keys[0], keys[1]))
         })

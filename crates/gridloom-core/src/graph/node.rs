@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::definition::{EdgeEnd, EdgeKind, GraphData, NodeData, NodeKey};
-use super::{After, Checker, Graph, Hierarchy, LocalKey};
+use super::{After, Checker, Graph, Hierarchy, LocalKey, Writer};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::executable::check_replaceable;
 use crate::op::{ConditionalForm, ConditionalOp, NodeKind, Operation};
@@ -141,7 +141,7 @@ impl Node {
     // What is moved in and out of here, right after it was written in parts, is a tenth of the time for a node.
     #[inline]
     pub fn add(&self, operation: Operation) -> Result<Node> {
-        let local = self.hierarchy.add(After::One(&self.key()), &mut Some(operation))?;
+        let local = self.hierarchy.add(Writer::Handle, After::One(&self.key()), &mut Some(operation))?;
         Ok(Node { hierarchy: Arc::clone(&self.hierarchy), local })
     }
 
@@ -150,7 +150,7 @@ impl Node {
         let device = &*self.hierarchy.device;
         // Borrowed by the edit, so that neither the old nor a refused new one is dropped under the lock.
         let mut operation = operation;
-        self.hierarchy.edit(|definition| {
+        self.hierarchy.write_at(self.key(), |definition| {
             let node = definition.get_node(self.key()).ok_or_else(|| deleted(self.key()))?;
             check_replaceable(&node.operation, &operation)
                 .and_then(|()| {
@@ -183,7 +183,7 @@ impl Node {
             );
         }
         let source = graph.hierarchy.snapshot();
-        let removed = self.hierarchy.edit(|definition| {
+        let removed = self.hierarchy.write_at(self.key(), |definition| {
             let node = definition.get_node(self.key()).ok_or_else(|| deleted(self.key()))?;
             if !matches!(node.operation, Operation::Child(_)) {
                 bail!(InvalidArgument, "{} is not a child node", definition.label(self.key()));
@@ -216,7 +216,7 @@ impl Node {
         let graph = self.graph()?;
         let others: Vec<&Node> = others.into_iter().collect();
         let keys = graph.own_keys(&others)?;
-        self.hierarchy.edit(|definition| {
+        self.hierarchy.write(Writer::Handle, graph.key, |definition| {
             definition.check_alive(graph.key, &[self.key()])?;
             definition.check_alive(graph.key, &keys)?;
             definition.add_edges(&keys, self.key(), kind)
@@ -226,9 +226,9 @@ impl Node {
     /// Deletes the node with its edges, and everything inside it. What it held is released at once, unless
     /// an executable still needs it.
     pub fn delete(&self) -> Result<()> {
-        let removed = self.hierarchy.edit(|definition| {
+        let removed = self.hierarchy.write_at(self.key(), |definition| {
             definition.get_node(self.key()).ok_or_else(|| deleted(self.key()))?;
-            Ok::<_, Error>(definition.delete_node(self.key()))
+            Ok(definition.delete_node(self.key()))
         })?;
         drop(removed);
         Ok(())

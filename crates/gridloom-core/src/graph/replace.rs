@@ -47,7 +47,7 @@ impl Graph {
     /// stay within `new`.
     pub unsafe fn replace_region(&self, old: &Region, new: &Region) -> Result<usize> {
         let device = &*self.hierarchy.device;
-        let (uses, replaced) = self.hierarchy.edit(|definition| {
+        let (uses, replaced) = self.hierarchy.write_all_inside(self.key, |definition| {
             if definition.graphs.get(self.key).is_none() {
                 return Err(deleted_graph());
             }

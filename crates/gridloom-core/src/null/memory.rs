@@ -54,6 +54,8 @@ pub struct FakeAllocation {
     address: u64,
     bytes: u64,
     kind: MemoryKind,
+    /// Whether a launch left it allocated, so that a free node may name it.
+    outlives: bool,
     released: AtomicBool,
     written: Mutex<Vec<u8>>,
 }
@@ -66,9 +68,17 @@ impl FakeAllocation {
             ledger: ledger.clone(),
             bytes,
             kind,
+            outlives: false,
             released: AtomicBool::new(false),
             written: Mutex::default(),
         }
+    }
+
+    /// Memory that a launch leaves allocated.
+    pub(super) fn outliving(device: DeviceId, ledger: &Arc<Ledger>, bytes: u64, kind: MemoryKind) -> Self {
+        let mut memory = FakeAllocation::new(device, ledger, bytes, kind);
+        memory.outlives = true;
+        memory
     }
 
     pub(super) fn of(allocation: &dyn Allocation) -> Result<&Self> {
@@ -125,6 +135,10 @@ unsafe impl Allocation for FakeAllocation {
 
     fn release(&self) {
         self.released.store(true, Ordering::Release);
+    }
+
+    fn may_be_released(&self) -> bool {
+        self.outlives
     }
 
     fn is_released(&self) -> bool {

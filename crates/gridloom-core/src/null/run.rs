@@ -171,7 +171,8 @@ impl backend::Executable for FakeExecutable {
         };
         let mut outliving = self.outliving.lock();
         let memory = outliving.entry(alloc).or_insert_with(|| {
-            Arc::new(FakeAllocation::new(self.shared.id, &self.shared.memory, op.bytes(), op.kind))
+            let (device, ledger) = (self.shared.id, &self.shared.memory);
+            Arc::new(FakeAllocation::outliving(device, ledger, op.bytes(), op.kind))
         });
         Ok(memory.clone())
     }

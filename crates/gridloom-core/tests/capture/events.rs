@@ -193,20 +193,6 @@ fn a_stream_of_another_device_is_not_brought_in() {
 }
 
 #[test]
-fn a_stream_is_not_brought_in_by_a_recording_that_was_deleted() {
-    let bench = Bench::new();
-    let (side, event) = (bench.stream(), bench.event());
-    let capture = bench.stream.capture().unwrap();
-    let record = capture.record_event(&event).unwrap();
-    capture.add(nothing()).unwrap();
-    record.delete().unwrap();
-    refused(side.wait(&event), ErrorKind::InvalidHandle, &["deleted"]);
-    assert!(!side.is_capturing());
-    capture.wait_event(&event).unwrap();
-    assert_eq!(edges(&capture.end().unwrap()), [(0, 1)]);
-}
-
-#[test]
 fn an_event_of_a_capture_that_goes_on_is_not_waited_for_by_the_host() {
     let bench = Bench::new();
     let (event, earlier) = (bench.event(), bench.event());

@@ -1,7 +1,8 @@
 //! What each state of a capture allows, and the error of each thing it does not.
 
-use gridloom_core::ErrorKind;
 use gridloom_core::capture::{CaptureKind, CaptureState};
+use gridloom_core::graph::EdgeKind;
+use gridloom_core::{ErrorKind, Graph, Node};
 
 use crate::common::{Bench, edges, nothing, record_loop, refused};
 
@@ -188,10 +189,51 @@ fn a_condition_holds_no_value_that_does_not_fit() {
 }
 
 #[test]
-fn a_deleted_node_that_the_capture_has_come_to_is_named_as_the_reason() {
+fn while_a_capture_records_nobody_else_writes_its_graph() {
+    let bench = Bench::new();
+    let capture = bench.stream.capture().unwrap();
+    let (first, second) = (capture.add(nothing()).unwrap(), capture.add(nothing()).unwrap());
+    let (conditional, body) = record_loop(&capture);
+    let graph = first.graph().unwrap();
+    let refuses = |graph: &Graph, first: &Node, second: &Node| {
+        let says = &["a capture records this graph"];
+        refused(graph.add(&[], nothing()), ErrorKind::InvalidState, says);
+        refused(graph.join([first]), ErrorKind::InvalidState, says);
+        refused(graph.add_edge(first, second, EdgeKind::Full), ErrorKind::InvalidState, says);
+        refused(graph.remove_edge(first, second), ErrorKind::InvalidState, says);
+        refused(graph.add_child(&[], &Graph::new(&bench.device)), ErrorKind::InvalidState, says);
+        refused(first.add(nothing()), ErrorKind::InvalidState, says);
+        refused(second.after([first]), ErrorKind::InvalidState, says);
+        refused(first.set_operation(nothing()), ErrorKind::InvalidState, says);
+        refused(first.delete(), ErrorKind::InvalidState, says);
+    };
+    refuses(&graph, &first, &second);
+    // Naming adds no work, and the body is not recorded yet.
+    first.named("first").unwrap();
+    conditional.set_max_passes(Some(3)).unwrap();
+    let inside = body.graph().unwrap().add(&[], nothing()).unwrap();
+    body.begin().unwrap();
+    let last = body.add(nothing()).unwrap();
+    refuses(&inside.graph().unwrap(), &inside, &last);
+    let filled = body.end().unwrap();
+    filled.add(&[&last], nothing()).unwrap();
+    refuses(&graph, &first, &second);
+
+    let ended = capture.end().unwrap();
+    assert_eq!((ended.len(), filled.len()), (3, 3));
+    ended.add(&[&second], nothing()).unwrap();
+    first.delete().unwrap();
+}
+
+#[test]
+fn a_graph_whose_capture_was_given_up_can_be_written() {
     let bench = Bench::new();
     let capture = bench.stream.capture().unwrap();
     let node = capture.add(nothing()).unwrap();
-    node.delete().unwrap();
-    refused(capture.add(nothing()), ErrorKind::InvalidHandle, &["was deleted", "nothing can come after it"]);
+    let (_, body) = record_loop(&capture);
+    body.begin().unwrap();
+    let inside = body.add(nothing()).unwrap();
+    drop(capture);
+    node.add(nothing()).unwrap();
+    inside.add(nothing()).unwrap();
 }

@@ -306,6 +306,15 @@ fn a_free_node_of_another_graph_frees_outliving_memory_once() {
 }
 
 #[test]
+fn free_of_memory_that_is_no_graph_allocation_is_refused_at_the_call() {
+    let (device, _, graph) = setup();
+    let memory: Arc<dyn gridloom_core::backend::Allocation> = buffer(&device, 256);
+    let says = ["not memory that a launch of a graph left allocated", "drop or close it"];
+    assert_error(graph.add(&[], free_elsewhere(&memory)), ErrorKind::InvalidArgument, &says);
+    assert!(graph.is_empty());
+}
+
+#[test]
 fn a_failed_launch_frees_no_outliving_memory() {
     let (device, stream, graph) = setup();
     let (owner, node) = leaving(&device);

@@ -83,6 +83,15 @@ pub(crate) fn memory_of(alloc: &Node) -> Region {
     Region { base: Base::AllocNode(alloc.key()), offset: 0, bytes: 256 }
 }
 
+/// Memory that outlived the launch of an executable.
+pub(crate) fn outliving(device: &NullDevice) -> Arc<dyn Allocation> {
+    let graph = Graph::new(device);
+    let node = alloc(&graph, &[]);
+    let executable = graph.instantiate().unwrap();
+    executable.launch(&Stream::new(device).unwrap()).unwrap();
+    executable.outliving(&node).unwrap()
+}
+
 pub(crate) fn free_op(alloc: &Node) -> Operation {
     Operation::Free(FreeTarget::AllocNode(alloc.key()))
 }

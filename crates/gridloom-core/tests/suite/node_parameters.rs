@@ -181,7 +181,7 @@ fn cases() -> Vec<Case> {
             (node, Box::new(check))
         }),
         case("free of outliving memory", NodeKind::Free, |device, graph| {
-            let memory = buffer(device, 8);
+            let memory = outliving(device);
             let node = graph.add(&[], Operation::Free(FreeTarget::Outliving(memory.clone()))).unwrap();
             let check = move |node: &Node| match node.operation().unwrap() {
                 Operation::Free(FreeTarget::Outliving(read)) => assert!(Arc::ptr_eq(&read, &memory)),
@@ -273,13 +273,9 @@ fn cases() -> Vec<Case> {
             // SAFETY: as above.
             CallbackOp::Raw(unsafe { RawCallback::new(ignore, RawData::Pointer(pointer)) })
         }),
-        event_case("record", NodeKind::EventRecord, EventOptions { timing: true, blocking: true }),
-        event_case(
-            "record without timing",
-            NodeKind::EventRecord,
-            EventOptions { timing: false, blocking: false },
-        ),
-        event_case("wait", NodeKind::EventWait, EventOptions { timing: false, blocking: true }),
+        event_case("record", NodeKind::EventRecord, EventOptions::new().blocking(true)),
+        event_case("record without timing", NodeKind::EventRecord, EventOptions::new().timing(false)),
+        event_case("wait", NodeKind::EventWait, EventOptions::new().timing(false).blocking(true)),
         case("opaque", NodeKind::Opaque, |device, graph| {
             let operation = sealed(device);
             let node = graph.add(&[], operation.clone()).unwrap();

@@ -155,7 +155,7 @@ fn json_has_the_parameters_of_every_kind_as_documented() {
     let part = region.part(8, 16).unwrap();
     let outside = Region::whole(buffer(&device, 4096));
     let host = Region::whole(device.allocate(64, MemoryKind::Host).unwrap());
-    let clock = Event::new(&device, EventOptions { timing: false, blocking: true }).unwrap();
+    let clock = Event::new(&device, EventOptions::new().timing(false).blocking(true)).unwrap();
     let kernel = FakeKernel::new("all").params([8, 8, 2, 8]).on(&device);
     let args = [pointer(&part), pointer(&outside), bytes_arg(&[1, 0xab]), condition_arg(&condition)];
     let args = KernelArgs::pack("all", kernel.params(), args).unwrap();

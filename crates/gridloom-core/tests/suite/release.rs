@@ -63,13 +63,12 @@ fn every_resource_survives_the_users_drop_and_goes_with_its_node() {
             "kernel argument",
             watch_memory(&|region| launch_op(&kernel, [ArgValue::Pointer(PointerValue::Region(region))])),
         ),
-        (
-            "free",
-            watch_memory(&|region| {
-                let gridloom_core::memory::Base::Allocation(memory) = region.base else { panic!() };
-                Operation::Free(FreeTarget::Outliving(memory))
-            }),
-        ),
+        ("free", {
+            let memory = outliving(&device);
+            let weak = Arc::downgrade(&memory);
+            let free = Operation::Free(FreeTarget::Outliving(memory));
+            Watched(free, Box::new(move || weak.upgrade().is_some()))
+        }),
         ("kernel", {
             let kernel = plain_kernel(&device);
             let weak = Arc::downgrade(&kernel);

@@ -360,7 +360,7 @@ impl backend::Executable for CpuExecutable {
         };
         stream.push(Work::Graph(launch));
         for outliving in self.outliving.lock().values_mut() {
-            let fresh = CpuAllocation::new(outliving.block.clone(), outliving.bytes, outliving.kind);
+            let fresh = CpuAllocation::outliving(outliving.block.clone(), outliving.bytes, outliving.kind);
             if let Some(old) = outliving.current.replace(fresh) {
                 old.release();
             }

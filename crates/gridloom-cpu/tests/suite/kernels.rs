@@ -124,8 +124,7 @@ fn a_fault_fails_its_launch_with_kernel_block_and_thread_and_leaves_the_stream_u
 
 #[test]
 fn a_step_limit_ends_a_kernel_that_does_not() {
-    let device =
-        device_with(CpuOptions { step_limit: Some(10_000), threads: Some(2), ..CpuOptions::default() });
+    let device = device_with(CpuOptions::new().step_limit(10_000).threads(2));
     let module = module(&device);
     let error = run_one(&device, &launch(&module, "forever", LaunchConfig::new(4, 32), [])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::KernelFault);
@@ -134,7 +133,7 @@ fn a_step_limit_ends_a_kernel_that_does_not() {
 
 #[test]
 fn checked_mode_refuses_an_access_outside_every_allocation() {
-    let device = device_with(CpuOptions { checked: true, threads: Some(1), ..CpuOptions::default() });
+    let device = device_with(CpuOptions::new().checked(true).threads(1));
     let (module, data) = (module(&device), buffer(&device, 400));
     let add = |n: u32| {
         launch(
@@ -160,7 +159,7 @@ fn checked_mode_refuses_an_access_outside_every_allocation() {
 
 #[test]
 fn checked_mode_keeps_alloc_nodes_apart() {
-    let device = device_with(CpuOptions { checked: true, threads: Some(1), ..CpuOptions::default() });
+    let device = device_with(CpuOptions::new().checked(true).threads(1));
     let module = module(&device);
     let graph = Graph::new(&device);
     let first = graph.add(&[], alloc(256)).unwrap();
@@ -225,10 +224,7 @@ fn what_a_kernel_prints_goes_to_the_sink() {
         ret;\n}\n";
     let printed = Arc::new(Mutex::new(Vec::new()));
     let sink = printed.clone();
-    let options = CpuOptions {
-        print: Some(Arc::new(move |bytes: &[u8]| sink.lock().extend_from_slice(bytes))),
-        ..CpuOptions::default()
-    };
+    let options = CpuOptions::new().print(move |bytes: &[u8]| sink.lock().extend_from_slice(bytes));
     let device = device_with(options);
     let module = device.load_ptx(text).unwrap();
     run_one(&device, &launch(&module, "say", LaunchConfig::one(), [value(42)])).unwrap();
@@ -239,7 +235,7 @@ fn what_a_kernel_prints_goes_to_the_sink() {
 fn machine_code_and_no_threads_are_refused() {
     let device = device(1);
     assert_eq!(device.load_binary(&[1, 2, 3]).unwrap_err().kind(), ErrorKind::NotSupported);
-    let none = gridloom_cpu::CpuDevice::new(CpuOptions { threads: Some(0), ..CpuOptions::default() });
+    let none = gridloom_cpu::CpuDevice::new(CpuOptions::new().threads(0));
     assert_eq!(none.unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!("jti".parse::<gridloom_cpu::Engine>().unwrap_err().kind(), ErrorKind::NotFound);
 }

@@ -44,7 +44,7 @@ fn the_host_reads_and_writes_only_inside_an_allocation_of_the_device() {
 
 #[test]
 fn the_memory_limit_holds_for_allocations_and_for_graphs() {
-    let device = device_with(CpuOptions { memory_limit: Some(10_000), ..CpuOptions::default() });
+    let device = device_with(CpuOptions::new().memory_limit(10_000));
     let held = device.allocate(6000, MemoryKind::Device).unwrap();
     let error = device.allocate(4001, MemoryKind::Device).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);

@@ -19,7 +19,7 @@ const BYTES: u64 = 24;
 
 /// The interpreter, which Miri can look into.
 fn interpreter() -> Arc<dyn Device> {
-    device_with(CpuOptions { threads: Some(1), engine: Engine::Interpreter, ..CpuOptions::default() })
+    device_with(CpuOptions::new().threads(1).engine(Engine::Interpreter))
 }
 
 fn part(memory: &Arc<dyn Allocation>, offset: u64, bytes: u64) -> Region {

@@ -222,7 +222,7 @@ fn events_measure_time() {
     stream.enqueue(record(&end)).unwrap();
     stream.synchronize().unwrap();
     assert!(end.elapsed_since(&start).unwrap() >= Duration::from_millis(3));
-    let untimed = Event::new(&device, EventOptions { timing: false, blocking: true }).unwrap();
+    let untimed = Event::new(&device, EventOptions::new().timing(false).blocking(true)).unwrap();
     stream.enqueue(record(&untimed)).unwrap();
     untimed.synchronize().unwrap();
     assert_eq!(untimed.elapsed_since(&start).unwrap_err().kind(), ErrorKind::InvalidArgument);

@@ -49,10 +49,7 @@ impl FakeDriver {
     }
 
     pub(crate) fn open_capped(self, cap: CudaVersion) -> DriverResult<Arc<Driver>> {
-        Driver::with_source(
-            Box::new(self),
-            DriverOptions { max_version: Some(cap), ..DriverOptions::default() },
-        )
+        Driver::with_source(Box::new(self), DriverOptions::default().max_version(cap))
     }
 }
 

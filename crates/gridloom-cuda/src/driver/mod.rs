@@ -37,6 +37,7 @@ pub const IN_TURN_VARIABLE: &str = "GRIDLOOM_CUDA_CONDITIONALS_IN_TURN";
 
 /// How a driver is opened.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct DriverOptions {
     /// Behave as a driver of this version would: newer entry points are not there, and the version reported is no
     /// higher. For testing against old drivers on a new one.
@@ -48,6 +49,20 @@ pub struct DriverOptions {
 }
 
 impl DriverOptions {
+    /// Has the driver behave as one of this version would.
+    #[must_use]
+    pub fn max_version(mut self, version: impl Into<Option<CudaVersion>>) -> Self {
+        self.max_version = version.into();
+        self
+    }
+
+    /// Sets whether graphs whose conditionals the GPU decides run one after the other.
+    #[must_use]
+    pub fn conditionals_in_turn(mut self, in_turn: bool) -> Self {
+        self.conditionals_in_turn = in_turn;
+        self
+    }
+
     /// The options that the environment asks for.
     pub fn from_environment() -> DriverResult<Self> {
         Self::from_texts(variable(MAX_VERSION_VARIABLE)?, variable(IN_TURN_VARIABLE)?)

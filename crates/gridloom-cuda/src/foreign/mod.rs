@@ -32,6 +32,7 @@ use std::fmt;
 ///
 /// A call that the mode prohibits fails, and invalidates the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum CaptureMode {
     /// No thread of the process may make such calls meanwhile.
     Global,
@@ -63,6 +64,7 @@ impl CaptureMode {
 
 /// How foreign code is captured.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ForeignOptions {
     /// What is prohibited meanwhile.
     pub mode: CaptureMode,

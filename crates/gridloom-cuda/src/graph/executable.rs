@@ -149,7 +149,7 @@ impl State {
     /// Marks the end of what was launched so far. Nothing is driven by the host.
     fn mark_end(&self) -> Result<Option<RawEvent>> {
         let Some(stream) = &self.last else { return Ok(None) };
-        let event = RawEvent::new(stream.context(), EventOptions { timing: false, blocking: false })?;
+        let event = RawEvent::new(stream.context(), EventOptions::new().timing(false))?;
         event.record(stream.raw())?;
         Ok(Some(event))
     }

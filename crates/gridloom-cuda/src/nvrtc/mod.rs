@@ -63,6 +63,7 @@ fn missing(attempts: &[(String, String)]) -> String {
 
 /// How a source is compiled.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct CompileOptions {
     /// The name of the source in messages.
     pub name: String,
@@ -70,6 +71,34 @@ pub struct CompileOptions {
     pub architecture: Option<(u32, u32)>,
     /// Options for the compiler, as on its command line: `-DN=4`, `--std=c++17`, `-I/path`.
     pub flags: Vec<String>,
+}
+
+impl CompileOptions {
+    /// The default options, to be changed with the methods below.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Names the source, for messages.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Sets the oldest compute capability the PTX is for.
+    #[must_use]
+    pub fn architecture(mut self, architecture: impl Into<Option<(u32, u32)>>) -> Self {
+        self.architecture = architecture.into();
+        self
+    }
+
+    /// Adds options for the compiler, as on its command line.
+    #[must_use]
+    pub fn flags(mut self, flags: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.flags.extend(flags.into_iter().map(Into::into));
+        self
+    }
 }
 
 impl Default for CompileOptions {

@@ -33,7 +33,7 @@ pub fn gpu() -> Option<Gpu> {
 
 /// The same GPU behind a driver that is capped at a version.
 pub fn gpu_capped(version: CudaVersion) -> Option<Gpu> {
-    gpu_with(DriverOptions { max_version: Some(version), ..DriverOptions::default() })
+    gpu_with(DriverOptions::default().max_version(version))
 }
 
 /// The same GPU behind a driver with options of its own.

@@ -164,7 +164,7 @@ fn a_host_call_keeps_function_and_data_and_the_owner_stays_until_nothing_can_cal
 #[test]
 fn an_event_of_gridlooms_comes_back_as_itself_and_another_is_borrowed() {
     for_each_gpu(|gpu| {
-        let ours = Event::new(&gpu.backend, EventOptions { timing: false, blocking: true }).unwrap();
+        let ours = Event::new(&gpu.backend, EventOptions::new().timing(false).blocking(true)).unwrap();
         let theirs = TheirEvent::new(gpu);
         let driver = driver(gpu);
         let (graph, nodes) = plain(gpu, |raw| unsafe {

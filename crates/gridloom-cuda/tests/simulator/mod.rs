@@ -186,7 +186,7 @@ pub fn device_of_environment() -> Arc<CudaDevice> {
 
 /// A simulated GPU behind a driver that supports CUDA 13.0, or less where it is capped.
 pub fn device(cap: Option<CudaVersion>) -> Arc<CudaDevice> {
-    device_with(DriverOptions { max_version: cap, ..DriverOptions::default() })
+    device_with(DriverOptions::default().max_version(cap))
 }
 
 /// The same with other options.

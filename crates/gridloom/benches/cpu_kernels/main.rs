@@ -116,8 +116,8 @@ fn main() -> Result<()> {
     if alone {
         rayon::ThreadPoolBuilder::new().num_threads(1).build_global().expect("nothing has used rayon yet");
     }
-    let device = Device::cpu_with(CpuOptions { threads: alone.then_some(1), ..CpuOptions::default() })?;
-    let interpreter = Device::cpu_with(CpuOptions { engine: Engine::Interpreter, ..CpuOptions::default() })?;
+    let device = Device::cpu_with(CpuOptions::new().threads(alone.then_some(1)))?;
+    let interpreter = Device::cpu_with(CpuOptions::new().engine(Engine::Interpreter))?;
     let features: Vec<&str> =
         [("avx2", cfg!(target_feature = "avx2")), ("fma", cfg!(target_feature = "fma"))]
             .into_iter()

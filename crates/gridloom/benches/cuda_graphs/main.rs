@@ -249,7 +249,7 @@ impl Work {
             None => body.launch(countdown, LaunchConfig::one(), args)?,
             Some(last) => last.launch(countdown, LaunchConfig::one(), args)?,
         };
-        graph.instantiate_with(&InstantiateOptions { conditional_mode, ..InstantiateOptions::default() })
+        graph.instantiate_with(&InstantiateOptions::new().conditional_mode(conditional_mode))
     }
 
     fn hosted(

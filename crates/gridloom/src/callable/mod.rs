@@ -34,6 +34,7 @@ pub(crate) const MAX_INLINE_DEPTH: usize = 32;
 
 /// How a callable works.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct CallableOptions {
     /// Most graphs kept at once; there is more than one only where `Shape` parameters take several values.
     pub max_graphs: usize,
@@ -43,6 +44,41 @@ pub struct CallableOptions {
     pub graphs: bool,
     /// How conditionals are run.
     pub conditional_mode: ConditionalMode,
+}
+
+impl CallableOptions {
+    /// The default options, to be changed with the methods below.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many graphs are kept at most.
+    #[must_use]
+    pub fn max_graphs(mut self, max_graphs: usize) -> Self {
+        self.max_graphs = max_graphs;
+        self
+    }
+
+    /// Sets how many executables of one graph there are at most.
+    #[must_use]
+    pub fn max_instances(mut self, max_instances: usize) -> Self {
+        self.max_instances = max_instances;
+        self
+    }
+
+    /// Sets whether to use graphs at all.
+    #[must_use]
+    pub fn graphs(mut self, graphs: bool) -> Self {
+        self.graphs = graphs;
+        self
+    }
+
+    /// Sets how conditionals are run.
+    #[must_use]
+    pub fn conditional_mode(mut self, conditional_mode: ConditionalMode) -> Self {
+        self.conditional_mode = conditional_mode;
+        self
+    }
 }
 
 impl Default for CallableOptions {
@@ -55,6 +91,7 @@ impl Default for CallableOptions {
 
 /// What a callable has done so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CallableStats {
     /// Times the closure was run to build a graph.
     pub builds: u64,

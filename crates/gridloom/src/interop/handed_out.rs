@@ -16,7 +16,7 @@ pub(super) struct HandedOut<W>(Mutex<HashMap<usize, W>>);
 
 pub(super) static STREAMS: LazyLock<HandedOut<WeakStream>> = LazyLock::new(HandedOut::new);
 pub(super) static EVENTS: LazyLock<HandedOut<WeakEvent>> = LazyLock::new(HandedOut::new);
-pub(super) static BUFFERS: LazyLock<HandedOut<WeakBuffer>> = LazyLock::new(HandedOut::new);
+pub(super) static BUFFERS: LazyLock<HandedOut<WeakBuffer<u8>>> = LazyLock::new(HandedOut::new);
 
 trait Expires {
     /// Whether the object is gone.
@@ -35,7 +35,7 @@ impl Expires for WeakEvent {
     }
 }
 
-impl Expires for WeakBuffer {
+impl Expires for WeakBuffer<u8> {
     fn is_gone(&self) -> bool {
         !self.is_alive()
     }
@@ -72,13 +72,14 @@ impl HandedOut<WeakEvent> {
     }
 }
 
-impl HandedOut<WeakBuffer> {
+impl HandedOut<WeakBuffer<u8>> {
     /// The buffer at an address, if it is that of `allocation`.
     pub(super) fn find<T: Element>(
         &self,
         address: usize,
         allocation: &Arc<dyn Allocation>,
     ) -> Option<Buffer<T>> {
-        self.entry(address)?.upgrade(allocation)
+        let buffer: Buffer<T> = self.entry(address)?.cast().upgrade()?;
+        buffer.allocation().is_ok_and(|own| Arc::ptr_eq(&own, allocation)).then_some(buffer)
     }
 }

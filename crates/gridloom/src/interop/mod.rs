@@ -94,7 +94,7 @@ pub unsafe fn event_from_raw(
 pub fn buffer_to_raw<T: Element>(buffer: &Buffer<T>) -> Result<CUdeviceptr> {
     cuda(buffer.device().as_device())?;
     let address = buffer.address()?;
-    BUFFERS.add(address as usize, buffer.downgrade());
+    BUFFERS.add(address as usize, buffer.downgrade().cast());
     Ok(address)
 }
 

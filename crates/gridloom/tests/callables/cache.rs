@@ -40,7 +40,7 @@ fn a_shape_parameter_selects_the_graph() {
 fn the_graph_used_longest_ago_goes_first() {
     for_each_device(|device| {
         let kernels = GraphKernels::new(device)?;
-        let options = CallableOptions { max_graphs: 2, ..with_graphs() };
+        let options = with_graphs().max_graphs(2);
         let (work, x) = (steps(&kernels, &options), kernels.value(0)?);
         let mut builds = Vec::new();
         for shape in [1u64, 2, 1, 3, 1, 2, 3] {
@@ -60,7 +60,7 @@ fn the_graph_used_longest_ago_goes_first() {
 fn a_bound_of_0_graphs_or_instances_still_keeps_the_one_in_use() {
     for_each_device(|device| {
         let kernels = GraphKernels::new(device)?;
-        let options = CallableOptions { max_graphs: 0, max_instances: 0, ..with_graphs() };
+        let options = with_graphs().max_graphs(0).max_instances(0);
         let (work, x) = (steps(&kernels, &options), kernels.value(0)?);
         for _ in 0..3 {
             work.call(&kernels.stream, (&x, 2usize))?;
@@ -188,7 +188,7 @@ fn the_statistics_say_whether_and_why_loops_ran_on_the_host() {
             if mode == ConditionalMode::Native && capped && !is_cpu(device) {
                 continue;
             }
-            let options = CallableOptions { conditional_mode: mode, graphs, ..with_graphs() };
+            let options = with_graphs().conditional_mode(mode).graphs(graphs);
             let increase = kernels.increase.clone();
             let work = Callable::with_options(device, options, move |g, (left,): (Param<i32>,)| {
                 g.do_while(&left, |body| body.launch(&increase, LaunchConfig::one(), (&left, 1, -1)))

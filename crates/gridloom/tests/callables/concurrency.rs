@@ -147,7 +147,7 @@ fn a_call_in_flight_keeps_its_arguments_while_others_are_called() {
 fn more_calls_in_flight_than_executables_wait_for_each_other() {
     for_each_device(|device| {
         let kernels = GraphKernels::new(device)?;
-        let options = CallableOptions { max_instances: 2, ..with_graphs() };
+        let options = with_graphs().max_instances(2);
         let add = warm(&kernels, &options, 2)?;
         let gate = Gate::closed();
         let _open = OpenOnDrop(&gate);
@@ -177,7 +177,7 @@ fn more_calls_in_flight_than_executables_wait_for_each_other() {
 fn threads_that_displace_each_others_graphs_all_succeed() {
     for_each_device(|device| {
         let kernels = GraphKernels::new(device)?;
-        let options = CallableOptions { max_graphs: 1, ..with_graphs() };
+        let options = with_graphs().max_graphs(1);
         let increase = kernels.increase.clone();
         let work = Callable::with_options(device, options, move |g, (x, steps): (Param<i32>, Shape)| {
             for _ in 0..steps.get() {

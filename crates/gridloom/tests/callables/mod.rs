@@ -21,14 +21,14 @@ use crate::support::{GraphKernels, for_each_device};
 
 /// Options that use graphs, whatever the environment says.
 fn with_graphs() -> CallableOptions {
-    CallableOptions { graphs: true, ..CallableOptions::default() }
+    CallableOptions::new().graphs(true)
 }
 
 /// Runs a test on each device: with graphs whose loops the device runs where it can, with graphs whose loops the host runs, and without graphs.
 #[track_caller]
 fn for_each_way(test: impl Fn(&GraphKernels, &CallableOptions) -> Result<()>) {
-    let hosted = CallableOptions { conditional_mode: ConditionalMode::Hosted, ..with_graphs() };
-    let without = CallableOptions { graphs: false, ..with_graphs() };
+    let hosted = with_graphs().conditional_mode(ConditionalMode::Hosted);
+    let without = with_graphs().graphs(false);
     for (name, options) in [("graphs", with_graphs()), ("hosted loops", hosted), ("no graphs", without)] {
         for_each_device(|device| {
             test(&GraphKernels::new(device)?, &options).map_err(|error| error.context(name))

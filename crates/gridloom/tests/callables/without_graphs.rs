@@ -32,7 +32,7 @@ fn an_environment_variable_turns_graphs_off() {
 #[ignore = "run by an_environment_variable_turns_graphs_off, with an environment of its own"]
 fn probe_of_the_environment() {
     let expected = std::env::var("GRIDLOOM_EXPECT_GRAPHS").is_ok_and(|value| value == "yes");
-    assert_eq!(CallableOptions::default().graphs, expected);
+    assert_eq!(CallableOptions::new().graphs, expected);
     let device = Device::cpu().expect("there is always a CPU");
     let work = Callable::new(&device, |_, (): ()| Ok(()));
     let stream = device.stream().expect("a CPU has streams");
@@ -53,7 +53,7 @@ fn results_are_the_same_with_graphs_and_without() {
                     (kernels.affine.clone(), kernels.mix.clone(), kernels.increase.clone());
                 Callable::with_options(
                     device,
-                    CallableOptions { graphs, ..with_graphs() },
+                    with_graphs().graphs(graphs),
                     move |g, (x, y, left, a): (Param<[i32]>, Param<[i32]>, Param<i32>, Scalar<i32>)| {
                         g.memset(&y, 3)?;
                         g.do_while(&left, |body| {

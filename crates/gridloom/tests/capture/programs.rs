@@ -14,7 +14,7 @@ const ONE: fn() -> LaunchConfig = LaunchConfig::one;
 
 /// Launches a graph twice, so that what a launch leaves behind would show.
 fn run(bench: &Bench, graph: &Graph, conditional_mode: ConditionalMode) -> Result<Executable> {
-    let options = InstantiateOptions { conditional_mode, ..InstantiateOptions::default() };
+    let options = InstantiateOptions::new().conditional_mode(conditional_mode);
     let executable = graph.instantiate_with(&options)?;
     for _ in 0..2 {
         executable.launch(&bench.stream)?;

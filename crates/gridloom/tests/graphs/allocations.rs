@@ -4,7 +4,7 @@ use crate::support::graph_kernels::read;
 use crate::support::{GraphKernels, for_each_device, for_each_engine, for_each_mode, is_cpu, refused};
 
 fn auto_free() -> InstantiateOptions {
-    InstantiateOptions { auto_free_on_launch: true, ..InstantiateOptions::default() }
+    InstantiateOptions::new().auto_free_on_launch(true)
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn a_default_is_taken_at_every_launch() {
             LaunchConfig::one(),
             (&condition, &zero),
         )?;
-        let options = InstantiateOptions { conditional_mode, ..InstantiateOptions::default() };
+        let options = InstantiateOptions::new().conditional_mode(conditional_mode);
         let executable = graph.instantiate_with(&options)?;
         for launch in 1..=3 {
             executable.launch(&kernels.stream)?;
@@ -37,7 +37,7 @@ fn without_a_default_a_condition_is_0_at_the_start_of_each_launch() {
         kernels.bump(&choice.body(), &value, 1)?;
         // Set after the test, so it would be seen by the next launch if it were kept.
         choice.launch(&kernels.set_condition, LaunchConfig::one(), (&condition, &one))?;
-        let options = InstantiateOptions { conditional_mode, ..InstantiateOptions::default() };
+        let options = InstantiateOptions::new().conditional_mode(conditional_mode);
         let executable = graph.instantiate_with(&options)?;
         for _ in 0..3 {
             executable.launch(&kernels.stream)?;
@@ -164,7 +164,7 @@ fn bodies_inside_a_loop_may_be_empty() {
         let condition = body.condition(Some(0))?;
         let last = last.switch(&condition, 1)?;
         kernels.bump(&*last, &value, 1)?;
-        let options = InstantiateOptions { conditional_mode, ..InstantiateOptions::default() };
+        let options = InstantiateOptions::new().conditional_mode(conditional_mode);
         let executable = graph.instantiate_with(&options)?;
         for launch in 1..=3 {
             executable.launch(&kernels.stream)?;
@@ -293,7 +293,7 @@ fn a_report_says_how_each_conditional_runs_and_why() {
         let graph = Graph::new(device);
         let outer = graph.repeat(2)?.named("outer")?;
         outer.body().if_then(&graph.condition(Some(1))?)?.named("inner")?;
-        let options = InstantiateOptions { conditional_mode: mode, ..InstantiateOptions::default() };
+        let options = InstantiateOptions::new().conditional_mode(mode);
         let report = graph.instantiate_with(&options)?.report();
         let names: Vec<&str> = report.conditionals.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names.first(), Some(&"outer"));

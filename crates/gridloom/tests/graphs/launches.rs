@@ -35,17 +35,16 @@ fn every_option_runs_kernels_copies_fills_and_allocations() {
         let default = InstantiateOptions::default;
         let options = [
             default(),
-            InstantiateOptions { auto_free_on_launch: true, ..default() },
-            InstantiateOptions { upload: Some(kernels.stream.clone()), ..default() },
-            InstantiateOptions { node_priority: true, ..default() },
-            InstantiateOptions { conditional_mode: ConditionalMode::Native, ..default() },
-            InstantiateOptions {
-                auto_free_on_launch: true,
-                upload: Some(kernels.stream.clone()),
-                node_priority: true,
-                conditional_mode: ConditionalMode::Hosted,
-                count_passes: true,
-            },
+            default().auto_free_on_launch(true),
+            default().upload(&kernels.stream),
+            default().node_priority(true),
+            default().conditional_mode(ConditionalMode::Native),
+            InstantiateOptions::default()
+                .auto_free_on_launch(true)
+                .upload(&kernels.stream)
+                .node_priority(true)
+                .conditional_mode(ConditionalMode::Hosted)
+                .count_passes(true),
         ];
         for options in &options {
             out.write(&[0; 64])?;
@@ -230,7 +229,7 @@ fn a_stream_of_another_device_is_refused() {
         let foreign = theirs.stream()?;
         refused(executable.launch(&foreign), ErrorKind::WrongDevice, &["another device"]);
         refused(executable.upload(&foreign), ErrorKind::WrongDevice, &["another device"]);
-        let upload = InstantiateOptions { upload: Some(foreign), ..InstantiateOptions::default() };
+        let upload = InstantiateOptions::new().upload(&foreign);
         refused(graph.instantiate_with(&upload), ErrorKind::WrongDevice, &["another device"]);
         Ok(())
     });

@@ -11,3 +11,4 @@ mod launches;
 mod lifetimes;
 mod nodes;
 mod ready_made;
+mod typed_handles;

@@ -132,10 +132,13 @@ fn event_nodes_read_back_their_events_with_all_options() {
     for_each_device(|device| {
         let graph = Graph::new(device);
         for (timing, blocking) in [(true, false), (false, true), (false, false), (true, true)] {
-            let event = device.event_with(EventOptions { timing, blocking })?;
+            let event = device.event_with(EventOptions::new().timing(timing).blocking(blocking))?;
             for node in [graph.record(&event)?, graph.wait(&event)?] {
                 let held = node.event()?;
-                assert_eq!((&held, held.options()), (&event, EventOptions { timing, blocking }));
+                assert_eq!(
+                    (&held, held.options()),
+                    (&event, EventOptions::new().timing(timing).blocking(blocking))
+                );
             }
         }
         Ok(())

@@ -55,7 +55,7 @@ fn repeat_makes_its_passes_at_every_launch() {
             let graph = Graph::new(device);
             let repeat = graph.repeat(passes)?;
             kernels.bump(&repeat.body(), &ran, 1)?;
-            let options = InstantiateOptions { conditional_mode, ..InstantiateOptions::default() };
+            let options = InstantiateOptions::new().conditional_mode(conditional_mode);
             let executable = graph.instantiate_with(&options)?;
             for launch in 1..=2 {
                 executable.launch(&kernels.stream)?;

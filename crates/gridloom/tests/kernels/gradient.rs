@@ -68,8 +68,7 @@ fn conjugate_gradients_solve_a_system_inside_one_graph() {
         }
         last.free(&left)?;
 
-        let options =
-            InstantiateOptions { conditional_mode, count_passes: true, ..InstantiateOptions::default() };
+        let options = InstantiateOptions::new().conditional_mode(conditional_mode).count_passes(true);
         let executable = graph.instantiate_with(&options)?;
         executable.launch(&bench.stream)?;
         bench.stream.synchronize()?;

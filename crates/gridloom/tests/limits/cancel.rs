@@ -344,7 +344,7 @@ fn an_endless_kernel_ends_soon_when_everything_is_dropped() {
         let held = Arc::downgrade(&printed);
         // The device holds it, and what runs on the device holds the device.
         let print = move |_: &[u8]| drop(printed.clone());
-        let device = Device::cpu_with(CpuOptions { print: Some(Arc::new(print)), ..options })?;
+        let device = Device::cpu_with(options.print(print))?;
         let bench = Bench::new(&device, ENDLESS)?;
         bench.stream.launch(&bench.kernel::<()>("compute")?, LaunchConfig::new(4, 64), ())?;
         drop((bench, device));

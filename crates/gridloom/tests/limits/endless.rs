@@ -16,5 +16,5 @@ pub(super) fn endless_loop(kernels: &GraphKernels, passes: &Buffer<i32>) -> Resu
 
 /// Loops are driven by the host on a GPU, where nothing could stop one that the GPU runs by itself.
 pub(super) fn driven() -> InstantiateOptions {
-    InstantiateOptions { conditional_mode: ConditionalMode::Hosted, ..InstantiateOptions::default() }
+    InstantiateOptions::new().conditional_mode(ConditionalMode::Hosted)
 }

@@ -9,7 +9,7 @@ const LIMIT: u64 = 16 << 20;
 /// A device that may use so many bytes, with kernels that take much memory: `local` a quarter of a megabyte for each thread, `registers` 40,000 registers,
 /// `nested` calls itself as often as its argument says, with 200 registers and 512 bytes each time, `heap` allocates, and `plain` takes next to nothing.
 fn limited(options: CpuOptions, limit: u64) -> Result<Bench> {
-    let device = Device::cpu_with(CpuOptions { memory_limit: Some(limit), ..options })?;
+    let device = Device::cpu_with(options.memory_limit(limit))?;
     let registers: String = (0..40_000).map(|i| format!("mov.u32 %r{i}, {i};\n")).collect();
     let sum: String = (1..40_000).map(|i| format!("add.u32 %r0, %r0, %r{i};\n")).collect();
     let ptx = format!(

@@ -5,7 +5,7 @@ use crate::support::{GraphKernels, for_each_engine, refused};
 
 /// A device that allows so many nodes in a launch.
 fn limited(options: CpuOptions, nodes: u64) -> Result<GraphKernels> {
-    GraphKernels::new(&Device::cpu_with(CpuOptions { node_limit: Some(nodes), ..options })?)
+    GraphKernels::new(&Device::cpu_with(options.node_limit(nodes))?)
 }
 
 #[test]

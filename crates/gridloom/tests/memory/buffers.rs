@@ -135,7 +135,7 @@ fn memory_that_is_not_there_is_out_of_memory_and_the_device_goes_on() {
 #[test]
 fn a_memory_limit_is_kept() {
     for_each_engine(|options| {
-        let device = Device::cpu_with(CpuOptions { memory_limit: Some(10_000), ..options })?;
+        let device = Device::cpu_with(options.memory_limit(10_000))?;
         assert_eq!(device.memory_use()?, (0, Some(10_000)));
         let first = device.alloc::<u8>(6000)?;
         let used = device.memory_use()?.0;

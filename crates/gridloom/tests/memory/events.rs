@@ -24,8 +24,8 @@ fn an_event_is_reached_when_the_work_before_it_has_run() {
     for_each_device(|device| {
         for blocking in [false, true] {
             let stream = device.stream()?;
-            let event = device.event_with(EventOptions { timing: false, blocking })?;
-            assert_eq!(event.options(), EventOptions { timing: false, blocking });
+            let event = device.event_with(EventOptions::new().timing(false).blocking(blocking))?;
+            assert_eq!(event.options(), EventOptions::new().timing(false).blocking(blocking));
             let gate = Gate::closed();
             let _opens = OpenOnDrop(&gate);
             stream.callback(gate.waiter())?;
@@ -158,7 +158,7 @@ fn time_can_be_read_between_record_nodes_of_one_launch() {
 fn a_time_that_cannot_be_known_is_refused() {
     for_each_device(|device| {
         let stream = device.stream()?;
-        let untimed = device.event_with(EventOptions { timing: false, blocking: false })?;
+        let untimed = device.event_with(EventOptions::new().timing(false))?;
         let (timed, never) = (device.event()?, device.event()?);
         stream.record(&untimed)?;
         stream.record(&timed)?;

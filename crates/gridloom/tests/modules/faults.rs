@@ -72,7 +72,7 @@ fn a_fault_inside_a_graph_names_its_node() {
 #[test]
 fn an_endless_kernel_ends_at_the_step_limit() {
     for_each_engine(|options| {
-        let device = Device::cpu_with(CpuOptions { step_limit: Some(100_000), ..options })?;
+        let device = Device::cpu_with(options.step_limit(100_000))?;
         let bench = Bench::new(&device, PTX)?;
         let launch = bench.run::<()>("endless", LaunchConfig::new(3, 64), ());
         refused(launch, ErrorKind::KernelFault, &["endless", "100000", "block", "thread"]);
@@ -83,7 +83,7 @@ fn an_endless_kernel_ends_at_the_step_limit() {
 #[test]
 fn checked_memory_catches_accesses_outside_every_allocation() {
     for_each_engine(|options| {
-        let device = Device::cpu_with(CpuOptions { checked: true, ..options })?;
+        let device = Device::cpu_with(options.checked(true))?;
         let bench = Bench::new(&device, PTX)?;
         let data = bench.buffer(&[0; 64])?;
         type Parameters = (PtrMut<i32>, i64);
@@ -109,7 +109,7 @@ fn checked_memory_catches_accesses_outside_every_allocation() {
 #[test]
 fn checked_memory_lets_real_kernels_through() {
     for_each_engine(|options| {
-        let device = Device::cpu_with(CpuOptions { checked: true, ..options })?;
+        let device = Device::cpu_with(options.checked(true))?;
         let bench = Bench::new(&device, include_str!("../kernels/reduce.ptx"))?;
         let (partial, x) = (bench.zeros::<i32>(2)?, bench.buffer(&[1; 500])?);
         let config = LaunchConfig::new(2, 256);
@@ -131,7 +131,7 @@ fn checked_memory_lets_real_kernels_through() {
 #[test]
 fn checked_memory_catches_a_step_from_one_alloc_node_into_the_next() {
     for_each_engine(|options| {
-        let device = Device::cpu_with(CpuOptions { checked: true, ..options })?;
+        let device = Device::cpu_with(options.checked(true))?;
         let bench = Bench::new(&device, PTX)?;
         let write = bench.kernel::<(PtrMut<i32>, i64)>("out_of_bounds")?;
         let graph = Graph::new(&device);
@@ -148,7 +148,7 @@ fn checked_memory_catches_a_step_from_one_alloc_node_into_the_next() {
 #[test]
 fn a_misaligned_access_is_a_fault() {
     for_each_engine(|options| {
-        let device = Device::cpu_with(CpuOptions { checked: true, ..options })?;
+        let device = Device::cpu_with(options.checked(true))?;
         let bench = Bench::new(&device, PTX)?;
         let bytes = bench.zeros::<u8>(16)?;
         let launch = bench.run::<(PtrMut<u8>,)>("misaligned", LaunchConfig::one(), (&bytes,));

@@ -26,7 +26,7 @@ fn kernel(body: &str) -> String {
 
 /// The error of a text whose kernel `k` must not be had.
 fn refusal(options: gridloom::CpuOptions, text: &str) -> Result<String> {
-    let device = Device::cpu_with(gridloom::CpuOptions { memory_limit: Some(MEMORY), ..options })?;
+    let device = Device::cpu_with(options.memory_limit(MEMORY))?;
     let error = match device.load_ptx(text) {
         Err(error) => error,
         Ok(module) => match module.untyped_kernel("k") {

@@ -10,9 +10,8 @@ const PTX: &str = include_str!("../kernels/printing.ptx");
 fn printed(options: CpuOptions, run: impl FnOnce(&Bench) -> Result<()>) -> Result<String> {
     let text = Arc::new(Mutex::new(Vec::new()));
     let out = text.clone();
-    let print: Arc<dyn Fn(&[u8]) + Send + Sync> =
-        Arc::new(move |bytes| out.lock().expect("no panic").extend_from_slice(bytes));
-    let device = Device::cpu_with(CpuOptions { print: Some(print), ..options })?;
+    let print = move |bytes: &[u8]| out.lock().expect("no panic").extend_from_slice(bytes);
+    let device = Device::cpu_with(options.print(print))?;
     run(&Bench::new(&device, PTX)?)?;
     let bytes = std::mem::take(&mut *text.lock().expect("no panic"));
     Ok(String::from_utf8(bytes).expect("text"))

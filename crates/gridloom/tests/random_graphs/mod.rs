@@ -120,7 +120,7 @@ fn run(kernels: &GraphKernels, seed: u64) -> Result<std::result::Result<(), Stri
     };
     let conditional_mode = if random.one_in(3) { ConditionalMode::Hosted } else { ConditionalMode::Auto };
     let count_passes = !counted.is_empty();
-    let options = InstantiateOptions { conditional_mode, count_passes, ..InstantiateOptions::default() };
+    let options = InstantiateOptions::new().conditional_mode(conditional_mode).count_passes(count_passes);
     let executable = graph.instantiate_with(&options)?;
     drop(graph);
 

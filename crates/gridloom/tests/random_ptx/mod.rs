@@ -33,21 +33,14 @@ fn variable(name: &str) -> Option<u64> {
 
 /// What defines the results: the interpreter, which also sees to it that programs stay within their memory.
 fn reference() -> Device {
-    let options = CpuOptions {
-        engine: Engine::Interpreter,
-        checked: true,
-        threads: Some(1),
-        step_limit: Some(STEPS),
-        ..CpuOptions::default()
-    };
+    let options = CpuOptions::new().engine(Engine::Interpreter).checked(true).threads(1).step_limit(STEPS);
     Device::cpu_with(options).expect("the CPU is always there")
 }
 
 /// What is compared with it: each with how many programs it skips from one to the next.
 fn others() -> Vec<(&'static str, u64, Device)> {
     let open = |engine, threads| {
-        Device::cpu_with(CpuOptions { engine, threads: Some(threads), ..CpuOptions::default() })
-            .expect("the CPU is always there")
+        Device::cpu_with(CpuOptions::new().engine(engine).threads(threads)).expect("the CPU is always there")
     };
     vec![
         ("compiled", 1, open(Engine::Jit, 1)),

@@ -74,7 +74,7 @@ pub fn is_cpu(device: &Device) -> bool {
 
 fn engine_options(engine: Engine) -> CpuOptions {
     // More threads than some machines have, so that work is shared out on all of them.
-    CpuOptions { engine, threads: Some(4), ..CpuOptions::default() }
+    CpuOptions::new().engine(engine).threads(4)
 }
 
 fn run(failures: &mut Vec<String>, name: &str, test: impl FnOnce() -> Result<()>) {

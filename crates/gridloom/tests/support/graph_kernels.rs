@@ -70,8 +70,7 @@ impl GraphKernels {
 
     /// The same with conditionals run this way, and their passes counted.
     pub fn run_in(&self, graph: &Graph, conditional_mode: ConditionalMode) -> Result<Executable> {
-        let options =
-            InstantiateOptions { conditional_mode, count_passes: true, ..InstantiateOptions::default() };
+        let options = InstantiateOptions::new().conditional_mode(conditional_mode).count_passes(true);
         self.run_with(graph, &options)
     }
 }

@@ -7,7 +7,7 @@ use crate::support::graph_kernels::read;
 use crate::support::{for_each_device, for_each_mode, refused};
 
 fn with(mode: ConditionalMode) -> InstantiateOptions {
-    InstantiateOptions { conditional_mode: mode, ..InstantiateOptions::default() }
+    InstantiateOptions::new().conditional_mode(mode)
 }
 
 #[test]

@@ -214,7 +214,7 @@ impl World {
             self.chain(&graph, lane, 2, &mut targets, &mut random)?;
         }
         let conditional_mode = if random.one_in(3) { ConditionalMode::Hosted } else { ConditionalMode::Auto };
-        let options = InstantiateOptions { conditional_mode, ..InstantiateOptions::default() };
+        let options = InstantiateOptions::new().conditional_mode(conditional_mode);
         let executable = graph.instantiate_with(&options)?;
         if targets.is_empty() {
             return Ok(());

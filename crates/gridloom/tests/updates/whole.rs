@@ -48,7 +48,7 @@ fn nested(lab: &Lab, number: i32) -> Result<Graph> {
 fn nested_bodies_and_children_take_part() {
     for_each_mode(|device, mode| {
         let lab = Lab::new(device)?;
-        let options = InstantiateOptions { conditional_mode: mode, ..InstantiateOptions::default() };
+        let options = InstantiateOptions::new().conditional_mode(mode);
         let executable = nested(&lab, 1)?.instantiate_with(&options)?;
         for number in [1, 2, 3, 4, 3, 7, 1] {
             let graph = nested(&lab, number)?;
@@ -77,7 +77,7 @@ fn conditions_that_kernels_set_keep_working() {
             )?;
             Ok::<_, Error>(graph)
         };
-        let options = InstantiateOptions { conditional_mode: mode, ..InstantiateOptions::default() };
+        let options = InstantiateOptions::new().conditional_mode(mode);
         let executable = build(3, 1)?.instantiate_with(&options)?;
         executable.launch(&kernels.stream)?;
         assert_eq!(read(&ran)?, 3);

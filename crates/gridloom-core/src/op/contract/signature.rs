@@ -1,8 +1,10 @@
 //! What is known of the parameters of a kernel, and the check of a launch against it.
 
 use std::any::{Any, TypeId};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Weak};
 
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::expr::{Expr, Facts};
@@ -354,18 +356,43 @@ impl Signature {
     }
 
     /// Returns a kernel with this signature, which every launch of it is checked against. What it runs
-    /// is `kernel`, without the signature it has.
+    /// is `kernel`, without the signature it has. The same kernel with the same signature is the same
+    /// object, however often it is asked for.
     pub fn of_kernel(self, kernel: &Arc<dyn backend::Kernel>) -> Arc<dyn backend::Kernel> {
         let kernel = without_signature(kernel);
-        Arc::new(SignedKernel {
+        // Declared before the lock is taken, and so dropped after it is released: one may be the last.
+        let mut others = Vec::new();
+        let mut signed = SIGNED.lock();
+        let known = signed.entry(address(&kernel)).or_default();
+        for candidate in known.iter().filter_map(Weak::upgrade) {
+            if candidate.signature.is_same(&self) {
+                return candidate;
+            }
+            others.push(candidate);
+        }
+        let new = Arc::new(SignedKernel {
             device: kernel.device(),
             name: kernel.name().to_owned(),
             params: kernel.params().cloned(),
             limits: kernel.limits().clone(),
             kernel,
             signature: Arc::new(self),
-        })
+        });
+        known.push(Arc::downgrade(&new));
+        new
     }
+
+    /// Returns whether both ask the same of a launch, of the same types.
+    fn is_same(&self, other: &Signature) -> bool {
+        self.params == other.params && self.contract == other.contract
+    }
+}
+
+/// The kernels with signatures that there are, by the address of the kernel that each runs.
+static SIGNED: LazyLock<Mutex<FxHashMap<usize, Vec<Weak<SignedKernel>>>>> = LazyLock::new(Mutex::default);
+
+fn address(kernel: &Arc<dyn backend::Kernel>) -> usize {
+    Arc::as_ptr(kernel).cast::<()>().addr()
 }
 
 /// Returns the kernel without its signature: launches of it are not checked.
@@ -399,6 +426,18 @@ struct SignedKernel {
     name: String,
     params: Option<Params>,
     limits: KernelLimits,
+}
+
+impl Drop for SignedKernel {
+    fn drop(&mut self) {
+        let mut signed = SIGNED.lock();
+        if let Some(known) = signed.get_mut(&address(&self.kernel)) {
+            known.retain(|kernel| kernel.strong_count() > 0);
+            if known.is_empty() {
+                signed.remove(&address(&self.kernel));
+            }
+        }
+    }
 }
 
 // SAFETY: it answers as the kernel that it runs, which is one of a backend.

@@ -21,7 +21,7 @@ pub(crate) fn device_with(options: CpuOptions) -> Arc<dyn Device> {
 
 /// A device with this many threads, whatever the machine has.
 pub(crate) fn device(threads: usize) -> Arc<dyn Device> {
-    device_with(CpuOptions { threads: Some(threads), ..CpuOptions::default() })
+    device_with(CpuOptions::new().threads(threads))
 }
 
 pub(crate) fn stream(device: &Arc<dyn Device>) -> Stream {

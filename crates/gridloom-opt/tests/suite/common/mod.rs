@@ -15,7 +15,7 @@ pub(crate) fn devices() -> Vec<Arc<dyn Device>> {
     [Engine::Interpreter, Engine::Jit]
         .into_iter()
         .map(|engine| -> Arc<dyn Device> {
-            CpuDevice::new(CpuOptions { engine, threads: Some(2), ..CpuOptions::default() }).unwrap()
+            CpuDevice::new(CpuOptions::new().engine(engine).threads(2)).unwrap()
         })
         .collect()
 }

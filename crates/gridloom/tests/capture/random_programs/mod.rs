@@ -59,7 +59,7 @@ fn captured(k: &GraphKernels, program: &Program, start: &State, mode: Conditiona
     };
     assert!(streams.iter().all(|stream| !stream.is_capturing()), "every stream is an ordinary stream again");
     assert_ordered(&graph)?;
-    let options = InstantiateOptions { conditional_mode: mode, ..InstantiateOptions::default() };
+    let options = InstantiateOptions::new().conditional_mode(mode);
     let executable = graph.instantiate_with(&options)?;
     for _ in 0..LAUNCHES {
         executable.launch(&k.stream)?;
