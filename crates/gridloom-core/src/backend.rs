@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::{Result, bail};
-use crate::executable::{Change, InstantiateOptions, MemoryUse, Report};
+use crate::executable::{InstantiateOptions, MemoryUse, Report};
 use crate::graph::{Definition, NodeKey};
 use crate::launch::{KernelLimits, Limits};
 use crate::memory::MemoryKind;
@@ -340,17 +340,16 @@ pub trait Executable: Send + Debug {
     fn report(&self) -> Report;
     /// Bytes held.
     fn memory(&self) -> MemoryUse;
-    /// Takes over what these nodes do from the definition, all or none. Given is what was replaced, each with its node: launches in flight go on
-    /// with that, so what it uses stays alive until they are done. There may be several changes of one node. The topology is as it was.
-    fn update(&mut self, definition: &Definition, replaced: &[Change]) -> Result<()>;
-    /// Gets ready for [`set_arguments`](Executable::set_arguments) on a kernel node, under this number. Whether it can. All memory among the arguments is there
-    /// independently of graphs.
+    /// Takes over what these nodes do from the definition, all or none. Given is what each did before: launches in flight go on
+    /// with that, so what it uses stays alive until they are done. A node that was changed several times is there as often. The topology is as it was.
+    fn update(&mut self, definition: &Definition, replaced: &[(NodeKey, Operation)]) -> Result<()>;
+    /// Gets ready for [`set_arguments`](Executable::set_arguments) on a kernel node, under this number. Returns whether it can.
     fn prepare(&mut self, _number: usize, _node: NodeKey, _launch: &KernelOp) -> bool {
         false
     }
-    /// Launches the kernels of the nodes that were prepared last under these numbers with these bytes as their arguments. Whatever else there is to the launches
-    /// is as it was; launches in flight keep their values. `false` where that is not possible, and nothing was changed: [`update`](Executable::update) is the
-    /// way then. Where it fails, nodes may have been changed or not, and [`put_back`](Executable::put_back) is called too.
+    /// Launches the kernels of nodes that were prepared, by their numbers, with these bytes as their arguments. Whatever else there is to the launches
+    /// is as it was; launches in flight keep their values. `false` where that is not possible, and nothing was changed: [`update`](Executable::update)
+    /// follows then. Where it fails, nodes may have been changed or not, and [`put_back`](Executable::put_back) and [`update`](Executable::update) follow.
     fn set_arguments(&mut self, _arguments: &[(usize, &[u8])]) -> Result<bool> {
         Ok(false)
     }

@@ -38,7 +38,7 @@ pub mod launch;
 pub mod memory;
 pub mod null;
 pub mod op;
-mod spare;
+mod speed;
 pub mod stream;
 
 pub use capture::Capture;

@@ -126,3 +126,45 @@ impl Region {
         Some(Ok(Region { base: new.base.clone(), offset: new.offset + from, bytes }))
     }
 }
+
+/// The region that an argument is, without keeping it alive.
+///
+/// Two that are equal are the same memory if one of them is alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegionId {
+    /// Where the allocation lies in the host's memory.
+    allocation: usize,
+    offset: u64,
+    bytes: u64,
+}
+
+impl RegionId {
+    /// Returns the region of the bytes from `offset` on of the allocation at this address in the host's memory.
+    #[inline]
+    pub fn new(allocation: *const (), offset: u64, bytes: u64) -> Self {
+        RegionId { allocation: allocation.addr(), offset, bytes }
+    }
+
+    /// Returns that of a region, where it is one of memory that is there independently of graphs.
+    #[inline]
+    pub fn of(region: &Region) -> Option<Self> {
+        match &region.base {
+            Base::Allocation(allocation) => {
+                Some(RegionId::new(Arc::as_ptr(allocation).cast(), region.offset, region.bytes))
+            }
+            _ => None,
+        }
+    }
+
+    /// Where it starts in its allocation.
+    #[inline]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// How many bytes there are.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

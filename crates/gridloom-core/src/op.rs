@@ -8,17 +8,16 @@ mod callback;
 pub mod contract;
 mod keep;
 mod kernel;
-mod launch;
 mod params;
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+pub use crate::speed::Launch;
 pub use callback::{CallbackOp, Closure, RawCallback, RawData, SendPointer, in_callback, refuse_in_callback};
 pub use keep::Keep;
 pub use kernel::{ArgPacker, ArgValue, KernelArgs, KernelOp, PointerArg, PointerValue};
-pub use launch::Launch;
 pub use params::{ParamLayout, Params};
 
 use crate::backend;

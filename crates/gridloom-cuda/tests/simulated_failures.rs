@@ -8,7 +8,7 @@ mod simulator;
 
 use common::*;
 use gridloom_core::backend::{Allocation, EventOptions};
-use gridloom_core::executable::{Change as NodeChange, ConditionalMode, InstantiateOptions};
+use gridloom_core::executable::{ConditionalMode, InstantiateOptions};
 use gridloom_core::graph::{Graph, Node};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::{MemoryKind, Region};
@@ -301,13 +301,16 @@ const CHANGES: &[Change] = &[
         ];
         let (bytes, operation) = (scene.bytes.key(), stage.bytes(SECOND));
         Box::new(move |executable| {
-            let argument = |(node, index, value): (_, _, ArgValue)| {
-                // SAFETY: a log and a word are what the kernel takes, and there is room behind the place in the log.
-                unsafe { NodeChange::argument(node, index, value) }
-            };
-            let mut changes: Vec<NodeChange> = arguments.iter().cloned().map(argument).collect();
-            changes.insert(3, NodeChange::operation(bytes, operation.clone()));
-            executable.change(&mut changes)
+            executable.change(|changes| {
+                for (at, (node, index, value)) in arguments.iter().enumerate() {
+                    if at == 3 {
+                        changes.operation(bytes, operation.clone())?;
+                    }
+                    // SAFETY: a log and a word are what the kernel takes, and there is room behind the place in the log.
+                    unsafe { changes.argument(*node, *index, value)? };
+                }
+                Ok(())
+            })
         })
     }),
     ("everything", |stage, _| {

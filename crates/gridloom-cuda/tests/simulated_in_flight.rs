@@ -5,7 +5,7 @@ mod common;
 mod simulator;
 
 use common::*;
-use gridloom_core::executable::{Change, ConditionalMode, InstantiateOptions};
+use gridloom_core::executable::{ConditionalMode, InstantiateOptions};
 use gridloom_core::op::{CallbackOp, ConditionalForm, ConditionalOp, Operation, Test};
 use gridloom_cuda::interop::stream_to_raw;
 use gridloom_cuda::release;
@@ -152,7 +152,7 @@ fn memory_that_an_argument_replaced_is_kept_while_a_launch_is_held_back_and_no_l
     executable.launch(&gpu.stream).unwrap();
     let give = |memory| {
         // SAFETY: a log is what the kernel takes.
-        executable.change(&mut [unsafe { Change::argument(node.key(), 0, at(memory)) }]).unwrap();
+        executable.change(|changes| unsafe { changes.argument(node.key(), 0, &at(memory)) }).unwrap();
     };
     // There and back and there again: the latest launch has the first.
     [&new, &old, &new].into_iter().for_each(give);

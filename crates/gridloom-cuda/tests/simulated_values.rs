@@ -6,11 +6,12 @@ mod simulator;
 
 use common::*;
 use gridloom_core::backend::{Allocation, Kernel};
-use gridloom_core::executable::{ArgWriter, Change as NodeChange, Follower, RegionId, Value};
+use gridloom_core::executable::ArgWriter;
 use gridloom_core::graph::{Graph, Node};
 use gridloom_core::launch::LaunchConfig;
+use gridloom_core::memory::RegionId;
 use gridloom_core::op::{ArgValue, CallbackOp, Operation};
-use gridloom_core::{Executable, Result};
+use gridloom_core::{ErrorKind, Executable, Result};
 use gridloom_cuda::release;
 use gridloom_cuda::sys::CUresult;
 use parking_lot::{Mutex, MutexGuard};
@@ -46,11 +47,8 @@ impl Chain {
         Chain { gpu, kernel, logs, graph, nodes }
     }
 
-    /// An executable that took the long way once.
     fn executable(&self) -> Executable {
-        let executable = self.graph.instantiate().unwrap();
-        executable.update(&self.with(1)).unwrap();
-        executable
+        self.graph.instantiate().unwrap()
     }
 
     /// The same graph with another tag.
@@ -101,38 +99,40 @@ fn chain(gpu: &Gpu, kernel: &Arc<dyn Kernel>, log: &Arc<dyn Allocation>, tag: u3
     (graph, nodes)
 }
 
-/// A way to change values; it goes the long way where the short one is not open.
+/// A way to change values.
 type Change = fn(&Chain, &mut Executable) -> Result<()>;
 
 fn one(chain: &Chain, executable: &mut Executable) -> Result<()> {
-    let node = executable.node(&chain.nodes[7])?;
-    let memory = RegionId::of(&whole(&chain.logs[0])).unwrap();
-    // SAFETY: a log and a word are what the kernel takes.
-    if unsafe {
-        node.set_values(&chain.kernel, |writer| writer.memory(memory) && writer.plain(&2u32.to_ne_bytes()))
-    } {
-        return Ok(());
-    }
-    node.set_operation(chain.gpu.launch_with(
-        &chain.kernel,
-        LaunchConfig::one(),
-        [at(&chain.logs[0]), uint(2)],
-    ))
+    give_arguments(chain, executable, 0)
 }
 
 fn one_with_other_memory(chain: &Chain, executable: &mut Executable) -> Result<()> {
-    let node = executable.node(&chain.nodes[7])?;
-    let memory = RegionId::of(&whole(&chain.logs[1])).unwrap();
-    // SAFETY: a log and a word are what the kernel takes.
-    if unsafe {
-        node.set_values(&chain.kernel, |writer| writer.memory(memory) && writer.plain(&2u32.to_ne_bytes()))
-    } {
-        return Ok(());
-    }
-    let arguments = [(0, at(&chain.logs[1])), (1, uint(2))];
-    // SAFETY: as above.
-    let argument = |(index, value)| unsafe { NodeChange::argument(node.key(), index, value) };
-    node.change_args(&chain.kernel, &mut arguments.map(argument))
+    give_arguments(chain, executable, 1)
+}
+
+/// Gives one node all its arguments.
+fn give_arguments(chain: &Chain, executable: &Executable, log: usize) -> Result<()> {
+    let region = whole(&chain.logs[log]);
+    write_arguments(chain, executable, |writer| {
+        writer.memory(RegionId::of(&region), || Ok(region.clone()))?;
+        writer.plain(&2u32.to_ne_bytes())
+    })
+}
+
+fn write_arguments(
+    chain: &Chain,
+    executable: &Executable,
+    write: impl FnOnce(&mut ArgWriter<'_>) -> Result<()>,
+) -> Result<()> {
+    executable.change(|changes| {
+        // SAFETY: a log and a word are what the kernel takes; of other values nothing is launched.
+        unsafe { changes.arguments(chain.nodes[7].key(), &chain.kernel, write) }
+    })
+}
+
+fn one_argument(chain: &Chain, executable: &mut Executable) -> Result<()> {
+    // SAFETY: a word is what the kernel takes.
+    executable.change(|changes| unsafe { changes.plain(chain.nodes[7].key(), 1, &2u32.to_ne_bytes()) })
 }
 
 fn all(chain: &Chain, executable: &mut Executable) -> Result<()> {
@@ -143,32 +143,48 @@ fn all_with_other_memory(chain: &Chain, executable: &mut Executable) -> Result<(
     executable.update(&self::chain(&chain.gpu, &chain.kernel, &chain.logs[1], 2).0)
 }
 
-fn followed(chain: &Chain, executable: &mut Executable) -> Result<()> {
-    let mut given = [(0, Value::Memory(whole(&chain.logs[1]))), (1, Value::plain(&2u32.to_ne_bytes()))];
-    if follow(chain, executable, &mut given) {
-        return Ok(());
-    }
-    let launch = || chain.gpu.launch_with(&chain.kernel, LaunchConfig::one(), [at(&chain.logs[1]), uint(2)]);
-    executable.set_operations(chain.nodes.iter().map(|node| (node, launch())))
+fn every_node(chain: &Chain, executable: &mut Executable) -> Result<()> {
+    give_every_node(chain, executable, &chain.logs[1], Some(2))
 }
 
-/// Gives values to all nodes, which follow them from then on.
-fn follow(chain: &Chain, executable: &mut Executable, given: &mut [(u32, Value)]) -> bool {
-    let followers = |node: &Node| [0, 1].map(|index| Follower { node: node.key(), index, value: index });
-    let followers: Vec<Follower> = chain.nodes.iter().flat_map(followers).collect();
-    if !executable.is_followed() && !executable.follow(&followers) {
-        return false;
-    }
-    // SAFETY: a log and a word are what the kernel takes.
-    unsafe { executable.set_followed(given) }
+/// Gives all nodes another log, and another tag, where there is one.
+fn give_every_node(
+    chain: &Chain,
+    executable: &Executable,
+    log: &Arc<dyn Allocation>,
+    tag: Option<u32>,
+) -> Result<()> {
+    let region = whole(log);
+    executable.change(|changes| {
+        for node in &chain.nodes {
+            // SAFETY: a log and a word are what the kernel takes.
+            unsafe {
+                changes.memory(node.key(), 0, &region)?;
+                tag.map_or(Ok(()), |tag| changes.plain(node.key(), 1, &tag.to_ne_bytes()))?;
+            }
+        }
+        Ok(())
+    })
 }
 
-const CHANGES: [(&str, Change); 5] = [
+/// Arguments, and something else in the same step.
+fn with_an_operation(chain: &Chain, executable: &mut Executable) -> Result<()> {
+    let launch = chain.gpu.launch_with(&chain.kernel, LaunchConfig::one(), [at(&chain.logs[1]), uint(2)]);
+    executable.change(|changes| {
+        // SAFETY: a word is what the kernel takes.
+        unsafe { changes.plain(chain.nodes[2].key(), 1, &2u32.to_ne_bytes()) }?;
+        changes.operation(chain.nodes[3].key(), launch)
+    })
+}
+
+const CHANGES: [(&str, Change); 7] = [
+    ("one argument", one_argument),
     ("one node", one),
     ("one node with other memory", one_with_other_memory),
     ("a whole update", all),
     ("a whole update with other memory", all_with_other_memory),
-    ("followed values", followed),
+    ("every node", every_node),
+    ("an argument and an operation", with_an_operation),
 ];
 
 fn fail_with(arm: impl Fn(usize) -> Failure) {
@@ -216,15 +232,15 @@ fn whichever_way_values_are_changed_the_others_see_it() {
     let _alone = alone();
     let chain = Chain::new();
     let mut executable = chain.executable();
-    let given = |log: usize, tag: u32| {
-        [(0, Value::Memory(whole(&chain.logs[log]))), (1, Value::plain(&tag.to_ne_bytes()))]
+    let give = |executable: &Executable, log: usize, tag| {
+        give_every_node(&chain, executable, &chain.logs[log], Some(tag)).unwrap();
     };
     let all = |tag| vec![tag; NODES];
-    assert!(follow(&chain, &mut executable, &mut given(1, 5)));
+    give(&executable, 1, 5);
     assert_eq!(chain.outcome(&executable), [vec![], all(5)]);
-    // Looking fills the gaps, which the next values open again.
+    // What was looked at holds what the nodes are given, and lets go of it with the next change.
     assert_eq!(chain.told(&executable), [vec![], all(5)]);
-    assert!(follow(&chain, &mut executable, &mut given(0, 6)));
+    give(&executable, 0, 6);
     executable.update(&chain.with(7)).unwrap();
     assert_eq!(chain.outcome(&executable), [all(7), vec![]]);
     one(&chain, &mut executable).unwrap();
@@ -232,13 +248,10 @@ fn whichever_way_values_are_changed_the_others_see_it() {
     expected[7] = 2;
     assert_eq!(chain.told(&executable), [expected.clone(), vec![]]);
     assert_eq!(chain.outcome(&executable), [expected, vec![]]);
-    // They differ now, and so cannot follow one value.
-    assert!(!follow(&chain, &mut executable, &mut given(1, 8)));
-    executable.update(&chain.with(9)).unwrap();
-    assert!(follow(&chain, &mut executable, &mut given(1, 8)));
+    give(&executable, 1, 8);
     let node = executable.node(&chain.nodes[3]).unwrap();
     node.set_enabled(false).unwrap();
-    assert!(follow(&chain, &mut executable, &mut given(0, 4)));
+    give(&executable, 0, 4);
     assert_eq!(chain.outcome(&executable), [vec![4; NODES - 1], vec![]]);
     assert!(violations().is_empty(), "{:#?}", violations());
 }
@@ -251,29 +264,49 @@ fn values_that_are_refused_half_way_are_as_they_were() {
     // From here on the definition lags behind.
     one(&chain, &mut executable).unwrap();
     let expected = chain.outcome(&executable);
-    let node = executable.node(&chain.nodes[7]).unwrap();
-    let memory = RegionId::of(&whole(&chain.logs[0])).unwrap();
-    let three = 3u32.to_ne_bytes();
-    // SAFETY: a log and a word are what the kernel takes; of other values nothing is launched.
-    let set = |write: &dyn Fn(&mut ArgWriter<'_>) -> bool| unsafe {
-        node.set_values(&chain.kernel, |writer| write(writer))
+    let (memory, three) = (at(&chain.logs[0]), 3u32.to_ne_bytes());
+    type Write<'a> = &'a dyn Fn(&mut ArgWriter<'_>) -> Result<()>;
+    let set = |write: Write<'_>| write_arguments(&chain, &executable, |writer| write(writer));
+    let refused: [(&str, Write<'_>); 4] = [
+        ("too many", &|writer| {
+            writer.value(memory.clone())?;
+            writer.plain(&three)?;
+            writer.plain(&three)
+        }),
+        ("too few", &|writer| writer.value(at(&chain.logs[1]))),
+        ("of another size", &|writer| {
+            writer.value(at(&chain.logs[1]))?;
+            writer.plain(&[3; 8])
+        }),
+        ("of another size at last", &|writer| {
+            writer.value(memory.clone())?;
+            writer.value(memory.clone())
+        }),
+    ];
+    for (what, write) in refused {
+        assert_eq!(set(write).unwrap_err().kind(), ErrorKind::ParameterMismatch, "{what}");
+        assert_eq!(chain.told(&executable), expected, "{what}");
+    }
+    let panics = || {
+        set(&|writer| {
+            writer.value(at(&chain.logs[1]))?;
+            writer.plain(&three)?;
+            panic!("a user's")
+        })
     };
-    assert!(
-        !set(&|writer| writer.memory(memory) && writer.plain(&three) && writer.plain(&three)),
-        "too many"
-    );
-    assert!(!set(&|writer| writer.memory(memory)), "too few");
-    assert!(!set(&|writer| writer.memory(memory) && writer.plain(&[3; 8])), "of another size");
-    assert!(!set(&|writer| writer.memory(memory) && writer.memory(memory)), "no memory there");
-    let panics = || set(&|writer| writer.memory(memory) && writer.plain(&three) && panic!("a user's"));
     assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
-    // SAFETY: as above.
-    assert!(unsafe {
-        !node.set_value(0, &[0; 8]) && !node.set_value(1, &[3; 2]) && !node.set_value(2, &three)
-    });
+    for (index, value) in [(0, &[0; 4][..]), (1, &[3; 2]), (2, &three)] {
+        // SAFETY: nothing is launched of these.
+        let set = executable.change(|changes| unsafe { changes.plain(chain.nodes[7].key(), index, value) });
+        assert_eq!(set.unwrap_err().kind(), ErrorKind::ParameterMismatch);
+    }
     assert_eq!(chain.told(&executable), expected);
     assert_eq!(chain.outcome(&executable), expected);
-    assert!(set(&|writer| writer.memory(memory) && writer.plain(&three)));
+    set(&|writer| {
+        writer.value(memory.clone())?;
+        writer.plain(&three)
+    })
+    .unwrap();
     assert_eq!(chain.outcome(&executable)[0][7], 3);
 }
 
@@ -328,15 +361,13 @@ fn expect_gone(memory: &Weak<dyn Allocation>) {
     }
 }
 
-fn give_followed(chain: &Chain, executable: &mut Executable, log: &Arc<dyn Allocation>) {
-    assert!(follow(chain, executable, &mut [(0, Value::Memory(whole(log)))]));
+fn give_every(chain: &Chain, executable: &mut Executable, log: &Arc<dyn Allocation>) {
+    give_every_node(chain, executable, log, None).unwrap();
 }
 
 fn give_one(chain: &Chain, executable: &mut Executable, log: &Arc<dyn Allocation>) {
-    let node = executable.node(&chain.nodes[7]).unwrap();
     // SAFETY: a log is what the kernel takes.
-    let mut change = [unsafe { NodeChange::argument(node.key(), 0, at(log)) }];
-    executable.change(&mut change).unwrap();
+    executable.change(|changes| unsafe { changes.argument(chain.nodes[7].key(), 0, &at(log)) }).unwrap();
 }
 
 fn give_all(chain: &Chain, executable: &mut Executable, log: &Arc<dyn Allocation>) {
@@ -347,7 +378,7 @@ fn give_all(chain: &Chain, executable: &mut Executable, log: &Arc<dyn Allocation
 fn memory_that_was_replaced_lives_until_launches_in_flight_have_used_it_and_no_longer() {
     let _alone = alone();
     let chain = Chain::new();
-    for give in [give_followed, give_one, give_all] {
+    for give in [give_every, give_one, give_all] {
         let mut executable = chain.executable();
         for _ in 0..20 {
             replace_in_flight(&chain, &mut executable, give);

@@ -9,8 +9,7 @@ use std::sync::{Arc, Weak};
 
 use bytemuck::Pod;
 use gridloom_core::backend;
-use gridloom_core::executable::RegionId;
-use gridloom_core::memory::{Base, MemoryKind, Region};
+use gridloom_core::memory::{Base, MemoryKind, Region, RegionId};
 use gridloom_core::op;
 use parking_lot::Mutex;
 

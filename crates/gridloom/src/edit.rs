@@ -24,14 +24,14 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use gridloom_core::executable::Change;
+use gridloom_core::op::contract::param_type;
 use gridloom_core::op::{
-    ArgValue, CallbackOp, ConditionalOp, KernelArgs, Launch, MemcpyOp, MemsetOp, NodeKind, Operation,
-    RawCallback, RawData, Test,
+    CallbackOp, ConditionalOp, KernelArgs, Launch, MemcpyOp, MemsetOp, NodeKind, Operation, RawCallback,
+    RawData, Test,
 };
 
 use crate::buffer::{CopySource, Element, Memory};
-use crate::kernel::{Arg, Arguments, Kernel, Parameters};
+use crate::kernel::{Arg, Arguments, Kernel, Parameters, TypedArg};
 use crate::ops::{copy_operation, fill_operation, kernel_launch, one_value};
 use crate::{Error, ErrorKind, Event, ExecutableNode, LaunchConfig, Node, Result};
 
@@ -224,13 +224,30 @@ impl Node {
         self.replace(Operation::Kernel(kernel_launch(kernel, *current.config(), args)?))
     }
 
-    /// Gives the node's kernel another value for one argument, by its position. The size is checked.
+    /// Gives the node's kernel another value for one argument, by its position: a plain value of the very
+    /// type that the parameter was declared with, memory of its elements, or any integer that fits for a
+    /// [`Len`](crate::Len). The contract of the kernel is checked with it.
+    ///
+    /// An error where the kernel was launched without its types, as an
+    /// [`UntypedKernel`](crate::kernel::UntypedKernel) or by `launch_unchecked`.
+    pub fn set_arg<K>(&self, index: usize, value: impl TypedArg<K>) -> Result<()> {
+        let current = self.current_kernel()?;
+        let param = param_type(&**current.kernel(), number(index));
+        let value =
+            param.and_then(|param| value.typed(param)).map_err(|error| error.at_node(self.label()))?;
+        // SAFETY: it is a value of the parameter's type, by the promise of `TypedArg`, and whoever looked the kernel up
+        // promised the rest where its contract is kept (`Module::kernel`), which is checked before it is replaced.
+        unsafe { self.edit_args(|args, kernel| args.set_whole(kernel, index, value)) }
+    }
+
+    /// Gives the node's kernel another value for one argument, by its position. Its size and the contract of
+    /// the kernel, where it has one, are checked.
     ///
     /// # Safety
     /// The value is what the kernel expects there, and with it, in whatever launch shape, the kernel
     /// stays within the memory that its arguments lead to. Memory whose address is given as a plain value
     /// is there for as long as the operation exists or is in flight.
-    pub unsafe fn set_arg(&self, index: usize, value: Arg) -> Result<()> {
+    pub unsafe fn set_arg_unchecked(&self, index: usize, value: Arg) -> Result<()> {
         // SAFETY: the caller makes the same promise.
         unsafe { self.edit_args(|args, kernel| args.set_whole(kernel, index, value.0)) }
     }
@@ -239,7 +256,7 @@ impl Node {
     /// example an address inside a structure.
     ///
     /// # Safety
-    /// As for [`set_arg`](Node::set_arg).
+    /// As for [`set_arg_unchecked`](Node::set_arg_unchecked).
     pub unsafe fn set_arg_part(&self, index: usize, offset: usize, value: Arg) -> Result<()> {
         // SAFETY: the caller makes the same promise.
         unsafe { self.edit_args(|args, kernel| args.set(kernel, index, offset, value.0)) }
@@ -248,7 +265,7 @@ impl Node {
     /// Launches the kernel with what `edit`, given its name, makes of the arguments.
     ///
     /// # Safety
-    /// As for [`set_arg`](Node::set_arg).
+    /// As for [`set_arg_unchecked`](Node::set_arg_unchecked).
     unsafe fn edit_args(&self, edit: impl FnOnce(&mut KernelArgs, &str) -> Result<()>) -> Result<()> {
         let current = self.current_kernel()?;
         let mut args = current.args().clone();
@@ -271,40 +288,74 @@ impl ExecutableNode<'_> {
     /// Gives the node's kernel other arguments. `kernel` must be the one that the node launches.
     #[inline]
     pub fn set_args<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
-        // SAFETY: the arguments are of the types that the kernel was looked up with, and whoever looked it up promised that it stays within what
-        // such arguments lead to where its contract is kept (`Module::kernel`), which is checked there.
-        if unsafe { self.0.set_values(kernel.backend(), |writer| args.write(writer)) } {
-            return Ok(());
-        }
-        // SAFETY: `change_args` changes nothing unless the node launches this kernel.
-        unsafe { args.change(self.key(), |changes| self.0.change_args(kernel.backend(), changes)) }
+        self.0.executable().change(|changes| {
+            // SAFETY: the arguments are of the types that the kernel was looked up with, and whoever looked it up promised that it stays
+            // within what such arguments lead to where its contract is kept (`Module::kernel`), which is checked there.
+            unsafe { changes.arguments(self.key(), kernel.backend(), |writer| args.write(writer)) }
+        })
     }
 
-    /// Gives the node's kernel another value for one argument, by its position. The size is checked.
+    /// Gives the node's kernel another value for one argument, by its position: a plain value of the very
+    /// type that the parameter was declared with, memory of its elements, or any integer that fits for a
+    /// [`Len`](crate::Len). The contract of the kernel is checked with it.
+    ///
+    /// ```
+    /// use gridloom::prelude::*;
+    ///
+    /// # fn main() -> Result<()> {
+    /// # let device = Device::cpu()?;
+    /// # let module = device.load_ptx(gridloom::demo_kernels::HEAT)?;
+    /// // SAFETY: heat_step reads `n` floats from its second argument and writes `n` to its first.
+    /// let step = unsafe { module.kernel::<(PtrMut<f32>, Ptr<f32>, Len<u32>, f32)>("heat_step")? };
+    /// let (out, x) = (device.alloc::<f32>(8)?, device.buffer_from(&[1.0f32; 8])?);
+    /// let graph = Graph::new(&device);
+    /// let node = graph.launch(&step, LaunchConfig::linear(8), (&out, &x, 8, 0.4))?;
+    /// let exec = graph.instantiate()?;
+    /// let node = exec.node(&node)?;
+    ///
+    /// node.set_arg(3, 0.25f32)?;
+    /// node.set_arg(1, &device.buffer_from(&[2.0f32; 8])?)?;
+    /// assert_eq!(node.set_arg(3, 1u32).unwrap_err().kind(), ErrorKind::ParameterMismatch);
+    /// assert_eq!(node.set_arg(2, 9).unwrap_err().kind(), ErrorKind::ContractViolation);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// An error where the kernel was launched without its types, as an
+    /// [`UntypedKernel`](crate::kernel::UntypedKernel) or by `launch_unchecked`.
+    #[inline]
+    pub fn set_arg<K>(&self, index: usize, value: impl TypedArg<K>) -> Result<()> {
+        self.0.executable().change(|changes| {
+            // SAFETY: it is a value of the parameter's type, by the promise of `TypedArg`.
+            unsafe { changes.typed_argument(self.key(), number(index), |param| value.typed(param)) }
+        })
+    }
+
+    /// Gives the node's kernel another value for one argument, by its position. Its size and the contract of
+    /// the kernel, where it has one, are checked.
     ///
     /// # Safety
-    /// As for [`Node::set_arg`].
+    /// As for [`Node::set_arg_unchecked`].
     #[inline]
-    pub unsafe fn set_arg(&self, index: usize, value: Arg) -> Result<()> {
-        if let ArgValue::Bytes(bytes) = &value.0
-            // SAFETY: the caller makes the same promise.
-            && unsafe { self.0.set_value(index, bytes) }
-        {
-            return Ok(());
-        }
+    pub unsafe fn set_arg_unchecked(&self, index: usize, value: Arg) -> Result<()> {
         // SAFETY: the caller makes the same promise.
-        let change =
-            unsafe { Change::argument(self.key(), u32::try_from(index).unwrap_or(u32::MAX), value.0) };
-        self.0.executable().change(&mut [change])
+        self.0.executable().change(|changes| unsafe { changes.argument(self.key(), number(index), &value.0) })
     }
 
     /// Gives the node's kernel another value for a part of one argument: the bytes from `offset` on, for
     /// example an address inside a structure.
     ///
     /// # Safety
-    /// As for [`Node::set_arg`].
+    /// As for [`Node::set_arg_unchecked`].
     pub unsafe fn set_arg_part(&self, index: usize, offset: usize, value: Arg) -> Result<()> {
-        // SAFETY: the caller makes the same promise.
-        unsafe { self.0.replace_arg_part(index, offset, value.0) }
+        self.0.executable().change(|changes| {
+            // SAFETY: the caller makes the same promise.
+            unsafe { changes.argument_part(self.key(), number(index), offset, &value.0) }
+        })
     }
+}
+
+/// The number of a parameter. No kernel has so many that another one would be meant.
+fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
 }

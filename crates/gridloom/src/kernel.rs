@@ -1,6 +1,7 @@
 //! Typed kernels: the parameter list is stated once, where the kernel is looked up.
 
 mod parameters;
+mod typed_arg;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -9,13 +10,13 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use gridloom_core::backend;
-use gridloom_core::executable::{ArgWriter, Change};
-use gridloom_core::graph::NodeKey;
+use gridloom_core::executable::ArgWriter;
 use gridloom_core::op::contract::{Contract, ParamType, Signature, without_signature};
 use gridloom_core::op::{ArgPacker, ArgValue, ParamLayout, PointerValue};
 pub(crate) use parameters::length;
 pub use parameters::{ConditionHandle, IntoArg, Len, Null, Nullable, Parameter, Pointer, Ptr, PtrMut};
 use smallvec::SmallVec;
+pub use typed_arg::{MemoryArg, PlainArg, TypedArg};
 
 use crate::buffer::{Element, Memory};
 use crate::{Condition, Error, ErrorKind, Result};
@@ -37,7 +38,7 @@ pub trait Parameters: sealed::Parameters {
 /// Arguments for a parameter list: a tuple of values, one for each parameter.
 ///
 /// # Safety
-/// [`pack`](Arguments::pack), [`write`](Arguments::write) and [`change`](Arguments::change) give, for each parameter, what [`IntoArg`] of its type asks for.
+/// [`pack`](Arguments::pack) and [`write`](Arguments::write) give, for each parameter, what [`IntoArg`] of its type asks for.
 #[diagnostic::on_unimplemented(
     message = "these arguments do not fit the kernel's parameters `{P}`",
     note = "give a tuple with one value for each parameter; a single argument is written `(value,)`"
@@ -46,18 +47,8 @@ pub unsafe trait Arguments<P: Parameters> {
     /// Packs the arguments in their order.
     fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()>;
 
-    /// Writes the arguments over those that a node has, as far as that is all there is to do. Whether it is for all of them.
-    #[inline]
-    fn write(&self, writer: &mut ArgWriter<'_>) -> bool {
-        let _ = writer;
-        false
-    }
-
-    /// Has `change` make the arguments those of a node.
-    ///
-    /// # Safety
-    /// `change` makes no such change, or the node launches a kernel that was looked up with these parameters.
-    unsafe fn change(self, node: NodeKey, change: impl FnOnce(&mut [Change]) -> Result<()>) -> Result<()>;
+    /// Writes the arguments, in their order, over those that a node of an executable has.
+    fn write(self, writer: &mut ArgWriter<'_>) -> Result<()>;
 }
 
 macro_rules! tuples {
@@ -81,20 +72,9 @@ macro_rules! tuples {
 
             #[allow(unused_variables, reason = "the empty tuple has no arguments")]
             #[inline]
-            fn write(&self, writer: &mut ArgWriter<'_>) -> bool {
-                true $(&& self.$index.write(writer))*
-            }
-
-            #[allow(unused_variables, reason = "the empty tuple has no arguments")]
-            #[inline]
-            unsafe fn change(
-                self,
-                node: NodeKey,
-                change: impl FnOnce(&mut [Change]) -> Result<()>,
-            ) -> Result<()> {
-                // SAFETY: the arguments are of the types that the kernel was looked up with, and whoever looked it up promised that it stays
-                // within what they lead to where its contract is kept (`Module::kernel`), which is checked with every change.
-                change(&mut [$(unsafe { Change::argument(node, $index, self.$index.into_arg()?) }),*])
+            fn write(self, writer: &mut ArgWriter<'_>) -> Result<()> {
+                $(self.$index.write(writer)?;)*
+                Ok(())
             }
         }
     };

@@ -145,7 +145,7 @@ fn a_launch_of_cudarc_is_captured_launched_again_and_pointed_at_another_buffer()
     exec.launch(&stream)?;
     assert_eq!((a.to_vec()?, b.to_vec()?), (vec![20], vec![112]));
     // SAFETY: as above.
-    unsafe { nodes[0].set_arg(0, gridloom::kernel::Arg::memory(&b)?)? };
+    unsafe { nodes[0].set_arg_unchecked(0, gridloom::kernel::Arg::memory(&b)?)? };
     graph.instantiate()?.launch(&stream)?;
     assert_eq!((a.to_vec()?, b.to_vec()?), (vec![40], vec![224]));
     Ok(())

@@ -1,23 +1,19 @@
 //! Executables: graphs ready to be launched.
 
-mod bytes;
-mod change;
+mod changes;
 mod current;
-mod follow;
-mod ready;
+mod memory_pool;
+mod table;
 mod update;
-mod whole;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-pub use change::{Change, Part, operations_before};
+pub use changes::{ArgWriter, Changes, Replaced};
 use current::Current;
-pub use follow::{Follower, Value};
 use parking_lot::Mutex;
-pub use ready::{ArgWriter, RegionId};
 use rustc_hash::FxHashSet;
 pub use update::ExecutableNode;
 pub(crate) use update::check_replaceable;
@@ -105,7 +101,7 @@ pub struct MemoryUse {
 
 struct State {
     /// What it does now: the definition it was made from, with what updates put in place of parts of it.
-    definition: Current,
+    current: Current,
     /// The device's part of it.
     backend: Box<dyn backend::Executable>,
     /// Nodes that do nothing.
@@ -180,7 +176,7 @@ impl Executable {
             auto_free: options.auto_free_on_launch,
             cancel: backend.canceller(),
             state: Mutex::new(State {
-                definition: Current::new(definition),
+                current: Current::new(definition),
                 backend,
                 disabled: FxHashSet::default(),
                 outstanding: Vec::new(),
@@ -217,7 +213,7 @@ impl Executable {
         }
         state.outstanding.retain(|(_, allocation)| !allocation.is_released());
         if !self.auto_free && !state.outstanding.is_empty() {
-            let definition = state.definition.get();
+            let definition = state.current.get();
             let names: Vec<String> =
                 state.outstanding.iter().map(|(key, _)| definition.label(*key)).collect();
             bail!(
@@ -252,7 +248,7 @@ impl Executable {
                     ErrorKind::InvalidState,
                     "the memory of another executable that this node frees was freed already",
                 )
-                .at_node(state.definition.get().label(*node)));
+                .at_node(state.current.get().label(*node)));
             }
         }
         state.backend.launch(stream.backend())?;
@@ -277,7 +273,7 @@ impl Executable {
             bail!(
                 InvalidArgument,
                 "{} is freed inside the graph, or is no alloc node; only memory that outlives a launch can be read after it",
-                state.definition.get().label(key)
+                state.current.get().label(key)
             );
         }
         match state.outstanding.iter().find(|(outstanding, _)| *outstanding == key) {
@@ -285,7 +281,7 @@ impl Executable {
             _ => bail!(
                 InvalidState,
                 "{} has no memory now: the graph was not launched, or it was freed since",
-                state.definition.get().label(key)
+                state.current.get().label(key)
             ),
         }
     }
@@ -338,7 +334,7 @@ impl Executable {
 
     /// What it does now: the definition it was made from, as updates have changed it since.
     pub fn definition(&self) -> Arc<Definition> {
-        self.state.lock().definition.share()
+        self.state.lock().current.share()
     }
 
     /// Returns what it does now, as a graph of its own, with nodes and conditions of its own. Editing that
@@ -413,7 +409,7 @@ impl Executable {
 impl Drop for Executable {
     fn drop(&mut self) {
         let state = self.state.get_mut();
-        state.backend.retire(&state.definition.share());
+        state.backend.retire(&state.current.share());
     }
 }
 

@@ -73,19 +73,6 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The checks on memory that is given to a launch as argument `index`, in the place of what it is given now.
-    pub(crate) fn check_region_after(&self, op: &KernelOp, index: usize, region: &Region) -> Result<()> {
-        let is_known = |pointer: &PointerArg| match &pointer.value {
-            PointerValue::Region(known) => known == region && !may_be_gone(&pointer.value),
-            PointerValue::Condition(_) => false,
-        };
-        if op.args.pointers_in(index).any(is_known) {
-            return Ok(());
-        }
-        self.check_memory(region)
-            .map_err(|error| error.context(format_args!("argument {index} of {}", op.kernel.name())))
-    }
-
     /// The checks on memory that is given to kernels.
     pub(crate) fn check_memory(&self, region: &Region) -> Result<()> {
         self.check_region(region).and_then(|()| check_on_device(region))
@@ -149,11 +136,13 @@ impl Checker<'_> {
             ),
             None => bail!(ParameterMismatch, "there are {} arguments", op.args.layout.len()),
         }
-        match &pointer.value {
-            PointerValue::Region(region) => {
-                self.check_region(region)?;
-                check_on_device(region)
-            }
+        self.check_target(&pointer.value)
+    }
+
+    /// The checks on what an argument refers to.
+    pub(crate) fn check_target(&self, pointer: &PointerValue) -> Result<()> {
+        match pointer {
+            PointerValue::Region(region) => self.check_memory(region),
             PointerValue::Condition(condition) => self.check_condition_visible(*condition),
         }
     }

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::keys::{Key, Slot, Table};
 use crate::op::{FreeTarget, NodeKinds, Operation};
-use crate::spare::Spares;
+use crate::speed::Spares;
 
 /// The key of a node in its definition.
 pub type NodeKey = Key<NodeData>;

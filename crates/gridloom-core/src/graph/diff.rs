@@ -6,8 +6,8 @@
 use std::fmt;
 
 use super::copy::{Mapping, has_keys};
-use super::definition::{Definition, EdgeEnd, GraphKey, NodeKey};
-use crate::op::{FreeTarget, NodeKind, Operation, Test};
+use super::definition::{Definition, EdgeEnd, GraphKey, NodeData, NodeKey};
+use crate::op::{FreeTarget, NodeKind, NodeKinds, Operation, Test};
 
 /// What kind of difference there is at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +54,54 @@ pub(crate) struct Comparison {
     /// Nodes of the first graph whose parameters differ, with those of the second in terms of the first. Complete only
     /// where the topology is the same.
     pub(crate) parameters: Vec<(NodeKey, NodeKey, Operation)>,
+}
+
+/// The kinds of node whose operations name no other node and no graph.
+const SELF_CONTAINED: NodeKinds = NodeKinds::of(&[
+    NodeKind::Empty,
+    NodeKind::Kernel,
+    NodeKind::Memset,
+    NodeKind::Memcpy,
+    NodeKind::Callback,
+    NodeKind::EventRecord,
+    NodeKind::EventWait,
+]);
+
+/// Returns the nodes of two definitions, in pairs, where they have the same topology and their operations
+/// can be compared as they are: they were built in the same way, and name nothing of their definitions.
+/// Most updates come from such graphs. `None` where [`compare`] has to look.
+pub(crate) fn aligned<'a>(
+    old: &'a Definition,
+    new: &'a Definition,
+) -> Option<impl Iterator<Item = (NodeKey, NodeKey)> + 'a> {
+    let is_self_contained = |definition: &Definition| {
+        definition.kinds.are_among(SELF_CONTAINED) && definition.conditions().next().is_none()
+    };
+    if !is_self_contained(old) || !is_self_contained(new) {
+        return None;
+    }
+    let (ours, theirs) = (old.graphs.get(old.root)?, new.graphs.get(new.root)?);
+    let pairs = ours.members.iter().copied().zip(theirs.members.iter().copied());
+    let is_aligned = ours.dead + theirs.dead == 0
+        && ours.members.len() == theirs.members.len()
+        && pairs.clone().all(|(node, other)| {
+            let (ours, theirs) = (old.node(node), new.node(other));
+            node.index() == other.index()
+                && ours.operation.kind() == theirs.operation.kind()
+                && has_same_edges(ours, theirs)
+        });
+    is_aligned.then_some(pairs)
+}
+
+/// Returns whether two nodes depend on nodes at the same places, in the same order.
+#[inline]
+fn has_same_edges(one: &NodeData, other: &NodeData) -> bool {
+    let (ours, theirs) = (&one.predecessors, &other.predecessors);
+    ours.len() == theirs.len()
+        && ours
+            .iter()
+            .zip(theirs)
+            .all(|(ours, theirs)| ours.node.index() == theirs.node.index() && ours.kind == theirs.kind)
 }
 
 struct Comparer<'a> {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use super::cow_definition::CowDefinition;
 use super::definition::{Definition, GraphKey, NodeData, NodeKey};
 use super::keys::LocalKey;
 use crate::backend;
 use crate::error::{Result, bail};
 use crate::executable::ExecutableId;
 use crate::op::Operation;
+use crate::speed::CowDefinition;
 
 /// What a new node comes after.
 #[derive(Clone, Copy)]

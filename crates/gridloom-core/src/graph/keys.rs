@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::segments::Segments;
+use crate::speed::Segments;
 
 /// The place of an entry in a table of a definition, with the generation that tells it from earlier entries at the same place
 /// and the definition it belongs to, so that a key of another graph is never mistaken for one's own.

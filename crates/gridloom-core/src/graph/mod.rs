@@ -5,7 +5,6 @@
 
 mod check;
 mod copy;
-mod cow_definition;
 mod definition;
 mod diff;
 mod edges;
@@ -17,7 +16,6 @@ pub(crate) mod lifetimes;
 mod node;
 pub mod picture;
 mod replace;
-mod segments;
 mod weak;
 
 use std::fmt;
@@ -27,13 +25,13 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+pub(crate) use crate::speed::CowDefinition;
 pub(crate) use check::{Checker, check_contract};
-pub(crate) use cow_definition::CowDefinition;
 pub use definition::{
     ConditionData, ConditionKey, Definition, EdgeEnd, EdgeKind, GraphData, GraphKey, NodeData, NodeKey,
 };
-pub(crate) use diff::compare;
 pub use diff::{Difference, DifferenceKind};
+pub(crate) use diff::{aligned, compare};
 use hierarchy::After;
 pub(crate) use hierarchy::{Hierarchy, Writer};
 pub(crate) use inline::Inlined;

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::{Call, FakeAllocation, Shared};
 use crate::backend::{self, Allocation, DeviceId, EventOptions};
 use crate::error::{Error, Result, bail};
-use crate::executable::{Change, ConditionalReport, MemoryUse, Report};
+use crate::executable::{ConditionalReport, MemoryUse, Report};
 use crate::graph::{Definition, NodeKey};
 use crate::op::{AllocOp, Operation};
 
@@ -194,8 +194,8 @@ impl backend::Executable for FakeExecutable {
         MemoryUse { allocations, overhead: 0 }
     }
 
-    fn update(&mut self, _definition: &Definition, replaced: &[Change]) -> Result<()> {
-        let mut nodes: Vec<NodeKey> = replaced.iter().map(Change::node).collect();
+    fn update(&mut self, _definition: &Definition, replaced: &[(NodeKey, Operation)]) -> Result<()> {
+        let mut nodes: Vec<NodeKey> = replaced.iter().map(|(node, _)| *node).collect();
         nodes.dedup();
         self.shared.record(Call::Update { executable: self.number, nodes })
     }

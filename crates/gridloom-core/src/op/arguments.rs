@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::kernel::known_address;
 use super::{ArgValue, KernelArgs, Launch, Operation, PointerArg, PointerValue, Test};
-use crate::backend;
 use crate::error::{Result, bail};
 use crate::memory::{Base, Region};
 
@@ -12,14 +11,6 @@ impl KernelArgs {
     /// What argument `index` refers to, at whichever of its bytes.
     pub fn pointers_in(&self, index: usize) -> impl Iterator<Item = &PointerArg> {
         self.pointers.iter().filter(move |pointer| pointer.index as usize == index)
-    }
-
-    /// Whether memory is among what the arguments refer to.
-    pub(crate) fn uses(&self, memory: &Arc<dyn backend::Allocation>) -> bool {
-        self.pointers.iter().any(|pointer| match &pointer.value {
-            PointerValue::Region(Region { base: Base::Allocation(used), .. }) => Arc::ptr_eq(used, memory),
-            _ => false,
-        })
     }
 
     /// Every place where an address can be, with the eight bytes there: argument, byte in it, value. Addresses are aligned, in structures too.
@@ -86,33 +77,6 @@ impl KernelArgs {
             }
         }
         Ok(())
-    }
-
-    /// Exchanges argument `index` and a value of its size, where both are plain values, or both are addresses of memory that is there
-    /// independently of graphs. Whether they are.
-    pub(crate) fn exchange(&mut self, index: usize, value: &mut ArgValue) -> bool {
-        let Some(place) = self.layout.get(index) else { return false };
-        let Some(slot) = self
-            .bytes
-            .get_mut(place.offset as usize..)
-            .and_then(|bytes| bytes.get_mut(..place.size as usize))
-        else {
-            return false;
-        };
-        let mut inside = self.pointers.iter_mut().filter(|pointer| pointer.index as usize == index);
-        match (inside.next(), value) {
-            (None, ArgValue::Bytes(bytes)) if bytes.len() == slot.len() => slot.swap_with_slice(bytes),
-            (Some(pointer), ArgValue::Pointer(value))
-                if slot.len() == 8
-                    && let (Some(_), Some(address)) =
-                        (known_address(&pointer.value), known_address(value)) =>
-            {
-                slot.copy_from_slice(&address.to_ne_bytes());
-                std::mem::swap(&mut pointer.value, value);
-            }
-            _ => return false,
-        }
-        true
     }
 
     /// Points every address in `old` at the same byte of `new`, and says how many there were. Addresses of memory that Gridloom

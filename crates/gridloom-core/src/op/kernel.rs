@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::launch::Vacancy;
 use super::{Keep, Launch, ParamLayout, Params};
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::ConditionKey;
 use crate::launch::LaunchConfig;
 use crate::memory::{Base, Region};
+use crate::speed::Vacancy;
 
 /// A kernel launch.
 ///

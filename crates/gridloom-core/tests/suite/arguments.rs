@@ -1,14 +1,15 @@
 //! Changing single arguments of the kernels of an executable.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use gridloom_core::backend::{Allocation, Kernel};
-use gridloom_core::executable::{Change, Part, operations_before};
+use gridloom_core::executable::{ArgWriter, Changes, Replaced};
 use gridloom_core::graph::{Graph, Node, NodeKey};
 use gridloom_core::memory::Region;
 use gridloom_core::null::{Call, CallKind, FakeKernel, NullDevice};
 use gridloom_core::op::*;
-use gridloom_core::{ErrorKind, Executable};
+use gridloom_core::{ErrorKind, Executable, Result};
 
 use crate::common::*;
 
@@ -42,9 +43,14 @@ fn word(value: u32) -> ArgValue {
     bytes_arg(&value.to_ne_bytes())
 }
 
-fn change(node: &Node, index: u32, value: ArgValue) -> Change {
-    // SAFETY: kernels of the null device never run.
-    unsafe { Change::argument(node.key(), index, value) }
+/// Gives arguments of nodes other values, together.
+fn change(executable: &Executable, values: &[(&Node, u32, ArgValue)]) -> Result<()> {
+    executable.change(|changes| {
+        values.iter().try_for_each(|(node, index, value)| {
+            // SAFETY: kernels of the null device never run.
+            unsafe { changes.argument(node.key(), *index, value) }
+        })
+    })
 }
 
 impl Fixture {
@@ -76,16 +82,11 @@ fn arguments_of_several_nodes_are_exchanged_in_one_step() {
     let fixture = fixture();
     let other = buffer(&fixture.device, 256);
     let [first, second] = &fixture.nodes;
-    let mut changes = [change(first, 0, at(&other)), change(first, 1, word(1)), change(second, 1, word(2))];
-    fixture.executable.change(&mut changes).unwrap();
+    let values = [(first, 0, at(&other)), (first, 1, word(1)), (second, 1, word(2))];
+    change(&fixture.executable, &values).unwrap();
     assert_eq!(fixture.args(0), (at(&other), 1));
     assert_eq!(fixture.args(1), (at(&fixture.memory), 2));
     assert_eq!(updated(&fixture.device), [[first.key(), second.key()]]);
-    let replaced = changes.iter().map(|change| match change.part() {
-        Part::Argument(_, value) => value.clone(),
-        Part::Operation(_) => panic!("only arguments were replaced"),
-    });
-    assert_eq!(replaced.collect::<Vec<_>>(), [at(&fixture.memory), word(0), word(0)]);
 }
 
 #[test]
@@ -94,7 +95,7 @@ fn the_graph_and_other_executables_keep_their_arguments() {
     let other = fixture.graph.instantiate().unwrap();
     let seen = fixture.executable.node(&fixture.nodes[0]).unwrap().operation();
     for value in [1, 2] {
-        fixture.executable.change(&mut [change(&fixture.nodes[0], 1, word(value))]).unwrap();
+        change(&fixture.executable, &[(&fixture.nodes[0], 1, word(value))]).unwrap();
     }
     assert_eq!(fixture.args(0).1, 2);
     assert_eq!(args_of(&fixture.nodes[0].operation().unwrap()).1, 0);
@@ -103,16 +104,16 @@ fn the_graph_and_other_executables_keep_their_arguments() {
 }
 
 #[test]
-fn a_backend_that_fails_leaves_arguments_and_changes_as_they_were() {
+fn a_backend_that_fails_leaves_arguments_as_they_were() {
     let fixture = fixture();
     let other = buffer(&fixture.device, 256);
     let [first, second] = &fixture.nodes;
-    let mut changes = [change(first, 1, word(1)), change(first, 1, word(2)), change(second, 0, at(&other))];
+    let values = [(first, 1, word(1)), (first, 1, word(2)), (second, 0, at(&other))];
     fixture.device.fail(CallKind::Update, 1, ErrorKind::Driver);
-    assert_error(fixture.executable.change(&mut changes), ErrorKind::Driver, &[]);
+    assert_error(change(&fixture.executable, &values), ErrorKind::Driver, &[]);
     assert_eq!(fixture.args(0), (at(&fixture.memory), 0));
     assert_eq!(fixture.args(1), (at(&fixture.memory), 0));
-    fixture.executable.change(&mut changes).unwrap();
+    change(&fixture.executable, &values).unwrap();
     assert_eq!((fixture.args(0).1, fixture.args(1).0), (2, at(&other)));
 }
 
@@ -130,8 +131,7 @@ fn one_argument_that_does_not_fit_changes_nothing() {
     ];
     for (index, value, kind, said) in cases {
         let [first, second] = &fixture.nodes;
-        let mut changes = [change(first, 1, word(7)), change(second, index, value)];
-        let outcome = fixture.executable.change(&mut changes);
+        let outcome = change(&fixture.executable, &[(first, 1, word(7)), (second, index, value)]);
         assert_error(outcome, kind, &["kernel#1", said]);
         assert_eq!((fixture.args(0).1, fixture.args(1).1), (0, 0));
     }
@@ -143,7 +143,7 @@ fn an_argument_may_become_one_of_another_kind() {
     let fixture = fixture();
     let address = bytes_arg(&7u64.to_ne_bytes());
     for (value, pointers) in [(address, 0), (at(&fixture.memory), 1)] {
-        fixture.executable.change(&mut [change(&fixture.nodes[0], 0, value)]).unwrap();
+        change(&fixture.executable, &[(&fixture.nodes[0], 0, value)]).unwrap();
         let operation = fixture.executable.node(&fixture.nodes[0]).unwrap().operation();
         let Operation::Kernel(launch) = operation else { panic!("a kernel node") };
         assert_eq!(launch.args().pointers.len(), pointers);
@@ -162,55 +162,116 @@ fn memory_of_an_alloc_node_is_given_only_where_it_is_ordered_after_the_alloc_nod
     let executable = graph.instantiate().unwrap();
     let provided = || ArgValue::Pointer(PointerValue::Region(memory_of(&alloc)));
     let given = |node: &Node| args_of(&executable.node(node).unwrap().operation()).0;
-    let mut both = [change(&late, 0, provided()), change(&early, 0, provided())];
-    assert_error(executable.change(&mut both), ErrorKind::Unordered, &[]);
+    let both = [(&late, 0, provided()), (&early, 0, provided())];
+    assert_error(change(&executable, &both), ErrorKind::Unordered, &[]);
     assert_eq!((given(&early), given(&late)), (at(&memory), at(&memory)));
-    executable.change(&mut [change(&late, 0, provided())]).unwrap();
+    change(&executable, &[(&late, 0, provided())]).unwrap();
     assert_eq!(given(&late), provided());
 }
 
 #[test]
-fn memory_that_an_argument_replaced_is_with_the_change_and_goes_with_it() {
-    let fixture = fixture();
-    let node = &fixture.nodes[0];
+fn memory_that_an_argument_replaced_goes_at_once_or_with_what_was_replaced() {
+    let mut fixture = fixture();
+    let node = fixture.nodes[0].key();
     let before = fixture.device.live_allocations();
-    fixture.executable.change(&mut [change(node, 0, at(&buffer(&fixture.device, 256)))]).unwrap();
+    for round in 0..2 {
+        change(&fixture.executable, &[(&fixture.nodes[0], 0, at(&buffer(&fixture.device, 256)))]).unwrap();
+        assert_eq!(fixture.device.live_allocations(), before + 1);
+        if round == 0 {
+            change(&fixture.executable, &[(&fixture.nodes[0], 0, at(&fixture.memory))]).unwrap();
+            assert_eq!(fixture.device.live_allocations(), before);
+        }
+    }
+    let mut replaced = Replaced::default();
+    let back = at(&fixture.memory);
+    // SAFETY: kernels of the null device never run.
+    let write = |changes: &mut Changes<'_>| unsafe { changes.argument(node, 0, &back) };
+    fixture.executable.change_exclusively(&mut replaced, write).unwrap();
     assert_eq!(fixture.device.live_allocations(), before + 1);
-    let mut back = [change(node, 0, at(&fixture.memory))];
-    fixture.executable.change(&mut back).unwrap();
-    assert_eq!(fixture.device.live_allocations(), before + 1);
-    drop(back);
+    drop(replaced);
     assert_eq!(fixture.device.live_allocations(), before);
 }
 
 #[test]
-fn what_a_node_did_before_each_of_several_changes_can_be_told() {
+fn of_several_changes_of_one_node_the_last_counts() {
     let fixture = fixture();
     let [first, second] = &fixture.nodes;
-    let other = launch_op(&fixture.kernel, [at(&fixture.memory), word(5)]);
-    let mut changes = [
-        change(first, 1, word(1)),
-        Change::operation(first.key(), other),
-        change(first, 1, word(6)),
-        change(second, 1, word(7)),
-    ];
-    fixture.executable.change(&mut changes).unwrap();
-    let before = operations_before(&fixture.executable.definition(), &changes);
-    let told: Vec<(NodeKey, u32)> = before.iter().map(|(node, op)| (*node, args_of(op).1)).collect();
-    assert_eq!(told, [(first.key(), 0), (first.key(), 1), (first.key(), 5), (second.key(), 0)]);
+    let other = buffer(&fixture.device, 256);
+    let launch = || launch_op(&fixture.kernel, [at(&other), word(5)]);
+    let set = |changes: &mut Changes<'_>, node: &Node, value: u32| {
+        // SAFETY: kernels of the null device never run.
+        unsafe { changes.argument(node.key(), 1, &word(value)) }
+    };
+    let all = |changes: &mut Changes<'_>| {
+        set(changes, first, 1)?;
+        changes.operation(first.key(), launch())?;
+        set(changes, first, 6)?;
+        set(changes, second, 7)?;
+        changes.operation(second.key(), launch())
+    };
+    fixture.device.fail(CallKind::Update, 1, ErrorKind::Driver);
+    assert_error(fixture.executable.change(all), ErrorKind::Driver, &[]);
+    assert_eq!([0, 1].map(|node| fixture.args(node)), [0, 1].map(|_| (at(&fixture.memory), 0)));
+    fixture.executable.change(all).unwrap();
+    assert_eq!([0, 1].map(|node| fixture.args(node)), [(at(&other), 6), (at(&other), 5)]);
 }
 
 #[test]
-fn all_arguments_of_a_node_are_changed_only_where_it_launches_that_kernel() {
+fn a_panic_on_the_way_takes_everything_back() {
     let fixture = fixture();
-    let node = fixture.executable.node(&fixture.nodes[0]).unwrap();
+    let [first, second] = &fixture.nodes;
+    let other = buffer(&fixture.device, 256);
+    for with_operation in [false, true] {
+        let panics = || {
+            fixture.executable.change(|changes| -> Result<()> {
+                // SAFETY: kernels of the null device never run.
+                unsafe { changes.argument(first.key(), 0, &at(&other)) }?;
+                if with_operation {
+                    changes.operation(second.key(), launch_op(&fixture.kernel, [at(&other), word(5)]))?;
+                }
+                panic!("on the way")
+            })
+        };
+        assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+        assert_eq!([0, 1].map(|node| fixture.args(node)), [0, 1].map(|_| (at(&fixture.memory), 0)));
+    }
+    assert_eq!(fixture.device.count(CallKind::Update), 0);
+    assert_eq!(Arc::strong_count(&other), 1);
+}
+
+#[test]
+fn all_arguments_of_a_node_are_given_only_where_it_launches_that_kernel() {
+    let fixture = fixture();
+    let node = fixture.nodes[0].key();
     let stranger = FakeKernel::new("stranger").params([8, 4]).on(&fixture.device);
-    let mut all = [change(&fixture.nodes[0], 0, at(&fixture.memory)), change(&fixture.nodes[0], 1, word(3))];
-    let refused = node.change_args(&stranger, &mut all);
-    assert_error(refused, ErrorKind::InvalidArgument, &["store", "stranger"]);
-    let too_few = node.change_args(&fixture.kernel, &mut all[1..]);
+    let give = |kernel: &Arc<dyn Kernel>, values: &[ArgValue]| {
+        fixture.executable.change(|changes| {
+            let write =
+                |writer: &mut ArgWriter<'_>| values.iter().try_for_each(|value| writer.value(value.clone()));
+            // SAFETY: kernels of the null device never run.
+            unsafe { changes.arguments(node, kernel, write) }
+        })
+    };
+    let all = [at(&fixture.memory), word(3), word(4)];
+    assert_error(give(&stranger, &all[..2]), ErrorKind::InvalidArgument, &["store", "stranger"]);
+    let too_few = give(&fixture.kernel, &all[..1]);
     assert_error(too_few, ErrorKind::ParameterMismatch, &["takes 2 parameters, 1"]);
+    let too_many = give(&fixture.kernel, &all);
+    assert_error(too_many, ErrorKind::ParameterMismatch, &["takes 2 parameters, more"]);
     assert_eq!(fixture.args(0).1, 0);
-    node.change_args(&fixture.kernel, &mut all).unwrap();
+    give(&fixture.kernel, &all[..2]).unwrap();
     assert_eq!(fixture.args(0).1, 3);
+}
+
+#[test]
+fn nodes_that_launch_no_kernel_or_are_of_another_graph_have_no_arguments() {
+    let (device, _, graph) = setup();
+    let empty = graph.add(&[], Operation::Empty).unwrap();
+    let executable = graph.instantiate().unwrap();
+    let refused = change(&executable, &[(&empty, 0, word(1))]);
+    assert_error(refused, ErrorKind::InvalidArgument, &["empty", "launches no kernel"]);
+    let kernel = FakeKernel::new("store").params([4]).on(&device);
+    let stranger = Graph::new(&device).add(&[], launch_op(&kernel, [word(1)])).unwrap();
+    let refused = change(&executable, &[(&stranger, 0, word(1))]);
+    assert_error(refused, ErrorKind::InvalidHandle, &["no node"]);
 }

@@ -26,7 +26,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use gridloom_core::backend::{self, Allocation, Stream};
-use gridloom_core::executable::Change as NodeChange;
 use gridloom_core::executable::{ConditionalReport, InstantiateOptions, MemoryUse, Report};
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::memory::MemoryKind;
@@ -262,31 +261,6 @@ impl CpuExecutable {
         };
         Ok(CpuExecutable { inner: Arc::new(inner), outliving: Mutex::new(outliving) })
     }
-
-    /// Prepares changes of steps, and lets them take effect.
-    fn change(
-        &self,
-        prepare: impl FnOnce(&mut StepMap, &mut Events) -> Result<Vec<StepChange>>,
-    ) -> Result<()> {
-        let inner = &*self.inner;
-        let mut front = inner.front.lock();
-        // A launch finishes under this lock, so the answer holds until it is released.
-        let idle = inner.turns.finished() == front.given;
-        let Front { events, changes, steps, .. } = &mut *front;
-        let steps = steps.get_or_insert_with(|| StepMap::new(&inner.keys, &inner.event_steps));
-        let mut new_events = Events::clone(events);
-        let prepared = prepare(steps, &mut new_events)?;
-        *events = Arc::new(new_events);
-        changes.extend(prepared);
-        let mut replaced = Replaced::default();
-        if idle {
-            inner.planned.lock().apply(std::mem::take(changes), &mut replaced);
-        }
-        drop(front);
-        // The caller holds all of it too, until it has released its own locks.
-        drop(replaced);
-        Ok(())
-    }
 }
 
 /// The steps of event nodes, with the numbers of their events.
@@ -396,7 +370,7 @@ impl backend::Executable for CpuExecutable {
         }
     }
 
-    fn update(&mut self, definition: &Definition, replaced: &[NodeChange]) -> Result<()> {
+    fn update(&mut self, definition: &Definition, replaced: &[(NodeKey, Operation)]) -> Result<()> {
         let (addresses, root) = (&self.inner.addresses, self.inner.root);
         self.change(|steps, events| steps.prepare(definition, replaced, addresses, root, events))
     }

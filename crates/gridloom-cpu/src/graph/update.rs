@@ -9,12 +9,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use gridloom_core::Result;
-use gridloom_core::executable::Change as NodeChange;
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::op::Operation;
 
 use super::events::Events;
 use super::plan::{Addresses, Plan, PlannedTest, Step, prepare};
+use super::{CpuExecutable, Front};
 
 /// The plans of an executable, with what keeps alive whatever they refer to.
 pub(super) struct Planned {
@@ -178,6 +178,33 @@ impl Planned {
     }
 }
 
+impl CpuExecutable {
+    /// Prepares changes of steps, and lets them take effect.
+    pub(super) fn change(
+        &self,
+        prepare: impl FnOnce(&mut StepMap, &mut Events) -> Result<Vec<StepChange>>,
+    ) -> Result<()> {
+        let inner = &*self.inner;
+        let mut front = inner.front.lock();
+        // A launch finishes under this lock, so the answer holds until it is released.
+        let idle = inner.turns.finished() == front.given;
+        let Front { events, changes, steps, .. } = &mut *front;
+        let steps = steps.get_or_insert_with(|| StepMap::new(&inner.keys, &inner.event_steps));
+        let mut new_events = Events::clone(events);
+        let prepared = prepare(steps, &mut new_events)?;
+        *events = Arc::new(new_events);
+        changes.extend(prepared);
+        let mut replaced = Replaced::default();
+        if idle {
+            inner.planned.lock().apply(std::mem::take(changes), &mut replaced);
+        }
+        drop(front);
+        // The caller holds all of it too, until it has released its own locks.
+        drop(replaced);
+        Ok(())
+    }
+}
+
 /// Where the step of each node is, and the number of the event of each event node.
 pub(super) struct StepMap {
     /// By the index of the node.
@@ -207,15 +234,15 @@ impl StepMap {
     pub(super) fn prepare(
         &mut self,
         definition: &Definition,
-        replaced: &[NodeChange],
+        replaced: &[(NodeKey, Operation)],
         addresses: &Addresses,
         root: u32,
         events: &mut Events,
     ) -> Result<Vec<StepChange>> {
         let mut changes = Vec::with_capacity(replaced.len());
         let mut event_numbers = Vec::new();
-        for of_one_node in replaced.chunk_by(|one, next| one.node() == next.node()) {
-            let key = of_one_node[0].node();
+        for of_one_node in replaced.chunk_by(|(one, _), (next, _)| one == next) {
+            let key = of_one_node[0].0;
             // Nothing can change of nodes without work.
             let Some(at) = self.step(key) else {
                 continue;

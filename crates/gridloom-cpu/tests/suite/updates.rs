@@ -114,7 +114,7 @@ fn what_a_change_replaced_is_let_go_when_no_launch_needs_it() {
     let executable = graph.instantiate().unwrap();
     node.delete().unwrap();
     let set = |number| {
-        executable.set_operations_at([(node.key(), guarded(number))]).unwrap();
+        executable.set_operations([(&node, guarded(number))]).unwrap();
     };
     set(1);
     assert_eq!(drops.try_recv(), Ok(0), "at once, with nothing in flight");

@@ -12,7 +12,7 @@ use crate::memory::Memory;
 use crate::release;
 use crate::stream::Stream;
 use gridloom_core::backend::{self, DeviceId, EventOptions};
-use gridloom_core::executable::{Change, ConditionalMode, InstantiateOptions, MemoryUse, Report};
+use gridloom_core::executable::{ConditionalMode, InstantiateOptions, MemoryUse, Report};
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::memory::MemoryKind;
 use gridloom_core::op::{KernelOp, NodeKind, NodeKinds, Operation};
@@ -317,7 +317,7 @@ impl backend::Executable for Executable {
         MemoryUse { allocations, overhead }
     }
 
-    fn update(&mut self, definition: &Definition, replaced: &[Change]) -> Result<()> {
+    fn update(&mut self, definition: &Definition, replaced: &[(NodeKey, Operation)]) -> Result<()> {
         self.take_over(definition, replaced)
     }
 

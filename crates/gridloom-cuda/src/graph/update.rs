@@ -31,11 +31,10 @@ use crate::kernel::{Kernel, NodeArguments};
 use crate::sys::*;
 use crate::transfer;
 use gridloom_core::backend::Allocation;
-use gridloom_core::executable::{Change as Replaced, Part, operations_before};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::{Base, Region};
-use gridloom_core::op::{ArgValue, ConditionalOp, KernelOp, Launch, MemsetOp, Operation, PointerValue};
+use gridloom_core::op::{ConditionalOp, KernelOp, Launch, MemsetOp, Operation, PointerValue};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -56,12 +55,15 @@ pub(super) struct Before {
 
 impl Executable {
     /// Takes over what these nodes do, all or none.
-    pub(super) fn take_over(&mut self, definition: &Definition, replaced: &[Replaced]) -> Result<()> {
+    pub(super) fn take_over(
+        &mut self,
+        definition: &Definition,
+        replaced: &[(NodeKey, Operation)],
+    ) -> Result<()> {
         let mut undo = Undo::new();
         let state = &mut self.state;
         if state.is_held_up() {
-            let before = operations_before(definition, replaced);
-            return self.compile_anew(definition, (&before, &mut undo), None);
+            return self.compile_anew(definition, (replaced, &mut undo), None);
         }
         state.settle();
         let Err((failed, refusal)) = state.change_in_place(definition, replaced, &mut undo) else {
@@ -69,9 +71,8 @@ impl Executable {
             return Ok(());
         };
         tracing::debug!(%refusal, "an update needs the graph compiled anew");
-        let before = operations_before(definition, replaced);
-        complete(&mut undo, &before[..failed]);
-        let compiled = self.compile_anew(definition, (&before, &mut undo), None);
+        complete(&mut undo, &replaced[..failed]);
+        let compiled = self.compile_anew(definition, (replaced, &mut undo), None);
         if compiled.is_err() {
             // The old graph stays.
             self.state.undone.append(&mut undo);
@@ -121,28 +122,20 @@ impl State {
     fn change_in_place(
         &mut self,
         definition: &Definition,
-        replaced: &[Replaced],
+        replaced: &[(NodeKey, Operation)],
         undo: &mut Undo,
     ) -> Result<(), (usize, Error)> {
         let inner = &*self.inner;
         take_back(inner, &self.disabled, &mut self.held, &mut self.undone).map_err(|error| (0, error))?;
         let _entered = inner.resources.shared.context.enter().map_err(|error| (0, error.into()))?;
         let mut change = InPlaceUpdate { inner, disabled: &self.disabled, held: &mut self.held };
-        for (index, old) in replaced.iter().enumerate() {
-            let node = old.node();
-            let changed = match (old.part(), definition.node(node).operation()) {
-                (Part::Argument(..), Operation::Kernel(new)) => {
-                    let is_last = !replaced.get(index + 1).is_some_and(|next| is_argument_of(next, node));
-                    if is_last { change.launch_at(node, new) } else { Ok(()) }
-                }
-                (Part::Operation(Operation::Kernel(old)), Operation::Kernel(new)) => {
-                    change.set_kernel(node, old, new)
-                }
-                (Part::Operation(old), new) => {
+        for (index, &(node, ref old)) in replaced.iter().enumerate() {
+            let changed = match (old, definition.node(node).operation()) {
+                (Operation::Kernel(old), Operation::Kernel(new)) => change.set_kernel(node, old, new),
+                (old, new) => {
                     undo.push(change.note(node, old));
                     change.replace(node, new, || definition.label(node))
                 }
-                (Part::Argument(..), _) => Ok(()),
             };
             changed.map_err(|error| (index + 1, error.at_node(definition.label(node))))?;
         }
@@ -150,17 +143,15 @@ impl State {
     }
 
     /// Holds what was replaced until the latest launch, and with it every earlier one, has run. `noted` is what it tells nothing of.
-    fn keep(&self, definition: &Definition, replaced: &[Replaced], noted: Undo) {
+    fn keep(&self, definition: &Definition, replaced: &[(NodeKey, Operation)], noted: Undo) {
         let Some(stream) = &self.last else { return };
         let mut unused = Unused::default();
-        for old in replaced {
-            if let Operation::Kernel(new) = definition.node(old.node()).operation() {
-                match old.part() {
-                    Part::Argument(_, old) => unused.add_argument(old, new),
-                    Part::Operation(Operation::Kernel(old)) => unused.add(old, new),
-                    // It is among what was noted.
-                    Part::Operation(_) => {}
-                }
+        for (node, old) in replaced {
+            // Whatever is no kernel is among what was noted.
+            if let (Operation::Kernel(old), Operation::Kernel(new)) =
+                (old, definition.node(*node).operation())
+            {
+                unused.add(old, new);
             }
         }
         if unused.is_empty() && noted.is_empty() {
@@ -213,11 +204,6 @@ impl State {
     }
 }
 
-/// Whether a change is of an argument of this node.
-fn is_argument_of(change: &Replaced, node: NodeKey) -> bool {
-    change.node() == node && matches!(change.part(), Part::Argument(..))
-}
-
 /// Makes notes of changes, which leave out the kernels, complete: what every node did before.
 fn complete(undo: &mut Undo, before: &[(NodeKey, Operation)]) {
     let mut noted = std::mem::take(undo).into_iter();
@@ -249,12 +235,6 @@ impl<'a> Unused<'a> {
             return;
         }
         allocations(old).for_each(|used| self.add_memory(used, new));
-    }
-
-    fn add_argument(&mut self, old: &'a ArgValue, new: &KernelOp) {
-        if let ArgValue::Pointer(PointerValue::Region(Region { base: Base::Allocation(used), .. })) = old {
-            self.add_memory(used, new);
-        }
     }
 
     fn add_memory(&mut self, used: &'a Arc<dyn Allocation>, new: &KernelOp) {

@@ -329,7 +329,7 @@ impl Work {
                 let change = || {
                     nodes[..CHANGED].iter().try_for_each(|node| {
                         // SAFETY: the kernel stores any word.
-                        unsafe { executable.node(node)?.set_arg(1, Arg::value(ours)) }
+                        unsafe { executable.node(node)?.set_arg_unchecked(1, Arg::value(ours)) }
                     })
                 };
                 let (took, ()) = self.without_context(|| timed(change))?;

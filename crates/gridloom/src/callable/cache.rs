@@ -1,13 +1,13 @@
 //! The graphs that a callable has built, and the executables made of each.
 
-use gridloom_core::executable::{Change, InstantiateOptions};
+use gridloom_core::executable::{InstantiateOptions, Replaced};
 use gridloom_core::{Executable, Graph, Stream};
 use smallvec::SmallVec;
 
 use super::CallableStats;
-use super::params::{Binding, Bindings, Offer, Seen};
-use super::plan::{Given, Plan};
-use super::sequence::Recipe;
+use super::params::{Binding, Bindings};
+use super::plan::{Changed, Plan};
+use super::recipe::Recipe;
 use crate::Result;
 
 /// What decides which graph a call uses: the values of its `Shape` parameters.
@@ -27,31 +27,33 @@ const IDLE_CALLS: u64 = 64;
 /// One executable, with the arguments it has now.
 pub(super) struct Instance {
     pub(super) executable: Executable,
-    seen: SmallVec<[Seen; 6]>,
+    bindings: Bindings,
     /// Where it was launched last.
     stream: Option<Stream>,
     used: u64,
-    /// Whether it was found that its arguments cannot be given in the short way.
-    is_slow: bool,
 }
 
 /// One graph, with the executables made of it.
 pub(super) struct Entry {
     pub(super) key: Key,
-    recipes: Vec<Recipe>,
     plan: Plan,
     instances: Vec<Instance>,
     used: u64,
 }
 
-/// What a patch did.
+/// What a call gave and what it replaced, to be dropped outside of any lock.
 #[derive(Default)]
+pub(super) struct Given {
+    /// Each with the number of its parameter. Once they are in place, what they replaced.
+    bindings: SmallVec<[(u32, Binding); 4]>,
+    replaced: Replaced,
+}
+
+/// How many nodes were given other arguments, and the bytes of those.
+#[derive(Clone, Copy, Default)]
 pub(super) struct Patched {
     pub(super) nodes: u64,
     pub(super) bytes: u64,
-    /// What it replaced, to be dropped outside of any lock.
-    replaced: Vec<Change>,
-    given: Given,
 }
 
 impl Entry {
@@ -62,37 +64,24 @@ impl Entry {
         bindings: &Bindings,
         options: &InstantiateOptions,
     ) -> Result<Self> {
-        let executable = graph.instantiate_with(options)?;
-        let first = Instance::new(executable, bindings.iter().map(Seen::of).collect());
-        let plan = Plan::new(bindings, &recipes);
-        Ok(Entry { key, recipes, plan, instances: vec![first], used: 0 })
+        let first = Instance::new(graph.instantiate_with(options)?, bindings.clone());
+        let plan = Plan::new(bindings, recipes);
+        Ok(Entry { key, plan, instances: vec![first], used: 0 })
     }
 
-    /// Calls the one executable again where it was launched last: `compare` says which arguments differ from those it has. `None` where it is not that simple,
-    /// and nothing was done.
-    pub(super) fn replay(
-        &mut self,
-        stream: &Stream,
-        compare: impl FnOnce(&[Seen]) -> u64,
-        offer: impl Fn(usize, &mut dyn FnMut(Offer<'_>) -> bool) -> Result<bool>,
-        given: &mut Given,
-        now: u64,
-    ) -> Option<Result<(u64, u64)>> {
+    /// The one executable, for a call on the stream where it was launched last.
+    pub(super) fn again(&mut self, stream: &Stream, now: u64) -> Option<(&Plan, &mut Instance)> {
         let [instance] = &mut self.instances[..] else { return None };
         if instance.stream.as_ref() != Some(stream) {
             return None;
         }
-        let changed = compare(&instance.seen);
-        let mut patched = (0, 0);
-        if changed != 0 {
-            match instance.give(&self.plan, changed, offer, given) {
-                Ok(true) => patched = self.plan.count(changed),
-                Ok(false) => return None,
-                Err(error) => return Some(Err(error)),
-            }
-        }
         (self.used, instance.used) = (now, now);
-        Some(instance.executable.launch_exclusively(stream).map(|()| patched))
+        Some((&self.plan, instance))
+    }
+
+    /// An executable and what follows its arguments.
+    pub(super) fn instance(&mut self, index: usize) -> (&Plan, &mut Instance) {
+        (&self.plan, &mut self.instances[index])
     }
 
     /// The place of an executable for a call on `stream`: one that is free, with these arguments already where possible; else a new one; else, where there
@@ -123,8 +112,8 @@ impl Entry {
             None if self.instances.len() < most.max(1) => {
                 let first = &self.instances[0];
                 let another = first.executable.instantiate_again(options)?;
-                let seen = first.seen.clone();
-                self.instances.push(Instance::new(another, seen));
+                let bindings = first.bindings.clone();
+                self.instances.push(Instance::new(another, bindings));
                 self.instances.len() - 1
             }
             None => (0..self.instances.len()).min_by_key(|&index| self.instances[index].used).unwrap_or(0),
@@ -140,42 +129,6 @@ impl Entry {
         }
         let idle = |instance: &mut Instance| instance.used + IDLE_CALLS < now && instance.is_idle();
         self.instances.extract_if(.., idle).collect()
-    }
-
-    /// Gives an executable other arguments: to the nodes that follow what changed, all or none.
-    pub(super) fn patch(
-        instance: &mut Instance,
-        (recipes, plan): (&[Recipe], &Plan),
-        bindings: &Bindings,
-    ) -> Result<Patched> {
-        let changed = instance.changed(bindings);
-        let mut patched = Patched::default();
-        if changed == 0 {
-            return Ok(patched);
-        }
-        let offer =
-            |param: usize, take: &mut dyn FnMut(Offer<'_>) -> bool| Ok(take(Offer::of(&bindings[param])));
-        if instance.give(plan, changed, offer, &mut patched.given)? {
-            (patched.nodes, patched.bytes) = plan.count(changed);
-            return Ok(patched);
-        }
-        let mut changes = Vec::with_capacity(recipes.iter().map(Recipe::most_changes).sum());
-        for recipe in recipes.iter().filter(|recipe| recipe.follows & changed != 0) {
-            recipe
-                .changes((&instance.seen, bindings, changed), &mut changes)
-                .map_err(|error| error.at_node(instance.executable.definition().label(recipe.node)))?;
-            patched.nodes += 1;
-            patched.bytes += recipe.bytes;
-        }
-        instance.executable.change(&mut changes)?;
-        patched.replaced = changes;
-        instance.seen = bindings.iter().map(Seen::of).collect();
-        Ok(patched)
-    }
-
-    /// The recipes, and the executables they apply to.
-    pub(super) fn parts(&mut self) -> ((&[Recipe], &Plan), &mut [Instance]) {
-        ((&self.recipes, &self.plan), &mut self.instances)
     }
 
     /// How many executables there are.
@@ -198,32 +151,70 @@ impl Entry {
 }
 
 impl Instance {
-    fn new(executable: Executable, seen: SmallVec<[Seen; 6]>) -> Self {
-        Instance { executable, seen, stream: None, used: 0, is_slow: false }
+    fn new(executable: Executable, bindings: Bindings) -> Self {
+        Instance { executable, bindings, stream: None, used: 0 }
     }
 
-    /// Which arguments are not those it has: a bit for each.
-    fn changed(&self, bindings: &[Binding]) -> u64 {
-        let both = self.seen.iter().zip(bindings).enumerate();
-        both.fold(0, |changed, (index, (old, new))| changed | u64::from(*old != Seen::of(new)) << index)
+    /// The arguments that it has now.
+    pub(super) fn bindings(&self) -> &[Binding] {
+        &self.bindings
     }
 
-    /// Gives it the arguments that differ in the short way. Whether that was all there was to do; else nothing was changed.
-    fn give(
+    /// Returns which arguments are not those it has: a bit for each.
+    pub(super) fn changed(&self, bindings: &[Binding]) -> u64 {
+        let both = self.bindings.iter().zip(bindings).enumerate();
+        both.fold(0, |changed, (index, (old, new))| changed | u64::from(old != new) << index)
+    }
+
+    /// Gives it the arguments that changed, which `bind` binds, and launches it.
+    #[inline]
+    pub(super) fn call(
         &mut self,
         plan: &Plan,
-        changed: u64,
-        offer: impl Fn(usize, &mut dyn FnMut(Offer<'_>) -> bool) -> Result<bool>,
+        stream: &Stream,
+        mut changed: u64,
+        bind: impl Fn(usize) -> Result<Binding>,
         given: &mut Given,
-    ) -> Result<bool> {
-        if self.is_slow || !plan.allows(changed) {
-            return Ok(false);
+    ) -> Result<Patched> {
+        let mut patched = Patched::default();
+        if changed != 0 {
+            while changed != 0 {
+                let param = changed.trailing_zeros();
+                changed &= changed - 1;
+                given.bindings.push((param, bind(param as usize)?));
+            }
+            patched = self.patch(plan, given)?;
         }
-        if !self.executable.is_followed() && !plan.follow(&mut self.executable) {
-            self.is_slow = true;
-            return Ok(false);
+        self.launch(stream)?;
+        Ok(patched)
+    }
+
+    /// Gives it other arguments, all or none.
+    fn patch(&mut self, plan: &Plan, given: &mut Given) -> Result<Patched> {
+        let changed = self.exchange(given);
+        let (executable, bindings) = (&mut self.executable, &self.bindings);
+        let written = executable
+            .change_exclusively(&mut given.replaced, |changes| plan.write(changes, bindings, changed));
+        if let Err(error) = written {
+            self.exchange(given);
+            return Err(error);
         }
-        plan.give(&mut self.executable, &mut self.seen, changed, offer, given)
+        let (nodes, bytes) = plan.count(changed);
+        Ok(Patched { nodes, bytes })
+    }
+
+    /// Exchanges arguments, and says which.
+    fn exchange(&mut self, given: &mut Given) -> Changed {
+        let mut changed = Changed { params: 0, lengths: 0 };
+        for (param, binding) in &mut given.bindings {
+            let there = &mut self.bindings[*param as usize];
+            changed.params |= 1 << *param;
+            if let (Binding::Memory(old), Binding::Memory(new)) = (&*there, &*binding) {
+                changed.lengths |= u64::from(old.bytes != new.bytes) << *param;
+            }
+            std::mem::swap(there, binding);
+        }
+        changed
     }
 
     /// Whether a launch on `stream` need not wait for one on another stream.
@@ -236,8 +227,8 @@ impl Instance {
         self.stream.as_ref().is_none_or(|last| last.is_idle().unwrap_or(false))
     }
 
-    pub(super) fn launch(&mut self, stream: &Stream) -> Result<()> {
-        self.executable.launch(stream)?;
+    fn launch(&mut self, stream: &Stream) -> Result<()> {
+        self.executable.launch_exclusively(stream)?;
         if !stream.is_capturing() && self.stream.as_ref() != Some(stream) {
             self.stream = Some(stream.clone());
         }
@@ -251,7 +242,7 @@ pub(super) struct Cache {
     pub(super) entries: Vec<Entry>,
     pub(super) stats: CallableStats,
     /// The place of the entry that was used last.
-    latest: usize,
+    pub(super) latest: usize,
     clock: u64,
 }
 
@@ -269,11 +260,6 @@ impl Cache {
         let place = self.entries.iter().position(|entry| entry.key == *key)?;
         self.latest = place;
         self.entries.get_mut(place)
-    }
-
-    /// The entry that was used last.
-    pub(super) fn latest(&mut self) -> Option<&mut Entry> {
-        self.entries.get_mut(self.latest)
     }
 
     /// Adds an entry and returns the one that had to go, to be dropped outside of any lock.

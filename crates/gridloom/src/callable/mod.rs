@@ -5,6 +5,7 @@ mod eager;
 mod operands;
 mod params;
 mod plan;
+mod recipe;
 mod sequence;
 
 use std::cell::Cell;
@@ -17,14 +18,13 @@ use gridloom_core::executable::InstantiateOptions;
 use gridloom_core::memory::Base;
 use parking_lot::{Mutex, MutexGuard};
 
-use cache::{Cache, Entry, key};
+use cache::{Cache, Entry, Given, Patched, key};
 pub use operands::{
     CallArg, CallArguments, CallMemory, LaunchShape, MemorySlot, Slot, per_element, shape_of,
 };
 pub use params::{
-    Bind, BindAll, Binding, Bindings, Length, Offer, Origin, Param, ParamId, Scalar, Seen, Shape, Spec, Specs,
+    Bind, BindAll, Binding, Bindings, Length, Origin, Param, ParamId, Scalar, Shape, Spec, Specs,
 };
-use plan::Given;
 pub use sequence::{Loop, Sections, Sequence};
 
 use crate::{ConditionalMode, Device, Error, ErrorKind, Graph, Result, Stream};
@@ -116,12 +116,12 @@ pub struct CallableStats {
 impl CallableStats {
     /// Counts a call that succeeded.
     #[inline]
-    fn count_call(&mut self, built: bool, nodes: u64, bytes: u64) {
+    fn count_call(&mut self, built: bool, patched: Patched) {
         self.calls += 1;
         self.replays += u64::from(!built);
         self.last_replayed = !built;
-        self.patched_nodes += nodes;
-        self.bytes_uploaded += bytes;
+        self.patched_nodes += patched.nodes;
+        self.bytes_uploaded += patched.bytes;
     }
 }
 
@@ -212,9 +212,8 @@ impl<S: Specs> Callable<S> {
         if inner.options.graphs && stream.device_id() == inner.device_id {
             // Declared before the lock is taken, and so dropped after it is released.
             let mut given = Given::default();
-            let replayed = args.compare(|compare| {
-                inner.replay(stream, compare, |param, take| args.offer(param, take), &mut given)
-            });
+            let replayed = args
+                .compare(|compare| inner.replay(stream, compare, |param| args.bind_one(param), &mut given));
             if let Some(Some(outcome)) = replayed {
                 return outcome;
             }
@@ -263,22 +262,25 @@ impl<S: Specs> Callable<S> {
 }
 
 impl<S: Specs> Inner<S> {
-    /// A call like the one before it: of the same graph, on the same stream, and with arguments that differ at most in what kernels are given. `None` where it is another,
-    /// and nothing was done.
+    /// A call of the graph that was called last, on the same stream: only what differs is looked at. `None` where it is another one, and nothing was done.
     fn replay(
         &self,
         stream: &core::Stream,
-        compare: &dyn Fn(&[Seen]) -> u64,
-        offer: impl Fn(usize, &mut dyn FnMut(Offer<'_>) -> bool) -> Result<bool>,
+        compare: &dyn Fn(&[Binding]) -> u64,
+        bind: impl Fn(usize) -> Result<Binding>,
         given: &mut Given,
     ) -> Option<Result<()>> {
         let mut cache = self.cache.lock();
         let now = cache.tick();
-        match cache.latest()?.replay(stream, compare, offer, given, now)? {
-            Ok((nodes, bytes)) => cache.stats.count_call(false, nodes, bytes),
-            Err(error) => return Some(Err(error)),
+        let Cache { entries, stats, latest, .. } = &mut *cache;
+        let (plan, instance) = entries.get_mut(*latest)?.again(stream, now)?;
+        let changed = compare(instance.bindings());
+        if !plan.serves(changed) {
+            return None;
         }
-        Some(Ok(()))
+        Some(instance.call(plan, stream, changed, bind, given).map(|patched| {
+            stats.count_call(false, patched);
+        }))
     }
 
     fn call(&self, stream: &core::Stream, bindings: Bindings) -> Result<()> {
@@ -288,18 +290,18 @@ impl<S: Specs> Inner<S> {
         }
         let key = key(&bindings);
         // Declared before the lock is taken, and so dropped after it is released.
-        let patched;
+        let mut given = Given::default();
         let (mut cache, built, evicted) = self.ensure_built(&key, &bindings)?;
         let now = cache.tick();
         let entry = cache.find(&key).expect("the cache has been locked since it was found there");
         let options = self.instantiate_options();
         let chosen = entry.choose(stream, &bindings, self.options.max_instances, &options, now)?;
-        let (recipes, instances) = entry.parts();
-        let instance = &mut instances[chosen];
-        patched = Entry::patch(instance, recipes, &bindings)?;
-        instance.launch(stream)?;
+        let (plan, instance) = entry.instance(chosen);
+        let changed = instance.changed(&bindings);
+        let patched =
+            instance.call(plan, stream, changed, |param| Ok(bindings[param].clone()), &mut given)?;
         let idle = entry.take_idle(now);
-        cache.stats.count_call(built, patched.nodes, patched.bytes);
+        cache.stats.count_call(built, patched);
         drop(cache);
         drop((evicted, idle));
         Ok(())
@@ -362,7 +364,7 @@ impl<S: Specs> Inner<S> {
     }
 
     /// Runs the closure.
-    fn describe(&self, bindings: &Bindings) -> Result<(core::Graph, Vec<sequence::Recipe>)> {
+    fn describe(&self, bindings: &Bindings) -> Result<(core::Graph, Vec<recipe::Recipe>)> {
         sequence::build(&self.device, bindings, |sequence, origin| {
             (self.build)(sequence, S::of(origin, bindings))
         })

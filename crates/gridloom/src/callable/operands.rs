@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use bytemuck::Pod;
+use gridloom_core::executable::Changes;
+use gridloom_core::graph::NodeKey;
 use gridloom_core::memory::Region;
 use gridloom_core::op::{ArgValue, PointerValue};
 use smallvec::SmallVec;
 
-use super::params::{Binding, Length, Param, ParamId, Scalar, Seen};
+use super::params::{Binding, Length, Param, ParamId, Scalar};
 use crate::buffer::{Buffer, BufferSlice, Element, Memory};
 use crate::kernel::{Len, Null, Nullable, Parameter, Parameters, Pointer, Ptr, PtrMut, length};
 use crate::{Error, ErrorKind, LaunchConfig, Result};
@@ -115,31 +117,55 @@ impl Slot {
         }
     }
 
-    /// Gives the argument of a call to `take`.
-    // Not returned: it is large, and a call with other arguments does this for every argument of every node.
-    #[inline]
-    pub(super) fn give<R>(&self, bindings: &[Binding], take: impl FnOnce(ArgValue) -> R) -> Result<R> {
+    /// Returns the argument of a call.
+    pub(super) fn value(&self, bindings: &[Binding]) -> Result<ArgValue> {
         Ok(match self {
-            Slot::Fixed(value) => take(value.clone()),
-            Slot::Memory(memory) => {
-                take(ArgValue::Pointer(PointerValue::Region(memory.region(bindings).clone())))
-            }
-            Slot::Scalar(param) => take(ArgValue::plain(bindings[param.index].value())),
+            Slot::Fixed(value) => value.clone(),
+            Slot::Memory(memory) => ArgValue::Pointer(PointerValue::Region(memory.region(bindings).clone())),
+            Slot::Scalar(param) => ArgValue::plain(bindings[param.index].value()),
             Slot::Length(length, bytes, signed) => {
-                let elements = length.elements(bindings);
-                let bits = 8 * *bytes as u32 - u32::from(*signed);
-                if bits < 64 && elements >> bits != 0 {
-                    return Err(Error::new(
-                        ErrorKind::InvalidArgument,
-                        format!(
-                            "an array of {elements} elements, whose length does not fit a parameter of {bits} bits"
-                        ),
-                    ));
-                }
-                take(ArgValue::plain(&elements.to_le_bytes()[..*bytes]))
+                ArgValue::plain(&length_bytes(length.elements(bindings), *bytes, *signed)?[..*bytes])
             }
         })
     }
+
+    /// Gives the argument of a call to a node of an executable.
+    ///
+    /// # Safety
+    /// As for [`Changes::argument`].
+    #[inline]
+    pub(super) unsafe fn write(
+        &self,
+        changes: &mut Changes<'_>,
+        (node, index): (NodeKey, u32),
+        bindings: &[Binding],
+    ) -> Result<()> {
+        // SAFETY: the caller makes the same promise.
+        unsafe {
+            match self {
+                Slot::Fixed(value) => changes.argument(node, index, value),
+                Slot::Memory(memory) => changes.memory(node, index, memory.region(bindings)),
+                Slot::Scalar(param) => changes.plain(node, index, bindings[param.index].value()),
+                Slot::Length(length, bytes, signed) => {
+                    let elements = length_bytes(length.elements(bindings), *bytes, *signed)?;
+                    changes.plain(node, index, &elements[..*bytes])
+                }
+            }
+        }
+    }
+}
+
+/// A length in the first bytes, signed or not.
+#[inline]
+fn length_bytes(elements: u64, bytes: usize, signed: bool) -> Result<[u8; 8]> {
+    let bits = 8 * bytes as u32 - u32::from(signed);
+    if bits < 64 && elements >> bits != 0 {
+        return Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!("an array of {elements} elements, whose length does not fit a parameter of {bits} bits"),
+        ));
+    }
+    Ok(elements.to_le_bytes())
 }
 
 /// A value for a kernel parameter of type `P` inside a callable.
@@ -329,16 +355,6 @@ impl LaunchShape {
             LaunchShape::Computed(lengths, _) => {
                 lengths.iter().fold(0, |follows, length| follows | length.param.bit())
             }
-        }
-    }
-
-    /// Whether it is the same for either arguments.
-    pub(super) fn is_same(&self, old: &[Seen], new: &[Binding]) -> bool {
-        let is_same = |length: &Length| length.is_seen(old, new);
-        match self {
-            LaunchShape::Fixed(_) => true,
-            LaunchShape::PerElement(length) => is_same(length),
-            LaunchShape::Computed(lengths, _) => lengths.iter().all(is_same),
         }
     }
 

@@ -5,8 +5,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Pod;
-use gridloom_core::executable::RegionId;
-use gridloom_core::memory::{Base, Region};
+use gridloom_core::memory::{Base, Region, RegionId};
 use smallvec::SmallVec;
 
 use crate::buffer::{Element, Memory};
@@ -69,22 +68,7 @@ pub struct Length {
 
 impl Length {
     pub(super) fn elements(&self, bindings: &[Binding]) -> u64 {
-        self.elements_of(bindings[self.param.index].region())
-    }
-
-    /// The elements in what was given for the parameter.
-    pub(super) fn elements_of(&self, region: &Region) -> u64 {
-        region.bytes / self.element_size as u64
-    }
-
-    /// Whether as much was given for the parameter before.
-    pub(super) fn is_seen(&self, seen: &[Seen], bindings: &[Binding]) -> bool {
-        seen[self.param.index].memory_bytes() == Some(bindings[self.param.index].region().bytes)
-    }
-
-    /// Whether both are the same number in every call.
-    pub(super) fn is_same(&self, other: &Length) -> bool {
-        (self.param.index, self.element_size) == (other.param.index, other.element_size)
+        bindings[self.param.index].region().bytes / self.element_size as u64
     }
 }
 
@@ -146,57 +130,6 @@ impl Binding {
     }
 }
 
-/// What an executable was given for one parameter in its latest call, to tell whether a call gives the same. Memory is not kept alive: what uses it does that.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
-    /// Memory.
-    Memory(RegionId),
-    /// The bytes of a plain value.
-    Value(SmallVec<[u8; 16]>),
-    /// A value that decides what is built.
-    Shape(u64),
-    /// Nothing that could be given again.
-    Nothing,
-}
-
-impl Seen {
-    pub(super) fn of(binding: &Binding) -> Self {
-        match binding {
-            Binding::Memory(region) => RegionId::of(region).map_or(Seen::Nothing, Seen::Memory),
-            Binding::Value(bytes) => Seen::Value(bytes.clone()),
-            Binding::Shape(value) => Seen::Shape(*value),
-        }
-    }
-
-    /// The bytes of memory.
-    pub(super) fn memory_bytes(&self) -> Option<u64> {
-        match self {
-            Seen::Memory(region) => Some(region.bytes()),
-            _ => None,
-        }
-    }
-}
-
-/// What a call gives for one parameter, as it is handed on.
-pub enum Offer<'a> {
-    /// Memory.
-    Memory(Region),
-    /// The bytes of a plain value.
-    Value(&'a [u8]),
-    /// A value that decides what is built.
-    Shape,
-}
-
-impl<'a> Offer<'a> {
-    pub(super) fn of(binding: &'a Binding) -> Self {
-        match binding {
-            Binding::Memory(region) => Offer::Memory(region.clone()),
-            Binding::Value(bytes) => Offer::Value(bytes),
-            Binding::Shape(_) => Offer::Shape,
-        }
-    }
-}
-
 /// A kind of parameter: [`Param`], [`Scalar`] or [`Shape`]. Only a callable makes parameters, of the types that its calls bind:
 ///
 /// ```compile_fail,E0576
@@ -239,22 +172,15 @@ pub trait Bind<S: Spec>: sealed::Bind<S> {
     /// The binding.
     fn bind(&self) -> Result<Binding>;
 
-    /// Hands on what it gives.
-    #[doc(hidden)]
-    #[inline]
-    fn offer(&self, take: impl FnOnce(Offer<'_>) -> bool) -> Result<bool> {
-        self.bind().map(|binding| take(Offer::of(&binding)))
-    }
-
     /// Which memory it is, or that it is none; `None` where that cannot be told.
     #[doc(hidden)]
     fn region_id(&self) -> Option<Option<RegionId>> {
         Some(None)
     }
 
-    /// Whether it is what was given before. `id` is from [`region_id`](Bind::region_id).
+    /// Returns whether it is what was given before. `id` is from [`region_id`](Bind::region_id).
     #[doc(hidden)]
-    fn is_seen(&self, id: Option<RegionId>, seen: &Seen) -> bool;
+    fn is_bound(&self, id: Option<RegionId>, before: &Binding) -> bool;
 }
 
 impl<T: Element, M: Memory<T>> Bind<Param<[T]>> for &M {
@@ -264,20 +190,13 @@ impl<T: Element, M: Memory<T>> Bind<Param<[T]>> for &M {
     }
 
     #[inline]
-    fn offer(&self, take: impl FnOnce(Offer<'_>) -> bool) -> Result<bool> {
-        let region = self.region()?;
-        check_memory(&region)?;
-        Ok(take(Offer::Memory(region)))
-    }
-
-    #[inline]
     fn region_id(&self) -> Option<Option<RegionId>> {
         Memory::region_id(*self).map(Some)
     }
 
     #[inline]
-    fn is_seen(&self, id: Option<RegionId>, seen: &Seen) -> bool {
-        matches!(seen, Seen::Memory(seen) if id == Some(*seen))
+    fn is_bound(&self, id: Option<RegionId>, before: &Binding) -> bool {
+        matches!(before, Binding::Memory(before) if id == RegionId::of(before))
     }
 }
 
@@ -298,8 +217,8 @@ impl<T: Element, M: Memory<T>> Bind<Param<T>> for &M {
     }
 
     #[inline]
-    fn is_seen(&self, id: Option<RegionId>, seen: &Seen) -> bool {
-        matches!(seen, Seen::Memory(seen) if id == Some(*seen))
+    fn is_bound(&self, id: Option<RegionId>, before: &Binding) -> bool {
+        matches!(before, Binding::Memory(before) if id == RegionId::of(before))
     }
 }
 
@@ -335,13 +254,8 @@ impl<T: Pod> Bind<Scalar<T>> for T {
     }
 
     #[inline]
-    fn offer(&self, take: impl FnOnce(Offer<'_>) -> bool) -> Result<bool> {
-        Ok(take(Offer::Value(bytemuck::bytes_of(self))))
-    }
-
-    #[inline]
-    fn is_seen(&self, _: Option<RegionId>, seen: &Seen) -> bool {
-        matches!(seen, Seen::Value(seen) if seen.as_slice() == bytemuck::bytes_of(self))
+    fn is_bound(&self, _: Option<RegionId>, before: &Binding) -> bool {
+        matches!(before, Binding::Value(before) if before.as_slice() == bytemuck::bytes_of(self))
     }
 }
 
@@ -351,8 +265,8 @@ impl Bind<Shape> for u64 {
     }
 
     #[inline]
-    fn is_seen(&self, _: Option<RegionId>, seen: &Seen) -> bool {
-        *seen == Seen::Shape(*self)
+    fn is_bound(&self, _: Option<RegionId>, before: &Binding) -> bool {
+        matches!(before, Binding::Shape(before) if before == self)
     }
 }
 
@@ -362,8 +276,8 @@ impl Bind<Shape> for usize {
     }
 
     #[inline]
-    fn is_seen(&self, _: Option<RegionId>, seen: &Seen) -> bool {
-        *seen == Seen::Shape(*self as u64)
+    fn is_bound(&self, _: Option<RegionId>, before: &Binding) -> bool {
+        matches!(before, Binding::Shape(before) if *before == *self as u64)
     }
 }
 
@@ -382,13 +296,13 @@ pub trait BindAll<S: Specs>: sealed::BindAll<S> {
     /// The bindings. An error says which argument is wrong.
     fn bind_all(&self) -> Result<Bindings>;
 
-    /// Hands on what is given for one parameter.
+    /// The binding of one parameter.
     #[doc(hidden)]
-    fn offer(&self, index: usize, take: &mut dyn FnMut(Offer<'_>) -> bool) -> Result<bool>;
+    fn bind_one(&self, index: usize) -> Result<Binding>;
 
     /// Has `take` ask which of the arguments are not what was given before: a bit for each. `None` where some cannot be told.
     #[doc(hidden)]
-    fn compare<R>(&self, take: impl FnOnce(&dyn Fn(&[Seen]) -> u64) -> R) -> Option<R>;
+    fn compare<R>(&self, take: impl FnOnce(&dyn Fn(&[Binding]) -> u64) -> R) -> Option<R>;
 }
 
 pub(super) mod sealed {
@@ -433,10 +347,10 @@ macro_rules! tuples {
 
             #[inline]
             #[allow(unused_variables, reason = "the empty tuple has no arguments")]
-            fn offer(&self, index: usize, take: &mut dyn FnMut(Offer<'_>) -> bool) -> Result<bool> {
+            fn bind_one(&self, index: usize) -> Result<Binding> {
                 match index {
                     $($index => {
-                        self.$index.offer(take).map_err(|error| error.context(concat!("argument ", $index)))
+                        self.$index.bind().map_err(|error| error.context(concat!("argument ", $index)))
                     })*
                     _ => unreachable!("the arguments of a callable are as many as its parameters"),
                 }
@@ -444,11 +358,11 @@ macro_rules! tuples {
 
             #[inline]
             #[allow(unused_variables, reason = "the empty tuple has no arguments")]
-            fn compare<R>(&self, take: impl FnOnce(&dyn Fn(&[Seen]) -> u64) -> R) -> Option<R> {
+            fn compare<R>(&self, take: impl FnOnce(&dyn Fn(&[Binding]) -> u64) -> R) -> Option<R> {
                 // Asked before anything is locked: who tells may be anybody.
                 let ids: [Option<RegionId>; _] = [$(self.$index.region_id()?),*];
-                Some(take(&|seen| {
-                    0u64 $(| u64::from(!self.$index.is_seen(ids[$index], &seen[$index])) << $index)*
+                Some(take(&|before| {
+                    0u64 $(| u64::from(!self.$index.is_bound(ids[$index], &before[$index])) << $index)*
                 }))
             }
         }

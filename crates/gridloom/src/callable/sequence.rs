@@ -6,120 +6,21 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use gridloom_core::backend;
-use gridloom_core::executable::Change;
-use gridloom_core::graph::NodeKey;
 use gridloom_core::memory::Region;
 use gridloom_core::op::contract::without_signature;
-use gridloom_core::op::{CallbackOp, ConditionalOp, KernelOp, MemcpyOp, MemsetOp, Operation, Test};
+use gridloom_core::op::{CallbackOp, ConditionalOp, MemcpyOp, MemsetOp, Operation, Test};
 use gridloom_core::{Graph, Node};
 use smallvec::SmallVec;
 
 use super::operands::{CallArguments, CallMemory, LaunchShape, MemorySlot, Slot};
-use super::params::{Binding, Origin, ParamId, Seen, Specs};
+use super::params::{Binding, Origin, ParamId, Specs};
+use super::recipe::{KernelRecipe, Recipe, What};
 use super::{Callable, MAX_INLINE_DEPTH};
 use crate::buffer::{Element, Memory};
 use crate::conditional::While;
 use crate::kernel::{Kernel, Parameters};
 use crate::ops::{After, GraphOps, Ops, fill_value};
 use crate::{Error, ErrorKind, Result};
-
-/// Makes the operation of a node from the arguments of a call.
-type Make = Box<dyn Fn(&[Binding]) -> Result<Operation> + Send + Sync>;
-
-/// A node that follows the arguments.
-pub(super) struct Recipe {
-    pub(super) node: NodeKey,
-    /// A bit for each parameter that it follows.
-    pub(super) follows: u64,
-    /// Bytes of kernel arguments.
-    pub(super) bytes: u64,
-    what: What,
-}
-
-/// How a node follows the arguments.
-enum What {
-    Kernel(Launch),
-    Other(Make),
-}
-
-impl Recipe {
-    /// The parameters that decide its shape, and its arguments, where it launches a kernel.
-    pub(super) fn launch(&self) -> Option<(u64, &[Slot])> {
-        match &self.what {
-            What::Kernel(launch) => Some((launch.shape.follows(), &launch.slots)),
-            What::Other(_) => None,
-        }
-    }
-
-    /// How many changes of its node there can be.
-    pub(super) fn most_changes(&self) -> usize {
-        match &self.what {
-            What::Kernel(launch) => launch.slots.len(),
-            What::Other(_) => 1,
-        }
-    }
-
-    /// Adds what changes of the node when a call gives `new` arguments in the place of `old` ones, which differ in the parameters `changed`.
-    pub(super) fn changes(
-        &self,
-        (old, new, changed): (&[Seen], &[Binding], u64),
-        changes: &mut Vec<Change>,
-    ) -> Result<()> {
-        match &self.what {
-            What::Kernel(launch) if launch.shape.is_same(old, new) => {
-                launch.changes(self.node, new, changed, changes)?
-            }
-            What::Kernel(launch) => changes.push(Change::operation(self.node, launch.operation(new)?)),
-            What::Other(make) => changes.push(Change::operation(self.node, make(new)?)),
-        }
-        Ok(())
-    }
-}
-
-/// A kernel launch that follows the arguments.
-struct Launch {
-    kernel: Arc<dyn backend::Kernel>,
-    shape: LaunchShape,
-    slots: Vec<Slot>,
-}
-
-impl Launch {
-    fn follows(&self) -> u64 {
-        self.slots.iter().fold(self.shape.follows(), |follows, slot| follows | slot.follows())
-    }
-
-    fn operation(&self, bindings: &[Binding]) -> Result<Operation> {
-        let config = self.shape.config(bindings)?;
-        // SAFETY: the arguments are of the types that the kernel was looked up with (`CallArguments`), and whoever looked it up
-        // promised that it stays within what they lead to where its contract is kept (`Module::kernel`), which is checked before it
-        // is launched; or `launch_unchecked` was promised it of these arguments.
-        let launch = unsafe {
-            KernelOp::pack(&self.kernel, config, |packer| {
-                self.slots.iter().try_for_each(|slot| slot.give(bindings, |value| packer.push(value))?)
-            })
-        };
-        Ok(Operation::Kernel(launch?))
-    }
-
-    /// Adds the arguments that follow parameters in `changed`.
-    fn changes(
-        &self,
-        node: NodeKey,
-        bindings: &[Binding],
-        changed: u64,
-        changes: &mut Vec<Change>,
-    ) -> Result<()> {
-        for (index, slot) in self.slots.iter().enumerate() {
-            if slot.follows() & changed != 0 {
-                slot.give(bindings, |value| {
-                    // SAFETY: as for `operation`.
-                    changes.push(unsafe { Change::argument(node, index as u32, value) });
-                })?;
-            }
-        }
-        Ok(())
-    }
-}
 
 /// Everything that is found out while the closure runs.
 #[derive(Default)]
@@ -243,7 +144,7 @@ impl Sequence {
         shape: LaunchShape,
         args: impl CallArguments<P>,
     ) -> Result<()> {
-        let launch = Launch { kernel, shape, slots: args.slots()?.into_vec() };
+        let launch = KernelRecipe { kernel, shape, slots: args.slots()?.into_vec() };
         let params = launch.slots.iter().filter_map(Slot::param).chain(launch.shape.params());
         self.check_own(params)?;
         let operation = launch.operation(&self.bindings)?;

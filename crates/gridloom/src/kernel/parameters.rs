@@ -173,7 +173,7 @@ impl Parameter for ConditionHandle {
 ///
 /// # Safety
 /// [`into_arg`](IntoArg::into_arg) gives a value of `P`, [`pack`](IntoArg::pack) packs it, and
-/// [`write`](IntoArg::write) writes it or answers `false`. For [`Ptr`] and [`PtrMut`] that is a region
+/// [`write`](IntoArg::write) writes it. For [`Ptr`] and [`PtrMut`] that is a region
 /// that is aligned for the element, or, for launches that are not checked alone, the bytes of an
 /// address of such elements that the kernel may use for as long as anything that was given the argument
 /// exists or runs; for [`Nullable`] the same, or the null address; for [`Len`] the bytes of a value of
@@ -186,13 +186,14 @@ pub unsafe trait IntoArg<P: Parameter> {
     /// The argument, with what it refers to.
     fn into_arg(self) -> Result<ArgValue>;
 
-    /// Writes the argument over what a node has, where that is all there is to do. Returns whether it is.
-    /// What [`into_arg`](IntoArg::into_arg) gives is written then, and nothing is held. The executable
-    /// is locked, and must not be called.
+    /// Writes the argument over what a node of an executable has. The executable is locked, and must not
+    /// be called.
     #[inline]
-    fn write(&self, writer: &mut ArgWriter<'_>) -> bool {
-        let _ = writer;
-        false
+    fn write(self, writer: &mut ArgWriter<'_>) -> Result<()>
+    where
+        Self: Sized,
+    {
+        writer.value(self.into_arg()?)
     }
 
     /// Packs the argument. The same, without moving it about.
@@ -213,8 +214,8 @@ unsafe impl<T: Pod> IntoArg<T> for T {
     }
 
     #[inline]
-    fn write(&self, writer: &mut ArgWriter<'_>) -> bool {
-        writer.plain(bytemuck::bytes_of(self))
+    fn write(self, writer: &mut ArgWriter<'_>) -> Result<()> {
+        writer.plain(bytemuck::bytes_of(&self))
     }
 
     #[inline]
@@ -233,8 +234,8 @@ macro_rules! memory_is_given_for {
             }
 
             #[inline]
-            fn write(&self, writer: &mut ArgWriter<'_>) -> bool {
-                self.region_id().is_some_and(|memory| writer.memory(memory))
+            fn write(self, writer: &mut ArgWriter<'_>) -> Result<()> {
+                writer.memory(self.region_id(), || self.region())
             }
 
             #[inline]
@@ -295,8 +296,8 @@ macro_rules! lengths {
                 }
 
                 #[inline]
-                fn write(&self, writer: &mut ArgWriter<'_>) -> bool {
-                    <$length>::try_from(*self).is_ok_and(|length| IntoArg::<$length>::write(&length, writer))
+                fn write(self, writer: &mut ArgWriter<'_>) -> Result<()> {
+                    IntoArg::<$length>::write(length::<$length, _>(self)?, writer)
                 }
 
                 #[inline]

@@ -68,9 +68,9 @@ fn a_definition_refuses_arguments_that_break_the_contract() {
         refused(node.set_args(&kernels.increase, (&x, 5, 1)), BROKEN, &["four", "needs 5"]);
         // SAFETY: what would leave the memory is refused.
         unsafe {
-            refused(node.set_arg(1, Arg::value(5u32)), BROKEN, &["four", "needs 5"]);
-            refused(node.set_arg(0, Arg::memory(&short)?), BROKEN, &["four", "has 2 elements"]);
-            refused(node.set_arg(0, Arg::value(0u64)), BROKEN, &["four", "null"]);
+            refused(node.set_arg_unchecked(1, Arg::value(5u32)), BROKEN, &["four", "needs 5"]);
+            refused(node.set_arg_unchecked(0, Arg::memory(&short)?), BROKEN, &["four", "has 2 elements"]);
+            refused(node.set_arg_unchecked(0, Arg::value(0u64)), BROKEN, &["four", "null"]);
             refused(node.replace_memory(&x, &short), BROKEN, &["four", "has 2 elements"]);
             refused(graph.replace_memory(&x, &short), BROKEN, &["four", "has 2 elements"]);
         }
@@ -95,10 +95,10 @@ fn an_executable_refuses_arguments_that_break_the_contract_however_often_they_ch
             refused(at.set_args(&kernels.increase, (&short, 4, round)), BROKEN, &["four", "has 2"]);
             // SAFETY: what would leave the memory is refused.
             unsafe {
-                refused(at.set_arg(1, Arg::value(5u32)), BROKEN, &["four", "needs 5"]);
-                refused(at.set_arg(1, Arg::value(u32::MAX)), BROKEN, &["four", "needs 4294967295"]);
-                refused(at.set_arg(0, Arg::memory(&short)?), BROKEN, &["four", "has 2"]);
-                at.set_arg(2, Arg::value(round))?;
+                refused(at.set_arg_unchecked(1, Arg::value(5u32)), BROKEN, &["four", "needs 5"]);
+                refused(at.set_arg_unchecked(1, Arg::value(u32::MAX)), BROKEN, &["four", "needs 4294967295"]);
+                refused(at.set_arg_unchecked(0, Arg::memory(&short)?), BROKEN, &["four", "has 2"]);
+                at.set_arg_unchecked(2, Arg::value(round))?;
             }
             executable.launch(&kernels.stream)?;
             at.set_args(&kernels.increase, (&short, 2, round))?;

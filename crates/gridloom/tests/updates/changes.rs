@@ -4,7 +4,6 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use gridloom::kernel::Arg;
 use gridloom::prelude::*;
 
 use crate::support::GraphKernels;
@@ -131,8 +130,7 @@ macro_rules! changed {
                 let copy = |dst: &BufferSlice<i32>, src: &BufferSlice<i32>| self.set_memcpy(dst, src);
                 match change {
                     Change::Arguments => self.set_args(&kernels.increase, (x, 1, 100)),
-                    // SAFETY: it is the increment, which may be anything.
-                    Change::OneArgument => unsafe { self.set_arg(2, Arg::value(100i32)) },
+                    Change::OneArgument => self.set_arg(2, 100i32),
                     Change::ArgumentBuffer => self.set_args(&kernels.increase, (y, LEN as u32, 5)),
                     Change::Configuration => self.set_config(LaunchConfig::new(2, 2)),
                     Change::Function => self.set_kernel(&kernels.affine, (x, y, 2, 2, 1)),

@@ -13,4 +13,5 @@ mod refusals;
 mod release;
 mod replacing;
 mod stress;
+mod typed_arguments;
 mod whole;

@@ -73,8 +73,12 @@ fn wrong_parameters_are_refused_and_change_nothing() {
                     let other = held.set_args(affine, (&lab.x, &lab.y, 1, 1, 1));
                     refused(other, ErrorKind::InvalidArgument, &["increase", "set_kernel"]);
                     // SAFETY: none of it is taken.
-                    let outcomes =
-                        unsafe { [held.set_arg(9, Arg::value(1i32)), held.set_arg(2, Arg::value(1u8))] };
+                    let outcomes = unsafe {
+                        [
+                            held.set_arg_unchecked(9, Arg::value(1i32)),
+                            held.set_arg_unchecked(2, Arg::value(1u8)),
+                        ]
+                    };
                     for result in outcomes {
                         refused(result, ErrorKind::ParameterMismatch, &["increase"]);
                     }

@@ -60,7 +60,7 @@ fn a_part_of_an_argument_is_set_where_it_fits() {
             node.set_arg_part(2, 0, Arg::value(7u8))?;
             node.set_arg_part(0, 0, Arg::memory(&b)?)?;
             refused(node.set_arg_part(2, 1, Arg::value(7u32)), ErrorKind::ParameterMismatch, &["4 bytes"]);
-            refused(node.set_arg(2, Arg::value(7u8)), ErrorKind::ParameterMismatch, &["4 bytes"]);
+            refused(node.set_arg_unchecked(2, Arg::value(7u8)), ErrorKind::ParameterMismatch, &["4 bytes"]);
         }
         k.run(&graph)?;
         assert_eq!((a.to_vec()?, b.to_vec()?), (vec![0], vec![0x107]));

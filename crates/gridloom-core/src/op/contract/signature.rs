@@ -24,9 +24,26 @@ pub struct Integer {
 }
 
 impl Integer {
+    /// Returns the bytes of a value. `None` where it does not fit.
+    pub fn write(self, value: i64) -> Option<SmallVec<[u8; 8]>> {
+        let bits = 8 * u32::from(self.bytes.min(8));
+        let fits = match (self.signed, bits) {
+            (true, 64) => true,
+            (true, bits) => (-(1i64 << (bits - 1))..1i64 << (bits - 1)).contains(&value),
+            (false, 64) => value >= 0,
+            (false, bits) => (0..1i64 << bits).contains(&value),
+        };
+        fits.then(|| match self.bytes {
+            1 => SmallVec::from_slice(&(value as u8).to_ne_bytes()),
+            2 => SmallVec::from_slice(&(value as u16).to_ne_bytes()),
+            4 => SmallVec::from_slice(&(value as u32).to_ne_bytes()),
+            _ => SmallVec::from_slice(&value.to_ne_bytes()),
+        })
+    }
+
     /// Reads a value. `None` where it has another size, or is more than `i64` can be.
     #[inline]
-    pub(crate) fn read(self, bytes: &[u8]) -> Option<i64> {
+    pub fn read(self, bytes: &[u8]) -> Option<i64> {
         if bytes.len() != usize::from(self.bytes) {
             return None;
         }
@@ -124,8 +141,6 @@ pub struct Signature {
     pointers: SmallVec<[Pointer; 4]>,
     integers: Vec<Option<Integer>>,
     element_sizes: Vec<u32>,
-    /// A bit for each of the first 63 parameters that it looks at; the last bit for all others.
-    mentioned: u64,
 }
 
 /// Why a launch breaks a contract.
@@ -146,11 +161,6 @@ enum Because<'a> {
     Expression(&'a Expr),
 }
 
-#[inline]
-fn bit(index: usize) -> u64 {
-    1 << index.min(63)
-}
-
 impl Signature {
     /// The signature of a kernel with these parameters. The contract may name pointers, as having to
     /// hold something, and integers.
@@ -164,7 +174,6 @@ impl Signature {
                 _ => 0,
             })
             .collect();
-        let mut mentioned = 0;
         let mut lengths = SmallVec::new();
         let mut pointers = SmallVec::new();
         for (index, param) in params.iter().enumerate() {
@@ -174,9 +183,8 @@ impl Signature {
                     let is_bound = contract.held().any(|(held, _)| held as usize == index);
                     pointers.push(Pointer { index: index as u32, element_size, nullable, is_bound });
                 }
-                _ => continue,
+                _ => {}
             }
-            mentioned |= bit(index);
         }
         for (index, _) in contract.held() {
             if !matches!(params.get(index as usize).map(|param| param.kind), Some(ParamKind::Pointer { .. }))
@@ -197,9 +205,7 @@ impl Signature {
                     Expr::Length(index) => element_sizes.get(*index as usize).is_some_and(|&size| size != 0),
                     _ => return,
                 };
-                if let (Expr::Argument(index) | Expr::Length(index), true) = (part, fits) {
-                    mentioned |= bit(*index as usize);
-                } else if !fits {
+                if !fits {
                     wrong.get_or_insert_with(|| part.to_string());
                 }
             });
@@ -211,7 +217,7 @@ impl Signature {
                 params.len()
             );
         }
-        Ok(Signature { params, contract, lengths, pointers, integers, element_sizes, mentioned })
+        Ok(Signature { params, contract, lengths, pointers, integers, element_sizes })
     }
 
     /// The types of the parameters.
@@ -222,12 +228,6 @@ impl Signature {
     /// The contract.
     pub fn contract(&self) -> &Contract {
         &self.contract
-    }
-
-    /// Returns whether another value of argument `index` can break the contract.
-    #[inline]
-    pub(crate) fn mentions(&self, index: usize) -> bool {
-        self.mentioned & bit(index) != 0
     }
 
     /// Returns whether a launch keeps the contract.
@@ -398,6 +398,27 @@ fn address(kernel: &Arc<dyn backend::Kernel>) -> usize {
 /// Returns the kernel without its signature: launches of it are not checked.
 pub fn without_signature(kernel: &Arc<dyn backend::Kernel>) -> Arc<dyn backend::Kernel> {
     kernel.unsigned().unwrap_or(kernel).clone()
+}
+
+/// Returns what parameter `index` of a kernel was declared with. An error where the kernel was launched
+/// without its signature, or has no such parameter.
+pub fn param_type(kernel: &dyn backend::Kernel, index: u32) -> Result<&ParamType> {
+    let name = kernel.name();
+    let Some(signature) = kernel.signature() else {
+        bail!(
+            NotSupported,
+            "{name} was launched without the types of its parameters, so a value for one cannot be checked; use set_arg_unchecked"
+        );
+    };
+    let params = signature.params();
+    match params.get(index as usize) {
+        Some(param) => Ok(param),
+        None => bail!(
+            ParameterMismatch,
+            "kernel {name} takes {} parameters; there is no parameter {index}",
+            params.len()
+        ),
+    }
 }
 
 /// Returns whether memory has room for so many elements.

@@ -175,12 +175,21 @@ fn contracts_name_pointers_that_hold_and_integers_that_count() {
 }
 
 #[test]
-fn a_contract_tells_which_arguments_can_break_it() {
-    let params = [pointer(4), ParamType::value::<f32>(), ParamType::value::<u32>(), length(U32)];
-    let signature = Signature::new(params, Contract::new()).expect("valid");
-    assert_eq!([0, 1, 2, 3].map(|index| signature.mentions(index)), [true, false, false, true]);
-    let signature = Signature::new(params, Contract::new().at_most(arg(2), 3)).expect("valid");
-    assert_eq!([0, 1, 2, 3].map(|index| signature.mentions(index)), [true, false, true, true]);
+fn an_integer_is_written_as_it_is_read_and_where_it_fits() {
+    for bytes in [1, 2, 4, 8] {
+        for signed in [false, true] {
+            let integer = Integer { bytes, signed };
+            let bits = 8 * u32::from(bytes) - u32::from(signed);
+            let most = if bits >= 63 { i64::MAX } else { (1 << bits) - 1 };
+            let least = if signed { -most - 1 } else { 0 };
+            for value in [0, 1, most, least] {
+                assert_eq!(integer.write(value).and_then(|bytes| integer.read(&bytes)), Some(value));
+            }
+            for value in [most.checked_add(1), least.checked_sub(1)].into_iter().flatten() {
+                assert_eq!(integer.write(value), None, "{integer:?} {value}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -11,8 +11,8 @@ use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
-use super::KernelOp;
-use crate::spare::Spares;
+use super::spares::Spares;
+use crate::op::KernelOp;
 
 /// A kernel launch that is shared, as in an `Arc`.
 ///
@@ -146,21 +146,21 @@ impl fmt::Debug for Launch {
 }
 
 /// A place that waits for its launch.
-pub(super) struct Vacancy {
+pub(crate) struct Vacancy {
     place: NonNull<Place>,
     block: NonNull<Block>,
 }
 
 impl Vacancy {
     #[inline]
-    pub(super) fn take() -> Self {
+    pub(crate) fn take() -> Self {
         // A thread that ends and still makes launches has no open block.
         OPEN.try_with(Open::take).unwrap_or_else(|_| Open::closed().take())
     }
 
     /// Where the launch is to be written.
     #[inline]
-    pub(super) fn launch(&self) -> *mut KernelOp {
+    pub(crate) fn launch(&self) -> *mut KernelOp {
         // SAFETY: inside the place, of which nothing is read.
         unsafe { &raw mut (*self.place.as_ptr()).launch }
     }
@@ -170,7 +170,7 @@ impl Vacancy {
     /// # Safety
     /// It was written.
     #[inline]
-    pub(super) unsafe fn filled(self) -> Launch {
+    pub(crate) unsafe fn filled(self) -> Launch {
         let Vacancy { place, block } = self;
         std::mem::forget(self);
         // SAFETY: nobody else has the place.

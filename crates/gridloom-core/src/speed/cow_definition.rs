@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::definition::Definition;
+use crate::graph::Definition;
 
 /// The definition of a hierarchy as it is now, or of an executable. While a graph is built, or an executable is changed again and again, nobody else has it. `Arc::make_mut` would
 /// ask each time whether that is so, at the price of an atomic operation; here it is known.
@@ -60,7 +60,7 @@ impl Deref for CowDefinition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::definition::ConditionData;
+    use crate::graph::ConditionData;
 
     fn with_conditions(definition: &mut CowDefinition, count: usize) {
         for _ in 0..count {

@@ -1,0 +1,557 @@
+//! Changes of an executable that are made together, or not at all.
+//!
+//! Arguments of kernels are written to the [table](super::table), everything else to the definition. When all
+//! are written, the backend is told: of arguments alone in place, where it can, and else by the definition.
+//! A change that fails, or a panic on the way, takes everything back.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::State;
+use super::current::Current;
+use super::table::{ArgTable, RowId, Told};
+use super::update::check_replaceable;
+use crate::backend::{self, Allocation};
+use crate::error::{Error, ErrorKind, Result, bail};
+use crate::graph::{Checker, Definition, GraphKey, NodeKey, aligned, check_contract, compare, lifetimes};
+use crate::memory::{Region, RegionId};
+use crate::op::contract::{ParamType, param_type};
+use crate::op::{ArgValue, KernelOp, Operation, PointerValue};
+
+/// What changes took out of an executable. Code of users may run when it is dropped, so that belongs outside of any lock.
+#[derive(Default)]
+pub struct Replaced {
+    operations: SmallVec<[(NodeKey, Operation); 1]>,
+    memory: SmallVec<[Arc<dyn Allocation>; 4]>,
+    /// What was given and refused.
+    refused: (Vec<Operation>, Vec<ArgValue>),
+}
+
+/// Changes of an executable that are under way. See [`Executable::change`](super::Executable::change).
+///
+/// Arguments and operations that are given twice have the last value that was given.
+pub struct Changes<'a> {
+    device: &'a dyn backend::Device,
+    backend: &'a mut dyn backend::Executable,
+    current: &'a mut Current,
+    /// What was replaced in the definition, and at the end all that was replaced.
+    replaced: &'a mut Replaced,
+    /// Whether the definition is up to date, but for rows of the table that were changed.
+    in_definition: bool,
+    /// Whether memory of alloc nodes is used where it was not.
+    uses_allocs: bool,
+    /// Whether contracts are known to be kept.
+    is_checked: bool,
+    is_done: bool,
+}
+
+impl<'a> Changes<'a> {
+    /// Makes the changes that `write` gives, or none.
+    #[inline]
+    pub(super) fn make<R>(
+        device: &'a dyn backend::Device,
+        state: &'a mut State,
+        replaced: &'a mut Replaced,
+        write: impl FnOnce(&mut Changes<'a>) -> Result<R>,
+    ) -> Result<R> {
+        let mut changes = Changes {
+            device,
+            backend: &mut *state.backend,
+            current: &mut state.current,
+            replaced,
+            in_definition: false,
+            uses_allocs: false,
+            is_checked: false,
+            is_done: false,
+        };
+        let result = write(&mut changes)?;
+        changes.finish()?;
+        Ok(result)
+    }
+
+    /// Gives a kernel another plain value for argument `index`.
+    ///
+    /// # Safety
+    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    #[inline]
+    pub unsafe fn plain(&mut self, node: NodeKey, index: u32, value: &[u8]) -> Result<()> {
+        self.row(node)?.plain(index as usize, value)
+    }
+
+    /// Gives a kernel other memory for argument `index`.
+    ///
+    /// # Safety
+    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    #[inline]
+    pub unsafe fn memory(&mut self, node: NodeKey, index: u32, memory: &Region) -> Result<()> {
+        self.row(node)?.memory(index as usize, memory)
+    }
+
+    /// Gives a kernel another value for argument `index`, of its size.
+    ///
+    /// # Safety
+    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    pub unsafe fn argument(&mut self, node: NodeKey, index: u32, value: &ArgValue) -> Result<()> {
+        self.row(node)?.value(index as usize, value)
+    }
+
+    /// Gives a kernel another value at byte `offset` of argument `index`.
+    ///
+    /// # Safety
+    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    pub unsafe fn argument_part(
+        &mut self,
+        node: NodeKey,
+        index: u32,
+        offset: usize,
+        value: &ArgValue,
+    ) -> Result<()> {
+        self.row(node)?.set((index as usize, Some(offset)), value)
+    }
+
+    /// Gives a kernel the value that `make` makes for argument `index`, given what the parameter was declared
+    /// with. An error where the kernel was launched without a signature.
+    ///
+    /// # Safety
+    /// What `make` makes is a value of the parameter's type.
+    pub unsafe fn typed_argument(
+        &mut self,
+        node: NodeKey,
+        index: u32,
+        make: impl FnOnce(&ParamType) -> Result<ArgValue>,
+    ) -> Result<()> {
+        let mut row = self.row(node)?;
+        let kernel = &row.launch().kernel;
+        let value = param_type(&**kernel, index).and_then(make).map_err(|error| row.at_node(error))?;
+        row.own_value(index as usize, value)
+    }
+
+    /// Has `write` give a kernel all its arguments, one after the other. An error where the node launches another kernel.
+    ///
+    /// # Safety
+    /// As for [`KernelOp::with_args`] with these arguments, if the node launches this kernel.
+    #[inline]
+    pub unsafe fn arguments(
+        &mut self,
+        node: NodeKey,
+        kernel: &Arc<dyn backend::Kernel>,
+        write: impl FnOnce(&mut ArgWriter<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let row = self.row(node)?;
+        if !row.table.launches(row.row, kernel) {
+            return Err(row.launches_another(&**kernel));
+        }
+        let mut writer = ArgWriter { row, next: 0 };
+        write(&mut writer)?;
+        writer.finish()
+    }
+
+    /// Replaces all that a node does by an operation of the same kind.
+    pub fn operation(&mut self, node: NodeKey, operation: Operation) -> Result<()> {
+        let definition = &*self.current.definition;
+        let Some(there) = definition.get_node(node) else { return Err(no_such_node(node)) };
+        let checker = Checker { device: self.device, graph: Some((definition, there.graph())) };
+        let checked = match (there.operation(), &operation) {
+            (Operation::Kernel(old), Operation::Kernel(new)) => {
+                checker.check_kernel_after(old, new).and_then(|()| check_contract(new))
+            }
+            (old, new) => check_replaceable(old, new).and_then(|()| match new {
+                Operation::Conditional(conditional) => checker.check_replaced_test(&conditional.test),
+                operation => checker.check(operation),
+            }),
+        };
+        if let Err(error) = checked {
+            let error = error.at_node(definition.label(node));
+            self.replaced.refused.0.push(operation);
+            return Err(error);
+        }
+        // The definition lags behind at most in that it knows of fewer uses.
+        self.uses_allocs |= uses_other_allocs(there.operation(), &operation);
+        self.put(node, operation);
+        Ok(())
+    }
+
+    /// Puts an operation that was checked into the definition.
+    pub(super) fn put(&mut self, node: NodeKey, operation: Operation) {
+        self.enter_definition();
+        self.current.table.forget(node);
+        if let Some(there) = self.current.definition.get_mut().nodes.get_mut(node) {
+            let old = std::mem::replace(&mut there.operation, operation);
+            self.replaced.operations.push((node, old));
+        }
+    }
+
+    /// Takes over all that the nodes of a graph in another definition do, which was checked and has to have
+    /// the same topology. Only what differs is changed.
+    pub(super) fn take_over(
+        &mut self,
+        graph: GraphKey,
+        (source, other): (&Definition, GraphKey),
+    ) -> Result<()> {
+        self.is_checked = true;
+        let mut operations: Vec<(NodeKey, Operation)> = Vec::new();
+        let is_whole = graph == self.root() && other == source.root();
+        let Current { definition, table } = &mut *self.current;
+        let backend = &mut *self.backend;
+        if is_whole && let Some(pairs) = aligned(definition, source) {
+            for (node, other) in pairs {
+                let new = source.node(other).operation();
+                if !take_arguments(definition, table, backend, node, new) {
+                    operations.push((node, new.clone()));
+                }
+            }
+        } else {
+            self.current.bring_up_to_date();
+            let Current { definition, table } = &mut *self.current;
+            let comparison = compare(definition, graph, source, other);
+            if let Some(first) = comparison.topology.into_iter().next() {
+                let error = Error::new(ErrorKind::TopologyMismatch, format!("the graphs differ: {first}"));
+                return Err(match first.node {
+                    Some(node) => error.at_node(definition.label(node)),
+                    None => error,
+                });
+            }
+            for (node, _, new) in comparison.parameters {
+                if !take_arguments(definition, table, backend, node, &new) {
+                    operations.push((node, new));
+                }
+            }
+        }
+        operations.into_iter().for_each(|(node, operation)| self.put(node, operation));
+        Ok(())
+    }
+
+    /// The outermost graph.
+    pub(super) fn root(&self) -> GraphKey {
+        self.current.definition.root()
+    }
+
+    /// Returns the name of a node, for errors.
+    pub fn label(&self, node: NodeKey) -> String {
+        self.current.definition.label(node)
+    }
+
+    /// The definition, as it was before the changes that are under way.
+    pub(super) fn definition(&mut self) -> &Definition {
+        self.current.get()
+    }
+
+    /// The row of a kernel node, which is about to be changed.
+    #[inline]
+    fn row(&mut self, node: NodeKey) -> Result<RowChange<'_>> {
+        let row = match self.current.table.find(node) {
+            Some(row) => row,
+            None => self.make_row(node)?,
+        };
+        let Current { definition, table } = &mut *self.current;
+        table.touch(row);
+        let (refused, uses_allocs) = (&mut self.replaced.refused.1, &mut self.uses_allocs);
+        Ok(RowChange { device: self.device, definition, table, refused, uses_allocs, row })
+    }
+
+    #[cold]
+    fn make_row(&mut self, node: NodeKey) -> Result<RowId> {
+        let Current { definition, table } = &mut *self.current;
+        match definition.get_node(node).map(|node| node.operation()) {
+            Some(Operation::Kernel(launch)) => Ok(table.make(definition, node, launch, self.backend)),
+            Some(other) => {
+                bail!(InvalidArgument, "a {} node launches no kernel", other.kind().name())
+            }
+            None => Err(no_such_node(node)),
+        }
+    }
+
+    /// Tells the backend, and makes the changes for good.
+    #[inline]
+    fn finish(&mut self) -> Result<()> {
+        let Current { definition, table } = &mut *self.current;
+        if !self.is_checked
+            && let Some(row) = table.broken()
+        {
+            broken_contract(definition, table, row)?;
+        }
+        let mut told = Told::Nothing;
+        if !self.in_definition && !self.uses_allocs {
+            if !table.has_changes() {
+                self.is_done = true;
+                return Ok(());
+            }
+            told = table.tell(self.backend);
+        }
+        if told != Told::All {
+            return self.update(told);
+        }
+        table.keep_ahead(definition);
+        self.is_done = true;
+        let memory = &mut self.replaced.memory;
+        table.take_unused(memory);
+        if !memory.is_empty() {
+            self.backend.keep(&memory.iter().collect::<SmallVec<[_; 4]>>());
+        }
+        Ok(())
+    }
+
+    /// Writes changed rows to the definition, and tells the backend by that. `told` is what it knows of them.
+    #[cold]
+    fn update(&mut self, told: Told) -> Result<()> {
+        self.enter_definition();
+        let Current { definition, table } = &mut *self.current;
+        let definition = definition.get_mut();
+        if told == Told::Part {
+            self.backend.put_back(definition, &table.changed_nodes());
+        }
+        table.write_to(definition, &mut self.replaced.operations);
+        if self.uses_allocs {
+            // Whether each use is ordered after the allocation and before its free takes the whole graph to tell.
+            lifetimes::check(definition)?;
+        }
+        self.backend.update(definition, &self.replaced.operations)?;
+        table.leave_to_definition(true);
+        self.is_done = true;
+        table.take_unused(&mut self.replaced.memory);
+        Ok(())
+    }
+
+    /// Brings the definition up to date: from here on operations can be replaced in it.
+    fn enter_definition(&mut self) {
+        if !self.in_definition {
+            self.current.bring_up_to_date();
+            self.in_definition = true;
+        }
+    }
+
+    #[cold]
+    fn take_back(&mut self) {
+        let Current { definition, table } = &mut *self.current;
+        if self.in_definition {
+            let definition = definition.get_mut();
+            // Backwards, since a node may have been named twice.
+            for (node, operation) in self.replaced.operations.iter_mut().rev() {
+                if let Some(there) = definition.nodes.get_mut(*node) {
+                    std::mem::swap(&mut there.operation, operation);
+                }
+            }
+            table.leave_to_definition(false);
+        } else {
+            table.take_back();
+        }
+        table.take_unused(&mut self.replaced.memory);
+    }
+}
+
+impl Drop for Changes<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.take_back();
+        }
+    }
+}
+
+/// The arguments of one kernel, about to be changed.
+struct RowChange<'a> {
+    device: &'a dyn backend::Device,
+    definition: &'a Definition,
+    table: &'a mut ArgTable,
+    refused: &'a mut Vec<ArgValue>,
+    uses_allocs: &'a mut bool,
+    row: RowId,
+}
+
+impl RowChange<'_> {
+    #[inline]
+    fn plain(&mut self, index: usize, value: &[u8]) -> Result<()> {
+        if self.table.set_plain(self.row, index, value) {
+            return Ok(());
+        }
+        self.set((index, None), &ArgValue::plain(value))
+    }
+
+    #[inline]
+    fn memory(&mut self, index: usize, memory: &Region) -> Result<()> {
+        if !RegionId::of(memory).is_some_and(|memory| self.table.was_checked(memory)) {
+            self.check(index, |checker| checker.check_memory(memory))?;
+        }
+        if self.table.set_memory(self.row, index, memory) {
+            return Ok(());
+        }
+        self.set((index, None), &ArgValue::Pointer(PointerValue::Region(memory.clone())))
+    }
+
+    fn value(&mut self, index: usize, value: &ArgValue) -> Result<()> {
+        match value {
+            ArgValue::Bytes(bytes) => self.plain(index, bytes),
+            ArgValue::Pointer(PointerValue::Region(region)) => self.memory(index, region),
+            ArgValue::Pointer(PointerValue::Condition(_)) => self.set((index, None), value),
+        }
+    }
+
+    /// Sets an argument to a value that was made under the lock.
+    fn own_value(&mut self, index: usize, value: ArgValue) -> Result<()> {
+        self.value(index, &value).inspect_err(|_| self.refused.push(value))
+    }
+
+    /// Puts a value into an argument, or into a part of it.
+    #[cold]
+    fn set(&mut self, place: (usize, Option<usize>), value: &ArgValue) -> Result<()> {
+        if let ArgValue::Pointer(pointer) = value {
+            self.check(place.0, |checker| checker.check_target(pointer))?;
+        }
+        let definition = self.definition;
+        match self.table.set(self.row, launch_of(definition, self.table.node(self.row)), place, value) {
+            Ok(uses_allocs) => {
+                *self.uses_allocs |= uses_allocs;
+                Ok(())
+            }
+            Err(error) => {
+                self.table.forget_checked();
+                Err(self.at_node(error))
+            }
+        }
+    }
+
+    #[inline]
+    fn check(&mut self, index: usize, check: impl FnOnce(&Checker<'_>) -> Result<()>) -> Result<()> {
+        let graph = self.definition.node(self.table.node(self.row)).graph();
+        check(&Checker { device: self.device, graph: Some((self.definition, graph)) })
+            .map_err(|error| self.refused(index, error))
+    }
+
+    #[cold]
+    fn refused(&mut self, index: usize, error: Error) -> Error {
+        self.table.forget_checked();
+        self.at_node(error.context(format_args!("argument {index} of {}", self.launch().kernel.name())))
+    }
+
+    /// What the definition says of the launch. Its kernel, its shape and the layout of its arguments are right.
+    fn launch(&self) -> &KernelOp {
+        launch_of(self.definition, self.table.node(self.row))
+    }
+
+    #[cold]
+    fn launches_another(&self, kernel: &dyn backend::Kernel) -> Error {
+        let message = format!(
+            "the node launches {}, not {}; use set_kernel to launch another kernel",
+            self.launch().kernel.name(),
+            kernel.name()
+        );
+        self.at_node(Error::new(ErrorKind::InvalidArgument, message))
+    }
+
+    #[cold]
+    fn at_node(&self, error: Error) -> Error {
+        error.at_node(self.definition.label(self.table.node(self.row)))
+    }
+}
+
+/// Writes the arguments of a kernel node, one after the other.
+///
+/// Whoever writes holds a lock of the executable, and must not call it.
+pub struct ArgWriter<'a> {
+    row: RowChange<'a>,
+    next: usize,
+}
+
+impl ArgWriter<'_> {
+    /// Writes a plain value.
+    #[inline]
+    pub fn plain(&mut self, value: &[u8]) -> Result<()> {
+        let index = self.take_place()?;
+        self.row.plain(index, value)
+    }
+
+    /// Writes the address of memory. `region` is asked for where the argument is not the memory that `id` names already.
+    #[inline]
+    pub fn memory(&mut self, id: Option<RegionId>, region: impl FnOnce() -> Result<Region>) -> Result<()> {
+        let index = self.take_place()?;
+        if id.is_some_and(|id| self.row.table.is_memory(self.row.row, index, id)) {
+            return Ok(());
+        }
+        let region = region()?;
+        self.row.memory(index, &region).inspect_err(|_| {
+            self.row.refused.push(ArgValue::Pointer(PointerValue::Region(region)));
+        })
+    }
+
+    /// Writes any value.
+    pub fn value(&mut self, value: ArgValue) -> Result<()> {
+        let index = self.take_place()?;
+        self.row.own_value(index, value)
+    }
+
+    #[inline]
+    fn take_place(&mut self) -> Result<usize> {
+        let index = self.next;
+        self.next += 1;
+        if index < self.row.table.len(self.row.row) { Ok(index) } else { Err(self.wrong_count("more")) }
+    }
+
+    #[inline]
+    fn finish(self) -> Result<()> {
+        if self.next == self.row.table.len(self.row.row) {
+            Ok(())
+        } else {
+            Err(self.wrong_count(&self.next.to_string()))
+        }
+    }
+
+    #[cold]
+    fn wrong_count(&self, given: &str) -> Error {
+        let (kernel, takes) = (self.row.launch().kernel.name(), self.row.table.len(self.row.row));
+        let message = format!("kernel {kernel} takes {takes} parameters, {given} arguments were given");
+        self.row.at_node(Error::new(ErrorKind::ParameterMismatch, message))
+    }
+}
+
+/// The launch of a node that has a row, and so is a kernel node.
+fn launch_of(definition: &Definition, node: NodeKey) -> &KernelOp {
+    match definition.node(node).operation() {
+        Operation::Kernel(launch) => launch,
+        _ => unreachable!("a row is that of a kernel node"),
+    }
+}
+
+/// Has a node do what another one does, where they differ at most in the arguments of a kernel.
+#[inline]
+fn take_arguments(
+    definition: &Definition,
+    table: &mut ArgTable,
+    backend: &mut dyn backend::Executable,
+    node: NodeKey,
+    new: &Operation,
+) -> bool {
+    let old = definition.node(node).operation();
+    let (Operation::Kernel(old_launch), Operation::Kernel(new_launch)) = (old, new) else {
+        return old.same(new);
+    };
+    let row = match table.find(node) {
+        Some(row) => row,
+        None if old.same(new) => return true,
+        None => table.make(definition, node, old_launch, backend),
+    };
+    table.take_arguments(row, new_launch)
+}
+
+#[cold]
+fn broken_contract(definition: &Definition, table: &ArgTable, row: RowId) -> Result<()> {
+    let node = table.node(row);
+    let checked = table.check_contract(row, &*launch_of(definition, node).kernel);
+    checked.map_err(|error| error.at_node(definition.label(node)))
+}
+
+#[cold]
+fn no_such_node(node: NodeKey) -> Error {
+    Error::new(ErrorKind::InvalidHandle, format!("there is no node {node:?} in this executable"))
+}
+
+/// Returns whether an operation uses memory of alloc nodes that the one before it at the same node does not.
+fn uses_other_allocs(old: &Operation, new: &Operation) -> bool {
+    let mut other = false;
+    new.for_each_alloc_node(|alloc| {
+        let mut known = false;
+        old.for_each_alloc_node(|used| known |= used == alloc);
+        other |= !known;
+    });
+    other
+}

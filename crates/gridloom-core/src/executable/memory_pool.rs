@@ -1,0 +1,191 @@
+//! The memory that kernel arguments lead to, each allocation held once.
+//!
+//! Many arguments name the same few allocations. A reference count for each would cost two atomic operations
+//! whenever an argument changes; here uses are counted with plain numbers, under the lock of the executable.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::backend::Allocation;
+
+/// An allocation in a [`MemoryPool`].
+pub(super) type PoolEntry = u32;
+
+struct Entry {
+    /// `None` where the entry is free.
+    allocation: Option<Arc<dyn Allocation>>,
+    uses: u32,
+    address: u64,
+    may_be_released: bool,
+}
+
+/// Allocations, and how many arguments lead to each.
+#[derive(Default)]
+pub(super) struct MemoryPool {
+    entries: Vec<Entry>,
+    free: Vec<PoolEntry>,
+    /// By where the allocation lies in the host's memory.
+    found: FxHashMap<usize, PoolEntry>,
+    /// The entry that was asked for last: one allocation is often given to many kernels in a row.
+    latest: Option<(usize, PoolEntry)>,
+    /// Entries whose last use went. They may have another one since.
+    unused: Vec<PoolEntry>,
+}
+
+impl MemoryPool {
+    /// Adds a use of an allocation.
+    #[inline]
+    pub(super) fn add_use(&mut self, allocation: &Arc<dyn Allocation>) -> PoolEntry {
+        let place = Arc::as_ptr(allocation).cast::<()>().addr();
+        let entry = match self.latest {
+            Some((latest, entry)) if latest == place => entry,
+            _ => self.find(place, allocation),
+        };
+        self.entries[entry as usize].uses += 1;
+        entry
+    }
+
+    fn find(&mut self, place: usize, allocation: &Arc<dyn Allocation>) -> PoolEntry {
+        let entry = match self.found.get(&place) {
+            Some(&entry) => entry,
+            None => self.insert(place, allocation),
+        };
+        self.latest = Some((place, entry));
+        entry
+    }
+
+    fn insert(&mut self, place: usize, allocation: &Arc<dyn Allocation>) -> PoolEntry {
+        let new = Entry {
+            allocation: Some(Arc::clone(allocation)),
+            uses: 0,
+            address: allocation.address(),
+            may_be_released: allocation.may_be_released(),
+        };
+        let entry = match self.free.pop() {
+            Some(entry) => {
+                self.entries[entry as usize] = new;
+                entry
+            }
+            None => {
+                self.entries.push(new);
+                self.entries.len() as PoolEntry - 1
+            }
+        };
+        self.found.insert(place, entry);
+        entry
+    }
+
+    /// Adds a use of an entry that is in use.
+    #[inline]
+    pub(super) fn add_use_of(&mut self, entry: PoolEntry) {
+        self.entries[entry as usize].uses += 1;
+    }
+
+    /// Removes a use. The allocation stays until [`take_unused`](MemoryPool::take_unused).
+    #[inline]
+    pub(super) fn remove_use(&mut self, entry: PoolEntry) {
+        let uses = &mut self.entries[entry as usize].uses;
+        *uses -= 1;
+        if *uses == 0 {
+            self.unused.push(entry);
+        }
+    }
+
+    /// Moves the allocations that are used no more into `into`, to be dropped outside of any lock.
+    #[inline]
+    pub(super) fn take_unused(&mut self, into: &mut SmallVec<[Arc<dyn Allocation>; 4]>) {
+        if !self.unused.is_empty() {
+            self.remove_unused(into);
+        }
+    }
+
+    fn remove_unused(&mut self, into: &mut SmallVec<[Arc<dyn Allocation>; 4]>) {
+        for number in self.unused.drain(..) {
+            let entry = &mut self.entries[number as usize];
+            if entry.uses == 0
+                && let Some(allocation) = entry.allocation.take()
+            {
+                self.found.remove(&Arc::as_ptr(&allocation).cast::<()>().addr());
+                self.free.push(number);
+                into.push(allocation);
+            }
+        }
+        self.latest = None;
+    }
+
+    /// The address at which an allocation starts on its device.
+    #[inline]
+    pub(super) fn address(&self, entry: PoolEntry) -> u64 {
+        self.entries[entry as usize].address
+    }
+
+    /// Returns whether an allocation can be freed while arguments lead to it.
+    #[inline]
+    pub(super) fn may_be_released(&self, entry: PoolEntry) -> bool {
+        self.entries[entry as usize].may_be_released
+    }
+
+    /// The allocation of an entry that is in use.
+    pub(super) fn allocation(&self, entry: PoolEntry) -> &Arc<dyn Allocation> {
+        self.entries[entry as usize].allocation.as_ref().expect("an entry that is in use has its allocation")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::MemoryKind;
+    use crate::null::NullDevice;
+
+    fn unused(pool: &mut MemoryPool) -> usize {
+        let mut taken = SmallVec::new();
+        pool.take_unused(&mut taken);
+        taken.len()
+    }
+
+    #[test]
+    fn an_allocation_is_held_once_and_until_its_last_use_goes() {
+        let device = NullDevice::new();
+        let [one, other] = [0, 1].map(|_| device.allocate(8, MemoryKind::Device).unwrap());
+        let mut pool = MemoryPool::default();
+        let entry = pool.add_use(&one);
+        assert_ne!(pool.add_use(&other), entry);
+        assert_eq!(pool.add_use(&one), entry);
+        assert_eq!(Arc::strong_count(&one), 2);
+        pool.remove_use(entry);
+        assert_eq!(unused(&mut pool), 0);
+        pool.remove_use(entry);
+        assert_eq!((unused(&mut pool), Arc::strong_count(&one)), (1, 1));
+    }
+
+    #[test]
+    fn an_allocation_that_is_used_again_in_time_stays() {
+        let device = NullDevice::new();
+        let memory = device.allocate(8, MemoryKind::Device).unwrap();
+        let mut pool = MemoryPool::default();
+        let entry = pool.add_use(&memory);
+        pool.remove_use(entry);
+        pool.add_use_of(entry);
+        assert_eq!(unused(&mut pool), 0);
+        assert!(Arc::ptr_eq(pool.allocation(entry), &memory));
+        pool.remove_use(entry);
+        pool.add_use_of(entry);
+        pool.remove_use(entry);
+        assert_eq!(unused(&mut pool), 1);
+    }
+
+    #[test]
+    fn a_free_entry_is_used_for_another_allocation() {
+        let device = NullDevice::new();
+        let [one, other] = [0, 1].map(|_| device.allocate(8, MemoryKind::Device).unwrap());
+        let mut pool = MemoryPool::default();
+        let entry = pool.add_use(&one);
+        pool.remove_use(entry);
+        assert_eq!(unused(&mut pool), 1);
+        assert_eq!(pool.add_use(&other), entry);
+        assert_eq!(pool.address(entry), other.address());
+        assert_ne!(pool.add_use(&one), entry);
+    }
+}

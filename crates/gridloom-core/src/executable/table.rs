@@ -1,0 +1,716 @@
+//! The arguments of the kernels of an executable, from the first change on.
+//!
+//! The table has a row for each kernel node that was ever changed: its argument buffer, and what the
+//! addresses in it lead to. A row is the truth about its node's arguments. Changes are written there and
+//! told to the backend; the definition hears of them when somebody looks at it
+//! ([`ArgTable::bring_up_to_date`]). What a row was like before the changes that are under way is in
+//! the [`Journal`], so that they can be taken back.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::memory_pool::{MemoryPool, PoolEntry};
+use crate::backend::{self, Allocation};
+use crate::error::Result;
+use crate::graph::{ConditionKey, CowDefinition, Definition, NodeKey};
+use crate::launch::LaunchConfig;
+use crate::memory::{Base, Region, RegionId};
+use crate::op::contract::{GivenMemory, Integer, Launched, Signature, plain_address};
+use crate::op::{ArgValue, KernelArgs, KernelOp, Launch, Operation, PointerArg, PointerValue};
+
+/// The place of a row in the table. A node keeps its row.
+pub(super) type RowId = usize;
+
+/// What eight bytes of an argument refer to.
+#[derive(Clone, Copy, PartialEq)]
+enum Target {
+    /// Memory that exists independently of graphs. The pool holds it.
+    Memory { region: RegionId, entry: PoolEntry },
+    /// Memory that an alloc node provides.
+    AllocNode { node: NodeKey, offset: u64, bytes: u64 },
+    /// A condition.
+    Condition(ConditionKey),
+}
+
+/// Eight bytes of an argument that refer to something.
+#[derive(Clone, Copy, PartialEq)]
+struct Pointer {
+    index: u32,
+    offset: u32,
+    target: Target,
+}
+
+/// Where an argument lies in the buffer.
+#[derive(Clone, Copy)]
+struct Place {
+    offset: u32,
+    size: u32,
+    holds: Holds,
+}
+
+/// What an argument holds.
+#[derive(Clone, Copy, PartialEq)]
+enum Holds {
+    /// A plain value.
+    Value,
+    /// An address or a handle, which is all there is: the pointer with this number.
+    Pointer(u32),
+    /// Pointers among other bytes.
+    Structure,
+}
+
+/// The arguments of one kernel node.
+struct Row {
+    node: NodeKey,
+    /// Whether the row speaks for the node. Else it is made again, from the definition, when it is needed.
+    is_current: bool,
+    /// Whether the definition lags behind.
+    is_ahead: bool,
+    /// Whether the launch in the definition was relieved of its pointers, so as not to hold memory that the
+    /// row does not lead to any more. Then it lags behind, too.
+    is_hollow: bool,
+    /// Whether the backend can be told of other arguments in place.
+    in_place: bool,
+    /// Whether nothing but its shape and arguments tell a launch of this kernel from another.
+    is_simple: bool,
+    /// Its record in the journal, while changes are under way; [`NONE`] where it was not changed.
+    record: u32,
+    /// Tells kernels apart. The definition keeps the kernel.
+    kernel: usize,
+    /// What every change is checked against.
+    signature: Option<Arc<Signature>>,
+    config: LaunchConfig,
+    bytes: SmallVec<[u8; 48]>,
+    places: SmallVec<[Place; 4]>,
+    pointers: SmallVec<[Pointer; 3]>,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// What a row was like before the changes that are under way.
+struct Record {
+    /// [`NONE`] where all that the node does was replaced since.
+    row: u32,
+    /// Where its bytes start in [`Journal::bytes`].
+    bytes: u32,
+    /// Its part of [`Journal::pointers`], where those were changed, too.
+    pointers: Option<(u32, u32)>,
+}
+
+/// What changes of rows replaced, until they are made for good or taken back. The memory in it counts as used.
+#[derive(Default)]
+struct Journal {
+    records: Vec<Record>,
+    bytes: Vec<u8>,
+    pointers: Vec<Pointer>,
+    /// Memory that was checked last.
+    checked: Option<RegionId>,
+}
+
+/// How much of a change a backend was told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    Nothing,
+    /// Some of it may have been done.
+    Part,
+    All,
+}
+
+/// Rows that the backend is told of at once.
+const TOGETHER: usize = 8;
+
+/// The arguments of the kernels of an executable.
+#[derive(Default)]
+pub(super) struct ArgTable {
+    /// By the index of a node: the number of its row plus 1, or 0.
+    numbers: Vec<u32>,
+    rows: Vec<Row>,
+    pool: MemoryPool,
+    /// The rows that the definition lags behind.
+    ahead: Vec<u32>,
+    journal: Journal,
+}
+
+/// Tells kernels apart that are alive.
+#[inline]
+fn identity(kernel: &Arc<dyn backend::Kernel>) -> usize {
+    Arc::as_ptr(kernel).cast::<()>().addr()
+}
+
+impl ArgTable {
+    /// The row of a node, where it has one that speaks for it.
+    #[inline]
+    pub(super) fn find(&self, node: NodeKey) -> Option<RowId> {
+        let number = (*self.numbers.get(node.index())? as usize).wrapping_sub(1);
+        self.rows.get(number).filter(|row| row.is_current && row.node == node).map(|_| number)
+    }
+
+    /// Makes the row of a node, which launches what the definition says.
+    #[cold]
+    pub(super) fn make(
+        &mut self,
+        definition: &Definition,
+        node: NodeKey,
+        launch: &KernelOp,
+        backend: &mut dyn backend::Executable,
+    ) -> RowId {
+        if self.numbers.is_empty() {
+            self.numbers = vec![0; definition.node_bound()];
+        }
+        let known = &mut self.numbers[node.index()];
+        let number = if *known == 0 { self.rows.len() } else { *known as usize - 1 };
+        *known = number as u32 + 1;
+        let args = &launch.args;
+        let place = |place: &crate::op::ParamLayout| Place {
+            offset: place.offset,
+            size: place.size,
+            holds: Holds::Value,
+        };
+        let mut row = Row {
+            node,
+            is_current: true,
+            is_ahead: false,
+            is_hollow: false,
+            in_place: backend.prepare(number, node, launch),
+            is_simple: launch.kernel.params().is_some() && args.keep.is_none(),
+            record: NONE,
+            kernel: identity(&launch.kernel),
+            signature: launch.kernel.signature().cloned(),
+            config: launch.config,
+            bytes: SmallVec::from_slice(&args.bytes),
+            places: args.layout.iter().map(place).collect(),
+            pointers: args.pointers.iter().map(|pointer| self.pool.pointer(pointer)).collect(),
+        };
+        row.find_pointers();
+        match self.rows.get_mut(number) {
+            Some(there) => *there = row,
+            None => self.rows.push(row),
+        }
+        number
+    }
+
+    /// The node of a row.
+    pub(super) fn node(&self, row: RowId) -> NodeKey {
+        self.rows[row].node
+    }
+
+    /// Returns whether the node of a row launches this kernel.
+    #[inline]
+    pub(super) fn launches(&self, row: RowId, kernel: &Arc<dyn backend::Kernel>) -> bool {
+        self.rows[row].kernel == identity(kernel)
+    }
+
+    /// How many arguments a row has.
+    #[inline]
+    pub(super) fn len(&self, row: RowId) -> usize {
+        self.rows[row].places.len()
+    }
+
+    /// Notes what a row is like, before its first change.
+    #[inline]
+    pub(super) fn touch(&mut self, row: RowId) {
+        let (number, row) = (row as u32, &mut self.rows[row]);
+        if row.record == NONE {
+            let journal = &mut self.journal;
+            row.record = journal.records.len() as u32;
+            journal.records.push(Record { row: number, bytes: journal.bytes.len() as u32, pointers: None });
+            journal.bytes.extend_from_slice(&row.bytes);
+        }
+    }
+
+    /// Notes what the pointers of a row are, which was touched, before the first change of one.
+    #[inline]
+    fn touch_pointers(&mut self, row: RowId) {
+        let row = &self.rows[row];
+        let journal = &mut self.journal;
+        let record = &mut journal.records[row.record as usize];
+        if record.pointers.is_none() {
+            record.pointers = Some((journal.pointers.len() as u32, row.pointers.len() as u32));
+            for pointer in &row.pointers {
+                self.pool.add_use_of_pointer(pointer);
+                journal.pointers.push(*pointer);
+            }
+        }
+    }
+
+    /// Writes a plain value in the place of another one of its size. `false` where there is no such, and
+    /// nothing was changed. The row was touched.
+    #[inline]
+    pub(super) fn set_plain(&mut self, row: RowId, index: usize, value: &[u8]) -> bool {
+        let row = &mut self.rows[row];
+        match row.places.get(index) {
+            Some(place) if place.size as usize == value.len() && place.holds == Holds::Value => {
+                write_at(&mut row.bytes, place.offset as usize, value);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns whether an argument is this memory, which cannot have been freed meanwhile.
+    #[inline]
+    pub(super) fn is_memory(&self, row: RowId, index: usize, memory: RegionId) -> bool {
+        let row = &self.rows[row];
+        match row.places.get(index).map(|place| place.holds) {
+            Some(Holds::Pointer(pointer)) => match row.pointers[pointer as usize].target {
+                Target::Memory { region, entry } => region == memory && !self.pool.may_be_released(entry),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Writes the address of memory, which was checked, in the place of another one. `false` where there
+    /// is no such, and nothing was changed. The row was touched.
+    #[inline]
+    pub(super) fn set_memory(&mut self, row: RowId, index: usize, memory: &Region) -> bool {
+        let there = &self.rows[row];
+        let Some(&Place { offset, holds: Holds::Pointer(pointer), .. }) = there.places.get(index) else {
+            return false;
+        };
+        let (Target::Memory { entry: old, .. }, Some(region), Base::Allocation(allocation)) =
+            (there.pointers[pointer as usize].target, RegionId::of(memory), &memory.base)
+        else {
+            return false;
+        };
+        self.touch_pointers(row);
+        let entry = self.pool.add_use(allocation);
+        self.pool.remove_use(old);
+        let address = self.pool.address(entry).wrapping_add(memory.offset);
+        let row = &mut self.rows[row];
+        row.pointers[pointer as usize].target = Target::Memory { region, entry };
+        write_at(&mut row.bytes, offset as usize, &address.to_ne_bytes());
+        true
+    }
+
+    /// Puts a value, whose meaning was checked, at byte `offset` of an argument, or, where that is `None`, in
+    /// the place of the whole of it. Count and sizes are checked. The row was touched; `launch` is what the
+    /// definition says of it. Returns whether the row then leads to memory of an alloc node that it did not
+    /// lead to before.
+    #[cold]
+    pub(super) fn set(
+        &mut self,
+        row: RowId,
+        launch: &KernelOp,
+        (index, offset): (usize, Option<usize>),
+        value: &ArgValue,
+    ) -> Result<bool> {
+        let mut args = self.args(row, launch);
+        let provided = match value {
+            ArgValue::Pointer(PointerValue::Region(Region { base: Base::AllocNode(node), .. })) => {
+                Some(*node)
+            }
+            _ => None,
+        };
+        match offset {
+            Some(offset) => args.set(launch.kernel.name(), index, offset, value.clone())?,
+            None => args.set_whole(launch.kernel.name(), index, value.clone())?,
+        }
+        let uses = |pointer: &Pointer| matches!(pointer.target, Target::AllocNode { node, .. } if Some(node) == provided);
+        let is_new_use = provided.is_some() && !self.rows[row].pointers.iter().any(uses);
+        self.touch_pointers(row);
+        let pointers = args.pointers.iter().map(|pointer| self.pool.pointer(pointer)).collect();
+        let row = &mut self.rows[row];
+        let old = std::mem::replace(&mut row.pointers, pointers);
+        row.bytes.copy_from_slice(&args.bytes);
+        row.find_pointers();
+        old.iter().for_each(|pointer| self.pool.remove_use_of_pointer(pointer));
+        Ok(is_new_use)
+    }
+
+    /// Takes over the arguments of a launch that was checked, where nothing else differs. `false` where
+    /// something does, and nothing was changed.
+    #[inline]
+    pub(super) fn take_arguments(&mut self, row: RowId, launch: &KernelOp) -> bool {
+        let there = &self.rows[row];
+        let args = &launch.args;
+        let is_alike = there.is_simple
+            && there.kernel == identity(&launch.kernel)
+            && there.config == launch.config
+            && there.bytes.len() == args.bytes.len()
+            && there.pointers.len() == args.pointers.len()
+            && args.keep.is_none();
+        if !is_alike {
+            return false;
+        }
+        let mut is_moved = false;
+        for (pointer, given) in there.pointers.iter().zip(&args.pointers) {
+            if (pointer.index, pointer.offset) != (given.index, given.offset) {
+                return false;
+            }
+            is_moved |= !pointer.target.is(&given.value);
+        }
+        if !is_moved && there.bytes == args.bytes {
+            return true;
+        }
+        self.touch(row);
+        if is_moved {
+            self.touch_pointers(row);
+            for (number, given) in args.pointers.iter().enumerate() {
+                let there = &mut self.rows[row].pointers[number];
+                if !there.target.is(&given.value) {
+                    let new = self.pool.pointer(given);
+                    let old = std::mem::replace(there, new);
+                    self.pool.remove_use_of_pointer(&old);
+                }
+            }
+        }
+        self.rows[row].bytes.copy_from_slice(&args.bytes);
+        true
+    }
+
+    /// Returns whether memory was the last to be checked. It is from here on.
+    #[inline]
+    pub(super) fn was_checked(&mut self, memory: RegionId) -> bool {
+        self.journal.checked.replace(memory) == Some(memory)
+    }
+
+    /// Forgets which memory was checked: it is of no use, or may be freed before more is given.
+    #[inline]
+    pub(super) fn forget_checked(&mut self) {
+        self.journal.checked = None;
+    }
+
+    /// The first changed row whose arguments break the contract of its kernel.
+    #[inline]
+    pub(super) fn broken(&self) -> Option<RowId> {
+        let changed = self.journal.records.iter().map(|record| record.row).filter(|&row| row != NONE);
+        changed.map(|row| row as RowId).find(|&row| {
+            let row = &self.rows[row];
+            row.signature.as_deref().is_some_and(|signature| !signature.is_kept_by(row))
+        })
+    }
+
+    /// Says how a row breaks the contract of its kernel.
+    #[cold]
+    pub(super) fn check_contract(&self, row: RowId, kernel: &dyn backend::Kernel) -> Result<()> {
+        let row = &self.rows[row];
+        row.signature.as_deref().map_or(Ok(()), |signature| signature.check(kernel, row))
+    }
+
+    /// Returns whether a row was changed, and the changes are under way.
+    #[inline]
+    pub(super) fn has_changes(&self) -> bool {
+        !self.journal.records.is_empty()
+    }
+
+    /// The nodes whose rows were changed.
+    pub(super) fn changed_nodes(&self) -> SmallVec<[NodeKey; 8]> {
+        let changed = self.journal.records.iter().filter(|record| record.row != NONE);
+        changed.map(|record| self.rows[record.row as usize].node).collect()
+    }
+
+    /// Has the backend launch the changed rows with their arguments.
+    #[inline]
+    pub(super) fn tell(&self, backend: &mut dyn backend::Executable) -> Told {
+        let records = &self.journal.records;
+        if !records.iter().all(|record| self.rows[record.row as usize].in_place) {
+            return Told::Nothing;
+        }
+        let mut told = Told::Nothing;
+        for together in records.chunks(TOGETHER) {
+            let mut arguments: [(usize, &[u8]); TOGETHER] = [(0, &[]); TOGETHER];
+            for (argument, record) in arguments.iter_mut().zip(together) {
+                *argument = (record.row as usize, &self.rows[record.row as usize].bytes);
+            }
+            match backend.set_arguments(&arguments[..together.len()]) {
+                Ok(true) => told = Told::Part,
+                Ok(false) => return told,
+                Err(_) => return Told::Part,
+            }
+        }
+        Told::All
+    }
+
+    /// Makes changes for good that the backend was told of. The definition lags behind from here on.
+    #[inline]
+    pub(super) fn keep_ahead(&mut self, definition: &mut CowDefinition) {
+        for record in &self.journal.records {
+            let row = &mut self.rows[record.row as usize];
+            row.record = NONE;
+            if !row.is_ahead {
+                row.is_ahead = true;
+                self.ahead.push(record.row);
+            }
+            if record.pointers.is_some() && !row.is_hollow {
+                row.is_hollow = true;
+                if let Some(launch) = launch_mut(definition.get_mut(), row.node) {
+                    // The journal has all that these hold, so nothing goes here.
+                    launch.args.pointers.clear();
+                }
+            }
+        }
+        self.clear_journal();
+    }
+
+    /// Takes changes back that the definition has not heard of.
+    #[cold]
+    pub(super) fn take_back(&mut self) {
+        for record in std::mem::take(&mut self.journal.records) {
+            let row = &mut self.rows[record.row as usize];
+            row.record = NONE;
+            let len = row.bytes.len();
+            row.bytes.copy_from_slice(&self.journal.bytes[record.bytes as usize..][..len]);
+            if let Some((start, len)) = record.pointers {
+                let old = &self.journal.pointers[start as usize..][..len as usize];
+                old.iter().for_each(|pointer| self.pool.add_use_of_pointer(pointer));
+                let new = std::mem::replace(&mut row.pointers, SmallVec::from_slice(old));
+                new.iter().for_each(|pointer| self.pool.remove_use_of_pointer(pointer));
+                row.find_pointers();
+            }
+        }
+        self.clear_journal();
+    }
+
+    /// Has a definition say what was done before the changes that are under way.
+    pub(super) fn bring_up_to_date(&mut self, definition: &mut Definition) {
+        for number in self.ahead.drain(..) {
+            let row = &mut self.rows[number as usize];
+            row.is_ahead = false;
+            let was_hollow = std::mem::take(&mut row.is_hollow);
+            let (bytes, pointers) = self.journal.before(row);
+            let Some(launch) = launch_mut(definition, row.node) else { continue };
+            launch.args.bytes.copy_from_slice(bytes);
+            if was_hollow {
+                launch.args.pointers =
+                    pointers.iter().map(|pointer| self.pool.pointer_arg(pointer)).collect();
+            }
+        }
+    }
+
+    /// Returns whether a definition says what is done, but for changes that are under way.
+    #[inline]
+    pub(super) fn is_in_definition(&self) -> bool {
+        self.ahead.is_empty()
+    }
+
+    /// Writes changed rows to a definition that is up to date, and adds what that replaces to `replaced`.
+    pub(super) fn write_to(
+        &mut self,
+        definition: &mut Definition,
+        replaced: &mut SmallVec<[(NodeKey, Operation); 1]>,
+    ) {
+        for record in &self.journal.records {
+            let Some(row) = self.rows.get(record.row as usize) else { continue };
+            let Some(node) = definition.nodes.get_mut(row.node) else { continue };
+            if let Operation::Kernel(launch) = &node.operation {
+                let new = KernelOp { args: self.args(record.row as usize, launch), ..(**launch).clone() };
+                let new = Operation::Kernel(Launch::new(new));
+                replaced.push((row.node, std::mem::replace(&mut node.operation, new)));
+            }
+        }
+    }
+
+    /// Ends changes that are in the definition, for good or not. Rows are made again where the backend may
+    /// have to be asked anew whether it can be told in place, and where they were taken back.
+    pub(super) fn leave_to_definition(&mut self, is_kept: bool) {
+        for record in std::mem::take(&mut self.journal.records) {
+            if let Some(row) = self.rows.get_mut(record.row as usize) {
+                row.record = NONE;
+                if !is_kept || row.in_place || record.pointers.is_some() {
+                    self.pool.forget(row);
+                }
+            }
+        }
+        self.clear_journal();
+    }
+
+    /// All that a node does is replaced, in a definition that is up to date.
+    pub(super) fn forget(&mut self, node: NodeKey) {
+        let Some(number) = self.find(node) else { return };
+        let row = &mut self.rows[number];
+        if let Some(record) = self.journal.records.get_mut(row.record as usize) {
+            record.row = NONE;
+            row.record = NONE;
+        }
+        self.pool.forget(row);
+    }
+
+    /// Moves memory that no argument leads to any more into `into`, to be dropped outside of any lock.
+    #[inline]
+    pub(super) fn take_unused(&mut self, into: &mut SmallVec<[Arc<dyn Allocation>; 4]>) {
+        self.pool.take_unused(into);
+    }
+
+    #[inline]
+    fn clear_journal(&mut self) {
+        for pointer in self.journal.pointers.drain(..) {
+            self.pool.remove_use_of_pointer(&pointer);
+        }
+        self.journal.records.clear();
+        self.journal.bytes.clear();
+        self.journal.checked = None;
+    }
+
+    /// The arguments of a row. `launch` is what the definition says of it.
+    fn args(&self, row: RowId, launch: &KernelOp) -> KernelArgs {
+        let row = &self.rows[row];
+        KernelArgs {
+            bytes: SmallVec::from_slice(&row.bytes),
+            layout: launch.args.layout.clone(),
+            pointers: row.pointers.iter().map(|pointer| self.pool.pointer_arg(pointer)).collect(),
+            keep: launch.args.keep.clone(),
+        }
+    }
+}
+
+impl Journal {
+    /// What a row was like before the changes that are under way.
+    fn before<'a>(&'a self, row: &'a Row) -> (&'a [u8], &'a [Pointer]) {
+        let Some(record) = self.records.get(row.record as usize) else { return (&row.bytes, &row.pointers) };
+        let pointers = match record.pointers {
+            Some((start, len)) => &self.pointers[start as usize..][..len as usize],
+            None => &row.pointers,
+        };
+        (&self.bytes[record.bytes as usize..][..row.bytes.len()], pointers)
+    }
+}
+
+impl Row {
+    /// Finds out which arguments hold pointers.
+    fn find_pointers(&mut self) {
+        self.places.iter_mut().for_each(|place| place.holds = Holds::Value);
+        for (number, pointer) in (0..).zip(&self.pointers) {
+            if let Some(place) = self.places.get_mut(pointer.index as usize) {
+                let is_all = place.holds == Holds::Value && place.size == 8 && pointer.offset == 0;
+                place.holds = if is_all { Holds::Pointer(number) } else { Holds::Structure };
+            }
+        }
+    }
+
+    #[inline]
+    fn value(&self, index: usize) -> Option<&[u8]> {
+        let place = self.places.get(index)?;
+        self.bytes.get(place.offset as usize..)?.get(..place.size as usize)
+    }
+}
+
+/// A row as contracts look at it.
+impl Launched for Row {
+    #[inline]
+    fn integer(&self, index: usize, integer: Integer) -> Option<i64> {
+        integer.read(self.value(index)?)
+    }
+
+    #[inline]
+    fn memory(&self, index: usize) -> GivenMemory {
+        let pointer = match self.places.get(index).map(|place| place.holds) {
+            Some(Holds::Pointer(pointer)) => self.pointers.get(pointer as usize),
+            Some(Holds::Structure) => {
+                self.pointers.iter().find(|pointer| (pointer.index as usize, pointer.offset) == (index, 0))
+            }
+            _ => None,
+        };
+        match pointer.map(|pointer| pointer.target) {
+            Some(Target::Memory { region, .. }) => GivenMemory::Bytes(region.bytes()),
+            Some(Target::AllocNode { bytes, .. }) => GivenMemory::Bytes(bytes),
+            Some(Target::Condition(_)) => GivenMemory::Unknown,
+            None => plain_address(self.value(index)),
+        }
+    }
+
+    fn config(&self) -> &LaunchConfig {
+        &self.config
+    }
+}
+
+impl Target {
+    /// Returns whether it is what a launch is given.
+    #[inline]
+    fn is(&self, given: &PointerValue) -> bool {
+        match (self, given) {
+            (Target::Memory { region, .. }, PointerValue::Region(given)) => {
+                RegionId::of(given) == Some(*region)
+            }
+            (
+                Target::AllocNode { node, offset, bytes },
+                PointerValue::Region(Region { base: Base::AllocNode(given), offset: at, bytes: of }),
+            ) => (node, offset, bytes) == (given, at, of),
+            (Target::Condition(condition), PointerValue::Condition(given)) => condition == given,
+            _ => false,
+        }
+    }
+}
+
+impl MemoryPool {
+    /// What an argument of a launch refers to, which is used from here on.
+    fn pointer(&mut self, pointer: &PointerArg) -> Pointer {
+        let target = match &pointer.value {
+            PointerValue::Region(region) => match &region.base {
+                Base::Allocation(allocation) => Target::Memory {
+                    region: RegionId::new(Arc::as_ptr(allocation).cast(), region.offset, region.bytes),
+                    entry: self.add_use(allocation),
+                },
+                Base::AllocNode(node) => {
+                    Target::AllocNode { node: *node, offset: region.offset, bytes: region.bytes }
+                }
+                Base::Bytes(_) => unreachable!("copied bytes have no address, and so are no argument"),
+            },
+            PointerValue::Condition(condition) => Target::Condition(*condition),
+        };
+        Pointer { index: pointer.index, offset: pointer.offset, target }
+    }
+
+    /// The same as a launch holds it.
+    fn pointer_arg(&self, pointer: &Pointer) -> PointerArg {
+        let region = |base, offset, bytes| PointerValue::Region(Region { base, offset, bytes });
+        let value = match pointer.target {
+            Target::Memory { region: id, entry } => {
+                region(Base::Allocation(Arc::clone(self.allocation(entry))), id.offset(), id.bytes())
+            }
+            Target::AllocNode { node, offset, bytes } => region(Base::AllocNode(node), offset, bytes),
+            Target::Condition(condition) => PointerValue::Condition(condition),
+        };
+        PointerArg { index: pointer.index, offset: pointer.offset, value }
+    }
+
+    #[inline]
+    fn add_use_of_pointer(&mut self, pointer: &Pointer) {
+        if let Target::Memory { entry, .. } = pointer.target {
+            self.add_use_of(entry);
+        }
+    }
+
+    #[inline]
+    fn remove_use_of_pointer(&mut self, pointer: &Pointer) {
+        if let Target::Memory { entry, .. } = pointer.target {
+            self.remove_use(entry);
+        }
+    }
+
+    /// Lets go of what a row leads to, which does not speak for its node any more.
+    fn forget(&mut self, row: &mut Row) {
+        row.is_current = false;
+        for pointer in row.pointers.drain(..) {
+            self.remove_use_of_pointer(&pointer);
+        }
+    }
+}
+
+/// The launch of a kernel node, for changing.
+fn launch_mut(definition: &mut Definition, node: NodeKey) -> Option<&mut KernelOp> {
+    match definition.nodes.get_mut(node).map(|node| &mut node.operation) {
+        Some(Operation::Kernel(launch)) => Some(launch.make_mut()),
+        _ => None,
+    }
+}
+
+/// Writes a value to arguments.
+#[inline]
+fn write_at(bytes: &mut [u8], offset: usize, value: &[u8]) {
+    let there = &mut bytes[offset..][..value.len()];
+    match value.len() {
+        // Known to the compiler, these are written in one piece.
+        4 => copy_chunk::<4>(there, value),
+        8 => copy_chunk::<8>(there, value),
+        _ => there.copy_from_slice(value),
+    }
+}
+
+#[inline]
+fn copy_chunk<const N: usize>(there: &mut [u8], value: &[u8]) {
+    if let (Some(there), Some(value)) = (there.first_chunk_mut::<N>(), value.first_chunk::<N>()) {
+        *there = *value;
+    }
+}
