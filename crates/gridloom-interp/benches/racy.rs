@@ -9,6 +9,9 @@ use std::time::Instant;
 
 use gridloom_interp::racy;
 
+/// What is filled in: its bytes differ, so that the fill is none of bytes.
+const VALUE: u32 = 0x0102_0304;
+
 /// Turns of each, of which the median counts.
 const TURNS: usize = 21;
 
@@ -48,14 +51,18 @@ fn main() {
         let times = (4_000_000 / (bytes + 40)).clamp(2, 50_000) as u32;
         let mut found: [Vec<f64>; 4] = Default::default();
         for _ in 0..TURNS {
-            let (dst, src, bytes, value) =
-                (black_box(dst), black_box(src), black_box(bytes), black_box(0x0102_0304));
-            found[0].push(nanoseconds(times, || plain_copy(dst, src, bytes)));
+            found[0]
+                .push(nanoseconds(times, || plain_copy(black_box(dst), black_box(src), black_box(bytes))));
             // SAFETY: both vectors have so many bytes.
-            found[1].push(nanoseconds(times, || unsafe { racy::copy(dst, src, bytes) }));
-            found[2].push(nanoseconds(times, || plain_fill(dst, value, bytes)));
+            found[1].push(nanoseconds(times, || unsafe {
+                racy::copy(black_box(dst), black_box(src), black_box(bytes))
+            }));
+            found[2]
+                .push(nanoseconds(times, || plain_fill(black_box(dst), black_box(VALUE), black_box(bytes))));
             // SAFETY: as above.
-            found[3].push(nanoseconds(times, || unsafe { racy::fill(dst, value, 4, bytes) }));
+            found[3].push(nanoseconds(times, || unsafe {
+                racy::fill(black_box(dst), black_box(VALUE), 4, black_box(bytes))
+            }));
         }
         let [copy, racy_copy, fill, racy_fill] = found.map(median);
         println!(

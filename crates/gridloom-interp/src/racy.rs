@@ -84,8 +84,8 @@ pub unsafe fn write(dst: *mut u8, src: &[u8]) {
 pub unsafe fn fill(dst: *mut u8, value: u32, size: u32, bytes: usize) {
     /// Fills of up to so many values are made value by value.
     const FEW: usize = 16;
-    /// Longer ones are made by copies of a run of so many bytes.
-    const RUN: usize = 2048;
+    /// Fills of more bytes are made by copies of a long run.
+    const LONG: usize = 1 << 14;
 
     if bytes <= FEW * size as usize || cfg!(any(miri, gridloom_bytewise)) {
         for offset in (0..bytes).step_by(size as usize) {
@@ -104,11 +104,26 @@ pub unsafe fn fill(dst: *mut u8, value: u32, size: u32, bytes: usize) {
         // SAFETY: the caller's promise.
         return unsafe { chosen::fill_bytes(dst, byte, bytes) };
     }
-    let run = [pattern.to_ne_bytes(); RUN / 8];
-    let run = &run.as_flattened()[..RUN.min(bytes)];
+    // A short fill must not pay for a long run.
+    // SAFETY: the caller's promise.
+    unsafe {
+        match bytes {
+            ..=LONG => fill_by_runs::<256>(dst, pattern, bytes),
+            _ => fill_by_runs::<4096>(dst, pattern, bytes),
+        }
+    }
+}
+
+/// Fills `bytes` bytes by copies of a run of `RUN` bytes.
+///
+/// # Safety
+/// As for [`fill`].
+unsafe fn fill_by_runs<const RUN: usize>(dst: *mut u8, pattern: u64, bytes: usize) {
+    let mut run = [0; RUN];
+    run.as_chunks_mut().0.fill(pattern.to_ne_bytes());
     for offset in (0..bytes).step_by(RUN) {
         // SAFETY: the caller's promise; every run begins with a whole value.
-        unsafe { chosen::write(dst.wrapping_add(offset), &run[..run.len().min(bytes - offset)]) };
+        unsafe { chosen::write(dst.wrapping_add(offset), &run[..RUN.min(bytes - offset)]) };
     }
 }
 
