@@ -6,8 +6,8 @@
 mod arguments;
 mod callback;
 pub mod contract;
-mod keep;
 mod kernel;
+mod owner;
 mod params;
 
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use smallvec::SmallVec;
 
 pub use crate::speed::Launch;
 pub use callback::{CallbackOp, Closure, RawCallback, RawData, SendPointer, in_callback, refuse_in_callback};
-pub use keep::Keep;
 pub use kernel::{ArgPacker, ArgValue, KernelArgs, KernelOp, PointerArg, PointerValue};
+pub use owner::Owner;
 pub use params::{ParamLayout, Params};
 
 use crate::backend;

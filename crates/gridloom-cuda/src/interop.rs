@@ -17,14 +17,11 @@ use crate::stream::Stream;
 use crate::sys::*;
 use gridloom_core::backend::{self, Allocation, Device, DeviceId, EventOptions};
 use gridloom_core::memory::MemoryKind;
+pub use gridloom_core::op::Owner;
 use gridloom_core::{Error, ErrorKind, Result};
-use std::any::Any;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
-
-/// Whatever keeps a borrowed handle valid.
-pub type Owner = Arc<dyn Any + Send + Sync>;
 
 /// Who destroys a driver object.
 #[derive(Debug)]
@@ -153,7 +150,7 @@ pub unsafe fn memory_from_raw(
                     format!("{bytes} bytes at {offset} of a block of {} bytes", ours.bytes()),
                 ));
             }
-            (ours.kind(), Some(ours as Owner))
+            (ours.kind(), Some(Owner::from(ours)))
         }
         None => (kind_of(device, address)?, owner),
     };

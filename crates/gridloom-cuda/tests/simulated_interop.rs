@@ -25,7 +25,7 @@ fn gpu() -> Gpu {
 fn owner() -> (Option<Owner>, Weak<u32>) {
     let owner = Arc::new(7u32);
     let watch = Arc::downgrade(&owner);
-    (Some(owner), watch)
+    (Some(owner.into()), watch)
 }
 
 fn same<T: ?Sized, U: ?Sized>(one: &Arc<T>, other: &Arc<U>) -> bool {

@@ -93,7 +93,7 @@ fn borrowed_memory_keeps_its_owner_until_the_last_buffer_goes() -> Result<()> {
     let address = theirs.as_mut_ptr() as u64;
     simulator::world(|world| world.memory.insert(address, 8));
     let owner = Arc::new(());
-    let buffer = unsafe { buffer_from_raw::<u32>(&device, address, 2, Some(owner.clone())) }?;
+    let buffer = unsafe { buffer_from_raw::<u32>(&device, address, 2, Some(owner.clone().into())) }?;
     assert_eq!(buffer.to_vec()?, [5, 5]);
     assert_eq!(Arc::strong_count(&owner), 2);
     drop(buffer);
@@ -109,7 +109,7 @@ fn the_parameters_of_a_kernel_from_outside_are_checked_when_they_are_stated() ->
         device.load_ptx(".visible .entry add(.param .u64 a, .param .s32 b, .param .u32 c) { ret; }")?;
     let raw = kernel_to_raw(&module.untyped_kernel("add")?)?;
     // Nothing of ours holds the kernel any more.
-    let kernel = unsafe { kernel_from_raw(&device, raw, Some(Arc::new(module))) }?;
+    let kernel = unsafe { kernel_from_raw(&device, raw, Some(Arc::new(module).into())) }?;
     assert_eq!(kernel.name(), "add");
     assert!(unsafe { kernel.typed::<(PtrMut<i32>, i32, u32)>() }.is_ok());
     let error = unsafe { kernel.typed::<(PtrMut<i32>, i32)>() }.unwrap_err();

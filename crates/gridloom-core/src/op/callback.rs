@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::Keep;
+use super::Owner;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Host code to call.
@@ -30,7 +30,7 @@ pub struct RawCallback(Arc<RawParts>);
 struct RawParts {
     function: unsafe extern "C" fn(*mut c_void),
     data: RawData,
-    keep: Option<Keep>,
+    owner: Option<Owner>,
 }
 
 impl RawCallback {
@@ -40,23 +40,24 @@ impl RawCallback {
     /// For as long as a graph, executable or launch can reach the callback, any thread may call `function` with the pointer that
     /// `data` stands for. Bytes are lent for reading, and for the time of the call only.
     pub unsafe fn new(function: unsafe extern "C" fn(*mut c_void), data: RawData) -> Self {
-        RawCallback(Arc::new(RawParts { function, data, keep: None }))
+        RawCallback(Arc::new(RawParts { function, data, owner: None }))
     }
 
     /// The same callback, which keeps the owner of what its pointer leads to, besides what it keeps already.
     #[must_use]
-    pub fn keeping(mut self, owner: Keep) -> Self {
+    pub fn keeping(mut self, owner: impl Into<Owner>) -> Self {
         let parts = Arc::make_mut(&mut self.0);
-        parts.keep = Some(match parts.keep.take() {
-            Some(kept) => Keep::new(Arc::new((kept, owner))),
+        let owner = owner.into();
+        parts.owner = Some(match parts.owner.take() {
+            Some(other) => Arc::new((other, owner)).into(),
             None => owner,
         });
         self
     }
 
     /// The owner that it keeps.
-    pub fn kept(&self) -> Option<&Keep> {
-        self.0.keep.as_ref()
+    pub fn owner(&self) -> Option<&Owner> {
+        self.0.owner.as_ref()
     }
 
     /// The function.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Keep, Launch, ParamLayout, Params};
+use super::{Launch, Owner, ParamLayout, Params};
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::ConditionKey;
@@ -147,7 +147,7 @@ pub struct KernelArgs {
     /// The arguments, or parts of them, that refer to memory or conditions.
     pub pointers: SmallVec<[PointerArg; 3]>,
     /// What the arguments need besides: the owner of memory that is not Gridloom's.
-    pub keep: Option<Keep>,
+    pub keep: Option<Owner>,
 }
 
 /// Eight bytes of an argument that refer to something.

@@ -268,14 +268,14 @@ mod tests {
     use crate::backend::Kernel;
     use crate::launch::LaunchConfig;
     use crate::null::{FakeKernel, NullDevice};
-    use crate::op::{Keep, KernelArgs};
+    use crate::op::{KernelArgs, Owner};
 
     /// A launch, and what tells whether it is still there.
     fn launch() -> (Launch, Weak<u32>) {
         let kernel: Arc<dyn Kernel> = FakeKernel::new("kernel").params([]).on(&NullDevice::new());
         let owner = Arc::new(7);
         let there = Arc::downgrade(&owner);
-        let args = KernelArgs { keep: Some(Keep::new(owner)), ..KernelArgs::default() };
+        let args = KernelArgs { keep: Some(Owner::from(owner)), ..KernelArgs::default() };
         // SAFETY: it takes no arguments.
         (Launch::new(unsafe { KernelOp::new(kernel, LaunchConfig::one(), args) }), there)
     }

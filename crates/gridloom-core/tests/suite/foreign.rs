@@ -199,7 +199,7 @@ fn the_owner_of_a_raw_callback_lives_as_long_as_the_callback() {
     let raw = unsafe {
         RawCallback::new(nothing, RawData::Pointer(SendPointer::new(Arc::as_ptr(&owner).cast_mut().cast())))
     };
-    let callback = raw.keeping(Keep::new(owner.clone()));
+    let callback = raw.keeping(owner.clone());
     let node = graph.add(&[], Operation::Callback(CallbackOp::Raw(callback))).unwrap();
     let executable = graph.instantiate().unwrap();
     node.delete().unwrap();

@@ -10,21 +10,12 @@ use parking_lot::Mutex;
 pub(super) struct Captured {
     /// The driver lets one thread at a time use it, even for copying it.
     graph: Mutex<CudaGraph>,
-    _owner: Kept,
-}
-
-/// An owner, of which there is nothing to say.
-struct Kept(#[expect(dead_code, reason = "it is there to be dropped")] Option<Owner>);
-
-impl std::fmt::Debug for Kept {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("an owner")
-    }
+    _owner: Option<Owner>,
 }
 
 impl Captured {
     pub(super) fn new(graph: CudaGraph, owner: Option<Owner>) -> Self {
-        Self { graph: Mutex::new(graph), _owner: Kept(owner) }
+        Self { graph: Mutex::new(graph), _owner: owner }
     }
 
     /// Uses the graph; meanwhile no other thread does.

@@ -13,7 +13,7 @@ use crate::interop::{self, Owner};
 use crate::sys::*;
 use gridloom_core::backend::{self, Device, EventOptions, Kernel};
 use gridloom_core::graph::{EdgeKind, Graph, Node};
-use gridloom_core::op::{CallbackOp, FreeTarget, Keep, Operation, RawCallback, RawData, SendPointer};
+use gridloom_core::op::{CallbackOp, FreeTarget, Operation, RawCallback, RawData, SendPointer};
 use gridloom_core::{Error, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ptr;
@@ -65,7 +65,7 @@ impl<'a> Importer<'a> {
             device,
             backend,
             reader: Reader(device.driver()),
-            owner: captured.clone(),
+            owner: captured.clone().into(),
             captured,
             kernels: FxHashMap::default(),
             events: FxHashMap::default(),
@@ -206,7 +206,7 @@ impl<'a> Importer<'a> {
         };
         // SAFETY: the caller of the capture promises that function and data may be used by any thread until the owner is dropped.
         let callback = unsafe { RawCallback::new(function, RawData::Pointer(SendPointer::new(p.userData))) };
-        let callback = callback.keeping(Keep::new(self.owner.clone()));
+        let callback = callback.keeping(self.owner.clone());
         Ok(Operation::Callback(CallbackOp::Raw(callback)))
     }
 

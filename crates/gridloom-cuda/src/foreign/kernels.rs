@@ -6,7 +6,7 @@ use crate::sys::*;
 use gridloom_core::backend::Kernel;
 use gridloom_core::launch::{Dim3, LaunchConfig};
 use gridloom_core::op::{
-    ArgValue, Keep, KernelArgs, KernelOp, Launch, Operation, ParamLayout, Params, PointerValue,
+    ArgValue, KernelArgs, KernelOp, Launch, Operation, ParamLayout, Params, PointerValue,
 };
 use std::ffi::c_void;
 use std::ptr;
@@ -29,7 +29,7 @@ impl Importer<'_> {
                 args.set(kernel.name(), index as usize, offset as usize, value)?;
             }
         }
-        args.keep = Some(Keep::new(self.owner.clone()));
+        args.keep = Some(self.owner.clone());
         let config = LaunchConfig { programmatic, ..self.config(node, &p) };
         // SAFETY: the launch is one that the captured code made; its caller promises that what it uses stays valid until the owner, which the
         // arguments keep, is dropped, and that it may run any number of times.

@@ -52,7 +52,7 @@ impl CaptureMode {
     }
 
     /// This mode, with an owner for what the captured work uses: see [`ForeignOptions::owner`].
-    pub fn keeping(self, owner: Owner) -> ForeignOptions {
+    pub fn keeping(self, owner: impl Into<Owner>) -> ForeignOptions {
         ForeignOptions::from(self).keeping(owner)
     }
 
@@ -79,8 +79,8 @@ pub struct ForeignOptions {
 impl ForeignOptions {
     /// The same, with an owner.
     #[must_use]
-    pub fn keeping(mut self, owner: Owner) -> Self {
-        self.owner = Some(owner);
+    pub fn keeping(mut self, owner: impl Into<Owner>) -> Self {
+        self.owner = Some(owner.into());
         self
     }
 

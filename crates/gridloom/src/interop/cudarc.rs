@@ -39,7 +39,7 @@ pub fn to_context(device: &Device) -> Result<Arc<CudaContext>> {
 /// While work that was enqueued through Gridloom is in flight on it, nobody puts it into a capture of the driver.
 pub unsafe fn stream(device: &Device, stream: &Arc<CudaStream>) -> Result<Stream> {
     check_context("the stream", device, stream.context())?;
-    let owner: Owner = stream.clone();
+    let owner = Owner::from(stream.clone());
     // SAFETY: the stream exists while its owner does, and the caller promises the rest.
     unsafe { super::stream_from_raw(device, stream.cu_stream().cast(), Some(owner)) }
 }
@@ -78,7 +78,7 @@ pub unsafe fn foreign_stream(stream: &ForeignStream, context: &Arc<CudaContext>)
 pub unsafe fn event(device: &Device, event: Arc<CudaEvent>, options: EventOptions) -> Result<Event> {
     let raw = event.cu_event().cast();
     // SAFETY: the event exists while its owner does, and the caller promises the rest.
-    unsafe { super::event_from_raw(device, raw, options, Some(event)) }
+    unsafe { super::event_from_raw(device, raw, options, Some(event.into())) }
 }
 
 /// A slice of cudarc as a buffer. It waits for the slice's stream, so that the memory exists for every stream and holds what was written.
@@ -91,7 +91,7 @@ pub fn buffer<T: Element>(device: &Device, slice: Arc<CudaSlice<T>>) -> Result<B
     drop(guard);
     slice.stream().synchronize().map_err(failed)?;
     let len = slice.len();
-    let owner: Owner = Arc::new(KeptSlice(slice));
+    let owner = Owner::from(Arc::new(KeptSlice(slice)));
     // SAFETY: the slice is memory of this context with so many elements, which is freed when its owner is dropped.
     unsafe { super::buffer_from_raw(device, address, len, Some(owner)) }
 }
@@ -160,7 +160,7 @@ impl<T: Element> Drop for LentSlice<T> {
 /// # Safety
 /// The function was loaded into the device's primary context.
 pub unsafe fn kernel(device: &Device, function: &CudaFunction) -> Result<UntypedKernel> {
-    let owner: Owner = Arc::new(function.clone());
+    let owner = Owner::from(Arc::new(function.clone()));
     // SAFETY: the function keeps its module loaded, and the caller promises the context.
     unsafe { super::kernel_from_raw(device, function.cu_function().cast(), Some(owner)) }
 }
