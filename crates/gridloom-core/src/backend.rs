@@ -22,7 +22,7 @@ use crate::error::{Result, bail};
 use crate::executable::{InstantiateOptions, MemoryUse, Report};
 use crate::graph::{Definition, NodeKey};
 use crate::launch::{KernelLimits, Limits};
-use crate::memory::MemoryKind;
+use crate::memory::{MemoryKind, OutlivingMemory};
 use crate::op::contract::Signature;
 use crate::op::{KernelOp, Operation, Params};
 
@@ -109,10 +109,19 @@ pub fn check_access(device: DeviceId, memory: &dyn Allocation, offset: u64, byte
     if memory.device() != device {
         bail!(WrongDevice, "the memory belongs to another device");
     }
+    check_not_freed(memory)?;
     match offset.checked_add(bytes as u64) {
         Some(end) if end <= memory.bytes() => Ok(()),
         _ => bail!(InvalidArgument, "{bytes} bytes at {offset} of a buffer of {}", memory.bytes()),
     }
+}
+
+/// An error where the memory outlived a launch and was freed since: what lies there is the next launch's.
+pub fn check_not_freed(memory: &dyn Allocation) -> Result<()> {
+    if memory.outliving().is_some_and(OutlivingMemory::is_freed) {
+        bail!(InvalidHandle, "the buffer was freed by a launch; its handle can no longer be used");
+    }
+    Ok(())
 }
 
 /// A block of memory, freed when the last reference goes.
@@ -148,16 +157,10 @@ pub unsafe trait Allocation: Send + Sync + Debug {
     fn bytes(&self) -> u64;
     /// Where it lives.
     fn kind(&self) -> MemoryKind;
-    /// Marks memory that outlived a launch as freed: a free node for it was launched, or its graph was launched again with
-    /// `auto_free_on_launch`. The memory itself may go when that has run and nothing else can reach it.
-    fn release(&self) {}
-    /// Whether [`release`](Allocation::release) can be called at all.
-    fn may_be_released(&self) -> bool {
-        true
-    }
-    /// Whether [`release`](Allocation::release) was called.
-    fn is_released(&self) -> bool {
-        false
+    /// Says whether it was freed, for memory that can be freed while there are handles to it: what outlived a launch. Only the core
+    /// makes such memory.
+    fn outliving(&self) -> Option<&OutlivingMemory> {
+        None
     }
     /// For recognising one's own.
     fn as_any(&self) -> &dyn Any;
@@ -325,8 +328,8 @@ pub trait Executable: Send + Debug {
     fn launch(&mut self, stream: &Arc<dyn Stream>) -> Result<()>;
     /// Does ahead what the first launch would otherwise do.
     fn upload(&mut self, stream: &Arc<dyn Stream>) -> Result<()>;
-    /// The memory that an alloc node, which nothing in the graph frees, got from the latest launch. An allocation that was
-    /// released is not handed out again.
+    /// The memory that an alloc node, which nothing in the graph frees, got from the latest launch. Launches in flight keep it, also when
+    /// the executable is gone. Whether it was freed is none of the backend's business.
     fn outliving(&mut self, alloc: NodeKey) -> Result<Arc<dyn Allocation>>;
     /// Passes that a loop made in the latest finished launch (0 or 1 for other conditionals). An error where they were not counted.
     fn passes(&mut self, conditional: NodeKey) -> Result<Passes>;

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::backend::{self, EventOptions};
 use crate::capture::Mark;
 use crate::error::{Result, bail};
-use crate::op;
+use crate::user_code;
 
 /// An event. The handle is cheap to clone and compares by identity; graphs that use it keep it alive.
 #[derive(Clone)]
@@ -71,7 +71,7 @@ impl Event {
     /// Waits on the host until the latest recording has been reached.
     pub fn synchronize(&self) -> Result<()> {
         self.refuse_captured("synchronize")?;
-        op::refuse_in_callback("synchronize of an event")?;
+        let _wait = user_code::may_wait(self.0.backend.device(), "synchronize of an event")?;
         self.0.backend.synchronize()
     }
 
@@ -79,14 +79,14 @@ impl Event {
     /// kind [`Timeout`](crate::ErrorKind::Timeout).
     pub fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
         self.refuse_captured("synchronize")?;
-        op::refuse_in_callback("synchronize of an event")?;
+        let _wait = user_code::may_wait(self.0.backend.device(), "synchronize of an event")?;
         self.0.backend.synchronize_timeout(timeout)
     }
 
     /// Whether the latest recording has been reached. An event never recorded counts as reached.
     pub fn is_reached(&self) -> Result<bool> {
         self.refuse_captured("query")?;
-        op::refuse_in_callback("query of an event")?;
+        user_code::may_use(self.0.backend.device(), "query of an event")?;
         self.0.backend.is_reached()
     }
 

@@ -40,6 +40,7 @@ pub mod null;
 pub mod op;
 mod speed;
 pub mod stream;
+pub mod user_code;
 
 pub use capture::Capture;
 pub use error::{Error, ErrorKind, Result};

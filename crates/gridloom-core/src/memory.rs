@@ -1,7 +1,12 @@
 //! Kinds of memory, and regions of it that operations name.
 
+mod outliving;
+
 use std::fmt;
 use std::sync::Arc;
+
+pub(crate) use outliving::Claims;
+pub use outliving::OutlivingMemory;
 
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result};

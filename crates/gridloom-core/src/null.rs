@@ -409,11 +409,13 @@ unsafe impl backend::Device for Inner {
 
     fn read(&self, src: &dyn backend::Allocation, offset: u64, dst: &mut [u8]) -> Result<()> {
         self.0.record(Call::Read(dst.len()))?;
+        backend::check_not_freed(src)?;
         FakeAllocation::of(src)?.read(offset, dst)
     }
 
     fn write(&self, dst: &dyn backend::Allocation, offset: u64, src: &[u8]) -> Result<()> {
         self.0.record(Call::Write(src.len()))?;
+        backend::check_not_freed(dst)?;
         FakeAllocation::of(dst)?.write(offset, src)
     }
 

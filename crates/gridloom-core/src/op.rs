@@ -15,7 +15,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 pub use crate::speed::Launch;
-pub use callback::{CallbackOp, Closure, RawCallback, RawData, SendPointer, in_callback, refuse_in_callback};
+pub use callback::{CallbackOp, Closure, RawCallback, RawData, SendPointer};
 pub use kernel::{ArgPacker, ArgValue, KernelArgs, KernelOp, PointerArg, PointerValue};
 pub use owner::Owner;
 pub use params::{ParamLayout, Params};

@@ -13,7 +13,8 @@ use crate::capture::{Branch, Capture, Mark, refuse};
 use crate::error::{Result, bail};
 use crate::event::Event;
 use crate::graph::{Checker, Graph};
-use crate::op::{self, NodeKind, Operation};
+use crate::op::{NodeKind, Operation};
+use crate::user_code;
 
 /// A queue of device work. The handle is cheap to clone and compares by identity.
 ///
@@ -168,7 +169,7 @@ impl Stream {
                 kind.name()
             ),
         }
-        op::refuse_in_callback("work on a stream")?;
+        user_code::may_use(self.device_id, "work on a stream")?;
         Checker { device: &*self.device, graph: None }.check(&operation)?;
         // SAFETY: the operation was checked for this device and for a stream just now.
         unsafe { self.backend.enqueue(&operation) }
@@ -216,7 +217,7 @@ impl Stream {
         if self.is_capturing() {
             return Err(refuse("synchronize"));
         }
-        op::refuse_in_callback("synchronize")?;
+        let _wait = user_code::may_wait(self.device_id, "synchronize")?;
         self.backend.synchronize()
     }
 
@@ -228,7 +229,7 @@ impl Stream {
         if self.is_capturing() {
             return Err(refuse("synchronize"));
         }
-        op::refuse_in_callback("synchronize")?;
+        let _wait = user_code::may_wait(self.device_id, "synchronize")?;
         self.backend.synchronize_timeout(timeout)
     }
 
@@ -248,7 +249,7 @@ impl Stream {
         if self.is_capturing() {
             return Err(refuse("query"));
         }
-        op::refuse_in_callback("query of a stream")?;
+        user_code::may_use(self.device_id, "query of a stream")?;
         self.backend.is_idle()
     }
 }

@@ -14,7 +14,8 @@ use gridloom_core::executable::InstantiateOptions;
 use gridloom_core::graph::Definition;
 use gridloom_core::launch::{Dim3, Limits};
 use gridloom_core::memory::MemoryKind;
-use gridloom_core::op::{self, CallbackOp, Operation};
+use gridloom_core::op::Operation;
+use gridloom_core::user_code::{self, Caller, UserValue};
 use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
@@ -24,7 +25,7 @@ use crate::interp::Heap;
 use crate::memory::{CpuAllocation, HostBlock, Ledger};
 use crate::module::CpuModule;
 use crate::pool::Pool;
-use crate::reaper::Reaper;
+use crate::release::Release;
 use crate::stream::{CpuStream, Line, Work};
 use crate::transfer;
 
@@ -76,7 +77,7 @@ impl Engine {
     }
 }
 
-/// Takes what kernels print.
+/// Takes what kernels print. It is called like a callback: it may not use the device that prints, and a panic fails the launch.
 pub type PrintSink = Arc<dyn Fn(&[u8]) + Send + Sync>;
 
 /// How a CPU device is made.
@@ -100,6 +101,9 @@ pub struct CpuOptions {
     /// with an empty body. A launch that would run more fails with [`LimitExceeded`](ErrorKind::LimitExceeded).
     pub node_limit: Option<u64>,
     /// Takes what kernels print, one call for each `printf`, from any thread. By default it goes to standard output.
+    ///
+    /// It is called like a callback. It may wait and use other devices; using this one is an error, since the kernel that prints waits
+    /// for it. A panic fails the launch.
     pub print: Option<PrintSink>,
 }
 
@@ -180,7 +184,8 @@ pub(crate) struct Shared {
     pub(crate) checked: bool,
     pub(crate) step_limit: Option<u64>,
     pub(crate) node_limit: Option<u64>,
-    pub(crate) print: PrintSink,
+    /// Standard output where there is none.
+    print: Option<UserValue<PrintSink>>,
     pub(crate) memory: Arc<Ledger>,
     pub(crate) pool: Pool,
     /// Serves `malloc` in kernels.
@@ -189,7 +194,7 @@ pub(crate) struct Shared {
     pub(crate) grids: AtomicU64,
     limits: Limits,
     epoch: Instant,
-    reaper: Reaper,
+    release: Release,
     streams: Mutex<Vec<Weak<Line>>>,
 }
 
@@ -199,26 +204,51 @@ impl Shared {
         self.streams.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Drops what may run code of the user's, somewhere else.
-    pub(crate) fn bury(&self, remains: impl Send + 'static) {
-        self.reaper.bury(remains);
+    /// Drops what may run code of the user's, on the release thread.
+    pub(crate) fn hand_over(&self, payload: impl Send + 'static) {
+        self.release.hand_over(payload);
     }
 
-    /// Drops finished work: what runs code of the user's, somewhere else.
+    /// Drops finished work. What may run code of the user's goes to the release thread.
     pub(crate) fn dispose(&self, work: Work) {
         match work {
-            Work::Operation(prepared, Operation::Callback(CallbackOp::Closure(closure))) => {
-                drop(prepared);
-                if let Some(closure) = Arc::into_inner(closure) {
-                    self.reaper.bury(closure);
-                }
+            Work::Operation(prepared, operation) if may_run_user_code(&operation) => {
+                self.hand_over((prepared, operation));
             }
             Work::Graph(launch) => {
                 if let Some(executable) = launch.into_last() {
-                    self.reaper.bury(executable);
+                    self.hand_over(executable);
                 }
             }
             other => drop(other),
+        }
+    }
+
+    /// Gives what a kernel printed to the sink. An error where the sink panicked.
+    pub(crate) fn print(&self, text: &[u8]) -> std::result::Result<(), String> {
+        match &self.print {
+            Some(print) => user_code::call(Caller::Device(self.id), || print(text)),
+            None => {
+                print_to_stdout(text);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whether the drop of an operation may run code of the user's: that of a callback, or of an owner that it keeps.
+fn may_run_user_code(operation: &Operation) -> bool {
+    match operation {
+        Operation::Callback(_) => true,
+        Operation::Kernel(op) => op.args().keep.is_some(),
+        _ => false,
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(print) = self.print.take() {
+            self.release.hand_over(print);
         }
     }
 }
@@ -249,14 +279,14 @@ impl CpuDevice {
             checked: options.checked,
             step_limit: options.step_limit,
             node_limit: options.node_limit,
-            print: options.print.unwrap_or_else(|| Arc::new(print_to_stdout)),
+            print: options.print.map(UserValue::new),
             pool: Pool::new(threads),
             heap: Heap::default().with_budget(memory.clone()),
             memory,
             grids: AtomicU64::new(1),
             limits: limits(),
             epoch: Instant::now(),
-            reaper: Reaper::default(),
+            release: Release::default(),
             streams: Mutex::new(Vec::new()),
         };
         Ok(Arc::new(CpuDevice { shared: Arc::new(shared) }))
@@ -364,13 +394,13 @@ unsafe impl backend::Device for CpuDevice {
     }
 
     fn wait_all(&self) -> Result<()> {
-        op::refuse_in_callback("waiting for the device")?;
+        let _wait = user_code::may_wait(self.shared.id, "waiting for the device")?;
         self.shared.lines().iter().for_each(|line| line.drain());
         Ok(())
     }
 
     fn wait_all_timeout(&self, timeout: Duration) -> Result<()> {
-        op::refuse_in_callback("waiting for the device")?;
+        let _wait = user_code::may_wait(self.shared.id, "waiting for the device")?;
         let deadline = backend::deadline(timeout);
         match self.shared.lines().iter().all(|line| line.wait_until(deadline)) {
             true => Ok(()),

@@ -2,6 +2,13 @@
 //!
 //! Every record operation makes a *recording* when it is *enqueued*, and a wait holds the recording that was the latest when the
 //! wait was enqueued. Recording an event again therefore does not disturb those who wait for the earlier recording.
+//!
+//! # Why nothing waits for ever
+//!
+//! A recording becomes the latest when the work that reaches it is in the queue of its stream, and not before: the two happen under
+//! the lock of the queue ([`Queue::push_and`](crate::queue::Queue::push_and)). Work takes the recordings it waits for before it is
+//! enqueued itself. So all that a piece of work waits for, on its own stream or by an event, was enqueued before it, and of all
+//! the work there is the piece that was enqueued first waits for nothing.
 
 use std::any::Any;
 use std::fmt;
@@ -27,7 +34,8 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    fn new() -> Arc<Self> {
+    /// A recording that nobody knows yet, to be passed and reached by work that is about to be enqueued.
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Recording {
             passed_at: AtomicU64::new(0),
             reached: AtomicBool::new(false),
@@ -103,11 +111,10 @@ impl CpuEvent {
         self.latest.lock().clone()
     }
 
-    /// A new recording, to be passed and reached by work that is about to be enqueued.
-    pub(crate) fn begin(&self) -> Arc<Recording> {
-        let recording = Recording::new();
-        *self.latest.lock() = Some(recording.clone());
-        recording
+    /// Makes a recording the latest. The work that reaches it is being enqueued, under the lock of its queue.
+    pub(crate) fn publish(&self, recording: &Arc<Recording>) {
+        // The one before goes after the lock.
+        let _before = self.latest.lock().replace(recording.clone());
     }
 
     /// Notes that the record operation of `recording` runs now.
@@ -207,8 +214,86 @@ pub(crate) fn own(event: &Arc<dyn backend::Event>) -> Result<&CpuEvent> {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
+    use crate::queue::Queue;
     use loom::cell::UnsafeCell;
     use loom::thread;
+
+    /// A piece of a stream's work, as far as events go.
+    enum Piece {
+        Record(Arc<Recording>),
+        Wait(Arc<Recording>),
+    }
+
+    /// A stream.
+    #[derive(Clone)]
+    struct Pieces(Arc<Queue<Piece>>);
+
+    impl Pieces {
+        fn new() -> Self {
+            Pieces(Arc::new(Queue::new()))
+        }
+
+        fn record(&self, event: &CpuEvent) {
+            let recording = Recording::new();
+            self.0.push_and(Piece::Record(recording.clone()), || event.publish(&recording));
+        }
+
+        fn wait(&self, event: &CpuEvent) {
+            if let Some(recording) = event.latest() {
+                self.0.push(Piece::Wait(recording));
+            }
+        }
+
+        fn drain(&self) {
+            self.0.drain(|piece, _| {
+                match piece {
+                    Piece::Record(recording) => recording.reach(),
+                    Piece::Wait(recording) => recording.wait(),
+                }
+                Ok(())
+            });
+        }
+    }
+
+    fn event() -> Arc<CpuEvent> {
+        CpuEvent::new(DeviceId::fresh(), EventOptions::default(), Instant::now())
+    }
+
+    #[test]
+    fn a_stream_on_which_one_thread_records_and_another_waits_comes_to_its_end() {
+        loom::model(|| {
+            let (stream, event) = (Pieces::new(), event());
+            let waiting = {
+                let (stream, event) = (stream.clone(), event.clone());
+                thread::spawn(move || stream.wait(&event))
+            };
+            stream.record(&event);
+            waiting.join().unwrap();
+            stream.drain();
+        });
+    }
+
+    #[test]
+    fn streams_that_hand_events_to_each_other_come_to_their_ends() {
+        let mut bounded = loom::model::Builder::new();
+        bounded.preemption_bound = Some(3);
+        bounded.check(|| {
+            let (one, other) = (Pieces::new(), Pieces::new());
+            let (first, second) = (event(), event());
+            let beside = {
+                let (first, second) = (first.clone(), second.clone());
+                thread::spawn(move || {
+                    other.wait(&first);
+                    other.record(&second);
+                    other.drain();
+                })
+            };
+            one.wait(&second);
+            one.record(&first);
+            one.drain();
+            beside.join().unwrap();
+        });
+    }
 
     #[test]
     fn who_waits_goes_on_once_and_sees_what_came_before() {

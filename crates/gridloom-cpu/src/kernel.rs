@@ -1,7 +1,7 @@
 //! Kernels and their launches.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -136,7 +136,8 @@ pub(crate) struct KernelLaunch {
 
 thread_local! {
     /// What blocks run in, kept from one launch to the next.
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
+    /// Empty while one runs: a kernel that prints may have another device run a kernel on the same thread.
+    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
 impl KernelLaunch {
@@ -194,6 +195,14 @@ impl KernelLaunch {
         let device = context.device;
         // Becomes true when a block fails, for the others.
         let stop = AtomicBool::new(false);
+        let failure: Mutex<Option<Box<Fault>>> = Mutex::new(None);
+        let sink_failure: Mutex<Option<String>> = Mutex::new(None);
+        let print = |text: &[u8]| {
+            if let Err(said) = device.print(text) {
+                stop.store(true, Ordering::Relaxed);
+                sink_failure.lock().get_or_insert(said);
+            }
+        };
         let (map, budget): (&dyn MemoryMap, &dyn Budget) = (&*device.memory, &*device.memory);
         let launch = Launch {
             grid: self.grid,
@@ -203,7 +212,7 @@ impl KernelLaunch {
             memory_map: device.checked.then_some(map),
             conditions: context.conditions,
             budget: device.memory.limit().map(|_| budget),
-            print: &*device.print,
+            print: &print,
             step_limit: device.step_limit,
             cancel: [&stop, context.cancel[0], context.cancel[1]],
             grid_id: device.grids.fetch_add(1, Ordering::Relaxed),
@@ -211,7 +220,6 @@ impl KernelLaunch {
             ..Launch::new(&self.code, &device.heap)
         };
         let room = self.room(device, &launch)?;
-        let failure: Mutex<Option<Box<Fault>>> = Mutex::new(None);
         let note = |fault: Box<Fault>| {
             stop.store(true, Ordering::Relaxed);
             let mut failure = failure.lock();
@@ -234,6 +242,10 @@ impl KernelLaunch {
                     run_range(&launch, range, &note);
                 }
             });
+        }
+        if let Some(said) = sink_failure.into_inner() {
+            let message = format!("the print sink of the device panicked: {said}");
+            return Err(Error::new(ErrorKind::CallbackPanicked, message));
         }
         match failure.into_inner() {
             None => Ok(()),
@@ -287,13 +299,13 @@ impl KernelLaunch {
 const KEPT_SCRATCH: u64 = 64 << 10;
 
 fn run_range(launch: &Launch<'_>, range: Range<u64>, note: &dyn Fn(Box<Fault>)) {
-    SCRATCH.with_borrow_mut(|scratch| {
-        // SAFETY: that a kernel stays inside the memory it is given is the promise of whoever looked it up, and checked mode
-        // does not need it. The memory named by the arguments is held by whoever launches. What else reaches it at the same
-        // time are other operations of this device, which see torn values at worst, as the `memory` module says.
-        unsafe { launch.run_blocks(range, scratch) }.unwrap_or_else(note);
-        if launch.budget.is_some() {
-            scratch.settle(launch, KEPT_SCRATCH);
-        }
-    });
+    let mut scratch = SCRATCH.take().unwrap_or_default();
+    // SAFETY: that a kernel stays inside the memory it is given is the promise of whoever looked it up, and checked mode
+    // does not need it. The memory named by the arguments is held by whoever launches. What else reaches it at the same
+    // time are other operations of this device, which see torn values at worst, as the `memory` module says.
+    unsafe { launch.run_blocks(range, &mut scratch) }.unwrap_or_else(note);
+    if launch.budget.is_some() {
+        scratch.settle(launch, KEPT_SCRATCH);
+    }
+    SCRATCH.set(Some(scratch));
 }

@@ -35,7 +35,7 @@ pub mod module;
 mod operation;
 mod pool;
 mod queue;
-mod reaper;
+mod release;
 pub mod stream;
 mod sync;
 mod transfer;

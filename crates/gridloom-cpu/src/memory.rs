@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use gridloom_core::backend::{self, DeviceId};
 use gridloom_core::memory::MemoryKind;
@@ -224,25 +224,17 @@ impl Drop for HostBlock {
     }
 }
 
-/// An allocation: one life of a block. Memory that outlives a launch is a new allocation for each launch over one block.
+/// An allocation: a block, and what it was asked for.
 pub struct CpuAllocation {
     block: Arc<HostBlock>,
     kind: MemoryKind,
     bytes: u64,
-    /// Whether a launch left it allocated, so that a free node may name it.
-    outlives: bool,
-    released: AtomicBool,
 }
 
 impl CpuAllocation {
     /// Memory that goes with its last holder.
     pub(crate) fn new(block: Arc<HostBlock>, bytes: u64, kind: MemoryKind) -> Arc<Self> {
-        Arc::new(CpuAllocation { block, kind, bytes, outlives: false, released: AtomicBool::new(false) })
-    }
-
-    /// Memory that a launch leaves allocated.
-    pub(crate) fn outliving(block: Arc<HostBlock>, bytes: u64, kind: MemoryKind) -> Arc<Self> {
-        Arc::new(CpuAllocation { block, kind, bytes, outlives: true, released: AtomicBool::new(false) })
+        Arc::new(CpuAllocation { block, kind, bytes })
     }
 }
 
@@ -262,18 +254,6 @@ unsafe impl backend::Allocation for CpuAllocation {
 
     fn kind(&self) -> MemoryKind {
         self.kind
-    }
-
-    fn release(&self) {
-        self.released.store(true, Ordering::Release);
-    }
-
-    fn may_be_released(&self) -> bool {
-        self.outlives
-    }
-
-    fn is_released(&self) -> bool {
-        self.released.load(Ordering::Acquire)
     }
 
     fn as_any(&self) -> &dyn Any {

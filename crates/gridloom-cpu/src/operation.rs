@@ -2,12 +2,12 @@
 //!
 //! Streams run them one by one; a replay plan is a list of them.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use gridloom_core::graph::{ConditionKey, NodeKey};
 use gridloom_core::memory::{Base, Region};
 use gridloom_core::op::{CallbackOp, CopySide, KernelOp, MemcpyOp, MemsetOp, PointerValue};
+use gridloom_core::user_code::{self, Caller};
 use gridloom_core::{Error, ErrorKind, Result};
 
 use crate::device::Shared;
@@ -177,7 +177,7 @@ impl Prepared {
                 Ok(())
             },
             Prepared::Kernel(kernel) => kernel.run(context),
-            Prepared::Callback(callback) => callback.call(),
+            Prepared::Callback(callback) => callback.call(Caller::Device(context.device.id)),
         }
     }
 }
@@ -194,12 +194,7 @@ pub(crate) fn address(region: &Region, names: &dyn Names) -> u64 {
 
 /// Runs `work`; a panic in it, which is a defect of this crate, becomes an error.
 pub(crate) fn contain<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let said = panic
-            .downcast_ref::<&str>()
-            .map(|text| (*text).to_owned())
-            .or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_default();
+    user_code::contain(work).unwrap_or_else(|said| {
         Err(Error::new(ErrorKind::Driver, format!("the CPU device failed inside itself: {said}")))
     })
 }

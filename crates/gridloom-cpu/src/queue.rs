@@ -8,6 +8,7 @@ use std::time::Instant;
 use gridloom_core::{Error, Result};
 
 use crate::cancel::{CancelSource, CancelToken};
+use crate::operation::contain;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Work in order. Whoever takes part in it gives the same `run`, which gets the flag that cancels the piece too.
@@ -59,10 +60,17 @@ impl<W> Queue<W> {
 
     /// Enqueues a piece. There is a thread that serves, or a later [`drain`](Queue::drain) runs it.
     pub(crate) fn push(&self, work: W) {
+        self.push_and(work, || {});
+    }
+
+    /// Enqueues a piece and lets others know of it, in one step: whoever sees what `publish` does, and enqueues something, comes after the
+    /// piece; and the piece does not run before.
+    pub(crate) fn push_and(&self, work: W, publish: impl FnOnce()) {
         let mut state = self.state.lock();
         let token = state.cancel.token();
         state.work.push_back((work, token));
         state.enqueued += 1;
+        publish();
         let idle = !state.busy;
         drop(state);
         if idle {
@@ -148,7 +156,8 @@ impl<W> Queue<W> {
         run: &impl Fn(W, &CancelToken) -> Result<()>,
     ) {
         state.busy = true;
-        let outcome = MutexGuard::unlocked(state, || run(work, &token));
+        // Nothing unwinds from here, whatever was run: the state has to be put right, and the thread has to go on.
+        let outcome = MutexGuard::unlocked(state, || contain(|| run(work, &token)));
         state.busy = false;
         state.finished += 1;
         if let Err(error) = outcome {

@@ -90,6 +90,7 @@ impl Line {
 
     fn run(&self, work: Work, token: &CancelToken) -> Result<()> {
         let outcome = contain(|| work.run(&self.device, token));
+        // Also after a panic: nothing of the user's is dropped on this thread.
         self.device.dispose(work);
         outcome
     }
@@ -122,9 +123,9 @@ impl CpuStream {
         })
     }
 
-    /// Enqueues work on a stream that was [started](CpuStream::start).
-    pub(crate) fn push(&self, work: Work) {
-        self.line.queue.push(work);
+    /// Enqueues work on a stream that was [started](CpuStream::start), and lets others know of it in the same step.
+    pub(crate) fn push_and(&self, work: Work, publish: impl FnOnce()) {
+        self.line.queue.push_and(work, publish);
     }
 }
 
@@ -142,8 +143,11 @@ unsafe impl backend::Stream for CpuStream {
             Operation::Memcpy(op) => Work::Operation(Prepared::memcpy(op, &NoNames), operation.clone()),
             Operation::Callback(op) => Work::Operation(Prepared::callback(op), operation.clone()),
             Operation::EventRecord(event) => {
+                let (own, recording) = (event::own(event)?, Recording::new());
                 self.start()?;
-                Work::Record(event.clone(), event::own(event)?.begin())
+                let work = Work::Record(event.clone(), recording.clone());
+                self.line.queue.push_and(work, || own.publish(&recording));
+                return Ok(());
             }
             Operation::EventWait(event) => match event::own(event)?.latest() {
                 Some(recording) if !recording.is_reached() => Work::Wait(recording),
@@ -155,7 +159,7 @@ unsafe impl backend::Stream for CpuStream {
             }
         };
         self.start()?;
-        self.push(work);
+        self.line.queue.push(work);
         Ok(())
     }
 

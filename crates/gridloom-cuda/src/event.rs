@@ -114,7 +114,7 @@ impl Event {
         options: EventOptions,
         owner: Option<Owner>,
     ) -> Self {
-        let ownership = Ownership::Borrowed { _owner: owner };
+        let ownership = Ownership::borrowed(owner);
         Self { device, options, inner: RawEvent { context: Arc::clone(context), raw, ownership } }
     }
 

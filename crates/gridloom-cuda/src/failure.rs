@@ -3,6 +3,7 @@
 use crate::release;
 use crate::sys::CUDA_HOST_NODE_PARAMS_v1;
 use gridloom_core::op::CallbackOp;
+use gridloom_core::user_code::Caller;
 use gridloom_core::{Error, Result};
 use parking_lot::Mutex;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -84,7 +85,7 @@ impl HostCall {
     pub(crate) extern "C" fn run(data: *mut c_void) {
         let call = CALLS.lock().known.get(&data.addr()).and_then(Weak::upgrade);
         let Some(call) = call else { return };
-        if let Err(error) = call.callback.call() {
+        if let Err(error) = call.callback.call(Caller::Driver) {
             call.failures.put(match &call.label {
                 Some(label) => error.at_node(label.clone()),
                 None => error,

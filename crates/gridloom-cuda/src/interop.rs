@@ -33,6 +33,10 @@ pub(crate) enum Ownership {
 }
 
 impl Ownership {
+    pub(crate) fn borrowed(owner: Option<Owner>) -> Self {
+        Self::Borrowed { _owner: owner }
+    }
+
     pub(crate) fn is_ours(&self) -> bool {
         matches!(self, Self::Ours)
     }

@@ -284,10 +284,6 @@ unsafe impl backend::Allocation for Memory {
         self.kind
     }
 
-    fn may_be_released(&self) -> bool {
-        false
-    }
-
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -331,10 +327,6 @@ unsafe impl backend::Allocation for BorrowedMemory {
 
     fn kind(&self) -> MemoryKind {
         self.kind
-    }
-
-    fn may_be_released(&self) -> bool {
-        false
     }
 
     fn as_any(&self) -> &dyn Any {

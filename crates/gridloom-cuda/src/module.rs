@@ -328,10 +328,6 @@ unsafe impl backend::Allocation for ModuleVariable {
         MemoryKind::Device
     }
 
-    fn may_be_released(&self) -> bool {
-        false
-    }
-
     fn as_any(&self) -> &dyn Any {
         self
     }

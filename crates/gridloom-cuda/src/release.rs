@@ -19,10 +19,10 @@
 //! not do so while it takes down itself. The threads that drive conditionals stop the same way (`hosted_launch.rs`).
 
 use crate::hosted_launch;
-use gridloom_core::op::in_callback;
+use gridloom_core::user_code::{self, in_callback};
 use parking_lot::Mutex;
+use std::cell::Cell;
 use std::collections::VecDeque;
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
@@ -125,7 +125,7 @@ pub fn watch(watched: Arc<dyn Watched>) {
 ///
 /// Must not be called from inside a drop on the release thread; there it returns at once.
 pub fn flush() {
-    if std::thread::current().name() == Some(THREAD_NAME) {
+    if IS_RELEASE_THREAD.get() {
         return;
     }
     let (done, wait) = mpsc::channel();
@@ -135,6 +135,11 @@ pub fn flush() {
 }
 
 const THREAD_NAME: &str = "gridloom-release";
+
+thread_local! {
+    /// Whether this is the release thread. Other backends have threads of the same name.
+    static IS_RELEASE_THREAD: Cell<bool> = const { Cell::new(false) };
+}
 
 fn post(message: Message) {
     if STOPPED.load(Ordering::Acquire) {
@@ -211,6 +216,7 @@ impl Drop for Paused {
 
 fn run(messages: &Receiver<Message>) {
     crate::context::this_thread_is_ours();
+    IS_RELEASE_THREAD.set(true);
     let mut watched: Vec<Watching> = Vec::new();
     // What arrived during a pause.
     let mut held: VecDeque<Box<dyn Send>> = VecDeque::new();
@@ -264,8 +270,8 @@ fn poll(watched: &mut Vec<Watching>) {
 
 /// Runs code that may drop what belongs to users: a panic there must not end the thread.
 fn guarded(work: impl FnOnce()) {
-    if std::panic::catch_unwind(AssertUnwindSafe(work)).is_err() {
-        tracing::error!("a drop panicked on the release thread");
+    if let Err(said) = user_code::contain(work) {
+        tracing::error!(said, "a drop panicked on the release thread");
     }
 }
 

@@ -176,7 +176,7 @@ impl Stream {
 
     /// A stream that somebody else made and destroys.
     pub(crate) fn borrow(shared: &Shared, raw: CUstream, owner: Option<Owner>) -> Self {
-        let ownership = Ownership::Borrowed { _owner: owner };
+        let ownership = Ownership::borrowed(owner);
         let context = Arc::clone(&shared.context);
         Self::on(shared, RawStream { context, raw, spare: Mutex::default(), ownership })
     }
@@ -415,8 +415,9 @@ unsafe impl backend::Stream for Stream {
 
     /// ([`cuStreamSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
     fn synchronize(&self) -> Result<()> {
-        self.settle();
+        // Taken before the waits: what is added meanwhile belongs to launches that they do not wait for.
         let launched = std::mem::take(&mut *self.launched.lock());
+        self.settle();
         if let Err(error) = self.wait_for_device() {
             // It explains everything after it. What failed besides is told by the next call.
             launched.iter().for_each(|failures| self.report(failures));

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use bytemuck::Pod;
 use gridloom_core::backend;
 use gridloom_core::memory::{Base, MemoryKind, Region, RegionId};
-use gridloom_core::op;
+use gridloom_core::user_code;
 use parking_lot::Mutex;
 
 use crate::device::Device;
@@ -148,7 +148,9 @@ impl<T: Element> Buffer<T> {
 
     /// The address that kernels see, for showing; using it is up to kernels.
     pub fn address(&self) -> Result<u64> {
-        Ok(self.allocation()?.address())
+        let allocation = self.allocation()?;
+        backend::check_not_freed(&*allocation)?;
+        Ok(allocation.address())
     }
 
     /// Makes this handle and all its clones unusable. The memory is freed as soon as no graph, executable or launch in
@@ -188,10 +190,11 @@ impl<T: Element> Buffer<T> {
     /// The elements as host memory, without copying.
     ///
     /// # Safety
-    /// For as long as the slice is used, nothing in flight on the device writes this buffer, nothing is enqueued that would, and no
-    /// handle of the buffer is closed.
+    /// For as long as the slice is used, nothing in flight on the device writes this buffer, nothing is enqueued that would or that frees
+    /// it, and no handle of the buffer is closed.
     pub unsafe fn as_slice(&self) -> Result<&[T]> {
         let allocation = self.allocation()?;
+        backend::check_not_freed(&*allocation)?;
         if !allocation.kind().host_accessible() {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
@@ -353,8 +356,8 @@ impl<T: Element> BufferSlice<T> {
     /// Reads the elements into `out`, after all work enqueued on the device so far.
     pub fn read_into(&self, out: &mut [T]) -> Result<()> {
         self.check_len(out.len())?;
-        op::refuse_in_callback("reading a buffer")?;
         let (device, allocation) = (&self.buffer.shared.device, self.buffer.allocation()?);
+        let _wait = user_code::may_wait(device.id(), "reading a buffer")?;
         device.wait_all()?;
         device.read(&*allocation, self.offset(), bytemuck::cast_slice_mut(out))
     }
@@ -362,8 +365,8 @@ impl<T: Element> BufferSlice<T> {
     /// Writes the elements, after all work enqueued on the device so far.
     pub fn write(&self, values: &[T]) -> Result<()> {
         self.check_len(values.len())?;
-        op::refuse_in_callback("writing a buffer")?;
         let (device, allocation) = (&self.buffer.shared.device, self.buffer.allocation()?);
+        let _wait = user_code::may_wait(device.id(), "writing a buffer")?;
         device.wait_all()?;
         device.write(&*allocation, self.offset(), bytemuck::cast_slice(values))
     }

@@ -125,14 +125,14 @@ impl Device {
 
     /// Waits until everything enqueued on any of its streams so far has run. Failures stay with their streams.
     pub fn synchronize(&self) -> Result<()> {
-        gridloom_core::op::refuse_in_callback("synchronize of a device")?;
+        let _wait = gridloom_core::user_code::may_wait(self.0.id(), "synchronize of a device")?;
         self.0.wait_all()
     }
 
     /// Waits like [`synchronize`](Device::synchronize), but no longer than `timeout`. Where that is not enough, the error is of
     /// kind [`Timeout`](ErrorKind::Timeout), and the work goes on.
     pub fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
-        gridloom_core::op::refuse_in_callback("synchronize of a device")?;
+        let _wait = gridloom_core::user_code::may_wait(self.0.id(), "synchronize of a device")?;
         self.0.wait_all_timeout(timeout)
     }
 

@@ -18,4 +18,5 @@ mod ptx_files;
 mod ptx_format;
 mod random_graphs;
 mod random_ptx;
+mod safety;
 mod updates;

@@ -14,7 +14,9 @@ use super::table::{ArgTable, RowId, Told};
 use super::update::check_replaceable;
 use crate::backend::{self, Allocation};
 use crate::error::{Error, ErrorKind, Result, bail};
-use crate::graph::{Checker, Definition, GraphKey, NodeKey, aligned, check_contract, compare, lifetimes};
+use crate::graph::{
+    Checker, Definition, GraphKey, NodeKey, aligned, check_contract, compare, lifetimes, uses_outliving,
+};
 use crate::memory::{Region, RegionId};
 use crate::op::contract::{ParamType, param_type};
 use crate::op::{ArgValue, KernelOp, Operation, PointerValue};
@@ -43,6 +45,10 @@ pub struct Changes<'a> {
     uses_allocs: bool,
     /// Whether contracts are known to be kept.
     is_checked: bool,
+    /// Whether an operation that was put into the definition uses memory that another executable left.
+    puts_outliving: bool,
+    /// Whether a node uses such memory, for the next launch.
+    uses_outliving: &'a mut bool,
     is_done: bool,
 }
 
@@ -63,10 +69,13 @@ impl<'a> Changes<'a> {
             in_definition: false,
             uses_allocs: false,
             is_checked: false,
+            puts_outliving: false,
+            uses_outliving: &mut state.uses_outliving,
             is_done: false,
         };
         let result = write(&mut changes)?;
         changes.finish()?;
+        *changes.uses_outliving |= changes.puts_outliving || changes.current.table.holds_outliving();
         Ok(result)
     }
 
@@ -175,6 +184,7 @@ impl<'a> Changes<'a> {
     /// Puts an operation that was checked into the definition.
     pub(super) fn put(&mut self, node: NodeKey, operation: Operation) {
         self.enter_definition();
+        self.puts_outliving |= uses_outliving(&operation);
         self.current.table.forget(node);
         if let Some(there) = self.current.definition.get_mut().nodes.get_mut(node) {
             let old = std::mem::replace(&mut there.operation, operation);

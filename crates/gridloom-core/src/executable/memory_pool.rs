@@ -18,7 +18,7 @@ struct Entry {
     allocation: Option<Arc<dyn Allocation>>,
     uses: u32,
     address: u64,
-    may_be_released: bool,
+    outlives: bool,
 }
 
 /// Allocations, and how many arguments lead to each.
@@ -32,6 +32,8 @@ pub(super) struct MemoryPool {
     latest: Option<(usize, PoolEntry)>,
     /// Entries whose last use went. They may have another one since.
     unused: Vec<PoolEntry>,
+    /// Whether one of the allocations is, or was, memory that another executable left.
+    holds_outliving: bool,
 }
 
 impl MemoryPool {
@@ -61,8 +63,9 @@ impl MemoryPool {
             allocation: Some(Arc::clone(allocation)),
             uses: 0,
             address: allocation.address(),
-            may_be_released: allocation.may_be_released(),
+            outlives: allocation.outliving().is_some(),
         };
+        self.holds_outliving |= new.outlives;
         let entry = match self.free.pop() {
             Some(entry) => {
                 self.entries[entry as usize] = new;
@@ -121,10 +124,16 @@ impl MemoryPool {
         self.entries[entry as usize].address
     }
 
+    /// Returns whether an allocation can be, or could once be, freed while arguments lead to it.
+    #[inline]
+    pub(super) fn holds_outliving(&self) -> bool {
+        self.holds_outliving
+    }
+
     /// Returns whether an allocation can be freed while arguments lead to it.
     #[inline]
-    pub(super) fn may_be_released(&self, entry: PoolEntry) -> bool {
-        self.entries[entry as usize].may_be_released
+    pub(super) fn outlives(&self, entry: PoolEntry) -> bool {
+        self.entries[entry as usize].outlives
     }
 
     /// The allocation of an entry that is in use.

@@ -21,9 +21,13 @@ pub(crate) use update::check_replaceable;
 use crate::backend;
 use crate::capture::Capture;
 use crate::error::{Error, ErrorKind, Result, bail};
-use crate::graph::{Definition, Graph, Hierarchy, Keys, Node, NodeData, NodeKey};
-use crate::op::{self, FreeTarget, NodeKind, NodeKinds, Operation};
+use crate::graph::{
+    Definition, Graph, Hierarchy, Keys, Node, NodeData, NodeKey, check_nothing_freed, uses_outliving,
+};
+use crate::memory::{Claims, OutlivingMemory};
+use crate::op::{FreeTarget, NodeKind, NodeKinds, Operation};
 use crate::stream::Stream;
+use crate::user_code;
 
 /// How conditionals are run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -107,7 +111,9 @@ struct State {
     /// Nodes that do nothing.
     disabled: FxHashSet<NodeKey>,
     /// Memory of the latest launch that nothing freed yet, with its alloc node.
-    outstanding: Vec<(NodeKey, Arc<dyn backend::Allocation>)>,
+    outstanding: Vec<(NodeKey, Arc<OutlivingMemory>)>,
+    /// Whether a node uses memory that another executable left, or did once. Each launch then looks whether it was freed.
+    uses_outliving: bool,
 }
 
 /// Tells the executables of a process apart.
@@ -157,6 +163,10 @@ impl Executable {
             refuse_upload(stream)?;
         }
         let freed_elsewhere = freed_elsewhere(&definition);
+        let uses_outliving = definition.nodes.iter().any(|(_, node)| uses_outliving(&node.operation));
+        if uses_outliving {
+            check_nothing_freed(&definition, |_| true)?;
+        }
         let device = hierarchy.device.clone();
         // SAFETY: every operation was checked for this device when it was added, and the caller checked the whole. The result is called
         // by this executable alone, under its lock, with streams of the device and operations that were checked in the same way.
@@ -180,6 +190,7 @@ impl Executable {
                 backend,
                 disabled: FxHashSet::default(),
                 outstanding: Vec::new(),
+                uses_outliving,
             }),
         })
     }
@@ -203,15 +214,26 @@ impl Executable {
             return self.launch(stream);
         }
         self.check_stream(stream)?;
-        self.state.get_mut().backend.launch(stream.backend())
+        let state = self.state.get_mut();
+        if state.uses_outliving {
+            return self.launch(stream);
+        }
+        state.backend.launch(stream.backend())
     }
 
     /// Launches it on a stream of its device.
     fn launch_with(&self, state: &mut State, stream: &Stream) -> Result<()> {
+        if let Some((node, _)) = self.freed_elsewhere.iter().find(|(_, memory)| is_freed(&**memory)) {
+            return Err(freed_already(state.current.get(), *node));
+        }
+        if state.uses_outliving {
+            let State { current, disabled, .. } = &mut *state;
+            check_nothing_freed(current.get(), |node| !disabled.contains(&node))?;
+        }
         if self.leaves_no_memory {
             return state.backend.launch(stream.backend());
         }
-        state.outstanding.retain(|(_, allocation)| !allocation.is_released());
+        state.outstanding.retain(|(_, memory)| !memory.is_given_back());
         if !self.auto_free && !state.outstanding.is_empty() {
             let definition = state.current.get();
             let names: Vec<String> =
@@ -222,38 +244,16 @@ impl Executable {
                 names.join(", ")
             );
         }
-        self.launch_and_release(stream, state)?;
-        let earlier = std::mem::take(&mut state.outstanding);
-        for &key in &self.outliving {
-            state.outstanding.push((key, state.backend.outliving(key)?));
-        }
-        // The launch freed what the one before had left; no free node may name it any more.
-        for (_, freed) in earlier {
-            if !state.outstanding.iter().any(|(_, allocation)| Arc::ptr_eq(allocation, &freed)) {
-                freed.release();
-            }
-        }
-        Ok(())
-    }
-
-    /// Launches, and marks as freed the memory of other executables that free nodes of this one name.
-    fn launch_and_release(&self, stream: &Stream, state: &mut State) -> Result<()> {
-        /// Held from the check to the mark, so that two executables do not both free the same memory.
-        static FREEING: Mutex<()> = Mutex::new(());
-
-        let _freeing = FREEING.lock();
-        for (node, allocation) in &self.freed_elsewhere {
-            if allocation.is_released() {
-                return Err(Error::new(
-                    ErrorKind::InvalidState,
-                    "the memory of another executable that this node frees was freed already",
-                )
-                .at_node(state.current.get().label(*node)));
-            }
-        }
+        // From here to the end of the launch nobody else can free the same memory. A launch that fails frees nothing.
+        let freed = self.freed_elsewhere.iter().map(|(node, memory)| (*node, memory));
+        let claims = Claims::new(freed).map_err(|node| freed_already(state.current.get(), node))?;
         state.backend.launch(stream.backend())?;
-        for (_, allocation) in &self.freed_elsewhere {
-            allocation.release();
+        claims.free();
+        // What the launch before had left is this one's now.
+        state.outstanding.drain(..).for_each(|(_, memory)| memory.free());
+        for &key in &self.outliving {
+            let memory = OutlivingMemory::new(state.backend.outliving(key)?);
+            state.outstanding.push((key, Arc::new(memory)));
         }
         Ok(())
     }
@@ -277,7 +277,7 @@ impl Executable {
             );
         }
         match state.outstanding.iter().find(|(outstanding, _)| *outstanding == key) {
-            Some((_, allocation)) if !allocation.is_released() => Ok(allocation.clone()),
+            Some((_, memory)) if !memory.is_freed() => Ok(memory.clone()),
             _ => bail!(
                 InvalidState,
                 "{} has no memory now: the graph was not launched, or it was freed since",
@@ -350,7 +350,7 @@ impl Executable {
 
     #[inline]
     fn check_stream(&self, stream: &Stream) -> Result<()> {
-        op::refuse_in_callback("launch of an executable")?;
+        user_code::may_use(self.device_id, "launch of an executable")?;
         if stream.device_id() != self.device_id {
             bail!(
                 WrongDevice,
@@ -411,6 +411,16 @@ impl Drop for Executable {
         let state = self.state.get_mut();
         state.backend.retire(&state.current.share());
     }
+}
+
+fn is_freed(memory: &dyn backend::Allocation) -> bool {
+    memory.outliving().is_some_and(OutlivingMemory::is_freed)
+}
+
+#[cold]
+fn freed_already(definition: &Definition, node: NodeKey) -> Error {
+    let message = "the memory of another executable that this node frees was freed already";
+    Error::new(ErrorKind::InvalidState, message).at_node(definition.label(node))
 }
 
 /// The free nodes for memory of other executables, and that memory.

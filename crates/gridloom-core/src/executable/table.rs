@@ -254,7 +254,7 @@ impl ArgTable {
         let row = &self.rows[row];
         match row.places.get(index).map(|place| place.holds) {
             Some(Holds::Pointer(pointer)) => match row.pointers[pointer as usize].target {
-                Target::Memory { region, entry } => region == memory && !self.pool.may_be_released(entry),
+                Target::Memory { region, entry } => region == memory && !self.pool.outlives(entry),
                 _ => false,
             },
             _ => false,
@@ -364,6 +364,12 @@ impl ArgTable {
     #[inline]
     pub(super) fn was_checked(&mut self, memory: RegionId) -> bool {
         self.journal.checked.replace(memory) == Some(memory)
+    }
+
+    /// Returns whether an argument leads, or led, to memory that another executable left.
+    #[inline]
+    pub(super) fn holds_outliving(&self) -> bool {
+        self.pool.holds_outliving()
     }
 
     /// Forgets which memory was checked: it is of no use, or may be freed before more is given.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::definition::{ConditionKey, Definition, GraphKey, NodeKey};
 use crate::backend::{self, DeviceId};
-use crate::error::{Result, bail};
-use crate::memory::{Base, Region};
+use crate::error::{Error, ErrorKind, Result, bail};
+use crate::memory::{Base, OutlivingMemory, Region};
 use crate::op::{
     AllocOp, CopySide, FreeTarget, KernelOp, MemcpyOp, MemsetOp, Operation, ParamLayout, PointerArg,
     PointerValue, Test,
@@ -165,16 +165,16 @@ impl Checker<'_> {
             }
             FreeTarget::Outliving(allocation) => {
                 self.check_device(&"the buffer to free", allocation.device())?;
-                if !allocation.may_be_released() {
-                    bail!(
+                match allocation.outliving() {
+                    None => bail!(
                         InvalidArgument,
                         "the buffer to free is not memory that a launch of a graph left allocated; drop or close it instead"
-                    );
+                    ),
+                    Some(memory) if memory.is_freed() => {
+                        bail!(InvalidHandle, "the buffer to free was freed already")
+                    }
+                    Some(_) => Ok(()),
                 }
-                if allocation.is_released() {
-                    bail!(InvalidHandle, "the buffer to free was freed already");
-                }
-                Ok(())
             }
         }
     }
@@ -210,8 +210,8 @@ impl Checker<'_> {
         let capacity = match &region.base {
             Base::Allocation(allocation) => {
                 self.check_device(&"the buffer", allocation.device())?;
-                if allocation.is_released() {
-                    bail!(InvalidHandle, "{} was freed", self.name(&region.base));
+                if is_freed(allocation) {
+                    bail!(InvalidHandle, "{} was freed by a launch", self.name(&region.base));
                 }
                 allocation.bytes()
             }
@@ -439,9 +439,37 @@ fn is_same_form(one: &KernelOp, other: &KernelOp) -> bool {
 /// Whether what an argument refers to may have gone since it was checked: memory that was freed, and what nodes and graphs provide that were deleted.
 fn may_be_gone(value: &PointerValue) -> bool {
     match value {
-        PointerValue::Region(Region { base: Base::Allocation(allocation), .. }) => allocation.is_released(),
+        PointerValue::Region(Region { base: Base::Allocation(allocation), .. }) => is_freed(allocation),
         _ => true,
     }
+}
+
+fn is_freed(memory: &Arc<dyn backend::Allocation>) -> bool {
+    memory.outliving().is_some_and(OutlivingMemory::is_freed)
+}
+
+/// Checks that no node uses memory that was freed since the node was checked.
+pub(crate) fn check_nothing_freed(definition: &Definition, runs: impl Fn(NodeKey) -> bool) -> Result<()> {
+    for (key, node) in definition.nodes.iter() {
+        let mut freed = false;
+        node.operation.for_each_region(|region| {
+            freed |= matches!(&region.base, Base::Allocation(memory) if is_freed(memory));
+        });
+        if freed && runs(key) {
+            let message = "uses memory that a launch has freed since; give the node other memory";
+            return Err(Error::new(ErrorKind::InvalidHandle, message).at_node(definition.label(key)));
+        }
+    }
+    Ok(())
+}
+
+/// Whether an operation uses memory that can be freed while it is used.
+pub(crate) fn uses_outliving(operation: &Operation) -> bool {
+    let mut uses = false;
+    operation.for_each_region(|region| {
+        uses |= matches!(&region.base, Base::Allocation(memory) if memory.outliving().is_some());
+    });
+    uses
 }
 
 fn check_writable(region: &Region) -> Result<()> {

@@ -26,7 +26,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 pub(crate) use crate::speed::CowDefinition;
-pub(crate) use check::{Checker, check_contract};
+pub(crate) use check::{Checker, check_contract, check_nothing_freed, uses_outliving};
 pub use definition::{
     ConditionData, ConditionKey, Definition, EdgeEnd, EdgeKind, GraphData, GraphKey, NodeData, NodeKey,
 };
@@ -43,7 +43,8 @@ pub use weak::{WeakGraph, WeakNode};
 use crate::backend::{self, AsDevice};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::executable::{Executable, ExecutableId, InstantiateOptions};
-use crate::op::{self, ConditionalForm, ConditionalOp, Operation, Test};
+use crate::op::{ConditionalForm, ConditionalOp, Operation, Test};
+use crate::user_code;
 
 /// A graph of device work: a definition that can be changed at any time and instantiated any number of times.
 ///
@@ -444,7 +445,7 @@ impl Graph {
 
     /// Compiles the graph for launching.
     pub fn instantiate_with(&self, options: &InstantiateOptions) -> Result<Executable> {
-        op::refuse_in_callback("instantiate")?;
+        user_code::may_use(self.hierarchy.device.id(), "instantiate")?;
         let definition = self.hierarchy.snapshot();
         if definition.root() != self.key {
             if definition.graphs.get(self.key).is_none() {

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -54,9 +54,6 @@ pub struct FakeAllocation {
     address: u64,
     bytes: u64,
     kind: MemoryKind,
-    /// Whether a launch left it allocated, so that a free node may name it.
-    outlives: bool,
-    released: AtomicBool,
     written: Mutex<Vec<u8>>,
 }
 
@@ -68,17 +65,8 @@ impl FakeAllocation {
             ledger: ledger.clone(),
             bytes,
             kind,
-            outlives: false,
-            released: AtomicBool::new(false),
             written: Mutex::default(),
         }
-    }
-
-    /// Memory that a launch leaves allocated.
-    pub(super) fn outliving(device: DeviceId, ledger: &Arc<Ledger>, bytes: u64, kind: MemoryKind) -> Self {
-        let mut memory = FakeAllocation::new(device, ledger, bytes, kind);
-        memory.outlives = true;
-        memory
     }
 
     pub(super) fn of(allocation: &dyn Allocation) -> Result<&Self> {
@@ -131,18 +119,6 @@ unsafe impl Allocation for FakeAllocation {
 
     fn kind(&self) -> MemoryKind {
         self.kind
-    }
-
-    fn release(&self) {
-        self.released.store(true, Ordering::Release);
-    }
-
-    fn may_be_released(&self) -> bool {
-        self.outlives
-    }
-
-    fn is_released(&self) -> bool {
-        self.released.load(Ordering::Acquire)
     }
 
     fn as_any(&self) -> &dyn Any {

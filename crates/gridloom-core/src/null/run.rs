@@ -172,7 +172,7 @@ impl backend::Executable for FakeExecutable {
         let mut outliving = self.outliving.lock();
         let memory = outliving.entry(alloc).or_insert_with(|| {
             let (device, ledger) = (self.shared.id, &self.shared.memory);
-            Arc::new(FakeAllocation::outliving(device, ledger, op.bytes(), op.kind))
+            Arc::new(FakeAllocation::new(device, ledger, op.bytes(), op.kind))
         });
         Ok(memory.clone())
     }

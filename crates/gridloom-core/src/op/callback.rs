@@ -1,14 +1,14 @@
-//! Host code that nodes call, and the rule that it must not use the device.
+//! Host code that nodes call.
 
 use std::ffi::c_void;
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::Owner;
 use crate::error::{Error, ErrorKind, Result};
+use crate::user_code::{self, Caller, UserValue};
 
 /// Host code to call.
 #[derive(Clone)]
@@ -20,7 +20,7 @@ pub enum CallbackOp {
 }
 
 /// A host closure, called once for each time its node runs.
-pub struct Closure(Mutex<Box<dyn FnMut() + Send>>);
+pub struct Closure(Mutex<UserValue<Box<dyn FnMut() + Send>>>);
 
 /// A C function and what it is called with. It is shared, so that every operation is as small as one with an address.
 #[derive(Clone)]
@@ -107,13 +107,13 @@ impl SendPointer {
 impl CallbackOp {
     /// A closure as a callback.
     pub fn closure(closure: impl FnMut() + Send + 'static) -> Self {
-        CallbackOp::Closure(Arc::new(Closure(Mutex::new(Box::new(closure)))))
+        CallbackOp::Closure(Arc::new(Closure(Mutex::new(UserValue::new(Box::new(closure))))))
     }
 
-    /// Calls it; a panic becomes an error. While it runs, [`in_callback`] answers `true` on this thread.
-    pub fn call(&self) -> Result<()> {
-        let _scope = CallbackScope::enter();
-        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| match self {
+    /// Calls it; a panic becomes an error. While it runs, this thread may not use the device
+    /// ([`user_code::may_use`]).
+    pub fn call(&self, caller: Caller) -> Result<()> {
+        let called = user_code::call(caller, || match self {
             CallbackOp::Closure(closure) => (closure.0.lock())(),
             CallbackOp::Raw(raw) => {
                 let argument = match raw.data() {
@@ -123,19 +123,9 @@ impl CallbackOp {
                 // SAFETY: `RawCallback::new` asked for the promise that the function accepts this argument on any thread.
                 unsafe { (raw.function())(argument) }
             }
-        }));
-        outcome.map_err(|panic| {
-            let said = panic
-                .downcast_ref::<&str>()
-                .map(|text| (*text).to_owned())
-                .or_else(|| panic.downcast_ref::<String>().cloned())
-                .unwrap_or_else(|| "something that is not text".to_owned());
-            // What was panicked with is the user's too, and its drop may panic again.
-            if let Err(again) = std::panic::catch_unwind(AssertUnwindSafe(move || drop(panic))) {
-                std::mem::forget(again);
-            }
-            Error::new(ErrorKind::CallbackPanicked, format!("the callback panicked: {said}"))
-        })
+        });
+        called
+            .map_err(|said| Error::new(ErrorKind::CallbackPanicked, format!("the callback panicked: {said}")))
     }
 
     /// Whether both are the very same closure, or the same function with equal data.
@@ -167,47 +157,4 @@ impl fmt::Debug for CallbackOp {
             },
         }
     }
-}
-
-thread_local! {
-    static CALLBACK_DEPTH: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
-}
-
-struct CallbackScope;
-
-impl CallbackScope {
-    fn enter() -> Self {
-        CALLBACK_DEPTH.with(|depth| depth.set(depth.get() + 1));
-        CallbackScope
-    }
-}
-
-impl Drop for CallbackScope {
-    fn drop(&mut self) {
-        CALLBACK_DEPTH.with(|depth| depth.set(depth.get() - 1));
-    }
-}
-
-/// Whether this thread is inside a host callback, where waiting for the device would wait for itself.
-pub fn in_callback() -> bool {
-    CALLBACK_DEPTH.with(|depth| depth.get() > 0)
-}
-
-/// The error for an operation that must not be called from a callback.
-#[inline]
-pub fn refuse_in_callback(operation: &str) -> Result<()> {
-    if in_callback() {
-        return Err(refused(operation));
-    }
-    Ok(())
-}
-
-#[cold]
-fn refused(operation: &str) -> Error {
-    Error::new(
-        ErrorKind::InvalidState,
-        format!(
-            "{operation} was called inside a host callback, which must not use the device: it could wait for itself"
-        ),
-    )
 }

@@ -4,18 +4,20 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::user_code::UserValue;
+
 /// Whatever has to stay alive for as long as an operation can run: the owner of memory, code or data that is
 /// not Gridloom's.
 ///
-/// It may be dropped on any thread, and two are equal where they are the very same thing. Anything in an `Arc`
-/// is made one with `into`.
+/// It may be dropped on any thread, and a panic of its drop goes no further. Two are equal where they are the
+/// very same thing. Anything in an `Arc` is made one with `into`.
 #[derive(Clone)]
-pub struct Owner(Arc<dyn Any + Send + Sync>);
+pub struct Owner(UserValue<Arc<dyn Any + Send + Sync>>);
 
 impl Owner {
     /// Makes an owner of something whose type is not known here.
     pub fn new(owner: Arc<dyn Any + Send + Sync>) -> Self {
-        Owner(owner)
+        Owner(UserValue::new(owner))
     }
 
     /// Returns what is kept.
@@ -26,7 +28,7 @@ impl Owner {
 
 impl<T: Any + Send + Sync> From<Arc<T>> for Owner {
     fn from(owner: Arc<T>) -> Self {
-        Owner(owner)
+        Owner::new(owner)
     }
 }
 

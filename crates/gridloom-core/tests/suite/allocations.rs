@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gridloom_core::backend::AsDevice;
 use gridloom_core::graph::Graph;
 use gridloom_core::memory::{Base, MemoryKind, Region};
 use gridloom_core::null::FakeKernel;
@@ -284,6 +285,10 @@ fn leaving(device: &gridloom_core::null::NullDevice) -> (Executable, gridloom_co
     (graph.instantiate().unwrap(), memory)
 }
 
+fn is_freed(memory: &Arc<dyn gridloom_core::backend::Allocation>) -> bool {
+    memory.outliving().expect("memory that outlived a launch").is_freed()
+}
+
 fn free_elsewhere(memory: &Arc<dyn gridloom_core::backend::Allocation>) -> Operation {
     Operation::Free(FreeTarget::Outliving(memory.clone()))
 }
@@ -296,13 +301,13 @@ fn a_free_node_of_another_graph_frees_outliving_memory_once() {
     let memory = owner.outliving(&node).unwrap();
     graph.add(&[], free_elsewhere(&memory)).unwrap().named("release").unwrap();
     let freeing = graph.instantiate().unwrap();
-    assert!(!memory.is_released());
+    assert!(!is_freed(&memory));
     freeing.launch(&stream).unwrap();
-    assert!(memory.is_released());
+    assert!(is_freed(&memory));
     assert_error(freeing.launch(&stream), ErrorKind::InvalidState, &["release", "freed already"]);
     assert_error(owner.outliving(&node), ErrorKind::InvalidState, &["kept", "freed since"]);
     owner.launch(&stream).unwrap();
-    assert!(!owner.outliving(&node).unwrap().is_released());
+    assert!(!is_freed(&owner.outliving(&node).unwrap()));
 }
 
 #[test]
@@ -324,7 +329,7 @@ fn a_failed_launch_frees_no_outliving_memory() {
     let freeing = graph.instantiate().unwrap();
     device.fail(gridloom_core::null::CallKind::Launch, 1, ErrorKind::Driver);
     assert_error(freeing.launch(&stream), ErrorKind::Driver, &[]);
-    assert!(!memory.is_released());
+    assert!(!is_freed(&memory));
     freeing.launch(&stream).unwrap();
 }
 
@@ -334,11 +339,37 @@ fn freed_outliving_memory_cannot_be_used_any_more() {
     let (owner, node) = leaving(&device);
     owner.launch(&stream).unwrap();
     let memory = owner.outliving(&node).unwrap();
-    memory.release();
+    free_outliving(&device, &memory);
     let region = Region::whole(memory.clone());
     assert_error(memset(&graph, &[], region.clone()), ErrorKind::InvalidHandle, &["was freed"]);
     assert_error(stream.enqueue(memset_op(region, 0, 4, 64)), ErrorKind::InvalidHandle, &["was freed"]);
     assert_error(graph.add(&[], free_elsewhere(&memory)), ErrorKind::InvalidHandle, &["freed already"]);
+}
+
+#[test]
+fn freed_outliving_memory_cannot_be_read_or_written_by_the_host() {
+    let (device, _, _) = setup();
+    let memory = outliving(&device);
+    let device_handle = device.as_device();
+    device_handle.read(&*memory, 0, &mut [0; 4]).unwrap();
+    free_outliving(&device, &memory);
+    assert_error(device_handle.read(&*memory, 0, &mut [0; 4]), ErrorKind::InvalidHandle, &["was freed"]);
+    assert_error(device_handle.write(&*memory, 0, &[0; 4]), ErrorKind::InvalidHandle, &["was freed"]);
+}
+
+#[test]
+fn an_executable_that_uses_outliving_memory_is_launched_until_that_is_freed() {
+    let (device, stream, graph) = setup();
+    let memory = outliving(&device);
+    let node = memset(&graph, &[], Region::whole(memory.clone())).unwrap().named("fill").unwrap();
+    let exec = graph.instantiate().unwrap();
+    exec.launch(&stream).unwrap();
+    free_outliving(&device, &memory);
+    assert_error(exec.launch(&stream), ErrorKind::InvalidHandle, &["fill", "freed"]);
+    assert_error(instantiate(&graph), ErrorKind::InvalidHandle, &["fill", "freed"]);
+    let fresh = Region::whole(outliving(&device));
+    exec.node(&node).unwrap().set_operation(memset_op(fresh, 0, 4, 64)).unwrap();
+    exec.launch(&stream).unwrap();
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use gridloom_core::ErrorKind;
 use gridloom_core::op::*;
+use gridloom_core::user_code::{Caller, in_callback};
 
 use crate::common::*;
 
@@ -35,7 +36,7 @@ fn a_closure_is_called_each_time_and_keeps_its_state() {
         }
     });
     for expected in 1..=3 {
-        callback.clone().call().unwrap();
+        callback.clone().call(Caller::Driver).unwrap();
         assert_eq!(seen.load(Ordering::Relaxed), expected);
     }
 }
@@ -47,7 +48,7 @@ fn a_function_gets_the_bytes_that_were_copied() {
     // SAFETY: `add_up` reads an address from its argument; `total` lives until the end of this test.
     let raw = unsafe { RawCallback::new(add_up, RawData::Bytes(bytes.as_slice().into())) };
     bytes.fill(0);
-    CallbackOp::Raw(raw).call().unwrap();
+    CallbackOp::Raw(raw).call(Caller::Driver).unwrap();
     assert_eq!(total.load(Ordering::Relaxed), 1);
 }
 
@@ -55,7 +56,7 @@ fn a_function_gets_the_bytes_that_were_copied() {
 fn a_function_can_be_called_with_no_bytes() {
     // SAFETY: `do_nothing` ignores its argument.
     let raw = unsafe { RawCallback::new(do_nothing, RawData::Bytes(Arc::new([]))) };
-    CallbackOp::Raw(raw).call().unwrap();
+    CallbackOp::Raw(raw).call(Caller::Driver).unwrap();
 }
 
 #[test]
@@ -65,14 +66,14 @@ fn a_function_gets_the_pointer_it_was_given() {
     let pointer = unsafe { SendPointer::new((&raw const counter).cast_mut().cast()) };
     // SAFETY: `count_here` accepts a pointer to an atomic.
     let raw = unsafe { RawCallback::new(count_here, RawData::Pointer(pointer)) };
-    CallbackOp::Raw(raw).call().unwrap();
+    CallbackOp::Raw(raw).call(Caller::Driver).unwrap();
     assert_eq!(counter.load(Ordering::Relaxed), 1);
 }
 
 #[test]
 fn a_panic_becomes_an_error_with_what_was_said() {
     let said = |callback: CallbackOp, mention: &str| {
-        assert_error(callback.call(), ErrorKind::CallbackPanicked, &["panicked", mention]);
+        assert_error(callback.call(Caller::Driver), ErrorKind::CallbackPanicked, &["panicked", mention]);
     };
     said(CallbackOp::closure(|| panic!("plain text")), "plain text");
     said(CallbackOp::closure(|| panic!("number {}", 7)), "number 7");
@@ -88,7 +89,7 @@ fn a_panic_whose_value_panics_when_dropped_is_caught_too() {
         }
     }
     let callback = CallbackOp::closure(|| std::panic::panic_any(Grenade));
-    assert_error(callback.call(), ErrorKind::CallbackPanicked, &["not text"]);
+    assert_error(callback.call(Caller::Driver), ErrorKind::CallbackPanicked, &["not text"]);
 }
 
 #[test]
@@ -98,9 +99,9 @@ fn a_callback_can_be_called_after_it_panicked() {
         calls += 1;
         assert!(calls > 1, "the first call fails");
     });
-    callback.call().unwrap_err();
+    callback.call(Caller::Driver).unwrap_err();
     assert!(!in_callback(), "a panic leaves the callback as well");
-    callback.call().unwrap();
+    callback.call(Caller::Driver).unwrap();
 }
 
 #[test]
@@ -170,7 +171,7 @@ fn work_is_refused_inside_a_callback_only() {
     for (name, attempt) in attempts {
         attempt().unwrap_or_else(|error| panic!("{name} outside of a callback: {error}"));
         let (sender, outcome) = std::sync::mpsc::channel();
-        CallbackOp::closure(move || sender.send(attempt()).unwrap()).call().unwrap();
+        CallbackOp::closure(move || sender.send(attempt()).unwrap()).call(Caller::Driver).unwrap();
         assert_error(outcome.recv().unwrap(), ErrorKind::InvalidState, &["inside a host callback"]);
     }
     assert!(!in_callback());
@@ -183,7 +184,7 @@ fn being_in_a_callback_is_a_matter_of_the_thread() {
         let elsewhere = std::thread::spawn(in_callback).join().unwrap();
         sender.send((in_callback(), elsewhere)).unwrap();
     });
-    callback.call().unwrap();
+    callback.call(Caller::Driver).unwrap();
     assert_eq!(outcome.recv().unwrap(), (true, false));
 }
 
@@ -191,17 +192,17 @@ fn being_in_a_callback_is_a_matter_of_the_thread() {
 fn a_graph_can_be_edited_inside_a_callback() {
     let (_, _, graph) = setup();
     let inner = graph.clone();
-    CallbackOp::closure(move || drop(empty(&inner, &[]))).call().unwrap();
+    CallbackOp::closure(move || drop(empty(&inner, &[]))).call(Caller::Driver).unwrap();
     assert_eq!(graph.len(), 1);
 }
 
 #[test]
 fn a_nested_callback_is_still_inside_the_outer_one() {
     CallbackOp::closure(|| {
-        CallbackOp::closure(|| {}).call().unwrap();
+        CallbackOp::closure(|| {}).call(Caller::Driver).unwrap();
         assert!(in_callback());
     })
-    .call()
+    .call(Caller::Driver)
     .unwrap();
 }
 

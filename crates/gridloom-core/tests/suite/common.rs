@@ -78,18 +78,25 @@ pub(crate) fn alloc(graph: &Graph, after: &[&Node]) -> Node {
     graph.add(after, alloc_op(64, 4, MemoryKind::Device)).unwrap()
 }
 
-/// All of the 256 bytes that [`alloc`] provides.
-pub(crate) fn memory_of(alloc: &Node) -> Region {
-    Region { base: Base::AllocNode(alloc.key()), offset: 0, bytes: 256 }
-}
-
-/// Memory that outlived the launch of an executable.
+/// Memory that outlived a launch: the 256 bytes of an alloc node.
 pub(crate) fn outliving(device: &NullDevice) -> Arc<dyn Allocation> {
     let graph = Graph::new(device);
     let node = alloc(&graph, &[]);
-    let executable = graph.instantiate().unwrap();
-    executable.launch(&Stream::new(device).unwrap()).unwrap();
-    executable.outliving(&node).unwrap()
+    let owner = graph.instantiate().unwrap();
+    owner.launch(&Stream::new(device).unwrap()).unwrap();
+    owner.outliving(&node).unwrap()
+}
+
+/// Launches a graph that frees memory that outlived a launch.
+pub(crate) fn free_outliving(device: &NullDevice, memory: &Arc<dyn Allocation>) {
+    let graph = Graph::new(device);
+    graph.add(&[], Operation::Free(FreeTarget::Outliving(memory.clone()))).unwrap();
+    graph.instantiate().unwrap().launch(&Stream::new(device).unwrap()).unwrap();
+}
+
+/// All of the 256 bytes that [`alloc`] provides.
+pub(crate) fn memory_of(alloc: &Node) -> Region {
+    Region { base: Base::AllocNode(alloc.key()), offset: 0, bytes: 256 }
 }
 
 pub(crate) fn free_op(alloc: &Node) -> Operation {

@@ -1,6 +1,6 @@
 //! Events inside a graph: which recording a launch makes, and which its wait nodes wait for.
 //!
-//! A launch that records an event begins the recording when it is *enqueued*, like a record operation on a stream, so that
+//! A launch that records an event makes its recording the latest when it is *enqueued*, like a record operation on a stream, so that
 //! whoever waits for the event afterwards waits for the launch. A wait node waits for what was the latest recording before the
 //! launch, unless the launch itself has recorded the event by then. So a launch never waits for itself.
 
@@ -98,18 +98,26 @@ impl Events {
         Ok((number as u32, self.0[number].get_or_insert_with(fresh)))
     }
 
-    /// What a launch that is being enqueued will record and wait for.
+    /// What a launch that is about to be enqueued will record and wait for. Nobody knows of its recordings before they are
+    /// [published](Events::publish).
     pub(super) fn begin(&self) -> Box<[LaunchEvent]> {
         let begin = |used: &Option<EventUse>| match used {
             None => LaunchEvent::default(),
             Some(used) => {
-                let event = used.event();
-                let before = event.latest();
                 let records = used.sure_records + used.other_records > 0;
-                LaunchEvent { own: records.then(|| event.begin()), before }
+                LaunchEvent { own: records.then(Recording::new), before: used.event().latest() }
             }
         };
         self.0.iter().map(begin).collect()
+    }
+
+    /// Makes the recordings of a launch, which is being enqueued, the latest ones.
+    pub(super) fn publish(&self, recordings: &[Option<Arc<Recording>>]) {
+        for (used, recording) in self.0.iter().zip(recordings) {
+            if let (Some(used), Some(recording)) = (used, recording) {
+                used.event().publish(recording);
+            }
+        }
     }
 
     /// Runs a record node.
@@ -131,6 +139,11 @@ pub(super) struct LaunchEvent {
 }
 
 impl LaunchEvent {
+    /// The recording that the launch makes.
+    pub(super) fn recording(&self) -> Option<Arc<Recording>> {
+        self.own.clone()
+    }
+
     pub(super) fn wait(&self) {
         let recorded = self.own.as_ref().is_some_and(|own| own.is_passed());
         if let (false, Some(before)) = (recorded, &self.before) {

@@ -36,20 +36,13 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::cancel::{CancelSource, CancelToken};
 use crate::device::Shared;
 use crate::memory::{CpuAllocation, HostBlock};
+use crate::operation::contain;
 use crate::stream::{CpuStream, Work};
 use events::{Events, LaunchEvent};
 use plan::{Addresses, Plan, Planner, Step};
 use replay::Replay;
 use turns::Turns;
 use update::{Keys, Planned, Replaced, StepChange, StepId, StepMap};
-
-/// Memory that outlives launches: one block, and a new allocation over it for every launch.
-struct Outliving {
-    block: Arc<HostBlock>,
-    bytes: u64,
-    kind: MemoryKind,
-    current: Option<Arc<CpuAllocation>>,
-}
 
 /// What an executable and its launches in flight share.
 pub(crate) struct Inner {
@@ -63,8 +56,10 @@ pub(crate) struct Inner {
     event_steps: Vec<(StepId, u32)>,
     front: Mutex<Front>,
     addresses: Addresses,
-    /// The memory of alloc nodes: the arena, or a block for each.
+    /// The memory of alloc nodes that the graph frees: the arena, or a block for each.
     _memory: Vec<Arc<HostBlock>>,
+    /// The memory of alloc nodes that nothing frees. Every launch uses it again.
+    outliving: HashMap<NodeKey, Arc<CpuAllocation>>,
     memory_use: MemoryUse,
     conditions: Box<[AtomicU32]>,
     defaults: Box<[u32]>,
@@ -110,7 +105,30 @@ impl Launch {
         inner.turns.wait_for(self.turn);
         let mut planned = inner.planned.lock();
         let mut replaced = Replaced::default();
-        planned.apply(std::mem::take(&mut self.changes.lock()), &mut replaced);
+        // Nothing unwinds from here: others wait for the turn and the recordings of this launch.
+        let outcome = contain(|| {
+            planned.apply(std::mem::take(&mut self.changes.lock()), &mut replaced);
+            self.replay(&planned, stream)
+        });
+        for recording in &self.recordings {
+            recording.end();
+        }
+        if !inner.passes.is_empty() {
+            let mut finished = inner.finished_passes.lock();
+            for (finished, passes) in finished.iter_mut().zip(&inner.passes) {
+                *finished = passes.load(Ordering::Relaxed);
+            }
+        }
+        if let Err(error) = &outcome {
+            *inner.failure.lock() = Some(error.clone());
+        }
+        self.end(planned, replaced);
+        outcome
+    }
+
+    /// Runs the plans from the start.
+    fn replay(&self, planned: &Planned, stream: &CancelToken) -> Result<()> {
+        let inner = &*self.inner;
         for (condition, &default) in inner.conditions.iter().zip(&inner.defaults) {
             condition.store(default, Ordering::Relaxed);
         }
@@ -119,7 +137,7 @@ impl Launch {
         }
         let replay = Replay {
             device: &inner.device,
-            planned: &planned,
+            planned,
             conditions: &inner.conditions,
             passes: &inner.passes,
             events: &self.events,
@@ -130,21 +148,7 @@ impl Launch {
             failure: Mutex::new(None),
         };
         replay.run_all(inner.root);
-        let failure = replay.failure.into_inner();
-        for recording in &self.recordings {
-            recording.end();
-        }
-        if !inner.passes.is_empty() {
-            let mut finished = inner.finished_passes.lock();
-            for (finished, passes) in finished.iter_mut().zip(&inner.passes) {
-                *finished = passes.load(Ordering::Relaxed);
-            }
-        }
-        if let Some(error) = &failure {
-            *inner.failure.lock() = Some(error.clone());
-        }
-        self.end(planned, replaced);
-        failure.map_or(Ok(()), Err)
+        replay.failure.into_inner().map_or(Ok(()), Err)
     }
 
     /// Gives the turn to the next launch. Where there is none in sight, changes that waited for it are applied now, so that
@@ -158,7 +162,7 @@ impl Launch {
         self.inner.turns.finish(self.turn);
         drop(front);
         if !replaced.is_empty() {
-            self.inner.device.bury(replaced);
+            self.inner.device.hand_over(replaced);
         }
     }
 
@@ -170,8 +174,8 @@ impl Launch {
 
 /// A graph compiled for the CPU device.
 pub struct CpuExecutable {
+    /// All there is: whatever launches use, they share.
     inner: Arc<Inner>,
-    outliving: Mutex<HashMap<NodeKey, Outliving>>,
 }
 
 impl CpuExecutable {
@@ -195,7 +199,7 @@ impl CpuExecutable {
             let (bytes, kind) = bytes_of(key);
             let block = HostBlock::new(&device.memory, bytes).map_err(at(key))?;
             addresses.insert(key, block.address());
-            outliving.insert(key, Outliving { block, bytes, kind, current: None });
+            outliving.insert(key, CpuAllocation::new(block, bytes, kind));
             allocated += bytes;
         }
         if device.checked {
@@ -255,11 +259,12 @@ impl CpuExecutable {
             }),
             addresses,
             _memory: memory,
+            outliving,
             failure: Mutex::new(None),
             turns: Turns::default(),
             device,
         };
-        Ok(CpuExecutable { inner: Arc::new(inner), outliving: Mutex::new(outliving) })
+        Ok(CpuExecutable { inner: Arc::new(inner) })
     }
 }
 
@@ -323,22 +328,20 @@ impl backend::Executable for CpuExecutable {
         };
         // All that can fail comes first: who waits for an event or a turn relies on the launch to run.
         stream.start()?;
-        let launch = {
+        let (launch, events) = {
             let mut front = inner.front.lock();
             let turn = front.given;
             front.given += 1;
             let changes = Mutex::new(std::mem::take(&mut front.changes));
             let (events, recordings) = (front.events.clone(), front.events.begin());
             let cancel = front.cancel.token();
-            Launch { inner: inner.clone(), turn, events, recordings, cancel, changes }
+            (
+                Launch { inner: inner.clone(), turn, events: events.clone(), recordings, cancel, changes },
+                events,
+            )
         };
-        stream.push(Work::Graph(launch));
-        for outliving in self.outliving.lock().values_mut() {
-            let fresh = CpuAllocation::outliving(outliving.block.clone(), outliving.bytes, outliving.kind);
-            if let Some(old) = outliving.current.replace(fresh) {
-                old.release();
-            }
-        }
+        let recordings: Vec<_> = launch.recordings.iter().map(LaunchEvent::recording).collect();
+        stream.push_and(Work::Graph(launch), || events.publish(&recordings));
         Ok(())
     }
 
@@ -348,11 +351,11 @@ impl backend::Executable for CpuExecutable {
     }
 
     fn outliving(&mut self, alloc: NodeKey) -> Result<Arc<dyn Allocation>> {
-        match self.outliving.lock().get(&alloc).and_then(|outliving| outliving.current.clone()) {
-            Some(allocation) => Ok(allocation),
+        match self.inner.outliving.get(&alloc) {
+            Some(memory) => Ok(memory.clone()),
             None => Err(Error::new(
-                ErrorKind::InvalidState,
-                format!("alloc node {alloc:?} has no memory before the first launch"),
+                ErrorKind::InvalidArgument,
+                format!("the memory of alloc node {alloc:?} is freed inside the graph"),
             )),
         }
     }

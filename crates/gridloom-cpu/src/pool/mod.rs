@@ -23,12 +23,12 @@ mod models;
 mod sleep;
 
 use std::cell::Cell;
-use std::panic::AssertUnwindSafe;
 use std::ptr;
 use std::sync::Arc;
 
 pub(crate) use dag::{Dag, Edges};
 pub(crate) use each::Pace;
+use gridloom_core::user_code;
 use sleep::Sleep;
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -212,7 +212,7 @@ impl Shared {
         };
         let outer = enter(entry.0);
         // SAFETY: this thread is counted as a helper, so the owner keeps the work and the entry until the count goes down.
-        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| unsafe { (*(*entry.0).work).help() }));
+        let outcome = user_code::contain(|| unsafe { (*(*entry.0).work).help() });
         enter(outer);
         // SAFETY: as above.
         let posted = unsafe { &*entry.0 };

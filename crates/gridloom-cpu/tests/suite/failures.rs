@@ -110,7 +110,7 @@ fn an_executable_dropped_in_flight_finishes_and_lets_go_elsewhere() {
     open.send(()).unwrap();
     let thread = drops.recv_timeout(Duration::from_secs(10)).unwrap();
     assert_eq!(ran.load(Ordering::SeqCst), 1);
-    assert_eq!(thread.as_deref(), Some("gridloom-reaper"), "not on a thread that runs work");
+    assert_eq!(thread.as_deref(), Some("gridloom-release"), "not on a thread that runs work");
     assert!(drops.try_recv().is_err(), "once");
     stream.synchronize().unwrap();
 }

@@ -4,6 +4,7 @@ mod common;
 
 mod conditionals;
 mod failures;
+mod hand_over;
 mod kernels;
 mod memory;
 mod order;

@@ -20,7 +20,7 @@ use crate::CudaDevice;
 use crate::interop::Owner;
 use crate::sys::*;
 use captured::Captured;
-use gridloom_core::op;
+use gridloom_core::user_code;
 use gridloom_core::{Capture, Error, ErrorKind, Node, Result};
 use import::Importer;
 pub(crate) use opaque::OpaqueGraph;
@@ -160,7 +160,7 @@ pub unsafe fn record(
             ),
         ));
     };
-    op::refuse_in_callback("a foreign capture")?;
+    user_code::may_use(backend.id(), "a foreign capture")?;
     let recording = Recording::begin(device.context(), mode)?;
     let entered = device.context().enter()?;
     let stream = ForeignStream { context: device.context().raw(), raw: recording.stream() };

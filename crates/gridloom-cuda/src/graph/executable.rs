@@ -8,21 +8,18 @@ use crate::device::Shared;
 use crate::event::RawEvent;
 use crate::hosted_launch::{self, HostedLaunch, Latest};
 use crate::in_flight::Batch;
-use crate::memory::Memory;
 use crate::release;
 use crate::stream::Stream;
-use gridloom_core::backend::{self, DeviceId, EventOptions};
+use gridloom_core::backend::{self, EventOptions};
 use gridloom_core::executable::{ConditionalMode, InstantiateOptions, MemoryUse, Report};
 use gridloom_core::graph::{Definition, NodeKey};
-use gridloom_core::memory::MemoryKind;
 use gridloom_core::op::{KernelOp, NodeKind, NodeKinds, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::FxHashSet;
-use std::any::Any;
 use std::fmt;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// A compiled graph on a GPU.
 pub(super) struct Executable {
@@ -174,6 +171,14 @@ impl State {
         Ok(())
     }
 
+    /// Has the next wait for the stream report what fails on the host. The launch is enqueued: a thread that waited before it
+    /// would take the report away and look too early.
+    fn report_to(&self, stream: &Stream) {
+        if self.inner.may_fail {
+            stream.report(self.inner.resources.failures());
+        }
+    }
+
     /// Notes the stream of the latest launch.
     fn launched_on(&mut self, stream: Arc<Stream>) {
         self.last = Some(stream);
@@ -261,9 +266,8 @@ impl backend::Executable for Executable {
 
     fn outliving(&mut self, alloc: NodeKey) -> Result<Arc<dyn backend::Allocation>> {
         match self.state.inner.resources.outliving(alloc) {
-            Some(memory) => {
-                Ok(Arc::new(Outliving { memory: Arc::clone(memory), released: AtomicBool::new(false) }))
-            }
+            // Launches in flight hold it with `inner`.
+            Some(memory) => Ok(Arc::clone(memory) as Arc<dyn backend::Allocation>),
             None => Err(Error::new(
                 ErrorKind::InvalidArgument,
                 "the memory of this alloc node is freed inside the graph",
@@ -357,11 +361,9 @@ impl Executable {
             self.shared.hosted_launches.wait_all();
             stream.come_after_everything()?;
         }
-        if state.inner.may_fail {
-            stream.report(state.inner.resources.failures());
-        }
         if state.inner.program.is_hosted() {
             state.launch_hosted(stream)?;
+            state.report_to(stream);
             state.launched_on(Arc::clone(stream));
             return Ok(());
         }
@@ -369,6 +371,7 @@ impl Executable {
         let launched = state.inner.run(stream);
         // Also after a failure: a part of the program may be under way.
         let kept = stream.keep_shared(&state.inner);
+        state.report_to(stream);
         state.launched_on(Arc::clone(stream));
         state.kept = Some(kept);
         if launched.is_err() {
@@ -421,43 +424,5 @@ impl fmt::Debug for Executable {
             .field("parts", &state.inner.program.parts.len())
             .field("conditionals", &state.inner.report.conditionals.len())
             .finish_non_exhaustive()
-    }
-}
-
-/// Memory of an alloc node that outlived a launch. It stays when the executable goes.
-#[derive(Debug)]
-struct Outliving {
-    memory: Arc<Memory>,
-    released: AtomicBool,
-}
-
-// SAFETY: it answers for memory that it holds.
-unsafe impl backend::Allocation for Outliving {
-    fn device(&self) -> DeviceId {
-        self.memory.device()
-    }
-
-    fn address(&self) -> u64 {
-        self.memory.address()
-    }
-
-    fn bytes(&self) -> u64 {
-        self.memory.bytes()
-    }
-
-    fn kind(&self) -> MemoryKind {
-        self.memory.kind()
-    }
-
-    fn release(&self) {
-        self.released.store(true, Ordering::Release);
-    }
-
-    fn is_released(&self) -> bool {
-        self.released.load(Ordering::Acquire)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

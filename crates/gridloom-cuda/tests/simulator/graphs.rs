@@ -2,7 +2,7 @@
 
 use super::code::{Call, Shape};
 use super::memory::{copy_planes, fill, free_of_graph};
-use super::streams::{Recording, call, enqueue, expect, use_event, wait_for};
+use super::streams::{Recording, call, enqueue, expect, in_one_step, latest, use_event};
 use super::{INVALID, OK, REFUSED, Use, World, capture, exports, handle, world};
 use gridloom_cuda::sys::*;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -524,19 +524,23 @@ fn launch(executable: CUgraphExec, stream: CUstream) -> CUresult {
         let executable = world.executables.get_mut(&executable.addr())?;
         let before = executable.latest.replace(Arc::clone(&end));
         let (graphs, nodes) = (Arc::clone(&executable.graphs), Arc::clone(&executable.nodes));
-        Some((Launch { graphs, nodes, records: HashMap::new() }, executable.root, before))
+        let (records, waits) = (HashMap::new(), HashMap::new());
+        Some((Launch { graphs, nodes, records, waits }, executable.root, before))
     });
     let Some((mut launch, root, before)) = launch else { return INVALID };
-    // Whoever waits for an event from now on waits for this launch to record it.
-    launch.records = launch.expect_records(root);
-    enqueue(stream, move || {
-        if let Some(before) = before {
-            before.wait();
-        }
-        let conditions = launch.graphs[&root].conditions.clone();
-        world(|world| world.conditions.extend(conditions));
-        launch.run(root);
-        end.reach();
+    in_one_step(|| {
+        launch.waits = launch.awaited();
+        // Whoever waits for an event from now on waits for this launch to record it.
+        launch.records = launch.expect_records(root);
+        enqueue(stream, move || {
+            if let Some(before) = before {
+                before.wait();
+            }
+            let conditions = launch.graphs[&root].conditions.clone();
+            world(|world| world.conditions.extend(conditions));
+            launch.run(root);
+            end.reach();
+        });
     });
     OK
 }
@@ -547,9 +551,21 @@ struct Launch {
     nodes: Arc<HashMap<usize, Node>>,
     /// What each record node reaches.
     records: HashMap<usize, Arc<Recording>>,
+    /// What wait nodes wait for, by event: its latest recording when the launch was enqueued. What the launch itself has recorded by
+    /// then is reached, since its nodes run one after the other.
+    waits: HashMap<usize, Arc<Recording>>,
 }
 
 impl Launch {
+    /// The latest recordings of the events that nodes wait for.
+    fn awaited(&self) -> HashMap<usize, Arc<Recording>> {
+        let events = self.nodes.values().filter_map(|node| match node.work {
+            Work::Wait(event) => Some(event),
+            _ => None,
+        });
+        events.filter_map(|event| Some((event, latest(event)?))).collect()
+    }
+
     /// Has events stand for the nodes that record them, in the order in which those run.
     fn expect_records(&self, graph: usize) -> HashMap<usize, Arc<Recording>> {
         let mut records = HashMap::new();
@@ -581,7 +597,12 @@ impl Launch {
         match work {
             Work::Nothing | Work::Record(_) | Work::Alloc { .. } | Work::Free(_) => {}
             Work::Child(graph) => self.run(*graph),
-            Work::Wait(event) => wait_for(*event),
+            Work::Wait(event) => {
+                use_event(*event);
+                if let Some(recording) = self.waits.get(event) {
+                    recording.wait();
+                }
+            }
             Work::Kernel(call) => call.run(),
             Work::Fill(parameters) => fill(parameters),
             Work::Copy(parameters) => copy_planes(parameters),

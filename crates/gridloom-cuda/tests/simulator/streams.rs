@@ -231,12 +231,16 @@ pub fn use_event(number: usize) {
     event(number);
 }
 
-/// Waits for the latest recording of an event.
-pub fn wait_for(number: usize) {
-    let recording = event(number).0.lock().clone();
-    if let Some(recording) = recording {
-        recording.wait();
-    }
+/// The latest recording of an event.
+pub fn latest(number: usize) -> Option<Arc<Recording>> {
+    event(number).0.lock().clone()
+}
+
+/// Enqueues work on events in one step, as a driver does: whoever finds a recording finds it enqueued.
+pub fn in_one_step<T>(enqueue: impl FnOnce() -> T) -> T {
+    static STEP: Mutex<()> = Mutex::new(());
+    let _step = STEP.lock();
+    enqueue()
 }
 
 fn event_create(out: *mut CUevent, _: c_uint) -> CUresult {
@@ -264,8 +268,10 @@ fn event_record_with_flags(raw: CUevent, stream: CUstream, flags: c_uint) -> CUr
         return capture::add(stream, graphs::Work::Record(raw.addr())).unwrap_or(INVALID);
     }
     if !capture::record(raw, stream) {
-        let recording = expect(raw.addr());
-        enqueue(stream, move || recording.reach());
+        in_one_step(|| {
+            let recording = expect(raw.addr());
+            enqueue(stream, move || recording.reach());
+        });
     }
     OK
 }
@@ -277,9 +283,11 @@ fn stream_wait(stream: CUstream, raw: CUevent, flags: c_uint) -> CUresult {
     if let Some(outcome) = capture::wait(stream, raw) {
         return outcome;
     }
-    if let Some(recording) = event(raw.addr()).0.lock().clone() {
-        enqueue(stream, move || recording.wait());
-    }
+    in_one_step(|| {
+        if let Some(recording) = latest(raw.addr()) {
+            enqueue(stream, move || recording.wait());
+        }
+    });
     OK
 }
 
@@ -290,7 +298,9 @@ fn event_query(raw: CUevent) -> CUresult {
 }
 
 fn event_synchronize(raw: CUevent) -> CUresult {
-    wait_for(raw.addr());
+    if let Some(recording) = latest(raw.addr()) {
+        recording.wait();
+    }
     OK
 }
 

@@ -15,5 +15,7 @@ mod graphs;
 mod limits;
 #[path = "../memory/mod.rs"]
 mod memory;
+#[path = "../safety/mod.rs"]
+mod safety;
 #[path = "../updates/mod.rs"]
 mod updates;

@@ -1,0 +1,109 @@
+//! Memory that outlives the launch that allocated it.
+//!
+//! A backend has one block for each alloc node that nothing frees, and every launch uses it again. Each launch has a handle of
+//! its own to it, and the handle says whether the memory is still that launch's. This is the one place that knows: a free node
+//! that is launched, and the next launch with `auto_free_on_launch`, end the life of the handle, and from then on every use of
+//! it is an error.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use super::MemoryKind;
+use crate::backend::{Allocation, DeviceId};
+
+const LIVE: u8 = 0;
+/// A launch that frees it is being enqueued, and may fail.
+const CLAIMED: u8 = 1;
+const FREED: u8 = 2;
+
+/// What one launch left allocated.
+#[derive(Debug)]
+pub struct OutlivingMemory {
+    memory: Arc<dyn Allocation>,
+    state: AtomicU8,
+}
+
+impl OutlivingMemory {
+    pub(crate) fn new(memory: Arc<dyn Allocation>) -> Self {
+        OutlivingMemory { memory, state: AtomicU8::new(LIVE) }
+    }
+
+    /// Returns whether it was freed, or is about to be.
+    pub fn is_freed(&self) -> bool {
+        self.state.load(Ordering::Acquire) != LIVE
+    }
+
+    /// Returns whether its block may be used by the next launch.
+    pub(crate) fn is_given_back(&self) -> bool {
+        self.state.load(Ordering::Acquire) == FREED
+    }
+
+    /// Frees it.
+    pub(crate) fn free(&self) {
+        self.state.store(FREED, Ordering::Release);
+    }
+}
+
+/// Memory that a launch, which is being enqueued, will free. Nobody else can free it meanwhile. Unless it is [freed](Claims::free), it is as before when
+/// this is dropped.
+pub(crate) struct Claims<'a>(Vec<&'a OutlivingMemory>);
+
+impl<'a> Claims<'a> {
+    /// Claims all, or says which of them was freed already.
+    pub(crate) fn new<K>(
+        all: impl IntoIterator<Item = (K, &'a Arc<dyn Allocation>)>,
+    ) -> std::result::Result<Self, K> {
+        let mut claims = Claims(Vec::new());
+        for (key, memory) in all {
+            let Some(memory) = memory.outliving() else { continue };
+            let claimed = memory.state.compare_exchange(LIVE, CLAIMED, Ordering::AcqRel, Ordering::Acquire);
+            if claimed.is_err() {
+                return Err(key);
+            }
+            claims.0.push(memory);
+        }
+        Ok(claims)
+    }
+
+    /// Frees all.
+    pub(crate) fn free(mut self) {
+        self.0.drain(..).for_each(OutlivingMemory::free);
+    }
+}
+
+impl Drop for Claims<'_> {
+    fn drop(&mut self) {
+        for memory in &self.0 {
+            // Where the next launch of its executable has freed it meanwhile, it stays so.
+            let _ = memory.state.compare_exchange(CLAIMED, LIVE, Ordering::AcqRel, Ordering::Acquire);
+        }
+    }
+}
+
+// SAFETY: it answers for memory that it holds.
+unsafe impl Allocation for OutlivingMemory {
+    fn device(&self) -> DeviceId {
+        self.memory.device()
+    }
+
+    fn address(&self) -> u64 {
+        self.memory.address()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.memory.bytes()
+    }
+
+    fn kind(&self) -> MemoryKind {
+        self.memory.kind()
+    }
+
+    fn outliving(&self) -> Option<&OutlivingMemory> {
+        Some(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self.memory.as_any()
+    }
+}
