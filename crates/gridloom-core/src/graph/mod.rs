@@ -9,6 +9,7 @@ mod definition;
 mod diff;
 mod edges;
 mod edit;
+pub mod hazards;
 mod hierarchy;
 mod inline;
 mod keys;
@@ -418,6 +419,12 @@ impl Graph {
             differences.push(Difference { node, other, kind: DifferenceKind::Parameters, message });
         }
         differences
+    }
+
+    /// Looks for forgotten dependencies in the whole hierarchy of this graph: nodes of which one writes what the
+    /// other uses, without an order between them, and loops that nothing can end.
+    pub fn check(&self) -> hazards::Hazards {
+        hazards::check(&self.definition())
     }
 
     /// Adds an edge: `to` depends on `from`. An edge that is there already takes the new kind.

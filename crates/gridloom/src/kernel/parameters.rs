@@ -78,6 +78,7 @@ mod sealed {
     pub trait Parameter {}
     pub trait Pointer {
         const ELEMENT_SIZE: usize;
+        const WRITTEN: bool;
     }
 }
 
@@ -97,9 +98,11 @@ pub trait Pointer: sealed::Pointer + 'static {}
 
 impl<T: 'static> sealed::Pointer for Ptr<T> {
     const ELEMENT_SIZE: usize = size_of::<T>();
+    const WRITTEN: bool = false;
 }
 impl<T: 'static> sealed::Pointer for PtrMut<T> {
     const ELEMENT_SIZE: usize = size_of::<T>();
+    const WRITTEN: bool = true;
 }
 impl<T: 'static> Pointer for Ptr<T> {}
 impl<T: 'static> Pointer for PtrMut<T> {}
@@ -107,7 +110,7 @@ impl<T: 'static> Pointer for PtrMut<T> {}
 /// What is known of a pointer parameter.
 fn pointer<P: Pointer>(nullable: bool) -> ParamType {
     let element_size = u32::try_from(P::ELEMENT_SIZE).unwrap_or(u32::MAX);
-    ParamType::of::<P>(ParamKind::Pointer { element_size, nullable })
+    ParamType::of::<P>(ParamKind::Pointer { element_size, nullable, written: P::WRITTEN })
 }
 
 impl<T: Pod> sealed::Parameter for T {}

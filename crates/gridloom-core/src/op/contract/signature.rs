@@ -77,6 +77,8 @@ pub enum ParamKind {
         element_size: u32,
         /// Whether null may be given for it.
         nullable: bool,
+        /// Whether the kernel writes there; else it only reads.
+        written: bool,
     },
     /// The handle of a condition.
     Condition,
@@ -179,7 +181,7 @@ impl Signature {
         for (index, param) in params.iter().enumerate() {
             match param.kind {
                 ParamKind::Length(integer) => lengths.push((index as u32, integer)),
-                ParamKind::Pointer { element_size, nullable } => {
+                ParamKind::Pointer { element_size, nullable, .. } => {
                     let is_bound = contract.held().any(|(held, _)| held as usize == index);
                     pointers.push(Pointer { index: index as u32, element_size, nullable, is_bound });
                 }

@@ -11,11 +11,11 @@ use crate::op::{ArgValue, KernelArgs};
 const U32: Integer = Integer { bytes: 4, signed: false };
 
 fn pointer(element_size: u32) -> ParamType {
-    ParamType::of::<u64>(ParamKind::Pointer { element_size, nullable: false })
+    ParamType::of::<u64>(ParamKind::Pointer { element_size, nullable: false, written: false })
 }
 
 fn nullable(element_size: u32) -> ParamType {
-    ParamType::of::<u64>(ParamKind::Pointer { element_size, nullable: true })
+    ParamType::of::<u64>(ParamKind::Pointer { element_size, nullable: true, written: false })
 }
 
 fn length(integer: Integer) -> ParamType {

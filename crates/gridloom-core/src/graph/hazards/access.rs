@@ -1,0 +1,200 @@
+//! Which memory an operation uses, and how.
+
+use smallvec::SmallVec;
+
+use super::AccessKind;
+use crate::graph::definition::{Definition, NodeKey};
+use crate::memory::{Base, Region};
+use crate::op::contract::ParamKind;
+use crate::op::{KernelOp, MemcpyOp, MemsetOp, Operation, PointerValue, Test};
+
+/// Memory in which bytes have numbers: all allocations share the device's addresses; each alloc node has
+/// its own from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Space {
+    Addresses,
+    AllocNode(NodeKey),
+}
+
+/// One use of memory.
+#[derive(Clone, Debug)]
+pub(super) struct Access<'a> {
+    pub(super) kind: AccessKind,
+    pub(super) space: Space,
+    /// The first byte, and one past the last.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// Where there are gaps between rows: the bytes of a row, and from one row to the next.
+    pub(super) rows: Option<Rows>,
+    region: &'a Region,
+}
+
+/// Rows with gaps between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rows {
+    pub(super) width: u64,
+    pub(super) pitch: u64,
+}
+
+impl Access<'_> {
+    fn new(kind: AccessKind, region: &Region) -> Option<Access<'_>> {
+        let (space, origin) = match &region.base {
+            Base::Allocation(allocation) => (Space::Addresses, allocation.address()),
+            Base::AllocNode(node) => (Space::AllocNode(*node), 0),
+            // Bytes of the graph's own that nothing writes.
+            Base::Bytes(_) => return None,
+        };
+        let start = origin.saturating_add(region.offset);
+        let end = start.saturating_add(region.bytes);
+        (start < end).then_some(Access { kind, space, start, end, rows: None, region })
+    }
+
+    /// The first byte of the memory that the region is a part of.
+    pub(super) fn origin(&self) -> u64 {
+        match &self.region.base {
+            Base::Allocation(allocation) => allocation.address(),
+            _ => 0,
+        }
+    }
+
+    /// The name of the memory.
+    pub(super) fn memory(&self, definition: &Definition) -> String {
+        match &self.region.base {
+            Base::AllocNode(node) => format!("the memory of {}", definition.label(*node)),
+            Base::Allocation(allocation) => format!(
+                "a buffer of {} bytes in {} memory at {:#x}",
+                allocation.bytes(),
+                allocation.kind().name(),
+                allocation.address()
+            ),
+            Base::Bytes(_) => "bytes of the graph".to_owned(),
+        }
+    }
+
+    /// Returns whether the two have a byte in common, as far as rows with gaps can tell.
+    pub(super) fn overlaps(&self, other: &Footprint) -> bool {
+        if self.start >= other.end || other.start >= self.end {
+            return false;
+        }
+        match (self.rows, other.rows) {
+            (None, None) => true,
+            (Some(ours), Some(theirs)) if ours.pitch == theirs.pitch && ours.pitch > 0 => {
+                // Columns of one matrix: rows of both begin at fixed places of a line.
+                let pitch = ours.pitch;
+                let shift = if other.start >= self.start {
+                    (other.start - self.start) % pitch
+                } else {
+                    (pitch - (self.start - other.start) % pitch) % pitch
+                };
+                shift < ours.width || shift + theirs.width > pitch
+            }
+            (Some(ours), None) => touches(self.start, self.end, ours, other.start, other.end),
+            (None, Some(theirs)) => touches(other.start, other.end, theirs, self.start, self.end),
+            (Some(_), Some(_)) => true,
+        }
+    }
+
+    pub(super) fn footprint(&self) -> Footprint {
+        Footprint { start: self.start, end: self.end, rows: self.rows }
+    }
+}
+
+/// The bytes of an access, without what it is a part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Footprint {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) rows: Option<Rows>,
+}
+
+/// Whether a plain range touches one of the rows between `start` and `end`.
+fn touches(start: u64, end: u64, rows: Rows, from: u64, to: u64) -> bool {
+    if rows.pitch == 0 {
+        return true;
+    }
+    let (from, to) = (from.max(start), to.min(end));
+    let place = (from - start) % rows.pitch;
+    place < rows.width || place + (to - from) > rows.pitch
+}
+
+/// What is known of the memory that an operation uses.
+pub(super) enum Accesses<'a> {
+    Known(SmallVec<[Access<'a>; 4]>),
+    Unknown,
+}
+
+/// Returns what an operation uses. Alloc and free nodes are the concern of [`lifetimes`](crate::graph).
+pub(super) fn of(operation: &Operation) -> Accesses<'_> {
+    let mut accesses = SmallVec::new();
+    match operation {
+        Operation::Empty
+        | Operation::Alloc(_)
+        | Operation::Free(_)
+        | Operation::Child(_)
+        | Operation::EventRecord(_)
+        | Operation::EventWait(_) => {}
+        Operation::Kernel(kernel) => return of_kernel(kernel),
+        Operation::Memset(memset) => accesses.extend(of_memset(memset)),
+        Operation::Memcpy(memcpy) => accesses.extend(of_memcpy(memcpy)),
+        Operation::Conditional(conditional) => {
+            if let Test::Value(region) = &conditional.test {
+                accesses.extend(Access::new(AccessKind::Read, region));
+            }
+        }
+        Operation::Callback(_) | Operation::Opaque(_) => return Accesses::Unknown,
+    }
+    Accesses::Known(accesses)
+}
+
+/// Returns a read of a region, or `None` where nothing can write it.
+pub(super) fn read_of(region: &Region) -> Option<Access<'_>> {
+    Access::new(AccessKind::Read, region)
+}
+
+fn of_kernel(op: &KernelOp) -> Accesses<'_> {
+    let pointers = || op.args.pointers.iter();
+    let regions = || pointers().filter(|pointer| matches!(pointer.value, PointerValue::Region(_)));
+    let Some(signature) = op.kernel.signature() else {
+        return if regions().next().is_none() { Accesses::Known(SmallVec::new()) } else { Accesses::Unknown };
+    };
+    let mut accesses = SmallVec::new();
+    for pointer in regions() {
+        let PointerValue::Region(region) = &pointer.value else { continue };
+        match signature.params().get(pointer.index as usize).map(|param| param.kind) {
+            Some(ParamKind::Pointer { written, .. }) => {
+                let kind = if written { AccessKind::Write } else { AccessKind::Read };
+                accesses.extend(Access::new(kind, region));
+            }
+            // An address inside a structure.
+            _ => return Accesses::Unknown,
+        }
+    }
+    Accesses::Known(accesses)
+}
+
+fn of_memset(op: &MemsetOp) -> Option<Access<'_>> {
+    let width = op.width.saturating_mul(op.element_size.into());
+    let access = Access::new(AccessKind::Write, &op.dst)?;
+    Some(with_rows(access, width, op.pitch, op.height))
+}
+
+fn of_memcpy(op: &MemcpyOp) -> impl Iterator<Item = Access<'_>> {
+    let side = |kind, side: &'_ crate::op::CopySide| (kind, side.pitch, side.rows);
+    let (read, write) = (side(AccessKind::Read, &op.src), side(AccessKind::Write, &op.dst));
+    [(read, &op.src.region), (write, &op.dst.region)].into_iter().filter_map(
+        move |((kind, pitch, rows), region)| {
+            let access = Access::new(kind, region)?;
+            // Planes that follow each other without a gap are rows like any others.
+            let is_regular = op.depth <= 1 || rows == op.height;
+            let height = if is_regular { op.height.saturating_mul(op.depth) } else { 1 };
+            Some(with_rows(access, op.width, pitch, height))
+        },
+    )
+}
+
+fn with_rows(mut access: Access<'_>, width: u64, pitch: u64, height: u64) -> Access<'_> {
+    if height > 1 && pitch > width {
+        access.rows = Some(Rows { width, pitch });
+    }
+    access
+}

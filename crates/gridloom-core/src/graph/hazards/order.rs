@@ -1,0 +1,94 @@
+//! Whether a node comes after others.
+
+use std::collections::BinaryHeap;
+
+use super::history::Conflict;
+use crate::graph::definition::{Definition, NodeKey, Order};
+
+/// Searches backwards over the edges of one graph at a time, latest node first, and stops when all it looks for
+/// are found. Most nodes wait for what they use directly.
+pub(super) struct Search<'a> {
+    definition: &'a Definition,
+    /// The round in which a node was seen last, and the round in which it was looked for.
+    seen: Vec<u32>,
+    wanted: Vec<u32>,
+    round: u32,
+    heap: BinaryHeap<(Order, NodeKey)>,
+    steps_left: u64,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(definition: &'a Definition, steps: u64) -> Self {
+        let bound = definition.node_bound();
+        let (seen, wanted) = (vec![0; bound], vec![0; bound]);
+        Search { definition, seen, wanted, round: 0, heap: BinaryHeap::new(), steps_left: steps }
+    }
+
+    /// Returns whether there was too much to look at.
+    pub(super) fn gave_up(&self) -> bool {
+        self.steps_left == 0
+    }
+
+    /// Collects the conflicts with nodes that `node` does not come after.
+    pub(super) fn unordered(&mut self, node: NodeKey, earlier: &[Conflict], found: &mut Vec<Conflict>) {
+        // Nodes of other graphs are compared in the innermost graph around both, so there is one search for each
+        // graph around `node` in which something is to be found.
+        let mut pairs: Vec<(NodeKey, NodeKey, &Conflict)> = earlier
+            .iter()
+            .filter_map(|conflict| {
+                let (from, to) = self.definition.in_common_graph(conflict.node, node);
+                // In one node: bodies of which one runs, or a conditional and its own body.
+                (from != to).then_some((to, from, conflict))
+            })
+            .collect();
+        pairs.sort_by_key(|&(to, from, _)| (to, from));
+        for group in pairs.chunk_by(|one, other| one.0 == other.0) {
+            self.search(group[0].0, group.iter().map(|&(_, from, _)| from));
+            let round = self.round;
+            for &(_, from, conflict) in group {
+                if self.seen[from.index()] != round {
+                    found.push(*conflict);
+                }
+            }
+        }
+        if self.gave_up() {
+            found.clear();
+        }
+    }
+
+    /// Marks what `node` comes after, as far as needed to find all of `targets`.
+    fn search(&mut self, node: NodeKey, targets: impl Iterator<Item = NodeKey>) {
+        self.round += 1;
+        let (mut missing, mut first) = (0usize, Order::MAX);
+        for target in targets {
+            if self.wanted[target.index()] != self.round {
+                self.wanted[target.index()] = self.round;
+                missing += 1;
+            }
+            first = first.min(self.definition.node(target).order);
+        }
+        self.heap.clear();
+        self.heap.push((self.definition.node(node).order, node));
+        while let Some((_, key)) = self.heap.pop() {
+            for edge in self.definition.node(key).predecessors() {
+                if self.steps_left == 0 {
+                    return;
+                }
+                self.steps_left -= 1;
+                let index = edge.node.index();
+                let order = self.definition.node(edge.node).order;
+                if self.seen[index] == self.round || order < first {
+                    continue;
+                }
+                self.seen[index] = self.round;
+                if self.wanted[index] == self.round {
+                    missing -= 1;
+                    if missing == 0 {
+                        return;
+                    }
+                }
+                self.heap.push((order, edge.node));
+            }
+        }
+    }
+}
