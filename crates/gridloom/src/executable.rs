@@ -35,6 +35,27 @@ pub struct InstantiateOptions {
     /// test a value in memory, count, or have a bound. What this adds is a node in the bodies of
     /// conditionals that a GPU runs by itself and that only kernels decide.
     pub count_passes: bool,
+    /// What is done about forgotten dependencies, which [`Graph::check`] looks for.
+    pub hazards: HazardCheck,
+}
+
+/// What instantiation does about nodes that use the same memory without an order between them, and
+/// about loops that nothing can end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HazardCheck {
+    /// Does not look for them. The default of release builds.
+    Off,
+    /// Logs a warning that lists them. The default of builds with debug assertions.
+    Log,
+    /// Refuses the graph with [`ErrorKind::Unordered`](crate::ErrorKind::Unordered).
+    Refuse,
+}
+
+impl Default for HazardCheck {
+    fn default() -> Self {
+        if cfg!(debug_assertions) { HazardCheck::Log } else { HazardCheck::Off }
+    }
 }
 
 impl InstantiateOptions {
@@ -68,6 +89,13 @@ impl InstantiateOptions {
     #[must_use]
     pub fn conditional_mode(mut self, conditional_mode: ConditionalMode) -> Self {
         self.conditional_mode = conditional_mode;
+        self
+    }
+
+    /// Sets what is done about forgotten dependencies.
+    #[must_use]
+    pub fn hazards(mut self, hazards: HazardCheck) -> Self {
+        self.hazards = hazards;
         self
     }
 

@@ -8,7 +8,9 @@ use gridloom_core::graph::{ConditionKey, Difference, GraphKey};
 use smallvec::SmallVec;
 
 use crate::buffer::{Element, Memory};
-use crate::{Device, EdgeKind, Executable, InstantiateOptions, Node, Result};
+use crate::{
+    Device, EdgeKind, Error, ErrorKind, Executable, HazardCheck, Hazards, InstantiateOptions, Node, Result,
+};
 
 /// A graph of device work: a definition that can be changed at any time and instantiated any number
 /// of times.
@@ -154,6 +156,38 @@ impl Graph {
         unsafe { self.0.replace_region(&old.region()?, &new.region()?) }
     }
 
+    /// Looks for forgotten dependencies in this graph and all graphs around and inside it.
+    ///
+    /// Kernels read what their `Ptr` parameters lead to and write what their `PtrMut` parameters lead to;
+    /// fills and copies say what they touch. The check lists each pair of nodes that have no order between
+    /// them and of which one writes what the other uses, with the edge to add, and each loop without a
+    /// bound whose body cannot change what it tests. Of callbacks, opaque nodes and kernels whose
+    /// parameters have no types it knows nothing.
+    ///
+    /// It looks at every node once and follows few edges: a graph of 100,000 nodes takes well under a
+    /// second. [`InstantiateOptions::hazards`] makes it part of instantiation.
+    ///
+    /// ```
+    /// use gridloom::prelude::*;
+    ///
+    /// # fn main() -> Result<()> {
+    /// let device = Device::cpu()?;
+    /// let (a, b) = (device.alloc::<u32>(4)?, device.alloc::<u32>(4)?);
+    /// let graph = Graph::new(&device);
+    /// let fill = graph.memset(&a, 7u32)?.named("fill")?;
+    /// let copy = graph.memcpy(&b, &a)?.named("copy")?;      // should come after `fill`
+    ///
+    /// let found = graph.check().to_string();
+    /// assert!(found.contains("fill writes and copy reads"));
+    /// graph.add_edge(&fill, &copy, EdgeKind::Full)?;
+    /// assert!(graph.check().is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn check(&self) -> Hazards {
+        self.0.check()
+    }
+
     /// Compiles the graph for launching, with default options.
     pub fn instantiate(&self) -> Result<Executable> {
         self.instantiate_with(&InstantiateOptions::default())
@@ -161,6 +195,15 @@ impl Graph {
 
     /// Compiles the graph for launching.
     pub fn instantiate_with(&self, options: &InstantiateOptions) -> Result<Executable> {
+        if options.hazards != HazardCheck::Off {
+            let hazards = self.check();
+            if !hazards.is_empty() {
+                if options.hazards == HazardCheck::Refuse {
+                    return Err(Error::new(ErrorKind::Unordered, hazards.to_string()));
+                }
+                tracing::warn!("the graph may lack dependencies: {hazards}");
+            }
+        }
         Ok(Executable(self.0.instantiate_with(&options.to_core())?))
     }
 

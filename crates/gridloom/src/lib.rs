@@ -43,12 +43,13 @@ pub use device::{CompileOptions, CudaVersion, DriverOptions};
 #[cfg(feature = "cpu")]
 pub use device::{CpuOptions, Engine};
 pub use event::Event;
-pub use executable::{Executable, ExecutableNode, InstantiateOptions, LaunchTarget};
+pub use executable::{Executable, ExecutableNode, HazardCheck, InstantiateOptions, LaunchTarget};
 pub use graph::{Condition, Graph, NodeMap, WeakGraph};
 pub use gridloom_core::backend::{DeviceKind, EventOptions};
 pub use gridloom_core::capture::{CaptureKind, CaptureState, ConditionDefault};
 pub use gridloom_core::error::DriverFailure;
 pub use gridloom_core::executable::{ConditionalMode, ConditionalReport, MemoryUse, Report};
+pub use gridloom_core::graph::hazards::{AccessKind, Hazard, Hazards};
 pub use gridloom_core::graph::{
     ConditionKey, ConditionalSpec, Difference, DifferenceKind, EdgeKind, GraphKey, NodeKey,
 };
@@ -73,4 +74,10 @@ mod documents {
     struct Guide;
     #[doc = include_str!("../../../docs/safety.md")]
     struct Safety;
+    #[doc = include_str!("../../../docs/coming-from/cuda-core.md")]
+    struct ComingFromCudaCore;
+    #[doc = include_str!("../../../docs/coming-from/cudarc.md")]
+    struct ComingFromCudarc;
+    #[doc = include_str!("../../../docs/coming-from/quadrants.md")]
+    struct ComingFromQuadrants;
 }

@@ -13,5 +13,6 @@ pub use crate::module::Module;
 pub use crate::ops::{AllocNode, GraphOps, Ops};
 pub use crate::{
     Capture, Condition, ConditionalMode, Dim3, EdgeKind, Error, ErrorKind, Event, EventOptions, Executable,
-    ExecutableNode, Graph, InstantiateOptions, LaunchConfig, MemoryKind, Node, NodeKind, Result, Stream,
+    ExecutableNode, Graph, HazardCheck, InstantiateOptions, LaunchConfig, MemoryKind, Node, NodeKind, Result,
+    Stream,
 };

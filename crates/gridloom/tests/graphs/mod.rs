@@ -6,6 +6,7 @@ mod edges;
 mod embedding;
 mod foreign;
 mod handles;
+mod hazards;
 mod large;
 mod launches;
 mod lifetimes;
