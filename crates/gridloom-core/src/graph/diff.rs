@@ -271,17 +271,19 @@ impl Comparer<'_> {
                 } else if default(self.old, &a.test) != default(self.new, &b.test) {
                     Some("its condition has another default in the other graph".into())
                 } else {
-                    None
+                    self.uses_unknown(&self.new.node(other).operation)
                 }
             }
-            (_, operation) => {
-                let mut unknown = false;
-                operation
-                    .for_each_condition(|condition| unknown |= !self.map.conditions.contains_key(&condition));
-                operation.for_each_alloc_node(|alloc| unknown |= !self.map.nodes.contains_key(&alloc));
-                unknown.then(|| "it uses a condition or an allocation that has no counterpart here".into())
-            }
+            (_, operation) => self.uses_unknown(operation),
         }
+    }
+
+    /// What an operation uses that has no counterpart: memory that was deleted, or is outside of the graphs that are compared.
+    fn uses_unknown(&self, operation: &Operation) -> Option<String> {
+        let mut unknown = false;
+        operation.for_each_condition(|condition| unknown |= !self.map.conditions.contains_key(&condition));
+        operation.for_each_alloc_node(|alloc| unknown |= !self.map.nodes.contains_key(&alloc));
+        unknown.then(|| "it uses a condition or an allocation that has no counterpart here".into())
     }
 
     fn same_edges(&self, node: NodeKey, other: NodeKey) -> bool {

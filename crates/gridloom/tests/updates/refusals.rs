@@ -203,3 +203,34 @@ fn memory_of_alloc_nodes_can_be_given_only_where_it_is_ordered() {
         Ok(())
     });
 }
+
+#[test]
+fn a_conditional_that_tests_memory_without_a_counterpart_is_a_difference() {
+    for_each_device(|device| {
+        let definition = |deleted: bool| -> Result<Graph> {
+            let graph = Graph::new(device);
+            let (tested, other) = (graph.alloc::<i32>(1)?, graph.alloc::<i32>(1)?);
+            graph.join([&*tested, &*other])?.if_nonzero(&tested)?;
+            if deleted {
+                // Another one in its place, so that the graphs have as many nodes of each kind.
+                tested.delete()?;
+                graph.alloc::<i32>(1)?;
+            }
+            Ok(graph)
+        };
+        let (graph, broken) = (definition(false)?, definition(true)?);
+        assert!(!graph.diff(&broken).is_empty() && !broken.diff(&graph).is_empty());
+        refused(graph.instantiate()?.update(&broken), ErrorKind::InvalidHandle, &["deleted"]);
+
+        // A body whose conditional tests memory from around it, compared on its own.
+        let body = |graph: &Graph| -> Result<Graph> {
+            let alloc = graph.alloc::<i32>(1)?;
+            let body = alloc.repeat(1)?.into_body();
+            body.if_nonzero(&alloc)?;
+            Ok(body)
+        };
+        let (one, other) = (Graph::new(device), Graph::new(device));
+        assert!(!body(&one)?.diff(&body(&other)?).is_empty());
+        Ok(())
+    });
+}
