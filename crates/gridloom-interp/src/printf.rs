@@ -64,8 +64,9 @@ struct Arguments {
 
 impl Arguments {
     fn next<E>(&mut self, bytes: u32, read: &mut Read<'_, E>) -> Result<u64, E> {
-        let address = self.at.next_multiple_of(u64::from(bytes));
-        self.at = address + u64::from(bytes);
+        // A kernel may give any address, and then fails where it is read.
+        let address = self.at.checked_next_multiple_of(u64::from(bytes)).unwrap_or(self.at);
+        self.at = address.wrapping_add(u64::from(bytes));
         self.taken += 1;
         read(address, bytes)
     }
@@ -307,6 +308,16 @@ mod tests {
         };
         let Ok((out, taken)) = format(0x1000, 0x2000, &mut read);
         (String::from_utf8(out).unwrap(), taken)
+    }
+
+    #[test]
+    fn arguments_may_be_said_to_be_at_the_end_of_the_address_space() {
+        let text = b"%f %d\0";
+        let mut read = |address: u64, _: u32| -> Result<u64, Infallible> {
+            Ok(text.get(address as usize).map_or(0, |byte| u64::from(*byte)))
+        };
+        let Ok((out, taken)) = format(0, u64::MAX - 2, &mut read);
+        assert_eq!((out, taken), (b"0.000000 0".to_vec(), 2));
     }
 
     fn double(text: &str, value: f64) -> String {

@@ -52,12 +52,17 @@ fn value(kind: &str, text: &str) -> Option<Vec<u8>> {
     let integer = || -> Option<i128> {
         let (negative, digits) = match text.strip_prefix('-') {
             Some(digits) => (true, digits),
-            None => (false, text),
+            None => (false, text.strip_prefix('+').unwrap_or(text)),
         };
-        let magnitude = match digits.strip_prefix("0x") {
-            Some(hex) => i128::from_str_radix(hex, 16).ok()?,
-            None => digits.parse().ok()?,
+        let (digits, radix) = match digits.strip_prefix("0x") {
+            Some(hex) => (hex, 16),
+            None => (digits, 10),
         };
+        // A second sign would be taken as one of the number.
+        if !digits.starts_with(|digit: char| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        let magnitude = i128::from_str_radix(digits, radix).ok()?;
         Some(if negative { -magnitude } else { magnitude })
     };
     Some(match kind {
@@ -110,7 +115,9 @@ impl Argument {
                 Prepared { arg: Arg::memory(&buffer)?, output: back.then(|| (path.clone(), buffer)) }
             }
             Argument::Out { path, bytes } => {
-                let buffer = device.buffer_from(&vec![0u8; *bytes])?;
+                let (buffer, stream) = (device.alloc::<u8>(*bytes)?, device.stream()?);
+                stream.memset(&buffer, 0u8)?;
+                stream.synchronize()?;
                 Prepared { arg: Arg::memory(&buffer)?, output: Some((path.clone(), buffer)) }
             }
         })
@@ -159,6 +166,9 @@ mod tests {
             "out:file:0",
             "q:1",
             "s64:0x8000000000000000",
+            "s8:--5",
+            "s8:0x-5",
+            "pred:--170141183460469231731687303715884105728",
         ] {
             let error = text.parse::<Argument>().expect_err(text);
             assert!(error.contains(text), "{error}");
