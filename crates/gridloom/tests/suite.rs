@@ -3,6 +3,7 @@
 
 mod support;
 
+mod attack;
 mod callables;
 mod capture;
 #[cfg(feature = "cudarc")]

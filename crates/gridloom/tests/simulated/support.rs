@@ -23,6 +23,12 @@ pub fn for_each_device(test: impl Fn(&Device) -> Result<()>) {
     outcome.unwrap_or_else(|error| panic!("{error:?}"));
 }
 
+/// The simulated GPU is one.
+#[track_caller]
+pub fn for_each_gpu(test: impl Fn(&Device) -> Result<()>) {
+    for_each_device(test);
+}
+
 /// Runs a test with conditionals driven by the device and by the host.
 #[track_caller]
 pub fn for_each_mode(test: impl Fn(&Device, ConditionalMode) -> Result<()>) {

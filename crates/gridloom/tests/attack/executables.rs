@@ -1,0 +1,121 @@
+//! Operations on executables.
+
+use std::sync::Arc;
+
+use gridloom::prelude::*;
+
+use super::step::Step;
+use super::{graphs, is_left_out};
+
+fn executable(step: &mut Step<'_>) -> Result<Arc<Executable>> {
+    match step.maybe(&step.world.executables) {
+        Some(executable) => Ok(executable),
+        None => {
+            graphs::instantiate(step)?;
+            let none = || Error::new(ErrorKind::NotFound, "thrown out by another thread");
+            step.maybe(&step.world.executables).ok_or_else(none)
+        }
+    }
+}
+
+/// Whether launches of a graph leave memory allocated.
+fn leaves_memory(graph: &Graph) -> bool {
+    let nodes = graph.nodes();
+    let count = |kind| nodes.iter().filter(|node| node.kind().ok() == Some(kind)).count();
+    count(NodeKind::Alloc) > count(NodeKind::Free)
+}
+
+/// Launches one on a stream or a capture.
+pub(crate) fn launch(step: &mut Step<'_>) -> Result<()> {
+    let executable = executable(step)?;
+    if is_left_out("outliving") && leaves_memory(&executable.graph()) {
+        return Ok(());
+    }
+    match step.below(12) {
+        0 => match step.maybe(&step.world.captures) {
+            Some(capture) => executable.launch(&*capture),
+            None => Ok(()),
+        },
+        1 => executable.upload(&step.stream()?),
+        2 => {
+            executable.launch(&step.stream()?)?;
+            executable.cancel();
+            Ok(())
+        }
+        3 => {
+            let stream = step.stream()?;
+            executable.launch(&stream)?;
+            executable.launch(&stream)
+        }
+        _ => executable.launch(&step.stream()?),
+    }
+}
+
+/// Launches one and lets go of it at once.
+pub(crate) fn launch_and_drop(step: &mut Step<'_>) -> Result<()> {
+    let (graph, stream) = (step.graph()?, step.stream()?);
+    let executable = graph.instantiate()?;
+    if is_left_out("outliving") && leaves_memory(&executable.graph()) {
+        return Ok(());
+    }
+    executable.launch(&stream)?;
+    drop(executable);
+    if step.choices.one_in(2) {
+        let taken = step.world.executables.take(step.choices);
+        drop(taken);
+    }
+    Ok(())
+}
+
+/// Changes or asks one.
+pub(crate) fn change(step: &mut Step<'_>) -> Result<()> {
+    let executable = executable(step)?;
+    match step.below(14) {
+        0 | 1 => executable.update(&step.graph()?),
+        2 => {
+            let (copy, _) = executable.graph().deep_clone()?;
+            executable.update(&copy)
+        }
+        3 => {
+            let graph = executable.graph();
+            step.world.graphs.put(step.choices, graph);
+            Ok(())
+        }
+        4 => {
+            let _ = (executable.report(), executable.memory(), format!("{executable:?}"));
+            match executable.take_error() {
+                Some(error) => Err(error),
+                None => Ok(()),
+            }
+        }
+        5 => executable.passes(&step.node()?).map(drop),
+        6 => match step.maybe(&step.world.allocs) {
+            Some(alloc) => {
+                let buffer = executable.buffer(&alloc)?;
+                step.world.buffers.put(step.choices, buffer.clone());
+                buffer.to_vec().map(drop)
+            }
+            None => Ok(()),
+        },
+        7 => {
+            let changes = [step.node()?, step.node()?];
+            let operations: Vec<_> =
+                changes.iter().map(|node| Ok((node, node.operation()?))).collect::<Result<_>>()?;
+            executable.set_operations(operations)
+        }
+        _ => {
+            let node = step.node()?;
+            let node = executable.node(&node)?;
+            match step.below(8) {
+                0 => node.set_enabled(false),
+                1 => node.set_enabled(true),
+                2 => {
+                    let _ = (node.is_enabled(), node.label(), format!("{:?}", node.operation()));
+                    Ok(())
+                }
+                3 => node.set_child(&step.graph()?),
+                _ => graphs::edit_executable(step, &node),
+            }
+        }
+    }
+}
