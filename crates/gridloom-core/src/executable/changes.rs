@@ -24,10 +24,31 @@ use crate::op::{ArgValue, KernelOp, Operation, PointerValue};
 /// What changes took out of an executable. Code of users may run when it is dropped, so that belongs outside of any lock.
 #[derive(Default)]
 pub struct Replaced {
-    operations: SmallVec<[(NodeKey, Operation); 1]>,
     memory: SmallVec<[Arc<dyn Allocation>; 4]>,
+    /// What there is besides. Most changes are of arguments alone, and are made often.
+    more: Option<Box<More>>,
+}
+
+#[derive(Default)]
+struct More {
+    operations: SmallVec<[(NodeKey, Operation); 1]>,
     /// What was given and refused.
-    refused: (Vec<Operation>, Vec<ArgValue>),
+    refused_operations: Vec<Operation>,
+    refused_values: Vec<ArgValue>,
+}
+
+impl Replaced {
+    fn more(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
+    }
+
+    /// Drops it, where there is anything to drop.
+    #[inline]
+    pub(super) fn end(self) {
+        if self.memory.is_empty() && self.more.is_none() {
+            std::mem::forget(self);
+        }
+    }
 }
 
 /// Changes of an executable that are under way. See [`Executable::change`](super::Executable::change).
@@ -101,6 +122,7 @@ impl<'a> Changes<'a> {
     ///
     /// # Safety
     /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    #[inline]
     pub unsafe fn argument(&mut self, node: NodeKey, index: u32, value: &ArgValue) -> Result<()> {
         self.row(node)?.value(index as usize, value)
     }
@@ -124,6 +146,7 @@ impl<'a> Changes<'a> {
     ///
     /// # Safety
     /// What `make` makes is a value of the parameter's type.
+    #[inline]
     pub unsafe fn typed_argument(
         &mut self,
         node: NodeKey,
@@ -172,7 +195,7 @@ impl<'a> Changes<'a> {
         };
         if let Err(error) = checked {
             let error = error.at_node(definition.label(node));
-            self.replaced.refused.0.push(operation);
+            self.replaced.more().refused_operations.push(operation);
             return Err(error);
         }
         // The definition lags behind at most in that it knows of fewer uses.
@@ -188,7 +211,7 @@ impl<'a> Changes<'a> {
         self.current.table.forget(node);
         if let Some(there) = self.current.definition.get_mut().nodes.get_mut(node) {
             let old = std::mem::replace(&mut there.operation, operation);
-            self.replaced.operations.push((node, old));
+            self.replaced.more().operations.push((node, old));
         }
     }
 
@@ -256,8 +279,8 @@ impl<'a> Changes<'a> {
         };
         let Current { definition, table } = &mut *self.current;
         table.touch(row);
-        let (refused, uses_allocs) = (&mut self.replaced.refused.1, &mut self.uses_allocs);
-        Ok(RowChange { device: self.device, definition, table, refused, uses_allocs, row })
+        let (replaced, uses_allocs) = (&mut *self.replaced, &mut self.uses_allocs);
+        Ok(RowChange { device: self.device, definition, table, replaced, uses_allocs, row })
     }
 
     #[cold]
@@ -311,12 +334,13 @@ impl<'a> Changes<'a> {
         if told == Told::Part {
             self.backend.put_back(definition, &table.changed_nodes());
         }
-        table.write_to(definition, &mut self.replaced.operations);
+        let operations = &mut self.replaced.more().operations;
+        table.write_to(definition, operations);
         if self.uses_allocs {
             // Whether each use is ordered after the allocation and before its free takes the whole graph to tell.
             lifetimes::check(definition)?;
         }
-        self.backend.update(definition, &self.replaced.operations)?;
+        self.backend.update(definition, operations)?;
         table.leave_to_definition(true);
         self.is_done = true;
         table.take_unused(&mut self.replaced.memory);
@@ -337,7 +361,7 @@ impl<'a> Changes<'a> {
         if self.in_definition {
             let definition = definition.get_mut();
             // Backwards, since a node may have been named twice.
-            for (node, operation) in self.replaced.operations.iter_mut().rev() {
+            for (node, operation) in self.replaced.more().operations.iter_mut().rev() {
                 if let Some(there) = definition.nodes.get_mut(*node) {
                     std::mem::swap(&mut there.operation, operation);
                 }
@@ -364,7 +388,7 @@ struct RowChange<'a> {
     device: &'a dyn backend::Device,
     definition: &'a Definition,
     table: &'a mut ArgTable,
-    refused: &'a mut Vec<ArgValue>,
+    replaced: &'a mut Replaced,
     uses_allocs: &'a mut bool,
     row: RowId,
 }
@@ -389,6 +413,7 @@ impl RowChange<'_> {
         self.set((index, None), &ArgValue::Pointer(PointerValue::Region(memory.clone())))
     }
 
+    #[inline]
     fn value(&mut self, index: usize, value: &ArgValue) -> Result<()> {
         match value {
             ArgValue::Bytes(bytes) => self.plain(index, bytes),
@@ -398,8 +423,9 @@ impl RowChange<'_> {
     }
 
     /// Sets an argument to a value that was made under the lock.
+    #[inline]
     fn own_value(&mut self, index: usize, value: ArgValue) -> Result<()> {
-        self.value(index, &value).inspect_err(|_| self.refused.push(value))
+        self.value(index, &value).inspect_err(|_| self.replaced.more().refused_values.push(value))
     }
 
     /// Puts a value into an argument, or into a part of it.
@@ -480,7 +506,8 @@ impl ArgWriter<'_> {
         }
         let region = region()?;
         self.row.memory(index, &region).inspect_err(|_| {
-            self.row.refused.push(ArgValue::Pointer(PointerValue::Region(region)));
+            let value = ArgValue::Pointer(PointerValue::Region(region));
+            self.row.replaced.more().refused_values.push(value);
         })
     }
 

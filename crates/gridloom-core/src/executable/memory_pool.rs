@@ -21,12 +21,17 @@ struct Entry {
     outlives: bool,
 }
 
+/// So many entries are looked through one by one, which takes less time than to look one up.
+const FEW: usize = 16;
+
 /// Allocations, and how many arguments lead to each.
 #[derive(Default)]
 pub(super) struct MemoryPool {
     entries: Vec<Entry>,
     free: Vec<PoolEntry>,
-    /// By where the allocation lies in the host's memory.
+    /// By entry: where its allocation lies in the host's memory, or 0.
+    places: Vec<usize>,
+    /// The same the other way round, once there are more than [`FEW`].
     found: FxHashMap<usize, PoolEntry>,
     /// The entry that was asked for last: one allocation is often given to many kernels in a row.
     latest: Option<(usize, PoolEntry)>,
@@ -50,10 +55,12 @@ impl MemoryPool {
     }
 
     fn find(&mut self, place: usize, allocation: &Arc<dyn Allocation>) -> PoolEntry {
-        let entry = match self.found.get(&place) {
-            Some(&entry) => entry,
-            None => self.insert(place, allocation),
+        let entry = if self.places.len() <= FEW {
+            self.places.iter().position(|known| *known == place).map(|entry| entry as PoolEntry)
+        } else {
+            self.found.get(&place).copied()
         };
+        let entry = entry.unwrap_or_else(|| self.insert(place, allocation));
         self.latest = Some((place, entry));
         entry
     }
@@ -68,15 +75,24 @@ impl MemoryPool {
         self.holds_outliving |= new.outlives;
         let entry = match self.free.pop() {
             Some(entry) => {
-                self.entries[entry as usize] = new;
+                (self.entries[entry as usize], self.places[entry as usize]) = (new, place);
                 entry
             }
             None => {
                 self.entries.push(new);
+                self.places.push(place);
                 self.entries.len() as PoolEntry - 1
             }
         };
-        self.found.insert(place, entry);
+        match self.places.len() {
+            // From here on there are too many.
+            count if count == FEW + 1 && self.found.is_empty() => {
+                let taken = self.places.iter().zip(0..).filter(|(place, _)| **place != 0);
+                self.found.extend(taken.map(|(place, entry)| (*place, entry)));
+            }
+            count if count > FEW => drop(self.found.insert(place, entry)),
+            _ => {}
+        }
         entry
     }
 
@@ -110,7 +126,10 @@ impl MemoryPool {
             if entry.uses == 0
                 && let Some(allocation) = entry.allocation.take()
             {
-                self.found.remove(&Arc::as_ptr(&allocation).cast::<()>().addr());
+                let place = std::mem::take(&mut self.places[number as usize]);
+                if self.places.len() > FEW {
+                    self.found.remove(&place);
+                }
                 self.free.push(number);
                 into.push(allocation);
             }
@@ -183,6 +202,32 @@ mod tests {
         pool.add_use_of(entry);
         pool.remove_use(entry);
         assert_eq!(unused(&mut pool), 1);
+    }
+
+    #[test]
+    fn allocations_are_found_again_however_many_there_are() {
+        let device = NullDevice::new();
+        for count in [1, FEW - 1, FEW, FEW + 1, FEW + 2, 5 * FEW] {
+            let memory: Vec<_> =
+                (0..count).map(|_| device.allocate(8, MemoryKind::Device).unwrap()).collect();
+            let mut pool = MemoryPool::default();
+            for _ in 0..3 {
+                let entries: Vec<_> = memory.iter().map(|memory| pool.add_use(memory)).collect();
+                for (memory, &entry) in memory.iter().zip(&entries).rev() {
+                    assert_eq!(pool.add_use(memory), entry);
+                    assert!(Arc::ptr_eq(pool.allocation(entry), memory));
+                    pool.remove_use(entry);
+                }
+                // Every other one goes, and comes back at some place.
+                entries.iter().step_by(2).for_each(|&entry| pool.remove_use(entry));
+                assert_eq!(unused(&mut pool), count.div_ceil(2));
+                let again: Vec<_> = memory.iter().step_by(2).map(|memory| pool.add_use(memory)).collect();
+                entries.iter().skip(1).step_by(2).for_each(|&entry| pool.remove_use(entry));
+                again.into_iter().for_each(|entry| pool.remove_use(entry));
+                assert_eq!(unused(&mut pool), count);
+            }
+            assert!(memory.iter().all(|memory| Arc::strong_count(memory) == 1));
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::launch::LaunchConfig;
 use crate::memory::{Base, Region, RegionId};
 use crate::op::contract::{GivenMemory, Integer, Launched, Signature, plain_address};
 use crate::op::{ArgValue, KernelArgs, KernelOp, Launch, Operation, PointerArg, PointerValue};
+use crate::speed::{ArgBytes, FEW_BYTES};
 
 /// The place of a row in the table. A node keeps its row.
 pub(super) type RowId = usize;
@@ -81,7 +82,7 @@ struct Row {
     /// What every change is checked against.
     signature: Option<Arc<Signature>>,
     config: LaunchConfig,
-    bytes: SmallVec<[u8; 48]>,
+    bytes: ArgBytes,
     places: SmallVec<[Place; 4]>,
     pointers: SmallVec<[Pointer; 3]>,
 }
@@ -92,8 +93,10 @@ const NONE: u32 = u32::MAX;
 struct Record {
     /// [`NONE`] where all that the node does was replaced since.
     row: u32,
-    /// Where its bytes start in [`Journal::bytes`].
-    bytes: u32,
+    /// Its bytes, where they are few.
+    bytes: [u8; FEW_BYTES],
+    /// Where they start in [`Journal::bytes`], where they are many.
+    spilled: u32,
     /// Its part of [`Journal::pointers`], where those were changed, too.
     pointers: Option<(u32, u32)>,
 }
@@ -102,6 +105,7 @@ struct Record {
 #[derive(Default)]
 struct Journal {
     records: Vec<Record>,
+    /// Bytes of rows that have many.
     bytes: Vec<u8>,
     pointers: Vec<Pointer>,
     /// Memory that was checked last.
@@ -178,7 +182,7 @@ impl ArgTable {
             kernel: identity(&launch.kernel),
             signature: launch.kernel.signature().cloned(),
             config: launch.config,
-            bytes: SmallVec::from_slice(&args.bytes),
+            bytes: ArgBytes::new(&args.bytes),
             places: args.layout.iter().map(place).collect(),
             pointers: args.pointers.iter().map(|pointer| self.pool.pointer(pointer)).collect(),
         };
@@ -214,8 +218,12 @@ impl ArgTable {
         if row.record == NONE {
             let journal = &mut self.journal;
             row.record = journal.records.len() as u32;
-            journal.records.push(Record { row: number, bytes: journal.bytes.len() as u32, pointers: None });
-            journal.bytes.extend_from_slice(&row.bytes);
+            let spilled = journal.bytes.len() as u32;
+            let bytes = match row.bytes.short() {
+                Some(bytes) => *bytes,
+                None => journal.spill(&row.bytes),
+            };
+            journal.records.push(Record { row: number, bytes, spilled, pointers: None });
         }
     }
 
@@ -341,7 +349,7 @@ impl ArgTable {
             }
             is_moved |= !pointer.target.is(&given.value);
         }
-        if !is_moved && there.bytes == args.bytes {
+        if !is_moved && there.bytes[..] == args.bytes[..] {
             return true;
         }
         self.touch(row);
@@ -411,6 +419,17 @@ impl ArgTable {
     #[inline]
     pub(super) fn tell(&self, backend: &mut dyn backend::Executable) -> Told {
         let records = &self.journal.records;
+        if let [record] = &records[..] {
+            let row = &self.rows[record.row as usize];
+            return match row.in_place {
+                true => match backend.set_arguments(&[(record.row as usize, &row.bytes)]) {
+                    Ok(true) => Told::All,
+                    Ok(false) => Told::Nothing,
+                    Err(_) => Told::Part,
+                },
+                false => Told::Nothing,
+            };
+        }
         if !records.iter().all(|record| self.rows[record.row as usize].in_place) {
             return Told::Nothing;
         }
@@ -457,7 +476,7 @@ impl ArgTable {
             let row = &mut self.rows[record.row as usize];
             row.record = NONE;
             let len = row.bytes.len();
-            row.bytes.copy_from_slice(&self.journal.bytes[record.bytes as usize..][..len]);
+            row.bytes.copy_from_slice(self.journal.bytes_before(&record, len));
             if let Some((start, len)) = record.pointers {
                 let old = &self.journal.pointers[start as usize..][..len as usize];
                 old.iter().for_each(|pointer| self.pool.add_use_of_pointer(pointer));
@@ -541,9 +560,10 @@ impl ArgTable {
 
     #[inline]
     fn clear_journal(&mut self) {
-        for pointer in self.journal.pointers.drain(..) {
-            self.pool.remove_use_of_pointer(&pointer);
+        for pointer in &self.journal.pointers {
+            self.pool.remove_use_of_pointer(pointer);
         }
+        self.journal.pointers.clear();
         self.journal.records.clear();
         self.journal.bytes.clear();
         self.journal.checked = None;
@@ -562,6 +582,21 @@ impl ArgTable {
 }
 
 impl Journal {
+    /// Notes bytes that are too many for a record.
+    #[cold]
+    fn spill(&mut self, bytes: &[u8]) -> [u8; FEW_BYTES] {
+        self.bytes.extend_from_slice(bytes);
+        [0; FEW_BYTES]
+    }
+
+    /// The bytes that a record notes of a row that has as many.
+    fn bytes_before<'a>(&'a self, record: &'a Record, len: usize) -> &'a [u8] {
+        match record.bytes.get(..len) {
+            Some(bytes) => bytes,
+            None => &self.bytes[record.spilled as usize..][..len],
+        }
+    }
+
     /// What a row was like before the changes that are under way.
     fn before<'a>(&'a self, row: &'a Row) -> (&'a [u8], &'a [Pointer]) {
         let Some(record) = self.records.get(row.record as usize) else { return (&row.bytes, &row.pointers) };
@@ -569,7 +604,7 @@ impl Journal {
             Some((start, len)) => &self.pointers[start as usize..][..len as usize],
             None => &row.pointers,
         };
-        (&self.bytes[record.bytes as usize..][..row.bytes.len()], pointers)
+        (self.bytes_before(record, row.bytes.len()), pointers)
     }
 }
 

@@ -58,7 +58,10 @@ impl Executable {
         // Declared before the lock is taken, and so dropped after it is released.
         let mut replaced = Replaced::default();
         let mut state = self.state.lock();
-        Changes::make(&*self.device, &mut state, &mut replaced, write)
+        let outcome = Changes::make(&*self.device, &mut state, &mut replaced, write);
+        drop(state);
+        replaced.end();
+        outcome
     }
 
     /// The same as [`change`](Executable::change) for whoever has the executable to itself. What the changes

@@ -139,6 +139,27 @@ fn one_argument_that_does_not_fit_changes_nothing() {
 }
 
 #[test]
+fn arguments_of_many_bytes_are_as_they_were_after_a_refusal() {
+    let (device, _, graph) = setup();
+    let kernel = FakeKernel::new("many").params([8; 20]).on(&device);
+    let words = |from: u64| (from..from + 20).map(|value| bytes_arg(&value.to_ne_bytes()));
+    let nodes = [0, 100].map(|from| graph.add(&[], launch_op(&kernel, words(from))).unwrap());
+    let executable = graph.instantiate().unwrap();
+    let bytes = |node: &Node| match executable.node(node).unwrap().operation() {
+        Operation::Kernel(launch) => launch.args().bytes.to_vec(),
+        _ => panic!("a kernel node"),
+    };
+    let before = nodes.each_ref().map(bytes);
+    let new = || bytes_arg(&7u64.to_ne_bytes());
+    let refused = [(&nodes[0], 3, new()), (&nodes[1], 19, new()), (&nodes[1], 20, new())];
+    assert_error(change(&executable, &refused), ErrorKind::ParameterMismatch, &["no parameter 20"]);
+    assert_eq!(nodes.each_ref().map(bytes), before);
+    change(&executable, &refused[..2]).unwrap();
+    let after = nodes.each_ref().map(bytes);
+    assert_eq!((&after[0][24..32], &after[1][152..]), (&7u64.to_ne_bytes()[..], &7u64.to_ne_bytes()[..]));
+}
+
+#[test]
 fn an_argument_may_become_one_of_another_kind() {
     let fixture = fixture();
     let address = bytes_arg(&7u64.to_ne_bytes());

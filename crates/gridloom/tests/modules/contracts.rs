@@ -89,7 +89,6 @@ fn an_executable_refuses_arguments_that_break_the_contract_however_often_they_ch
         let node = graph.launch(&kernels.increase, LaunchConfig::linear(4), (&x, 4, 1))?.named("four")?;
         let executable = graph.instantiate()?;
         let at = executable.node(&node)?;
-        // What changes often goes another way from the second time on.
         for round in 1..5 {
             refused(at.set_args(&kernels.increase, (&x, 5, round)), BROKEN, &["four", "needs 5"]);
             refused(at.set_args(&kernels.increase, (&short, 4, round)), BROKEN, &["four", "has 2"]);

@@ -404,7 +404,16 @@ pub fn without_signature(kernel: &Arc<dyn backend::Kernel>) -> Arc<dyn backend::
 
 /// Returns what parameter `index` of a kernel was declared with. An error where the kernel was launched
 /// without its signature, or has no such parameter.
+#[inline]
 pub fn param_type(kernel: &dyn backend::Kernel, index: u32) -> Result<&ParamType> {
+    match kernel.signature().and_then(|signature| signature.params().get(index as usize)) {
+        Some(param) => Ok(param),
+        None => refuse_param(kernel, index),
+    }
+}
+
+#[cold]
+fn refuse_param(kernel: &dyn backend::Kernel, index: u32) -> Result<&ParamType> {
     let name = kernel.name();
     let Some(signature) = kernel.signature() else {
         bail!(
@@ -412,15 +421,11 @@ pub fn param_type(kernel: &dyn backend::Kernel, index: u32) -> Result<&ParamType
             "{name} was launched without the types of its parameters, so a value for one cannot be checked; use set_arg_unchecked"
         );
     };
-    let params = signature.params();
-    match params.get(index as usize) {
-        Some(param) => Ok(param),
-        None => bail!(
-            ParameterMismatch,
-            "kernel {name} takes {} parameters; there is no parameter {index}",
-            params.len()
-        ),
-    }
+    bail!(
+        ParameterMismatch,
+        "kernel {name} takes {} parameters; there is no parameter {index}",
+        signature.params().len()
+    )
 }
 
 /// Returns whether memory has room for so many elements.
