@@ -1,6 +1,6 @@
 //! Capture: code written against streams becomes a graph.
 //!
-//! [`Stream::capture`] starts recording. What is then done on the stream, or on the [`Capture`] it returns, becomes nodes of a graph instead of
+//! [`Stream::capture`](crate::Stream::capture) starts recording. What is then done on the stream, or on the [`Capture`] it returns, becomes nodes of a graph instead of
 //! running; [`Capture::end`] gives the graph, which is like any other: it can be edited, embedded, instantiated. Nothing is asked of the
 //! device meanwhile, and whatever else goes on there is not disturbed.
 //!

@@ -51,15 +51,13 @@ impl Device {
 
     /// Every device of this machine that the build knows: the GPUs in order, then the CPU.
     pub fn all() -> Result<Vec<Self>> {
-        #[allow(unused_mut, reason = "a build may have no devices")]
-        let mut devices = Vec::new();
-        #[cfg(feature = "cuda")]
-        for ordinal in 0..gridloom_cuda::device_count().unwrap_or(0) {
-            devices.push(Device::cuda(ordinal)?);
-        }
-        #[cfg(feature = "cpu")]
-        devices.push(Device::cpu()?);
-        Ok(devices)
+        let kinds: &[fn() -> Result<Vec<Self>>] = &[
+            #[cfg(feature = "cuda")]
+            || (0..gridloom_cuda::device_count().unwrap_or(0)).map(Device::cuda).collect(),
+            #[cfg(feature = "cpu")]
+            || Ok(vec![Device::cpu()?]),
+        ];
+        Ok(kinds.iter().map(|devices| devices()).collect::<Result<Vec<_>>>()?.concat())
     }
 
     /// The CPU, with default options.

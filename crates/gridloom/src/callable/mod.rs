@@ -19,12 +19,13 @@ use gridloom_core::memory::Base;
 use parking_lot::{Mutex, MutexGuard};
 
 use cache::{Cache, Entry, Given, Patched, key};
-pub use operands::{
-    CallArg, CallArguments, CallMemory, LaunchShape, MemorySlot, Slot, per_element, shape_of,
-};
-pub use params::{
-    Bind, BindAll, Binding, Bindings, Length, Origin, Param, ParamId, Scalar, Shape, Spec, Specs,
-};
+pub use operands::{CallArg, CallArguments, CallMemory, LaunchShape, per_element, shape_of};
+// What the traits hand on. Users neither make nor take apart any of it.
+#[doc(hidden)]
+pub use operands::{MemorySlot, Slot};
+pub use params::{Bind, BindAll, Length, Param, Scalar, Shape, Spec, Specs};
+#[doc(hidden)]
+pub use params::{Binding, Bindings, Origin, ParamId};
 pub use sequence::{Loop, Sections, Sequence};
 
 use crate::{ConditionalMode, Device, Error, ErrorKind, Graph, Result, Stream};
