@@ -1,32 +1,38 @@
-//! The core of Gridloom: what a graph of device work *is*, independent of any device.
+//! The core of Gridloom: graphs of device work, independent of any device.
+//!
+//! Most users want the `gridloom` crate, which adds devices and a typed front end. This crate is
+//! for those who write a backend or another front end.
 //!
 //! # Design choices
 //!
-//! - **One definition.** A [`Graph`] lives in Rust memory and is the single source of truth. Explicit construction
-//!   and every other front end write the same definition; backends only read it.
-//! - **Snapshots.** Instantiation takes the definition as one immutable [`Definition`] (an `Arc`, copied on the next
-//!   write), so an executable is either before or after an edit made by another thread, never between.
-//! - **The core validates, backends trust.** Every rule is checked here, before a backend is called: handles,
-//!   ranges, arity, launch limits, cycles, the order of allocations and their uses. A backend that meets a
-//!   violated precondition has found a bug in this crate.
-//! - **Nodes own what they use.** An [`Operation`](op::Operation) holds kernels, allocations, events, closures and bytes by
-//!   reference count. So do the snapshot behind every executable, and the launches in flight.
-//! - **User code never runs under our locks.** What an edit removes is moved out and dropped after the lock is released,
-//!   because the drop of a closure may come back into the graph.
+//! - **One definition.** A [`Graph`] lives in host memory and is the single source of truth. Every
+//!   front end writes the same definition. Backends only read it.
+//! - **Snapshots.** Instantiation takes an immutable snapshot, a [`Definition`]. An executable
+//!   therefore sees another thread's edit completely or not at all. A snapshot is an `Arc`; the
+//!   next edit copies it.
+//! - **The core validates, backends trust.** This crate checks every rule before it calls a
+//!   backend: handles, ranges, arity, launch limits, cycles, and the order of allocations and their
+//!   uses. A backend that meets a violated precondition has found a bug in this crate.
+//! - **Nodes own what they use.** An [`Operation`](op::Operation) holds kernels, allocations,
+//!   events, closures and bytes by reference count. So do the snapshot behind every executable and
+//!   the launches in flight.
+//! - **User code never runs under a lock of this crate.** Dropping a closure may call back into the
+//!   graph. An edit therefore moves out what it removes, and drops it after the lock is released.
 //!
-//! # Map
+//! # Modules
 //!
 //! | module | subject |
 //! |---|---|
 //! | [`graph`] | the definition: nodes, edges, conditions, editing, checks, pictures |
-//! | [`op`] | what each kind of node does, and what it holds |
+//! | [`op`] | the operation of each kind of node, and what it holds |
 //! | [`launch`] | grids, blocks, launch attributes and device limits |
-//! | [`memory`] | memory kinds and regions of memory |
-//! | [`backend`] | the traits that make a device |
-//! | [`capture`] | recording what streams do into a graph |
-//! | [`stream`], [`event`], [`executable`] | handles that pair a backend object with the checks on its use |
+//! | [`memory`] | kinds and regions of memory |
+//! | [`backend`] | the traits that a device implements |
+//! | [`capture`] | recording the work of streams into a graph |
+//! | [`stream`], [`event`], [`executable`] | handles that check each use of a backend object |
+//! | [`user_code`] | calls into callbacks and drops that the user wrote |
 //! | [`error`] | the one error type |
-//! | [`null`] | a device that runs nothing, for testing this crate |
+//! | [`null`] | a device that runs nothing, for tests of this crate |
 
 pub mod backend;
 pub mod capture;

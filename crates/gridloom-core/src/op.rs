@@ -1,7 +1,7 @@
-//! What each kind of node does, and what it holds while it waits to do it.
+//! The operation of each kind of node, and what it holds.
 //!
-//! Payloads are shared (`Arc`, [`Launch`]) because definitions are copied on write: a copy of a graph of 100,000 nodes copies
-//! reference counts, not arguments.
+//! Payloads are shared (`Arc`, [`Launch`]) because definitions are copied on write. Copying a graph
+//! of 100,000 nodes copies reference counts, not arguments.
 
 mod arguments;
 mod callback;
@@ -28,13 +28,13 @@ use crate::memory::{Base, MemoryKind, Region};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Operation {
-    /// Nothing; a point for edges to meet.
+    /// Does nothing. Edges can meet here.
     Empty,
     /// Runs a kernel.
     Kernel(Launch),
-    /// Provides memory to the nodes ordered after it.
+    /// Allocates memory for the nodes ordered after it.
     Alloc(Arc<AllocOp>),
-    /// Ends the life of memory.
+    /// Frees memory.
     Free(FreeTarget),
     /// Fills memory with a repeated value.
     Memset(Arc<MemsetOp>),
@@ -48,18 +48,18 @@ pub enum Operation {
     EventRecord(Arc<dyn backend::Event>),
     /// Waits for an event.
     EventWait(Arc<dyn backend::Event>),
-    /// Runs bodies as a condition says.
+    /// Runs bodies as a condition decides.
     Conditional(Arc<ConditionalOp>),
-    /// Runs a graph of the device's own that cannot be looked into.
+    /// Runs a graph that only the backend understands.
     Opaque(Arc<dyn backend::Opaque>),
 }
 
-/// Some of the kinds of node.
+/// A set of kinds of node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeKinds(u16);
 
 impl NodeKinds {
-    /// These kinds.
+    /// Creates a set of these kinds.
     pub const fn of(kinds: &[NodeKind]) -> Self {
         let (mut bits, mut index) = (0, 0);
         while index < kinds.len() {
@@ -69,40 +69,40 @@ impl NodeKinds {
         NodeKinds(bits)
     }
 
-    /// These and `others`.
+    /// Returns the union of two sets.
     pub const fn union(self, others: NodeKinds) -> Self {
         NodeKinds(self.0 | others.0)
     }
 
-    /// Adds a kind.
+    /// Adds a kind to the set.
     #[inline]
     pub fn insert(&mut self, kind: NodeKind) {
         self.0 |= 1 << kind as u16;
     }
 
-    /// Whether any of `others` is among them.
+    /// Returns whether the two sets have a kind in common.
     #[inline]
     pub fn any_of(self, others: NodeKinds) -> bool {
         self.0 & others.0 != 0
     }
 
-    /// Whether there is none but of `others`.
+    /// Returns whether every kind of this set is also in `others`.
     #[inline]
     pub fn are_among(self, others: NodeKinds) -> bool {
         self.0 & !others.0 == 0
     }
 }
 
-/// The fifteen kinds of node.
+/// A kind of node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NodeKind {
     /// Does nothing.
     Empty,
     /// Runs a kernel.
     Kernel,
-    /// Provides memory.
+    /// Allocates memory.
     Alloc,
-    /// Ends the life of memory.
+    /// Frees memory.
     Free,
     /// Fills memory.
     Memset,
@@ -122,9 +122,9 @@ pub enum NodeKind {
     IfElse,
     /// Runs its body while the condition is not 0.
     While,
-    /// Runs the body whose index is the condition.
+    /// Runs the body whose index equals the condition.
     Switch,
-    /// Runs a graph of the device's own.
+    /// Runs a graph that only the backend understands.
     Opaque,
 }
 
@@ -152,7 +152,7 @@ impl NodeKind {
     pub const CONDITIONALS: NodeKinds =
         NodeKinds::of(&[NodeKind::If, NodeKind::IfElse, NodeKind::While, NodeKind::Switch]);
 
-    /// The kind's name, as errors and pictures show it.
+    /// Returns the name of the kind, as errors and pictures show it.
     pub fn name(self) -> &'static str {
         match self {
             NodeKind::Empty => "empty",
@@ -175,7 +175,7 @@ impl NodeKind {
 }
 
 impl Operation {
-    /// Which of the fifteen kinds it is.
+    /// Returns the kind of node.
     #[inline]
     pub fn kind(&self) -> NodeKind {
         match self {
@@ -194,7 +194,8 @@ impl Operation {
         }
     }
 
-    /// Whether both do the same with the same: the same kernel object, equal arguments, the very same closure.
+    /// Returns whether both operations do the same: same kernel object, equal arguments, identical
+    /// closure.
     pub fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Operation::Empty, Operation::Empty) => true,
@@ -225,7 +226,7 @@ impl Operation {
         }
     }
 
-    /// Calls `visit` with every region of memory that the operation reads or writes.
+    /// Calls `visit` with every region of memory that the operation is known to read or write.
     pub fn for_each_region<'a>(&'a self, mut visit: impl FnMut(&'a Region)) {
         match self {
             Operation::Kernel(kernel) => {
@@ -261,7 +262,7 @@ impl Operation {
         }
     }
 
-    /// Calls `visit` with every condition that the operation is given or tests.
+    /// Calls `visit` with every condition that the operation tests or passes to a kernel.
     pub fn for_each_condition(&self, mut visit: impl FnMut(ConditionKey)) {
         match self {
             Operation::Kernel(kernel) => {
@@ -281,49 +282,49 @@ impl Operation {
     }
 }
 
-/// Memory provided at each launch.
+/// The allocation of an alloc node, made at each launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllocOp {
-    /// Elements.
+    /// The number of elements.
     pub len: u64,
-    /// Bytes of each.
+    /// The size of an element in bytes.
     pub element_size: u32,
-    /// Where it lives.
+    /// The kind of memory.
     pub kind: MemoryKind,
-    /// Other devices that can reach it, by ordinal.
+    /// The ordinals of other devices that can access the memory.
     pub peers: SmallVec<[u32; 2]>,
 }
 
 impl AllocOp {
-    /// Bytes in all. The product was checked when the node was added.
+    /// Returns the size in bytes. Adding the node has checked that the product does not overflow.
     pub fn bytes(&self) -> u64 {
         self.len.saturating_mul(u64::from(self.element_size))
     }
 }
 
-/// What a free node frees.
+/// The memory that a free node frees.
 #[derive(Clone, Debug)]
 pub enum FreeTarget {
     /// The memory of an alloc node of the same graph.
     AllocNode(NodeKey),
-    /// Memory that outlived the launch of an executable.
+    /// Memory that outlived a launch of an executable.
     Outliving(Arc<dyn backend::Allocation>),
 }
 
 /// A fill: `height` rows of `width` elements, `pitch` bytes apart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemsetOp {
-    /// Where to; holds the last byte of the last row.
+    /// The destination. It reaches to the last byte of the last row.
     pub dst: Region,
     /// The value, in the low `element_size` bytes.
     pub value: u32,
-    /// 1, 2 or 4 bytes.
+    /// The size of an element: 1, 2 or 4 bytes.
     pub element_size: u32,
-    /// Elements in a row.
+    /// The number of elements in a row.
     pub width: u64,
-    /// Rows.
+    /// The number of rows.
     pub height: u64,
-    /// Bytes from one row to the next; ignored when there is one row.
+    /// The distance between rows in bytes. Ignored if there is one row.
     pub pitch: u64,
 }
 
@@ -332,29 +333,29 @@ pub struct MemsetOp {
 pub struct CopySide {
     /// The memory.
     pub region: Region,
-    /// Bytes from one row to the next.
+    /// The distance between rows in bytes.
     pub pitch: u64,
-    /// Rows from one plane to the next.
+    /// The distance between planes in rows.
     pub rows: u64,
 }
 
 /// A copy of `depth` planes of `height` rows of `width` bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemcpyOp {
-    /// Where to.
+    /// The destination.
     pub dst: CopySide,
-    /// Where from.
+    /// The source.
     pub src: CopySide,
-    /// Bytes in a row.
+    /// The number of bytes in a row.
     pub width: u64,
-    /// Rows in a plane.
+    /// The number of rows in a plane.
     pub height: u64,
-    /// Planes.
+    /// The number of planes.
     pub depth: u64,
 }
 
 impl MemcpyOp {
-    /// A copy of one row.
+    /// Creates a copy of one row.
     pub fn linear(dst: Region, src: Region, bytes: u64) -> Self {
         let side = |region| CopySide { region, pitch: bytes, rows: 1 };
         MemcpyOp { dst: side(dst), src: side(src), width: bytes, height: 1, depth: 1 }
@@ -364,33 +365,34 @@ impl MemcpyOp {
 /// A node that decides which of its bodies run, and how often.
 #[derive(Clone, Debug)]
 pub struct ConditionalOp {
-    /// If, if-else, while or switch.
+    /// The form: if, if-else, while or switch.
     pub form: ConditionalForm,
-    /// What decides.
+    /// The value that decides.
     pub test: Test,
-    /// For loops: whether the test comes before the first pass (`while`) or only after each (`do while`).
+    /// For loops: whether the test also precedes the first iteration (`while`) or only follows each
+    /// one (`do while`).
     pub test_first: bool,
-    /// For loops: the most passes of one execution of the node.
+    /// For loops: the largest number of iterations in one execution of the node.
     pub max_passes: Option<u64>,
-    /// The bodies, in order. An if-else has the *then* body first.
+    /// The bodies, in order. The *then* body of an if-else comes first.
     pub bodies: SmallVec<[GraphKey; 2]>,
 }
 
-/// The four forms of conditional.
+/// The form of a conditional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConditionalForm {
-    /// One body, run when the value is not 0.
+    /// One body. It runs if the value is not 0.
     If,
-    /// Two bodies: the first runs when the value is not 0, else the second.
+    /// Two bodies. The first runs if the value is not 0, else the second.
     IfElse,
-    /// One body, run while the value is not 0.
+    /// One body. It runs while the value is not 0.
     While,
-    /// As many bodies as there are cases.
+    /// One body per case. The body whose index equals the value runs, if there is one.
     Switch,
 }
 
 impl ConditionalForm {
-    /// The node kind of this form.
+    /// Returns the node kind of this form.
     pub fn kind(self) -> NodeKind {
         match self {
             ConditionalForm::If => NodeKind::If,
@@ -401,13 +403,14 @@ impl ConditionalForm {
     }
 }
 
-/// What a conditional node tests.
+/// The value that a conditional node tests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
-    /// A condition, set by kernels.
+    /// A condition that kernels set.
     Condition(ConditionKey),
-    /// A 32-bit integer in device memory, read each time.
+    /// A 32-bit integer in device memory. It is read at each test.
     Value(Region),
-    /// A counter owned by the graph, set to this at each execution of the node and counted down by one a pass.
+    /// A counter owned by the graph. Each execution of the node sets it to this number, and each
+    /// iteration decrements it.
     Count(u64),
 }

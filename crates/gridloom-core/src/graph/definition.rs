@@ -1,7 +1,8 @@
-//! The data of a graph hierarchy: a root graph, the bodies and children inside it, their nodes, edges and conditions.
+//! The data of a hierarchy: its graphs, nodes, edges and conditions.
 //!
-//! Backends read it through the accessors here. In a definition that passed the checks of instantiation every key is valid; before
-//! that, the memory of a deleted alloc node may still be named by its users, which instantiation and copying refuse.
+//! Backends read it through the accessors in this module. After the checks of instantiation every
+//! key in a definition is valid. Before that, nodes may still refer to the memory of a deleted
+//! alloc node. Instantiation and copying refuse such nodes.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,14 +24,15 @@ pub type ConditionKey = Key<ConditionData>;
 /// How the second node of an edge depends on the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EdgeKind {
-    /// The second starts when the first has ended and its writes are visible.
+    /// The second node starts when the first has ended and its writes are visible.
     #[default]
     Full,
-    /// Kernel to kernel: the second may start early and waits for the first's data itself (`griddepcontrol.wait`).
+    /// Between kernels only: the second may start early. It waits for the first's data itself, with
+    /// `griddepcontrol.wait`.
     Programmatic,
 }
 
-/// One end of an edge, seen from the other.
+/// One end of an edge, seen from the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EdgeEnd {
     /// The node at that end.
@@ -39,10 +41,11 @@ pub struct EdgeEnd {
     pub kind: EdgeKind,
 }
 
-/// Two edges lie in place: most nodes of chains, fans and wavefronts have no more, and an allocation costs more than the room.
+/// A list of edges with room for two in place. Most nodes of chains, fans and wavefronts have no
+/// more, and an allocation costs more than the room.
 pub(crate) type EdgeList = SmallVec<[EdgeEnd; 2]>;
 
-/// A position in a topological order. Positions are spread over both signs: a graph grows at either end.
+/// A position in a topological order. It is signed because a graph can grow at either end.
 pub(crate) type Order = i64;
 
 /// A node of a definition.
@@ -52,39 +55,40 @@ pub struct NodeData {
     pub(crate) operation: Operation,
     pub(crate) name: Option<Arc<str>>,
     pub(crate) serial: u32,
-    /// Position in a topological order of the graph: every edge leads from a smaller number to a larger one.
+    /// The position in a topological order of the graph. Every edge leads from a smaller position
+    /// to a larger one.
     pub(crate) order: Order,
     pub(crate) predecessors: EdgeList,
     pub(crate) successors: EdgeList,
 }
 
 impl NodeData {
-    /// The graph it is in.
+    /// Returns the graph that the node is in.
     pub fn graph(&self) -> GraphKey {
         self.graph
     }
 
-    /// What it does.
+    /// Returns the node's operation.
     pub fn operation(&self) -> &Operation {
         &self.operation
     }
 
-    /// The nodes it depends on, oldest edge first.
+    /// Returns the nodes that this one depends on, oldest edge first.
     pub fn predecessors(&self) -> &[EdgeEnd] {
         &self.predecessors
     }
 
-    /// The nodes that depend on it, oldest edge first.
+    /// Returns the nodes that depend on this one, oldest edge first.
     pub fn successors(&self) -> &[EdgeEnd] {
         &self.successors
     }
 
-    /// The name that the user gave it.
+    /// Returns the name that the user gave to the node.
     pub fn given_name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// The graphs inside it, in order.
+    /// Returns the graphs inside the node, in order.
     pub fn bodies(&self) -> &[GraphKey] {
         match &self.operation {
             Operation::Child(graph) => std::slice::from_ref(graph),
@@ -97,65 +101,68 @@ impl NodeData {
 /// A graph of a definition: the root, a body or an embedded child.
 #[derive(Clone, Default)]
 pub struct GraphData {
-    /// The node this graph is inside of, and which of its bodies it is.
+    /// The node that contains this graph, and the index of the graph among the node's bodies.
     pub(crate) owner: Option<(NodeKey, u32)>,
-    /// Nodes in the order they were added. Deleted ones stay until they are half of the list.
+    /// The nodes in the order in which they were added. Deleted ones stay in the list until they
+    /// are more than half of it.
     pub(crate) members: SmallVec<[NodeKey; 16]>,
     pub(crate) dead: usize,
-    /// One past the last position of the topological order, and the first: all positions are in between.
+    /// One past the last position of the topological order; `first_order` is the first position.
     pub(crate) next_order: Order,
     pub(crate) first_order: Order,
     pub(crate) next_serial: u32,
-    /// Whether the order of the members may be another one: one of them was moved in it.
+    /// Whether a member was moved in the topological order, which may then differ from `members`.
     pub(crate) reordered: bool,
 }
 
 /// A condition of a definition.
 #[derive(Clone)]
 pub struct ConditionData {
-    /// The graph it was made for; it can be used there and in all graphs inside.
+    /// The graph that made the condition. Graphs inside it can use the condition too.
     pub(crate) scope: GraphKey,
     pub(crate) default: Option<u32>,
-    /// The conditional node that tests it.
+    /// The conditional node that tests the condition.
     pub(crate) used_by: Option<NodeKey>,
 }
 
 impl ConditionData {
-    /// The graph it was made for.
+    /// Returns the graph that made the condition.
     pub fn scope(&self) -> GraphKey {
         self.scope
     }
 
-    /// The value it takes at every launch.
+    /// Returns the value that every launch sets, if one was given.
     pub fn default_value(&self) -> Option<u32> {
         self.default
     }
 
-    /// The conditional node that tests it.
+    /// Returns the conditional node that tests the condition.
     pub fn used_by(&self) -> Option<NodeKey> {
         self.used_by
     }
 }
 
-/// A whole graph hierarchy at one moment.
+/// A snapshot of a whole hierarchy.
 #[derive(Clone)]
 pub struct Definition {
     pub(crate) nodes: Table<NodeData, 16>,
     pub(crate) graphs: Table<GraphData, 1>,
     pub(crate) conditions: Table<ConditionData, 4>,
     pub(crate) root: GraphKey,
-    /// The kinds of nodes that there are or ever were. A node keeps its kind when what it does is replaced.
+    /// The kinds of all nodes that exist or ever existed. Replacing an operation does not change
+    /// the kind of its node.
     pub(crate) kinds: NodeKinds,
 }
 
 thread_local! {
-    /// For the first nodes of definitions.
+    /// Blocks of memory for the first nodes of new definitions.
     static SPARE: Spares<Vec<Slot<NodeData>>, 4> = const { Spares::new() };
 }
 
 impl Drop for Definition {
     fn drop(&mut self) {
-        // With what the first nodes hold, and before the memory is anybody's: dropping that may run a user's code.
+        // Drops the nodes in the block first. Their drops may run user code, which must not find
+        // the block among the spares.
         if let Some(memory) = self.nodes.take_memory() {
             Spares::keep(&SPARE, memory);
         }
@@ -163,14 +170,15 @@ impl Drop for Definition {
 }
 
 impl Definition {
-    /// A number that no other definition has: all keys of a definition carry its number.
+    /// Returns a number that no other definition has. All keys of a definition carry it.
     #[inline(always)]
     pub(super) fn next_number() -> u32 {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         NEXT.fetch_add(1, Ordering::Relaxed)
     }
 
-    // Made where it stays: what is moved right after it was written takes longer than what is written.
+    // Inlined so that the definition is built in its final place. Moving it there costs more than
+    // writing it.
     #[inline(always)]
     pub(crate) fn new() -> Self {
         let id = Definition::next_number();
@@ -181,33 +189,34 @@ impl Definition {
         Definition { nodes, graphs, conditions: Table::new(id), root, kinds }
     }
 
-    /// Whether there may be a node of one of these kinds. Where there is none, and never was, nobody need go through the nodes to look for one.
+    /// Returns whether there may be a node of one of these kinds. If the result is `false`, there
+    /// is none, and the caller need not search the nodes.
     #[inline]
     pub fn may_have(&self, kinds: NodeKinds) -> bool {
         self.kinds.any_of(kinds)
     }
 
-    /// The outermost graph.
+    /// Returns the outermost graph.
     pub fn root(&self) -> GraphKey {
         self.root
     }
 
-    /// The data of a node.
+    /// Returns the data of a node.
     ///
     /// # Panics
-    /// When the key is not of this definition, which is a bug of the caller.
+    /// Panics if the key is not a key of this definition, which is a bug of the caller.
     #[inline]
     pub fn node(&self, key: NodeKey) -> &NodeData {
         self.nodes.get(key).expect("a node key of this definition")
     }
 
-    /// The data of a node, or `None` where it was deleted.
+    /// Returns the data of a node, or `None` if it was deleted.
     #[inline]
     pub fn get_node(&self, key: NodeKey) -> Option<&NodeData> {
         self.nodes.get(key)
     }
 
-    /// The nodes of a graph in the order they were added.
+    /// Returns the nodes of a graph in the order in which they were added.
     pub fn nodes(&self, graph: GraphKey) -> impl Iterator<Item = NodeKey> + '_ {
         self.graphs
             .get(graph)
@@ -216,20 +225,21 @@ impl Definition {
             .filter(|&key| self.nodes.get(key).is_some())
     }
 
-    /// The nodes of all graphs, in no particular order.
+    /// Returns the nodes of all graphs, in no particular order.
     pub fn all_nodes(&self) -> impl Iterator<Item = (NodeKey, &NodeData)> {
         self.nodes.iter()
     }
 
-    /// How many nodes a graph has, without those of graphs inside it.
+    /// Returns the number of nodes of a graph. Nodes of graphs inside it do not count.
     pub fn node_count(&self, graph: GraphKey) -> usize {
         self.graphs.get(graph).map_or(0, |graph| graph.members.len() - graph.dead)
     }
 
-    /// The nodes of a graph so that every node comes after those it depends on.
+    /// Returns the nodes of a graph in topological order: each node comes after those it depends
+    /// on.
     pub fn topological(&self, graph: GraphKey) -> Cow<'_, [NodeKey]> {
         let Some(data) = self.graphs.get(graph) else { return Cow::default() };
-        // Nodes are mostly added in order, and stay.
+        // Most graphs are built in topological order and lose no nodes.
         if data.dead == 0 && !data.reordered {
             return Cow::Borrowed(&data.members);
         }
@@ -240,42 +250,43 @@ impl Definition {
         Cow::Owned(ordered)
     }
 
-    /// One past the largest [`Key::index`] of a node: the size of a dense table over nodes.
+    /// Returns one past the largest [`Key::index`] of a node: the size of a dense table over nodes.
     pub fn node_bound(&self) -> usize {
         self.nodes.bound()
     }
 
-    /// One past the largest [`Key::index`] of a condition.
+    /// Returns one past the largest [`Key::index`] of a condition.
     pub fn condition_bound(&self) -> usize {
         self.conditions.bound()
     }
 
-    /// The data of a condition, or `None` where it was deleted.
+    /// Returns the data of a condition, or `None` if it was deleted.
     pub fn get_condition(&self, key: ConditionKey) -> Option<&ConditionData> {
         self.conditions.get(key)
     }
 
-    /// Whether there is a condition, or was one.
+    /// Returns whether there is, or ever was, a condition.
     pub fn may_have_conditions(&self) -> bool {
         self.conditions.bound() != 0
     }
 
-    /// All conditions.
+    /// Returns all conditions.
     pub fn conditions(&self) -> impl Iterator<Item = (ConditionKey, &ConditionData)> {
         self.conditions.iter()
     }
 
-    /// The node that a graph is inside of, and which of its bodies it is; `None` for the root.
+    /// Returns the node that contains a graph, and the index of the graph among its bodies. Returns
+    /// `None` for the root.
     pub fn owner(&self, graph: GraphKey) -> Option<(NodeKey, u32)> {
         self.graphs.get(graph).and_then(|graph| graph.owner)
     }
 
-    /// The graphs inside a node, in order.
+    /// Returns the graphs inside a node, in order.
     pub fn bodies(&self, node: NodeKey) -> SmallVec<[GraphKey; 2]> {
         self.nodes.get(node).map(|node| SmallVec::from_slice(node.bodies())).unwrap_or_default()
     }
 
-    /// Whether `outer` is `inner` or one of the graphs around it.
+    /// Returns whether `outer` is `inner` or a graph around it.
     pub fn encloses(&self, outer: GraphKey, inner: GraphKey) -> bool {
         let mut graph = inner;
         loop {
@@ -289,7 +300,8 @@ impl Definition {
         }
     }
 
-    /// The node of `outer` in which `node` takes place: itself, or the conditional or child around it.
+    /// Returns `node` if it is in `outer`, or else the conditional or child node of `outer` that
+    /// contains it.
     pub fn ancestor_in(&self, outer: GraphKey, node: NodeKey) -> Option<NodeKey> {
         let mut node = node;
         loop {
@@ -301,7 +313,8 @@ impl Definition {
         }
     }
 
-    /// The nodes in which two nodes take place, in the innermost graph around both.
+    /// Returns two nodes of the innermost graph around both: each given node, or the node there
+    /// that contains it.
     pub(crate) fn in_common_graph(&self, one: NodeKey, other: NodeKey) -> (NodeKey, NodeKey) {
         let mut one = one;
         loop {
@@ -313,7 +326,8 @@ impl Definition {
         }
     }
 
-    /// The name of a node: the one it was given, or its kind, number and what it is about.
+    /// Returns the name that the user gave, or else one made of the node's kind, number and kernel,
+    /// with the nodes around it as a path.
     pub fn label(&self, key: NodeKey) -> String {
         let inner = self.short_label(key);
         let owner = match self.nodes.get(key) {
@@ -329,7 +343,7 @@ impl Definition {
         }
     }
 
-    /// The name of a node as seen from inside its own graph.
+    /// Returns the name of a node without the path of the nodes around it.
     pub(crate) fn short_label(&self, key: NodeKey) -> String {
         let Some(node) = self.nodes.get(key) else {
             return format!("deleted node {key:?}");

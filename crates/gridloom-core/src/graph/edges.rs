@@ -1,8 +1,9 @@
-//! Edges, and the topological order that is kept while they change.
+//! Edges, and the topological order that is maintained while they change.
 //!
-//! The order is maintained as Pearce and Kelly describe: an edge that agrees with the order costs nothing to check, and one that does
-//! not moves only the nodes between its ends. On top of that, a node that nothing leads to can always go first, and one that leads
-//! nowhere last. A graph built front to back or back to front is therefore never searched.
+//! The order follows the algorithm of Pearce and Kelly. An edge that agrees with the order needs no
+//! search. Any other edge moves only the nodes between its ends. In addition, a node without
+//! predecessors can always move to the front and one without successors to the back. A graph built
+//! front to back or back to front therefore never needs a search.
 
 use rustc_hash::FxHashSet;
 
@@ -30,7 +31,7 @@ impl Definition {
         Ok(())
     }
 
-    /// Adds an edge. An edge that is there already is left as it is, except that its kind becomes `kind`.
+    /// Adds an edge. An edge that already exists takes the new kind.
     pub(crate) fn add_edge(&mut self, from: NodeKey, to: NodeKey, kind: EdgeKind) -> Result<()> {
         if from == to {
             bail!(Cycle, "an edge from {} to itself; a node cannot depend on itself", self.label(from));
@@ -72,7 +73,7 @@ impl Definition {
         Ok(())
     }
 
-    /// Removes an edge and says whether it was there.
+    /// Removes an edge and returns whether there was one.
     pub(crate) fn remove_edge(&mut self, from: NodeKey, to: NodeKey) -> bool {
         let had = self.edge_kind(from, to).is_some();
         if had {
@@ -81,7 +82,7 @@ impl Definition {
         had
     }
 
-    /// The kind of the edge between two nodes, where there is one.
+    /// Returns the kind of the edge between two nodes, if there is one.
     fn edge_kind(&self, from: NodeKey, to: NodeKey) -> Option<EdgeKind> {
         let (successors, predecessors) =
             (self.get_node(from)?.successors(), self.get_node(to)?.predecessors());
@@ -93,7 +94,7 @@ impl Definition {
         edge.map(|edge| edge.kind)
     }
 
-    /// Writes both ends of an edge that is known to be new and to agree with the order.
+    /// Writes both ends of an edge that is new and agrees with the order.
     pub(crate) fn link(&mut self, from: NodeKey, to: NodeKey, kind: EdgeKind) {
         self.nodes.get_mut(from).expect("checked").successors.push(EdgeEnd { node: to, kind });
         self.nodes.get_mut(to).expect("checked").predecessors.push(EdgeEnd { node: from, kind });
@@ -114,7 +115,8 @@ impl Definition {
         set(&mut self.nodes.get_mut(to).expect("checked").predecessors, from);
     }
 
-    /// Renumbers nodes so that `from` comes before `to`, or finds the cycle.
+    /// Moves nodes in the order so that `from` comes before `to`. Fails if the edge would close a
+    /// cycle.
     fn reorder(&mut self, from: NodeKey, to: NodeKey) -> Result<()> {
         self.graphs.get_mut(self.node(from).graph).expect("a node's graph exists").reordered = true;
         if self.node(from).predecessors.is_empty() {
@@ -175,7 +177,8 @@ impl Definition {
         seen
     }
 
-    /// All edges of a graph: by the order in which their first nodes were added, then by age.
+    /// Returns all edges of a graph, in the order in which their first nodes were added, then
+    /// oldest first.
     pub fn edges(&self, graph: GraphKey) -> Vec<(NodeKey, NodeKey, EdgeKind)> {
         self.nodes(graph)
             .flat_map(|from| self.node(from).successors.iter().map(move |edge| (from, edge.node, edge.kind)))
@@ -183,7 +186,7 @@ impl Definition {
     }
 }
 
-/// Removes the edge to `node`, keeping the age of the others.
+/// Removes the edge to `node` and keeps the order of the others.
 pub(crate) fn take_out(edges: &mut EdgeList, node: NodeKey) {
     if let Some(position) = edges.iter().position(|edge| edge.node == node) {
         edges.remove(position);

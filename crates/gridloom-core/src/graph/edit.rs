@@ -1,4 +1,4 @@
-//! Changes to a definition: inserting and deleting nodes.
+//! Inserting and deleting nodes of a definition.
 
 use super::definition::{Definition, EdgeEnd, EdgeKind, EdgeList, GraphData, GraphKey, NodeData, NodeKey};
 use super::edges::take_out;
@@ -8,14 +8,14 @@ use crate::backend;
 use crate::error::{Result, bail};
 use crate::op::{NodeKind, Operation, Test};
 
-/// What a deletion took out, to be dropped after the lock is released.
+/// The nodes that a deletion took out, to be dropped after the lock is released.
 #[derive(Default)]
 pub(crate) struct Removed {
     _nodes: Vec<NodeData>,
 }
 
 impl Definition {
-    /// Checks that the graph and these nodes of it exist.
+    /// Checks that the graph exists and that these nodes are in it.
     pub(crate) fn check_alive(&self, graph: GraphKey, nodes: &[NodeKey]) -> Result<()> {
         if self.graphs.get(graph).is_none() {
             return Err(deleted_graph());
@@ -34,7 +34,8 @@ impl Definition {
         Ok(())
     }
 
-    /// Checks that the nodes that a new one comes after exist, and finds their graph and what the first of them does.
+    /// Checks that the predecessors of a new node exist. Returns their graph and the operation of
+    /// the first one.
     #[inline]
     pub(super) fn check_after(&self, after: After<'_>) -> Result<(GraphKey, Option<&Operation>)> {
         match after {
@@ -49,7 +50,7 @@ impl Definition {
         }
     }
 
-    /// Checks that `more` levels fit inside `graph`.
+    /// Checks that `more` further levels of nesting fit inside `graph`.
     pub(crate) fn check_depth(&self, graph: GraphKey, more: usize) -> Result<()> {
         let mut depth = more;
         let mut graph = graph;
@@ -63,7 +64,7 @@ impl Definition {
         Ok(())
     }
 
-    /// How many levels of graphs there are inside `graph`.
+    /// Returns the number of levels of graphs inside `graph`.
     pub(crate) fn depth_inside(&self, graph: GraphKey) -> usize {
         let mut deepest = 0;
         let mut stack = vec![(graph, 0)];
@@ -76,7 +77,7 @@ impl Definition {
         deepest
     }
 
-    /// Adds a node after others, of a graph for this device. A failure leaves the operation where it is.
+    /// Checks an operation and adds it as a node. A failure leaves the operation with the caller.
     #[inline]
     pub(super) fn add(
         &mut self,
@@ -93,7 +94,8 @@ impl Definition {
         Ok(self.insert_node(graph, after.nodes(), operation).local())
     }
 
-    /// Inserts a checked node after checked predecessors. What it does is taken at the last, when nothing can fail any more.
+    /// Inserts a checked node after checked predecessors. The operation is taken last, when nothing
+    /// can fail any more.
     #[inline]
     pub(crate) fn insert_node(
         &mut self,
@@ -102,7 +104,7 @@ impl Definition {
         operation: &mut Option<Operation>,
     ) -> NodeKey {
         let (kind, early) = match operation.as_ref().expect("given by the caller") {
-            // One that was launched to start before the kernels it follows have ended.
+            // A programmatic launch starts before the kernels it follows have ended.
             Operation::Kernel(kernel) => (NodeKind::Kernel, kernel.config.programmatic),
             operation => (operation.kind(), false),
         };
@@ -120,7 +122,7 @@ impl Definition {
             name: None,
             serial,
             order,
-            // Written where it stays, with the only edge that most nodes have.
+            // Built in place with its first edge, which is the only one for most nodes.
             predecessors: first.map_or_else(EdgeList::new, |edge| EdgeList::from_buf_and_len([edge; 2], 1)),
             successors: EdgeList::new(),
         });
@@ -130,7 +132,7 @@ impl Definition {
         key
     }
 
-    /// Writes the first end of an edge to a new node, and returns what its second end is.
+    /// Writes the first end of an edge to a new node and returns the second end.
     #[inline]
     fn lead(&mut self, from: NodeKey, to: NodeKey, early: bool) -> EdgeEnd {
         let node = self.nodes.get_mut(from).expect("checked");
@@ -142,10 +144,10 @@ impl Definition {
         EdgeEnd { node: from, kind }
     }
 
-    /// Writes the edges of a new node but the first.
+    /// Writes all edges of a new node but the first.
     fn follow_more(&mut self, after: &[NodeKey], key: NodeKey, early: bool) {
         for &from in after {
-            // Among the newest edges of `from`, one to the new node can only be the last.
+            // If `from` already has an edge to the new node, it is the last one.
             if self.node(from).successors.last().is_none_or(|edge| edge.node != key) {
                 let edge = self.lead(from, key, early);
                 self.nodes.get_mut(key).expect("inserted").predecessors.push(edge);
@@ -189,7 +191,7 @@ impl Definition {
         self.remove_one(key, removed);
     }
 
-    /// Removes the graphs inside a node, which is about to get others.
+    /// Removes the graphs inside a node, which is about to get new ones.
     pub(crate) fn remove_bodies(&mut self, key: NodeKey) -> Removed {
         let mut removed = Removed::default();
         self.remove_inside(key, &mut removed);
@@ -222,7 +224,7 @@ impl Definition {
         let Some(node) = self.nodes.remove(key) else {
             return;
         };
-        // The condition is free to decide another node again.
+        // The condition can be tested by another node again.
         if let Operation::Conditional(conditional) = &node.operation
             && let Test::Condition(condition) = conditional.test
             && let Some(data) = self.conditions.get_mut(condition)

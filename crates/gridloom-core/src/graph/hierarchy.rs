@@ -1,4 +1,4 @@
-//! A root graph with all that is inside it: one definition behind one lock.
+//! A root graph and everything inside it: one definition behind one lock.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::executable::ExecutableId;
 use crate::op::Operation;
 use crate::speed::CowDefinition;
 
-/// What a new node comes after.
+/// The predecessors of a new node.
 #[derive(Clone, Copy)]
 pub(super) enum After<'a> {
-    /// These nodes of this graph, which may be none.
+    /// These nodes of this graph. There may be none.
     All(GraphKey, &'a [NodeKey]),
-    /// This node, in its graph.
+    /// This node, whose graph gets the new node.
     One(&'a NodeKey),
 }
 
@@ -31,33 +31,33 @@ impl After<'_> {
     }
 }
 
-/// Who changes a graph.
+/// The writer of a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writer {
-    /// Whoever has a handle. Refused while a capture records the graph.
+    /// The holder of a handle. Refused while a capture records the graph.
     Handle,
-    /// The capture that records it.
+    /// The capture that records the graph.
     Capture,
 }
 
-/// A root graph with everything inside it.
+/// A root graph and everything inside it.
 pub(crate) struct Hierarchy {
     pub(crate) device: Arc<dyn backend::Device>,
-    /// The number of the definition, which all its keys have.
+    /// The number of the definition. All its keys carry it.
     pub(super) number: u32,
-    /// The executable whose nodes these are, where the graph was made from one.
+    /// The executable that the graph was made from, if any.
     pub(crate) executable: Option<ExecutableId>,
     state: Mutex<State>,
 }
 
 struct State {
     definition: CowDefinition,
-    /// The graphs that captures record now: the root, bodies, or none, as in most hierarchies.
+    /// The graphs that captures record at the moment. Most hierarchies have none.
     recorded: SmallVec<[GraphKey; 1]>,
 }
 
 impl State {
-    /// Refuses to have anybody but the capture write a graph that one records.
+    /// Refuses a write to a graph under capture, except by the capture itself.
     #[inline]
     fn check_writer(
         &self,
@@ -75,7 +75,7 @@ impl State {
         if graph.is_some_and(|graph| self.recorded.contains(&graph)) {
             bail!(
                 InvalidState,
-                "a capture records this graph, and it alone can change it until it ends; record the operation, or change the graph afterwards"
+                "a capture records this graph, and only the capture can change it until it ends; record the operation, or change the graph afterwards"
             );
         }
         Ok(())
@@ -88,7 +88,7 @@ impl Hierarchy {
         Self::from_executable(device, definition, None)
     }
 
-    /// A hierarchy with the nodes of an executable.
+    /// Creates a hierarchy from the definition of an executable.
     #[inline(always)]
     pub(super) fn from_executable(
         device: &Arc<dyn backend::Device>,
@@ -100,7 +100,7 @@ impl Hierarchy {
         Arc::new(Hierarchy { device: Arc::clone(device), number, executable, state })
     }
 
-    /// The definition as it is now.
+    /// Returns a snapshot of the definition.
     pub(crate) fn snapshot(&self) -> Arc<Definition> {
         self.state.lock().definition.share()
     }
@@ -110,16 +110,17 @@ impl Hierarchy {
         read(&self.state.lock().definition)
     }
 
-    /// Changes what adds no work to a graph and takes none away: names, bounds of loops, and conditions that
-    /// nothing uses yet. See [`write`](Self::write).
+    /// Changes what adds no work to a graph and removes none: names, loop bounds and unused
+    /// conditions. A capture does not prevent it. See also [`write`](Self::write).
     pub(crate) fn edit<T>(&self, edit: impl FnOnce(&mut Definition) -> T) -> T {
         edit(self.state.lock().definition.get_mut())
     }
 
-    /// Changes a graph. What `edit` returns is dropped by the caller, after the lock is released.
+    /// Changes a graph. The caller drops what `edit` returns, after the lock is released.
     ///
-    /// `edit` borrows what it puts into the definition and takes it only once nothing can fail any more: what it owned
-    /// it would drop under the lock, and the drop of a user's closure may come back into the graph.
+    /// `edit` borrows what it puts into the definition and takes it only when nothing can fail any
+    /// more. A value that `edit` owned would be dropped under the lock on failure, and the drop of
+    /// a user's closure may call back into the graph.
     pub(crate) fn write<T>(
         &self,
         writer: Writer,
@@ -165,17 +166,18 @@ impl Hierarchy {
         edit(state.definition.get_mut())
     }
 
-    /// Lets a capture alone write a graph, until [`end_recording`](Self::end_recording).
+    /// Lets only a capture write the graph, until [`end_recording`](Self::end_recording).
     pub(crate) fn begin_recording(&self, graph: GraphKey) {
         self.state.lock().recorded.push(graph);
     }
 
-    /// Lets everybody write a graph again.
+    /// Lets handles write the graph again.
     pub(crate) fn end_recording(&self, graph: GraphKey) {
         self.state.lock().recorded.retain(|recorded| *recorded != graph);
     }
 
-    /// Adds a node after others. A failure leaves the operation where it is, so that the caller chooses when its drop, which may run a user's code, takes place.
+    /// Adds a node. A failure leaves the operation with the caller. Dropping it may run user code,
+    /// so the caller chooses when that happens.
     pub(super) fn add(
         &self,
         writer: Writer,
@@ -189,7 +191,7 @@ impl Hierarchy {
         self.write_found(writer, graph, |definition| definition.add(&*self.device, after, operation))
     }
 
-    /// The same for a capture that alone has the hierarchy, and so need not lock it.
+    /// Adds a node without locking, for a capture that has the only handle.
     pub(super) fn add_alone(
         &mut self,
         after: After<'_>,

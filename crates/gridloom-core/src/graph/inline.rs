@@ -1,20 +1,21 @@
-//! Copying the nodes of a graph into another one, among those that are there, where embedding would make a child node of them.
+//! Inlining: copying the nodes of one graph into another, where embedding would add a child node.
 
 use super::definition::{Definition, EdgeKind, GraphData, GraphKey, NodeKey};
 use crate::error::Result;
 
-/// What a graph became.
+/// The result of inlining a graph.
 pub(crate) struct Inlined {
-    /// The copies of its nodes, in the order they were added to it.
+    /// The copies of its nodes, in the order in which the originals were added.
     pub(crate) nodes: Vec<NodeKey>,
-    /// Those that no other one follows.
+    /// The copies that have no successors.
     pub(crate) last: Vec<NodeKey>,
 }
 
 impl Definition {
-    /// Copies the nodes of `from` in `source`, and all graphs inside it, into the graph `into`, the first ones after `after`, which exist.
+    /// Copies the nodes of the graph `from` of `source`, with all graphs inside, into the graph
+    /// `into`. The first ones depend on `after`, which must exist.
     ///
-    /// Fails, before anything is changed, when a node refers to an allocation outside of `from`.
+    /// Fails, before anything changes, if a node refers to an allocation outside of `from`.
     pub(crate) fn inline_from(
         &mut self,
         source: &Definition,
@@ -22,7 +23,7 @@ impl Definition {
         into: GraphKey,
         after: &[NodeKey],
     ) -> Result<Inlined> {
-        // Copied into a graph of their own first, as for a child, and then moved over.
+        // The nodes are copied into a temporary graph, as for a child, and then moved over.
         let place = self.graphs.insert(GraphData::default());
         if let Err(error) = self.copy_from(source, from, place) {
             self.graphs.remove(place);

@@ -5,13 +5,15 @@ use std::marker::PhantomData;
 
 use crate::speed::Segments;
 
-/// The place of an entry in a table of a definition, with the generation that tells it from earlier entries at the same place
-/// and the definition it belongs to, so that a key of another graph is never mistaken for one's own.
-// Keys are made, handed on and stored with every node. Place and generation are one number, since what is written in two parts and read as a whole right after makes the
-// processor wait; packed, so that a key and the kind of an edge fit into sixteen bytes.
+/// A key of an entry in a table of a definition. It holds the index of the entry, a generation that
+/// tells it from earlier entries at the same index, and the number of the definition. A key of
+/// another graph therefore never matches.
+// Keys are created, passed and stored with every node. Index and generation are one number: reading
+// as a whole what was just written in two parts stalls the processor. The type is packed so that a
+// key and the kind of an edge fit into sixteen bytes.
 #[repr(C, packed(4))]
 pub struct Key<T> {
-    /// The index, and above it the generation.
+    /// The index in the low half and the generation in the high half.
     place: u64,
     owner: u32,
     kind: PhantomData<fn() -> T>,
@@ -23,13 +25,13 @@ impl<T> Key<T> {
         Key { place: u64::from(index) | u64::from(generation) << 32, owner, kind: PhantomData }
     }
 
-    /// The place, for dense side tables.
+    /// Returns the index of the entry, for dense side tables.
     #[inline]
     pub fn index(self) -> usize {
         self.place as u32 as usize
     }
 
-    /// It without the definition.
+    /// Returns the key without the number of its definition.
     #[inline]
     pub(crate) fn local(self) -> LocalKey<T> {
         LocalKey { place: self.place, kind: PhantomData }
@@ -41,15 +43,15 @@ impl<T> Key<T> {
     }
 }
 
-/// A key without the definition that it belongs to, for handles that know it.
+/// A key without the number of its definition, for handles that know the number.
 pub(crate) struct LocalKey<T> {
-    /// As in a key.
+    /// The index and the generation, as in [`Key`].
     place: u64,
     kind: PhantomData<fn() -> T>,
 }
 
 impl<T> LocalKey<T> {
-    /// The key of this place in the definition with this number.
+    /// Returns the key of the same entry in the definition with this number.
     #[inline]
     pub(crate) fn of(self, owner: u32) -> Key<T> {
         Key { place: self.place, owner, kind: PhantomData }
@@ -103,37 +105,38 @@ impl<T> fmt::Debug for Key<T> {
     }
 }
 
-/// A place of a table.
+/// A slot of a table: an entry, or room for the next one.
 #[derive(Clone)]
 pub(crate) struct Slot<T> {
     generation: u32,
     value: Option<T>,
 }
 
-/// Entries under stable keys; places of removed entries are used again under a new generation. There is room for `FEW`, a power of two, at the first.
+/// Entries under stable keys. Slots of removed entries are used again under a new generation. The
+/// first block has room for `FEW` entries, a power of two.
 #[derive(Clone)]
 pub(crate) struct Table<T, const FEW: usize> {
     owner: u32,
     slots: Segments<Slot<T>, FEW>,
     free: Vec<u32>,
-    /// Whether an entry was ever removed. Without, every place has an entry, of the first generation.
+    /// Whether an entry was ever removed. If not, every slot has an entry of generation 0.
     has_removed: bool,
 }
 
 impl<T, const FEW: usize> Table<T, FEW> {
-    /// An empty table of the definition with this number.
+    /// Creates an empty table of the definition with this number.
     #[inline]
     pub(crate) fn new(owner: u32) -> Self {
         Table::with_memory(owner, Vec::new())
     }
 
-    /// The same, made of what [`take_memory`](Table::take_memory) gave.
+    /// Creates an empty table in memory that [`take_memory`](Table::take_memory) returned.
     #[inline]
     pub(crate) fn with_memory(owner: u32, memory: Vec<Slot<T>>) -> Self {
         Table { owner, slots: Segments::with_first(memory), free: Vec::new(), has_removed: false }
     }
 
-    /// Memory for another table, of one that is of no use any more.
+    /// Empties the first block of the table and returns it, for use by another table.
     pub(crate) fn take_memory(&mut self) -> Option<Vec<Slot<T>>> {
         self.slots.take_first()
     }
@@ -142,28 +145,28 @@ impl<T, const FEW: usize> Table<T, FEW> {
         Key::new(index, generation, self.owner)
     }
 
-    /// The number of the definition that it is a table of.
+    /// Returns the number of the definition that the table belongs to.
     #[inline]
     pub(crate) fn owner(&self) -> u32 {
         self.owner
     }
 
-    /// Makes it a table of another definition. Keys from before are none of it any more.
+    /// Moves the table to another definition. Keys from before no longer match.
     pub(crate) fn set_owner(&mut self, owner: u32) {
         self.owner = owner;
     }
 
-    /// A key of this table under which there never is an entry.
+    /// Returns a key that never has an entry.
     pub(crate) fn nowhere(&self) -> Key<T> {
         self.key(u32::MAX, u32::MAX)
     }
 
-    /// Whether the key was made by this table, or a copy of it.
+    /// Returns whether the key was made by this table or a copy of it.
     pub(crate) fn owns(&self, key: Key<T>) -> bool {
         key.owner == self.owner
     }
 
-    /// The key that the next [`insert`](Table::insert) will return.
+    /// Returns the key that the next [`insert`](Table::insert) will return.
     #[inline]
     pub(crate) fn next_key(&self) -> Key<T> {
         match self.free.last() {
@@ -172,7 +175,7 @@ impl<T, const FEW: usize> Table<T, FEW> {
         }
     }
 
-    /// The key of the next entry at a place that was used.
+    /// Returns the key of the next entry in a slot that was used before.
     #[cold]
     fn key_again(&self, index: u32) -> Key<T> {
         let slot = self.slots.get(index as usize).expect("a place that was used");
@@ -185,7 +188,7 @@ impl<T, const FEW: usize> Table<T, FEW> {
         key
     }
 
-    /// Adds what `make` makes under the next key, right where it stays.
+    /// Adds an entry under the next key. `make` builds it in its final place.
     #[inline]
     pub(crate) fn insert_next(&mut self, key: Key<T>, make: impl FnOnce() -> T) {
         if key.index() == self.slots.len() {
@@ -234,7 +237,7 @@ impl<T, const FEW: usize> Table<T, FEW> {
         })
     }
 
-    /// One past the largest index in use: the size of a dense side table.
+    /// Returns one past the largest index in use: the size of a dense side table.
     pub(crate) fn bound(&self) -> usize {
         self.slots.len()
     }
@@ -247,12 +250,12 @@ impl<T, const FEW: usize> Table<T, FEW> {
     }
 }
 
-/// The keys that a table had at one moment, for what never gains or loses an entry of it.
+/// The keys that a table had at one moment, for owners that never add or remove an entry.
 pub(crate) struct Keys<T> {
     owner: u32,
-    /// How many places there are.
+    /// The number of slots.
     bound: usize,
-    /// By place, unless each has an entry of the first generation: the generation of the entry there.
+    /// The generation of the entry in each slot. `None` if every slot has an entry of generation 0.
     generations: Option<Box<[Option<u32>]>>,
     kind: PhantomData<fn() -> T>,
 }
@@ -265,12 +268,12 @@ impl<T> Keys<T> {
         Keys { owner: table.owner, bound: table.bound(), generations, kind: PhantomData }
     }
 
-    /// The key of the same place in this table, for a key of a table that was copied from it.
+    /// Returns the key of the same slot in this table, for a key of a copy of the table.
     pub(crate) fn renumbered(&self, key: Key<T>) -> Key<T> {
         key.local().of(self.owner)
     }
 
-    /// Whether there was an entry under this key.
+    /// Returns whether there was an entry under this key.
     #[inline]
     pub(crate) fn contains(&self, key: Key<T>) -> bool {
         let is_there = match &self.generations {

@@ -1,10 +1,12 @@
-//! The checks on allocations that need the whole graph: they are made when it is instantiated.
+//! Checks on allocations that need the whole graph. Instantiation makes them.
 //!
-//! - every use of an alloc node's memory is ordered after the alloc node;
-//! - a free is ordered after the alloc node and after every use;
-//! - no two frees of one allocation can run in the same launch;
-//! - memory that another executable left is freed once, after its uses here, and outside of conditionals;
-//! - memory allocated in the body of a conditional is freed in that body, so that a pass leaves nothing behind.
+//! - Every use of an alloc node's memory is ordered after the alloc node.
+//! - A free is ordered after the alloc node and after every use.
+//! - A launch frees an allocation at most once.
+//! - Memory that another executable left is freed once, after its uses here, and outside of
+//!   conditionals.
+//! - Memory allocated in the body of a conditional is freed in that body, so that an iteration
+//!   leaves nothing behind.
 
 use std::sync::Arc;
 
@@ -16,20 +18,22 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::memory::Base;
 use crate::op::{FreeTarget, NodeKind, NodeKinds, Operation};
 
-/// The alloc nodes whose memory outlives a launch, because nothing in the graph frees it.
+/// The alloc nodes whose memory outlives a launch because nothing in the graph frees it.
 pub(crate) type Outliving = Vec<NodeKey>;
 
-/// Memory whose life is checked: that of an alloc node, or that an earlier launch of another executable left.
+/// The uses and frees of one allocation: that of an alloc node, or one that another executable
+/// left.
 #[derive(Default)]
 struct Life {
-    /// The nodes in which the memory is used, of the graph that allocates it or, for memory from elsewhere, frees it.
+    /// The nodes that use the memory. For an alloc node, they are nodes of the graph that allocates
+    /// it.
     uses: Vec<NodeKey>,
     frees: Vec<NodeKey>,
 }
 
 /// Checks all allocations and returns those that nothing frees.
 pub(crate) fn check(definition: &Definition) -> Result<Outliving> {
-    /// What there is of it is the memory of alloc nodes, or is freed; a deleted alloc node still counts.
+    /// The kinds of node that allocate or free. A deleted alloc node still counts.
     const CONCERNED: NodeKinds = NodeKinds::of(&[NodeKind::Alloc, NodeKind::Free]);
     if !definition.may_have(CONCERNED) {
         return Ok(Vec::new());
@@ -125,7 +129,8 @@ fn check_uses_after(
     Ok(())
 }
 
-/// Checks that memory is freed once at most: all nodes of one graph run in a launch of it, so two frees free twice.
+/// Checks that memory is freed at most once. All nodes of a graph run in each launch, so two frees
+/// would free twice.
 fn check_freed_once(definition: &Definition, name: &str, frees: &[NodeKey]) -> Result<()> {
     if let [earlier, again, ..] = *frees {
         let message =
@@ -135,7 +140,8 @@ fn check_freed_once(definition: &Definition, name: &str, frees: &[NodeKey]) -> R
     Ok(())
 }
 
-/// Checks that a free comes after these uses in the same graph, the earliest of which is at `first` or later.
+/// Checks that a free is ordered after these uses in the same graph. `first` is the smallest
+/// position among them.
 fn check_freed_last(
     definition: &Definition,
     reach: &mut Reach<'_>,
@@ -158,7 +164,8 @@ fn check_freed_last(
     }
 }
 
-/// Checks the free nodes for memory that other executables left: outside of conditionals, once, and after all uses.
+/// Checks the nodes that free memory of other executables: outside of conditionals, once, and after
+/// all uses.
 fn check_frees_elsewhere(definition: &Definition) -> Result<()> {
     let identity = |memory: &Arc<dyn backend::Allocation>| Arc::as_ptr(memory).cast::<()>();
     let mut lives: FxHashMap<*const (), Life> = FxHashMap::default();
@@ -189,7 +196,8 @@ fn check_frees_elsewhere(definition: &Definition) -> Result<()> {
     for life in lives {
         check_freed_once(definition, "another executable", &life.frees)?;
         for user in life.uses {
-            // A use in another graph of the hierarchy is compared in the innermost graph around both.
+            // For a use in another graph, the order is checked in the innermost graph around both
+            // nodes.
             let (free, user) = definition.in_common_graph(life.frees[0], user);
             let first = definition.node(user).order;
             check_freed_last(definition, &mut reach, "another executable", free, &[user], first)?;
@@ -210,7 +218,7 @@ pub(crate) fn uses_deleted_memory(definition: &Definition, user: NodeKey) -> Err
     .at_node(definition.label(user))
 }
 
-/// The innermost conditional node around `node`, looking through embedded children.
+/// Returns the innermost conditional node around `node`. Embedded children in between are skipped.
 fn innermost_conditional(definition: &Definition, node: NodeKey) -> Option<NodeKey> {
     let mut graph = definition.node(node).graph;
     while let Some((owner, _)) = definition.owner(graph) {
@@ -222,7 +230,7 @@ fn innermost_conditional(definition: &Definition, node: NodeKey) -> Option<NodeK
     None
 }
 
-/// Searches over one graph, bounded by the topological order, reusing its marks.
+/// Searches of one graph, bounded by the topological order. The marks are reused between searches.
 struct Reach<'a> {
     definition: &'a Definition,
     marks: Vec<u32>,

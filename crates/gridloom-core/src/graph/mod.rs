@@ -1,7 +1,8 @@
 //! Graphs: the definition of work, its handles and its editing.
 //!
-//! A *hierarchy* is a root graph with all the bodies and embedded children inside it. It has one definition behind one
-//! lock; [`Graph`], [`Node`] and [`Condition`] are cheap handles that name a part of it and keep the whole alive.
+//! A *hierarchy* is a root graph with all bodies and embedded children inside it. It has one
+//! definition behind one lock. [`Graph`], [`Node`] and [`Condition`] are cheap handles. Each names
+//! a part of a hierarchy and keeps the whole hierarchy alive.
 
 mod check;
 mod copy;
@@ -47,25 +48,27 @@ use crate::executable::{Executable, ExecutableId, InstantiateOptions};
 use crate::op::{ConditionalForm, ConditionalOp, Operation, Test};
 use crate::user_code;
 
-/// A graph of device work: a definition that can be changed at any time and instantiated any number of times.
+/// A graph of device work. It can be changed at any time and instantiated any number of times.
 ///
-/// The handle is cheap to clone and compares by identity. A handle to a body or child keeps the whole hierarchy alive.
+/// The handle is cheap to clone and compares by identity. A handle to a body or child keeps the
+/// whole hierarchy alive.
 #[derive(Clone)]
 pub struct Graph {
     pub(crate) hierarchy: Arc<Hierarchy>,
     pub(crate) key: GraphKey,
 }
 
-/// A value that kernels set and conditional nodes test.
+/// A value that kernels set and a conditional node tests.
 ///
-/// It belongs to the graph that made it and can be used there and in all graphs inside; one conditional node tests it.
+/// It can be used in the graph that made it and in all graphs inside that graph. At most one
+/// conditional node tests it.
 #[derive(Clone)]
 pub struct Condition {
     pub(crate) hierarchy: Arc<Hierarchy>,
     pub(crate) key: ConditionKey,
 }
 
-/// What a copy of a graph made of each node. It keeps both graphs alive.
+/// Maps the nodes and conditions of a graph to those of its copy. It keeps both graphs alive.
 #[derive(Clone)]
 pub struct NodeMap {
     original: Arc<Hierarchy>,
@@ -75,7 +78,7 @@ pub struct NodeMap {
 }
 
 impl NodeMap {
-    /// The copy of a node, or `None` where the node was not in the graph that was copied.
+    /// Returns the copy of a node, or `None` if the node was not in the copied graph.
     pub fn get(&self, original: &Node) -> Option<Node> {
         if !Arc::ptr_eq(&original.hierarchy, &self.original) {
             return None;
@@ -83,7 +86,7 @@ impl NodeMap {
         self.nodes.get(&original.key()).map(|&key| Node::new(&self.copy, key))
     }
 
-    /// The copy of a condition, or `None` where it was neither of the graph that was copied nor used in it.
+    /// Returns the copy of a condition, or `None` if the copied graph neither made nor used it.
     pub fn condition(&self, original: &Condition) -> Option<Condition> {
         if !Arc::ptr_eq(&original.hierarchy, &self.original) {
             return None;
@@ -91,52 +94,52 @@ impl NodeMap {
         self.conditions.get(&original.key).map(|&key| Condition { hierarchy: self.copy.clone(), key })
     }
 
-    /// How many nodes were copied.
+    /// Returns the number of copied nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether nothing was copied.
+    /// Returns whether no node was copied.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// All pairs of original and copy, in no particular order.
+    /// Returns all pairs of original and copy, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (Node, Node)> + '_ {
         self.nodes.iter().map(|(&from, &to)| (Node::new(&self.original, from), Node::new(&self.copy, to)))
     }
 }
 
-/// What a conditional node is to be made of.
+/// The description of a conditional node that is to be added.
 #[derive(Clone, Debug)]
 pub struct ConditionalSpec {
     /// If, if-else, while or switch.
     pub form: ConditionalForm,
-    /// What decides.
+    /// The value that decides which bodies run.
     pub test: Test,
-    /// For loops: whether the test comes before the first pass.
+    /// For loops: whether the test also precedes the first iteration.
     pub test_first: bool,
-    /// For loops: the most passes.
+    /// For loops: the largest number of iterations.
     pub max_passes: Option<u64>,
-    /// How many bodies; fixed by the form except for a switch.
+    /// The number of bodies. Only a switch reads it; the other forms have a fixed number.
     pub bodies: usize,
 }
 
-/// The most cases of a switch; one driver allocates bodies for each.
+/// The largest number of cases of a switch. Drivers allocate a body for each case.
 pub const MAX_SWITCH_CASES: usize = 65_536;
 
-/// How deep graphs may be nested in each other.
+/// The deepest nesting of graphs in each other.
 pub const MAX_NESTING: usize = 64;
 
 impl Graph {
-    /// An empty graph for a device.
+    /// Creates an empty graph for a device.
     pub fn new(device: &impl AsDevice) -> Self {
         let definition = Definition::new();
         let key = definition.root();
         Graph { hierarchy: Hierarchy::new(device.as_device(), CowDefinition::own(definition)), key }
     }
 
-    /// A graph with a copy of the definition of an executable. No key of the one is good for the other.
+    /// Creates a graph with a copy of an executable's definition. The copy has keys of its own.
     pub(crate) fn from_executable(
         device: &Arc<dyn backend::Device>,
         definition: &Definition,
@@ -147,56 +150,57 @@ impl Graph {
         Graph { hierarchy: Hierarchy::from_executable(device, definition, Some(executable)), key }
     }
 
-    /// A graph with this very definition, under the same keys. Its handles are mistaken for those of the graph that the definition came from, so
-    /// nobody may get one.
+    /// Creates a graph that shares this definition and its keys. Its handles cannot be told from
+    /// those of the graph that the definition came from, so they must not reach a user.
     pub(crate) fn under_same_keys(device: &impl AsDevice, definition: Arc<Definition>) -> Self {
         let key = definition.root();
         Graph { hierarchy: Hierarchy::new(device.as_device(), CowDefinition::shared(definition)), key }
     }
 
-    /// The device it is for.
+    /// Returns the device that the graph is for.
     pub fn device(&self) -> &Arc<dyn backend::Device> {
         &self.hierarchy.device
     }
 
-    /// Whether the graph is still part of its hierarchy: `false` once the node around it was deleted.
+    /// Returns whether the graph is still part of its hierarchy. It is not once the node around it
+    /// is deleted.
     pub fn is_valid(&self) -> bool {
         self.hierarchy.read(|definition| definition.graphs.get(self.key).is_some())
     }
 
-    /// The graph's key in its definition.
+    /// Returns the graph's key in its definition.
     pub fn key(&self) -> GraphKey {
         self.key
     }
 
-    /// The whole definition that this graph is a part of, as it is now.
+    /// Returns a snapshot of the definition of the whole hierarchy. Later edits do not affect it.
     pub fn definition(&self) -> Arc<Definition> {
         self.hierarchy.snapshot()
     }
 
-    /// The node this graph is inside of: `None` for a root.
+    /// Returns the node that contains this graph, or `None` for a root.
     pub fn owner(&self) -> Option<Node> {
         let owner = self.hierarchy.read(|definition| definition.owner(self.key));
         owner.map(|(key, _)| self.node_handle(key))
     }
 
-    /// How many nodes it has, without those of graphs inside it.
+    /// Returns the number of nodes. Nodes of graphs inside this one do not count.
     pub fn len(&self) -> usize {
         self.hierarchy.read(|definition| definition.node_count(self.key))
     }
 
-    /// Whether it has no nodes.
+    /// Returns whether the graph has no nodes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Its nodes, in the order they were added.
+    /// Returns the nodes in the order in which they were added.
     pub fn nodes(&self) -> Vec<Node> {
         let keys: Vec<NodeKey> = self.hierarchy.read(|definition| definition.nodes(self.key).collect());
         keys.into_iter().map(|key| self.node_handle(key)).collect()
     }
 
-    /// Its edges, in the order their first nodes were added.
+    /// Returns the edges, in the order in which their first nodes were added.
     pub fn edges(&self) -> Vec<(Node, Node, EdgeKind)> {
         let edges = self.hierarchy.read(|definition| definition.edges(self.key));
         edges
@@ -205,16 +209,17 @@ impl Graph {
             .collect()
     }
 
-    /// Makes a condition. With a default it takes that value at every launch; without, 0.
+    /// Creates a condition. Every launch sets it to `default`, or to 0 if there is none.
     pub fn condition(&self, default: Option<u32>) -> Condition {
         let data = ConditionData { scope: self.key, default, used_by: None };
         let key = self.hierarchy.edit(|definition| definition.conditions.insert(data));
         Condition { hierarchy: self.hierarchy.clone(), key }
     }
 
-    /// Adds a node that depends on `after`, which may be empty. Conditionals and children have methods of their own.
+    /// Adds a node that depends on `after`, which may be empty. Conditionals and children are added
+    /// with [`add_conditional`](Self::add_conditional) and [`add_child`](Self::add_child).
     pub fn add(&self, after: &[&Node], operation: Operation) -> Result<Node> {
-        // As every graph begins: nothing to collect.
+        // The first node of a graph: there are no keys to collect.
         if after.is_empty() {
             return Ok(self.node_handle(self.add_keys(Writer::Handle, &[], &mut Some(operation))?));
         }
@@ -234,7 +239,7 @@ impl Graph {
         Ok(local.of(self.hierarchy.number))
     }
 
-    /// The same after nodes that are in this graph, if they still exist: those that a capture has come to.
+    /// Adds a node after nodes that a capture recorded in this graph. Fails if one was deleted.
     pub(crate) fn add_recorded(
         &mut self,
         after: &[NodeKey],
@@ -244,7 +249,7 @@ impl Graph {
             [one] => After::One(one),
             nodes => After::All(self.key, nodes),
         };
-        // Mostly nobody has a handle to what is being recorded. To find that out takes half as long as to lock it.
+        // A graph under capture seldom has a second handle. Checking that is cheaper than locking.
         let local = match Arc::get_mut(&mut self.hierarchy) {
             Some(alone) => alone.add_alone(after, operation),
             None => self.hierarchy.add(Writer::Capture, after, operation),
@@ -252,7 +257,7 @@ impl Graph {
         Ok(local?.of(self.hierarchy.number))
     }
 
-    /// Adds an empty node that depends on all of these, which may be none or one.
+    /// Adds an empty node that depends on all given nodes. There may be none or one.
     pub fn join<'a>(&self, nodes: impl IntoIterator<Item = &'a Node>) -> Result<Node> {
         self.add(&nodes.into_iter().collect::<SmallVec<[&Node; 8]>>(), Operation::Empty)
     }
@@ -317,7 +322,8 @@ impl Graph {
         })
     }
 
-    /// Adds a child node that runs a copy of `graph` as it is now.
+    /// Adds a child node that runs a copy of `graph`. Later edits of `graph` do not affect the
+    /// copy.
     pub fn add_child(&self, after: &[&Node], graph: &Graph) -> Result<Node> {
         let source = self.source_to_embed(graph)?;
         let after = self.own_keys(after)?;
@@ -325,7 +331,7 @@ impl Graph {
         Ok(self.node_handle(key))
     }
 
-    /// The definition of a graph that can be embedded into this one.
+    /// Returns the definition of `graph` after checking that it can be embedded into this one.
     pub(crate) fn source_to_embed(&self, graph: &Graph) -> Result<Arc<Definition>> {
         if Arc::ptr_eq(&self.hierarchy, &graph.hierarchy) {
             bail!(
@@ -341,7 +347,7 @@ impl Graph {
         Ok(source)
     }
 
-    /// Checks that a graph of this device can be embedded into this one.
+    /// Checks that a graph for this device can be embedded into this one.
     pub(crate) fn check_embeddable(&self, device: &Arc<dyn backend::Device>) -> Result<()> {
         if self.hierarchy.device.id() != device.id() {
             bail!(WrongDevice, "the graph to embed is for another device ({})", device.name());
@@ -349,7 +355,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Adds a child node with a copy of a definition, or a part of one, after nodes of this hierarchy.
+    /// Adds a child node after nodes of this hierarchy. The child is a copy of the graph `from` of
+    /// `source`.
     pub(crate) fn embed_keys(
         &self,
         writer: Writer,
@@ -371,7 +378,8 @@ impl Graph {
         })
     }
 
-    /// Has a capture add copies of the nodes of a definition, or of a part of one, the first of them after nodes of this hierarchy.
+    /// Adds copies of the nodes of the graph `from` of `source` on behalf of a capture. The first
+    /// ones depend on `after`, which are nodes of this hierarchy.
     pub(crate) fn inline_keys(
         &self,
         after: &[NodeKey],
@@ -385,10 +393,12 @@ impl Graph {
         })
     }
 
-    /// A copy of this graph and everything inside it, as a root of its own, with what became of each node.
+    /// Copies this graph and everything inside it into a new root. Also returns the map from
+    /// original to copied nodes.
     ///
-    /// (`Clone` copies the handle.) Conditions of the graphs around a body come along; memory allocated around it does not,
-    /// and makes the copy an error.
+    /// `Clone` copies only the handle. If this graph is a body, the copy includes the conditions of
+    /// outer graphs that the body uses. It fails if the body uses memory that an outer graph
+    /// allocates.
     pub fn deep_clone(&self) -> Result<(Graph, NodeMap)> {
         let source = self.hierarchy.snapshot();
         if source.graphs.get(self.key).is_none() {
@@ -408,7 +418,8 @@ impl Graph {
         Ok((copy, map))
     }
 
-    /// What differs between this graph and another, node by node. Nodes are paired in the order in which they were added.
+    /// Returns the differences between this graph and another one, node by node. Nodes are paired
+    /// in the order in which they were added.
     pub fn diff(&self, other: &Graph) -> Vec<Difference> {
         let (ours, theirs) = (self.definition(), other.definition());
         let comparison = compare(&ours, self.key, &theirs, other.key);
@@ -421,13 +432,13 @@ impl Graph {
         differences
     }
 
-    /// Looks for forgotten dependencies in the whole hierarchy of this graph: nodes of which one writes what the
-    /// other uses, without an order between them, and loops that nothing can end.
+    /// Looks for forgotten dependencies in the whole hierarchy: pairs of unordered nodes of which
+    /// one writes what the other uses, and loops that nothing can end.
     pub fn check(&self) -> hazards::Hazards {
         hazards::check(&self.definition())
     }
 
-    /// Adds an edge: `to` depends on `from`. An edge that is there already takes the new kind.
+    /// Adds an edge: `to` depends on `from`. An edge that already exists takes the new kind.
     pub fn add_edge(&self, from: &Node, to: &Node, kind: EdgeKind) -> Result<()> {
         let keys = self.own_keys(&[from, to])?;
         self.hierarchy.write(Writer::Handle, self.key, |definition| {
@@ -436,7 +447,7 @@ impl Graph {
         })
     }
 
-    /// Removes an edge, and says whether there was one.
+    /// Removes an edge and returns whether there was one.
     pub fn remove_edge(&self, from: &Node, to: &Node) -> Result<bool> {
         let keys = self.own_keys(&[from, to])?;
         self.hierarchy.write(Writer::Handle, self.key, |definition| {
@@ -445,12 +456,12 @@ impl Graph {
         })
     }
 
-    /// Compiles the graph for launching, with default options.
+    /// Prepares the graph for launching, with default options.
     pub fn instantiate(&self) -> Result<Executable> {
         self.instantiate_with(&InstantiateOptions::default())
     }
 
-    /// Compiles the graph for launching.
+    /// Prepares the graph for launching.
     pub fn instantiate_with(&self, options: &InstantiateOptions) -> Result<Executable> {
         user_code::may_use(self.hierarchy.device.id(), "instantiate")?;
         let definition = self.hierarchy.snapshot();
@@ -470,12 +481,12 @@ impl Graph {
         Executable::new(&self.hierarchy, definition, outliving, options)
     }
 
-    /// The handle of a node of this hierarchy.
+    /// Returns the handle of a node of this hierarchy.
     pub(crate) fn node_handle(&self, key: NodeKey) -> Node {
         Node::new(&self.hierarchy, key)
     }
 
-    /// The keys of nodes that must be of this hierarchy.
+    /// Returns the keys of the nodes, which must belong to this hierarchy.
     pub(crate) fn own_keys(&self, nodes: &[&Node]) -> Result<SmallVec<[NodeKey; 4]>> {
         nodes
             .iter()
@@ -498,33 +509,35 @@ pub(crate) fn deleted_graph() -> Error {
 }
 
 impl Condition {
-    /// Whether it still exists: `false` once the graph that made it was deleted.
+    /// Returns whether the condition still exists. It does not once the graph that made it is
+    /// deleted.
     pub fn is_valid(&self) -> bool {
         self.hierarchy.read(|definition| definition.get_condition(self.key).is_some())
     }
 
-    /// The value it takes at every launch.
+    /// Returns the value that every launch sets, if one was given.
     pub fn default_value(&self) -> Option<u32> {
         self.hierarchy.read(|definition| definition.conditions.get(self.key)?.default)
     }
 
-    /// The conditional node that tests it, where there is one.
+    /// Returns the conditional node that tests the condition, if there is one.
     pub fn used_by(&self) -> Option<Node> {
         let key = self.hierarchy.read(|definition| definition.conditions.get(self.key)?.used_by)?;
         Some(Node::new(&self.hierarchy, key))
     }
 
-    /// Whether it belongs to the hierarchy of `graph`; keys mean something only there.
+    /// Returns whether the condition belongs to the hierarchy of `graph`.
     pub fn belongs_to(&self, graph: &Graph) -> bool {
         Arc::ptr_eq(&self.hierarchy, &graph.hierarchy)
     }
 
-    /// Its key in the definition.
+    /// Returns the condition's key in its definition.
     pub fn key(&self) -> ConditionKey {
         self.key
     }
 
-    /// Its key, for an operation that is to be added to `graph`: an error where that is of another hierarchy.
+    /// Returns the key for use in an operation of `graph`. Fails if `graph` is in another
+    /// hierarchy.
     pub fn key_in(&self, graph: &Graph) -> Result<ConditionKey> {
         if !self.belongs_to(graph) {
             bail!(WrongGraph, "the condition belongs to another graph; make one with graph.condition()");

@@ -11,11 +11,13 @@ use crate::op::{ConditionalForm, ConditionalOp, NodeKind, Operation};
 
 /// A node of a graph. The handle is cheap to clone, compares by identity and keeps the graph alive.
 ///
-/// A handle to a deleted node stays usable as a key; [`is_valid`](Node::is_valid) answers `false` and every other operation is an error.
+/// A handle to a deleted node can still be compared and hashed. [`is_valid`](Node::is_valid)
+/// returns `false`, and operations on the node fail.
 #[derive(Clone)]
 pub struct Node {
     pub(crate) hierarchy: Arc<Hierarchy>,
-    /// Its key, but for the number of the definition, which the hierarchy knows: a handle of two words is moved as it was written.
+    /// The key without the number of the definition, which the hierarchy knows. This keeps the
+    /// handle at two words, which move in registers.
     local: LocalKey<NodeData>,
 }
 
@@ -25,18 +27,19 @@ impl Node {
         Node { hierarchy: Arc::clone(hierarchy), local: key.local() }
     }
 
-    /// Whether the node is still part of its graph.
+    /// Returns whether the node is still part of its graph.
     pub fn is_valid(&self) -> bool {
         self.hierarchy.read(|definition| definition.get_node(self.key()).is_some())
     }
 
-    /// The node's key in its definition.
+    /// Returns the node's key in its definition.
     #[inline]
     pub fn key(&self) -> NodeKey {
         self.local.of(self.hierarchy.number)
     }
 
-    /// The node's key, for an operation that is to be added to `graph`: an error where that is of another hierarchy.
+    /// Returns the key for use in an operation of `graph`. Fails if `graph` is in another
+    /// hierarchy.
     pub fn key_in(&self, graph: &Graph) -> Result<NodeKey> {
         if Arc::ptr_eq(&self.hierarchy, &graph.hierarchy) {
             return Ok(self.key());
@@ -47,23 +50,23 @@ impl Node {
         ))
     }
 
-    /// The graph it is in.
+    /// Returns the graph that the node is in.
     pub fn graph(&self) -> Result<Graph> {
         let key = self.read(NodeData::graph)?;
         Ok(Graph { hierarchy: self.hierarchy.clone(), key })
     }
 
-    /// Which of the fifteen kinds it is.
+    /// Returns the kind of the node.
     pub fn kind(&self) -> Result<NodeKind> {
         self.read(|node| node.operation.kind())
     }
 
-    /// What it does, with everything it holds.
+    /// Returns the node's operation, with everything it holds.
     pub fn operation(&self) -> Result<Operation> {
         self.read(|node| node.operation.clone())
     }
 
-    /// Gives the node a name, shown by errors and pictures.
+    /// Names the node. Errors and pictures show the name.
     pub fn set_name(&self, name: &str) -> Result<()> {
         let old = self.hierarchy.edit(|definition| {
             let node = definition.nodes.get_mut(self.key()).ok_or_else(|| deleted(self.key()))?;
@@ -73,30 +76,31 @@ impl Node {
         Ok(())
     }
 
-    /// The same node, named.
+    /// Names the node and returns it.
     pub fn named(&self, name: &str) -> Result<Self> {
         self.set_name(name)?;
         Ok(self.clone())
     }
 
-    /// The node's name: the one it was given, or one made of its kind, number and kernel.
+    /// Returns the name that the user gave, or else one made of the node's kind, number and kernel.
     pub fn label(&self) -> String {
         self.hierarchy.read(|definition| definition.label(self.key()))
     }
 
-    /// The nodes it depends on, in the order the edges were added.
+    /// Returns the nodes that this one depends on, in the order in which the edges were added.
     pub fn predecessors(&self) -> Result<Vec<Node>> {
         let edges = self.read(|node| node.predecessors.clone())?;
         Ok(self.handles(&edges))
     }
 
-    /// The nodes that depend on it, in the order the edges were added.
+    /// Returns the nodes that depend on this one, in the order in which the edges were added.
     pub fn successors(&self) -> Result<Vec<Node>> {
         let edges = self.read(|node| node.successors.clone())?;
         Ok(self.handles(&edges))
     }
 
-    /// The graphs inside it: bodies of a conditional, the graph of a child node.
+    /// Returns the graphs inside the node: the bodies of a conditional or the graph of a child
+    /// node.
     pub fn bodies(&self) -> Result<Vec<Graph>> {
         let keys = self.hierarchy.read(|definition| {
             definition.get_node(self.key()).ok_or_else(|| deleted(self.key()))?;
@@ -105,8 +109,8 @@ impl Node {
         Ok(keys.into_iter().map(|key| Graph { hierarchy: self.hierarchy.clone(), key }).collect())
     }
 
-    /// The handle of one graph inside it, for callers that know there is one. Of a deleted node, or past the end, it is a handle to
-    /// nothing: [`Graph::is_valid`] answers `false`.
+    /// Returns the graph inside the node at `index`, for callers that know there is one. If the
+    /// node was deleted or `index` is past the end, [`Graph::is_valid`] is `false` for the result.
     pub fn body_handle(&self, index: usize) -> Graph {
         let key = self.hierarchy.read(|definition| {
             let key = definition.bodies(self.key()).get(index).copied();
@@ -115,7 +119,7 @@ impl Node {
         Graph { hierarchy: self.hierarchy.clone(), key }
     }
 
-    /// Bounds the passes of a loop, or lifts the bound.
+    /// Bounds the iterations of a loop. `None` removes the bound.
     pub fn set_max_passes(&self, max_passes: Option<u64>) -> Result<()> {
         let old = self.hierarchy.edit(|definition| {
             let node = definition.nodes.get_mut(self.key()).ok_or_else(|| deleted(self.key()))?;
@@ -137,18 +141,22 @@ impl Node {
         Ok(())
     }
 
-    /// Adds a node to the same graph that depends on this one. Conditionals and children have methods of their own.
-    // What is moved in and out of here, right after it was written in parts, is a tenth of the time for a node.
+    /// Adds a node to the same graph that depends on this one. Conditionals and children are added
+    /// with [`Graph::add_conditional`] and [`Graph::add_child`].
+    // Inlined because moving the operation and the handle through a call is a measurable part of
+    // the time of adding a node.
     #[inline]
     pub fn add(&self, operation: Operation) -> Result<Node> {
         let local = self.hierarchy.add(Writer::Handle, After::One(&self.key()), &mut Some(operation))?;
         Ok(Node { hierarchy: Arc::clone(&self.hierarchy), local })
     }
 
-    /// Replaces what the node does by an operation of the same kind, or changes nothing. It affects later instantiations only.
+    /// Replaces the operation by another one of the same kind. On failure nothing changes. Existing
+    /// executables are not affected.
     pub fn set_operation(&self, operation: Operation) -> Result<()> {
         let device = &*self.hierarchy.device;
-        // Borrowed by the edit, so that neither the old nor a refused new one is dropped under the lock.
+        // The edit borrows the operation, so that neither the old one nor a refused new one is
+        // dropped under the lock.
         let mut operation = operation;
         self.hierarchy.write_at(self.key(), |definition| {
             let node = definition.get_node(self.key()).ok_or_else(|| deleted(self.key()))?;
@@ -167,7 +175,8 @@ impl Node {
         })
     }
 
-    /// Replaces the graph embedded at this child node by a copy of another one as it is now. Handles to nodes of the old copy become invalid.
+    /// Replaces the graph of this child node by a copy of another graph. Handles to nodes of the
+    /// old copy become invalid.
     pub fn set_child(&self, graph: &Graph) -> Result<()> {
         if Arc::ptr_eq(&self.hierarchy, &graph.hierarchy) {
             bail!(
@@ -206,12 +215,13 @@ impl Node {
         Ok(())
     }
 
-    /// Makes this node depend on others too, with full edges. Either all edges are added or none.
+    /// Adds full edges from the other nodes to this one. Either all edges are added or none.
     pub fn after<'a>(&self, others: impl IntoIterator<Item = &'a Node>) -> Result<()> {
         self.after_with(others, EdgeKind::Full)
     }
 
-    /// Makes this node depend on others too, with edges of this kind. Either all edges are added or none.
+    /// Adds edges of this kind from the other nodes to this one. Either all edges are added or
+    /// none.
     pub fn after_with<'a>(&self, others: impl IntoIterator<Item = &'a Node>, kind: EdgeKind) -> Result<()> {
         let graph = self.graph()?;
         let others: Vec<&Node> = others.into_iter().collect();
@@ -223,8 +233,8 @@ impl Node {
         })
     }
 
-    /// Deletes the node with its edges, and everything inside it. What it held is released at once, unless
-    /// an executable still needs it.
+    /// Deletes the node, its edges and everything inside it. What the node holds is released at
+    /// once, unless an executable or another snapshot still holds it.
     pub fn delete(&self) -> Result<()> {
         let removed = self.hierarchy.write_at(self.key(), |definition| {
             definition.get_node(self.key()).ok_or_else(|| deleted(self.key()))?;
@@ -248,7 +258,7 @@ impl Node {
 pub(super) fn deleted(key: NodeKey) -> Error {
     Error::new(
         ErrorKind::InvalidHandle,
-        format!("node {key:?} was deleted; its handle is only good as a key"),
+        format!("node {key:?} was deleted; its handle can only be compared and hashed"),
     )
 }
 

@@ -1,4 +1,4 @@
-//! Pointing a whole graph at other memory.
+//! Replacing one region of memory by another in a whole graph.
 
 use super::definition::{Definition, GraphKey, NodeKey};
 use super::{Checker, Graph, deleted_graph};
@@ -6,14 +6,15 @@ use crate::error::Result;
 use crate::memory::Region;
 use crate::op::Operation;
 
-/// The nodes that use some memory, with what they do once they use other memory in its place, and how many uses there are.
+/// The nodes that use a region, with the operations that use another region instead, and the number
+/// of uses.
 pub(crate) struct Replacement {
     pub(crate) operations: Vec<(NodeKey, Operation)>,
     pub(crate) uses: usize,
 }
 
 impl Definition {
-    /// Finds every use of `old` in a graph and the graphs inside it, and puts `new` in its place.
+    /// Builds the operations that use `new` wherever `graph` or a graph inside it uses `old`.
     ///
     /// # Safety
     /// As for [`Graph::replace_region`].
@@ -39,11 +40,15 @@ impl Definition {
 }
 
 impl Graph {
-    /// Points every use of the region `old`, in this graph and those inside it, at the same byte of `new`, all or none, and says how many there were: operands of
-    /// copies and fills, values that conditionals test, and addresses in kernel arguments, inside structures too.
+    /// Replaces every use of the region `old` in this graph and the graphs inside it by the same
+    /// byte of `new`. Returns the number of uses. On failure nothing changes.
+    ///
+    /// Uses are the operands of copies and fills, the values that conditionals test, and addresses
+    /// in kernel arguments, including those inside structures.
     ///
     /// # Safety
-    /// Eight bytes of a kernel argument whose value is an address in `old` are that address, and kernels that get one of `new` in its place
+    /// The caller promises two things. Where eight aligned bytes of a kernel argument equal an
+    /// address in `old`, they are that address. Kernels that receive an address in `new` instead
     /// stay within `new`.
     pub unsafe fn replace_region(&self, old: &Region, new: &Region) -> Result<usize> {
         let device = &*self.hierarchy.device;

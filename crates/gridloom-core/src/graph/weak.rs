@@ -6,14 +6,15 @@ use std::sync::{Arc, Weak};
 use super::definition::{GraphKey, NodeKey};
 use super::{Graph, Hierarchy, Node};
 
-/// A [`Graph`] that is not kept alive: for a callback that refers to the graph it is in.
+/// A handle to a [`Graph`] that does not keep it alive, for a callback that refers to its own
+/// graph.
 #[derive(Clone)]
 pub struct WeakGraph {
     hierarchy: Weak<Hierarchy>,
     key: GraphKey,
 }
 
-/// A [`Node`] that is not kept alive, nor is its graph.
+/// A handle to a [`Node`] that does not keep its graph alive.
 #[derive(Clone)]
 pub struct WeakNode {
     hierarchy: Weak<Hierarchy>,
@@ -35,14 +36,14 @@ impl Node {
 }
 
 impl WeakGraph {
-    /// Returns the graph, while somebody holds a handle to its hierarchy.
+    /// Returns the graph, or `None` once the last handle to its hierarchy is gone.
     pub fn upgrade(&self) -> Option<Graph> {
         Some(Graph { hierarchy: self.hierarchy.upgrade()?, key: self.key })
     }
 }
 
 impl WeakNode {
-    /// Returns the node, while somebody holds a handle to its hierarchy.
+    /// Returns the node, or `None` once the last handle to its hierarchy is gone.
     pub fn upgrade(&self) -> Option<Node> {
         Some(Node::new(&self.hierarchy.upgrade()?, self.key))
     }

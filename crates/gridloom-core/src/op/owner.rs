@@ -1,4 +1,4 @@
-//! Something that an operation needs and Gridloom knows nothing about.
+//! Owners: values that an operation keeps alive and Gridloom does not look into.
 
 use std::any::Any;
 use std::fmt;
@@ -6,21 +6,21 @@ use std::sync::Arc;
 
 use crate::user_code::UserValue;
 
-/// Whatever has to stay alive for as long as an operation can run: the owner of memory, code or data that is
-/// not Gridloom's.
+/// A value that must live for as long as an operation can run, such as the owner of foreign memory,
+/// code or data.
 ///
-/// It may be dropped on any thread, and a panic of its drop goes no further. Two are equal where they are the
-/// very same thing. Anything in an `Arc` is made one with `into`.
+/// It may be dropped on any thread. A panic of its drop is caught. Two owners are equal if they are
+/// the same `Arc`. Any `Arc` converts with `into`.
 #[derive(Clone)]
 pub struct Owner(UserValue<Arc<dyn Any + Send + Sync>>);
 
 impl Owner {
-    /// Makes an owner of something whose type is not known here.
+    /// Creates an owner from a value of any type.
     pub fn new(owner: Arc<dyn Any + Send + Sync>) -> Self {
         Owner(UserValue::new(owner))
     }
 
-    /// Returns what is kept.
+    /// Returns the owned value.
     pub fn get(&self) -> &Arc<dyn Any + Send + Sync> {
         &self.0
     }

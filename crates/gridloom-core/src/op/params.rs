@@ -1,35 +1,36 @@
-//! Where the parameters of a kernel lie in their buffer.
+//! The layout of a kernel's parameters in their buffer.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Where one parameter of a kernel lies in its parameter buffer.
+/// The position of one parameter in the parameter buffer of its kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParamLayout {
-    /// Byte offset in the parameter buffer.
+    /// The offset in bytes.
     pub offset: u32,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u32,
 }
 
 impl ParamLayout {
-    /// Both numbers in one, as they lie in memory. What was just written whole is not to be read across the middle.
+    /// Returns offset and size as one number. Reading as two halves what was just written whole
+    /// stalls the processor.
     #[inline]
     fn word(&self) -> u64 {
         u64::from(self.offset) | u64::from(self.size) << 32
     }
 }
 
-/// As many are kept in place.
+/// The number of parameters that are stored in place.
 const FEW: usize = 6;
 
 const NONE: ParamLayout = ParamLayout { offset: 0, size: 0 };
 
-/// The places of parameters, in the order of the parameters.
+/// The layout of a kernel's parameters, in order.
 ///
-/// Every launch has its own, so they are made to be copied and compared: few of them as they are, without looking at each, and many of them by
-/// sharing the list.
+/// Every launch holds one, so it is cheap to copy and compare. Up to six parameters are stored in
+/// place. A longer list is shared.
 ///
 /// ```
 /// use gridloom_core::op::{ParamLayout, Params};
@@ -40,29 +41,29 @@ const NONE: ParamLayout = ParamLayout { offset: 0, size: 0 };
 /// ```
 #[derive(Clone)]
 pub struct Params {
-    /// All of them, where they are few. What is past the last is [`NONE`].
+    /// All parameters if they fit. Unused entries are [`NONE`].
     few: [ParamLayout; FEW],
     count: u32,
-    /// One past the last byte of any of them.
+    /// One past the last byte of any parameter.
     end: u32,
-    /// All of them, where they are more.
+    /// All parameters if they do not fit in `few`.
     more: Option<Arc<Vec<ParamLayout>>>,
 }
 
 impl Params {
-    /// No parameters.
+    /// Creates an empty layout.
     #[inline]
     pub const fn new() -> Self {
         Params { few: [NONE; FEW], count: 0, end: 0, more: None }
     }
 
-    /// The bytes of a buffer that has room for all of them.
+    /// Returns the size of a buffer for all parameters, in bytes.
     #[inline]
     pub fn buffer_bytes(&self) -> usize {
         self.end as usize
     }
 
-    /// Adds a parameter behind the others.
+    /// Appends a parameter.
     pub fn push(&mut self, place: ParamLayout) {
         match (&mut self.more, self.few.get_mut(self.count as usize)) {
             (Some(more), _) => Arc::make_mut(more).push(place),
@@ -93,7 +94,8 @@ impl PartialEq for Params {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
         let differs = |(one, other): (&ParamLayout, &ParamLayout)| one.word() ^ other.word();
-        // All at once: to stop at the first that differs takes longer than to look at the others.
+        // All entries are compared without a branch. That is faster than stopping at the first
+        // difference.
         let few = self.few.iter().zip(&other.few).map(differs).fold(0, |a, b| a | b);
         few | u64::from(self.count ^ other.count) == 0
             && match (&self.more, &other.more) {

@@ -1,8 +1,9 @@
-//! What a kernel asks of its arguments, checked before anything is launched.
+//! Contracts: what a kernel requires of its arguments.
 //!
-//! A kernel that is given a length trusts it. So it is looked up with a [`Signature`]: what its
-//! parameters are, and a [`Contract`] between them. Every launch, and every change of the arguments or
-//! the shape of one, is checked against it before anything else happens.
+//! A kernel trusts a length that it is given. A kernel that is looked up with a [`Signature`]
+//! states the types of its parameters and a [`Contract`] between them. Every launch, and every
+//! change of the arguments or shape of a launch, is checked against it before anything else
+//! happens.
 
 mod expr;
 mod signature;
@@ -17,10 +18,10 @@ pub use signature::{Integer, ParamKind, ParamType, Signature, param_type, withou
 use super::{KernelOp, PointerValue};
 use crate::launch::LaunchConfig;
 
-/// What has to hold between the arguments of a kernel, beside what their types say.
+/// The requirements of a kernel on its arguments, beyond their types.
 ///
-/// Where a contract says nothing of a pointer, its memory has at least one element, and as many as
-/// each length parameter of the kernel says.
+/// If a contract says nothing about a pointer, the memory behind it must have at least one element,
+/// and at least as many elements as each length parameter says.
 ///
 /// ```
 /// use gridloom_core::op::contract::{Axis, Contract, arg, block, grid};
@@ -41,22 +42,22 @@ pub struct Contract {
     bounds: Vec<Bound>,
 }
 
-/// How two numbers of a contract have to relate.
+/// A relation between two numbers of a contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Relation {
-    /// The first is at most the second.
+    /// The first number is at most the second.
     AtMost,
-    /// The first is the second times an integer. The second is at least 1.
+    /// The first number is a multiple of the second, which is at least 1.
     MultipleOf,
 }
 
-/// Two numbers, and how they have to relate.
+/// Two numbers and the relation that must hold between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// The first number.
     pub number: Expr,
-    /// How it relates to the other.
+    /// The relation of the first number to the second.
     pub relation: Relation,
     /// The second number.
     pub other: Expr,
@@ -81,34 +82,34 @@ impl fmt::Display for Relation {
 }
 
 impl Contract {
-    /// Returns a contract that asks for nothing more than the types of the parameters do.
+    /// Creates a contract without requirements beyond the types of the parameters.
     pub fn new() -> Self {
         Contract::default()
     }
 
-    /// Asks that the memory given for pointer argument `index` has at least this many elements. What
-    /// length parameters ask of other pointers is then not asked of this one. A null pointer, where
-    /// one is allowed, need not hold anything.
+    /// Requires that the memory of pointer argument `index` has at least this many elements. The
+    /// length parameters then do not apply to this pointer. A null pointer, where allowed, is
+    /// exempt.
     #[must_use]
     pub fn holds(mut self, index: u32, elements: impl Into<Expr>) -> Self {
         self.holds.push((index, elements.into()));
         self
     }
 
-    /// Asks that a number is at most another one.
+    /// Requires that a number is at most another one.
     #[must_use]
     pub fn at_most(mut self, number: impl Into<Expr>, bound: impl Into<Expr>) -> Self {
         self.bounds.push(Bound { number: number.into(), relation: Relation::AtMost, other: bound.into() });
         self
     }
 
-    /// Asks that a number is at least another one.
+    /// Requires that a number is at least another one.
     #[must_use]
     pub fn at_least(self, number: impl Into<Expr>, bound: impl Into<Expr>) -> Self {
         self.at_most(bound, number)
     }
 
-    /// Asks that a number is a multiple of another one, which is at least 1.
+    /// Requires that a number is a multiple of another one, which is at least 1.
     #[must_use]
     pub fn multiple_of(mut self, number: impl Into<Expr>, unit: impl Into<Expr>) -> Self {
         let (number, other) = (number.into(), unit.into());
@@ -116,12 +117,12 @@ impl Contract {
         self
     }
 
-    /// Returns the pointers that have to hold a number of elements, with that number.
+    /// Returns the pointers with a required number of elements, and that number.
     pub fn held(&self) -> impl Iterator<Item = (u32, &Expr)> {
         self.holds.iter().map(|(index, elements)| (*index, elements))
     }
 
-    /// Returns the pairs of numbers that have to relate.
+    /// Returns the pairs of numbers with a required relation.
     pub fn bounds(&self) -> &[Bound] {
         &self.bounds
     }
@@ -142,23 +143,23 @@ impl fmt::Display for Contract {
     }
 }
 
-/// The memory that is given for a pointer.
+/// The memory behind a pointer argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GivenMemory {
-    /// This many bytes.
+    /// Memory of this many bytes.
     Bytes(u64),
     /// The null pointer.
     Null,
-    /// An address that is a plain value: what is there, nobody can tell.
+    /// An address given as a plain value. The size of its memory is unknown.
     Unknown,
 }
 
-/// A launch, as far as contracts look at it.
+/// The parts of a launch that contracts look at.
 pub(crate) trait Launched {
-    /// Returns the value of argument `index`. `None` where it has another size or does not fit.
+    /// Returns the value of argument `index`, or `None` if it has another size or does not fit.
     fn integer(&self, index: usize, integer: Integer) -> Option<i64>;
 
-    /// Returns the memory that argument `index` is.
+    /// Returns the memory behind argument `index`.
     fn memory(&self, index: usize) -> GivenMemory;
 
     /// Returns the shape of the launch.
@@ -183,7 +184,7 @@ impl Launched for KernelOp {
     }
 }
 
-/// What a pointer is that is given as a plain value.
+/// Classifies a pointer that is given as a plain value.
 pub(crate) fn plain_address(bytes: Option<&[u8]>) -> GivenMemory {
     match bytes {
         Some(bytes) if bytes.iter().all(|&byte| byte == 0) => GivenMemory::Null,
