@@ -117,11 +117,8 @@ fn touches(start: u64, end: u64, rows: Rows, from: u64, to: u64) -> bool {
     place < rows.width || place + (to - from) > rows.pitch
 }
 
-/// What is known of the memory that an operation uses.
-pub(super) enum Accesses<'a> {
-    Known(SmallVec<[Access<'a>; 4]>),
-    Unknown,
-}
+/// The memory that an operation uses, or `None` where that is not known.
+type Accesses<'a> = Option<SmallVec<[Access<'a>; 4]>>;
 
 /// Returns what an operation uses. Alloc and free nodes are the concern of [`lifetimes`](crate::graph).
 pub(super) fn of(operation: &Operation) -> Accesses<'_> {
@@ -141,9 +138,9 @@ pub(super) fn of(operation: &Operation) -> Accesses<'_> {
                 accesses.extend(Access::new(AccessKind::Read, region));
             }
         }
-        Operation::Callback(_) | Operation::Opaque(_) => return Accesses::Unknown,
+        Operation::Callback(_) | Operation::Opaque(_) => return None,
     }
-    Accesses::Known(accesses)
+    Some(accesses)
 }
 
 /// Returns a read of a region, or `None` where nothing can write it.
@@ -155,7 +152,7 @@ fn of_kernel(op: &KernelOp) -> Accesses<'_> {
     let pointers = || op.args.pointers.iter();
     let regions = || pointers().filter(|pointer| matches!(pointer.value, PointerValue::Region(_)));
     let Some(signature) = op.kernel.signature() else {
-        return if regions().next().is_none() { Accesses::Known(SmallVec::new()) } else { Accesses::Unknown };
+        return regions().next().is_none().then(SmallVec::new);
     };
     let mut accesses = SmallVec::new();
     for pointer in regions() {
@@ -166,10 +163,10 @@ fn of_kernel(op: &KernelOp) -> Accesses<'_> {
                 accesses.extend(Access::new(kind, region));
             }
             // An address inside a structure.
-            _ => return Accesses::Unknown,
+            _ => return None,
         }
     }
-    Accesses::Known(accesses)
+    Some(accesses)
 }
 
 fn of_memset(op: &MemsetOp) -> Option<Access<'_>> {

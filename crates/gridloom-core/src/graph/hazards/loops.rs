@@ -1,6 +1,6 @@
 //! Loops that nothing ends.
 
-use super::access::{self, Accesses};
+use super::access;
 use super::{AccessKind, Hazard};
 use crate::graph::definition::{ConditionKey, Definition, GraphKey, NodeKey};
 use crate::memory::Region;
@@ -73,8 +73,8 @@ fn may_set(operation: &Operation, condition: ConditionKey) -> bool {
 fn may_write(operation: &Operation, tested: &Region) -> bool {
     match access::of(operation) {
         // A callback may write host memory, and an untyped kernel what it is given.
-        Accesses::Unknown => true,
-        Accesses::Known(accesses) => {
+        None => true,
+        Some(accesses) => {
             let Some(tested) = access::read_of(tested) else { return true };
             accesses.iter().any(|access| {
                 access.kind == AccessKind::Write

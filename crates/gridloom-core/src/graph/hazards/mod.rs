@@ -19,7 +19,7 @@ use std::fmt;
 
 use rustc_hash::FxHashSet;
 
-use self::access::{Access, Accesses};
+use self::access::Access;
 use self::history::History;
 use self::order::Search;
 use super::definition::{Definition, GraphKey, NodeKey};
@@ -179,12 +179,12 @@ impl<'a> Checker<'a> {
         for &key in self.definition.topological(graph).iter() {
             let operation = self.definition.node(key).operation();
             match access::of(operation) {
-                Accesses::Known(accesses) => {
+                Some(accesses) => {
                     for access in &accesses {
                         self.access(key, access);
                     }
                 }
-                Accesses::Unknown => self.hazards.unknown += 1,
+                None => self.hazards.unknown += 1,
             }
             if matches!(operation, Operation::Child(_) | Operation::Conditional(_)) {
                 for &body in self.definition.node(key).bodies() {
