@@ -271,7 +271,8 @@ impl<'a> Changes<'a> {
     }
 
     /// The row of a kernel node, which is about to be changed.
-    #[inline]
+    // Always: what is returned in parts and moved whole right after makes the processor wait.
+    #[inline(always)]
     fn row(&mut self, node: NodeKey) -> Result<RowChange<'_>> {
         let row = match self.current.table.find(node) {
             Some(row) => row,
@@ -394,7 +395,7 @@ struct RowChange<'a> {
 }
 
 impl RowChange<'_> {
-    #[inline]
+    #[inline(always)]
     fn plain(&mut self, index: usize, value: &[u8]) -> Result<()> {
         if self.table.set_plain(self.row, index, value) {
             return Ok(());
@@ -402,7 +403,7 @@ impl RowChange<'_> {
         self.set((index, None), &ArgValue::plain(value))
     }
 
-    #[inline]
+    #[inline(always)]
     fn memory(&mut self, index: usize, memory: &Region) -> Result<()> {
         if !RegionId::of(memory).is_some_and(|memory| self.table.was_checked(memory)) {
             self.check(index, |checker| checker.check_memory(memory))?;
@@ -413,7 +414,7 @@ impl RowChange<'_> {
         self.set((index, None), &ArgValue::Pointer(PointerValue::Region(memory.clone())))
     }
 
-    #[inline]
+    #[inline(always)]
     fn value(&mut self, index: usize, value: &ArgValue) -> Result<()> {
         match value {
             ArgValue::Bytes(bytes) => self.plain(index, bytes),
@@ -517,14 +518,14 @@ impl ArgWriter<'_> {
         self.row.own_value(index, value)
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_place(&mut self) -> Result<usize> {
         let index = self.next;
         self.next += 1;
         if index < self.row.table.len(self.row.row) { Ok(index) } else { Err(self.wrong_count("more")) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn finish(self) -> Result<()> {
         if self.next == self.row.table.len(self.row.row) {
             Ok(())

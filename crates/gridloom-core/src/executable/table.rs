@@ -144,7 +144,7 @@ fn identity(kernel: &Arc<dyn backend::Kernel>) -> usize {
 
 impl ArgTable {
     /// The row of a node, where it has one that speaks for it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, node: NodeKey) -> Option<RowId> {
         let number = (*self.numbers.get(node.index())? as usize).wrapping_sub(1);
         self.rows.get(number).filter(|row| row.is_current && row.node == node).map(|_| number)
@@ -212,7 +212,7 @@ impl ArgTable {
     }
 
     /// Notes what a row is like, before its first change.
-    #[inline]
+    #[inline(always)]
     pub(super) fn touch(&mut self, row: RowId) {
         let (number, row) = (row as u32, &mut self.rows[row]);
         if row.record == NONE {
@@ -244,7 +244,7 @@ impl ArgTable {
 
     /// Writes a plain value in the place of another one of its size. `false` where there is no such, and
     /// nothing was changed. The row was touched.
-    #[inline]
+    #[inline(always)]
     pub(super) fn set_plain(&mut self, row: RowId, index: usize, value: &[u8]) -> bool {
         let row = &mut self.rows[row];
         match row.places.get(index) {
@@ -533,7 +533,15 @@ impl ArgTable {
         for record in std::mem::take(&mut self.journal.records) {
             if let Some(row) = self.rows.get_mut(record.row as usize) {
                 row.record = NONE;
-                if !is_kept || row.in_place || record.pointers.is_some() {
+                let has_other_kinds = record.pointers.is_some_and(|(start, len)| {
+                    let before = &self.journal.pointers[start as usize..][..len as usize];
+                    let kinds = |pointers: &[Pointer]| {
+                        let kind = |pointer: &Pointer| std::mem::discriminant(&pointer.target);
+                        pointers.iter().map(kind).collect::<SmallVec<[_; 8]>>()
+                    };
+                    kinds(before) != kinds(&row.pointers)
+                });
+                if !is_kept || row.in_place || has_other_kinds {
                     self.pool.forget(row);
                 }
             }
