@@ -106,6 +106,11 @@ unsafe impl backend::Kernel for CpuKernel {
         .into();
         properties.push(("engine".to_owned(), engine.to_owned()));
         properties.extend(vectorized.map(|vectorized| ("vectorized".to_owned(), vectorized.to_string())));
+        if let KernelEngine::Jit(compiled) = &self.engine
+            && let Some(share) = compiled.runs().share_wide()
+        {
+            properties.push(("ran wide".to_owned(), format!("{:.1} %", 100.0 * share)));
+        }
         properties.extend(reason.map(|reason| ("interpreted because".to_owned(), reason)));
         properties
     }

@@ -13,14 +13,25 @@ use crate::numeric::compare::{self, Extremum};
 use gridloom_ptx::ScalarType;
 use gridloom_ptx::op::{ReduxOp, ShuffleMode, VoteMode};
 
-/// What the lanes bring, and what they take away.
-struct Exchange {
-    value: Lanes,
-    b: Lanes,
-    c: Lanes,
-    result: Lanes,
+/// What lanes bring to a collective that they execute together, and what they take away.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// The value that each lane contributes.
+    pub value: Lanes,
+    /// The second operand, of `shfl` the lane or distance.
+    pub b: Lanes,
+    /// The third operand, of `shfl` clamp and segment.
+    pub c: Lanes,
+    /// What each lane gets.
+    pub result: Lanes,
     /// Lanes whose predicate is true.
-    predicate: u32,
+    pub predicate: u32,
+}
+
+impl Default for Exchange {
+    fn default() -> Self {
+        Self { value: [0; LANES], b: [0; LANES], c: [0; LANES], result: [0; LANES], predicate: 0 }
+    }
 }
 
 impl Warp {
@@ -94,8 +105,7 @@ impl Warp {
     /// Executes the collective that the lanes are at. Each reads and writes the registers of its own instruction.
     fn exchange(&mut self, cx: &Context<'_>, lanes: u32) {
         let code = cx.code;
-        let mut exchange =
-            Exchange { value: [0; LANES], b: [0; LANES], c: [0; LANES], result: [0; LANES], predicate: 0 };
+        let mut exchange = Exchange::default();
         let mut kind = None;
         let collective_at = |pc: u32| match &code.instructions[pc as usize].op {
             Op::Collective(collective) => Some(&**collective),
@@ -129,7 +139,8 @@ impl Warp {
 }
 
 impl Exchange {
-    fn compute(&mut self, kind: CollectiveKind, lanes: u32) {
+    /// Computes what some lanes get, which have come together. That of the others is left as it is.
+    pub fn compute(&mut self, kind: CollectiveKind, lanes: u32) {
         match kind {
             CollectiveKind::Shuffle(mode) => self.shuffle(mode, lanes),
             CollectiveKind::Vote(mode) => {
@@ -141,7 +152,7 @@ impl Exchange {
                     VoteMode::Uni => u32::from(set == lanes || set == 0),
                     VoteMode::Ballot => set,
                 };
-                self.result = [result.into(); LANES];
+                self.give_all(lanes, result.into());
             }
             CollectiveKind::MatchAny => {
                 for lane in lanes_of(lanes) {
@@ -153,41 +164,51 @@ impl Exchange {
             CollectiveKind::MatchAll => {
                 let first = self.value[lanes.trailing_zeros() as usize];
                 let same = lanes_of(lanes).all(|lane| self.value[lane as usize] == first);
-                self.result = [if same { lanes.into() } else { 0 }; LANES];
-                self.predicate = if same { lanes } else { 0 };
+                self.give_all(lanes, if same { lanes.into() } else { 0 });
+                self.predicate |= if same { lanes } else { 0 };
             }
             CollectiveKind::Redux { op, ty, abs, nan } => {
                 let values = lanes_of(lanes).map(|lane| self.value[lane as usize]);
                 let values = values.map(|value| if abs { value & 0x7fff_ffff } else { value });
-                self.result = [values.reduce(|a, b| reduce(op, ty, nan, a, b)).unwrap_or(0); LANES];
+                let result = values.reduce(|a, b| reduce(op, ty, nan, a, b)).unwrap_or(0);
+                self.give_all(lanes, result);
             }
             CollectiveKind::Elect => {
                 let leader = lanes.trailing_zeros();
-                self.result = [leader.into(); LANES];
-                self.predicate = 1 << leader;
+                self.give_all(lanes, leader.into());
+                self.predicate |= 1 << leader;
             }
             CollectiveKind::Barrier => {}
         }
     }
 
-    /// `shfl`, as the manual writes it. A source lane that takes no part has no value to give; the reader keeps its own.
+    fn give_all(&mut self, lanes: u32, result: u64) {
+        lanes_of(lanes).for_each(|lane| self.result[lane as usize] = result);
+    }
+
     fn shuffle(&mut self, mode: ShuffleMode, lanes: u32) {
         for lane in lanes_of(lanes) {
             let i = lane as usize;
-            let (b, c) = ((self.b[i] & 31) as u32, self.c[i] as u32);
-            let (clamp, segment) = (c & 31, c >> 8 & 31);
-            let last = (lane & segment) | (clamp & !segment);
-            let first = lane & segment;
-            let (source, valid) = match mode {
-                ShuffleMode::Up => (lane.wrapping_sub(b), lane as i32 - b as i32 >= last as i32),
-                ShuffleMode::Down => (lane + b, lane + b <= last),
-                ShuffleMode::Bfly => (lane ^ b, lane ^ b <= last),
-                ShuffleMode::Idx => (first | (b & !segment), first | (b & !segment) <= last),
-            };
+            let (source, valid) = shuffle_source(mode, lane, self.b[i] as u32, self.c[i] as u32);
             let source = if valid && lanes >> source & 1 == 1 { source } else { lane };
             self.result[i] = self.value[source as usize];
             self.predicate |= u32::from(valid) << lane;
         }
+    }
+}
+
+/// The lane that `shfl` reads in a lane, as the manual writes it, and whether that is in range. A source lane that takes no part has no value to
+/// give; the reader keeps its own.
+pub fn shuffle_source(mode: ShuffleMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
+    let b = b & 31;
+    let (clamp, segment) = (c & 31, c >> 8 & 31);
+    let last = (lane & segment) | (clamp & !segment);
+    let first = lane & segment;
+    match mode {
+        ShuffleMode::Up => (lane.wrapping_sub(b), lane as i32 - b as i32 >= last as i32),
+        ShuffleMode::Down => (lane + b, lane + b <= last),
+        ShuffleMode::Bfly => (lane ^ b, lane ^ b <= last),
+        ShuffleMode::Idx => (first | (b & !segment), first | (b & !segment) <= last),
     }
 }
 

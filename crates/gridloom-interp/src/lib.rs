@@ -8,7 +8,8 @@ mod builtin;
 mod call;
 #[doc(hidden)]
 pub mod code;
-mod collective;
+#[doc(hidden)]
+pub mod collective;
 #[doc(hidden)]
 pub mod compiled;
 mod decode;

@@ -4,6 +4,7 @@ mod run;
 mod width;
 
 use crate::analysis::bounds_checks::BoundsChecks;
+use crate::analysis::divergence::Divergence;
 use crate::analysis::flow::{self, Flow, Role};
 use crate::analysis::idle_threads;
 use crate::analysis::lanewise;
@@ -19,7 +20,7 @@ use crate::native::{self, Native};
 use crate::spill_frame::FrameLayout;
 use gridloom_interp::code::{Op, Pc};
 use gridloom_interp::{KernelCode, Space};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Threads that a group that is run in vectors may have.
@@ -56,6 +57,23 @@ impl Part {
     }
 }
 
+/// How often threads of a kernel were run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Runs {
+    /// In vectors.
+    pub wide: u64,
+    /// One by one.
+    pub alone: u64,
+}
+
+impl Runs {
+    /// The share of them in vectors, once there were any.
+    pub fn share_wide(self) -> Option<f64> {
+        let all = self.wide + self.alone;
+        (all > 0).then(|| self.wide as f64 / all as f64)
+    }
+}
+
 /// The texts of a compiled kernel, for a person to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
@@ -82,6 +100,8 @@ pub struct CompiledKernel {
     /// Groups run, and those of them whose threads parted.
     groups: AtomicU32,
     parted: AtomicU32,
+    /// How often threads were run in groups, and how often alone.
+    runs: [AtomicU64; 2],
 }
 
 impl CompiledKernel {
@@ -96,7 +116,7 @@ impl CompiledKernel {
         }
         let mut entries = vec![false; code.instructions.len() + 1];
         for function in 0..code.functions.len() {
-            let flow = Flow::of(code, function);
+            let flow = Flow::of(code, function, 1);
             if let Some(reason) = flow.too_large() {
                 return Err(reason);
             }
@@ -123,6 +143,7 @@ impl CompiledKernel {
             widest: 8,
             groups: AtomicU32::new(0),
             parted: AtomicU32::new(0),
+            runs: Default::default(),
         };
         host::target()?;
         this.widest = this.find_widest();
@@ -139,6 +160,13 @@ impl CompiledKernel {
     /// Whether threads of a warp are run in vectors.
     pub fn is_vectorized(&self) -> bool {
         self.group(self.widest, Checks::Few).is_some()
+    }
+
+    /// How often threads were run in vectors so far, and how often one by one, each time from where code is entered to where it is left. A thread
+    /// that is run in vectors, leaves its group and goes on alone counts once for each.
+    pub fn runs(&self) -> Runs {
+        let [wide, alone] = [&self.runs[0], &self.runs[1]].map(|count| count.load(Ordering::Relaxed));
+        Runs { wide, alone }
     }
 
     /// Compiles all of it now rather than when it first runs.
@@ -179,15 +207,17 @@ impl CompiledKernel {
 
     fn compile(&self, function: usize, lanes: u32, checks: Checks, list: bool) -> Result<Part, String> {
         let code = self.kernel.code();
-        let flow = Flow::of(code, function);
+        let flow = Flow::of(code, function, lanes);
         let natives: Vec<Option<Native>> = flow
             .range
             .clone()
             .map(|pc| native::native(self.kernel.module(), code, function, flow.instruction(pc)))
             .collect();
         let slots = code.functions[function].slots;
-        let shapes =
-            if lanes == 1 { Uniformity::single(slots) } else { Uniformity::of(&flow, &natives, slots) };
+        let (shapes, divergence) = match lanes {
+            1 => (Uniformity::single(slots), Divergence::none(&flow)),
+            _ => Uniformity::of(&flow, &natives, slots),
+        };
         let entries = entries_of(&flow, lanes == 1);
         let rematerialization = Rematerialization::of(&flow, &natives, self.kernel.param_bytes());
         let row = match (lanes, checks) {
@@ -224,6 +254,7 @@ impl CompiledKernel {
             flow: &flow,
             natives: &natives,
             uniformity: &shapes,
+            divergence: &divergence,
             rematerialization: &rematerialization,
             ranges: &ranges,
             bounds_checks: &bounds_checks,

@@ -8,4 +8,4 @@ mod native;
 mod runtime;
 mod spill_frame;
 
-pub use kernel::{CompiledKernel, Listing};
+pub use kernel::{CompiledKernel, Listing, Runs};

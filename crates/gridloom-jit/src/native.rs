@@ -6,7 +6,8 @@ use gridloom_interp::code::{Code, Instruction, Meaning, Op as Decoded};
 use gridloom_interp::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
 use gridloom_ptx::op::{
     ApproxOp, BitsOp, BoolOp, Compare, CompareOp, ConvertOp, Cvt, CvtRounding, FloatArith, FloatOp,
-    FloatPrecision, FunnelMode, IntArith, IntOp, LogicOp, MinMax, MulMode, Op, Rounding, ShiftDirection,
+    FloatPrecision, FunnelMode, IntArith, IntOp, LogicOp, MinMax, MulMode, Op, PrmtMode, Rounding,
+    ShiftDirection,
 };
 use gridloom_ptx::{Module, ScalarType, Space, SymbolId};
 
@@ -80,6 +81,12 @@ pub(crate) enum Kind {
         bits: u32,
     },
     AddConstant(u64),
+    /// Bytes of two words, picked by the nibbles of a third.
+    Permute,
+    /// The sum of four products of bytes and a third word.
+    DotProduct {
+        signed: [bool; 2],
+    },
     Add,
     Sub,
     Mul,
@@ -264,7 +271,8 @@ pub(crate) fn native(
             Native::new(Kind::Pair { bits }, &[half, half], Class::of_bits(2 * bits))
         }
         Meaning::Field { start, bits } => {
-            Native::new(Kind::Field { start, bits }, &[Class::B64], Class::of_bits(bits))
+            let from = if start + bits <= 32 { Class::B32 } else { Class::B64 };
+            Native::new(Kind::Field { start, bits }, &[from], Class::of_bits(bits))
         }
         Meaning::Instruction(index) => {
             let id = SymbolId(code.functions[function].symbol);
@@ -332,6 +340,10 @@ fn integer(op: &IntOp) -> Option<Native> {
         IntOp::Mad { mode: MulMode::Lo, ty, sat: false, .. } if plain(*ty) => {
             Native::same(Kind::MadLow, Class::of(*ty))
         }
+        IntOp::Dp4a { a_ty, b_ty, .. } => {
+            let signed = [a_ty.is_signed(), b_ty.is_signed()];
+            Native::same(Kind::DotProduct { signed }, Class::B32)
+        }
         IntOp::Abs { ty, .. } if plain(*ty) => Native::same(Kind::Abs, Class::of(*ty)),
         IntOp::Neg { ty, .. } if plain(*ty) => Native::same(Kind::Neg, Class::of(*ty)),
         _ => None,
@@ -354,6 +366,7 @@ fn bits(op: &BitsOp) -> Option<Native> {
             let (left, wrap) = (*direction == ShiftDirection::Left, *mode == FunnelMode::Wrap);
             Native::same(Kind::Funnel { left, wrap }, Class::B32)
         }
+        BitsOp::Prmt { mode: PrmtMode::Generic, .. } => Native::same(Kind::Permute, Class::B32),
         BitsOp::Clz { ty, .. } => Native::new(Kind::CountZeros, &[Class::of(*ty)], Class::B32),
         BitsOp::Popc { ty, .. } => Native::new(Kind::CountOnes, &[Class::of(*ty)], Class::B32),
         BitsOp::Brev { ty, .. } => Native::same(Kind::Reverse, Class::of(*ty)),

@@ -1,9 +1,10 @@
 //! What compiled code calls.
 
 use crate::spill_frame::{EntryShapes, GroupExit};
-use gridloom_interp::code::Rmw;
+use gridloom_interp::code::{CollectiveKind, Rmw};
+use gridloom_interp::collective::Exchange;
 use gridloom_interp::compiled::{EXITED, KEPT, Machine};
-use gridloom_interp::lanes::Lanewise;
+use gridloom_interp::lanes::{LANES, Lanewise, lanes_of};
 use gridloom_interp::numeric::{F32, approx};
 use gridloom_interp::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, racy};
 use gridloom_ptx::op::ApproxOp;
@@ -40,6 +41,49 @@ pub(crate) unsafe extern "C" fn call_map(
             }
         }
     }
+}
+
+/// Where the results of [`exchange`] are in its frame, behind masks, values and two more operands of 32 lanes each; and the bytes of the frame.
+pub(crate) const EXCHANGED: i32 = 4 * 8 * LANES as i32;
+pub(crate) const EXCHANGE_BYTES: u32 = 5 * 8 * LANES as u32;
+
+/// Executes a collective in some lanes of a warp: `frame` holds their masks, values and further operands, each in all lanes before the next, and takes the
+/// results. Of the operands whose bit is set in `once`, the first lane's is that of all. Returns which lanes' predicates are true, and above those 32 bits 1;
+/// or 0, if others have to come first.
+///
+/// # Safety
+/// `kind` is that of an instruction of the kernel that runs, and the frame has [`EXCHANGE_BYTES`].
+pub(crate) unsafe extern "C" fn exchange(
+    kind: *const CollectiveKind,
+    frame: *mut u64,
+    lanes: u32,
+    live: u32,
+    once: u32,
+) -> u64 {
+    // SAFETY: the caller's promise.
+    let (kind, operands) = unsafe { (*kind, std::slice::from_raw_parts(frame, 4 * LANES)) };
+    let of = |i: usize, lane: usize| operands[i * LANES + if once >> i & 1 == 1 { 0 } else { lane }];
+    let own: [u32; LANES] = std::array::from_fn(|lane| of(0, lane) as u32);
+    let mut exchange = Exchange {
+        value: std::array::from_fn(|lane| of(1, lane)),
+        b: std::array::from_fn(|lane| of(2, lane)),
+        c: std::array::from_fn(|lane| of(3, lane)),
+        ..Exchange::default()
+    };
+    let mut rest = lanes;
+    while rest != 0 {
+        let mask = own[rest.trailing_zeros() as usize];
+        let together =
+            lanes_of(rest).filter(|&lane| own[lane as usize] == mask).fold(0, |bits, lane| bits | 1 << lane);
+        if mask & live != together {
+            return 0;
+        }
+        exchange.compute(kind, together);
+        rest &= !together;
+    }
+    // SAFETY: the frame has room for the results behind the operands.
+    unsafe { frame.add(4 * LANES).copy_from_nonoverlapping(exchange.result.as_ptr(), LANES) };
+    1 << 32 | u64::from(exchange.predicate)
 }
 
 /// Puts the registers of a group that is left where the interpreter looks for them, and notes where its threads are.
@@ -226,6 +270,90 @@ pub(crate) fn approximate(op: ApproxOp) -> Approximate {
         ApproxOp::Lg2 => lg2,
         ApproxOp::Ex2 => ex2,
         ApproxOp::Tanh => tanh,
+    }
+}
+
+/// An approximate function of single precision of many values, in place; its third argument is `.ftz`.
+pub(crate) type ApproximateMany = unsafe extern "C" fn(*mut u32, u32, u32);
+
+/// The approximate function of an instruction, of the values of a group.
+pub(crate) fn approximate_many(op: ApproxOp) -> Option<ApproximateMany> {
+    Some(match op {
+        ApproxOp::Ex2 => many::ex2,
+        ApproxOp::Lg2 => many::lg2,
+        ApproxOp::Sin => many::sin,
+        ApproxOp::Cos => many::cos,
+        ApproxOp::Tanh => many::tanh,
+        ApproxOp::Rsqrt => return None,
+    })
+}
+
+/// Approximate functions of many values. What they compute for each is what [`approx`] says, in a form that compilers make vectors of.
+mod many {
+    use gridloom_interp::numeric::elementary;
+
+    const MAGNITUDE: u32 = 0x7fff_ffff;
+    const MIN_NORMAL: u32 = 0x0080_0000;
+
+    #[inline(always)]
+    fn flush(bits: u32, ftz: bool) -> u32 {
+        if ftz && bits & MAGNITUDE < MIN_NORMAL { bits & !MAGNITUDE } else { bits }
+    }
+
+    #[inline(always)]
+    fn each(values: &mut [u32], ftz: bool, function: impl Fn(f64) -> f64) {
+        for value in values {
+            let result = function(f32::from_bits(flush(*value, ftz)).into()) as f32;
+            let bits = flush(result.to_bits(), ftz);
+            *value = if result.is_nan() { MAGNITUDE } else { bits };
+        }
+    }
+
+    /// Sines or cosines, of which those of large numbers are computed one by one.
+    #[inline(always)]
+    fn turns(values: &mut [u32], ftz: bool, small: impl Fn(f64) -> f64, large: fn(f64) -> f64) {
+        let is_small = |bits: u32| f64::from(f32::from_bits(bits)).abs() <= elementary::MOST_RADIANS;
+        if values.iter().fold(true, |all, &value| all & is_small(value)) {
+            each(values, ftz, small);
+        } else {
+            each(values, ftz, large);
+        }
+    }
+
+    macro_rules! functions {
+        ($($name:ident: |$values:ident, $ftz:ident| $compute:expr;)*) => {
+            $(
+                /// # Safety
+                /// There are as many values.
+                pub(super) unsafe extern "C" fn $name(values: *mut u32, count: u32, ftz: u32) {
+                    #[inline(always)]
+                    fn compute($values: &mut [u32], $ftz: bool) {
+                        $compute
+                    }
+                    #[cfg(target_arch = "x86_64")]
+                    #[target_feature(enable = "avx2")]
+                    fn compute_wide(values: &mut [u32], ftz: bool) {
+                        compute(values, ftz);
+                    }
+                    // SAFETY: the caller's promise.
+                    let values = unsafe { std::slice::from_raw_parts_mut(values, count as usize) };
+                    #[cfg(target_arch = "x86_64")]
+                    if std::arch::is_x86_feature_detected!("avx2") {
+                        // SAFETY: the machine has these instructions.
+                        return unsafe { compute_wide(values, ftz != 0) };
+                    }
+                    compute(values, ftz != 0);
+                }
+            )*
+        };
+    }
+
+    functions! {
+        ex2: |values, ftz| each(values, ftz, elementary::exp2);
+        lg2: |values, ftz| each(values, ftz, elementary::log2);
+        sin: |values, ftz| turns(values, ftz, |x| elementary::sin_cos(x).0, elementary::sin);
+        cos: |values, ftz| turns(values, ftz, |x| elementary::sin_cos(x).1, elementary::cos);
+        tanh: |values, _ftz| each(values, false, elementary::tanh);
     }
 }
 

@@ -200,14 +200,27 @@ impl EntryShapes {
     }
 }
 
-/// Where the threads of a group are that is left.
+/// Threads that wait at a place, as bits in one of some words.
 #[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitingLanes {
+    pub(crate) word: u32,
+    pub(crate) place: u32,
+}
+
+/// Where the threads of a group are that is left.
+#[derive(Clone, Debug)]
 pub(crate) enum LanePlaces {
     Same(u32),
     /// At the first where a mask is not zero, which the frame has at an offset, 32 bits for each thread.
     Parted {
         places: [u32; 2],
         masks: u32,
+    },
+    /// At a place where a bit is set, and elsewhere where others are. The frame has at an offset where their words are, and those bits.
+    Scattered {
+        place: u32,
+        waiting: Vec<WaitingLanes>,
+        words: u32,
     },
 }
 
@@ -246,6 +259,14 @@ impl GroupExit {
         masks
     }
 
+    /// Makes room for where words are and for bits of threads that are at a place, where others wait, and says where.
+    pub(crate) fn scatter(&mut self, place: u32, waiting: Vec<WaitingLanes>) -> u32 {
+        let words = self.bytes;
+        self.bytes += 16;
+        self.places = LanePlaces::Scattered { place, waiting, words };
+        words
+    }
+
     /// Says that all threads are at one place.
     pub(crate) fn stay(&mut self, place: u32) {
         self.places = LanePlaces::Same(place);
@@ -254,20 +275,37 @@ impl GroupExit {
     /// Puts registers where the interpreter looks for them, and notes where the threads are.
     ///
     /// # Safety
-    /// `frame` is what the group has stored, `registers` the first slot in its first lane, and `places` the note of its first thread.
+    /// `frame` is what the group has stored, with its words where threads wait, `registers` the first slot in its first lane, and `places` the note of its
+    /// first thread.
     pub(crate) unsafe fn settle(&self, frame: *const u8, registers: *mut u64, places: *mut u32) {
         let lanes = self.lanes as usize;
         // SAFETY: room was made for all that is in the frame; the rest is the caller's promise.
         unsafe {
             self.kept.iter().for_each(|kept| kept.expand(frame, lanes, registers));
-            for lane in 0..lanes {
-                *places.add(lane) = match self.places {
-                    LanePlaces::Same(place) => place,
-                    LanePlaces::Parted { places: [there, others], masks } => {
-                        let mask = *frame.add(masks as usize).cast::<u32>().add(lane);
-                        if mask == 0 { others } else { there }
+            match &self.places {
+                LanePlaces::Same(place) => (0..lanes).for_each(|lane| *places.add(lane) = *place),
+                LanePlaces::Parted { places: [there, others], masks } => {
+                    for lane in 0..lanes {
+                        let mask = *frame.add(*masks as usize).cast::<u32>().add(lane);
+                        *places.add(lane) = if mask == 0 { *others } else { *there };
                     }
-                };
+                }
+                LanePlaces::Scattered { place, waiting, words } => {
+                    let at = frame.add(*words as usize);
+                    let (words, bits) = (*at.cast::<*mut u32>(), *at.add(8).cast::<u32>());
+                    let note = |bits: u32, place: u32| {
+                        (0..lanes)
+                            .filter(|lane| bits >> lane & 1 == 1)
+                            .for_each(|lane| *places.add(lane) = place);
+                    };
+                    note(bits, *place);
+                    for waiting in waiting {
+                        // Nobody waits there any more.
+                        let word = words.add(waiting.word as usize);
+                        note(*word, waiting.place);
+                        *word = 0;
+                    }
+                }
             }
         }
     }

@@ -19,6 +19,7 @@
 //! | `ex2.approx.f16`, `.bf16` | relative 2^−9.9, 2^−7 | 1 ulp |
 //! | `tanh.approx.f16`, `.bf16` | absolute 2^−10.987, 2^−8 | 1 ulp |
 
+use super::elementary;
 use super::float::{self, flush_bits};
 use super::format::{Word, narrow};
 use super::{F32, F64, Float, Mode};
@@ -71,31 +72,31 @@ pub fn div_approx_f32(a: u32, b: u32, ftz: bool) -> u32 {
 /// `sin.approx.f32`.
 #[inline]
 pub fn sin_f32(a: u32, ftz: bool) -> u32 {
-    unary::<F32>(a, ftz, f64::sin)
+    unary::<F32>(a, ftz, elementary::sin)
 }
 
 /// `cos.approx.f32`.
 #[inline]
 pub fn cos_f32(a: u32, ftz: bool) -> u32 {
-    unary::<F32>(a, ftz, f64::cos)
+    unary::<F32>(a, ftz, elementary::cos)
 }
 
 /// `lg2.approx.f32`. Of either zero, minus infinity; of a negative number, NaN.
 #[inline]
 pub fn lg2_f32(a: u32, ftz: bool) -> u32 {
-    unary::<F32>(a, ftz, f64::log2)
+    unary::<F32>(a, ftz, elementary::log2)
 }
 
 /// `ex2.approx` on `.f32`, `.f16` and `.bf16`.
 #[inline]
 pub fn ex2<F: Float>(a: F::Bits, ftz: bool) -> F::Bits {
-    unary::<F>(a, ftz, f64::exp2)
+    unary::<F>(a, ftz, elementary::exp2)
 }
 
 /// `tanh.approx` on `.f32`, `.f16` and `.bf16`. Subnormals are kept.
 #[inline]
 pub fn tanh<F: Float>(a: F::Bits) -> F::Bits {
-    unary::<F>(a, false, f64::tanh)
+    unary::<F>(a, false, elementary::tanh)
 }
 
 /// The upper half of an `.f64`, the lower one zero.

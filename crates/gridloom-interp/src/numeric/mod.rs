@@ -37,6 +37,7 @@ pub mod carry;
 pub mod compare;
 pub mod convert;
 pub mod dot;
+pub mod elementary;
 pub mod exact;
 pub mod float;
 pub mod format;

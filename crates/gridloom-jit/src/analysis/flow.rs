@@ -5,6 +5,9 @@ use gridloom_interp::code::{Code, Instruction, Op, Pc};
 use gridloom_interp::lanes::{Slot, Source};
 use std::ops::Range;
 
+/// Threads of a warp.
+const WARP: u32 = 32;
+
 /// How an instruction is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -72,6 +75,8 @@ pub(crate) struct Flow<'a> {
     pub(crate) range: Range<Pc>,
     pub(crate) function: usize,
     pub(crate) is_kernel: bool,
+    /// Whether a group is a whole warp, so that it executes what lanes of a warp execute together.
+    is_whole_warp: bool,
     pub(crate) blocks: Vec<BasicBlock>,
     /// Targets of backward branches, and whether a thread in the loop may wait for what another thread does.
     pub(crate) loops: Vec<(Pc, bool)>,
@@ -81,8 +86,8 @@ pub(crate) struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    /// The flow of the function of this index.
-    pub(crate) fn of(code: &'a Code, function: usize) -> Self {
+    /// The flow of the function of this index, in code for groups of so many threads.
+    pub(crate) fn of(code: &'a Code, function: usize, lanes: u32) -> Self {
         let start = code.functions[function].entry;
         let next = code.functions.get(function + 1).map_or(code.instructions.len() as Pc, |f| f.entry);
         let mut flow = Flow {
@@ -90,6 +95,7 @@ impl<'a> Flow<'a> {
             range: start..next,
             function,
             is_kernel: function == 0,
+            is_whole_warp: lanes == WARP,
             blocks: Vec::new(),
             loops: Vec::new(),
             predecessors: Vec::new(),
@@ -108,6 +114,15 @@ impl<'a> Flow<'a> {
 
     /// How an instruction is executed.
     pub(crate) fn role(&self, pc: Pc) -> Role {
+        self.role_in(pc, self.is_whole_warp)
+    }
+
+    /// Whether a thread by itself leaves an instruction to the interpreter.
+    pub(crate) fn is_interpreted_alone(&self, pc: Pc) -> bool {
+        self.role_in(pc, false) == Role::Interpreted
+    }
+
+    fn role_in(&self, pc: Pc, is_whole_warp: bool) -> Role {
         let instruction = self.instruction(pc);
         match &instruction.op {
             Op::Map(_) | Op::Load(_) | Op::Fence | Op::Nothing => Role::Compiled,
@@ -115,6 +130,9 @@ impl<'a> Flow<'a> {
             Op::Atomic(atomic) => crate::emit::atomic_role(atomic),
             Op::FrameAddress { .. } => Role::Compiled,
             Op::Special { register, .. } => crate::emit::special_role(*register),
+            Op::Collective(collective) if is_whole_warp && self.is_kernel && collective.mask.is_some() => {
+                Role::Compiled
+            }
             Op::Branch { .. } | Op::BranchTable(_) | Op::Exit => Role::Terminator,
             Op::Return if self.is_kernel => Role::Terminator,
             _ => Role::Interpreted,

@@ -1,6 +1,7 @@
 //! What is known of a function before code is written for it.
 
 pub(crate) mod bounds_checks;
+pub(crate) mod divergence;
 pub(crate) mod flow;
 pub(crate) mod idle_threads;
 pub(crate) mod lanewise;

@@ -1,12 +1,13 @@
 //! How a register differs between neighbouring threads: not at all, by a constant step, or in any way.
 //!
-//! Neighbours are the threads of one *group*, which compiled code runs in lockstep: they have taken the same way since the
-//! code was entered, so a value is the same in all of them where it is computed from such values alone, whatever branches were
-//! taken. Where a group is entered with registers from memory, the code checks that they have the shape found here.
+//! Neighbours are the threads of one *group*, which compiled code runs in lockstep. A value is the same in all of those that run where it is computed
+//! from such values alone. It is the same in all threads that need it unless others wait meanwhile that need another one ([`Divergence`]). Where a
+//! group is entered with registers from memory, the code checks that they have the shape found here.
 
+use crate::analysis::divergence::Divergence;
 use crate::analysis::flow::Flow;
 use crate::native::{Kind, Native};
-use gridloom_interp::code::{Base, Op};
+use gridloom_interp::code::{Base, CollectiveKind, Op};
 use gridloom_interp::lanes::{Slot, Source};
 use gridloom_ptx::{Dim, DimSpecial, PlainSpecial, SpecialReg};
 
@@ -49,14 +50,32 @@ impl Uniformity {
         Self(vec![Shape::Uniform; slots as usize])
     }
 
-    /// Of groups of neighbours.
-    pub(crate) fn of(flow: &Flow<'_>, natives: &[Option<Native>], slots: u32) -> Self {
+    /// Of groups of neighbours, and where their threads part.
+    pub(crate) fn of(flow: &Flow<'_>, natives: &[Option<Native>], slots: u32) -> (Self, Divergence) {
+        let mut divided = vec![false; slots as usize];
+        loop {
+            let this = Self::of_divided(flow, natives, &divided);
+            let divergence = Divergence::of(flow, |source| this.source(source) != Shape::Uniform);
+            let mut changed = false;
+            divergence.for_each_divided(flow, &mut |Slot(slot)| {
+                changed |= this.0[slot as usize] != Shape::Varying && !divided[slot as usize];
+                divided[slot as usize] = true;
+            });
+            if !changed {
+                return (this, divergence);
+            }
+        }
+    }
+
+    /// Of groups in which some registers are known to differ in any way.
+    fn of_divided(flow: &Flow<'_>, natives: &[Option<Native>], divided: &[bool]) -> Self {
         // Not known yet, which is whatever the first definition says.
-        let mut shapes: Vec<Option<Shape>> = vec![None; slots as usize];
+        let mut shapes: Vec<Option<Shape>> =
+            divided.iter().map(|divided| divided.then_some(Shape::Varying)).collect();
         // What is read before it is written is zero.
         if let Some(first) = flow.blocks.first() {
             for Slot(slot) in first.live_in.iter() {
-                shapes[slot as usize] = Some(Shape::Uniform);
+                shapes[slot as usize].get_or_insert(Shape::Uniform);
             }
         }
         let mut changed = true;
@@ -148,6 +167,13 @@ fn result_shape(
             let own = load.operand.space == gridloom_interp::Space::Local
                 || load.operand.space == gridloom_interp::Space::Generic;
             Some(if address == Shape::Uniform && !own { Shape::Uniform } else { Shape::Varying })
+        }
+        // All that take part get the same.
+        Op::Collective(collective)
+            if matches!(collective.kind, CollectiveKind::Vote(_) | CollectiveKind::Redux { .. }) =>
+        {
+            let members = of(collective.mask?)?;
+            Some(if members == Shape::Uniform { Shape::Uniform } else { Shape::Varying })
         }
         _ => Some(Shape::Varying),
     }

@@ -324,6 +324,29 @@ impl Emitter<'_> {
         true
     }
 
+    /// Checks host addresses in vectors, in the threads where a guard holds.
+    pub(super) fn check_some(&mut self, access: Access, addresses: &[Value], offset: i64, guard: &Val) {
+        let masks = self.masks(guard, Class::B64);
+        let more = self.vector_of((offset - LOWEST) as u64, Class::B64);
+        let mut all: Option<Value> = None;
+        for (&part, mask) in addresses.iter().zip(masks) {
+            let from_lowest = self.b.ins().iadd(part, more);
+            let some = self.b.ins().band(from_lowest, mask);
+            all = Some(all.map_or(some, |all| self.b.ins().bor(all, some)));
+        }
+        let bad = self.vector_of(!(USUAL - 1) | (u64::from(access.align) - 1), Class::B64);
+        let found = self.b.ins().band(all.unwrap_or(bad), bad);
+        self.leave_if_any(found, false);
+    }
+
+    /// Leaves the instruction to the interpreter if any bit of a vector is set, where it is sure to find a fault or not.
+    pub(super) fn leave_if_any(&mut self, bits: Value, fault: bool) {
+        let any = self.b.ins().vany_true(bits);
+        let (exit, go_on) = (self.exit_here(fault), self.b.create_block());
+        self.b.ins().brif(any, exit, &[], go_on, &[]);
+        self.go_on_in(go_on);
+    }
+
     /// Whether whatever the base of an access to shared memory can be, it is good in every thread.
     pub(super) fn is_within_shared(&self, access: Access, operand: &MemoryOperand) -> bool {
         let access = range::Access { operand, size: access.size, align: access.align };

@@ -6,7 +6,7 @@ use super::Emitter;
 use super::value::{Val, per_vector, scalar_type, vector_type};
 use crate::native::{Class, Kind, Native};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F32X4, I32, I64};
+use cranelift_codegen::ir::types::{F32X4, I8X16, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use gridloom_ptx::op::{BoolOp, Compare, LogicOp};
 
@@ -30,18 +30,80 @@ impl Emitter<'_> {
         native: &Native,
         operands: &[Val],
     ) -> Option<(Vec<Value>, Vec<Value>)> {
-        let result = vector_type(native.result)?;
-        for i in 0..operands.len() {
-            vector_type(native.operands[i])?;
+        let is_narrow = |class: Class| matches!(class, Class::B8 | Class::B16);
+        if is_narrow(native.result) || (0..operands.len()).any(|i| is_narrow(native.operands[i])) {
+            return Some((self.lower_narrow(native, operands)?, Vec::new()));
         }
+        let result = vector_type(native.result)?;
         let classes = native.operands;
         let (mut values, mut rare) = (Vec::new(), Vec::new());
+        if let Kind::FloatApprox { op, ftz } = native.kind {
+            return Some((self.approximate_many(op, ftz, &operands[0])?, rare));
+        }
         match native.kind {
             // Shift counts are the same in all elements of a vector.
             Kind::ShiftLeft | Kind::ShiftRight { .. } => {
                 let Val::One(count) = operands[1] else { return None };
                 for part in self.vectors(&operands[0], classes[0]) {
                     values.push(self.shift(native.kind, part, count, native.result, true));
+                }
+                return Some((values, rare));
+            }
+            Kind::Permute => {
+                let Val::One(selector) = operands[2] else { return None };
+                let selector = self.constant_of(selector)? as u32;
+                let (a, b) = (self.vectors(&operands[0], Class::B32), self.vectors(&operands[1], Class::B32));
+                for (a, b) in a.into_iter().zip(b) {
+                    values.push(self.permute_by(a, b, selector)?);
+                }
+                return Some((values, rare));
+            }
+            Kind::Funnel { left, wrap } => {
+                let Val::One(count) = operands[2] else { return None };
+                let count = self.constant_of(count)? as u32;
+                let count = if wrap { count & 31 } else { count.min(32) };
+                let (low, high) =
+                    (self.vectors(&operands[0], Class::B32), self.vectors(&operands[1], Class::B32));
+                // The word that stays where nothing is shifted, and how far both are.
+                let up = if left { count } else { 32 - count };
+                for (low, high) in low.into_iter().zip(high) {
+                    values.push(match up {
+                        0 => high,
+                        32 => low,
+                        up => {
+                            let (up, down) = (
+                                self.b.ins().iconst(I32, i64::from(up)),
+                                self.b.ins().iconst(I32, i64::from(32 - up)),
+                            );
+                            let (high, low) = (self.b.ins().ishl(high, up), self.b.ins().ushr(low, down));
+                            self.b.ins().bor(high, low)
+                        }
+                    });
+                }
+                return Some((values, rare));
+            }
+            Kind::Pair { bits: 32 } => {
+                let (low, high) =
+                    (self.vectors(&operands[0], Class::B32), self.vectors(&operands[1], Class::B32));
+                for (low, high) in low.into_iter().zip(high) {
+                    let (low, high) = (self.vector_cast(low, I8X16), self.vector_cast(high, I8X16));
+                    for first in [0u8, 8] {
+                        let byte = |i: u8| first + i % 4 + 4 * (i / 8) + if i / 4 % 2 == 1 { 16 } else { 0 };
+                        let bytes = std::array::from_fn(|i| byte(i as u8));
+                        let pair = self.shuffle(low, high, bytes);
+                        values.push(self.vector_cast(pair, I64X2));
+                    }
+                }
+                return Some((values, rare));
+            }
+            Kind::Field { start: start @ (0 | 32), bits: 32 } if classes[0] == Class::B64 => {
+                let parts = self.vectors(&operands[0], Class::B64);
+                let first = (start / 8) as u8;
+                for pair in parts.chunks(2) {
+                    let [low, high] = [pair[0], pair[1]].map(|part| self.vector_cast(part, I8X16));
+                    let bytes = std::array::from_fn(|i| first + i as u8 % 4 + 8 * (i as u8 / 4));
+                    let words = self.shuffle(low, high, bytes);
+                    values.push(self.vector_cast(words, I32X4));
                 }
                 return Some((values, rare));
             }
@@ -81,6 +143,11 @@ impl Emitter<'_> {
                     }
                 }
                 return Some((values, rare));
+            }
+            Kind::Extend { .. } | Kind::Field { .. }
+                if native.result == Class::B32 && classes[0] == Class::B32 =>
+            {
+                return Some((self.lower_narrow(native, operands)?, rare));
             }
             Kind::Extend { from: 32, signed, to: 64, .. } if native.result == Class::B64 => {
                 for a in self.vectors(&operands[0], Class::B32) {
@@ -130,6 +197,7 @@ impl Emitter<'_> {
             | Kind::Sub
             | Kind::Mul
             | Kind::MadLow
+            | Kind::DotProduct { .. }
             | Kind::Neg
             | Kind::Logic(_)
             | Kind::Not
@@ -188,8 +256,10 @@ impl Emitter<'_> {
             }
             Kind::Field { start, .. } => {
                 let value = self.b.ins().ushr_imm_u(x[0], i64::from(start));
-                self.convert(value, Class::B64, class).into()
+                self.convert(value, native.operands[0], class).into()
             }
+            Kind::Permute => self.permute(x).into(),
+            Kind::DotProduct { signed } => self.dot_product(signed, x, vector).into(),
             Kind::AddConstant(0) => x[0].into(),
             Kind::AddConstant(more) => {
                 let more = if vector { self.vector_of(more, class) } else { self.constant(more, class) };

@@ -32,7 +32,7 @@ impl Emitter<'_> {
         let class = Self::element(size);
         let narrow = atomic.operand.narrow;
         let access = Access { space: atomic.operand.space, size, align: size, writes: true, narrow };
-        let guard = self.guard(guard);
+        let guard = self.access_guard(guard);
         let (address, offset) = self.address(&atomic.operand);
         let [b, c] = operands[0];
         let (b, c) = (self.get(b, class), self.get(c, class));

@@ -63,7 +63,7 @@ impl Emitter<'_> {
     fn note(&self, way: Way) -> u32 {
         match way {
             Way::Exit => EXITED,
-            Way::To(pc) if self.plan.flow.role(pc) == Role::Interpreted => pc | INTERPRET,
+            Way::To(pc) if self.plan.flow.is_interpreted_alone(pc) => pc | INTERPRET,
             Way::To(pc) => pc | SINGLE,
         }
     }
@@ -75,6 +75,9 @@ impl Emitter<'_> {
     }
 
     pub(super) fn terminator(&mut self, instruction: &Instruction) {
+        if self.running.is_some() {
+            return self.terminator_of_some(instruction);
+        }
         let behind = Way::To(self.pc + 1);
         let taken = match &instruction.op {
             Op::Branch { target } => Way::To(*target),
@@ -126,7 +129,7 @@ impl Emitter<'_> {
             Some((index, end)) => {
                 let others = masks.iter().map(|&mask| self.b.ins().bnot(mask)).collect();
                 let given_up = self.b.create_block();
-                let held = self.hold(&self.kept_on_both(taken, behind));
+                let held = self.hold(&self.live_on_both(taken, behind));
                 let party = Party {
                     masks: others,
                     all: false,
@@ -159,7 +162,7 @@ impl Emitter<'_> {
         let known = if every { 0..threads } else { threads - 1..threads };
         let masks = if all { Vec::new() } else { self.mask_of(&known) };
         let given_up = self.b.create_block();
-        let held = self.hold(&self.kept_on_both(taken, behind));
+        let held = self.hold(&self.live_on_both(taken, behind));
         let party = Party { masks, all, known: Some(known), end, given_up, guards: true, selects: true };
         self.go_short_way(index, party);
         self.lanes = lanes;
@@ -194,6 +197,20 @@ impl Emitter<'_> {
         let variables: Vec<Variable> =
             slots.iter().flat_map(|slot| self.variables[slot.0 as usize].clone()).collect();
         variables.into_iter().map(|variable| (variable, self.b.use_var(variable))).collect()
+    }
+
+    /// What is live on either of two ways.
+    fn live_on_both(&self, taken: Way, behind: Way) -> SlotSet {
+        let mut live = self.live.clone();
+        live.clear();
+        for way in [taken, behind] {
+            if let Way::To(pc) = way
+                && let Some(index) = self.plan.flow.block_at(pc)
+            {
+                live.union(&self.plan.flow.blocks[index].live_in);
+            }
+        }
+        live
     }
 
     /// What is kept on either of two ways.
@@ -307,6 +324,19 @@ impl Emitter<'_> {
 
     /// Sends each thread of the group its own way.
     fn part(&mut self, masks: &[Value], taken: Way, behind: Way) {
+        if let (Some(taken), Some(behind)) = (self.place_on(taken), self.place_on(behind))
+            && self
+                .plan
+                .divergence
+                .behind(None, &[taken, behind])
+                .first()
+                .is_some_and(|first| self.is_met(first))
+        {
+            let go = self.bits_of(masks);
+            let all = self.all_bits();
+            let stay = self.b.ins().bxor_imm_u(go, all);
+            return self.go_apart(&[(taken, go), (behind, stay)]);
+        }
         let live = self.kept_on_both(taken, behind);
         self.note_parted();
         let places = [self.note(taken), self.note(behind)];
@@ -343,7 +373,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn go_back(&mut self, pc: Pc) {
+    pub(super) fn go_back(&mut self, pc: Pc) {
         let Some(index) = self.plan.flow.block_at(pc) else {
             return self.defect("a branch into a block");
         };
@@ -382,7 +412,12 @@ impl Emitter<'_> {
     fn branch_table(&mut self, instruction: &Instruction, table: &gridloom_interp::code::BranchTable) {
         let index = self.get(table.index, Class::B32);
         let guard = self.guard(instruction.guard);
-        let (Val::One(index), None | Some(Val::One(_))) = (index, &guard) else {
+        let (Val::One(index), None | Some(Val::One(_))) = (index.clone(), &guard) else {
+            let all = self.all_bits();
+            let all = self.b.ins().iconst(I32, all);
+            if self.branch_table_of_some(table, &index, guard.as_ref(), all) {
+                return;
+            }
             // Threads that go many ways are sorted out by the interpreter.
             let exit = self.exit_here(false);
             self.b.ins().jump(exit, &[]);
@@ -394,9 +429,13 @@ impl Emitter<'_> {
             self.go_on_in(then);
         }
         let targets: Vec<Block> = table.targets.iter().map(|&target| self.way(Way::To(target))).collect();
+        self.branch_by(index, &targets);
+    }
+
+    /// Goes to one of some blocks by its number; past the end, to the last.
+    pub(super) fn branch_by(&mut self, index: Value, targets: &[Block]) {
         let calls: Vec<ir::BlockCall> =
             targets.iter().map(|&target| self.b.func.dfg.block_call(target, &[])).collect();
-        // Past the end the last one is taken.
         let Some(&last) = targets.last() else { return self.defect("a branch table without targets") };
         let last = self.b.func.dfg.block_call(last, &[]);
         let table = self.b.create_jump_table(JumpTableData::new(last, &calls));

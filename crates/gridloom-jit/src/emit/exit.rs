@@ -246,6 +246,11 @@ impl Emitter<'_> {
 
     /// Leaves the instruction at the end of a block to the interpreter, which comes back behind it.
     pub(super) fn interpret_next(&mut self) {
+        if self.running.is_some() {
+            let exit = self.exit_here(false);
+            self.b.ins().jump(exit, &[]);
+            return;
+        }
         let layout = self.plan.frame_layout;
         if let Some((number, kept)) = layout.at(self.pc) {
             return self.wait(number, kept);

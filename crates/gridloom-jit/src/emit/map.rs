@@ -116,7 +116,8 @@ impl Emitter<'_> {
         };
         self.party.is_none()
             && !self.rematerializing
-            && matches!(map.destinations(), &[slot] if self.storage(slot).bits() == 32)
+            // What threads hold that wait may be a NaN that was loaded.
+            && matches!(map.destinations(), &[slot] if self.storage(slot).bits() == 32 && !self.is_kept(slot))
             && match native.kind {
                 Kind::Copy => native.result == Class::F32 && passes_on(1),
                 Kind::Select => native.result == Class::F32 && passes_on(2),

@@ -1,18 +1,31 @@
-//! Accesses of some threads of a group on a short way, at addresses that are a step apart: the runtime makes them one by one. Few groups go such a
-//! way, and to write the accesses out for each thread is most of what compiling a small kernel takes.
+//! Accesses of some threads of a group.
+//!
+//! A row is loaded as a whole where that cannot fault: it does not cross a page of memory, and some thread loads from the page. Otherwise each thread makes
+//! its access, and those that make none make it to memory of the code's own, so that no branch asks which they are. Only the addresses of threads that
+//! make the access are checked. Where elements are a step apart and it is rare, the runtime makes the accesses one by one: to write them out for each thread is
+//! most of what compiling a small kernel takes.
 
 use super::Emitter;
 use super::address::{Access, NEAR};
 use super::value::{Val, per_vector, vector_type};
 use crate::native::Class;
 use crate::runtime;
-use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value};
 use gridloom_interp::Space;
 use gridloom_interp::code::{Load, MemoryOperand, Store};
+use gridloom_interp::compiled::Machine;
+use std::mem::offset_of;
 
 /// Threads of the largest group.
 const MOST_LANES: u32 = 32;
+
+/// Threads of the largest group whose stores are written out for each.
+const INLINE: u32 = 16;
+
+/// Bytes of memory that can all be loaded if one of them can, where they start at a multiple of as many.
+const PAGE: i64 = 4096;
 
 impl Emitter<'_> {
     /// The address in the first thread, checked for all, and the step, where the runtime can make an access of elements of so many bytes.
@@ -24,8 +37,7 @@ impl Emitter<'_> {
         offset: i64,
     ) -> Option<[Value; 2]> {
         let &Val::Affine(base, step) = address else { return None };
-        let near = self.party.is_some()
-            && access.space == Space::Global
+        let near = access.space == Space::Global
             && !access.narrow
             && step % i64::from(access.align) == 0
             && step.unsigned_abs() < NEAR as u64 / u64::from(self.lanes);
@@ -47,6 +59,7 @@ impl Emitter<'_> {
         address: &Val,
         offset: i64,
         guard: &Val,
+        own: Option<&Val>,
     ) -> bool {
         let (size, elements) = (load.extend.size, load.destinations.len() as u32);
         if load.extend.signed_to.is_some_and(|bits| bits > 8 * size) {
@@ -66,7 +79,7 @@ impl Emitter<'_> {
                 parts.push(self.b.ins().load(ty, MemFlagsData::trusted(), frame, at));
                 at += 16;
             }
-            self.define(slot, Val::Many(parts), class, Some(guard));
+            self.define(slot, Val::Many(parts), class, own);
         }
         true
     }
@@ -106,7 +119,7 @@ impl Emitter<'_> {
             self.b.create_sized_stack_slot(data)
         });
         let at = self.b.ins().stack_addr(I64, slot, 0);
-        if self.side_exits.masks_held != masks {
+        if self.party.is_none() || self.side_exits.masks_held != masks {
             for (part, &mask) in masks.iter().enumerate() {
                 self.b.ins().store(MemFlagsData::trusted(), mask, at, 16 * part as i32);
             }
@@ -120,5 +133,353 @@ impl Emitter<'_> {
         let shape = runtime::masked_shape(self.lanes, size, elements);
         let shape = self.b.ins().iconst(I32, i64::from(shape));
         self.call_rarely(function as *const () as usize, &[first, step, masks, frame, shape]);
+    }
+
+    /// Loads in the threads that run a block while others wait, where its own guard holds.
+    pub(super) fn load_of_running(
+        &mut self,
+        load: &Load,
+        access: Access,
+        (address, offset): (&Val, i64),
+        guard: Option<Val>,
+    ) {
+        let own_memory = matches!(access.space, Space::Local | Space::Generic);
+        let before = self.mark();
+        let everywhere = self.guard_of_running(guard.clone());
+        match (address, &guard, &everywhere) {
+            // Some thread runs it.
+            (Val::One(_), None, _) if !own_memory => {
+                return self.load_all(load, access, address, offset, None);
+            }
+            (Val::One(_), Some(own), Some(guard)) if !own_memory => {
+                let condition = match own {
+                    Val::One(condition) => *condition,
+                    _ => {
+                        let masks = self.vectors(guard, Class::Pred);
+                        self.any_true(&masks)
+                    }
+                };
+                let (then, done) = (self.b.create_block(), self.b.create_block());
+                self.b.ins().brif(condition, then, &[], done, &[]);
+                self.go_on_in(then);
+                self.load_all(load, access, address, offset, Some(own).filter(|own| !self.is_one(own)));
+                self.b.ins().jump(done, &[]);
+                self.go_on_in(done);
+            }
+            (_, None, Some(guard)) => self.load_by_masks(load, access, (address, offset), guard, None),
+            (_, Some(own), Some(guard)) => {
+                // Nobody may load at all.
+                let masks = self.vectors(guard, Class::Pred);
+                let any = self.any_true(&masks);
+                let (then, done) = (self.b.create_block(), self.b.create_block());
+                self.b.ins().brif(any, then, &[], done, &[]);
+                self.go_on_in(then);
+                self.load_by_masks(load, access, (address, offset), guard, Some(own));
+                self.b.ins().jump(done, &[]);
+                self.go_on_in(done);
+            }
+            _ => self.defect("a load of nobody"),
+        }
+        self.forget(before);
+    }
+
+    /// Truth of a row of elements being memory that can be loaded as a whole, if any element of it is; none where that is not known of such a row. Elements that
+    /// some thread loads are checked.
+    fn is_row_loadable(
+        &mut self,
+        access: Access,
+        operand: &MemoryOperand,
+        address: &Val,
+        offset: i64,
+    ) -> Option<Value> {
+        let &Val::Affine(first, step) = address else { return None };
+        let length = access.size * self.lanes;
+        if step != i64::from(access.size) || !(self.lanes * access.size).is_multiple_of(8) {
+            return None;
+        }
+        match access.space {
+            Space::Shared if self.is_within_shared(access, operand) => Some(self.constant(1, Class::Pred)),
+            Space::Shared => {
+                let base = self.lane_address(operand, address, 0);
+                let valid = self.is_valid(access, base, offset, length, 0);
+                Some(valid)
+            }
+            Space::Global if !access.narrow && access.align == access.size => {
+                // Addresses near one that is good are good.
+                if !self.plan.bounds_checks.is_good(operand, access.align) {
+                    self.check_host(access, first, offset, access.size, 0);
+                }
+                let first = self.sum_with(first, offset);
+                let within = self.b.ins().band_imm_u(first, PAGE - 1);
+                Some(self.b.ins().icmp_imm_u(
+                    IntCC::UnsignedLessThanOrEqual,
+                    within,
+                    PAGE - i64::from(length),
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    /// Notes that a row in shared memory was found to be inside.
+    fn note_row_inside(&mut self, access: Access, operand: &MemoryOperand, address: &Val, offset: i64) {
+        if access.space == Space::Shared {
+            let base = self.lane_address(operand, address, 0);
+            let reach = offset..offset + i64::from(access.size * self.lanes);
+            self.facts.checked_shared.push((base, access.align, reach));
+        }
+    }
+
+    /// Loads where a guard holds, which it does in some thread; registers are written where another holds, or in all threads, where anything may be in
+    /// those that do not load.
+    pub(super) fn load_by_masks(
+        &mut self,
+        load: &Load,
+        access: Access,
+        (address, offset): (&Val, i64),
+        guard: &Val,
+        own: Option<&Val>,
+    ) {
+        let is_plain = load.destinations.len() == 1 && load.extend.signed_to.is_none();
+        let row = if is_plain { self.is_row_loadable(access, &load.operand, address, offset) } else { None };
+        let Some(loadable) = row else {
+            return self.load_each(load, access, (address, offset), guard, own);
+        };
+        if self.constant_of(loadable) == Some(1) {
+            return self.load_all(load, access, address, offset, own);
+        }
+        let (row, each, done) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(each);
+        self.b.ins().brif(loadable, row, &[], each, &[]);
+        let before = self.mark();
+        self.go_on_in(row);
+        self.note_row_inside(access, &load.operand, address, offset);
+        self.load_all(load, access, address, offset, own);
+        self.b.ins().jump(done, &[]);
+        self.go_on_in(each);
+        self.forget(before);
+        if !self.load_masked(load, access, address, offset, guard, own) {
+            self.load_each(load, access, (address, offset), guard, own);
+        }
+        self.b.ins().jump(done, &[]);
+        self.go_on_in(done);
+        self.forget(before);
+    }
+
+    fn load_each(
+        &mut self,
+        load: &Load,
+        access: Access,
+        (address, offset): (&Val, i64),
+        guard: &Val,
+        own: Option<&Val>,
+    ) {
+        let places = match self.places_by_masks(access, &load.operand, address, offset, guard) {
+            Some(places) => places.into_iter().map(|place| (place, None)).collect(),
+            None => self.places(access, &load.operand, address, offset, Some(guard)),
+        };
+        self.load_at(load, &places, own);
+    }
+
+    /// Stores in the threads that run a block while others wait, where its own guard holds.
+    pub(super) fn store_of_running(
+        &mut self,
+        store: &Store,
+        access: Access,
+        (address, offset): (&Val, i64),
+        values: &[Val],
+        guard: Option<Val>,
+    ) {
+        let before = self.mark();
+        let own_memory = matches!(access.space, Space::Local | Space::Generic);
+        let is_one = matches!(address, Val::One(_)) && values.iter().all(|value| self.is_one(value));
+        match (self.guard_of_running(guard.clone()), guard) {
+            (_, None) if is_one && !own_memory => self.store_all(store, access, address, offset, values),
+            (Some(everywhere), guard) => {
+                let done = guard.map(|_| {
+                    let masks = self.vectors(&everywhere, Class::Pred);
+                    let any = self.any_true(&masks);
+                    let (then, done) = (self.b.create_block(), self.b.create_block());
+                    self.b.ins().brif(any, then, &[], done, &[]);
+                    self.go_on_in(then);
+                    done
+                });
+                self.store_by_masks(store, access, (address, offset), values, &everywhere);
+                if let Some(done) = done {
+                    self.b.ins().jump(done, &[]);
+                    self.go_on_in(done);
+                }
+            }
+            _ => self.defect("a store of nobody"),
+        }
+        self.forget(before);
+    }
+
+    /// Stores where a guard holds, which it does in some thread.
+    pub(super) fn store_by_masks(
+        &mut self,
+        store: &Store,
+        access: Access,
+        (address, offset): (&Val, i64),
+        values: &[Val],
+        guard: &Val,
+    ) {
+        let is_row = self.is_row(access, address, values.len());
+        let row = if is_row { self.is_row_loadable(access, &store.operand, address, offset) } else { None };
+        let Some(storable) = row else {
+            return self.store_each(store, access, (address, offset), values, guard);
+        };
+        if self.constant_of(storable) == Some(1) {
+            return self.store_into_row(store, access, address, offset, &values[0], guard);
+        }
+        let (row, each, done) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(each);
+        self.b.ins().brif(storable, row, &[], each, &[]);
+        let before = self.mark();
+        self.go_on_in(row);
+        self.note_row_inside(access, &store.operand, address, offset);
+        self.store_into_row(store, access, address, offset, &values[0], guard);
+        self.b.ins().jump(done, &[]);
+        self.go_on_in(each);
+        self.forget(before);
+        self.store_each(store, access, (address, offset), values, guard);
+        self.b.ins().jump(done, &[]);
+        self.go_on_in(done);
+        self.forget(before);
+    }
+
+    fn store_each(
+        &mut self,
+        store: &Store,
+        access: Access,
+        (address, offset): (&Val, i64),
+        values: &[Val],
+        guard: &Val,
+    ) {
+        if self.lanes > INLINE && self.store_masked(store, access, address, offset, values, guard) {
+            return;
+        }
+        match self.places_by_masks(access, &store.operand, address, offset, guard) {
+            Some(places) => {
+                for (lane, host) in places.into_iter().enumerate() {
+                    self.store_elements(store, host, 0, values, lane);
+                }
+            }
+            None => self.store_some(store, access, address, offset, values, guard),
+        }
+    }
+
+    /// Where an access goes in each thread: where a guard holds, to its address, which is checked; elsewhere to memory of the code's own. None where
+    /// that is to be done in another way.
+    fn places_by_masks(
+        &mut self,
+        access: Access,
+        operand: &MemoryOperand,
+        address: &Val,
+        offset: i64,
+        guard: &Val,
+    ) -> Option<Vec<Value>> {
+        let masks = self.vectors(guard, Class::Pred);
+        if let &Val::Affine(first, step) = address
+            && access.space == Space::Global
+            && !access.narrow
+            && step % i64::from(access.align) == 0
+            && step.unsigned_abs() < NEAR as u64 / u64::from(self.lanes)
+        {
+            if !self.plan.bounds_checks.is_good(operand, access.align) {
+                self.check_host(access, first, offset, access.size, 0);
+            }
+            let bits = match &self.running {
+                Some(running) if *running.masks == masks => running.bits,
+                _ => self.bits_of(&masks),
+            };
+            let nowhere = self.nowhere();
+            let places = (0..self.lanes).map(|lane| {
+                let there = self.b.ins().iadd_imm_s(first, step * i64::from(lane) + offset);
+                let holds = self.b.ins().band_imm_u(bits, 1 << lane);
+                self.b.ins().select(holds, there, nowhere)
+            });
+            return Some(places.collect());
+        }
+        let hosts = match access.space {
+            Space::Global | Space::Const | Space::Generic if !access.narrow => {
+                let is_good = self.plan.bounds_checks.is_good(operand, access.align);
+                let addresses = self.vectors(address, Class::B64);
+                if !is_good {
+                    self.check_some(access, &addresses, offset, guard);
+                }
+                let more = self.vector_of(offset as u64, Class::B64);
+                match offset {
+                    0 => addresses,
+                    _ => addresses.into_iter().map(|part| self.b.ins().iadd(part, more)).collect(),
+                }
+            }
+            Space::Shared if operand.narrow => self.shared_hosts(access, operand, address, offset, &masks)?,
+            _ => return None,
+        };
+        let wide = self.masks(guard, Class::B64);
+        let nowhere = self.nowhere();
+        let nowhere = self.b.ins().splat(I64X2, nowhere);
+        let mut places = Vec::new();
+        for (host, mask) in hosts.into_iter().zip(wide) {
+            let part = self.b.ins().bitselect(mask, host, nowhere);
+            places.extend([0, 1].map(|lane| self.b.ins().extractlane(part, lane)));
+        }
+        Some(places)
+    }
+
+    /// Addresses of the host for addresses of 32 bits in shared memory, checked where masks are set.
+    fn shared_hosts(
+        &mut self,
+        access: Access,
+        operand: &MemoryOperand,
+        address: &Val,
+        offset: i64,
+        masks: &[Value],
+    ) -> Option<Vec<Value>> {
+        // Sums wrap, as these addresses do.
+        let class = match address {
+            Val::One(value) if self.b.func.dfg.value_type(*value) == I64 => return None,
+            _ => Class::B32,
+        };
+        let mut addresses = self.vectors(address, class);
+        if offset != 0 {
+            let more = self.vector_of(offset as u32 as u64, Class::B32);
+            addresses.iter_mut().for_each(|part| *part = self.b.ins().iadd(*part, more));
+        }
+        if !self.is_within_shared(access, operand) {
+            let end = self.shared_limit(access.size, 0);
+            let end = self.b.ins().ireduce(I32, end);
+            let end = self.b.ins().splat(I32X4, end);
+            let low = self.vector_of(u64::from(access.align) - 1, Class::B32);
+            let mut bad: Option<Value> = None;
+            for (&part, &mask) in addresses.iter().zip(masks) {
+                let mut wrong = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, part, end);
+                if access.align > 1 {
+                    let odd = self.b.ins().band(part, low);
+                    wrong = self.b.ins().bor(wrong, odd);
+                }
+                let wrong = self.b.ins().band(wrong, mask);
+                bad = Some(bad.map_or(wrong, |bad| self.b.ins().bor(bad, wrong)));
+            }
+            self.leave_if_any(bad?, true);
+        }
+        let start = self.machine_field(offset_of!(Machine, shared), I64);
+        let start = self.b.ins().splat(I64X2, start);
+        let mut hosts = Vec::new();
+        for part in addresses {
+            for half in [self.b.ins().uwiden_low(part), self.b.ins().uwiden_high(part)] {
+                hosts.push(self.b.ins().iadd(half, start));
+            }
+        }
+        Some(hosts)
+    }
+
+    /// Memory that an access goes to in threads that do not make it.
+    fn nowhere(&mut self) -> Value {
+        let slot = *self.side_exits.nowhere.get_or_insert_with(|| {
+            self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 32, 5))
+        });
+        self.b.ins().stack_addr(I64, slot, 0)
     }
 }

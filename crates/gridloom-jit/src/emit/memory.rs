@@ -32,6 +32,7 @@ impl Emitter<'_> {
             load.destinations.iter().for_each(|&slot| self.settle_if_pending(slot));
         }
         match &guard {
+            _ if self.running.is_some() => self.load_of_running(load, access, (&address, offset), guard),
             None => self.load_all(load, access, &address, offset, None),
             Some(Val::One(condition)) => {
                 let (then, done) = (self.b.create_block(), self.b.create_block());
@@ -61,7 +62,7 @@ impl Emitter<'_> {
                 self.b.ins().jump(done, &[]);
                 self.go_on_in(some);
                 self.forget(before);
-                self.load_some(load, access, &address, offset, guard);
+                self.load_by_masks(load, access, (&address, offset), guard, Some(guard));
                 self.b.ins().jump(done, &[]);
                 self.go_on_in(done);
                 self.forget(before);
@@ -138,7 +139,7 @@ impl Emitter<'_> {
                 if !own
                     && *step == i64::from(access.size)
                     && load.destinations.len() == 1
-                    && load.extend.signed_to.is_none()
+                    && load.extend.signed_to.is_none_or(|bits| bits <= 32)
                     && (self.lanes * size).is_multiple_of(8)
                     && matches!(size, 1 | 2) =>
             {
@@ -201,18 +202,28 @@ impl Emitter<'_> {
             self.prefetch(load, host);
         }
         let words = (0..(length / 8) as i32).map(|word| at + 8 * word);
-        if guard.is_none() && self.is_by_lane(slot) {
+        if guard.is_none() && load.extend.signed_to.is_none() && self.is_by_lane(slot) {
             let words = words.map(|at| self.b.ins().load(I64, shared_flags(), host, at)).collect();
             return self.define_packed(slot, words, size);
         }
         let mut parts = Vec::new();
+        let signed = load.extend.signed_to.filter(|&bits| bits > 8 * size);
         for at in words {
-            if size == 2 {
+            if size == 2 && signed.is_some() {
+                parts.push(self.b.ins().sload16x4(shared_flags(), host, at));
+            } else if signed.is_some() {
+                let halves = self.b.ins().sload8x8(shared_flags(), host, at);
+                parts.extend([self.b.ins().swiden_low(halves), self.b.ins().swiden_high(halves)]);
+            } else if size == 2 {
                 parts.push(self.b.ins().uload16x4(shared_flags(), host, at));
             } else {
                 let halves = self.b.ins().uload8x8(shared_flags(), host, at);
                 parts.extend([self.b.ins().uwiden_low(halves), self.b.ins().uwiden_high(halves)]);
             }
+        }
+        if signed == Some(16) {
+            let mask = self.vector_of(0xffff, Class::B32);
+            parts.iter_mut().for_each(|part| *part = self.b.ins().band(*part, mask));
         }
         self.define(slot, Val::Many(parts), Class::B32, guard);
     }
@@ -239,7 +250,7 @@ impl Emitter<'_> {
         offset: i64,
         guard: Option<&Val>,
     ) -> Vec<(Value, Option<Value>)> {
-        if let (Some(_), Val::Affine(base, step)) = (&self.party, address)
+        if let (true, Val::Affine(base, step)) = (self.party.is_some() || self.running.is_some(), address)
             && access.space == Space::Global
             && !access.narrow
             && step % i64::from(access.align) == 0
@@ -309,10 +320,15 @@ impl Emitter<'_> {
 
     /// Loads in the threads where a guard holds, one by one.
     pub(super) fn load_some(&mut self, load: &Load, access: Access, address: &Val, offset: i64, guard: &Val) {
-        if self.load_masked(load, access, address, offset, guard) {
+        if self.load_masked(load, access, address, offset, guard, Some(guard)) {
             return;
         }
         let places = self.places(access, &load.operand, address, offset, Some(guard));
+        self.load_at(load, &places, Some(guard));
+    }
+
+    /// Loads in threads where a truth value holds, or in all, each at an address that was checked.
+    pub(super) fn load_at(&mut self, load: &Load, places: &[(Value, Option<Value>)], guard: Option<&Val>) {
         let class = match load.extend.signed_to {
             Some(bits) if bits > 8 * load.extend.size => Class::of_bits(bits),
             _ => Self::element(load.extend.size),
@@ -320,7 +336,7 @@ impl Emitter<'_> {
         for (i, &slot) in load.destinations.iter().enumerate() {
             let at = (i as u32 * load.extend.size) as i32;
             let mut values = Vec::new();
-            for &(host, condition) in &places {
+            for &(host, condition) in places {
                 let nothing = self.constant(0, class);
                 let done = condition.map(|condition| self.when(condition, nothing, scalar_type(class)));
                 let mut value = self.load_element(load, host, at).0;
@@ -330,7 +346,7 @@ impl Emitter<'_> {
                 values.push(value);
             }
             let parts = self.gather(&values, class);
-            self.define(slot, Val::Many(parts), class, Some(guard));
+            self.define(slot, Val::Many(parts), class, guard);
         }
     }
 
@@ -367,6 +383,9 @@ impl Emitter<'_> {
         let (address, offset) = self.address(&store.operand);
         let values: Vec<Val> = store.sources.iter().map(|&source| self.get(source, class)).collect();
         match &guard {
+            _ if self.running.is_some() => {
+                self.store_of_running(store, access, (&address, offset), &values, guard);
+            }
             None => self.store_all(store, access, &address, offset, &values),
             Some(Val::One(condition)) => {
                 let (then, done) = (self.b.create_block(), self.b.create_block());
@@ -396,7 +415,7 @@ impl Emitter<'_> {
                 self.b.ins().jump(done, &[]);
                 self.go_on_in(some);
                 self.forget(before);
-                self.store_some(store, access, &address, offset, &values, guard);
+                self.store_by_masks(store, access, (&address, offset), &values, guard);
                 self.b.ins().jump(done, &[]);
                 self.go_on_in(done);
             }
@@ -484,6 +503,26 @@ impl Emitter<'_> {
                 let (host, at) = self.host_address(access, &store.operand, base, offset, length, 0);
                 for (part, value) in self.vectors(value, class).into_iter().enumerate() {
                     self.b.ins().store(shared_flags(), value, host, at + 16 * part as i32);
+                }
+            }
+            (Val::Affine(_, step), [value])
+                if !own
+                    && *step == i64::from(access.size)
+                    && matches!(store.size, 1 | 2)
+                    && (self.lanes * store.size).is_multiple_of(8) =>
+            {
+                let base = self.lane_address(&store.operand, address, 0);
+                let length = access.size * self.lanes;
+                let (host, at) = self.host_address(access, &store.operand, base, offset, length, 0);
+                let parts = match value {
+                    Val::One(value) => {
+                        let value = self.convert(*value, class, Class::B32);
+                        self.vectors(&Val::One(value), Class::B32)
+                    }
+                    value => self.vectors(value, class),
+                };
+                for (word, value) in self.packed(&parts, store.size).into_iter().enumerate() {
+                    self.b.ins().store(shared_flags(), value, host, at + 8 * word as i32);
                 }
             }
             // The last thread's is what stays.

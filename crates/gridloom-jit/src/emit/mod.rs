@@ -13,7 +13,9 @@ mod arith;
 mod atomic;
 mod barrier;
 mod branch;
+mod collective;
 mod dead;
+mod divergent;
 mod exit;
 mod float;
 mod fold;
@@ -21,6 +23,7 @@ mod load_sinking;
 mod map;
 mod masked;
 mod memory;
+mod narrow;
 mod predicate;
 mod prefetch;
 mod rematerialize;
@@ -39,6 +42,7 @@ pub(crate) use side_exits::Tables;
 pub(crate) use special::special_role;
 
 use crate::analysis::bounds_checks::BoundsChecks;
+use crate::analysis::divergence::Divergence;
 use crate::analysis::flow::{Flow, Role, SlotSet};
 use crate::analysis::idle_threads::IdleThreads;
 use crate::analysis::range::Ranges;
@@ -72,6 +76,8 @@ pub(crate) struct Plan<'a> {
     /// For each instruction of the function, how it is computed.
     pub(crate) natives: &'a [Option<Native>],
     pub(crate) uniformity: &'a Uniformity,
+    /// Where its threads part.
+    pub(crate) divergence: &'a Divergence,
     pub(crate) rematerialization: &'a Rematerialization,
     pub(crate) ranges: &'a Ranges,
     /// Addresses that need no check.
@@ -180,6 +186,10 @@ pub(crate) struct Emitter<'a> {
     keeps_nan: bool,
     /// The threads that go a short way, while the others wait.
     party: Option<branch::Party>,
+    /// The threads that run the block being written, where others wait.
+    running: Option<divergent::Running>,
+    /// Where threads wait that have parted.
+    apart: divergent::Apart,
     /// Blocks that lead away from the one being written, to be written next.
     ways: Vec<(Block, branch::Way)>,
     /// What was found to be wrong with this compiler.
@@ -266,13 +276,18 @@ pub(crate) fn build(
         any_nan: false,
         keeps_nan: false,
         party: None,
+        running: None,
+        apart: divergent::Apart::default(),
         ways: Vec::new(),
         defect: None,
     };
+    emitter.prepare_apart();
     emitter.loops([params[1], params[2], params[3]]);
     for index in 0..plan.flow.blocks.len() {
+        emitter.meet(index);
         emitter.block(index);
     }
+    emitter.write_ends();
     emitter.write_side_exits();
     emitter.b.seal_all_blocks();
     dead::remove_loads(emitter.b.func);
@@ -428,9 +443,17 @@ impl<'a> Emitter<'a> {
         }
         self.forget_all();
         self.vector_constants.clear();
-        if self.plan.flow.follows(index) && self.plan.entries.binary_search(&block.range.start).is_err() {
+        let follows = flow.follows(index) && !(self.plan.divergence.is_met(index) && self.rejoins(index));
+        if follows && self.plan.entries.binary_search(&block.range.start).is_err() {
             self.facts = std::mem::take(&mut self.facts_before);
         }
+        self.write_instructions(index);
+    }
+
+    /// Writes the instructions of a block, for all threads of a group or those that run it.
+    fn write_instructions(&mut self, index: usize) {
+        let flow = self.plan.flow;
+        let block = &flow.blocks[index];
         self.block_end = block.range.end;
         let mut live = flow.live_before(block).into_iter();
         self.live_after = live.next().unwrap_or_else(|| block.live_out.clone());
@@ -464,6 +487,7 @@ impl<'a> Emitter<'a> {
         self.settle_pending();
         self.facts_before = self.facts.clone();
         match flow.block_at(block.range.end) {
+            Some(next) if let Some(running) = self.running.clone() => self.go_apart(&[(next, running.bits)]),
             Some(next) => {
                 self.b.ins().jump(self.blocks[next], &[]);
             }
@@ -489,7 +513,10 @@ impl<'a> Emitter<'a> {
     fn instruction(&mut self, instruction: &'a Instruction) {
         self.vector_constants.clear();
         self.trunk = self.b.current_block().filter(|_| !self.rematerializing && self.party.is_none());
-        if !self.rematerializing && self.plan.rematerialization.is_of_block(self.pc) {
+        if !self.rematerializing
+            && self.plan.rematerialization.is_of_block(self.pc)
+            && !self.is_divided(instruction)
+        {
             let pc = self.pc;
             return instruction.for_each_definition(&mut |slot| self.recall(slot, pc));
         }
@@ -498,6 +525,7 @@ impl<'a> Emitter<'a> {
             Op::Load(load) => self.load(load, instruction.guard),
             Op::Store(store) => self.store(store, instruction.guard),
             Op::Atomic(atomic) => self.atomic(atomic, instruction.guard),
+            Op::Collective(collective) => self.collective(collective, instruction.guard),
             Op::Fence => {
                 self.b.ins().fence();
             }

@@ -87,6 +87,9 @@ impl Emitter<'_> {
 
     /// Whether a register is to be written thread by thread.
     pub(super) fn is_by_lane(&self, slot: Slot) -> bool {
-        self.plan.lanewise[slot.0 as usize] && self.party.is_none() && !self.rematerializing
+        self.plan.lanewise[slot.0 as usize]
+            && self.party.is_none()
+            && self.running.is_none()
+            && !self.rematerializing
     }
 }

@@ -2,7 +2,9 @@
 //! for it. An address that may be bad, a branch at which threads may part: most instructions have such a way, and few are ever gone.
 
 use super::Emitter;
+use super::divergent::Running;
 use super::scalarized::Scalarized;
+use crate::analysis::flow::SlotSet;
 use crate::analysis::uniformity::Shape;
 use crate::native::Class;
 use crate::runtime;
@@ -35,6 +37,8 @@ struct Exit {
     /// The instruction before which it is, and whether that is known to fault.
     of: (Pc, bool),
     held: Vec<Held>,
+    /// The threads that are left there, where others wait.
+    running: Option<Running>,
 }
 
 /// What the code of a function refers to, by address.
@@ -54,6 +58,8 @@ pub(super) struct SideExits {
     blocks: Vec<(usize, Block)>,
     /// Memory for what is stored on the way, and for what calls take and give.
     scratch: Option<StackSlot>,
+    /// Memory for accesses of threads that make none.
+    pub(super) nowhere: Option<StackSlot>,
     /// Memory for masks of threads that make an access, and those that are in it at this place of the short way being written.
     pub(super) masks: Option<StackSlot>,
     pub(super) masks_held: Vec<Value>,
@@ -114,7 +120,8 @@ impl Emitter<'_> {
         if let Some(exit) = self.side_exits.exits.iter().rfind(|exit| exit.of == of) {
             return exit.block;
         }
-        let held = if fault {
+        // Where others wait, all they need goes with them.
+        let held = if fault && self.running.is_none() {
             let mut slots = Vec::new();
             self.plan.flow.instruction(self.pc).for_each_use(&mut |source| {
                 if let Source::Slot(slot) = source {
@@ -124,7 +131,7 @@ impl Emitter<'_> {
             slots.dedup();
             self.held(slots)
         } else {
-            let live = self.live.clone();
+            let live = self.live_here();
             self.held(live.iter())
         };
         let block = self.b.create_block();
@@ -135,16 +142,49 @@ impl Emitter<'_> {
     /// Has a block written that leaves the group before an instruction with what registers held.
     pub(super) fn write_exit_later(&mut self, block: Block, pc: Pc, fault: bool, held: Vec<Held>) {
         self.b.set_cold_block(block);
-        self.side_exits.exits.push(Exit { block, of: (pc, fault), held });
+        let running = self.running.clone();
+        self.side_exits.exits.push(Exit { block, of: (pc, fault), held, running });
+    }
+
+    /// What is live before the instruction being compiled, in threads that run it or wait meanwhile.
+    pub(super) fn live_here(&self) -> SlotSet {
+        let mut live = self.live.clone();
+        if let Some(kept) = self.kept_by_waiting() {
+            live.union(kept);
+        }
+        live
     }
 
     /// Writes the blocks where groups are left before instructions of a block.
     pub(super) fn write_exits(&mut self) {
-        for Exit { block, of: (pc, fault), held } in std::mem::take(&mut self.side_exits.exits) {
+        for Exit { block, of: (pc, fault), held, running } in std::mem::take(&mut self.side_exits.exits) {
             self.go_on_in(block);
             let place = pc | INTERPRET | if fault { REFUSED } else { 0 };
-            self.leave_together(&held, place);
+            match running {
+                None => self.leave_together(&held, place),
+                Some(running) => {
+                    let waiting = self.places_waited_at();
+                    self.leave_apart(&held, Some((running.bits, place)), &waiting);
+                }
+            }
         }
+    }
+
+    /// Leaves the group with what registers held, some threads at one place, and those that wait where they do.
+    pub(super) fn leave_apart(&mut self, held: &[Held], running: Option<(Value, u32)>, waiting: &[usize]) {
+        self.note_parted();
+        let mut left = GroupExit::new(self.lanes);
+        let frame = self.store_left(&mut left, held);
+        let place = running.map_or(0, |(_, place)| place);
+        let offset = left.scatter(place, self.waiting_lanes(waiting)) as i32;
+        let bits = match running {
+            Some((bits, _)) => bits,
+            None => self.b.ins().iconst(I32, 0),
+        };
+        let words = self.words();
+        self.b.ins().store(MemFlagsData::trusted(), words, frame, offset);
+        self.b.ins().store(MemFlagsData::trusted(), bits, frame, offset + 8);
+        self.go_and_leave(left);
     }
 
     /// Leaves the group with what registers held, all threads at one place.

@@ -5,12 +5,14 @@
 //! there was a NaN, the interpreter goes on from the first instruction that was in doubt, with what the registers held there.
 
 use super::Emitter;
+use super::value::Val;
 use crate::analysis::flow::SlotSet;
 use crate::native::{Class, Native};
 use cranelift_codegen::ir::types::I64X2;
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use gridloom_interp::code::{Instruction, Op};
 use gridloom_interp::lanes::{Slot, Source};
+use std::rc::Rc;
 
 /// Instructions that are in doubt together at most: the registers as they were before must be held for as long.
 const MOST: u32 = 24;
@@ -43,7 +45,7 @@ impl Emitter<'_> {
         let mut speculation = match self.speculation.take() {
             Some(speculation) => speculation,
             None => {
-                let live = self.live.clone();
+                let live = self.live_here();
                 let before = self.held(live.iter());
                 let exit = self.b.create_block();
                 self.write_exit_later(exit, self.pc, false, before);
@@ -51,8 +53,14 @@ impl Emitter<'_> {
                 SpeculativeNan { masks: None, truth: None, slots, count: 0, exit }
             }
         };
-        for &mask in masks {
-            let mask = self.vector_cast(mask, I64X2);
+        let running = self.running.as_ref().map(|running| Rc::clone(&running.masks));
+        let running = running.map(|masks| self.masks(&Val::Many(masks.to_vec()), Class::F64));
+        for (part, &mask) in masks.iter().enumerate() {
+            let mut mask = self.vector_cast(mask, I64X2);
+            if let Some(running) = running.as_ref().and_then(|running| running.get(part)) {
+                // What the others have computed is not theirs.
+                mask = self.b.ins().band(mask, *running);
+            }
             speculation.masks = Some(speculation.masks.map_or(mask, |masks| self.b.ins().bor(masks, mask)));
         }
         if let Some(new) = truth {

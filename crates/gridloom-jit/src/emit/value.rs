@@ -431,7 +431,13 @@ impl Emitter<'_> {
         matches!(value, Val::One(_))
     }
 
-    /// The predicate of an instruction: true where it is executed.
+    /// The predicate of an access: true where it is made.
+    pub(crate) fn access_guard(&mut self, guard: Option<Guard>) -> Option<Val> {
+        let own = self.guard(guard);
+        self.guard_of_running(own)
+    }
+
+    /// The predicate of an instruction: true where it is executed, of those threads that run it.
     pub(crate) fn guard(&mut self, guard: Option<Guard>) -> Option<Val> {
         let own = guard.map(|guard| self.own_guard(guard));
         self.guard_on_short_way(own)
@@ -453,6 +459,8 @@ impl Emitter<'_> {
 
     /// Writes a register, where the guard holds.
     pub(crate) fn define(&mut self, slot: Slot, value: Val, class: Class, guard: Option<&Val>) {
+        let in_running = if self.is_kept(slot) { self.guard_of_running(guard.cloned()) } else { None };
+        let guard = in_running.as_ref().or(guard);
         if guard.is_some() {
             self.settle_if_pending(slot);
         }

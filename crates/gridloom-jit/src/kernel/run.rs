@@ -90,7 +90,8 @@ impl Compiled for CompiledKernel {
         };
         // SAFETY: the caller's promise.
         let Outcome { ended, parted } = unsafe { part.run(machine, entry, 0..threads) };
-        self.count((ended + 1) * (threads / part.lanes), parted);
+        let blocks = ended + u32::from(ended < machine.blocks);
+        self.count(blocks * (threads / part.lanes), parted, part.lanes);
         if ended == machine.blocks {
             return Came { ended, running: false };
         }
@@ -132,7 +133,7 @@ impl Compiled for CompiledKernel {
                 self.run_single(machine, pc, threads.start..first);
             }
             let Outcome { parted, .. } = part.run(machine, entry, first..last);
-            self.count((last - first) / part.lanes, parted);
+            self.count((last - first) / part.lanes, parted, part.lanes);
             part.expand(machine, first..last);
             if last < threads.end {
                 self.run_single(machine, pc, last..threads.end);
@@ -150,6 +151,7 @@ impl CompiledKernel {
         match self.single(function).and_then(|part| Some((part, part.entry(pc)?))) {
             // SAFETY: the caller's promise.
             Some((part, entry)) => unsafe {
+                self.runs[1].fetch_add(threads.len() as u64, Ordering::Relaxed);
                 part.run(machine, entry, threads);
             },
             // Some registers are only in compiled code, so there is no way back; whoever runs the launch reports it.
@@ -207,7 +209,8 @@ impl CompiledKernel {
         }
     }
 
-    fn count(&self, groups: u32, parted: u32) {
+    fn count(&self, groups: u32, parted: u32, lanes: u32) {
+        self.runs[0].fetch_add(u64::from(groups) * u64::from(lanes), Ordering::Relaxed);
         // A sample is enough, and threads of the host would wait for each other here.
         if self.groups.load(Ordering::Relaxed) < SAMPLE {
             self.groups.fetch_add(groups, Ordering::Relaxed);

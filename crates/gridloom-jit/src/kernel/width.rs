@@ -47,25 +47,30 @@ impl CompiledKernel {
     /// would take little at a time from where it is far to.
     pub(super) fn find_widest(&self) -> u32 {
         let code = self.kernel.code();
-        let flow = Flow::of(code, 0);
+        let flow = Flow::of(code, 0, GROUPS[0]);
+        if flow.range.clone().any(|pc| matches!(flow.instruction(pc).op, Op::Collective(_))) {
+            // A warp executes it by itself.
+            return GROUPS[2];
+        }
         let natives: Vec<Option<Native>> = flow
             .range
             .clone()
             .map(|pc| native::native(self.kernel.module(), code, 0, flow.instruction(pc)))
             .collect();
         let function = &code.functions[0];
-        let shapes = Uniformity::of(&flow, &natives, function.slots);
+        let (shapes, _) = Uniformity::of(&flow, &natives, function.slots);
         let (mut scattered, mut packed) = (0, false);
         for pc in flow.range.clone() {
             let in_row = match &flow.instruction(pc).op {
                 Op::Load(load) => {
                     let row = in_row(&shapes, &load.operand, load.extend.size, load.destinations.len());
-                    let narrow = row == Some(Row::Packed) && load.extend.signed_to.is_none();
+                    let narrow =
+                        row == Some(Row::Packed) && load.extend.signed_to.is_none_or(|bits| bits <= 32);
                     packed |= narrow;
                     row == Some(Row::Whole) || narrow
                 }
                 Op::Store(store) => {
-                    in_row(&shapes, &store.operand, store.size, store.sources.len()) == Some(Row::Whole)
+                    in_row(&shapes, &store.operand, store.size, store.sources.len()).is_some()
                 }
                 Op::Map(_) if natives[(pc - flow.range.start) as usize].is_none() => return GROUPS[0],
                 Op::Atomic(_) => false,

@@ -13,10 +13,12 @@ mod random_numbers;
 
 mod both;
 mod corpus;
+mod divergence;
 mod granted;
 mod hostile;
 mod idle_threads;
 mod nans;
+mod narrow;
 mod random;
 mod ranges;
 mod scattered;

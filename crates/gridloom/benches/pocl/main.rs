@@ -1,8 +1,9 @@
 //! Kernels on the CPU device beside the same kernels in OpenCL C on PoCL, by turns on the same cores.
 //!
 //! `scripts/compare-pocl` runs it and says how PoCL is installed. Words after `--` choose the kernels whose name contains
-//! one of them; `--quick` takes small sizes, which show that all works and nothing else. Both sides start from the same
-//! data and are compared first. A ratio is PoCL's time divided by Gridloom's: more than 1 is faster than PoCL.
+//! one of them; `--quick` takes small sizes, which show that all works and nothing else; `--processor-time` measures the
+//! time of all threads on the processor instead of the time that passes, which other programs disturb less. Both sides start
+//! from the same data and are compared first. A ratio is PoCL's time divided by Gridloom's: more than 1 is faster than PoCL.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints what it found")]
 
@@ -153,12 +154,49 @@ fn compare(case: &Case, ours: &Ours, theirs: &Theirs, opencl: &OpenCl) -> Result
     Ok(())
 }
 
-fn timed(times: u32, mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
-    let start = Instant::now();
+/// Which time is measured.
+#[derive(Clone, Copy)]
+enum Clock {
+    /// The time that passes.
+    Wall,
+    /// The time that all threads of this process are on a processor.
+    Processor,
+}
+
+impl Clock {
+    fn now(self) -> Duration {
+        static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+        match self {
+            Clock::Wall => START.get_or_init(Instant::now).elapsed(),
+            Clock::Processor => processor_time(),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn processor_time() -> Duration {
+    unsafe extern "C" {
+        fn clock_gettime(clock: i32, time: *mut [i64; 2]) -> i32;
+    }
+    /// `CLOCK_PROCESS_CPUTIME_ID` of Linux.
+    const PROCESS: i32 = 2;
+    let mut time = [0; 2];
+    // SAFETY: the call writes seconds and nanoseconds, which the array has room for.
+    unsafe { clock_gettime(PROCESS, &raw mut time) };
+    Duration::new(time[0].unsigned_abs(), time[1].unsigned_abs() as u32)
+}
+
+#[cfg(not(unix))]
+fn processor_time() -> Duration {
+    Clock::Wall.now()
+}
+
+fn timed(clock: Clock, times: u32, mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
+    let start = clock.now();
     for _ in 0..times {
         run()?;
     }
-    Ok(start.elapsed() / times)
+    Ok((clock.now() - start) / times)
 }
 
 fn median<T: PartialOrd + Copy>(values: &mut [T]) -> T {
@@ -178,6 +216,8 @@ fn main() -> ExitCode {
 
 fn compare_all() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let on_processor = words.iter().any(|word| word == "--processor-time");
+    let clock = if on_processor { Clock::Processor } else { Clock::Wall };
     let quick = words.iter().any(|word| word == "--quick");
     let chosen: Vec<&String> = words.iter().filter(|word| !word.starts_with("--")).collect();
     let opencl = OpenCl::open(include_str!("kernels.cl"))?;
@@ -196,13 +236,14 @@ fn compare_all() -> Result<()> {
         let ours = Ours::new(&device, &module, &case)?;
         let theirs = Theirs::new(&opencl, &case)?;
         compare(&case, &ours, &theirs, &opencl)?;
-        let once = timed(1, || ours.run())?.max(timed(1, || opencl.run(&theirs.kernel))?);
+        let once =
+            timed(Clock::Wall, 1, || ours.run())?.max(timed(Clock::Wall, 1, || opencl.run(&theirs.kernel))?);
         let times =
             if quick { 1 } else { (MEASUREMENT.as_nanos() / once.as_nanos().max(1)).clamp(1, 1000) as u32 };
         let (mut mine, mut other, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..TURNS {
-            let a = timed(times, || ours.run())?;
-            let b = timed(times, || opencl.run(&theirs.kernel))?;
+            let a = timed(clock, times, || ours.run())?;
+            let b = timed(clock, times, || opencl.run(&theirs.kernel))?;
             mine.push(a);
             other.push(b);
             ratios.push(b.as_secs_f64() / a.as_secs_f64());

@@ -70,7 +70,7 @@ impl Generator {
     }
 
     pub(crate) fn memory(&mut self, scope: &Scope) -> Vec<String> {
-        match self.random.below(20) {
+        match self.random.below(21) {
             0..=3 => self.own_access(scope),
             4 | 5 => self.input(scope),
             6 => self.table(),
@@ -85,6 +85,7 @@ impl Generator {
             15 | 16 => self.row(),
             17 if !scope.in_function && self.features.barriers => self.bytes_counted(),
             18 if !scope.in_function => self.rows(scope),
+            19 if !scope.in_function => self.outside(),
             _ => self.own_access(scope),
         }
     }
@@ -190,6 +191,53 @@ impl Generator {
             format!("mad.wide.u32 %far, %linear, {bytes}, %in;"),
             format!("{guard}ld.global.{ty} {register}, [%far+{start}];"),
         ]
+    }
+
+    /// An access of some threads, whose address lies outside all memory in the others, under a guard or behind a branch.
+    fn outside(&mut self) -> Vec<String> {
+        let (ty, registers, bytes) = match self.random.one_in(2) {
+            true => {
+                let (_, ty, registers, bytes) = self.element();
+                (ty, registers, bytes)
+            }
+            false => (".b32".to_owned(), self.dst("b32"), 4),
+        };
+        let mut lines = Vec::new();
+        let (p, in_shared) = (self.predicate(), self.random.one_in(2));
+        let (space, address) = match self.random.below(3) {
+            0 if bytes <= 8 => {
+                // Next to each other, from some thread on.
+                let first = self.random.below(self.threads as usize + 1);
+                lines.push(format!("setp.ge.u32 {p}, %linear, {first};"));
+                lines.push(format!("sub.u32 %t0, %linear, {first};\n    mul.wide.s32 %td0, %t0, {bytes};"));
+                lines.push("add.s64 %td0, %td0, %in;".into());
+                ("global", "%td0")
+            }
+            _ if in_shared => {
+                let place = self.random.pick(&["0x40000000", "0xfffffff0", "0x1000003", "%linear"]);
+                lines.push(format!("selp.b32 %t0, %own, {place}, {p};"));
+                ("shared", "%t0")
+            }
+            _ => {
+                let place = self.random.pick(&["0", "0x7fffffffffffff00", "3", "%rd0"]);
+                lines.push(format!("selp.b64 %td0, %mine, {place}, {p};"));
+                ("global", "%td0")
+            }
+        };
+        // What all threads read is not written.
+        let stores = lines.len() == 1 && self.random.one_in(2);
+        let access = match stores {
+            true => format!("st.{space}{ty} [{address}], {registers};"),
+            false => format!("ld.{space}{ty} {registers}, [{address}];"),
+        };
+        // The predicate stays as it is until the access is made.
+        if self.random.one_in(2) {
+            lines.push(format!("@{p} {access}"));
+        } else {
+            let label = self.fresh();
+            lines.push(format!("@!{p} bra O{label};\n    {access}\nO{label}:"));
+        }
+        lines
     }
 
     /// One more in the word of shared memory that a byte names, whose order does not matter. What is known of the byte keeps it inside.

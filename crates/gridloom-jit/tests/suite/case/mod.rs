@@ -3,7 +3,8 @@
 #![allow(dead_code, reason = "each test uses what it needs")]
 
 use gridloom_interp::{Heap, Launch, Layout, Program, Scratch};
-use gridloom_jit::CompiledKernel;
+use gridloom_jit::{CompiledKernel, Runs};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// What a launch leaves: the words of its buffer, or the fault in words.
@@ -17,6 +18,8 @@ pub(crate) struct Case<'a> {
     pub(crate) words: Vec<u32>,
     pub(crate) pointer: Option<u64>,
     pub(crate) cooperative: bool,
+    /// How threads were run by compiled code the last time.
+    pub(crate) runs: Cell<Runs>,
 }
 
 impl<'a> Case<'a> {
@@ -28,6 +31,7 @@ impl<'a> Case<'a> {
             words: vec![0; 64],
             pointer: None,
             cooperative: false,
+            runs: Cell::default(),
         }
     }
 
@@ -68,6 +72,7 @@ impl<'a> Case<'a> {
                 launch.run_blocks(0..launch.blocks(), &mut Scratch::new())
             }
         };
+        self.runs.set(code.as_ref().map(CompiledKernel::runs).unwrap_or_default());
         result.map(|()| buffer.to_vec()).map_err(|fault| fault.to_string())
     }
 

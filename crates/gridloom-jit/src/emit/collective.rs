@@ -1,0 +1,376 @@
+//! What the lanes of a warp execute together, where a group is a warp: shuffles, votes, matches, reductions, elections and the barrier of the warp.
+//!
+//! The lanes that a mask names have to be those that execute the instruction now, but for those that have exited. Where they are not, the interpreter has the
+//! others come, or finds a fault. What moves between lanes that are known is a few instructions on vectors; the rest the runtime computes, as the interpreter does.
+
+use super::Emitter;
+use super::value::{Val, per_vector};
+use crate::native::Class;
+use crate::runtime;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use gridloom_interp::code::{Collective, CollectiveKind, Guard};
+use gridloom_interp::collective::shuffle_source;
+use gridloom_interp::lanes::Source;
+use gridloom_ptx::ScalarType;
+use gridloom_ptx::op::{ReduxOp, ShuffleMode, VoteMode};
+
+/// Lanes of a warp.
+const WARP: u32 = 32;
+
+/// Who executes a collective.
+#[derive(Clone, Copy)]
+struct Members {
+    /// Those that do, as bits.
+    bits: Value,
+    /// Whether these are all lanes.
+    all: bool,
+}
+
+/// What lanes get: a value of 32 bits, and a truth value.
+struct Given {
+    value: Option<Val>,
+    predicate: Option<Val>,
+}
+
+impl Emitter<'_> {
+    pub(super) fn collective(&mut self, collective: &Collective, guard: Option<Guard>) {
+        if self.lanes != WARP {
+            return self.defect("a warp in parts");
+        }
+        let own = self.guard(guard);
+        let done = match &own {
+            None => None,
+            Some(own) => {
+                let (then, done) = (self.b.create_block(), self.b.create_block());
+                let any = match own {
+                    Val::One(condition) => *condition,
+                    own => {
+                        let guard = self.guard_of_running(Some(own.clone()));
+                        let masks = self.vectors(guard.as_ref().unwrap_or(own), Class::Pred);
+                        self.any_true(&masks)
+                    }
+                };
+                self.b.ins().brif(any, then, &[], done, &[]);
+                self.go_on_in(then);
+                Some(done)
+            }
+        };
+        let before = self.mark();
+        let all = self.running.is_none() && own.as_ref().is_none_or(|own| self.is_one(own));
+        let bits = match (&self.running, &own) {
+            _ if all => self.b.ins().iconst(I32, i64::from(u32::MAX)),
+            (Some(running), None | Some(Val::One(_))) => running.bits,
+            _ => {
+                let guard = self.guard_of_running(own.clone());
+                let masks = guard.map(|guard| self.vectors(&guard, Class::Pred)).unwrap_or_default();
+                self.bits_of(&masks)
+            }
+        };
+        let members = Members { bits, all };
+        let mask = collective.mask.map(|mask| self.get(mask, Class::B32));
+        let given = match mask {
+            Some(Val::One(mask)) => {
+                self.require_members(mask, members);
+                self.exchange(collective, members)
+            }
+            _ => None,
+        };
+        let given = match given {
+            Some(given) => given,
+            None => self.exchange_by_call(collective, members),
+        };
+        if let (Some(slot), Some(value)) = (collective.destination, given.value) {
+            self.define(slot, value, Class::B32, own.as_ref());
+        }
+        if let (Some(slot), Some(predicate)) = (collective.predicate, given.predicate) {
+            let predicate = Val::Many(self.vectors(&predicate, Class::Pred));
+            self.define(slot, predicate, Class::Pred, own.as_ref());
+        }
+        if let Some(done) = done {
+            self.b.ins().jump(done, &[]);
+            self.go_on_in(done);
+            self.forget(before);
+        }
+    }
+
+    /// Lanes that have not exited.
+    fn live_lanes(&mut self) -> Value {
+        let all = self.b.ins().iconst(I32, i64::from(u32::MAX));
+        match self.exited_lanes() {
+            Some(exited) => self.b.ins().bxor(all, exited),
+            None => all,
+        }
+    }
+
+    /// Leaves the instruction to the interpreter unless the lanes that a mask names are those that execute it.
+    fn require_members(&mut self, mask: Value, members: Members) {
+        if members.all && self.constant_of(mask).is_some_and(|mask| mask as u32 == u32::MAX) {
+            return;
+        }
+        let live = self.live_lanes();
+        let named = self.b.ins().band(mask, live);
+        let here = self.b.ins().icmp(IntCC::Equal, named, members.bits);
+        self.require(here, false);
+    }
+
+    /// What lanes get, where that takes a few instructions.
+    fn exchange(&mut self, collective: &Collective, members: Members) -> Option<Given> {
+        let value = |emitter: &mut Self| emitter.get(collective.value, Class::B32);
+        match collective.kind {
+            CollectiveKind::Barrier => Some(Given { value: None, predicate: None }),
+            CollectiveKind::Vote(mode) => {
+                let predicate = self.get(collective.value, Class::Pred);
+                let masks = self.vectors(&predicate, Class::Pred);
+                let mut set = self.bits_of(&masks);
+                if !members.all {
+                    set = self.b.ins().band(set, members.bits);
+                }
+                let is_all = |emitter: &mut Self| emitter.b.ins().icmp(IntCC::Equal, set, members.bits);
+                let value = match mode {
+                    VoteMode::Ballot => set,
+                    VoteMode::All => is_all(self),
+                    VoteMode::Any => self.b.ins().icmp_imm_u(IntCC::NotEqual, set, 0),
+                    VoteMode::Uni => {
+                        let (all, none) = (is_all(self), self.b.ins().icmp_imm_u(IntCC::Equal, set, 0));
+                        self.b.ins().bor(all, none)
+                    }
+                };
+                let value = match mode {
+                    VoteMode::Ballot => value,
+                    _ => self.b.ins().uextend(I32, value),
+                };
+                Some(Given { value: Some(Val::One(value)), predicate: None })
+            }
+            CollectiveKind::Redux { op, ty, abs: false, .. } if ty != ScalarType::F32 => {
+                let value = value(self);
+                Some(Given { value: Some(self.reduce(op, ty, &value, members)), predicate: None })
+            }
+            CollectiveKind::Elect => {
+                let leader = self.b.ins().ctz(members.bits);
+                let leaders = self.vectors(&Val::One(leader), Class::B32);
+                let zero = self.constant(0, Class::B32);
+                let lanes = self.vectors(&Val::Affine(zero, 1), Class::B32);
+                let is = lanes
+                    .iter()
+                    .zip(leaders)
+                    .map(|(&lane, leader)| self.b.ins().icmp(IntCC::Equal, lane, leader));
+                let is = is.collect();
+                Some(Given { value: Some(Val::One(leader)), predicate: Some(Val::Many(is)) })
+            }
+            CollectiveKind::Shuffle(mode) if members.all => {
+                let constant = |source: Source| match source {
+                    Source::Constant(index) => Some(self.plan.flow.code.constants[index as usize][0] as u32),
+                    Source::Slot(slot) => self.plan.ranges.constant(slot).map(|value| value as u32),
+                };
+                let (b, c) = (constant(collective.b), constant(collective.c)?);
+                let value = value(self);
+                if let Some(b) = b {
+                    return Some(self.shuffle_known(mode, &value, b, c));
+                }
+                let Val::One(b) = self.get(collective.b, Class::B32) else { return None };
+                (c >> 8 & 31 == 0).then(|| self.shuffle_by(mode, &value, b, c)).flatten()
+            }
+            _ => None,
+        }
+    }
+
+    /// A shuffle of which it is known which lane reads which.
+    fn shuffle_known(&mut self, mode: ShuffleMode, value: &Val, b: u32, c: u32) -> Given {
+        let parts = self.vectors(value, Class::B32);
+        let sources: Vec<(u32, bool)> = (0..WARP)
+            .map(|lane| match shuffle_source(mode, lane, b, c) {
+                (source, true) if source < WARP => (source, true),
+                (_, valid) => (lane, valid),
+            })
+            .collect();
+        let mut picked = Vec::new();
+        let mut valid = Vec::new();
+        for four in sources.chunks(4) {
+            let lanes: Vec<u32> = four.iter().map(|&(source, _)| source).collect();
+            picked.push(self.pick_lanes(&parts, &lanes));
+            let mut bytes = [0; 16];
+            for (chunk, &(_, valid)) in bytes.chunks_mut(4).zip(four) {
+                chunk.fill(if valid { 0xff } else { 0 });
+            }
+            valid.push(self.vector_constant(I32X4, bytes));
+        }
+        Given { value: Some(Val::Many(picked)), predicate: Some(Val::Many(valid)) }
+    }
+
+    /// A vector of four lanes of some vectors.
+    fn pick_lanes(&mut self, parts: &[Value], lanes: &[u32]) -> Value {
+        let mut wanted: Vec<usize> = lanes.iter().map(|&lane| lane as usize / 4).collect();
+        wanted.dedup();
+        if let ([only], [0, 1, 2, 3]) =
+            (&wanted[..], [lanes[0] % 4, lanes[1] % 4, lanes[2] % 4, lanes[3] % 4])
+        {
+            return parts[*only];
+        }
+        let mut found: Option<Value> = None;
+        let mut done = [false; 4];
+        while let Some(next) = (0..4).find(|&i| !done[i]) {
+            let part = lanes[next] as usize / 4;
+            let second = self.vector_cast(parts[part], I8X16);
+            // What was found before stays; the rest is picked from this part.
+            let first = found.unwrap_or(second);
+            let mut bytes = [0u8; 16];
+            for (i, (&lane, done)) in lanes.iter().zip(&mut done).enumerate() {
+                let here = lane as usize / 4 == part;
+                let from = if here { 16 + 4 * (lane as u8 % 4) } else { 4 * i as u8 };
+                *done |= here;
+                (0..4).for_each(|byte| bytes[4 * i + byte] = from + byte as u8);
+            }
+            found = Some(self.shuffle(first, second, bytes));
+        }
+        let found = found.unwrap_or(parts[0]);
+        self.vector_cast(found, I32X4)
+    }
+
+    /// A shuffle by a distance, or from a lane, that is one for all lanes, in segments of the whole warp.
+    fn shuffle_by(&mut self, mode: ShuffleMode, value: &Val, b: Value, c: u32) -> Option<Given> {
+        let clamp = i64::from(c & 31);
+        if mode == ShuffleMode::Bfly {
+            return None;
+        }
+        let b = self.b.ins().band_imm_u(b, 31);
+        let parts = self.vectors(value, Class::B32);
+        let flags = MemFlagsData::trusted();
+        // Between as many words that are anything.
+        let bytes = 4 * WARP as i32;
+        let words = self.scratch(3 * bytes as u32);
+        for (part, &value) in parts.iter().enumerate() {
+            self.b.ins().store(flags, value, words, bytes + 16 * part as i32);
+        }
+        let distance = self.b.ins().uextend(I64, b);
+        let distance = self.b.ins().ishl_imm_u(distance, 2);
+        if mode == ShuffleMode::Idx {
+            let valid = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, b, clamp);
+            let at = self.b.ins().iadd(words, distance);
+            let there = self.b.ins().load(I32, flags, at, bytes);
+            let there = self.vectors(&Val::One(there), Class::B32);
+            let valid = self.vectors(&Val::One(valid), Class::Pred);
+            let picked = parts
+                .iter()
+                .zip(there)
+                .zip(&valid)
+                .map(|((&own, there), &valid)| self.b.ins().bitselect(valid, there, own));
+            let picked = picked.collect();
+            return Some(Given { value: Some(Val::Many(picked)), predicate: Some(Val::Many(valid)) });
+        }
+        let up = mode == ShuffleMode::Up;
+        let at = if up { self.b.ins().isub(words, distance) } else { self.b.ins().iadd(words, distance) };
+        let zero = self.constant(0, Class::B32);
+        let lanes = self.vectors(&Val::Affine(zero, 1), Class::B32);
+        let distances = self.vectors(&Val::One(b), Class::B32);
+        let clamp = self.vector_of(clamp as u64, Class::B32);
+        let ends = self.vector_of(u64::from(WARP) - 1, Class::B32);
+        let (mut picked, mut valid) = (Vec::new(), Vec::new());
+        for (part, &own) in parts.iter().enumerate() {
+            let there = self.b.ins().load(I32X4, flags, at, bytes + 16 * part as i32);
+            let (lane, distance) = (lanes[part], distances[part]);
+            let (source, is_valid) = if up {
+                let source = self.b.ins().isub(lane, distance);
+                (source, self.b.ins().icmp(IntCC::SignedGreaterThanOrEqual, source, clamp))
+            } else {
+                let source = self.b.ins().iadd(lane, distance);
+                (source, self.b.ins().icmp(IntCC::SignedLessThanOrEqual, source, clamp))
+            };
+            let inside = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, source, ends);
+            let reads = self.b.ins().band(is_valid, inside);
+            picked.push(self.b.ins().bitselect(reads, there, own));
+            valid.push(is_valid);
+        }
+        Some(Given { value: Some(Val::Many(picked)), predicate: Some(Val::Many(valid)) })
+    }
+
+    /// A reduction of integers.
+    fn reduce(&mut self, op: ReduxOp, ty: ScalarType, value: &Val, members: Members) -> Val {
+        let mut parts = self.vectors(value, Class::B32);
+        if !members.all {
+            let signed = ty == ScalarType::S32;
+            let neutral = match op {
+                ReduxOp::And => u32::MAX,
+                ReduxOp::Min if signed => i32::MAX as u32,
+                ReduxOp::Max if signed => i32::MIN as u32,
+                ReduxOp::Min => u32::MAX,
+                _ => 0,
+            };
+            let neutral = self.vector_of(neutral.into(), Class::B32);
+            let masks = self.masks_of(members.bits);
+            for (part, mask) in parts.iter_mut().zip(masks) {
+                *part = self.b.ins().bitselect(mask, *part, neutral);
+            }
+        }
+        let both = |emitter: &mut Self, a: Value, b: Value| {
+            let signed = ty == ScalarType::S32;
+            match op {
+                ReduxOp::And => emitter.b.ins().band(a, b),
+                ReduxOp::Or => emitter.b.ins().bor(a, b),
+                ReduxOp::Xor => emitter.b.ins().bxor(a, b),
+                ReduxOp::Add => emitter.b.ins().iadd(a, b),
+                ReduxOp::Min if signed => emitter.b.ins().smin(a, b),
+                ReduxOp::Max if signed => emitter.b.ins().smax(a, b),
+                ReduxOp::Min => emitter.b.ins().umin(a, b),
+                ReduxOp::Max => emitter.b.ins().umax(a, b),
+            }
+        };
+        let mut all = parts[0];
+        for &part in &parts[1..] {
+            all = both(self, all, part);
+        }
+        for lanes in [[2, 3, 0, 1], [1, 0, 3, 2]] {
+            let other = self.pick_lanes(&[all], &lanes);
+            all = both(self, all, other);
+        }
+        Val::One(self.b.ins().extractlane(all, 0))
+    }
+
+    /// What lanes get, as the runtime computes it.
+    fn exchange_by_call(&mut self, collective: &Collective, members: Members) -> Given {
+        let Some(mask) = collective.mask else {
+            self.defect("lanes that are not named");
+            return Given { value: None, predicate: None };
+        };
+        let flags = MemFlagsData::trusted();
+        let frame = self.scratch(runtime::EXCHANGE_BYTES);
+        let mut once = 0;
+        for (i, source) in [mask, collective.value, collective.b, collective.c].into_iter().enumerate() {
+            let at = 8 * (i as u32 * WARP) as i32;
+            match self.get(source, Class::B64) {
+                Val::One(value) => {
+                    self.b.ins().store(flags, value, frame, at);
+                    once |= 1 << i;
+                }
+                value => {
+                    for (part, value) in self.vectors(&value, Class::B64).into_iter().enumerate() {
+                        self.b.ins().store(flags, value, frame, at + 16 * part as i32);
+                    }
+                }
+            }
+        }
+        let live = self.live_lanes();
+        let arguments = [
+            self.b.ins().iconst(I64, std::ptr::from_ref(&collective.kind) as i64),
+            frame,
+            members.bits,
+            live,
+            self.b.ins().iconst(I32, once),
+        ];
+        let answer = self.call(runtime::exchange as *const () as usize, &arguments, Some(I64));
+        let Some(answer) = answer else {
+            self.defect("a call without an answer");
+            return Given { value: None, predicate: None };
+        };
+        let together = self.b.ins().ushr_imm_u(answer, 32);
+        self.require(together, false);
+        let parts = (0..WARP as usize / per_vector(Class::B64))
+            .map(|part| self.b.ins().load(I64X2, flags, frame, runtime::EXCHANGED + 16 * part as i32))
+            .collect();
+        let value = Val::Many(self.convert_parts(parts, Class::B64, Class::B32));
+        let predicate = self.b.ins().ireduce(I32, answer);
+        let predicate = Val::Many(self.masks_of(predicate));
+        Given { value: Some(value), predicate: Some(predicate) }
+    }
+}

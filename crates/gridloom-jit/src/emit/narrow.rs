@@ -1,0 +1,244 @@
+//! Integers of 8 and 16 bits in vectors: each in 32 bits, of which the upper ones are zero in a register.
+
+use super::Emitter;
+use super::value::Val;
+use crate::native::{Class, Kind, Native};
+use crate::runtime;
+use cranelift_codegen::ir::types::{F32X4, I8, I8X16, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use gridloom_ptx::op::ApproxOp;
+
+impl Emitter<'_> {
+    /// Elements of 32 bits of which the lowest ones are meant, extended with their sign or with zeros.
+    fn extended_in_vector(&mut self, value: Value, bits: u32, signed: bool) -> Value {
+        if bits >= 32 {
+            return value;
+        }
+        if !signed {
+            let mask = self.vector_of((1 << bits) - 1, Class::B32);
+            return self.b.ins().band(value, mask);
+        }
+        let count = self.b.ins().iconst(I32, i64::from(32 - bits));
+        let value = self.b.ins().ishl(value, count);
+        self.b.ins().sshr(value, count)
+    }
+
+    /// An operand in vectors of 32 bits.
+    fn narrow_operand(&mut self, operand: &Val, class: Class, signed: bool) -> Option<Vec<Value>> {
+        let parts = match operand {
+            // In one, before it is in many.
+            Val::One(value) => {
+                let value = self.convert(*value, class, Class::B32);
+                self.vectors(&Val::One(value), Class::B32)
+            }
+            Val::Many(parts) if class.bits() <= 32 => parts.clone(),
+            value if class.bits() == 32 => self.vectors(value, class),
+            _ => return None,
+        };
+        let bits = class.bits();
+        Some(parts.into_iter().map(|part| self.extended_in_vector(part, bits, signed)).collect())
+    }
+
+    /// An instruction on integers of fewer than 32 bits, or one that makes such; none where there are no vector instructions for it.
+    pub(super) fn lower_narrow(&mut self, native: &Native, operands: &[Val]) -> Option<Vec<Value>> {
+        let classes = native.operands;
+        if native.result.is_float()
+            || native.result == Class::B64 && !matches!(native.kind, Kind::Extend { .. })
+        {
+            return None;
+        }
+        if let Kind::Extend { from, signed, to, to_signed } = native.kind {
+            let mut parts = if classes[0] == Class::B64 {
+                let wide = self.vectors(&operands[0], Class::B64);
+                wide.chunks(2).map(|pair| self.narrow(pair[0], pair[1])).collect()
+            } else {
+                self.narrow_operand(&operands[0], classes[0], false)?
+            };
+            for part in &mut parts {
+                *part = self.extended_in_vector(*part, from, signed);
+                *part = self.extended_in_vector(*part, to, to_signed);
+            }
+            if native.result == Class::B64 {
+                let with_sign = if to == 64 { signed } else { to_signed };
+                let halves = parts.into_iter().flat_map(|part| {
+                    if with_sign {
+                        [self.b.ins().swiden_low(part), self.b.ins().swiden_high(part)]
+                    } else {
+                        [self.b.ins().uwiden_low(part), self.b.ins().uwiden_high(part)]
+                    }
+                });
+                return Some(halves.collect());
+            }
+            let bits = native.result.bits();
+            return Some(parts.into_iter().map(|part| self.extended_in_vector(part, bits, false)).collect());
+        }
+        match native.kind {
+            Kind::Pair { bits: bits @ (8 | 16) } => {
+                let low = self.narrow_operand(&operands[0], classes[0], false)?;
+                let high = self.narrow_operand(&operands[1], classes[1], false)?;
+                let count = self.b.ins().iconst(I32, i64::from(bits));
+                let pairs = low.into_iter().zip(high).map(|(low, high)| {
+                    let high = self.b.ins().ishl(high, count);
+                    self.b.ins().bor(low, high)
+                });
+                return Some(pairs.collect());
+            }
+            Kind::Field { start, bits } if classes[0] == Class::B32 => {
+                let count = self.b.ins().iconst(I32, i64::from(start));
+                let mut fields = Vec::new();
+                for part in self.vectors(&operands[0], Class::B32) {
+                    let part = self.b.ins().ushr(part, count);
+                    fields.push(self.extended_in_vector(part, bits, false));
+                }
+                return Some(fields);
+            }
+            _ => {}
+        }
+        let (kind, signed) = match native.kind {
+            Kind::Copy
+            | Kind::Add
+            | Kind::Sub
+            | Kind::Mul
+            | Kind::MadLow
+            | Kind::Neg
+            | Kind::Logic(_)
+            | Kind::BitNot
+            | Kind::Select
+            | Kind::ShiftLeft => (native.kind, false),
+            Kind::MulWide { signed } => (Kind::Mul, signed),
+            Kind::MadWide { signed } => (Kind::MadLow, signed),
+            Kind::Abs => (native.kind, true),
+            Kind::Min { signed } | Kind::Max { signed } | Kind::ShiftRight { signed } => {
+                (native.kind, signed)
+            }
+            Kind::Compare { signed, .. } => (native.kind, signed),
+            _ => return None,
+        };
+        let is_shift = matches!(kind, Kind::ShiftLeft | Kind::ShiftRight { .. });
+        if let (true, value) = (is_shift, operands.get(1))
+            && !matches!(value, Some(Val::One(_)))
+        {
+            return None;
+        }
+        let mut wide = Vec::new();
+        for (i, operand) in operands.iter().enumerate() {
+            wide.push(match classes[i] {
+                Class::B8 | Class::B16 => Val::Many(self.narrow_operand(operand, classes[i], signed)?),
+                Class::B32 | Class::Pred => operand.clone(),
+                _ => return None,
+            });
+        }
+        let operands32 = classes.map(|class| if class == Class::Pred { class } else { Class::B32 });
+        let result = if native.result == Class::Pred { Class::Pred } else { Class::B32 };
+        let (values, rare) = self.lower_vectors(&Native { kind, operands: operands32, result }, &wide)?;
+        if !rare.is_empty() {
+            return None;
+        }
+        let bits = native.result.bits();
+        if native.result == Class::Pred {
+            return Some(values);
+        }
+        Some(values.into_iter().map(|value| self.extended_in_vector(value, bits, false)).collect())
+    }
+
+    /// An approximate function of the values of a group, which the runtime computes at once.
+    pub(super) fn approximate_many(&mut self, op: ApproxOp, ftz: bool, operand: &Val) -> Option<Vec<Value>> {
+        let function = runtime::approximate_many(op)?;
+        let parts = self.vectors(operand, Class::F32);
+        let flags = MemFlagsData::trusted();
+        let buffer = self.scratch(4 * self.lanes);
+        for (part, &value) in parts.iter().enumerate() {
+            self.b.ins().store(flags, value, buffer, 16 * part as i32);
+        }
+        let arguments = [
+            buffer,
+            self.b.ins().iconst(I32, i64::from(self.lanes)),
+            self.b.ins().iconst(I32, i64::from(ftz)),
+        ];
+        self.call(function as *const () as usize, &arguments, None);
+        let loads = (0..parts.len()).map(|part| self.b.ins().load(F32X4, flags, buffer, 16 * part as i32));
+        Some(loads.collect())
+    }
+
+    /// `prmt` of a selector that is known, in a vector; none where it repeats signs.
+    pub(super) fn permute_by(&mut self, a: Value, b: Value, selector: u32) -> Option<Value> {
+        let nibble = |byte: usize| (selector >> (4 * byte) & 15) as u8;
+        if (0..4).any(|byte| nibble(byte) > 7) {
+            return None;
+        }
+        let (a, b) = (self.vector_cast(a, I8X16), self.vector_cast(b, I8X16));
+        let bytes = std::array::from_fn(|i| {
+            let (element, from) = (i as u8 & !3, nibble(i % 4));
+            element + from % 4 + if from > 3 { 16 } else { 0 }
+        });
+        let picked = self.shuffle(a, b, bytes);
+        Some(self.vector_cast(picked, I32X4))
+    }
+
+    /// `prmt` in one thread.
+    pub(super) fn permute(&mut self, x: &[Value]) -> Value {
+        let (low, high) = (self.b.ins().uextend(I64, x[0]), self.b.ins().uextend(I64, x[1]));
+        let high = self.b.ins().ishl_imm_u(high, 32);
+        let pair = self.b.ins().bor(low, high);
+        let mut word = None;
+        for byte in 0..4 {
+            let nibble = self.b.ins().ushr_imm_u(x[2], 4 * byte);
+            let index = self.b.ins().band_imm_u(nibble, 7);
+            let count = self.b.ins().ishl_imm_u(index, 3);
+            let picked = self.b.ins().ushr(pair, count);
+            let picked = self.b.ins().ireduce(I8, picked);
+            // Or its sign throughout.
+            let sign = self.b.ins().sshr_imm_u(picked, 7);
+            let repeats = self.b.ins().band_imm_u(nibble, 8);
+            let picked = self.b.ins().select(repeats, sign, picked);
+            let picked = self.b.ins().uextend(I32, picked);
+            let picked = self.b.ins().ishl_imm_u(picked, 8 * byte);
+            word = Some(word.map_or(picked, |word| self.b.ins().bor(word, picked)));
+        }
+        word.unwrap_or(x[0])
+    }
+
+    /// `dp4a`, in one thread or element by element.
+    pub(super) fn dot_product(&mut self, signed: [bool; 2], x: &[Value], vector: bool) -> Value {
+        let mut sum = x[2];
+        let mask = if vector { self.vector_of(255, Class::B32) } else { self.constant(255, Class::B32) };
+        for byte in 0..4 {
+            let [a, b] = [0, 1].map(|i| {
+                let up = self.b.ins().iconst(I32, 24 - 8 * byte);
+                if signed[i] {
+                    let value = self.b.ins().ishl(x[i], up);
+                    let down = self.b.ins().iconst(I32, 24);
+                    self.b.ins().sshr(value, down)
+                } else {
+                    let down = self.b.ins().iconst(I32, 8 * byte);
+                    let value = self.b.ins().ushr(x[i], down);
+                    self.b.ins().band(value, mask)
+                }
+            });
+            let product = self.b.ins().imul(a, b);
+            sum = self.b.ins().iadd(sum, product);
+        }
+        sum
+    }
+
+    /// The lowest bytes, one or two, of elements of 32 bits, as words of 64 bits.
+    pub(super) fn packed(&mut self, parts: &[Value], size: u32) -> Vec<Value> {
+        let mask = self.vector_of((1 << (8 * size)) - 1, Class::B32);
+        let parts: Vec<Value> = parts.iter().map(|&part| self.b.ins().band(part, mask)).collect();
+        let mut halves: Vec<Value> =
+            parts.chunks(2).map(|pair| self.b.ins().unarrow(pair[0], pair[pair.len() - 1])).collect();
+        if size == 1 {
+            halves =
+                halves.chunks(2).map(|pair| self.b.ins().unarrow(pair[0], pair[pair.len() - 1])).collect();
+        }
+        let mut words = Vec::new();
+        for vector in halves {
+            let vector = self.vector_cast(vector, I8X16);
+            let vector = self.vector_cast(vector, I64X2);
+            words.extend([0, 1].map(|word| self.b.ins().extractlane(vector, word)));
+        }
+        debug_assert!(words.iter().all(|&word| self.b.func.dfg.value_type(word) == I64));
+        words.truncate(parts.len() * 4 * size as usize / 8);
+        words
+    }
+}

@@ -1,0 +1,121 @@
+//! Threads of a group that part: they stay in vectors, under masks, and meet again.
+
+use crate::case::{Case, STORE};
+use gridloom_jit::Runs;
+
+/// Compiled code computes what the interpreter does, with every thread run once, in a group.
+#[track_caller]
+fn stays_wide(body: &str) {
+    let words = (0..64u32).map(|i| i.wrapping_mul(0x9e37_79b9) >> 27).collect();
+    let case = Case { words, ..Case::new(body) };
+    case.same().unwrap();
+    assert_eq!(case.runs.get(), Runs { wide: 64, alone: 0 });
+}
+
+/// Loads the word of the thread into `%r2`.
+const LOAD: &str = "mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1; ld.global.u32 %r2, [%rd2];";
+
+#[test]
+fn two_long_ways_meet_behind_both() {
+    let long =
+        |factor: u32| format!("mad.lo.u32 %r19, %r19, {factor}, %r2; xor.b32 %r19, %r19, %r1; ").repeat(30);
+    stays_wide(&format!(
+        "{LOAD} mov.u32 %r19, 1; and.b32 %r3, %r2, 1; setp.eq.u32 %p1, %r3, 0; @%p1 bra A; {} bra B; A: {} B: add.u32 %r19, %r19, 1; {STORE}",
+        long(3),
+        long(5)
+    ));
+}
+
+#[test]
+fn loops_of_different_lengths_end_for_each_thread_by_itself() {
+    stays_wide(&format!(
+        "{LOAD} mov.u32 %r19, 0; mov.u32 %r3, 0; L: setp.ge.u32 %p1, %r3, %r2; @%p1 bra E;
+         mad.lo.u32 %r19, %r19, 7, %r3; add.u32 %r3, %r3, 1; bra L; E: add.u32 %r19, %r19, %r3; {STORE}"
+    ));
+}
+
+#[test]
+fn a_loop_that_is_left_in_its_middle_and_goes_on_elsewhere() {
+    stays_wide(&format!(
+        "{LOAD} mov.u32 %r19, 0; mov.u32 %r3, 0; L: add.u32 %r3, %r3, 1; setp.gt.u32 %p1, %r3, %r2; @%p1 bra E;
+         and.b32 %r4, %r3, 3; setp.eq.u32 %p2, %r4, 2; @%p2 bra L; mul.lo.u32 %r19, %r19, %r3; add.u32 %r19, %r19, %r2;
+         setp.gt.u32 %p3, %r19, 9000; @%p3 bra F; bra L; F: add.u32 %r19, %r19, 5; E: {STORE}"
+    ));
+}
+
+#[test]
+fn threads_that_exit_leave_the_others_together() {
+    stays_wide(&format!(
+        "{LOAD} and.b32 %r3, %r2, 5; setp.eq.u32 %p1, %r3, 1; @%p1 exit; mul.lo.u32 %r19, %r2, 3;
+         setp.gt.u32 %p2, %r2, 20; @%p2 bra A; add.u32 %r19, %r19, 100; A: {STORE}"
+    ));
+}
+
+#[test]
+fn addresses_of_threads_that_make_no_access_are_not_looked_at() {
+    for outside in ["0", "0xfffffffffffffff0", "1"] {
+        stays_wide(&format!(
+            "{LOAD} mov.u32 %r19, 0; and.b32 %r3, %r2, 1; setp.eq.u32 %p1, %r3, 0; mov.u64 %rd5, {outside};
+             selp.b64 %rd6, %rd2, %rd5, %p1; @%p1 ld.global.u32 %r19, [%rd6]; @!%p1 bra A;
+             ld.global.u32 %r4, [%rd6]; add.u32 %r19, %r19, %r4; st.global.u32 [%rd6], %r19; A: {STORE}"
+        ));
+    }
+    stays_wide(&format!(
+        "{LOAD} mov.u32 %r5, tile; shl.b32 %r6, %r1, 2; add.u32 %r6, %r6, %r5; st.shared.u32 [%r6], %r2;
+         sub.u32 %r7, %r6, 40; mov.u32 %r19, 0; setp.lt.u32 %p1, %r1, 10; @%p1 bra A; ld.shared.u32 %r19, [%r7]; A: {STORE}"
+    ));
+}
+
+#[test]
+fn a_branch_by_a_table_sends_each_thread_its_own_way() {
+    stays_wide(&format!(
+        "{LOAD} and.b32 %r3, %r2, 3; T: .branchtargets A, B, C, A; brx.idx %r3, T; A: mov.u32 %r19, 1; bra E;
+         B: mad.lo.u32 %r19, %r2, 3, %r1; bra E; C: mov.u32 %r19, %r1; E: {STORE}"
+    ));
+}
+
+#[test]
+fn collectives_of_a_warp_are_executed_by_its_group() {
+    for instruction in [
+        "shfl.sync.down.b32 %r19, %r2, 16, 31, -1;",
+        "shfl.sync.up.b32 %r19|%p1, %r2, 3, 0, -1;",
+        "shfl.sync.bfly.b32 %r19, %r2, 5, 31, -1;",
+        "shfl.sync.idx.b32 %r19, %r2, 7, 31, -1;",
+        "shfl.sync.idx.b32 %r19, %r2, %r2, 31, -1;",
+        "shfl.sync.down.b32 %r19, %r2, 4, 0x181f, -1;",
+        "setp.gt.u32 %p1, %r2, 15; vote.sync.ballot.b32 %r19, %p1, -1;",
+        "setp.gt.u32 %p1, %r2, 15; vote.sync.any.pred %p2, %p1, -1; selp.u32 %r19, 7, 9, %p2;",
+        "match.any.sync.b32 %r19, %r2, -1;",
+        "redux.sync.add.u32 %r19, %r2, -1;",
+        "redux.sync.max.s32 %r19, %r2, -1;",
+        "elect.sync %r19|%p1, -1;",
+        "bar.warp.sync -1; mov.u32 %r19, %r2;",
+    ] {
+        stays_wide(&format!("{LOAD} mov.u32 %r19, 0; {instruction} {STORE}"));
+    }
+}
+
+#[test]
+fn collectives_of_the_threads_that_have_taken_a_branch_are_executed_by_its_group() {
+    for instruction in [
+        "shfl.sync.bfly.b32 %r19, %r2, 2, 31, %r9;",
+        "vote.sync.ballot.b32 %r19, %p3, %r9;",
+        "redux.sync.min.u32 %r19, %r2, %r9;",
+        "match.any.sync.b32 %r19, %r2, %r9;",
+    ] {
+        stays_wide(&format!(
+            "{LOAD} mov.u32 %r19, 0; and.b32 %r3, %r2, 1; setp.eq.u32 %p1, %r3, 0; setp.gt.u32 %p3, %r2, 9;
+             vote.sync.ballot.b32 %r9, %p1, -1; @!%p1 bra A; {instruction} A: {STORE}"
+        ));
+    }
+}
+
+#[test]
+fn lanes_that_come_to_a_collective_by_different_ways_are_waited_for() {
+    let body = format!(
+        "{LOAD} and.b32 %r3, %r2, 1; setp.eq.u32 %p1, %r3, 0; @%p1 bra A;
+         shfl.sync.bfly.b32 %r19, %r2, 1, 31, -1; bra B; A: shfl.sync.bfly.b32 %r19, %r2, 1, 31, -1; add.u32 %r19, %r19, 1; B: {STORE}"
+    );
+    let words = (0..64u32).map(|i| i.wrapping_mul(0x9e37_79b9) >> 27).collect();
+    Case { words, ..Case::new(&body) }.same().unwrap();
+}

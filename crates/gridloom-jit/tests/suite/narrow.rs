@@ -1,0 +1,90 @@
+//! Integers of 8 and 16 bits, in rows of memory and in registers.
+
+use crate::case::Case;
+
+/// Bytes and halves that are interesting, for as many threads.
+fn words() -> Vec<u32> {
+    (0..64u32).map(|i| i.wrapping_mul(0x9e37_79b9) ^ 0x80_7f ^ i << 8).collect()
+}
+
+#[track_caller]
+fn same(body: &str) {
+    let case = Case { words: words(), ..Case::new(body) };
+    case.same().unwrap();
+}
+
+#[test]
+fn rows_of_bytes_are_loaded_and_stored() {
+    for ty in ["u8", "s8", "u16", "s16"] {
+        let size = if ty.ends_with('8') { 1 } else { 2 };
+        for register in ["%rs1", "%r2"] {
+            same(&format!(
+                ".reg .b16 %rs<9>; mul.wide.u32 %rd1, %r1, {size}; add.u64 %rd2, %rd0, %rd1;
+                 ld.global.{ty} {register}, [%rd2]; st.global.{ty} [%rd2+128], {register};
+                 mul.wide.u32 %rd3, %r1, 4; add.u64 %rd3, %rd3, %rd0; bar.sync 0;"
+            ));
+        }
+    }
+}
+
+#[test]
+fn a_row_of_bytes_that_some_threads_store_leaves_the_others() {
+    for border in [3, 8, 13, 64] {
+        same(&format!(
+            "cvt.u64.u32 %rd1, %r1; add.u64 %rd2, %rd0, %rd1; ld.global.u8 %r2, [%rd2];
+             setp.ge.u32 %p1, %r1, {border}; @%p1 bra A; add.u32 %r2, %r2, 7; st.global.u8 [%rd2+64], %r2; A:"
+        ));
+    }
+}
+
+#[test]
+fn arithmetic_of_sixteen_bits_wraps_and_extends_as_in_the_interpreter() {
+    let instructions = [
+        "mul.wide.u16 %r19, %rs1, %rs2;",
+        "mul.wide.s16 %r19, %rs1, %rs2;",
+        "mul.wide.u16 %r19, %rs1, 77;",
+        "mad.wide.s16 %r19, %rs1, %rs2, %r3;",
+        "add.u16 %rs3, %rs1, %rs2; cvt.u32.u16 %r19, %rs3;",
+        "sub.s16 %rs3, %rs1, %rs2; cvt.s32.s16 %r19, %rs3;",
+        "mul.lo.u16 %rs3, %rs1, %rs2; cvt.u32.u16 %r19, %rs3;",
+        "mad.lo.u16 %rs3, %rs1, %rs2, %rs1; cvt.u32.u16 %r19, %rs3;",
+        "min.s16 %rs3, %rs1, %rs2; max.u16 %rs4, %rs1, %rs2; mul.wide.u16 %r19, %rs3, %rs4;",
+        "abs.s16 %rs3, %rs1; neg.s16 %rs4, %rs2; mul.wide.u16 %r19, %rs3, %rs4;",
+        "and.b16 %rs3, %rs1, %rs2; not.b16 %rs4, %rs3; mul.wide.u16 %r19, %rs3, %rs4;",
+        "shl.b16 %rs3, %rs1, 3; shr.u16 %rs4, %rs1, 5; mul.wide.u16 %r19, %rs3, %rs4;",
+        "shr.s16 %rs3, %rs1, 5; shr.s16 %rs4, %rs1, 40; mul.wide.u16 %r19, %rs3, %rs4;",
+        "shl.b16 %rs3, %rs1, 20; cvt.u32.u16 %r19, %rs3;",
+        "setp.lt.s16 %p1, %rs1, %rs2; selp.u32 %r19, 1, 0, %p1;",
+        "setp.hi.u16 %p1, %rs1, %rs2; selp.b16 %rs3, %rs1, %rs2, %p1; cvt.u32.u16 %r19, %rs3;",
+        "cvt.u32.u8 %r19, %rs1;",
+        "cvt.s32.s8 %r19, %rs1;",
+        "cvt.u16.u8 %rs3, %rs1; cvt.s16.s8 %rs4, %rs2; mul.wide.u16 %r19, %rs3, %rs4;",
+        "cvt.u16.u32 %rs3, %r3; cvt.u32.u16 %r19, %rs3;",
+        "cvt.s8.s32 %r19, %r3;",
+        "cvt.u8.u32 %r19, %r3;",
+        "cvt.s16.s32 %rs3, %r3; cvt.s32.s16 %r19, %rs3;",
+        "cvt.u64.u16 %rd5, %rs1; cvt.s64.s8 %rd6, %rs2; add.u64 %rd5, %rd5, %rd6; cvt.u32.u64 %r19, %rd5;",
+        "cvt.s64.s16 %rd5, %rs1; shr.u64 %rd5, %rd5, 16; cvt.u32.u64 %r19, %rd5;",
+        "cvt.u64.u32 %rd5, %r3; cvt.u16.u64 %rs3, %rd5; cvt.u32.u16 %r19, %rs3;",
+        "mov.b32 {%rs3, %rs4}, %r3; mov.b32 %r19, {%rs4, %rs3};",
+        "mov.b64 %rd5, {%r3, %r1}; mov.b64 {%r5, %r6}, %rd5; xor.b32 %r19, %r5, %r6;",
+        "prmt.b32 %r19, %r3, %r1, 30212;",
+        "prmt.b32 %r19, %r3, %r1, 0x9abc;",
+        "prmt.b32 %r19, %r3, %r1, %r3;",
+        "mov.u32 %r5, 1854871; dp4a.u32.u32 %r19, %r3, %r5, %r1;",
+        "dp4a.s32.s32 %r19, %r3, %r3, %r1;",
+        "dp4a.u32.s32 %r19, %r3, %r3, %r1;",
+        "shf.l.wrap.b32 %r19, %r3, %r1, 5;",
+        "shf.r.wrap.b32 %r19, %r3, %r1, 37;",
+        "shf.l.clamp.b32 %r19, %r3, %r1, 37;",
+        "shf.r.clamp.b32 %r19, %r3, %r1, 32;",
+        "shf.r.clamp.b32 %r19, %r3, %r1, 0;",
+    ];
+    for instruction in instructions {
+        same(&format!(
+            ".reg .b16 %rs<9>; mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1;
+             ld.global.u16 %rs1, [%rd2]; ld.global.u16 %rs2, [%rd2+2]; ld.global.u32 %r3, [%rd2];
+             {instruction} st.global.u32 [%rd2], %r19;"
+        ));
+    }
+}
