@@ -133,7 +133,7 @@ fn nodes_of_copies_and_embedded_graphs_become_typed_handles() {
 
         let (copy, map) = graph.deep_clone()?;
         let copied = map.get(&repeat).expect("copied").as_while()?;
-        k.bump(&copied.body(), &map.get(&alloc).expect("copied").as_alloc::<i32>()?, 10)?;
+        k.bump(&copied.body().nodes()[0], &map.get(&alloc).expect("copied").as_alloc::<i32>()?, 10)?;
         k.run(&copy)?;
         assert_eq!(read(&out)?, 33);
 
@@ -141,7 +141,7 @@ fn nodes_of_copies_and_embedded_graphs_become_typed_handles() {
         let child = outer.embed(&graph)?;
         let inside = child.bodies()?[0].nodes();
         let memory = inside[0].as_alloc::<i32>()?;
-        k.bump(&inside[2].as_while()?.body(), &memory, 100)?;
+        k.bump(&inside[2].as_while()?.body().nodes()[0], &memory, 100)?;
         k.run(&outer)?;
         assert_eq!(read(&out)?, 303);
         Ok(())

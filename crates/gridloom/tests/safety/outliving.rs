@@ -61,9 +61,11 @@ fn memory_that_outlives_a_launch_stays_for_a_loop_whose_executable_is_gone() {
         repeat.body().launch(&kernels.increase, config, (&memory, 1 << 20, 2))?;
         repeat.memcpy(&out, &memory.slice(77..78)?)?;
         let options = InstantiateOptions::new().conditional_mode(conditional_mode);
+        // Before the gate: a driver may wait for the device where it instantiates.
+        let executable = graph.instantiate_with(&options)?;
         kernels.stream.callback(gate.waiter())?;
-        graph.instantiate_with(&options)?.launch(&kernels.stream)?;
-        drop((graph, memory));
+        executable.launch(&kernels.stream)?;
+        drop((executable, graph, memory));
         gate.open();
         kernels.stream.synchronize()?;
         assert_eq!(read(&out)?, 10);
