@@ -1,16 +1,20 @@
-//! The traits that make a device.
+//! The traits that a device implements.
 //!
-//! One implementation of these is a backend. Everything that arrives here was checked by the core; a backend reports
-//! only what it alone can know: that memory ran out, that a driver refused, that a kernel failed.
+//! An implementation of these traits is a backend. The core has checked everything that arrives
+//! here. A backend reports only what it alone can know: that memory ran out, that a driver refused
+//! a call, that a kernel failed.
 //!
-//! All objects are handed out as `Arc<dyn …>` and retained by whatever uses them, so a backend frees a resource in `Drop` of the
-//! object and nowhere else. `as_any` lets a backend recognise its own objects.
+//! All objects are handed out as `Arc<dyn …>` and kept alive by whatever uses them. A backend frees
+//! a resource in the `Drop` of its object and nowhere else. `as_any` lets a backend recognize its
+//! own objects.
 //!
-//! # What is taken on trust
+//! # Safety of the traits
 //!
-//! Handles of the core lead to these objects, so what is safe to call here is safe whoever calls it. Where memory depends on what the
-//! caller checked, the method is `unsafe`: [`Stream::enqueue`] and [`Device::instantiate`]. Addresses come from [`Allocation`]s alone, and
-//! what is checked is checked by what devices, streams, events and kernels say of themselves, which is why these traits are `unsafe` to implement.
+//! Users can reach these objects through the handles of the core. A safe method here must therefore
+//! be safe for any caller. A method is `unsafe` if memory safety depends on checks of the caller:
+//! [`Stream::enqueue`] and [`Device::instantiate`]. Addresses come only from [`Allocation`]s, and
+//! the checks rely on what devices, streams, events and kernels say about themselves. That is why
+//! these traits are `unsafe` to implement.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -26,19 +30,20 @@ use crate::memory::{MemoryKind, OutlivingMemory};
 use crate::op::contract::Signature;
 use crate::op::{KernelOp, Operation, Params};
 
-/// The identity of an opened device. Two devices opened separately differ, even on the same hardware.
+/// The identity of an opened device. Two devices that are opened separately differ, even on the
+/// same hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceId(u64);
 
 impl DeviceId {
-    /// A number that no other device of this process has.
+    /// Returns an identity that no other device of this process has.
     pub fn fresh() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         DeviceId(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// What kind of hardware a device is.
+/// The kind of hardware of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeviceKind {
@@ -46,65 +51,72 @@ pub enum DeviceKind {
     Cpu,
     /// An NVIDIA GPU.
     Cuda,
-    /// Nothing at all: operations are recorded, not run.
+    /// No hardware: operations are recorded, not run.
     Null,
 }
 
-/// A device: it owns memory and runs work.
+/// A device. It owns memory and runs work.
 ///
 /// # Safety
-/// No other device has its [`id`](Device::id), its [`limits`](Device::limits) are within what it can run, and memory that it
-/// [allocates](Device::allocate) starts at a multiple of 256. The answers never change. Work is checked by them, and not checked again by those that run it.
+/// No other device has its [`id`](Device::id). Its [`limits`](Device::limits) are within what it
+/// can run. Memory that it [allocates](Device::allocate) starts at a multiple of 256. The answers
+/// never change. The core checks work against these answers, and nobody checks it again.
 pub unsafe trait Device: Send + Sync + Debug {
-    /// Its identity.
+    /// Returns the identity of the device.
     fn id(&self) -> DeviceId;
-    /// Its kind.
+    /// Returns the kind of the device.
     fn kind(&self) -> DeviceKind;
-    /// Its name, for people.
+    /// Returns the name of the device, for people.
     fn name(&self) -> String;
-    /// Its number among the devices of its kind.
+    /// Returns the number of the device among the devices of its kind.
     fn ordinal(&self) -> u32;
-    /// What it allows of a launch.
+    /// Returns the limits on launches.
     fn limits(&self) -> &Limits;
-    /// Further facts for people, as pairs of name and value.
+    /// Returns further facts for people, as pairs of name and value.
     fn properties(&self) -> Vec<(String, String)>;
     /// Allocates memory. `bytes` is at least 1. The contents are unspecified.
     fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<Arc<dyn Allocation>>;
-    /// Bytes allocated now, and the limit or capacity.
+    /// Returns the number of bytes allocated now, and the limit or capacity.
     fn memory_use(&self) -> Result<(u64, Option<u64>)>;
-    /// Makes a stream.
+    /// Creates a stream.
     fn create_stream(&self) -> Result<Arc<dyn Stream>>;
-    /// Makes an event.
+    /// Creates an event.
     fn create_event(&self, options: EventOptions) -> Result<Arc<dyn Event>>;
     /// Loads kernels from PTX text.
     fn load_ptx(&self, source: &str) -> Result<Arc<dyn Module>>;
     /// Loads kernels from machine code of the device (cubin or fatbin).
     fn load_binary(&self, image: &[u8]) -> Result<Arc<dyn Module>>;
-    /// Waits until everything enqueued on any stream so far has run. Failures stay with their streams.
+    /// Waits until everything enqueued on any stream so far has run. Failures stay with their
+    /// streams.
     fn wait_all(&self) -> Result<()>;
-    /// The same, but fails with [`Timeout`](crate::ErrorKind::Timeout) where that takes longer.
+    /// Waits like [`wait_all`](Device::wait_all), but fails with
+    /// [`Timeout`](crate::ErrorKind::Timeout) after `timeout`.
     fn wait_all_timeout(&self, timeout: Duration) -> Result<()>;
-    /// Cancels, on all streams, what [`Stream::cancel`] cancels. It waits for nothing.
+    /// Cancels on all streams what [`Stream::cancel`] cancels. The call does not wait.
     fn cancel(&self);
-    /// Copies bytes out of an allocation to host memory, after [`wait_all`](Device::wait_all). It checks the range itself.
+    /// Waits like [`wait_all`](Device::wait_all), then copies bytes from an allocation to host
+    /// memory. The method checks the range itself.
     fn read(&self, src: &dyn Allocation, offset: u64, dst: &mut [u8]) -> Result<()>;
-    /// Copies bytes from host memory into an allocation, after [`wait_all`](Device::wait_all). It checks the range itself.
+    /// Waits like [`wait_all`](Device::wait_all), then copies bytes from host memory to an
+    /// allocation. The method checks the range itself.
     fn write(&self, dst: &dyn Allocation, offset: u64, src: &[u8]) -> Result<()>;
-    /// Compiles a checked definition for replay. Who keeps the definition pins what updates replace in it; better keep its parts.
+    /// Prepares a checked definition for launching. A backend that keeps the whole definition also
+    /// keeps alive what updates replace in it, so it should keep only the parts it needs.
     ///
     /// # Safety
-    /// The definition belongs to a graph of this device and has passed the checks of its instantiation. What is returned is called as
-    /// [`Executable`] says: one call at a time, with streams of this device, with definitions that differ in checked operations only.
+    /// The definition belongs to a graph of this device and has passed the checks of instantiation.
+    /// The result is called as [`Executable`] says: one call at a time, with streams of this
+    /// device, and with definitions that differ only in checked operations.
     unsafe fn instantiate(
         &self,
         definition: &Arc<Definition>,
         options: &InstantiateOptions,
     ) -> Result<Box<dyn Executable>>;
-    /// For recognising one's own.
+    /// Returns the object as `Any`, so that a backend can recognize its own.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Whether `bytes` bytes from `offset` on are in an allocation of this device; the error says what is wrong.
+/// Checks that `bytes` bytes from `offset` on are in an allocation of this device.
 pub fn check_access(device: DeviceId, memory: &dyn Allocation, offset: u64, bytes: usize) -> Result<()> {
     if memory.device() != device {
         bail!(WrongDevice, "the memory belongs to another device");
@@ -116,7 +128,7 @@ pub fn check_access(device: DeviceId, memory: &dyn Allocation, offset: u64, byte
     }
 }
 
-/// An error where the memory outlived a launch and was freed since: what lies there is the next launch's.
+/// Fails if the memory outlived a launch and was freed since. The next launch owns what lies there.
 pub fn check_not_freed(memory: &dyn Allocation) -> Result<()> {
     if memory.outliving().is_some_and(OutlivingMemory::is_freed) {
         bail!(InvalidHandle, "the buffer was freed by a launch; its handle can no longer be used");
@@ -124,9 +136,10 @@ pub fn check_not_freed(memory: &dyn Allocation) -> Result<()> {
     Ok(())
 }
 
-/// A block of memory, freed when the last reference goes.
+/// A block of memory. It is freed when the last reference is dropped.
 ///
-/// Code that knows of no other promise writes where an allocation says, so it takes `unsafe` to say it:
+/// Safe code writes to the addresses that an allocation returns. Implementing the trait is
+/// therefore `unsafe`:
 ///
 /// ```compile_fail,E0200
 /// # use std::any::Any;
@@ -145,38 +158,43 @@ pub fn check_not_freed(memory: &dyn Allocation) -> Result<()> {
 /// ```
 ///
 /// # Safety
-/// Until it is dropped there are [`bytes`](Allocation::bytes) bytes of memory from [`address`](Allocation::address) on, which the work of
-/// [`device`](Allocation::device), and the host where [`kind`](Allocation::kind) says so, may read and write from any thread; nothing else of Rust
-/// owns or borrows them. The answers never change. A device of kind [`Null`](DeviceKind::Null), which runs nothing, may make addresses up.
+/// Until the allocation is dropped, there are [`bytes`](Allocation::bytes) bytes of memory from
+/// [`address`](Allocation::address) on. The work of [`device`](Allocation::device), and the host if
+/// [`kind`](Allocation::kind) says so, may read and write them from any thread. Nothing else in
+/// Rust owns or borrows them. The answers never change. A device of kind
+/// [`Null`](DeviceKind::Null), which runs nothing, may make addresses up.
 pub unsafe trait Allocation: Send + Sync + Debug {
-    /// The device it belongs to.
+    /// Returns the device that the memory belongs to.
     fn device(&self) -> DeviceId;
-    /// Its address, as kernels see it.
+    /// Returns the address, as kernels see it.
     fn address(&self) -> u64;
-    /// Its size.
+    /// Returns the size in bytes.
     fn bytes(&self) -> u64;
-    /// Where it lives.
+    /// Returns the kind of memory.
     fn kind(&self) -> MemoryKind;
-    /// Says whether it was freed, for memory that can be freed while there are handles to it: what outlived a launch. Only the core
-    /// makes such memory.
+    /// Returns the state of memory that can be freed while there are handles to it: memory that
+    /// outlived a launch. Only the core creates such memory.
     fn outliving(&self) -> Option<&OutlivingMemory> {
         None
     }
-    /// For recognising one's own.
+    /// Returns the object as `Any`, so that a backend can recognize its own.
     fn as_any(&self) -> &dyn Any;
 }
 
 /// A queue of work that runs in order.
 ///
 /// # Safety
-/// It belongs to the [`device`](Stream::device) that it names, and so does what [`as_any`](Stream::as_any) leads to.
+/// The stream belongs to the [`device`](Stream::device) that it names. So does the object behind
+/// [`as_any`](Stream::as_any).
 pub unsafe trait Stream: Send + Sync + Debug {
-    /// The device it belongs to.
+    /// Returns the device that the stream belongs to.
     fn device(&self) -> DeviceId;
-    /// Enqueues one operation: a kernel, fill, copy, callback, record or wait. Regions have concrete allocations.
+    /// Enqueues one operation: a kernel, fill, copy, callback, event record or event wait. All
+    /// regions are parts of existing allocations or of copied bytes.
     ///
     /// # Safety
-    /// The operation has passed the checks of [`crate::Stream::enqueue`], which is the safe way to do this:
+    /// The operation has passed the checks of [`crate::Stream::enqueue`], which is the safe way to
+    /// do this:
     ///
     /// ```compile_fail,E0133
     /// # use gridloom_core::{Result, Stream, op::Operation};
@@ -185,46 +203,49 @@ pub unsafe trait Stream: Send + Sync + Debug {
     /// }
     /// ```
     unsafe fn enqueue(&self, operation: &Operation) -> Result<()>;
-    /// Waits until everything enqueued so far has run. Returns the first failure since the last call, once.
+    /// Waits until everything enqueued so far has run. Returns the first failure since the last
+    /// call, once.
     fn synchronize(&self) -> Result<()>;
-    /// The same, but fails with [`Timeout`](crate::ErrorKind::Timeout) where that takes longer. Failures are then left
-    /// for the next call.
+    /// Waits like [`synchronize`](Stream::synchronize), but fails with
+    /// [`Timeout`](crate::ErrorKind::Timeout) after `timeout`. Failures are then left for the next
+    /// call.
     fn synchronize_timeout(&self, timeout: Duration) -> Result<()>;
-    /// Cancels kernels and launches of graphs that were enqueued so far and have not ended, as far as the host can reach
-    /// them. They fail with [`Cancelled`](crate::ErrorKind::Cancelled). It waits for nothing.
+    /// Cancels the unfinished kernels and graph launches on this stream that the host can reach.
+    /// They fail with [`Cancelled`](crate::ErrorKind::Cancelled). The call does not wait.
     fn cancel(&self);
-    /// Whether everything enqueued so far has run. Does not take a failure away from `synchronize`.
+    /// Returns whether everything enqueued so far has run. A failure stays for `synchronize` to
+    /// report.
     fn is_idle(&self) -> Result<bool>;
-    /// For recognising one's own.
+    /// Returns the object as `Any`, so that a backend can recognize its own.
     fn as_any(&self) -> &dyn Any;
-    /// For recognising one's own, to keep.
+    /// Converts the object to `Any`, so that a backend can recognize and keep its own.
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
-/// How an event is made.
+/// The options of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct EventOptions {
-    /// Whether the time of recording is kept.
+    /// Whether the event keeps the time of its recording.
     pub timing: bool,
-    /// Whether a waiting host thread sleeps rather than spins.
+    /// Whether a waiting host thread sleeps instead of spinning.
     pub blocking: bool,
 }
 
 impl EventOptions {
-    /// The default options, to be changed with the methods below.
+    /// Creates the default options: with timing, and spinning.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets whether the time of recording is kept.
+    /// Sets whether the event keeps the time of its recording.
     #[must_use]
     pub fn timing(mut self, timing: bool) -> Self {
         self.timing = timing;
         self
     }
 
-    /// Sets whether a waiting host thread sleeps rather than spins.
+    /// Sets whether a waiting host thread sleeps instead of spinning.
     #[must_use]
     pub fn blocking(mut self, blocking: bool) -> Self {
         self.blocking = blocking;
@@ -241,144 +262,163 @@ impl Default for EventOptions {
 /// A point in a stream that can be waited for.
 ///
 /// # Safety
-/// It belongs to the [`device`](Event::device) that it names, and so does what [`as_any`](Event::as_any) leads to.
+/// The event belongs to the [`device`](Event::device) that it names. So does the object behind
+/// [`as_any`](Event::as_any).
 pub unsafe trait Event: Send + Sync + Debug {
-    /// The device it belongs to.
+    /// Returns the device that the event belongs to.
     fn device(&self) -> DeviceId;
-    /// How it was made.
+    /// Returns the options that the event was created with.
     fn options(&self) -> EventOptions;
-    /// Waits on the host until the latest recording has been reached. An event never recorded is reached at once.
+    /// Blocks the host until the latest recording is reached. Returns at once if the event was
+    /// never recorded.
     fn synchronize(&self) -> Result<()>;
-    /// The same, but fails with [`Timeout`](crate::ErrorKind::Timeout) where that takes longer.
+    /// Waits like [`synchronize`](Event::synchronize), but fails with
+    /// [`Timeout`](crate::ErrorKind::Timeout) after `timeout`.
     fn synchronize_timeout(&self, timeout: Duration) -> Result<()>;
-    /// Whether the latest recording has been reached.
+    /// Returns whether the latest recording is reached.
     fn is_reached(&self) -> Result<bool>;
-    /// The time from the recording of `earlier` to this one's. Both have timing and belong to the same device.
+    /// Returns the time from the recording of `earlier` to that of this event. Both have timing and
+    /// belong to the same device.
     fn elapsed_since(&self, earlier: &dyn Event) -> Result<Duration>;
-    /// For recognising one's own.
+    /// Returns the object as `Any`, so that a backend can recognize its own.
     fn as_any(&self) -> &dyn Any;
 }
 
 /// Loaded code.
 pub trait Module: Send + Sync + Debug {
-    /// The device it belongs to.
+    /// Returns the device that the module belongs to.
     fn device(&self) -> DeviceId;
-    /// The names of its kernels, where they are known.
+    /// Returns the names of the kernels, as far as they are known.
     fn kernel_names(&self) -> Vec<String>;
     /// Looks a kernel up. The kernel keeps the module alive.
     fn kernel(self: Arc<Self>, name: &str) -> Result<Arc<dyn Kernel>>;
-    /// A variable of the module as memory. It keeps the module alive.
+    /// Returns a variable of the module as memory. It keeps the module alive.
     fn global(self: Arc<Self>, name: &str) -> Result<Arc<dyn Allocation>>;
 }
 
-/// A kernel, ready to be launched.
+/// A kernel that can be launched.
 ///
 /// # Safety
-/// It belongs to the [`device`](Kernel::device) that it names, and so does what [`as_any`](Kernel::as_any) leads to, of which all that is said here is true and stays so.
+/// The kernel belongs to the [`device`](Kernel::device) that it names. So does the object behind
+/// [`as_any`](Kernel::as_any). All answers are true for that object and never change.
 pub unsafe trait Kernel: Send + Sync + Debug {
-    /// The device it belongs to.
+    /// Returns the device that the kernel belongs to.
     fn device(&self) -> DeviceId;
-    /// Its name.
+    /// Returns the name of the kernel.
     fn name(&self) -> &str;
-    /// Its parameters, where they are known.
+    /// Returns the layout of the parameters, if it is known.
     fn params(&self) -> Option<&Params>;
-    /// What it allows of a launch.
+    /// Returns the limits of the kernel on its launches.
     fn limits(&self) -> &KernelLimits;
-    /// Further facts for people, as pairs of name and value.
+    /// Returns further facts for people, as pairs of name and value.
     fn properties(&self) -> Vec<(String, String)>;
-    /// What launches of it are checked against. Only the core makes kernels that have one
-    /// ([`Signature::of_kernel`](crate::op::contract::Signature::of_kernel)).
+    /// Returns the signature that launches are checked against. Only the core creates kernels with
+    /// a signature ([`Signature::of_kernel`](crate::op::contract::Signature::of_kernel)).
     fn signature(&self) -> Option<&Arc<Signature>> {
         None
     }
-    /// The kernel of the backend that it runs, where it has a signature.
+    /// Returns the backend's kernel behind a kernel with a signature.
     fn unsigned(&self) -> Option<&Arc<dyn Kernel>> {
         None
     }
-    /// For recognising one's own. A kernel with a signature answers for the one that it runs.
+    /// Returns the object as `Any`, so that a backend can recognize its own. A kernel with a
+    /// signature returns the kernel that it runs.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A graph of the device's own, which the core cannot look into: what was captured from code that Gridloom does not know and could not be
-/// taken apart. Only the device it belongs to can run it.
+/// A graph that only its device understands. It comes from foreign code whose captured graph could
+/// not be taken apart. Only its device can run it.
 ///
 /// # Safety
-/// It belongs to the [`device`](Opaque::device) that it names, and so does what [`as_any`](Opaque::as_any) leads to.
+/// The graph belongs to the [`device`](Opaque::device) that it names. So does the object behind
+/// [`as_any`](Opaque::as_any).
 pub unsafe trait Opaque: Send + Sync + Debug {
-    /// The device it belongs to.
+    /// Returns the device that the graph belongs to.
     fn device(&self) -> DeviceId;
-    /// How many nodes it has, without those of graphs inside it.
+    /// Returns the number of nodes. Nodes of graphs inside it do not count.
     fn node_count(&self) -> usize;
-    /// Why it could not be taken apart, for people.
+    /// Returns why the graph could not be taken apart, for people.
     fn reason(&self) -> &str;
-    /// For recognising one's own.
+    /// Returns the object as `Any`, so that a backend can recognize its own.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Cancels the launches of an executable that were enqueued so far and have not ended, as far as the host can reach them.
-/// It may be called at any time, from any thread, also while a call on the executable waits. It waits for nothing itself.
+/// A function that cancels the unfinished launches of an executable that the host can reach. It may
+/// be called at any time from any thread, even while a call on the executable waits. It does not
+/// wait itself.
 pub type Cancel = Arc<dyn Fn() + Send + Sync>;
 
-/// What tells how many passes a conditional made. It may wait for the device, and is called while nothing is locked.
+/// A function that returns the number of iterations of a conditional. It may wait for the device,
+/// and is called while nothing is locked.
 pub type Passes = Box<dyn FnOnce() -> Result<u64> + Send>;
 
-/// A graph, ready to be launched. Calls arrive one at a time.
+/// A graph that can be launched. Calls arrive one at a time.
 pub trait Executable: Send + Debug {
-    /// Enqueues the whole graph. Launches of one executable run one after the other, whichever streams they are on.
+    /// Enqueues the whole graph. Launches of one executable run one after the other, on whichever
+    /// streams they are.
     fn launch(&mut self, stream: &Arc<dyn Stream>) -> Result<()>;
-    /// Does ahead what the first launch would otherwise do.
+    /// Prepares the first launch ahead of time.
     fn upload(&mut self, stream: &Arc<dyn Stream>) -> Result<()>;
-    /// The memory that an alloc node, which nothing in the graph frees, got from the latest launch. Launches in flight keep it, also when
-    /// the executable is gone. Whether it was freed is none of the backend's business.
+    /// Returns the memory that the latest launch allocated for an alloc node that nothing in the
+    /// graph frees. Launches in flight keep it alive, even after the executable is gone. The core
+    /// tracks whether it is freed.
     fn outliving(&mut self, alloc: NodeKey) -> Result<Arc<dyn Allocation>>;
-    /// Passes that a loop made in the latest finished launch (0 or 1 for other conditionals). An error where they were not counted.
+    /// Returns a function for the number of iterations of a loop in the latest finished launch, or
+    /// 0 or 1 for other conditionals. Fails if they were not counted.
     fn passes(&mut self, conditional: NodeKey) -> Result<Passes>;
-    /// What cancels its launches, or `None` where the host can reach none of them. Asked for once, when it was made.
+    /// Returns the function that cancels the launches, or `None` if the host cannot reach any of
+    /// them. The core calls this once, after instantiation.
     fn canceller(&self) -> Option<Cancel> {
         None
     }
-    /// The failure of the latest failed launch, once.
+    /// Returns the error of the latest failed launch, once.
     fn take_error(&mut self) -> Option<crate::Error>;
-    /// How each conditional runs, and what else there is to say about the lowering.
+    /// Returns how each conditional runs, with remarks on the lowering.
     fn report(&self) -> Report;
-    /// Bytes held.
+    /// Returns the memory that the executable holds.
     fn memory(&self) -> MemoryUse;
-    /// Takes over what these nodes do from the definition, all or none. Given is what each did before: launches in flight go on
-    /// with that, so what it uses stays alive until they are done. A node that was changed several times is there as often. The topology is as it was.
+    /// Takes over the operations of these nodes from the definition, all or none. `replaced` holds
+    /// the previous operations. Launches in flight continue with those, so what they use must stay
+    /// alive until the launches end. A node that was changed several times is listed as often. The
+    /// topology is unchanged.
     fn update(&mut self, definition: &Definition, replaced: &[(NodeKey, Operation)]) -> Result<()>;
-    /// Gets ready for [`set_arguments`](Executable::set_arguments) on a kernel node, under this number. Returns whether it can.
+    /// Prepares a kernel node for [`set_arguments`](Executable::set_arguments) under this number.
+    /// Returns whether that is possible.
     fn prepare(&mut self, _number: usize, _node: NodeKey, _launch: &KernelOp) -> bool {
         false
     }
-    /// Launches the kernels of nodes that were prepared, by their numbers, with these bytes as their arguments. Whatever else there is to the launches
-    /// is as it was; launches in flight keep their values. `false` where that is not possible, and nothing was changed: [`update`](Executable::update)
-    /// follows then. Where it fails, nodes may have been changed or not, and [`put_back`](Executable::put_back) and [`update`](Executable::update) follow.
+    /// Sets the argument bytes of prepared kernel nodes, by their numbers. Nothing else about the
+    /// launches changes, and launches in flight keep their values. Returns `false`, and changes
+    /// nothing, if that is not possible; [`update`](Executable::update) follows then. After a
+    /// failure, any of the nodes may have changed; [`put_back`](Executable::put_back) and
+    /// [`update`](Executable::update) follow.
     fn set_arguments(&mut self, _arguments: &[(usize, &[u8])]) -> Result<bool> {
         Ok(false)
     }
-    /// Memory that launches in flight use, and that no argument names any more.
+    /// Keeps memory alive for the launches in flight. No argument refers to it any more.
     fn keep(&mut self, _memory: &[&Arc<dyn Allocation>]) {}
-    /// Has kernel nodes, before the next launch, do what the definition says: a failed call of [`set_arguments`](Executable::set_arguments) may have left them with
-    /// something else.
+    /// Resets kernel nodes to the definition before the next launch. A failed
+    /// [`set_arguments`](Executable::set_arguments) may have changed them.
     fn put_back(&mut self, _definition: &Definition, _nodes: &[NodeKey]) {}
-    /// Lets a kernel, copy or fill run or skips it from the next launch on.
+    /// Enables or disables a kernel, copy or fill from the next launch on.
     fn set_enabled(&mut self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()>;
-    /// The last call of all, with the definition as it is at the end, which nobody else keeps: what launches in flight use of it has to stay
-    /// alive until they are done.
+    /// Receives the final definition. This is the last call. Nobody else keeps the definition, so
+    /// what launches in flight use of it must stay alive until they end.
     fn retire(&mut self, definition: &Arc<Definition>);
 }
 
-/// How long work may go on when the last handle to its device is gone, and nobody is left who could wait for it or cancel it.
+/// The time for which work may continue after the last handle to its device is gone. Nobody is left
+/// then who could wait for it or cancel it.
 pub const GRACE: Duration = Duration::from_secs(2);
 
-/// When a wait that starts now is given up. A time that nobody lives to see is as good as none.
+/// Returns the end of a wait that starts now. A timeout that does not fit becomes one year.
 pub fn deadline(timeout: Duration) -> Instant {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
     let now = Instant::now();
     now.checked_add(timeout).unwrap_or(now + YEAR)
 }
 
-/// The error of a wait that was given up.
+/// Returns the error of a wait that timed out.
 pub fn timed_out(what: &str, timeout: Duration) -> crate::Error {
     crate::Error::new(
         crate::ErrorKind::Timeout,
@@ -388,14 +428,14 @@ pub fn timed_out(what: &str, timeout: Duration) -> crate::Error {
     )
 }
 
-/// The error of a launch that was cancelled.
+/// Returns the error of a cancelled launch.
 pub fn cancelled() -> crate::Error {
     crate::Error::new(crate::ErrorKind::Cancelled, "the launch was cancelled")
 }
 
-/// Anything that stands for a device.
+/// A type that stands for a device.
 pub trait AsDevice {
-    /// The device.
+    /// Returns the device.
     fn as_device(&self) -> &Arc<dyn Device>;
 }
 

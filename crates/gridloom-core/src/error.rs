@@ -1,4 +1,4 @@
-//! The one error type: a stable kind to match on, and a message for a person.
+//! The one error type: a stable kind for programs and a message for people.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,67 +6,70 @@ use std::sync::Arc;
 /// The result of every fallible operation in Gridloom.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, in a form that programs can match on.
+/// The kind of an error, for programs to match on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A value that the operation cannot accept: a zero length, a range past the end, a dimension of 0.
+    /// A value that the operation cannot accept: a zero length, a range past the end, a dimension
+    /// of 0.
     InvalidArgument,
     /// Arguments that do not fit the kernel's parameters in number, size or type.
     ParameterMismatch,
-    /// Arguments or a launch shape that break the contract which a kernel was looked up with: memory
-    /// shorter than a length says, null where memory is needed, a number past its bound.
+    /// Arguments or a launch shape that break the contract of a kernel: memory shorter than a
+    /// length says, null where memory is needed, a number past its bound.
     ContractViolation,
     /// A handle to something that was deleted or closed.
     InvalidHandle,
-    /// A node, condition or allocation that belongs to another graph, or is not visible from this one.
+    /// A node, condition or allocation that belongs to another graph, or is not visible from this
+    /// one.
     WrongGraph,
     /// An object of another device.
     WrongDevice,
     /// An edge that would close a cycle.
     Cycle,
-    /// A use that is not ordered after what it needs (an allocation), or a free not ordered after a use.
+    /// A use that is not ordered after its allocation, or a free that is not ordered after a use.
     Unordered,
-    /// An operation that the present state forbids: launching with outstanding allocations, using a condition twice.
+    /// An operation that the current state forbids, such as a launch with outstanding allocations.
     InvalidState,
-    /// Two graphs that had to have the same topology differ.
+    /// Two graphs that must have the same topology but differ.
     TopologyMismatch,
-    /// A name that is not there: a kernel, a module variable, a device.
+    /// A name that does not exist: a kernel, a module variable, a device.
     NotFound,
     /// Text or binary code that could not be loaded.
     InvalidModule,
-    /// Something this device, driver or build cannot do.
+    /// Something that this device, driver or build cannot do.
     NotSupported,
-    /// Memory, or another countable resource of the device, ran out.
+    /// Memory or another countable resource of the device ran out.
     OutOfMemory,
-    /// A kernel trapped, failed an assertion, touched memory it must not or ran past its step limit.
+    /// A kernel trapped, failed an assertion, accessed memory it must not or exceeded its step
+    /// limit.
     KernelFault,
-    /// A launch was cancelled before it had come to its end.
+    /// A launch was cancelled before it ended.
     Cancelled,
     /// A launch ran more nodes than the device allows.
     LimitExceeded,
-    /// A wait was given up after the time it was given. What was waited for goes on.
+    /// A wait ended before its goal was reached. The awaited work continues.
     Timeout,
     /// A host callback panicked.
     CallbackPanicked,
     /// No driver, or one that is too old.
     DriverUnavailable,
-    /// The driver refused a call for a reason not covered by another kind.
+    /// The driver refused a call for a reason without a kind of its own.
     Driver,
-    /// The device context is lost; every later call on it fails.
+    /// The device context is lost. Every later call on it fails.
     DeviceLost,
     /// Reading or writing a file failed.
     Io,
 }
 
-/// A call into a driver that failed, as the driver named it.
+/// A failed driver call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverFailure {
     /// The entry point, for example `cuGraphInstantiateWithParams`.
     pub call: String,
-    /// The driver's name of the code, for example `CUDA_ERROR_INVALID_VALUE`.
+    /// The driver's name of the error code, for example `CUDA_ERROR_INVALID_VALUE`.
     pub name: String,
-    /// The number.
+    /// The error code.
     pub code: u32,
 }
 
@@ -82,7 +85,8 @@ struct Inner {
 
 /// Any failure of Gridloom.
 ///
-/// `Display` says what is wrong, at which node, and what to do; [`kind`](Error::kind) is for programs.
+/// `Display` says what is wrong, at which node, and what to do. [`kind`](Error::kind) is for
+/// programs.
 ///
 /// ```
 /// use gridloom_core::{Error, ErrorKind};
@@ -95,7 +99,7 @@ struct Inner {
 pub struct Error(Box<Inner>);
 
 impl Error {
-    /// An error of this kind with a message for a person.
+    /// Creates an error of this kind with a message for people.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Error(Box::new(Inner {
             kind,
@@ -107,21 +111,21 @@ impl Error {
         }))
     }
 
-    /// The same error, said to come from this node. The innermost node wins.
+    /// Names the node that the error comes from. If a node is already named, that name stays.
     #[must_use]
     pub fn at_node(mut self, name: impl Into<String>) -> Self {
         self.0.node.get_or_insert_with(|| name.into());
         self
     }
 
-    /// The same error, with the driver call behind it.
+    /// Adds the driver call that failed.
     #[must_use]
     pub fn with_driver(mut self, failure: DriverFailure) -> Self {
         self.0.driver = Some(failure);
         self
     }
 
-    /// The same error, with the log of a compiler or driver. An empty log changes nothing.
+    /// Adds the log of a compiler or driver. An empty log changes nothing.
     #[must_use]
     pub fn with_log(mut self, log: impl Into<String>) -> Self {
         let log = log.into();
@@ -131,41 +135,41 @@ impl Error {
         self
     }
 
-    /// The same error, with the error that caused it.
+    /// Adds the error that caused this one.
     #[must_use]
     pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.0.source = Some(Arc::new(source));
         self
     }
 
-    /// The same error, its message preceded by where it happened.
+    /// Puts the place of the error in front of the message.
     #[must_use]
     pub fn context(mut self, place: impl fmt::Display) -> Self {
         self.0.message = format!("{place}: {}", self.0.message);
         self
     }
 
-    /// What went wrong.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The message alone, without node, driver call and log.
+    /// Returns the message alone, without node, driver call and log.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The name of the node concerned, where there is one.
+    /// Returns the name of the node, if there is one.
     pub fn node(&self) -> Option<&str> {
         self.0.node.as_deref()
     }
 
-    /// The driver call that failed, where one did.
+    /// Returns the driver call that failed, if there is one.
     pub fn driver(&self) -> Option<&DriverFailure> {
         self.0.driver.as_ref()
     }
 
-    /// The log of the compiler or driver, where there is one.
+    /// Returns the log of the compiler or driver, if there is one.
     pub fn log(&self) -> Option<&str> {
         self.0.log.as_deref()
     }
@@ -199,7 +203,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// `Err` of this kind with a formatted message: the one-line form used by every check.
+/// Returns an error of this kind with a formatted message from the current function.
 macro_rules! bail {
     ($kind:ident, $($message:tt)+) => {
         return Err($crate::error::Error::new($crate::error::ErrorKind::$kind, format!($($message)+)))

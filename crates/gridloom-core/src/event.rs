@@ -12,33 +12,34 @@ use crate::capture::Mark;
 use crate::error::{Result, bail};
 use crate::user_code;
 
-/// An event. The handle is cheap to clone and compares by identity; graphs that use it keep it alive.
+/// A point in a stream or graph. The handle is cheap to clone and compares by identity. Graphs that
+/// use the event keep it alive.
 #[derive(Clone)]
 pub struct Event(Arc<Shared>);
 
 struct Shared {
     backend: Arc<dyn backend::Event>,
-    /// Where in a capture it was recorded last.
+    /// The place in a capture where the event was last recorded.
     mark: Mutex<Option<Mark>>,
 }
 
 impl Event {
-    /// A new event of a device.
+    /// Creates an event on a device.
     pub fn new(device: &impl backend::AsDevice, options: EventOptions) -> Result<Self> {
         Ok(Event::from_backend(device.as_device().create_event(options)?))
     }
 
-    /// Wraps the event that a node holds.
+    /// Wraps the event of a node.
     pub fn from_backend(backend: Arc<dyn backend::Event>) -> Self {
         Event(Arc::new(Shared { backend, mark: Mutex::new(None) }))
     }
 
-    /// A handle that does not keep the event alive.
+    /// Returns a handle that does not keep the event alive.
     pub fn downgrade(&self) -> WeakEvent {
         WeakEvent(Arc::downgrade(&self.0))
     }
 
-    /// The backend's part of it.
+    /// Returns the backend's event.
     pub fn backend(&self) -> &Arc<dyn backend::Event> {
         &self.0.backend
     }
@@ -52,7 +53,8 @@ impl Event {
         drop(old);
     }
 
-    /// An error while the latest recording is one of a capture that goes on: there is nothing to wait for or to ask about.
+    /// Fails while the latest recording is part of a capture in progress. Such a recording has not
+    /// run, so there is nothing to wait for.
     fn refuse_captured(&self, operation: &str) -> Result<()> {
         if self.mark().is_some_and(|mark| mark.capturing().is_some()) {
             bail!(
@@ -63,34 +65,35 @@ impl Event {
         Ok(())
     }
 
-    /// How it was made.
+    /// Returns the options that the event was created with.
     pub fn options(&self) -> EventOptions {
         self.0.backend.options()
     }
 
-    /// Waits on the host until the latest recording has been reached.
+    /// Blocks the host until the latest recording is reached.
     pub fn synchronize(&self) -> Result<()> {
         self.refuse_captured("synchronize")?;
         let _wait = user_code::may_wait(self.0.backend.device(), "synchronize of an event")?;
         self.0.backend.synchronize()
     }
 
-    /// Waits like [`synchronize`](Event::synchronize), but no longer than `timeout`. Where that is not enough, the error is of
-    /// kind [`Timeout`](crate::ErrorKind::Timeout).
+    /// Waits like [`synchronize`](Event::synchronize), but at most for `timeout`. When the time is
+    /// over, the call fails with [`Timeout`](crate::ErrorKind::Timeout).
     pub fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
         self.refuse_captured("synchronize")?;
         let _wait = user_code::may_wait(self.0.backend.device(), "synchronize of an event")?;
         self.0.backend.synchronize_timeout(timeout)
     }
 
-    /// Whether the latest recording has been reached. An event never recorded counts as reached.
+    /// Returns whether the latest recording is reached. An event that was never recorded counts as
+    /// reached.
     pub fn is_reached(&self) -> Result<bool> {
         self.refuse_captured("query")?;
         user_code::may_use(self.0.backend.device(), "query of an event")?;
         self.0.backend.is_reached()
     }
 
-    /// The time from the recording of `earlier` to the recording of this event.
+    /// Returns the time from the recording of `earlier` to the recording of this event.
     pub fn elapsed_since(&self, earlier: &Event) -> Result<Duration> {
         if self.0.backend.device() != earlier.0.backend.device() {
             bail!(WrongDevice, "the two events belong to different devices");
@@ -104,17 +107,18 @@ impl Event {
     }
 }
 
-/// An [`Event`] that is not kept alive.
+/// A handle to an [`Event`] that does not keep it alive.
 #[derive(Clone)]
 pub struct WeakEvent(Weak<Shared>);
 
 impl WeakEvent {
-    /// Whether nobody holds it any more.
+    /// Returns whether the last handle to the event is gone.
     pub fn is_expired(&self) -> bool {
         self.0.strong_count() == 0
     }
 
-    /// The event, with the capture it was recorded in, while somebody holds it.
+    /// Returns the event, or `None` once the last handle to it is gone. A capture in which it was
+    /// recorded still applies.
     pub fn upgrade(&self) -> Option<Event> {
         self.0.upgrade().map(Event)
     }

@@ -1,17 +1,17 @@
-//! The shape of a kernel launch, and the limits a device puts on it.
+//! Launch shapes and attributes, and the limits of devices and kernels.
 
 use std::fmt;
 
 use crate::error::{Result, bail};
 
-/// Three extents, of a grid, a block or a cluster.
+/// The extents of a grid, block or cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dim3 {
-    /// Extent along x, the fastest-changing index.
+    /// The extent along x, the fastest-changing index.
     pub x: u32,
-    /// Extent along y.
+    /// The extent along y.
     pub y: u32,
-    /// Extent along z.
+    /// The extent along z.
     pub z: u32,
 }
 
@@ -19,18 +19,18 @@ impl Dim3 {
     /// `1 × 1 × 1`.
     pub const ONE: Dim3 = Dim3 { x: 1, y: 1, z: 1 };
 
-    /// `x × y × z`.
+    /// Creates the extents `x × y × z`.
     #[inline]
     pub const fn new(x: u32, y: u32, z: u32) -> Self {
         Dim3 { x, y, z }
     }
 
-    /// The number of elements, without overflow.
+    /// Returns the number of elements. It cannot overflow.
     pub const fn volume(self) -> u128 {
         self.x as u128 * self.y as u128 * self.z as u128
     }
 
-    /// The extents in order.
+    /// Returns the extents in order.
     pub const fn to_array(self) -> [u32; 3] {
         [self.x, self.y, self.z]
     }
@@ -67,7 +67,8 @@ impl fmt::Display for Dim3 {
     }
 }
 
-/// How many blocks of how many threads a kernel is launched with, and with which attributes.
+/// The shape of a kernel launch: the number of blocks, the threads in each block, and launch
+/// attributes.
 ///
 /// ```
 /// use gridloom_core::launch::LaunchConfig;
@@ -79,27 +80,28 @@ impl fmt::Display for Dim3 {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LaunchConfig {
-    /// Blocks.
+    /// The number of blocks.
     pub grid: Dim3,
-    /// Threads in each block.
+    /// The number of threads in each block.
     pub block: Dim3,
-    /// Bytes of dynamic shared memory for each block.
+    /// The dynamic shared memory of each block, in bytes.
     pub shared: u32,
-    /// Blocks in each cluster, where the kernel wants clusters.
+    /// The number of blocks in each cluster, if the kernel uses clusters.
     pub cluster: Option<Dim3>,
     /// Whether all blocks must be resident at once, so that they may wait for each other.
     pub cooperative: bool,
-    /// Priority of this node among the nodes of its graph; lower numbers come first.
+    /// The priority of the node in its graph. Lower numbers come first.
     pub priority: Option<i32>,
-    /// Whether the kernel may start before the kernels it follows have ended; it then waits for their data itself.
+    /// Whether the kernel may start before the kernels it follows have ended. It then waits for
+    /// their data itself.
     pub programmatic: bool,
 }
 
 impl LaunchConfig {
-    /// Threads in a block of [`LaunchConfig::linear`].
+    /// The number of threads in a block of [`LaunchConfig::linear`].
     pub const LINEAR_BLOCK: u32 = 256;
 
-    /// `grid` blocks of `block` threads.
+    /// Creates a launch of `grid` blocks of `block` threads.
     #[inline]
     pub fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> Self {
         LaunchConfig {
@@ -113,50 +115,52 @@ impl LaunchConfig {
         }
     }
 
-    /// One block of one thread.
+    /// Creates a launch of one block with one thread.
     #[inline]
     pub fn one() -> Self {
         LaunchConfig::new(1, 1)
     }
 
-    /// At least `threads` threads along x, in blocks of [`LaunchConfig::LINEAR_BLOCK`]. The kernel skips those past the end.
-    /// More than a grid can hold, or none, is refused where the launch is added.
+    /// Creates a launch of at least `threads` threads along x, in blocks of
+    /// [`LaunchConfig::LINEAR_BLOCK`]. The kernel must skip threads past the end. If there are no
+    /// threads, or more than a grid can hold, adding the launch fails.
     #[inline]
     pub fn linear(threads: usize) -> Self {
         let blocks = threads.div_ceil(Self::LINEAR_BLOCK as usize);
         LaunchConfig::new(u32::try_from(blocks).unwrap_or(u32::MAX), Self::LINEAR_BLOCK)
     }
 
-    /// The same launch with this much dynamic shared memory for each block.
+    /// Sets the dynamic shared memory of each block, in bytes.
     #[must_use]
     pub fn shared(mut self, bytes: u32) -> Self {
         self.shared = bytes;
         self
     }
 
-    /// The same launch with blocks grouped in clusters.
+    /// Groups the blocks into clusters.
     #[must_use]
     pub fn cluster(mut self, cluster: impl Into<Dim3>) -> Self {
         self.cluster = Some(cluster.into());
         self
     }
 
-    /// The same launch with all blocks resident at once.
+    /// Requires that all blocks are resident at once.
     #[must_use]
     pub fn cooperative(mut self) -> Self {
         self.cooperative = true;
         self
     }
 
-    /// The same launch with a priority among the nodes of its graph.
+    /// Sets the priority among the nodes of the graph.
     #[must_use]
     pub fn priority(mut self, priority: i32) -> Self {
         self.priority = Some(priority);
         self
     }
 
-    /// The same launch, allowed to start before the kernels it follows have ended: their edges to it are programmatic, and the kernel
-    /// itself waits for what they write (`griddepcontrol.wait`). A device that cannot overlap them runs it after them.
+    /// Lets the kernel start before the kernels it follows have ended. The edges from those kernels
+    /// become programmatic, and the kernel itself waits for what they write
+    /// (`griddepcontrol.wait`). A device that cannot overlap the kernels runs it after them.
     #[must_use]
     pub fn programmatic(mut self) -> Self {
         self.programmatic = true;
@@ -164,31 +168,32 @@ impl LaunchConfig {
     }
 }
 
-/// What a device allows of a launch.
+/// The limits of a device on launches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Largest grid.
+    /// The largest grid.
     pub max_grid: Dim3,
-    /// Largest block along each axis.
+    /// The largest block along each axis.
     pub max_block: Dim3,
-    /// Most threads in a block.
+    /// The largest number of threads in a block.
     pub max_threads_per_block: u32,
-    /// Most shared memory of a block, static and dynamic together, that a kernel can opt in to.
+    /// The largest shared memory of a block in bytes, static and dynamic, that a kernel can opt in
+    /// to.
     pub max_shared_per_block: u32,
-    /// Threads in a warp.
+    /// The number of threads in a warp.
     pub warp_size: u32,
-    /// Bytes of parameters a kernel may take.
+    /// The largest size of a kernel's parameters, in bytes.
     pub max_parameter_bytes: u32,
 }
 
-/// What a kernel itself allows of a launch.
+/// The limits of a kernel on its launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelLimits {
-    /// Most threads in a block, from the kernel's resources or its `.maxntid`.
+    /// The largest number of threads in a block, from the kernel's resources or its `.maxntid`.
     pub max_threads: Option<u32>,
-    /// The exact block that `.reqntid` demands.
+    /// The exact block that `.reqntid` requires.
     pub required_block: Option<Dim3>,
-    /// Bytes of shared memory that the kernel declares itself.
+    /// The shared memory that the kernel declares itself, in bytes.
     pub static_shared: u32,
 }
 
@@ -199,7 +204,7 @@ impl LaunchConfig {
         if self.is_within(device, kernel) { Ok(()) } else { self.refuse(device, kernel) }
     }
 
-    /// Whether the launch, without clusters, is within all limits.
+    /// Returns whether a launch without clusters is within all limits.
     #[inline]
     fn is_within(&self, device: &Limits, kernel: &KernelLimits) -> bool {
         let inside = |extents: Dim3, max: Dim3| {
@@ -216,7 +221,7 @@ impl LaunchConfig {
             && self.cluster.is_none()
     }
 
-    /// Says what is wrong, if anything is.
+    /// Returns an error that says what is wrong, if anything is.
     #[cold]
     fn refuse(&self, device: &Limits, kernel: &KernelLimits) -> Result<()> {
         check_extents("grid", self.grid, device.max_grid)?;

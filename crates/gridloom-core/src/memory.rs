@@ -1,4 +1,4 @@
-//! Kinds of memory, and regions of it that operations name.
+//! Kinds of memory, and the regions of memory that operations use.
 
 mod outliving;
 
@@ -12,19 +12,19 @@ use crate::backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::NodeKey;
 
-/// Where an allocation lives and who can reach it.
+/// The kind of an allocation: where it lives and who can access it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryKind {
-    /// Memory of the device, not reachable by the host except through copies.
+    /// Device memory. The host accesses it only through copies.
     Device,
-    /// Host memory that the device can reach (pinned).
+    /// Pinned host memory. The device can access it.
     Host,
     /// Memory that host and device share under one address.
     Managed,
 }
 
 impl MemoryKind {
-    /// The kind's name, as errors and pictures show it.
+    /// Returns the name of the kind, as errors and pictures show it.
     pub fn name(self) -> &'static str {
         match self {
             MemoryKind::Device => "device",
@@ -33,18 +33,18 @@ impl MemoryKind {
         }
     }
 
-    /// Whether the host may touch it directly.
+    /// Returns whether the host may access the memory directly.
     pub fn host_accessible(self) -> bool {
         self != MemoryKind::Device
     }
 }
 
-/// What a region is a part of.
+/// The memory that a region is a part of.
 #[derive(Clone)]
 pub enum Base {
     /// An allocation that exists independently of graphs.
     Allocation(Arc<dyn backend::Allocation>),
-    /// The memory that an alloc node of the same graph hierarchy provides at each launch.
+    /// The memory that an alloc node of the same hierarchy allocates at each launch.
     AllocNode(NodeKey),
     /// Read-only bytes that were copied from the caller.
     Bytes(Arc<[u8]>),
@@ -73,42 +73,45 @@ impl PartialEq for Base {
     }
 }
 
-/// A contiguous part of an allocation. It retains the allocation, not the user's handle to it.
+/// A contiguous part of an allocation. It keeps the allocation alive, not the user's handle to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Region {
-    /// What it is a part of.
+    /// The memory that the region is a part of.
     pub base: Base,
-    /// Where it starts, in bytes from the start of the base.
+    /// The start of the region, in bytes from the start of the base.
     pub offset: u64,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub bytes: u64,
 }
 
 impl Region {
-    /// The whole of an allocation.
+    /// Returns the region of a whole allocation.
     #[inline]
     pub fn whole(allocation: Arc<dyn backend::Allocation>) -> Self {
         let bytes = allocation.bytes();
         Region { base: Base::Allocation(allocation), offset: 0, bytes }
     }
 
-    /// Bytes copied from the caller, to be read by a copy.
+    /// Creates a region of bytes copied from the caller. Copies can read it.
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
         let bytes = bytes.into();
         Region { offset: 0, bytes: bytes.len() as u64, base: Base::Bytes(bytes) }
     }
 
-    /// The part that starts `offset` bytes in and has `bytes` bytes, or `None` where it would leave this region.
+    /// Returns the part that starts at `offset` and has `bytes` bytes, or `None` if it does not
+    /// fit.
     #[inline]
     pub fn part(&self, offset: u64, bytes: u64) -> Option<Self> {
         let end = offset.checked_add(bytes)?;
         (end <= self.bytes).then(|| Region { base: self.base.clone(), offset: self.offset + offset, bytes })
     }
 
-    /// Where this region goes when the memory of `old` is replaced by that of `new`: to the same byte of it. `None` where it does not start
-    /// in `old`; an error where `new` ends before that byte. What has no end of its own, an address given to a kernel, then ends with `new`.
+    /// Returns the region after the memory of `old` is replaced by that of `new`: the same byte of
+    /// `new`. Returns `None` if this region does not start in `old`. Fails if `new` ends before
+    /// that byte. The result ends at the end of `new` at the latest, because an address given to a
+    /// kernel has no end of its own.
     ///
-    /// Memory is told apart by address, since one block may be known by several allocations.
+    /// Memory is compared by address, because several allocations may describe one block.
     pub(crate) fn moved(&self, old: &Region, new: &Region) -> Option<Result<Region>> {
         let from = match (&self.base, &old.base) {
             (Base::Allocation(ours), Base::Allocation(theirs)) => {
@@ -132,25 +135,27 @@ impl Region {
     }
 }
 
-/// The region that an argument is, without keeping it alive.
+/// The identity of a region. It does not keep the region alive.
 ///
-/// Two that are equal are the same memory if one of them is alive.
+/// Two equal values mean the same memory as long as one of the two regions is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionId {
-    /// Where the allocation lies in the host's memory.
+    /// The address of the allocation object in host memory.
     allocation: usize,
     offset: u64,
     bytes: u64,
 }
 
 impl RegionId {
-    /// Returns the region of the bytes from `offset` on of the allocation at this address in the host's memory.
+    /// Creates the identity of a part of an allocation. `allocation` is the address of the
+    /// allocation object in host memory.
     #[inline]
     pub fn new(allocation: *const (), offset: u64, bytes: u64) -> Self {
         RegionId { allocation: allocation.addr(), offset, bytes }
     }
 
-    /// Returns that of a region, where it is one of memory that is there independently of graphs.
+    /// Returns the identity of a region, or `None` if its memory does not exist independently of
+    /// graphs.
     #[inline]
     pub fn of(region: &Region) -> Option<Self> {
         match &region.base {
@@ -161,13 +166,13 @@ impl RegionId {
         }
     }
 
-    /// Where it starts in its allocation.
+    /// Returns the start of the region in its allocation.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// How many bytes there are.
+    /// Returns the size in bytes.
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes

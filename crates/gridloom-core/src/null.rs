@@ -1,7 +1,7 @@
-//! A device that runs nothing, for testing what is above a device.
-//!
-//! It hands out addresses, remembers every call and lets the test say which call fails. Work enqueued on its streams is
-//! complete at once and has no effect; callbacks are not called, loops make no pass. Code that needs results needs another device.
+//! A device that runs nothing, for tests of the layers above a device. It hands out addresses,
+//! records every call and lets a test choose which call fails. Work on its streams completes at
+//! once and has no effect. Callbacks are not called, and loops make no iterations. Tests that need
+//! results need another device.
 //!
 //! ```
 //! use gridloom_core::graph::Graph;
@@ -45,83 +45,84 @@ use crate::launch::{Dim3, Limits};
 use crate::memory::MemoryKind;
 use crate::op::Operation;
 
-/// Something that the device was asked for.
+/// A call that the device received.
 ///
-/// A call to enqueue retains the operation until [`NullDevice::take_calls`]; a call to instantiate retains nothing.
+/// A call to enqueue keeps its operation alive until [`NullDevice::take_calls`]. A call to
+/// instantiate keeps nothing alive.
 #[derive(Clone, Debug)]
 pub enum Call {
-    /// Memory.
+    /// Allocates memory.
     Allocate {
-        /// How much.
+        /// The size in bytes.
         bytes: u64,
-        /// Which.
+        /// The kind of memory.
         kind: MemoryKind,
     },
-    /// A stream, which got this number.
+    /// Creates the stream with this number.
     CreateStream(u64),
-    /// An event.
+    /// Creates an event.
     CreateEvent(EventOptions),
-    /// A module from text.
+    /// Loads a module from text.
     LoadPtx(String),
-    /// A module from an image of this many bytes.
+    /// Loads a module from an image of this many bytes.
     LoadBinary(usize),
-    /// To wait for all streams.
+    /// Waits for all streams.
     WaitAll,
-    /// To copy this many bytes to the host.
+    /// Copies this many bytes to the host.
     Read(usize),
-    /// To copy this many bytes from the host.
+    /// Copies this many bytes from the host.
     Write(usize),
-    /// To compile a definition, which is there as long as something else retains it.
+    /// Instantiates a definition.
     Instantiate {
-        /// What was compiled.
+        /// The definition, while something else keeps it alive.
         definition: Weak<Definition>,
-        /// How, without the stream to upload on.
+        /// The options, without the stream to upload on.
         options: InstantiateOptions,
-        /// The number of the executable that came of it.
+        /// The number of the new executable.
         executable: u64,
     },
-    /// To prepare the launch of an executable.
+    /// Prepares the launch of an executable.
     Upload {
-        /// The executable's number.
+        /// The number of the executable.
         executable: u64,
-        /// The stream's number.
+        /// The number of the stream.
         stream: u64,
     },
-    /// To launch an executable.
+    /// Launches an executable.
     Launch {
-        /// The executable's number.
+        /// The number of the executable.
         executable: u64,
-        /// The stream's number.
+        /// The number of the stream.
         stream: u64,
     },
-    /// To take over new operations of some nodes of an executable.
+    /// Takes over new operations of some nodes of an executable.
     Update {
-        /// The executable's number.
+        /// The number of the executable.
         executable: u64,
-        /// The nodes.
+        /// The changed nodes.
         nodes: Vec<NodeKey>,
     },
-    /// To let a node of an executable run, or to skip it.
+    /// Enables or disables a node of an executable.
     SetEnabled {
-        /// The executable's number.
+        /// The number of the executable.
         executable: u64,
         /// The node.
         node: NodeKey,
-        /// Whether it is to run.
+        /// Whether the node is to run.
         enabled: bool,
     },
-    /// To run one operation.
+    /// Enqueues one operation.
     Enqueue {
-        /// The stream's number.
+        /// The number of the stream.
         stream: u64,
-        /// What was to run.
+        /// The operation.
         operation: Operation,
     },
-    /// To wait for the stream of this number.
+    /// Waits for the stream with this number.
     Synchronize(u64),
 }
 
-/// The kinds of [`Call`].
+/// The kind of a [`Call`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallKind {
     /// [`Call::Allocate`]
@@ -157,7 +158,7 @@ pub enum CallKind {
 }
 
 impl Call {
-    /// Which kind of call it is.
+    /// Returns the kind of the call.
     pub fn kind(&self) -> CallKind {
         match self {
             Call::Allocate { .. } => CallKind::Allocate,
@@ -179,17 +180,17 @@ impl Call {
     }
 }
 
-/// A failure that is still to come.
+/// A failure that a test asked for and that has not happened yet.
 struct Fault {
     kind: CallKind,
-    /// Calls of the kind until it strikes.
+    /// The number of calls of this kind until the failure.
     after: usize,
     error: ErrorKind,
 }
 
 type Observer = Arc<dyn Fn(&Call) + Send + Sync>;
 
-/// What all objects of one device share.
+/// The state that all objects of one device share.
 struct Shared {
     id: DeviceId,
     limits: Limits,
@@ -201,7 +202,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Writes a call down, or fails it where a fault was asked for. A call that fails is written down as well.
+    /// Records a call, and fails it if a test asked for that. A failed call is recorded too.
     fn record(&self, call: Call) -> Result<()> {
         let kind = call.kind();
         let observer = self.observer.lock().clone();
@@ -246,7 +247,7 @@ impl Default for NullDevice {
 }
 
 impl NullDevice {
-    /// Limits like those of current GPUs.
+    /// Limits similar to those of current GPUs.
     pub const LIMITS: Limits = Limits {
         max_grid: Dim3::new(0x7fff_ffff, 65_535, 65_535),
         max_block: Dim3::new(1024, 1024, 64),
@@ -256,12 +257,12 @@ impl NullDevice {
         max_parameter_bytes: 4096,
     };
 
-    /// A device with [`NullDevice::LIMITS`] and endless memory.
+    /// Creates a device with [`NullDevice::LIMITS`] and unlimited memory.
     pub fn new() -> Self {
         NullDevice::with_limits(Self::LIMITS)
     }
 
-    /// A device with these limits and endless memory.
+    /// Creates a device with these limits and unlimited memory.
     pub fn with_limits(limits: Limits) -> Self {
         let shared = Arc::new(Shared {
             id: DeviceId::fresh(),
@@ -275,36 +276,37 @@ impl NullDevice {
         NullDevice { device: Arc::new(Inner(shared.clone())), shared }
     }
 
-    /// Makes the `nth` call of this kind from now on fail, the next being the first.
+    /// Makes the `nth` call of this kind from now on fail. The next call is number 1.
     ///
     /// # Panics
-    /// When `nth` is 0.
+    /// Panics if `nth` is 0.
     pub fn fail(&self, kind: CallKind, nth: usize, error: ErrorKind) {
         assert!(nth > 0, "calls are counted from 1");
         self.shared.faults.lock().push(Fault { kind, after: nth, error });
     }
 
-    /// Calls `observer` in the midst of every call from now on, on the thread that makes the call.
+    /// Calls `observer` during every call from now on, on the thread that makes the call.
     pub fn observe(&self, observer: impl Fn(&Call) + Send + Sync + 'static) {
         *self.shared.observer.lock() = Some(Arc::new(observer));
     }
 
-    /// What the device was asked for, oldest first.
+    /// Returns the calls that the device received, oldest first.
     pub fn calls(&self) -> Vec<Call> {
         self.shared.calls.lock().clone()
     }
 
-    /// What the device was asked for; it forgets it, and so lets go of the operations that were enqueued.
+    /// Removes and returns the calls that the device received. Their operations are then no longer
+    /// kept alive.
     pub fn take_calls(&self) -> Vec<Call> {
         std::mem::take(&mut *self.shared.calls.lock())
     }
 
-    /// How many calls of a kind there were.
+    /// Returns the number of calls of a kind.
     pub fn count(&self, kind: CallKind) -> usize {
         self.shared.calls.lock().iter().filter(|call| call.kind() == kind).count()
     }
 
-    /// How many allocations exist.
+    /// Returns the number of existing allocations.
     pub fn live_allocations(&self) -> u64 {
         self.shared.memory.live()
     }
@@ -336,7 +338,7 @@ impl fmt::Debug for Inner {
     }
 }
 
-// SAFETY: nothing is run.
+// SAFETY: the device runs nothing.
 unsafe impl backend::Device for Inner {
     fn id(&self) -> DeviceId {
         self.0.id
@@ -384,7 +386,7 @@ unsafe impl backend::Device for Inner {
 
     fn load_ptx(&self, source: &str) -> Result<Arc<dyn backend::Module>> {
         self.0.record(Call::LoadPtx(source.into()))?;
-        // The word after `.entry` is a name; what its parameters are is left unknown.
+        // The word after `.entry` is the name of a kernel. Its parameters stay unknown.
         let names =
             source.split(".entry").skip(1).filter_map(|rest| rest.split(['(', '{']).next()).map(str::trim);
         let module =
@@ -427,7 +429,7 @@ unsafe impl backend::Device for Inner {
         let executable = self.0.number();
         self.0.record(Call::Instantiate {
             definition: Arc::downgrade(definition),
-            // The stream retains the device, which would then retain itself.
+            // A stream keeps its device alive, so the device would keep itself alive.
             options: InstantiateOptions { upload: None, ..options.clone() },
             executable,
         })?;

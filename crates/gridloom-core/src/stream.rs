@@ -18,7 +18,8 @@ use crate::user_code;
 
 /// A queue of device work. The handle is cheap to clone and compares by identity.
 ///
-/// While it is [capturing](Stream::capture), what is enqueued is recorded in a graph and not run.
+/// While the stream is [capturing](Stream::capture), enqueued work is recorded in a graph and not
+/// run.
 #[derive(Clone)]
 pub struct Stream {
     device: Arc<dyn backend::Device>,
@@ -27,11 +28,13 @@ pub struct Stream {
     slot: Arc<Slot>,
 }
 
-/// Where a stream records, while that is going on. Nothing clears it when the capture ends: the branch itself tells. By then its session has let go of the graph.
+/// The branch that a stream records into. Nothing clears it when the capture ends. The branch
+/// itself knows that it ended, and its session has then released the graph.
 #[derive(Default)]
 struct Slot {
     branch: Mutex<Option<Branch>>,
-    /// Whether there ever was one. Most streams never record, and need not take the lock at each launch to know.
+    /// Whether there ever was a branch. Most streams never capture, and their launches need not
+    /// take the lock.
     used: AtomicBool,
 }
 
@@ -44,7 +47,8 @@ impl Slot {
         self.branch.lock().clone().filter(Branch::is_capturing)
     }
 
-    /// Records an operation, where there is a branch and it records. One that is refused is left where it is, so that it is dropped with no lock held.
+    /// Records an operation if there is a recording branch. A refused operation stays with the
+    /// caller, who drops it without a lock.
     #[inline]
     fn submit(&self, operation: &mut Option<Operation>) -> Option<Result<()>> {
         if !self.used.load(Ordering::Acquire) {
@@ -53,7 +57,8 @@ impl Slot {
         self.branch.lock().as_ref()?.submit(operation)
     }
 
-    /// Has the stream record there, given the lock on where it did before, which is returned.
+    /// Makes the stream record into `branch`. `slot` is the locked slot. Returns the previous
+    /// branch.
     fn record(&self, slot: &mut Option<Branch>, branch: &Branch) -> Option<Branch> {
         self.used.store(true, Ordering::Release);
         slot.replace(branch.clone())
@@ -61,14 +66,14 @@ impl Slot {
 }
 
 impl Stream {
-    /// A new stream of a device.
+    /// Creates a stream on a device.
     pub fn new(device: &impl backend::AsDevice) -> Result<Self> {
         let device = device.as_device().clone();
         let backend = device.create_stream()?;
         Ok(Stream { device_id: device.id(), device, backend, slot: Arc::default() })
     }
 
-    /// Wraps a stream that a backend made or borrowed.
+    /// Wraps a stream that a backend created or borrowed.
     pub fn from_backend(device: &impl backend::AsDevice, backend: Arc<dyn backend::Stream>) -> Result<Self> {
         let device = device.as_device().clone();
         if backend.device() != device.id() {
@@ -77,7 +82,7 @@ impl Stream {
         Ok(Stream { device_id: device.id(), device, backend, slot: Arc::default() })
     }
 
-    /// A handle that does not keep the stream alive.
+    /// Returns a handle that does not keep the stream alive.
     pub fn downgrade(&self) -> WeakStream {
         WeakStream {
             device: Arc::downgrade(&self.device),
@@ -86,26 +91,27 @@ impl Stream {
         }
     }
 
-    /// The device it belongs to.
+    /// Returns the device that the stream belongs to.
     pub fn device(&self) -> &Arc<dyn backend::Device> {
         &self.device
     }
 
-    /// The identity of that device.
+    /// Returns the identity of the device.
     #[inline]
     pub fn device_id(&self) -> backend::DeviceId {
         self.device_id
     }
 
-    /// The backend's part of it.
+    /// Returns the backend's stream.
     #[inline]
     pub fn backend(&self) -> &Arc<dyn backend::Stream> {
         &self.backend
     }
 
-    /// Starts recording what is done on this stream, through the capture or the stream itself, instead of running it.
+    /// Starts recording. Work on the stream or on the returned capture is then recorded in a graph
+    /// and not run.
     pub fn capture(&self) -> Result<Capture> {
-        // Declared before the lock, and so let go of after it, as in `wait`.
+        // Declared before the lock and so dropped after it, as in `wait`.
         let _before;
         let mut slot = self.slot.branch.lock();
         if slot.as_ref().is_some_and(Branch::is_capturing) {
@@ -116,7 +122,8 @@ impl Stream {
         Ok(Capture::new(branch))
     }
 
-    /// Captures what `record` does and returns the graph. However it is left, the stream is an ordinary stream afterwards.
+    /// Captures the work that `record` enqueues and returns the graph. Afterwards the stream is an
+    /// ordinary stream again, even if `record` fails or panics.
     ///
     /// ```
     /// use gridloom_core::null::NullDevice;
@@ -137,7 +144,7 @@ impl Stream {
         capture.end()
     }
 
-    /// Whether it is recording.
+    /// Returns whether the stream records.
     #[inline]
     pub fn is_capturing(&self) -> bool {
         self.slot.branch().is_some()
@@ -148,7 +155,8 @@ impl Stream {
         self.slot.branch()
     }
 
-    /// Enqueues one operation: a kernel, fill, copy, callback, record or wait. While capturing, records it.
+    /// Enqueues one operation: a kernel, fill, copy, callback, event record or event wait. A
+    /// capturing stream records it instead.
     pub fn enqueue(&self, operation: Operation) -> Result<()> {
         let mut recorded = Some(operation);
         if let Some(result) = self.slot.submit(&mut recorded) {
@@ -171,11 +179,12 @@ impl Stream {
         }
         user_code::may_use(self.device_id, "work on a stream")?;
         Checker { device: &*self.device, graph: None }.check(&operation)?;
-        // SAFETY: the operation was checked for this device and for a stream just now.
+        // SAFETY: the operation was just checked for this device and for a stream.
         unsafe { self.backend.enqueue(&operation) }
     }
 
-    /// Records an event. Where the stream is capturing, streams that wait for the event become part of the capture.
+    /// Records an event. If the stream is capturing, streams that wait for the event become part of
+    /// the capture.
     pub fn record(&self, event: &Event) -> Result<()> {
         if let Some(branch) = self.branch() {
             branch.record_event(event)?;
@@ -186,7 +195,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits for an event. Where the event was recorded in a capture that goes on, this stream becomes a fork of that capture.
+    /// Waits for an event. If the event was recorded in a capture in progress, this stream becomes
+    /// a fork of that capture.
     pub fn wait(&self, event: &Event) -> Result<()> {
         let mark = event.mark();
         let session = mark.as_ref().and_then(Mark::capturing);
@@ -212,7 +222,8 @@ impl Stream {
         self.enqueue(Operation::EventWait(event.backend().clone()))
     }
 
-    /// Waits until everything enqueued so far has run. The first failure since the last call is returned, once.
+    /// Waits until everything enqueued so far has run. Returns the first failure since the last
+    /// call, once.
     pub fn synchronize(&self) -> Result<()> {
         if self.is_capturing() {
             return Err(refuse("synchronize"));
@@ -221,10 +232,10 @@ impl Stream {
         self.backend.synchronize()
     }
 
-    /// Waits like [`synchronize`](Stream::synchronize), but no longer than `timeout`.
+    /// Waits like [`synchronize`](Stream::synchronize), but at most for `timeout`.
     ///
-    /// Where that is not enough, the error is of kind [`Timeout`](crate::ErrorKind::Timeout), the work goes on, and failures are left for
-    /// the next call.
+    /// When the time is over, the call fails with [`Timeout`](crate::ErrorKind::Timeout). The work
+    /// continues, and its failures are left for the next call.
     pub fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
         if self.is_capturing() {
             return Err(refuse("synchronize"));
@@ -233,18 +244,21 @@ impl Stream {
         self.backend.synchronize_timeout(timeout)
     }
 
-    /// Cancels kernels and launches of graphs that were enqueued on this stream so far and have not ended.
+    /// Cancels the unfinished kernels and graph launches on this stream.
     ///
-    /// Each fails with [`Cancelled`](crate::ErrorKind::Cancelled), which the next [`synchronize`](Stream::synchronize) reports. A
-    /// launch stops at the next pass of a loop, block or backward branch of a kernel; a callback that runs is not interrupted. Copies, fills,
-    /// callbacks and events that were enqueued on the stream itself run as ever, and so does everything enqueued later. The call waits for nothing.
+    /// Each fails with [`Cancelled`](crate::ErrorKind::Cancelled), which the next
+    /// [`synchronize`](Stream::synchronize) reports. A launch stops at the next loop iteration,
+    /// kernel block or backward branch. A running callback is not interrupted. Copies, fills,
+    /// callbacks and events that were enqueued on the stream itself still run, and so does all
+    /// later work. The call does not wait.
     ///
-    /// On a GPU it reaches launches whose loops the host drives. Nothing can stop a kernel, or a graph that the GPU runs by itself.
+    /// On a GPU it reaches only launches whose loops the host drives. Nothing can stop a kernel, or
+    /// a graph that the GPU runs by itself.
     pub fn cancel(&self) {
         self.backend.cancel();
     }
 
-    /// Whether everything enqueued so far has run.
+    /// Returns whether everything enqueued so far has run.
     pub fn is_idle(&self) -> Result<bool> {
         if self.is_capturing() {
             return Err(refuse("query"));
@@ -254,7 +268,7 @@ impl Stream {
     }
 }
 
-/// A [`Stream`] that is not kept alive.
+/// A handle to a [`Stream`] that does not keep it alive.
 #[derive(Clone)]
 pub struct WeakStream {
     device: Weak<dyn backend::Device>,
@@ -263,12 +277,13 @@ pub struct WeakStream {
 }
 
 impl WeakStream {
-    /// Whether nobody holds it any more.
+    /// Returns whether the last handle to the stream is gone.
     pub fn is_expired(&self) -> bool {
         self.slot.strong_count() == 0
     }
 
-    /// The stream, with the capture it takes part in, while somebody holds it.
+    /// Returns the stream, or `None` once the last handle to it is gone. A capture in progress
+    /// continues to apply.
     pub fn upgrade(&self) -> Option<Stream> {
         let device = self.device.upgrade()?;
         Some(Stream {

@@ -1,13 +1,16 @@
-//! Code of the user's that runs inside the library: callbacks, print sinks, and drops of values that graphs hold.
+//! User code that runs inside the library: callbacks, print sinks, and drops of values that graphs
+//! hold.
 //!
-//! It may panic, wait, or call the library. A panic is contained where the code is called, along with what it panicked with, whose
-//! drop may panic again. What would wait for the very work that the code is part of is refused ([`may_use`], [`may_wait`]).
+//! Such code may panic, wait, or call the library. A panic is caught where the code is called. So
+//! is a panic in the drop of the panic's payload. Calls that would wait for the very work that the
+//! code is part of are refused ([`may_use`], [`may_wait`]).
 //!
-//! # Why nothing waits for itself
+//! # Why no callback waits for itself
 //!
-//! A thread knows the devices whose callbacks it is in. Waiting for one of these is refused. Waiting for another device is allowed, and
-//! noted for as long as it takes: a callback of device A waits for B. Where B waits for A already, by way of whichever
-//! devices, the later of the two is refused. So devices never wait for each other in a circle.
+//! A thread knows the devices whose callbacks it is in. Waiting for one of these is refused.
+//! Waiting for another device is allowed and noted while it lasts: a callback of device A waits for
+//! B. If B already waits for A, directly or through other devices, the later wait is refused.
+//! Devices therefore never wait for each other in a circle.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -20,11 +23,11 @@ use parking_lot::Mutex;
 use crate::backend::DeviceId;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Runs `code`. Where it panics, returns what it said.
+/// Runs `code`. If it panics, returns the panic message.
 pub fn contain<T>(code: impl FnOnce() -> T) -> std::result::Result<T, String> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|payload| {
         let said = said(&*payload);
-        // The payload is the user's too. What its drop panics with in turn is kept for ever.
+        // The payload is a user value too. If its drop panics, the second payload is leaked.
         if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(payload))) {
             std::mem::forget(again);
         }
@@ -40,7 +43,8 @@ fn said(payload: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "something that is not text".to_owned())
 }
 
-/// A value of the user's. A panic of its drop ends there: whoever holds several drops all of them.
+/// A user value whose drop may panic. The panic is caught and logged, so that an owner of several
+/// values drops all of them.
 pub struct UserValue<T>(ManuallyDrop<T>);
 
 impl<T> UserValue<T> {
@@ -73,19 +77,19 @@ impl<T: Clone> Clone for UserValue<T> {
 impl<T> Drop for UserValue<T> {
     fn drop(&mut self) {
         let value = &mut self.0;
-        // SAFETY: dropped once, here, and not used after.
+        // SAFETY: the value is dropped once, here, and not used afterwards.
         if let Err(said) = contain(|| unsafe { ManuallyDrop::drop(value) }) {
             tracing::error!(said, "a value panicked while it was dropped");
         }
     }
 }
 
-/// Who calls code of the user's.
+/// The caller of user code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// A device, on a thread of ours. The code may use other devices.
+    /// A device, on a thread of this library. The code may use other devices.
     Device(DeviceId),
-    /// A driver, on a thread on which it allows no call. The code may use no device.
+    /// A driver, on a thread where it allows no calls. The code may not use any device.
     Driver,
 }
 
@@ -105,11 +109,12 @@ struct Frame {
 }
 
 thread_local! {
-    /// The innermost callback that this thread is in. It needs no destructor, so that values of the thread may be dropped at its end and ask.
+    /// The innermost callback that this thread is in. It has no destructor, so drops at the end of
+    /// the thread can still read it.
     static INNERMOST: Cell<*const Frame> = const { Cell::new(ptr::null()) };
 }
 
-/// Leaves a callback.
+/// Leaves a callback when dropped.
 struct Leave(*const Frame);
 
 impl Drop for Leave {
@@ -118,33 +123,35 @@ impl Drop for Leave {
     }
 }
 
-/// The callers of the callbacks that this thread is in, innermost first.
+/// Returns the callers of the callbacks that this thread is in, innermost first.
 fn callers() -> impl Iterator<Item = Caller> {
     let mut frame: *const Frame = INNERMOST.get();
     std::iter::from_fn(move || {
-        // SAFETY: a frame lies on the stack of `call` on this thread, which resets the pointer before it returns.
+        // SAFETY: a frame lies on the stack of `call` on this thread, and `call` resets the pointer
+        // before it returns.
         let Frame { caller, outer } = unsafe { frame.as_ref() }?;
         frame = *outer;
         Some(*caller)
     })
 }
 
-/// Runs code of the user's as part of a device's work. Where it panics, returns what it said.
+/// Runs user code as part of a device's work. If it panics, returns the panic message.
 pub fn call<T>(caller: Caller, code: impl FnOnce() -> T) -> std::result::Result<T, String> {
     let outer = INNERMOST.get();
     let frame = Frame { caller, outer };
     INNERMOST.set(&frame);
-    // Declared after the frame, and so dropped before it.
+    // Declared after the frame and so dropped before it.
     let _leave = Leave(outer);
     contain(code)
 }
 
-/// Returns whether this thread is inside code of the user's that some device called.
+/// Returns whether this thread is inside user code that a device called.
 pub fn in_callback() -> bool {
     !INNERMOST.get().is_null()
 }
 
-/// Returns whether this thread may use a device: not from inside one of its own callbacks, where using it could mean waiting for oneself.
+/// Checks that this thread may use a device. It may not from inside a callback of that device,
+/// because the call could wait for the callback itself.
 #[inline]
 pub fn may_use(device: DeviceId, operation: &str) -> Result<()> {
     if in_callback() { check_use(device, operation) } else { Ok(()) }
@@ -158,10 +165,10 @@ fn check_use(device: DeviceId, operation: &str) -> Result<()> {
     }
 }
 
-/// Callbacks that wait: of which device, and for which.
+/// The waits of callbacks: the device of the callback, and the device it waits for.
 static WAITS: Mutex<Vec<(DeviceId, DeviceId)>> = Mutex::new(Vec::new());
 
-/// A wait for a device. It lasts until this is dropped.
+/// A wait for a device. It lasts until this value is dropped.
 #[must_use = "the wait lasts while this lives"]
 pub struct Wait(Option<(DeviceId, DeviceId)>);
 
@@ -176,7 +183,8 @@ impl Drop for Wait {
     }
 }
 
-/// Begins a wait for a device, where this thread [may use](may_use) it and the device does not wait for this thread.
+/// Begins a wait for a device. Fails if this thread may not [use](may_use) the device, or if the
+/// device waits for this thread.
 #[inline]
 pub fn may_wait(device: DeviceId, operation: &str) -> Result<Wait> {
     if in_callback() { wait_in_callback(device, operation) } else { Ok(Wait(None)) }
@@ -187,7 +195,7 @@ fn wait_in_callback(device: DeviceId, operation: &str) -> Result<Wait> {
     check_use(device, operation)?;
     let Some(Caller::Device(caller)) = callers().next() else { return Ok(Wait(None)) };
     let mut waits = WAITS.lock();
-    // Everything that the device waits for, directly or not.
+    // All devices that the device waits for, directly or indirectly.
     let mut reached = vec![device];
     let mut next = 0;
     while let Some(&from) = reached.get(next) {

@@ -1,4 +1,4 @@
-//! Branches: the lines of recording of a session.
+//! Branches: the lines of recording in a session.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::executable::Executable;
 use crate::graph::{Condition, ConditionalSpec, Graph, Node, NodeKey, Writer};
 use crate::op::Operation;
 
-/// The most branches of one fork.
+/// The largest number of branches of one fork.
 pub const MAX_BRANCHES: usize = 65_536;
 
-/// One line of recording of a session.
+/// One line of recording in a session.
 #[derive(Clone)]
 pub(crate) struct Branch {
     session: Arc<Session>,
@@ -25,13 +25,13 @@ pub(crate) struct Branch {
 }
 
 impl Branch {
-    /// The first branch of a new session.
+    /// Creates the first branch of a new session.
     pub(crate) fn primary(graph: Graph) -> Self {
         graph.hierarchy.begin_recording(graph.key());
         Branch { session: Session::new(graph, CaptureKind::Primary, CaptureState::Capturing), index: 0 }
     }
 
-    /// A fork for a stream that waits for an event of a session that goes on.
+    /// Creates a fork for a stream that waits for an event of a session in progress.
     pub(crate) fn adopt(session: Arc<Session>, event: &Event, mark: &Mark) -> Result<Self> {
         let mut progress = session.progress.lock();
         let (graph, _) = progress.branch(0, Action::Record)?;
@@ -43,17 +43,17 @@ impl Branch {
         Ok(Branch { session, index })
     }
 
-    /// Whether it records.
+    /// Returns whether the branch records.
     pub(crate) fn is_capturing(&self) -> bool {
         self.state() == CaptureState::Capturing
     }
 
-    /// There is a capture more of this session.
+    /// Counts a further capture of this session.
     pub(super) fn hold(&self) {
         self.session.progress.lock().captures += 1;
     }
 
-    /// There is one less.
+    /// Counts one capture less.
     pub(super) fn let_go(&self) {
         self.session.let_go();
     }
@@ -66,7 +66,7 @@ impl Branch {
         self.session.branch_state(self.index)
     }
 
-    /// Starts to record, after what the graph holds already.
+    /// Starts to record, after what the graph already holds.
     pub(crate) fn begin(&self) -> Result<()> {
         let mut progress = self.session.progress.lock();
         let (graph, branch) = progress.branch(self.index, Action::Begin)?;
@@ -79,12 +79,12 @@ impl Branch {
         Ok(())
     }
 
-    /// The graph, where the state of the branch lets it be seen.
+    /// Returns the graph, if the state of the branch allows it.
     pub(crate) fn graph(&self) -> Result<Graph> {
         Ok(self.session.progress.lock().branch(self.index, Action::Graph)?.0.clone())
     }
 
-    /// The conditional that this branch records a body of.
+    /// Returns the conditional whose body this branch records.
     pub(crate) fn owner(&self) -> Option<Node> {
         self.session.progress.lock().owner()
     }
@@ -101,7 +101,8 @@ impl Branch {
         Ok(self.session.progress.lock().branch(self.index, Action::Record)?.0.condition(default))
     }
 
-    /// Records one node, which `add` adds after the nodes it is given. A failure leaves the branch as it was.
+    /// Records one node, which `add` adds after the nodes it is given. A failure leaves the branch
+    /// unchanged.
     fn record(&self, add: impl FnOnce(&mut Graph, &Tail) -> Result<NodeKey>) -> Result<Node> {
         self.record_in(&mut self.session.progress.lock(), add)
     }
@@ -115,7 +116,7 @@ impl Branch {
         Ok(graph.node_handle(key))
     }
 
-    /// The same for who needs no handle to the node.
+    /// Records one node and returns its key instead of a handle.
     fn record_key<'a>(
         &self,
         progress: &'a mut Progress,
@@ -128,8 +129,8 @@ impl Branch {
         Ok((graph, key))
     }
 
-    /// Records an operation, for who needs no handle to its node, while the branch records; `None` where it does not. One that is refused is left where it is, so
-    /// that it is dropped with no lock held.
+    /// Records an operation without creating a handle. Returns `None` if the branch does not
+    /// record. A refused operation stays with the caller, who drops it without a lock.
     pub(crate) fn submit(&self, operation: &mut Option<Operation>) -> Option<Result<()>> {
         let mut progress = self.session.progress.lock();
         if !progress.branches[self.index].is_capturing() {
@@ -139,9 +140,9 @@ impl Branch {
         Some(recorded.map(drop))
     }
 
-    /// Records an operation that comes after these nodes too.
+    /// Records an operation that also depends on these nodes.
     pub(crate) fn add(&self, also_after: &[&Node], operation: Operation) -> Result<Node> {
-        // Outside of the closure, so that an operation that is refused is dropped with no lock held.
+        // Declared outside of the closure, so that a refused operation is dropped without a lock.
         let mut operation = Some(operation);
         self.record(|graph, tail| match also_after {
             [] => graph.add_recorded(tail, &mut operation),
@@ -153,7 +154,7 @@ impl Branch {
         })
     }
 
-    /// Records a conditional and returns the branches of its bodies, which have yet to begin.
+    /// Records a conditional and returns the branches of its bodies, which have not begun.
     pub(crate) fn conditional(&self, spec: &ConditionalSpec) -> Result<(Node, Vec<Branch>)> {
         let mut progress = self.session.progress.lock();
         let node = self.record_in(&mut progress, |graph, tail| {
@@ -174,12 +175,12 @@ impl Branch {
         self.record(|here, tail| here.embed_keys(Writer::Capture, tail, &source, graph.key()))
     }
 
-    /// The device, while the branch records.
+    /// Returns the device, if the branch records.
     pub(crate) fn recording_device(&self) -> Result<Arc<dyn Device>> {
         Ok(self.session.progress.lock().branch(self.index, Action::Record)?.0.device().clone())
     }
 
-    /// Records the nodes of a graph themselves. What comes next comes after the last of them.
+    /// Records the nodes of a graph themselves. The next operation depends on the last of them.
     pub(crate) fn inline(&self, graph: &Graph) -> Result<Vec<Node>> {
         let here = self.session.progress.lock().branch(self.index, Action::Record)?.0.clone();
         let source = here.source_to_embed(graph)?;
@@ -200,14 +201,15 @@ impl Branch {
         })
     }
 
-    /// Records an event, and marks it so that streams can join the session by waiting for it.
+    /// Records an event and marks it, so that streams can join the session by waiting for it.
     pub(crate) fn record_event(&self, event: &Event) -> Result<Node> {
         let node = self.add(&[], Operation::EventRecord(event.backend().clone()))?;
         event.set_mark(Some(Mark { session: Arc::downgrade(&self.session), node: node.key() }));
         Ok(node)
     }
 
-    /// Waits for an event: where it was recorded in the same capture, by an edge too, unless the wait comes after it anyway.
+    /// Records a wait for an event. If the event was recorded in the same capture, the wait also
+    /// depends on the recording node, unless it already does.
     pub(crate) fn wait_event(&self, event: &Event) -> Result<Node> {
         let mark = event.mark();
         let recorded_in = mark.as_ref().and_then(Mark::capturing);
@@ -229,7 +231,7 @@ impl Branch {
                 {
                     bail!(
                         InvalidState,
-                        "the event was recorded in another capture that goes on; a capture cannot wait for a part of another one"
+                        "the event was recorded in another capture that is still in progress; a capture cannot wait for a part of another one"
                     )
                 }
                 order::Recorded::Before | order::Recorded::Elsewhere => {
@@ -239,7 +241,7 @@ impl Branch {
         })
     }
 
-    /// Splits into `branches`, this one among them, and returns the others.
+    /// Splits into `branches` branches, including this one, and returns the others.
     pub(crate) fn fork(&self, branches: usize) -> Result<Vec<Branch>> {
         let mut progress = self.session.progress.lock();
         let tail = progress.branch(self.index, Action::Record)?.1.tail.clone();
@@ -257,7 +259,8 @@ impl Branch {
         Ok(branches.collect())
     }
 
-    /// Merges forks into this branch: what is recorded next comes after them all. Checks everything before it changes anything.
+    /// Merges forks into this branch. The next operation depends on all of them. Everything is
+    /// checked before anything changes.
     pub(crate) fn join(&self, forks: &[&Branch]) -> Result<()> {
         let mut progress = self.session.progress.lock();
         progress.branch(self.index, Action::Record)?;

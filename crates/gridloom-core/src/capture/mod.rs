@@ -1,13 +1,13 @@
-//! Capture: code written against streams becomes a graph.
+//! Capture: recording the work of streams as a graph.
 //!
-//! Recording goes straight into the graph; nothing depends on a driver's capture state, and no device is involved. [`Capture`] is used like a
-//! stream, and so is the stream itself while it captures.
+//! Recording writes straight into the graph. It does not use a driver's capture mode and involves
+//! no device. A [`Capture`] is used like a stream, and so is the stream itself while it captures.
 //!
-//! A capture is of one of three kinds and in one of five states:
+//! A capture has one of three kinds and one of five states:
 //!
-//! | kind | made by | ends with |
+//! | kind | created by | ends with |
 //! |---|---|---|
-//! | primary | `stream.capture()` | `end`, which gives the graph |
+//! | primary | `stream.capture()` | `end`, which returns the graph |
 //! | forked | `fork(n)`, or a stream that waits for an event recorded in a capture | being joined into another capture of the graph |
 //! | body | a conditional | `end`, before the capture around it ends |
 //!
@@ -19,10 +19,12 @@
 //! | ended | `graph` |
 //! | closed | nothing more |
 //!
-//! Everything can be closed at any time. Which step leads from where to where is decided in one function, `step` of the `state` module.
+//! A capture can be closed in any state. The function `step` of the `state` module decides every
+//! other transition.
 //!
-//! Every recording of an event and every wait is a node. A wait also gets an edge from the recording where both are in one graph and it
-//! does not come after it anyway; a stream that does not capture becomes a fork by it.
+//! Every recording of an event and every wait is a node. If both are in one graph, the wait depends
+//! on the recording. A stream that does not capture becomes a fork by waiting for an event of a
+//! capture.
 
 mod branch;
 mod order;
@@ -46,10 +48,10 @@ use crate::executable::Executable;
 use crate::graph::{Condition, ConditionalSpec, Graph, Node};
 use crate::op::Operation;
 
-/// A capture: what is done to it, or to its stream, is recorded in a graph and not run.
-///
-/// Dropping it half way discards what was recorded and leaves the stream usable; of a fork or body, it makes the capture it belongs to
-/// refuse to end. A failed operation leaves the capture as it was before.
+/// A capture. Work on it, or on its stream, is recorded in a graph and not run. A failed operation
+/// leaves the capture unchanged. Dropping a primary capture before its end discards what was
+/// recorded and leaves the stream usable. Dropping a fork or body before its end makes the capture
+/// that it belongs to refuse to end.
 ///
 /// ```
 /// use gridloom_core::null::NullDevice;
@@ -78,17 +80,19 @@ impl Capture {
         Capture { branch }
     }
 
-    /// Where it comes from.
+    /// Returns the kind of the capture.
     pub fn kind(&self) -> CaptureKind {
         self.branch.kind()
     }
 
-    /// How far it has come.
+    /// Returns the state of the capture.
     pub fn state(&self) -> CaptureState {
         self.branch.state()
     }
 
-    /// Of a body, or a fork of one: the conditional node it is a body of, to name it, to bound its passes or to ask for them later.
+    /// Returns the conditional node whose body this capture records. The handle can name the node,
+    /// bound its iterations, or read their number later. Fails if this is not the capture of a body
+    /// or of a fork of one.
     pub fn owner(&self) -> Result<Node> {
         self.branch.owner().ok_or_else(|| {
             Error::new(
@@ -98,19 +102,21 @@ impl Capture {
         })
     }
 
-    /// Starts recording. Only the body of a conditional waits for this; other captures have begun when they are made.
+    /// Starts recording. Only the body of a conditional needs this call. Other captures begin when
+    /// they are created.
     ///
-    /// What is recorded comes after what the body already holds.
+    /// Recorded operations come after what the body already holds.
     pub fn begin(&self) -> Result<()> {
         self.branch.begin()
     }
 
-    /// Ends the capture. Every fork must have been joined, and every body that was begun must have ended.
+    /// Ends the capture and returns the graph. Every fork must be joined first, and every body that
+    /// was begun must have ended.
     pub fn end(&self) -> Result<Graph> {
         self.branch.end()
     }
 
-    /// Begins, records what `record` does, and ends: a body in one piece, which cannot be left open by mistake.
+    /// Begins, calls `record` and ends. If `record` fails or panics, the capture is closed.
     pub fn fill(&self, record: impl FnOnce(&Capture) -> Result<()>) -> Result<Graph> {
         self.begin()?;
         let open = CloseOnDrop(self);
@@ -120,28 +126,32 @@ impl Capture {
         Ok(graph)
     }
 
-    /// The graph: of a capture that has ended, or of a body that has not begun, to fill it explicitly.
+    /// Returns the graph of a capture that has ended, or of a body that has not begun, to fill it
+    /// explicitly.
     pub fn graph(&self) -> Result<Graph> {
         self.branch.graph()
     }
 
-    /// Gives the capture up, or is done with it. Of a primary capture the stream becomes an ordinary stream again.
+    /// Closes the capture. While it records, that discards it. The stream of a primary capture
+    /// becomes an ordinary stream again.
     pub fn close(&self) {
         self.branch.close();
     }
 
-    /// Splits the capture into `branches` that run side by side: this one, and the ones returned.
+    /// Splits the capture into `branches` that run concurrently: this one, and those returned.
     pub fn fork(&self, branches: usize) -> Result<Vec<Capture>> {
         Ok(self.branch.fork(branches)?.into_iter().map(Capture::new).collect())
     }
 
-    /// Joins forks into this capture: what is recorded next comes after them all. The forks can be dropped then.
+    /// Joins forks into this capture. The next operation depends on all of them. The forks can then
+    /// be dropped.
     pub fn join<'a>(&self, forks: impl IntoIterator<Item = &'a Capture>) -> Result<()> {
         let branches: Vec<&Branch> = forks.into_iter().map(|fork| &fork.branch).collect();
         self.branch.join(&branches)
     }
 
-    /// Makes a condition for the graph that is captured and the graphs inside it, with the value it takes at every launch.
+    /// Creates a condition for the captured graph and the graphs inside it. Every launch sets it to
+    /// `default`.
     pub fn condition(&self, default: impl ConditionDefault) -> Result<Condition> {
         self.branch.condition(default.default_value()?)
     }
@@ -151,34 +161,35 @@ impl Capture {
         self.branch.add(&[], operation)
     }
 
-    /// Records one operation that comes after these nodes of the graph too.
+    /// Records one operation that also depends on these nodes of the graph.
     pub fn add_after(&self, nodes: &[&Node], operation: Operation) -> Result<Node> {
         self.branch.add(nodes, operation)
     }
 
-    /// Records a conditional and returns the captures of its bodies, which have yet to begin. This capture goes on after the node.
+    /// Records a conditional and returns the captures of its bodies, which have not begun. This
+    /// capture continues after the node.
     pub fn conditional(&self, spec: &ConditionalSpec) -> Result<(Node, Vec<Capture>)> {
         let (node, bodies) = self.branch.conditional(spec)?;
         Ok((node, bodies.into_iter().map(Capture::new).collect()))
     }
 
-    /// Records a copy of a graph, as it is now, as a child node.
+    /// Records a copy of a graph as a child node. Later edits of the graph do not affect the copy.
     pub fn embed(&self, graph: &Graph) -> Result<Node> {
         self.branch.embed(graph)
     }
 
-    /// Records copies of the nodes of a graph, as it is now, among those of this capture: the first ones come after what was recorded last, and
-    /// what is recorded next comes after the last ones.
+    /// Records copies of the nodes of a graph, without a child node. The first ones depend on what
+    /// was recorded last. The next operation depends on the last ones.
     pub fn inline(&self, graph: &Graph) -> Result<Vec<Node>> {
         self.branch.inline(graph)
     }
 
-    /// The device of its graph. An error where the capture does not record.
+    /// Returns the device of the graph. Fails if the capture does not record.
     pub fn recording_device(&self) -> Result<Arc<dyn Device>> {
         self.branch.recording_device()
     }
 
-    /// Records a copy of the graph that an executable was made from, as a child node.
+    /// Records a copy of the graph of an executable as a child node.
     pub fn launch_graph(&self, executable: &Executable) -> Result<Node> {
         self.branch.embed_executable(executable)
     }
@@ -188,7 +199,8 @@ impl Capture {
         self.branch.record_event(event)
     }
 
-    /// Waits for an event. One that was recorded in this capture also joins the branch it was recorded in, up to there.
+    /// Records a wait for an event. If the event was recorded in this capture, the next operation
+    /// depends on the recording.
     pub fn wait_event(&self, event: &Event) -> Result<Node> {
         self.branch.wait_event(event)
     }
@@ -203,7 +215,7 @@ impl Drop for Capture {
     }
 }
 
-/// Closes a body that is left half way.
+/// Closes a body that is not completed.
 struct CloseOnDrop<'a>(&'a Capture);
 
 impl Drop for CloseOnDrop<'_> {
@@ -218,7 +230,7 @@ impl fmt::Debug for Capture {
     }
 }
 
-/// The error for something that a capturing stream, or an event recorded by one, cannot do.
+/// Returns the error for a call that a capturing stream does not allow.
 pub(crate) fn refuse(operation: &str) -> Error {
     Error::new(
         ErrorKind::InvalidState,

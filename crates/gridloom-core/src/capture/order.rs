@@ -1,11 +1,11 @@
-//! What comes before what in a graph that is being captured.
+//! The order of nodes in a graph under capture.
 
 use rustc_hash::FxHashSet;
 
 use crate::error::{Result, bail};
 use crate::graph::{Definition, GraphKey, NodeKey};
 
-/// Some nodes of one graph with all that they come after.
+/// Some nodes of one graph with all their direct and indirect predecessors.
 pub(super) struct Ancestors(FxHashSet<NodeKey>);
 
 impl Ancestors {
@@ -24,10 +24,11 @@ impl Ancestors {
     }
 }
 
-/// Whether a node is among these nodes of its graph, or comes before one of them.
+/// Returns whether a node is one of `later`, or a direct or indirect predecessor of one of them.
 pub(super) fn leads_to(definition: &Definition, node: NodeKey, later: &[NodeKey]) -> bool {
     let first = definition.node(node).order;
-    // Nothing before `first` in the topological order can come after the node, so the search is as short as the way is.
+    // Nodes before `first` in the topological order cannot come after the node, so the search skips
+    // them.
     let mut stack: Vec<NodeKey> = later.to_vec();
     let mut seen: FxHashSet<NodeKey> = later.iter().copied().collect();
     while let Some(key) = stack.pop() {
@@ -41,17 +42,18 @@ pub(super) fn leads_to(definition: &Definition, node: NodeKey, later: &[NodeKey]
     false
 }
 
-/// Where an event was recorded, as seen by a node that waits for it.
+/// The place where an event was recorded, as seen from a node that waits for it.
 pub(super) enum Recorded {
-    /// By this node of the waiting node's own graph, or inside it, and not known to come before.
+    /// At this node of the waiting node's graph, or inside it. It does not yet precede the wait.
     At(NodeKey),
-    /// Where it comes before the waiting node anyway.
+    /// Before the waiting node.
     Before,
-    /// Not in this hierarchy.
+    /// Outside of this hierarchy.
     Elsewhere,
 }
 
-/// How a wait that comes after the nodes `tail` of `graph` stands to the node that recorded the event. `capturing` tells whether the capture that recorded it goes on.
+/// Finds the place where an event was recorded, for a wait that depends on the nodes `tail` of
+/// `graph`. `capturing` says whether the capture that recorded it is still in progress.
 pub(super) fn wait_for(
     definition: &Definition,
     graph: GraphKey,

@@ -1,18 +1,22 @@
-//! Sessions: one capture into one graph, whatever number of streams and forks takes part.
+//! Sessions: one capture into one graph, with any number of streams and forks.
 //!
-//! A session has a [branch](super::branch::Branch) for the stream or body that is captured and one for each fork. A branch has a state and a *tail*, the
-//! nodes that its next operation comes after. All of a session is behind one lock, so that joining, ending and giving up are single
-//! steps whatever other threads do. Nothing here waits for a device.
+//! A session has a [branch](super::branch::Branch) for the captured stream or body and one for each
+//! fork. A branch has a state and a *tail*: the nodes that its next operation depends on. One lock
+//! protects the whole session, so joining, ending and closing are atomic. Nothing here waits for a
+//! device.
 //!
-//! Who retains whom, and why nothing is left behind:
+//! Ownership:
 //!
-//! - a branch, held by a `Capture` or a stream, retains its session; so does the session around a body, until that one ends;
-//! - a session that is given up lets go of its graph at once, and any other when its last `Capture` is dropped, whoever still holds one of its branches;
-//! - a stream captures exactly as long as the branch it has records, so there is nothing to undo in it when a capture ends, is dropped or panics;
-//! - events know a session weakly.
+//! - A branch keeps its session alive. A `Capture` or a stream holds the branch. The session around
+//!   a body also keeps the body's session alive, until it ends.
+//! - A closed session releases its graph at once. Any other session releases it when its last
+//!   `Capture` is dropped, even if a stream still holds a branch.
+//! - A stream captures exactly as long as its branch records. There is nothing to undo in the
+//!   stream when a capture ends, is dropped or panics.
+//! - Events hold a weak reference to a session.
 //!
-//! The lock of a session may be taken under the slot of a stream and under the lock of the session around it, never the other way round.
-//! No value of the user's is dropped while it is held.
+//! The lock of a session may be taken while the slot of a stream or the lock of the outer session
+//! is held, never the other way round. No user value is dropped while it is held.
 
 use std::sync::{Arc, Weak};
 
@@ -25,7 +29,7 @@ use crate::backend::DeviceId;
 use crate::error::{Result, bail};
 use crate::graph::{Graph, Node, NodeKey};
 
-/// The nodes that come before the next operation of a branch.
+/// The nodes that the next operation of a branch depends on.
 pub(super) type Tail = SmallVec<[NodeKey; 2]>;
 
 /// One capture into one graph.
@@ -35,13 +39,13 @@ pub(crate) struct Session {
 }
 
 pub(super) struct Progress {
-    /// `None` once the session was given up, or nobody can ask for it any more.
+    /// `None` once the session is closed or its last capture is dropped.
     graph: Option<Graph>,
-    /// How many captures there are. Without one, nothing is recorded any more.
+    /// The number of captures. Without one, nothing more is recorded.
     pub(super) captures: usize,
-    /// The first is the one that ends the session.
+    /// The branches. The first one ends the session.
     pub(super) branches: Vec<BranchProgress>,
-    /// The bodies of conditionals recorded here, until this session ends.
+    /// The bodies of the conditionals recorded here, until this session ends.
     bodies: Vec<Body>,
 }
 
@@ -49,7 +53,8 @@ pub(super) struct BranchProgress {
     kind: CaptureKind,
     state: CaptureState,
     pub(super) tail: Tail,
-    /// Whether it was closed or dropped while it recorded: what it recorded leads nowhere, or is not all there.
+    /// Whether the branch was closed or dropped while it recorded. Its work is then incomplete, or
+    /// joined by nothing.
     left_open: bool,
 }
 
@@ -58,7 +63,8 @@ struct Body {
     session: Arc<Session>,
 }
 
-/// Where in a session an event was recorded. It retains neither the session nor its graph.
+/// The place in a session where an event was recorded. It keeps neither the session nor the graph
+/// alive.
 #[derive(Clone)]
 pub(crate) struct Mark {
     pub(super) session: Weak<Session>,
@@ -66,7 +72,7 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// The session, while it goes on.
+    /// Returns the session if it is still in progress.
     pub(crate) fn capturing(&self) -> Option<Arc<Session>> {
         self.session.upgrade().filter(|session| session.branch_state(0) == CaptureState::Capturing)
     }
@@ -85,12 +91,12 @@ impl BranchProgress {
         self.state == CaptureState::Capturing
     }
 
-    /// Checks an action without taking it.
+    /// Checks an action without performing it.
     pub(super) fn check(&self, action: Action) -> Result<()> {
         step(self.kind, self.state, action).map(|_| ())
     }
 
-    /// Checks an action and takes the step it stands for.
+    /// Checks an action and performs its transition.
     pub(super) fn act(&mut self, action: Action) -> Result<()> {
         self.state = step(self.kind, self.state, action)?;
         Ok(())
@@ -105,14 +111,14 @@ impl BranchProgress {
         self.state = suffer(self.state, Fate::Close);
     }
 
-    /// Whether what it recorded has yet to be joined by something.
+    /// Returns whether the work of this branch must still be joined.
     fn is_open(&self) -> bool {
         self.is_capturing() || self.left_open
     }
 }
 
 impl Progress {
-    /// The graph and one branch, once it is known that the branch allows the action.
+    /// Returns the graph and a branch after checking that the branch allows the action.
     pub(super) fn branch(
         &mut self,
         index: usize,
@@ -120,13 +126,14 @@ impl Progress {
     ) -> Result<(&mut Graph, &mut BranchProgress)> {
         let branch = &mut self.branches[index];
         branch.check(action)?;
-        let graph = self.graph.as_mut().expect(
-            "only a branch that nobody captures with, or a closed one, has no graph, and it allows nothing",
-        );
+        let graph = self
+            .graph
+            .as_mut()
+            .expect("a branch without a graph is closed or has no capture, and allows no action");
         Ok((graph, branch))
     }
 
-    /// The node around the graph that is captured.
+    /// Returns the node around the captured graph.
     pub(super) fn owner(&self) -> Option<Node> {
         self.graph.as_ref().and_then(Graph::owner)
     }
@@ -135,7 +142,7 @@ impl Progress {
         self.bodies.push(Body { graph, session });
     }
 
-    /// Why the first branch cannot end: bodies that are not complete.
+    /// Checks that every body that was begun is complete.
     fn check_bodies(&self) -> Result<()> {
         for Body { graph, session } in &self.bodies {
             let Some(owner) = graph.owner() else { continue };
@@ -144,7 +151,7 @@ impl Progress {
             if body.left_open {
                 bail!(
                     InvalidState,
-                    "the capture of a body of {} was closed or dropped before it ended, so the body is not all there; give the whole capture up",
+                    "the capture of a body of {} was closed or dropped before it ended, so the body is incomplete; close the whole capture",
                     owner.label()
                 );
             }
@@ -155,7 +162,7 @@ impl Progress {
         Ok(())
     }
 
-    /// Why the first branch cannot end: forks whose work does not lead to its own.
+    /// Checks that the work of every fork leads to the first branch.
     fn check_forks(&self, graph: &Graph) -> Result<()> {
         if !self.branches[1..].iter().any(BranchProgress::is_open) {
             return Ok(());
@@ -189,7 +196,7 @@ impl Progress {
 }
 
 impl Session {
-    /// A session whose first branch is of this kind and state.
+    /// Creates a session whose first branch has this kind and state.
     pub(super) fn new(graph: Graph, kind: CaptureKind, state: CaptureState) -> Arc<Self> {
         let device = graph.device().id();
         let branches = vec![BranchProgress::new(kind, state, Tail::new())];
@@ -197,7 +204,7 @@ impl Session {
         Arc::new(Session { device, progress: Mutex::new(progress) })
     }
 
-    /// The device of its graph.
+    /// Returns the device of the graph.
     pub(crate) fn device(&self) -> DeviceId {
         self.device
     }
@@ -206,7 +213,7 @@ impl Session {
         self.progress.lock().branches[index].state
     }
 
-    /// Ends the session on behalf of one of its branches, which must be the first.
+    /// Ends the session. Only its first branch may do so.
     pub(super) fn end(&self, branch: usize) -> Result<Graph> {
         let mut progress = self.progress.lock();
         let graph = progress.branch(branch, Action::End)?.0.clone();
@@ -223,7 +230,7 @@ impl Session {
         Ok(graph)
     }
 
-    /// Closes one branch; the first takes the whole session with it.
+    /// Closes one branch. Closing the first one closes the whole session.
     pub(super) fn close(&self, branch: usize) {
         if branch == 0 {
             self.give_up();
@@ -232,7 +239,7 @@ impl Session {
         }
     }
 
-    /// Notes that a capture less is there, and lets go of the graph with the last.
+    /// Counts one capture less. The last one releases the graph.
     pub(super) fn let_go(&self) {
         let mut progress = self.progress.lock();
         progress.captures -= 1;

@@ -1,57 +1,57 @@
-//! The states of a capture and every way from one to another.
+//! The states of a capture and the transitions between them.
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Where a capture comes from.
+/// The origin of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CaptureKind {
-    /// A stream that was told to capture.
+    /// Created by `capture` on a stream.
     Primary,
     /// Split off from another capture, by `fork` or through an event.
     Forked,
-    /// The body of a conditional that was captured.
+    /// The capture of the body of a conditional.
     Body,
 }
 
-/// How far a capture has come.
+/// The state of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CaptureState {
-    /// A body that `begin` was not called on yet.
+    /// A body before `begin`.
     NotStarted,
     /// Recording.
     Capturing,
     /// A fork that was joined into another capture.
     Joined,
-    /// Complete: its graph is an ordinary graph.
+    /// Complete. The graph is an ordinary graph.
     Ended,
-    /// Given up, or closed after use.
+    /// Discarded, or closed after use.
     Closed,
 }
 
-/// What a caller wants to do with a capture.
+/// An action that a caller requests of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Action {
     Begin,
-    /// Any operation that records a node, and `fork` and `join` on the capture that goes on.
+    /// Any operation that records a node, and `fork` and `join` on the capture that continues.
     Record,
-    /// Being merged into another capture.
+    /// Being joined into another capture.
     BeJoined,
     End,
     Graph,
 }
 
-/// What happens to a capture whatever its state, and cannot be refused.
+/// An event that a capture cannot refuse in any state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Fate {
-    /// The capture it belongs to ends, as a fork or body of it.
+    /// The capture that this fork or body belongs to ends.
     Finish,
-    /// It is closed, or dropped while it records.
+    /// The capture is closed, or dropped while it records.
     Close,
 }
 
-/// The state after something that cannot be refused.
+/// Returns the state after an event that cannot be refused.
 pub(crate) fn suffer(state: CaptureState, fate: Fate) -> CaptureState {
     use CaptureState::*;
     match (fate, state) {
@@ -61,7 +61,7 @@ pub(crate) fn suffer(state: CaptureState, fate: Fate) -> CaptureState {
     }
 }
 
-/// The state after an action, or why the action is wrong.
+/// Returns the state after an action, or an error if the state forbids it.
 pub(crate) fn step(kind: CaptureKind, state: CaptureState, action: Action) -> Result<CaptureState> {
     use CaptureKind::*;
     use CaptureState::*;

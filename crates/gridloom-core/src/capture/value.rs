@@ -1,8 +1,9 @@
-//! Values that a condition can start a launch with.
+//! Initial values of conditions.
 
 use crate::error::{Result, bail};
 
-/// What a condition starts each launch with: a `bool`, any integer that fits 32 bits, or an `Option<u32>`, of which `None` is 0 like in
+/// A value that a condition can have at the start of each launch: a `bool`, any integer that fits
+/// 32 bits, or an `Option<u32>`. `None` means 0, as in
 /// [`Graph::condition`](crate::graph::Graph::condition).
 ///
 /// ```
@@ -15,7 +16,7 @@ use crate::error::{Result, bail};
 /// # Ok::<(), gridloom_core::Error>(())
 /// ```
 pub trait ConditionDefault {
-    /// The value as a condition holds it, or an error where it does not fit.
+    /// Returns the value of the condition. Fails if it does not fit.
     fn default_value(self) -> Result<Option<u32>>;
 }
 

@@ -1,8 +1,9 @@
-//! Changes of an executable that are made together, or not at all.
+//! Changes of an executable that are made together or not at all.
 //!
-//! Arguments of kernels are written to the [table](super::table), everything else to the definition. When all
-//! are written, the backend is told: of arguments alone in place, where it can, and else by the definition.
-//! A change that fails, or a panic on the way, takes everything back.
+//! Changed kernel arguments go to the [table](super::table), everything else to the definition.
+//! When all changes are written, the backend is told once. If only arguments changed and the
+//! backend supports it, the backend gets the new arguments in place. Otherwise it gets the
+//! definition. A failed change or a panic undoes everything.
 
 use std::sync::Arc;
 
@@ -21,7 +22,8 @@ use crate::memory::{Region, RegionId};
 use crate::op::contract::{ParamType, param_type};
 use crate::op::{ArgValue, KernelOp, Operation, PointerValue};
 
-/// What changes took out of an executable. Code of users may run when it is dropped, so that belongs outside of any lock.
+/// What changes removed from an executable. Dropping it may run user code, so it must be dropped
+/// outside of any lock.
 #[derive(Default)]
 pub struct Replaced {
     memory: SmallVec<[Arc<dyn Allocation>; 4]>,
@@ -32,7 +34,7 @@ pub struct Replaced {
 #[derive(Default)]
 struct More {
     operations: SmallVec<[(NodeKey, Operation); 1]>,
-    /// What was given and refused.
+    /// The values that were given and refused.
     refused_operations: Vec<Operation>,
     refused_values: Vec<ArgValue>,
 }
@@ -51,30 +53,31 @@ impl Replaced {
     }
 }
 
-/// Changes of an executable that are under way. See [`Executable::change`](super::Executable::change).
+/// A set of changes to an executable in progress. See
+/// [`Executable::change`](super::Executable::change).
 ///
-/// Arguments and operations that are given twice have the last value that was given.
+/// If an argument or operation is set twice, the last value counts.
 pub struct Changes<'a> {
     device: &'a dyn backend::Device,
     backend: &'a mut dyn backend::Executable,
     current: &'a mut Current,
-    /// What was replaced in the definition, and at the end all that was replaced.
+    /// The replaced operations of the definition, and in the end everything that was replaced.
     replaced: &'a mut Replaced,
-    /// Whether the definition is up to date, but for rows of the table that were changed.
+    /// Whether the definition is up to date, except for changed rows of the table.
     in_definition: bool,
-    /// Whether memory of alloc nodes is used where it was not.
+    /// Whether a node now uses memory of an alloc node that it did not use before.
     uses_allocs: bool,
-    /// Whether contracts are known to be kept.
+    /// Whether contracts are known to hold.
     is_checked: bool,
-    /// Whether an operation that was put into the definition uses memory that another executable left.
+    /// Whether a new operation uses memory that another executable left.
     puts_outliving: bool,
-    /// Whether a node uses such memory, for the next launch.
+    /// Whether any node uses such memory, for the next launch.
     uses_outliving: &'a mut bool,
     is_done: bool,
 }
 
 impl<'a> Changes<'a> {
-    /// Makes the changes that `write` gives, or none.
+    /// Makes the changes that `write` describes, or none.
     #[inline]
     pub(super) fn make<R>(
         device: &'a dyn backend::Device,
@@ -100,37 +103,37 @@ impl<'a> Changes<'a> {
         Ok(result)
     }
 
-    /// Gives a kernel another plain value for argument `index`.
+    /// Sets argument `index` of a kernel to a plain value.
     ///
     /// # Safety
-    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    /// As for [`KernelOp::with_args`] with the resulting arguments.
     #[inline]
     pub unsafe fn plain(&mut self, node: NodeKey, index: u32, value: &[u8]) -> Result<()> {
         self.row(node)?.plain(index as usize, value)
     }
 
-    /// Gives a kernel other memory for argument `index`.
+    /// Sets argument `index` of a kernel to the address of memory.
     ///
     /// # Safety
-    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    /// As for [`KernelOp::with_args`] with the resulting arguments.
     #[inline]
     pub unsafe fn memory(&mut self, node: NodeKey, index: u32, memory: &Region) -> Result<()> {
         self.row(node)?.memory(index as usize, memory)
     }
 
-    /// Gives a kernel another value for argument `index`, of its size.
+    /// Sets argument `index` of a kernel to a value of its size.
     ///
     /// # Safety
-    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    /// As for [`KernelOp::with_args`] with the resulting arguments.
     #[inline]
     pub unsafe fn argument(&mut self, node: NodeKey, index: u32, value: &ArgValue) -> Result<()> {
         self.row(node)?.value(index as usize, value)
     }
 
-    /// Gives a kernel another value at byte `offset` of argument `index`.
+    /// Writes a value at byte `offset` of argument `index` of a kernel.
     ///
     /// # Safety
-    /// As for [`KernelOp::with_args`] with what becomes of the arguments.
+    /// As for [`KernelOp::with_args`] with the resulting arguments.
     pub unsafe fn argument_part(
         &mut self,
         node: NodeKey,
@@ -141,11 +144,11 @@ impl<'a> Changes<'a> {
         self.row(node)?.set((index as usize, Some(offset)), value)
     }
 
-    /// Gives a kernel the value that `make` makes for argument `index`, given what the parameter was declared
-    /// with. An error where the kernel was launched without a signature.
+    /// Sets argument `index` of a kernel to the result of `make`, which gets the declared type of
+    /// the parameter. Fails if the kernel was launched without a signature.
     ///
     /// # Safety
-    /// What `make` makes is a value of the parameter's type.
+    /// `make` returns a value of the parameter's type.
     #[inline]
     pub unsafe fn typed_argument(
         &mut self,
@@ -159,7 +162,8 @@ impl<'a> Changes<'a> {
         row.own_value(index as usize, value)
     }
 
-    /// Has `write` give a kernel all its arguments, one after the other. An error where the node launches another kernel.
+    /// Sets all arguments of a kernel. `write` writes them one after the other. Fails if the node
+    /// launches another kernel.
     ///
     /// # Safety
     /// As for [`KernelOp::with_args`] with these arguments, if the node launches this kernel.
@@ -179,7 +183,7 @@ impl<'a> Changes<'a> {
         writer.finish()
     }
 
-    /// Replaces all that a node does by an operation of the same kind.
+    /// Replaces the operation of a node by another one of the same kind.
     pub fn operation(&mut self, node: NodeKey, operation: Operation) -> Result<()> {
         let definition = &*self.current.definition;
         let Some(there) = definition.get_node(node) else { return Err(no_such_node(node)) };
@@ -198,13 +202,13 @@ impl<'a> Changes<'a> {
             self.replaced.more().refused_operations.push(operation);
             return Err(error);
         }
-        // The definition lags behind at most in that it knows of fewer uses.
+        // The definition may lag behind the table, but then it knows of fewer uses, never of more.
         self.uses_allocs |= uses_other_allocs(there.operation(), &operation);
         self.put(node, operation);
         Ok(())
     }
 
-    /// Puts an operation that was checked into the definition.
+    /// Puts a checked operation into the definition.
     pub(super) fn put(&mut self, node: NodeKey, operation: Operation) {
         self.enter_definition();
         self.puts_outliving |= uses_outliving(&operation);
@@ -215,8 +219,8 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// Takes over all that the nodes of a graph in another definition do, which was checked and has to have
-    /// the same topology. Only what differs is changed.
+    /// Takes over the operations of a graph in another definition. They are already checked. The
+    /// topology must be equal. Only operations that differ are changed.
     pub(super) fn take_over(
         &mut self,
         graph: GraphKey,
@@ -255,7 +259,7 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// The outermost graph.
+    /// Returns the outermost graph.
     pub(super) fn root(&self) -> GraphKey {
         self.current.definition.root()
     }
@@ -265,12 +269,12 @@ impl<'a> Changes<'a> {
         self.current.definition.label(node)
     }
 
-    /// The definition, as it was before the changes that are under way.
+    /// Returns the definition as it was before the changes in progress.
     pub(super) fn definition(&mut self) -> &Definition {
         self.current.get()
     }
 
-    /// The row of a kernel node, which is about to be changed.
+    /// Returns the row of a kernel node for changing.
     // Always: what is returned in parts and moved whole right after makes the processor wait.
     #[inline(always)]
     fn row(&mut self, node: NodeKey) -> Result<RowChange<'_>> {
@@ -296,7 +300,7 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// Tells the backend, and makes the changes for good.
+    /// Tells the backend and commits the changes.
     #[inline]
     fn finish(&mut self) -> Result<()> {
         let Current { definition, table } = &mut *self.current;
@@ -326,7 +330,8 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// Writes changed rows to the definition, and tells the backend by that. `told` is what it knows of them.
+    /// Writes changed rows to the definition and updates the backend from it. `told` says what the
+    /// backend already knows.
     #[cold]
     fn update(&mut self, told: Told) -> Result<()> {
         self.enter_definition();
@@ -338,7 +343,8 @@ impl<'a> Changes<'a> {
         let operations = &mut self.replaced.more().operations;
         table.write_to(definition, operations);
         if self.uses_allocs {
-            // Whether each use is ordered after the allocation and before its free takes the whole graph to tell.
+            // Whether each use is ordered after the allocation and before its free depends on the
+            // whole graph.
             lifetimes::check(definition)?;
         }
         self.backend.update(definition, operations)?;
@@ -348,7 +354,7 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// Brings the definition up to date: from here on operations can be replaced in it.
+    /// Brings the definition up to date, so that operations can be replaced in it.
     fn enter_definition(&mut self) {
         if !self.in_definition {
             self.current.bring_up_to_date();
@@ -361,7 +367,7 @@ impl<'a> Changes<'a> {
         let Current { definition, table } = &mut *self.current;
         if self.in_definition {
             let definition = definition.get_mut();
-            // Backwards, since a node may have been named twice.
+            // In reverse, because a node may have been changed twice.
             for (node, operation) in self.replaced.more().operations.iter_mut().rev() {
                 if let Some(there) = definition.nodes.get_mut(*node) {
                     std::mem::swap(&mut there.operation, operation);
@@ -384,7 +390,7 @@ impl Drop for Changes<'_> {
     }
 }
 
-/// The arguments of one kernel, about to be changed.
+/// The arguments of one kernel, for changing.
 struct RowChange<'a> {
     device: &'a dyn backend::Device,
     definition: &'a Definition,
@@ -423,13 +429,13 @@ impl RowChange<'_> {
         }
     }
 
-    /// Sets an argument to a value that was made under the lock.
+    /// Sets an argument to a value that was created under the lock.
     #[inline]
     fn own_value(&mut self, index: usize, value: ArgValue) -> Result<()> {
         self.value(index, &value).inspect_err(|_| self.replaced.more().refused_values.push(value))
     }
 
-    /// Puts a value into an argument, or into a part of it.
+    /// Writes a value into an argument or a part of it.
     #[cold]
     fn set(&mut self, place: (usize, Option<usize>), value: &ArgValue) -> Result<()> {
         if let ArgValue::Pointer(pointer) = value {
@@ -461,7 +467,8 @@ impl RowChange<'_> {
         self.at_node(error.context(format_args!("argument {index} of {}", self.launch().kernel.name())))
     }
 
-    /// What the definition says of the launch. Its kernel, its shape and the layout of its arguments are right.
+    /// Returns the launch in the definition. Its kernel, shape and layout are current; its
+    /// arguments may lag behind.
     fn launch(&self) -> &KernelOp {
         launch_of(self.definition, self.table.node(self.row))
     }
@@ -482,9 +489,9 @@ impl RowChange<'_> {
     }
 }
 
-/// Writes the arguments of a kernel node, one after the other.
+/// Writes the arguments of a kernel node one after the other.
 ///
-/// Whoever writes holds a lock of the executable, and must not call it.
+/// The executable is locked meanwhile. The writer must not call it.
 pub struct ArgWriter<'a> {
     row: RowChange<'a>,
     next: usize,
@@ -498,7 +505,8 @@ impl ArgWriter<'_> {
         self.row.plain(index, value)
     }
 
-    /// Writes the address of memory. `region` is asked for where the argument is not the memory that `id` names already.
+    /// Writes the address of memory. `region` is called only if the argument is not already the
+    /// memory that `id` names.
     #[inline]
     pub fn memory(&mut self, id: Option<RegionId>, region: impl FnOnce() -> Result<Region>) -> Result<()> {
         let index = self.take_place()?;
@@ -542,7 +550,7 @@ impl ArgWriter<'_> {
     }
 }
 
-/// The launch of a node that has a row, and so is a kernel node.
+/// Returns the launch of a node that has a row. Only kernel nodes have rows.
 fn launch_of(definition: &Definition, node: NodeKey) -> &KernelOp {
     match definition.node(node).operation() {
         Operation::Kernel(launch) => launch,
@@ -550,7 +558,8 @@ fn launch_of(definition: &Definition, node: NodeKey) -> &KernelOp {
     }
 }
 
-/// Has a node do what another one does, where they differ at most in the arguments of a kernel.
+/// Gives a node the arguments of `new`. Returns `false`, and changes nothing, if more than kernel
+/// arguments differ.
 #[inline]
 fn take_arguments(
     definition: &Definition,
@@ -583,7 +592,7 @@ fn no_such_node(node: NodeKey) -> Error {
     Error::new(ErrorKind::InvalidHandle, format!("there is no node {node:?} in this executable"))
 }
 
-/// Returns whether an operation uses memory of alloc nodes that the one before it at the same node does not.
+/// Returns whether the new operation uses memory of an alloc node that the old one does not use.
 fn uses_other_allocs(old: &Operation, new: &Operation) -> bool {
     let mut other = false;
     new.for_each_alloc_node(|alloc| {

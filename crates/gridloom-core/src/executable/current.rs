@@ -1,15 +1,17 @@
-//! What an executable does now: its definition, and the arguments that changed since somebody last looked at it.
+//! The current work of an executable: its definition, and the arguments that changed since the
+//! definition was last read.
 
 use std::sync::Arc;
 
 use super::table::ArgTable;
 use crate::graph::{CowDefinition, Definition};
 
-/// What an executable does.
+/// The current work of an executable.
 pub(super) struct Current {
-    /// Shared with the graph it was made from, or whoever asked for it, until it is changed. Lags behind the table.
+    /// The definition. It is shared with the graph it came from, or with readers, until it is
+    /// changed. It may lag behind the table.
     pub(super) definition: CowDefinition,
-    /// The arguments of kernels that were changed.
+    /// The kernel arguments that were changed.
     pub(super) table: ArgTable,
 }
 
@@ -18,7 +20,7 @@ impl Current {
         Current { definition: CowDefinition::shared(definition), table: ArgTable::default() }
     }
 
-    /// Has the definition say what is done, or, while changes are under way, what was done before.
+    /// Writes the arguments from the table to the definition. Changes in progress are left out.
     #[inline]
     pub(super) fn bring_up_to_date(&mut self) {
         if !self.table.is_in_definition() {
@@ -26,14 +28,14 @@ impl Current {
         }
     }
 
-    /// Returns the definition as it is now.
+    /// Returns the definition, brought up to date.
     #[inline]
     pub(super) fn get(&mut self) -> &Definition {
         self.bring_up_to_date();
         &self.definition
     }
 
-    /// Returns the definition as it is now, for others to keep.
+    /// Returns a snapshot of the definition, brought up to date.
     pub(super) fn share(&mut self) -> Arc<Definition> {
         self.bring_up_to_date();
         self.definition.share()

@@ -1,7 +1,8 @@
-//! The memory that kernel arguments lead to, each allocation held once.
+//! The memory that kernel arguments refer to, with each allocation held once.
 //!
-//! Many arguments name the same few allocations. A reference count for each would cost two atomic operations
-//! whenever an argument changes; here uses are counted with plain numbers, under the lock of the executable.
+//! Many arguments refer to the same few allocations. A reference count for each argument would cost
+//! two atomic operations per change. The pool counts uses with plain numbers, under the lock of the
+//! executable.
 
 use std::sync::Arc;
 
@@ -14,30 +15,30 @@ use crate::backend::Allocation;
 pub(super) type PoolEntry = u32;
 
 struct Entry {
-    /// `None` where the entry is free.
+    /// `None` if the entry is free.
     allocation: Option<Arc<dyn Allocation>>,
     uses: u32,
     address: u64,
     outlives: bool,
 }
 
-/// So many entries are looked through one by one, which takes less time than to look one up.
+/// Up to this many entries are searched linearly, which is faster than a hash lookup.
 const FEW: usize = 16;
 
-/// Allocations, and how many arguments lead to each.
+/// Allocations, and the number of arguments that refer to each.
 #[derive(Default)]
 pub(super) struct MemoryPool {
     entries: Vec<Entry>,
     free: Vec<PoolEntry>,
-    /// By entry: where its allocation lies in the host's memory, or 0.
+    /// The address of each entry's allocation object in host memory, or 0, by entry.
     places: Vec<usize>,
-    /// The same the other way round, once there are more than [`FEW`].
+    /// Entries by the address of the allocation object, once there are more than [`FEW`].
     found: FxHashMap<usize, PoolEntry>,
-    /// The entry that was asked for last: one allocation is often given to many kernels in a row.
+    /// The entry that was found last. One allocation is often given to many kernels in a row.
     latest: Option<(usize, PoolEntry)>,
-    /// Entries whose last use went. They may have another one since.
+    /// Entries that lost their last use. They may have gained another one since.
     unused: Vec<PoolEntry>,
-    /// Whether one of the allocations is, or was, memory that another executable left.
+    /// Whether an allocation is, or was, memory that another executable left.
     holds_outliving: bool,
 }
 
@@ -112,7 +113,7 @@ impl MemoryPool {
         }
     }
 
-    /// Moves the allocations that are used no more into `into`, to be dropped outside of any lock.
+    /// Moves unused allocations into `into`. The caller drops them outside of any lock.
     #[inline]
     pub(super) fn take_unused(&mut self, into: &mut SmallVec<[Arc<dyn Allocation>; 4]>) {
         if !self.unused.is_empty() {
@@ -137,25 +138,26 @@ impl MemoryPool {
         self.latest = None;
     }
 
-    /// The address at which an allocation starts on its device.
+    /// Returns the device address of an allocation.
     #[inline]
     pub(super) fn address(&self, entry: PoolEntry) -> u64 {
         self.entries[entry as usize].address
     }
 
-    /// Returns whether an allocation can be, or could once be, freed while arguments lead to it.
+    /// Returns whether the pool holds, or ever held, memory that can be freed while arguments refer
+    /// to it.
     #[inline]
     pub(super) fn holds_outliving(&self) -> bool {
         self.holds_outliving
     }
 
-    /// Returns whether an allocation can be freed while arguments lead to it.
+    /// Returns whether an allocation can be freed while arguments refer to it.
     #[inline]
     pub(super) fn outlives(&self, entry: PoolEntry) -> bool {
         self.entries[entry as usize].outlives
     }
 
-    /// The allocation of an entry that is in use.
+    /// Returns the allocation of an entry that is in use.
     pub(super) fn allocation(&self, entry: PoolEntry) -> &Arc<dyn Allocation> {
         self.entries[entry as usize].allocation.as_ref().expect("an entry that is in use has its allocation")
     }

@@ -29,34 +29,37 @@ use crate::op::{FreeTarget, NodeKind, NodeKinds, Operation};
 use crate::stream::Stream;
 use crate::user_code;
 
-/// How conditionals are run.
+/// The way in which conditionals run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ConditionalMode {
-    /// By the device itself where it can, else by the host.
+    /// On the device if it can, else on the host.
     #[default]
     Auto,
-    /// By the device itself, or not at all: instantiation fails and names the node and the reason.
+    /// On the device. If the device cannot, instantiation fails with the node and the reason.
     Native,
-    /// By the host, which reads the condition back after each pass.
+    /// On the host, which reads the condition back after each iteration.
     Hosted,
 }
 
-/// How a graph is compiled.
+/// Options of instantiation.
 #[derive(Clone, Default)]
 pub struct InstantiateOptions {
-    /// Free memory that the graph leaves allocated when it is launched again, rather than refusing the launch.
+    /// Whether a launch frees the memory that the previous launch left allocated. Otherwise such a
+    /// launch is refused.
     pub auto_free_on_launch: bool,
-    /// Prepare the first launch on this stream already.
+    /// A stream on which instantiation already prepares the first launch.
     pub upload: Option<Stream>,
-    /// Honour the priorities of kernel nodes.
+    /// Whether the priorities of kernel nodes apply.
     pub node_priority: bool,
-    /// How conditionals are run.
+    /// The way in which conditionals run.
     pub conditional_mode: ConditionalMode,
-    /// Count the passes of every conditional for [`Executable::passes`].
+    /// Whether the iterations of every conditional are counted for [`Executable::passes`].
     ///
-    /// Where it costs nothing they are counted anyway: on the CPU, by the host, and of conditionals that test a value in memory, count, or have
-    /// a limit. What this adds is a node in the bodies of conditionals that a GPU runs by itself and that only kernels decide.
+    /// Iterations are always counted where that costs nothing: on the CPU, in conditionals that the
+    /// host runs, and in conditionals that test a value in memory, count, or have a limit. For
+    /// conditionals that only kernels decide and that a GPU runs by itself, this option adds a node
+    /// to each body.
     pub count_passes: bool,
 }
 
@@ -72,51 +75,52 @@ impl fmt::Debug for InstantiateOptions {
     }
 }
 
-/// How one conditional node runs.
+/// The way in which one conditional node runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionalReport {
-    /// The node.
+    /// The key of the node.
     pub node: NodeKey,
-    /// Its name.
+    /// The name of the node.
     pub name: String,
-    /// Whether the device itself decides.
+    /// Whether the device itself runs the conditional.
     pub native: bool,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// What there is to say about how a graph was lowered.
+/// A report on how a graph was lowered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// One entry for each conditional, outermost first.
+    /// One entry per conditional, outermost first.
     pub conditionals: Vec<ConditionalReport>,
-    /// Further remarks, for people.
+    /// Further remarks for the reader.
     pub notes: Vec<String>,
 }
 
-/// Bytes that an executable holds.
+/// The memory that an executable holds, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// For allocations of alloc nodes.
+    /// Memory for the allocations of alloc nodes.
     pub allocations: u64,
-    /// For everything else it made for itself: plans, staging, argument buffers.
+    /// All other memory of the executable: plans, staging and argument buffers.
     pub overhead: u64,
 }
 
 struct State {
-    /// What it does now: the definition it was made from, with what updates put in place of parts of it.
+    /// The definition that the executable was made from, with all updates since.
     current: Current,
-    /// The device's part of it.
+    /// The backend's part of the executable.
     backend: Box<dyn backend::Executable>,
-    /// Nodes that do nothing.
+    /// The disabled nodes.
     disabled: FxHashSet<NodeKey>,
-    /// Memory of the latest launch that nothing freed yet, with its alloc node.
+    /// Memory of the latest launch that nothing has freed yet, with its alloc node.
     outstanding: Vec<(NodeKey, Arc<OutlivingMemory>)>,
-    /// Whether a node uses memory that another executable left, or did once. Each launch then looks whether it was freed.
+    /// Whether a node uses, or once used, memory that another executable left. Each launch then
+    /// checks that it was not freed.
     uses_outliving: bool,
 }
 
-/// Tells the executables of a process apart.
+/// A number that tells the executables of a process apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ExecutableId(u64);
 
@@ -127,24 +131,26 @@ impl ExecutableId {
     }
 }
 
-/// A graph compiled for launching. It keeps all it needs; the graph may be changed or dropped.
+/// A graph prepared for launching. It keeps alive what it needs, so the graph may be changed or
+/// dropped.
 ///
-/// Launches of one executable never overlap each other, from whichever threads and streams they come.
+/// Launches of one executable never overlap, no matter which threads and streams they come from.
 pub struct Executable {
     device: Arc<dyn backend::Device>,
     device_id: backend::DeviceId,
     id: ExecutableId,
-    /// Tells whose nodes it knows. Weak, since what the graph came to hold later is none of its business.
+    /// The graph that the executable was made from, to recognize its nodes. The reference is weak
+    /// because the executable does not need what the graph holds later.
     origin: Weak<Hierarchy>,
-    /// The nodes it has. Updates change what they do, never which there are.
+    /// The keys of the nodes. Updates change operations but add and remove no nodes.
     nodes: Keys<NodeData>,
     outliving: Vec<NodeKey>,
-    /// Whether a launch neither leaves memory allocated nor frees that of others.
+    /// Whether a launch neither leaves memory allocated nor frees memory of another executable.
     leaves_no_memory: bool,
-    /// Free nodes for memory of other executables, and that memory.
+    /// The nodes that free memory of other executables, with that memory.
     freed_elsewhere: Vec<(NodeKey, Arc<dyn backend::Allocation>)>,
     auto_free: bool,
-    /// Beside the lock, which a launch may hold while it waits.
+    /// Outside of the lock, because a launch may hold the lock while it waits.
     cancel: Option<backend::Cancel>,
     state: Mutex<State>,
 }
@@ -168,8 +174,9 @@ impl Executable {
             check_nothing_freed(&definition, |_| true)?;
         }
         let device = hierarchy.device.clone();
-        // SAFETY: every operation was checked for this device when it was added, and the caller checked the whole. The result is called
-        // by this executable alone, under its lock, with streams of the device and operations that were checked in the same way.
+        // SAFETY: every operation was checked for this device when it was added, and the caller
+        // checked the whole definition. Only this executable calls the result, under its lock, with
+        // streams of the device and with operations that were checked in the same way.
         let mut backend = unsafe { device.instantiate(&definition, options) }?;
         if let Some(stream) = &options.upload {
             backend.upload(stream.backend())?;
@@ -195,9 +202,11 @@ impl Executable {
         })
     }
 
-    /// Launches the graph on a stream: it runs after what was enqueued there before, and before what comes later.
+    /// Launches the graph on a stream. It runs after the work enqueued there before and before the
+    /// work enqueued later.
     ///
-    /// On a stream that is capturing, or on a capture, a copy of the graph is recorded as a child node instead.
+    /// On a capturing stream or a capture, the call records a copy of the graph as a child node
+    /// instead.
     pub fn launch(&self, target: &impl LaunchTarget) -> Result<()> {
         target.launch_executable(self)
     }
@@ -207,7 +216,7 @@ impl Executable {
         self.launch_with(&mut self.state.lock(), stream)
     }
 
-    /// The same as [`launch`](Executable::launch) for whoever has the executable to itself.
+    /// Launches as [`launch`](Executable::launch) does, without locking.
     #[inline]
     pub fn launch_exclusively(&mut self, stream: &Stream) -> Result<()> {
         if !self.leaves_no_memory || stream.is_capturing() {
@@ -221,7 +230,7 @@ impl Executable {
         state.backend.launch(stream.backend())
     }
 
-    /// Launches it on a stream of its device.
+    /// Launches on a stream of the device.
     fn launch_with(&self, state: &mut State, stream: &Stream) -> Result<()> {
         if let Some((node, _)) = self.freed_elsewhere.iter().find(|(_, memory)| is_freed(&**memory)) {
             return Err(freed_already(state.current.get(), *node));
@@ -244,12 +253,13 @@ impl Executable {
                 names.join(", ")
             );
         }
-        // From here to the end of the launch nobody else can free the same memory. A launch that fails frees nothing.
+        // Until the launch is enqueued, nobody else can free the same memory. A failed launch frees
+        // nothing.
         let freed = self.freed_elsewhere.iter().map(|(node, memory)| (*node, memory));
         let claims = Claims::new(freed).map_err(|node| freed_already(state.current.get(), node))?;
         state.backend.launch(stream.backend())?;
         claims.free();
-        // What the launch before had left is this one's now.
+        // The new launch takes over the memory that the previous one left.
         state.outstanding.drain(..).for_each(|(_, memory)| memory.free());
         for &key in &self.outliving {
             let memory = OutlivingMemory::new(state.backend.outliving(key)?);
@@ -258,21 +268,22 @@ impl Executable {
         Ok(())
     }
 
-    /// Does ahead, on this stream, what the first launch would otherwise do.
+    /// Prepares the first launch on this stream ahead of time.
     pub fn upload(&self, stream: &Stream) -> Result<()> {
         refuse_upload(stream)?;
         self.check_stream(stream)?;
         self.state.lock().backend.upload(stream.backend())
     }
 
-    /// The memory of an alloc node that nothing in the graph frees: valid from a launch on until it is freed.
+    /// Returns the memory of an alloc node that nothing in the graph frees. It is valid from a
+    /// launch until it is freed.
     pub fn outliving(&self, alloc: &Node) -> Result<Arc<dyn backend::Allocation>> {
         let key = self.own_key(alloc)?;
         let mut state = self.state.lock();
         if !self.outliving.contains(&key) {
             bail!(
                 InvalidArgument,
-                "{} is freed inside the graph, or is no alloc node; only memory that outlives a launch can be read after it",
+                "{} is freed inside the graph or is not an alloc node; only memory that outlives a launch can be read after it",
                 state.current.get().label(key)
             );
         }
@@ -280,21 +291,22 @@ impl Executable {
             Some((_, memory)) if !memory.is_freed() => Ok(memory.clone()),
             _ => bail!(
                 InvalidState,
-                "{} has no memory now: the graph was not launched, or it was freed since",
+                "{} has no memory now: the graph was not launched, or the memory was freed since",
                 state.current.get().label(key)
             ),
         }
     }
 
-    /// Passes that a loop made in the latest finished launch; 1 or 0 for other conditionals, as a body ran or not.
+    /// Returns the number of iterations of a loop in the latest finished launch. For other
+    /// conditionals, returns 1 if a body ran and 0 if not.
     ///
-    /// An error where they were not counted; [`InstantiateOptions::count_passes`] says which are.
+    /// Fails if they were not counted. [`InstantiateOptions::count_passes`] says which are.
     pub fn passes(&self, conditional: &Node) -> Result<u64> {
         let key = self.own_key(conditional)?;
         let definition = self.definition();
         match definition.node(key).operation() {
             Operation::Conditional(_) => {
-                // What is asked may wait for the device, which must not hold up others.
+                // Reading the count may wait for the device. The lock is not held meanwhile.
                 let passes = self.state.lock().backend.passes(key);
                 passes.and_then(|passes| passes()).map_err(|error| error.at_node(definition.label(key)))
             }
@@ -302,48 +314,52 @@ impl Executable {
         }
     }
 
-    /// Cancels the launches of this executable that were enqueued so far, on whichever streams, and have not ended.
+    /// Cancels the unfinished launches of this executable, on all streams.
     ///
-    /// Each fails with [`Cancelled`](ErrorKind::Cancelled), as [`Stream::cancel`] says; the executable, its streams and the
-    /// device stay usable. The call waits for nothing, and may come from any thread, or from a callback of the graph itself.
+    /// Each fails with [`Cancelled`](ErrorKind::Cancelled), as described at [`Stream::cancel`]. The
+    /// executable, its streams and the device stay usable. The call does not wait. It may come from
+    /// any thread, including a callback of the graph itself.
     pub fn cancel(&self) {
         if let Some(cancel) = &self.cancel {
             cancel();
         }
     }
 
-    /// The failure of the latest launch that failed, once.
+    /// Returns the error of the latest failed launch, once.
     pub fn take_error(&self) -> Option<Error> {
         self.state.lock().backend.take_error()
     }
 
-    /// How each conditional runs, and why.
+    /// Returns how each conditional runs, and why.
     pub fn report(&self) -> Report {
         self.state.lock().backend.report()
     }
 
-    /// Bytes held by the executable.
+    /// Returns the memory that the executable holds.
     pub fn memory(&self) -> MemoryUse {
         self.state.lock().backend.memory()
     }
 
-    /// The device it runs on.
+    /// Returns the device that the executable runs on.
     pub fn device(&self) -> &Arc<dyn backend::Device> {
         &self.device
     }
 
-    /// What it does now: the definition it was made from, as updates have changed it since.
+    /// Returns a snapshot of the current definition: the one the executable was made from, with all
+    /// updates since.
     pub fn definition(&self) -> Arc<Definition> {
         self.state.lock().current.share()
     }
 
-    /// Returns what it does now, as a graph of its own, with nodes and conditions of its own. Editing that
-    /// graph leaves the executable as it is. Its nodes name those of this executable.
+    /// Returns the current work of the executable as a new graph. Editing that graph does not
+    /// affect the executable. The nodes of the graph can be used to name the nodes of this
+    /// executable.
     pub fn graph(&self) -> Graph {
         Graph::from_executable(&self.device, &self.definition(), self.id)
     }
 
-    /// Another executable that does what this one does now. Its nodes have the same keys.
+    /// Creates another executable with the current definition of this one. Its nodes have the same
+    /// keys.
     pub fn instantiate_again(&self, options: &InstantiateOptions) -> Result<Executable> {
         Graph::under_same_keys(&self.device, self.definition()).instantiate_with(options)
     }
@@ -361,25 +377,25 @@ impl Executable {
         Ok(())
     }
 
-    /// The key of a node, where it is one of this executable's.
+    /// Returns the key of a node of this executable.
     fn own_key(&self, node: &Node) -> Result<NodeKey> {
         if self.owns(node) { Ok(node.key()) } else { self.key_of_copy(node) }
     }
 
-    /// The key of a node of [`graph`](Executable::graph), which is another one there, or why the node is none of
-    /// this executable's.
+    /// Returns this executable's key for a node of a graph that [`graph`](Executable::graph)
+    /// returned. Fails if the node is not a node of this executable.
     #[cold]
     fn key_of_copy(&self, node: &Node) -> Result<NodeKey> {
         let key = self.nodes.renumbered(node.key());
         if self.is_copy(node) && self.nodes.contains(key) { Ok(key) } else { Err(self.not_own(node)) }
     }
 
-    /// Whether a node is of a graph that [`graph`](Executable::graph) returned.
+    /// Returns whether a node is in a graph that [`graph`](Executable::graph) returned.
     fn is_copy(&self, node: &Node) -> bool {
         node.hierarchy.executable == Some(self.id)
     }
 
-    /// Whether a node is one of the graph that this executable was made from, as that was then.
+    /// Returns whether a node was in the graph when this executable was made from it.
     #[inline]
     fn owns(&self, node: &Node) -> bool {
         self.is_from_origin(node) && self.nodes.contains(node.key())
@@ -387,17 +403,17 @@ impl Executable {
 
     #[inline]
     fn is_from_origin(&self, node: &Node) -> bool {
-        // While the weak reference exists no other hierarchy can be at its address.
+        // No other hierarchy can have this address while the weak reference exists.
         Arc::as_ptr(&node.hierarchy) == self.origin.as_ptr()
     }
 
-    /// Why a node is not one of this executable's.
+    /// Returns the error that says why a node is not a node of this executable.
     #[cold]
     fn not_own(&self, node: &Node) -> Error {
         let (kind, why) = if self.is_from_origin(node) || self.is_copy(node) {
             (
                 ErrorKind::InvalidHandle,
-                "is not in this executable: it was added after, or deleted before, it was made",
+                "is not in this executable: it was added after the executable was made, or deleted before",
             )
         } else {
             (ErrorKind::WrongGraph, "belongs to another graph than the one this executable was made from")
@@ -423,7 +439,7 @@ fn freed_already(definition: &Definition, node: NodeKey) -> Error {
     Error::new(ErrorKind::InvalidState, message).at_node(definition.label(node))
 }
 
-/// The free nodes for memory of other executables, and that memory.
+/// Returns the nodes that free memory of other executables, with that memory.
 fn freed_elsewhere(definition: &Definition) -> Vec<(NodeKey, Arc<dyn backend::Allocation>)> {
     if !definition.may_have(NodeKinds::of(&[NodeKind::Free])) {
         return Vec::new();
@@ -439,15 +455,15 @@ fn refuse_upload(stream: &Stream) -> Result<()> {
     if stream.is_capturing() {
         bail!(
             InvalidState,
-            "an upload on a stream that is capturing: it is no work that could be recorded; use another stream, or end the capture first"
+            "an upload on a capturing stream; an upload cannot be recorded, so use another stream, or end the capture first"
         );
     }
     Ok(())
 }
 
-/// Where an executable can be launched: on a stream, or on a capture, which records its graph.
+/// A target for launches: a stream, or a capture, which records the graph.
 pub trait LaunchTarget {
-    /// Launches or records it.
+    /// Launches or records the executable.
     fn launch_executable(&self, executable: &Executable) -> Result<()>;
 }
 

@@ -1,10 +1,10 @@
-//! The arguments of the kernels of an executable, from the first change on.
+//! The argument table of an executable.
 //!
-//! The table has a row for each kernel node that was ever changed: its argument buffer, and what the
-//! addresses in it lead to. A row is the truth about its node's arguments. Changes are written there and
-//! told to the backend; the definition hears of them when somebody looks at it
-//! ([`ArgTable::bring_up_to_date`]). What a row was like before the changes that are under way is in
-//! the [`Journal`], so that they can be taken back.
+//! The table has a row for each kernel node whose arguments were ever changed: its argument buffer,
+//! and what the addresses in the buffer refer to. From then on the row is the truth about the
+//! node's arguments. A change is written to the row and passed to the backend. The definition is
+//! brought up to date when somebody reads it ([`ArgTable::bring_up_to_date`]). The [`Journal`]
+//! holds the old contents of rows while changes are in progress, so that they can be undone.
 
 use std::sync::Arc;
 
@@ -20,21 +20,21 @@ use crate::op::contract::{GivenMemory, Integer, Launched, Signature, plain_addre
 use crate::op::{ArgValue, KernelArgs, KernelOp, Launch, Operation, PointerArg, PointerValue};
 use crate::speed::{ArgBytes, FEW_BYTES};
 
-/// The place of a row in the table. A node keeps its row.
+/// The index of a row in the table. A node keeps its row.
 pub(super) type RowId = usize;
 
-/// What eight bytes of an argument refer to.
+/// The target of eight bytes of an argument.
 #[derive(Clone, Copy, PartialEq)]
 enum Target {
     /// Memory that exists independently of graphs. The pool holds it.
     Memory { region: RegionId, entry: PoolEntry },
-    /// Memory that an alloc node provides.
+    /// Memory of an alloc node.
     AllocNode { node: NodeKey, offset: u64, bytes: u64 },
     /// A condition.
     Condition(ConditionKey),
 }
 
-/// Eight bytes of an argument that refer to something.
+/// Eight bytes of an argument that refer to memory or a condition.
 #[derive(Clone, Copy, PartialEq)]
 struct Pointer {
     index: u32,
@@ -42,7 +42,7 @@ struct Pointer {
     target: Target,
 }
 
-/// Where an argument lies in the buffer.
+/// The position and contents of one argument.
 #[derive(Clone, Copy)]
 struct Place {
     offset: u32,
@@ -50,12 +50,12 @@ struct Place {
     holds: Holds,
 }
 
-/// What an argument holds.
+/// The contents of an argument.
 #[derive(Clone, Copy, PartialEq)]
 enum Holds {
     /// A plain value.
     Value,
-    /// An address or a handle, which is all there is: the pointer with this number.
+    /// One address or handle and nothing else: the pointer at this index.
     Pointer(u32),
     /// Pointers among other bytes.
     Structure,
@@ -64,22 +64,23 @@ enum Holds {
 /// The arguments of one kernel node.
 struct Row {
     node: NodeKey,
-    /// Whether the row speaks for the node. Else it is made again, from the definition, when it is needed.
+    /// Whether the row is valid for its node. If not, it is rebuilt from the definition when
+    /// needed.
     is_current: bool,
-    /// Whether the definition lags behind.
+    /// Whether the definition lags behind the row.
     is_ahead: bool,
-    /// Whether the launch in the definition was relieved of its pointers, so as not to hold memory that the
-    /// row does not lead to any more. Then it lags behind, too.
+    /// Whether the pointers were removed from the launch in the definition, so that it does not
+    /// keep memory alive that the row no longer refers to. The definition then lags behind too.
     is_hollow: bool,
-    /// Whether the backend can be told of other arguments in place.
+    /// Whether the backend accepts other arguments in place.
     in_place: bool,
-    /// Whether nothing but its shape and arguments tell a launch of this kernel from another.
+    /// Whether launches of this kernel differ in nothing but shape and arguments.
     is_simple: bool,
-    /// Its record in the journal, while changes are under way; [`NONE`] where it was not changed.
+    /// The index of the row's record in the journal, or [`NONE`] if the row is unchanged.
     record: u32,
-    /// Tells kernels apart. The definition keeps the kernel.
+    /// The identity of the kernel. The definition keeps the kernel alive.
     kernel: usize,
-    /// What every change is checked against.
+    /// The signature that every change is checked against.
     signature: Option<Arc<Signature>>,
     config: LaunchConfig,
     bytes: ArgBytes,
@@ -89,45 +90,46 @@ struct Row {
 
 const NONE: u32 = u32::MAX;
 
-/// What a row was like before the changes that are under way.
+/// The contents of a row before the changes in progress.
 struct Record {
-    /// [`NONE`] where all that the node does was replaced since.
+    /// The row, or [`NONE`] if the node's operation was replaced since.
     row: u32,
-    /// Its bytes, where they are few.
+    /// The bytes of the row, if they fit.
     bytes: [u8; FEW_BYTES],
-    /// Where they start in [`Journal::bytes`], where they are many.
+    /// The start of the bytes in [`Journal::bytes`], if they do not fit.
     spilled: u32,
-    /// Its part of [`Journal::pointers`], where those were changed, too.
+    /// The row's part of [`Journal::pointers`], if its pointers changed.
     pointers: Option<(u32, u32)>,
 }
 
-/// What changes of rows replaced, until they are made for good or taken back. The memory in it counts as used.
+/// The old contents of changed rows, until the changes are committed or undone. Memory in the
+/// journal counts as used.
 #[derive(Default)]
 struct Journal {
     records: Vec<Record>,
     /// Bytes of rows that have many.
     bytes: Vec<u8>,
     pointers: Vec<Pointer>,
-    /// Memory that was checked last.
+    /// The memory that was checked last.
     checked: Option<RegionId>,
 }
 
-/// How much of a change a backend was told.
+/// How much of a change the backend was told.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
     Nothing,
-    /// Some of it may have been done.
+    /// The backend may have applied a part of it.
     Part,
     All,
 }
 
-/// Rows that the backend is told of at once.
+/// The number of rows that one backend call can change.
 const TOGETHER: usize = 8;
 
 /// The arguments of the kernels of an executable.
 #[derive(Default)]
 pub(super) struct ArgTable {
-    /// By the index of a node: the number of its row plus 1, or 0.
+    /// The index of each node's row plus 1, or 0, by the index of the node.
     numbers: Vec<u32>,
     rows: Vec<Row>,
     pool: MemoryPool,
@@ -136,21 +138,21 @@ pub(super) struct ArgTable {
     journal: Journal,
 }
 
-/// Tells kernels apart that are alive.
+/// Returns a number that identifies a live kernel.
 #[inline]
 fn identity(kernel: &Arc<dyn backend::Kernel>) -> usize {
     Arc::as_ptr(kernel).cast::<()>().addr()
 }
 
 impl ArgTable {
-    /// The row of a node, where it has one that speaks for it.
+    /// Returns the row of a node, if it has a valid one.
     #[inline(always)]
     pub(super) fn find(&self, node: NodeKey) -> Option<RowId> {
         let number = (*self.numbers.get(node.index())? as usize).wrapping_sub(1);
         self.rows.get(number).filter(|row| row.is_current && row.node == node).map(|_| number)
     }
 
-    /// Makes the row of a node, which launches what the definition says.
+    /// Creates the row of a node from its launch in the definition.
     #[cold]
     pub(super) fn make(
         &mut self,
@@ -194,7 +196,7 @@ impl ArgTable {
         number
     }
 
-    /// The node of a row.
+    /// Returns the node of a row.
     pub(super) fn node(&self, row: RowId) -> NodeKey {
         self.rows[row].node
     }
@@ -205,13 +207,13 @@ impl ArgTable {
         self.rows[row].kernel == identity(kernel)
     }
 
-    /// How many arguments a row has.
+    /// Returns the number of arguments of a row.
     #[inline]
     pub(super) fn len(&self, row: RowId) -> usize {
         self.rows[row].places.len()
     }
 
-    /// Notes what a row is like, before its first change.
+    /// Records the contents of a row before its first change.
     #[inline(always)]
     pub(super) fn touch(&mut self, row: RowId) {
         let (number, row) = (row as u32, &mut self.rows[row]);
@@ -227,7 +229,7 @@ impl ArgTable {
         }
     }
 
-    /// Notes what the pointers of a row are, which was touched, before the first change of one.
+    /// Records the pointers of a touched row before the first change of one.
     #[inline]
     fn touch_pointers(&mut self, row: RowId) {
         let row = &self.rows[row];
@@ -242,8 +244,8 @@ impl ArgTable {
         }
     }
 
-    /// Writes a plain value in the place of another one of its size. `false` where there is no such, and
-    /// nothing was changed. The row was touched.
+    /// Replaces a plain value by another one of the same size. Returns `false`, and changes
+    /// nothing, if the argument is not a plain value of this size. The row must be touched.
     #[inline(always)]
     pub(super) fn set_plain(&mut self, row: RowId, index: usize, value: &[u8]) -> bool {
         let row = &mut self.rows[row];
@@ -256,7 +258,8 @@ impl ArgTable {
         }
     }
 
-    /// Returns whether an argument is this memory, which cannot have been freed meanwhile.
+    /// Returns whether an argument is this memory. Memory that can be freed meanwhile does not
+    /// count.
     #[inline]
     pub(super) fn is_memory(&self, row: RowId, index: usize, memory: RegionId) -> bool {
         let row = &self.rows[row];
@@ -269,8 +272,8 @@ impl ArgTable {
         }
     }
 
-    /// Writes the address of memory, which was checked, in the place of another one. `false` where there
-    /// is no such, and nothing was changed. The row was touched.
+    /// Replaces the address of memory by that of other, checked memory. Returns `false`, and
+    /// changes nothing, if the argument is not such an address. The row must be touched.
     #[inline]
     pub(super) fn set_memory(&mut self, row: RowId, index: usize, memory: &Region) -> bool {
         let there = &self.rows[row];
@@ -292,10 +295,10 @@ impl ArgTable {
         true
     }
 
-    /// Puts a value, whose meaning was checked, at byte `offset` of an argument, or, where that is `None`, in
-    /// the place of the whole of it. Count and sizes are checked. The row was touched; `launch` is what the
-    /// definition says of it. Returns whether the row then leads to memory of an alloc node that it did not
-    /// lead to before.
+    /// Writes a checked value at byte `offset` of an argument, or over the whole argument if
+    /// `offset` is `None`. Checks count and sizes. The row must be touched. `launch` is the row's
+    /// launch in the definition. Returns whether the row now refers to memory of an alloc node that
+    /// it did not refer to before.
     #[cold]
     pub(super) fn set(
         &mut self,
@@ -327,8 +330,8 @@ impl ArgTable {
         Ok(is_new_use)
     }
 
-    /// Takes over the arguments of a launch that was checked, where nothing else differs. `false` where
-    /// something does, and nothing was changed.
+    /// Takes over the arguments of a checked launch. Returns `false`, and changes nothing, if more
+    /// than the arguments differs.
     #[inline]
     pub(super) fn take_arguments(&mut self, row: RowId, launch: &KernelOp) -> bool {
         let there = &self.rows[row];
@@ -368,25 +371,27 @@ impl ArgTable {
         true
     }
 
-    /// Returns whether memory was the last to be checked. It is from here on.
+    /// Returns whether this memory was checked last, and records it as the memory checked last.
     #[inline]
     pub(super) fn was_checked(&mut self, memory: RegionId) -> bool {
         self.journal.checked.replace(memory) == Some(memory)
     }
 
-    /// Returns whether an argument leads, or led, to memory that another executable left.
+    /// Returns whether an argument refers, or once referred, to memory that another executable
+    /// left.
     #[inline]
     pub(super) fn holds_outliving(&self) -> bool {
         self.pool.holds_outliving()
     }
 
-    /// Forgets which memory was checked: it is of no use, or may be freed before more is given.
+    /// Forgets the memory that was checked last: the check failed, or the memory may be freed
+    /// before the next argument.
     #[inline]
     pub(super) fn forget_checked(&mut self) {
         self.journal.checked = None;
     }
 
-    /// The first changed row whose arguments break the contract of its kernel.
+    /// Returns the first changed row whose arguments break the contract of its kernel.
     #[inline]
     pub(super) fn broken(&self) -> Option<RowId> {
         let changed = self.journal.records.iter().map(|record| record.row).filter(|&row| row != NONE);
@@ -396,26 +401,26 @@ impl ArgTable {
         })
     }
 
-    /// Says how a row breaks the contract of its kernel.
+    /// Checks a row against the contract of its kernel.
     #[cold]
     pub(super) fn check_contract(&self, row: RowId, kernel: &dyn backend::Kernel) -> Result<()> {
         let row = &self.rows[row];
         row.signature.as_deref().map_or(Ok(()), |signature| signature.check(kernel, row))
     }
 
-    /// Returns whether a row was changed, and the changes are under way.
+    /// Returns whether there are changed rows that are not yet committed.
     #[inline]
     pub(super) fn has_changes(&self) -> bool {
         !self.journal.records.is_empty()
     }
 
-    /// The nodes whose rows were changed.
+    /// Returns the nodes whose rows were changed.
     pub(super) fn changed_nodes(&self) -> SmallVec<[NodeKey; 8]> {
         let changed = self.journal.records.iter().filter(|record| record.row != NONE);
         changed.map(|record| self.rows[record.row as usize].node).collect()
     }
 
-    /// Has the backend launch the changed rows with their arguments.
+    /// Passes the arguments of the changed rows to the backend.
     #[inline]
     pub(super) fn tell(&self, backend: &mut dyn backend::Executable) -> Told {
         let records = &self.journal.records;
@@ -448,7 +453,7 @@ impl ArgTable {
         Told::All
     }
 
-    /// Makes changes for good that the backend was told of. The definition lags behind from here on.
+    /// Commits changes that the backend was told. The definition then lags behind.
     #[inline]
     pub(super) fn keep_ahead(&mut self, definition: &mut CowDefinition) {
         for record in &self.journal.records {
@@ -461,7 +466,7 @@ impl ArgTable {
             if record.pointers.is_some() && !row.is_hollow {
                 row.is_hollow = true;
                 if let Some(launch) = launch_mut(definition.get_mut(), row.node) {
-                    // The journal has all that these hold, so nothing goes here.
+                    // The journal still holds the same memory, so nothing is freed here.
                     launch.args.pointers.clear();
                 }
             }
@@ -469,7 +474,7 @@ impl ArgTable {
         self.clear_journal();
     }
 
-    /// Takes changes back that the definition has not heard of.
+    /// Undoes changes that are not in the definition.
     #[cold]
     pub(super) fn take_back(&mut self) {
         for record in std::mem::take(&mut self.journal.records) {
@@ -488,7 +493,7 @@ impl ArgTable {
         self.clear_journal();
     }
 
-    /// Has a definition say what was done before the changes that are under way.
+    /// Writes the rows to a definition that lags behind. Changes in progress are left out.
     pub(super) fn bring_up_to_date(&mut self, definition: &mut Definition) {
         for number in self.ahead.drain(..) {
             let row = &mut self.rows[number as usize];
@@ -504,13 +509,14 @@ impl ArgTable {
         }
     }
 
-    /// Returns whether a definition says what is done, but for changes that are under way.
+    /// Returns whether the definition is up to date, except for changes in progress.
     #[inline]
     pub(super) fn is_in_definition(&self) -> bool {
         self.ahead.is_empty()
     }
 
-    /// Writes changed rows to a definition that is up to date, and adds what that replaces to `replaced`.
+    /// Writes changed rows to a definition that is up to date, and adds the replaced operations to
+    /// `replaced`.
     pub(super) fn write_to(
         &mut self,
         definition: &mut Definition,
@@ -527,8 +533,8 @@ impl ArgTable {
         }
     }
 
-    /// Ends changes that are in the definition, for good or not. Rows are made again where the backend may
-    /// have to be asked anew whether it can be told in place, and where they were taken back.
+    /// Ends changes that are in the definition, committed or undone. A row is rebuilt later if it
+    /// was undone, or if the backend must be asked again whether it accepts arguments in place.
     pub(super) fn leave_to_definition(&mut self, is_kept: bool) {
         for record in std::mem::take(&mut self.journal.records) {
             if let Some(row) = self.rows.get_mut(record.row as usize) {
@@ -549,7 +555,7 @@ impl ArgTable {
         self.clear_journal();
     }
 
-    /// All that a node does is replaced, in a definition that is up to date.
+    /// Invalidates the row of a node whose operation is replaced in an up-to-date definition.
     pub(super) fn forget(&mut self, node: NodeKey) {
         let Some(number) = self.find(node) else { return };
         let row = &mut self.rows[number];
@@ -560,7 +566,8 @@ impl ArgTable {
         self.pool.forget(row);
     }
 
-    /// Moves memory that no argument leads to any more into `into`, to be dropped outside of any lock.
+    /// Moves memory that no argument refers to into `into`. The caller drops it outside of any
+    /// lock.
     #[inline]
     pub(super) fn take_unused(&mut self, into: &mut SmallVec<[Arc<dyn Allocation>; 4]>) {
         self.pool.take_unused(into);
@@ -577,7 +584,7 @@ impl ArgTable {
         self.journal.checked = None;
     }
 
-    /// The arguments of a row. `launch` is what the definition says of it.
+    /// Returns the arguments of a row. `launch` is the row's launch in the definition.
     fn args(&self, row: RowId, launch: &KernelOp) -> KernelArgs {
         let row = &self.rows[row];
         KernelArgs {
@@ -605,7 +612,7 @@ impl Journal {
         }
     }
 
-    /// What a row was like before the changes that are under way.
+    /// Returns the contents of a row before the changes in progress.
     fn before<'a>(&'a self, row: &'a Row) -> (&'a [u8], &'a [Pointer]) {
         let Some(record) = self.records.get(row.record as usize) else { return (&row.bytes, &row.pointers) };
         let pointers = match record.pointers {
@@ -617,7 +624,7 @@ impl Journal {
 }
 
 impl Row {
-    /// Finds out which arguments hold pointers.
+    /// Determines which arguments hold pointers.
     fn find_pointers(&mut self) {
         self.places.iter_mut().for_each(|place| place.holds = Holds::Value);
         for (number, pointer) in (0..).zip(&self.pointers) {
@@ -635,7 +642,7 @@ impl Row {
     }
 }
 
-/// A row as contracts look at it.
+/// A row as contracts see it.
 impl Launched for Row {
     #[inline]
     fn integer(&self, index: usize, integer: Integer) -> Option<i64> {
@@ -665,7 +672,7 @@ impl Launched for Row {
 }
 
 impl Target {
-    /// Returns whether it is what a launch is given.
+    /// Returns whether this is the target of a launch's argument.
     #[inline]
     fn is(&self, given: &PointerValue) -> bool {
         match (self, given) {
@@ -683,7 +690,7 @@ impl Target {
 }
 
 impl MemoryPool {
-    /// What an argument of a launch refers to, which is used from here on.
+    /// Converts an argument of a launch and adds a use of its memory.
     fn pointer(&mut self, pointer: &PointerArg) -> Pointer {
         let target = match &pointer.value {
             PointerValue::Region(region) => match &region.base {
@@ -701,7 +708,7 @@ impl MemoryPool {
         Pointer { index: pointer.index, offset: pointer.offset, target }
     }
 
-    /// The same as a launch holds it.
+    /// Converts back to an argument of a launch.
     fn pointer_arg(&self, pointer: &Pointer) -> PointerArg {
         let region = |base, offset, bytes| PointerValue::Region(Region { base, offset, bytes });
         let value = match pointer.target {
@@ -728,7 +735,7 @@ impl MemoryPool {
         }
     }
 
-    /// Lets go of what a row leads to, which does not speak for its node any more.
+    /// Invalidates a row and removes its uses of memory.
     fn forget(&mut self, row: &mut Row) {
         row.is_current = false;
         for pointer in row.pointers.drain(..) {
@@ -737,7 +744,7 @@ impl MemoryPool {
     }
 }
 
-/// The launch of a kernel node, for changing.
+/// Returns the launch of a kernel node for changing.
 fn launch_mut(definition: &mut Definition, node: NodeKey) -> Option<&mut KernelOp> {
     match definition.nodes.get_mut(node).map(|node| &mut node.operation) {
         Some(Operation::Kernel(launch)) => Some(launch.make_mut()),
@@ -745,12 +752,12 @@ fn launch_mut(definition: &mut Definition, node: NodeKey) -> Option<&mut KernelO
     }
 }
 
-/// Writes a value to arguments.
+/// Writes a value into an argument buffer.
 #[inline]
 fn write_at(bytes: &mut [u8], offset: usize, value: &[u8]) {
     let there = &mut bytes[offset..][..value.len()];
     match value.len() {
-        // Known to the compiler, these are written in one piece.
+        // The compiler turns copies of constant size into single stores.
         4 => copy_chunk::<4>(there, value),
         8 => copy_chunk::<8>(there, value),
         _ => there.copy_from_slice(value),

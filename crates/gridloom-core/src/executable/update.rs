@@ -1,7 +1,8 @@
-//! Changing what an executable does, without compiling it again.
+//! Updating an executable without instantiating it again.
 //!
-//! Every change is made by [`Changes`], all or none. Everything that can fail comes before, or inside, the one
-//! backend call. What is replaced is dropped after all locks are released.
+//! Every update goes through [`Changes`] and applies completely or not at all. Everything that can
+//! fail happens before or inside the one backend call. Replaced values are dropped after all locks
+//! are released.
 
 use super::changes::{Changes, Replaced};
 use super::{Executable, State};
@@ -11,10 +12,12 @@ use crate::memory::Region;
 use crate::op::{ConditionalOp, NodeKind, Operation, Test};
 
 impl Executable {
-    /// Takes over all parameters of a graph with the same topology, or changes nothing.
+    /// Takes over all parameters of a graph with the same topology. On failure nothing changes.
     ///
-    /// Nodes are paired in the order in which they were added, graph by graph. Where the topologies differ, the error names the first node that does
-    /// not match. Allocations, conditions and bodies are part of the topology. Nodes that are disabled stay so. Only what really differs reaches the device.
+    /// Nodes are paired in the order in which they were added, graph by graph. If the topologies
+    /// differ, the error names the first node that does not match. Allocations, conditions and
+    /// bodies are part of the topology. Disabled nodes stay disabled. Only actual differences reach
+    /// the device.
     pub fn update(&self, graph: &Graph) -> Result<()> {
         if graph.device().id() != self.device.id() {
             bail!(WrongDevice, "the graph is for another device than the executable");
@@ -27,7 +30,7 @@ impl Executable {
         self.change(|changes| changes.take_over(changes.root(), (&source, source.root())))
     }
 
-    /// Makes the changes that `write` gives, all or none, also where it fails or panics.
+    /// Makes the changes that `write` describes. If `write` fails or panics, nothing changes.
     ///
     /// ```
     /// # use gridloom_core::{graph::Graph, launch::LaunchConfig, null::{FakeKernel, NullDevice}, op::*};
@@ -52,10 +55,10 @@ impl Executable {
     /// # Ok::<(), gridloom_core::Error>(())
     /// ```
     ///
-    /// The executable is locked meanwhile: `write` must not call it.
+    /// The executable is locked meanwhile. `write` must not call it.
     #[inline]
     pub fn change<R>(&self, write: impl FnOnce(&mut Changes<'_>) -> Result<R>) -> Result<R> {
-        // Declared before the lock is taken, and so dropped after it is released.
+        // Declared before the lock, and so dropped after the lock is released.
         let mut replaced = Replaced::default();
         let mut state = self.state.lock();
         let outcome = Changes::make(&*self.device, &mut state, &mut replaced, write);
@@ -64,8 +67,8 @@ impl Executable {
         outcome
     }
 
-    /// The same as [`change`](Executable::change) for whoever has the executable to itself. What the changes
-    /// replace comes to `replaced`, to be dropped when it suits.
+    /// Makes changes as [`change`](Executable::change) does, without locking. Replaced values go to
+    /// `replaced`, and the caller drops them.
     #[inline]
     pub fn change_exclusively<R>(
         &mut self,
@@ -75,13 +78,14 @@ impl Executable {
         Changes::make(&*self.device, self.state.get_mut(), replaced, write)
     }
 
-    /// Replaces what several nodes do by operations of the same kinds, all or none.
+    /// Replaces the operations of several nodes by others of the same kinds. On failure nothing
+    /// changes.
     pub fn set_operations<'a>(
         &self,
         operations: impl IntoIterator<Item = (&'a Node, Operation)>,
     ) -> Result<()> {
         let keyed = operations.into_iter().map(|(node, operation)| Ok((self.own_key(node)?, operation)));
-        // What is left of them after a failure is dropped when the lock is released.
+        // Operations left over after a failure are dropped after the lock is released.
         let mut keyed: Vec<(NodeKey, Operation)> = keyed.collect::<Result<_>>()?;
         self.change(|changes| {
             keyed.iter_mut().try_for_each(|(node, operation)| {
@@ -90,7 +94,8 @@ impl Executable {
         })
     }
 
-    /// Points every use of the region `old` at the same byte of `new`, all or none, and says how many there were. See [`Graph::replace_region`].
+    /// Replaces every use of the region `old` by the same byte of `new`. Returns the number of
+    /// uses. On failure nothing changes. See [`Graph::replace_region`].
     ///
     /// # Safety
     /// As for [`Graph::replace_region`].
@@ -106,8 +111,9 @@ impl Executable {
         })
     }
 
-    /// One node of the executable: what it does now, and ways to change it.
-    // Always: what comes back from a call in parts is slow to move, about as slow as all else that is ours of a change.
+    /// Returns a node of the executable, to read and change what it does.
+    // Always inlined: returning the result through memory takes about as long as the rest of a
+    // change.
     #[inline(always)]
     pub fn node(&self, node: &Node) -> Result<ExecutableNode<'_>> {
         if self.owns(node) {
@@ -118,7 +124,7 @@ impl Executable {
     }
 }
 
-/// A node of an [`Executable`]. What is set here changes that executable alone, from its next launch on.
+/// A node of an [`Executable`]. Changes apply to that executable alone, from its next launch on.
 #[derive(Clone, Copy)]
 pub struct ExecutableNode<'a> {
     executable: &'a Executable,
@@ -126,32 +132,33 @@ pub struct ExecutableNode<'a> {
 }
 
 impl ExecutableNode<'_> {
-    /// What the executable will do at this node when it is launched next.
+    /// Returns the operation that the next launch runs at this node.
     pub fn operation(&self) -> Operation {
         self.executable.state.lock().current.get().node(self.key).operation().clone()
     }
 
-    /// The node's name.
+    /// Returns the node's name.
     pub fn label(&self) -> String {
         self.executable.definition().label(self.key)
     }
 
-    /// Replaces what the node does by an operation of the same kind, or changes nothing.
+    /// Replaces the node's operation by another one of the same kind. On failure nothing changes.
     pub fn set_operation(&self, operation: Operation) -> Result<()> {
         self.executable.change(|changes| changes.operation(self.key, operation))
     }
 
-    /// The executable.
+    /// Returns the executable.
     pub fn executable(&self) -> &Executable {
         self.executable
     }
 
-    /// The node's key in the definition.
+    /// Returns the node's key in the definition.
     pub fn key(&self) -> NodeKey {
         self.key
     }
 
-    /// Takes over the parameters of a graph with the same topology as the one embedded at this child node.
+    /// Takes over the parameters of a graph with the same topology as the one embedded at this
+    /// child node.
     pub fn set_child(&self, graph: &Graph) -> Result<()> {
         let executable = self.executable;
         if graph.device().id() != executable.device.id() {
@@ -168,12 +175,13 @@ impl ExecutableNode<'_> {
         })
     }
 
-    /// Whether the node does its work. Every node does at first.
+    /// Returns whether the node is enabled. Every node is enabled at first.
     pub fn is_enabled(&self) -> bool {
         !self.executable.state.lock().disabled.contains(&self.key)
     }
 
-    /// Lets a kernel, copy or fill do its work, or makes it do nothing while keeping its place in the order.
+    /// Enables or disables a kernel, copy or fill. A disabled node does nothing but keeps its place
+    /// in the order.
     pub fn set_enabled(&self, enabled: bool) -> Result<()> {
         let mut state = self.executable.state.lock();
         let kind = state.current.get().node(self.key).operation().kind();
@@ -198,7 +206,7 @@ impl ExecutableNode<'_> {
     }
 }
 
-/// Checks that one operation may take the place of another.
+/// Checks that one operation may replace another.
 pub(crate) fn check_replaceable(old: &Operation, new: &Operation) -> Result<()> {
     if old.kind() != new.kind() {
         bail!(
@@ -225,7 +233,8 @@ pub(crate) fn check_replaceable(old: &Operation, new: &Operation) -> Result<()> 
     }
 }
 
-/// A conditional may test other memory or make other passes; what decides it, and its bodies, stay.
+/// Checks that one conditional may replace another. The tested memory, the count and the loop bound
+/// may change. The kind of test and the bodies may not.
 fn check_replaceable_conditional(old: &ConditionalOp, new: &ConditionalOp) -> Result<()> {
     let same_test = match (&old.test, &new.test) {
         (Test::Value(_), Test::Value(_)) | (Test::Count(_), Test::Count(_)) => true,

@@ -1,4 +1,5 @@
-//! The checks on one operation, made at the call that adds or changes a node or enqueues it on a stream.
+//! Checks on one operation. The call that adds or changes a node, or enqueues work on a stream,
+//! makes them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,10 +13,10 @@ use crate::op::{
     PointerValue, Test,
 };
 
-/// Where an operation is about to go.
+/// The destination of an operation that is about to be checked.
 pub(crate) struct Checker<'a> {
     pub(crate) device: &'a dyn backend::Device,
-    /// The graph it is added to, or `None` for a stream.
+    /// The graph that gets the operation, or `None` for a stream.
     pub(crate) graph: Option<(&'a Definition, GraphKey)>,
 }
 
@@ -37,7 +38,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The same for an operation that is added after another one of the graph.
+    /// Checks an operation that is added after another one of the graph.
     pub(crate) fn check_after(&self, before: Option<&Operation>, operation: &Operation) -> Result<()> {
         match (before, operation) {
             (Some(Operation::Kernel(before)), Operation::Kernel(kernel)) => {
@@ -59,7 +60,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The checks on a launch that takes the place of another one, or comes after it in the same graph, but for its contract. What both have in common was checked with that one.
+    /// Checks a launch that replaces another one or follows it in the same graph. What both have in
+    /// common was checked with the other one. The contract is not checked here.
     #[inline]
     pub(crate) fn check_kernel_after(&self, old: &KernelOp, new: &KernelOp) -> Result<()> {
         if !is_same_form(old, new) {
@@ -73,7 +75,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The checks on memory that is given to kernels.
+    /// Checks memory that is passed to kernels.
     pub(crate) fn check_memory(&self, region: &Region) -> Result<()> {
         self.check_region(region).and_then(|()| check_on_device(region))
     }
@@ -139,7 +141,7 @@ impl Checker<'_> {
         self.check_target(&pointer.value)
     }
 
-    /// The checks on what an argument refers to.
+    /// Checks what an argument refers to.
     pub(crate) fn check_target(&self, pointer: &PointerValue) -> Result<()> {
         match pointer {
             PointerValue::Region(region) => self.check_memory(region),
@@ -179,7 +181,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks that the node is an alloc node visible from here, and returns the graph it is in.
+    /// Checks that the node is an alloc node visible from here. Returns the graph that it is in.
     fn check_alloc_node(&self, alloc: NodeKey) -> Result<GraphKey> {
         let Some((definition, graph)) = self.graph else {
             bail!(
@@ -237,7 +239,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What errors call the memory that a region is a part of.
+    /// Returns the name of a region's memory for errors.
     fn name(&self, base: &Base) -> String {
         match (base, self.graph) {
             (Base::Allocation(allocation), _) => {
@@ -378,7 +380,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The checks on the test of a conditional that is there already, and so decided by its own condition.
+    /// Checks a new test for an existing conditional, which may be tested by its own condition.
     pub(crate) fn check_replaced_test(&self, test: &Test) -> Result<()> {
         match test {
             Test::Condition(condition) => self.check_condition_visible(*condition),
@@ -419,7 +421,7 @@ impl Checker<'_> {
     }
 }
 
-/// Checks that a launch keeps the contract of its kernel, where it has one.
+/// Checks that a launch keeps the contract of its kernel, if it has one.
 #[inline]
 pub(crate) fn check_contract(op: &KernelOp) -> Result<()> {
     match op.kernel.signature() {
@@ -428,7 +430,7 @@ pub(crate) fn check_contract(op: &KernelOp) -> Result<()> {
     }
 }
 
-/// Whether two launches differ in the values of their arguments at most.
+/// Returns whether two launches differ at most in the values of their arguments.
 fn is_same_form(one: &KernelOp, other: &KernelOp) -> bool {
     Arc::ptr_eq(&one.kernel, &other.kernel)
         && one.config == other.config
@@ -436,7 +438,8 @@ fn is_same_form(one: &KernelOp, other: &KernelOp) -> bool {
         && one.args.layout == other.args.layout
 }
 
-/// Whether what an argument refers to may have gone since it was checked: memory that was freed, and what nodes and graphs provide that were deleted.
+/// Returns whether the target of an argument may be gone since it was checked: its memory may be
+/// freed, or its node or graph deleted.
 fn may_be_gone(value: &PointerValue) -> bool {
     match value {
         PointerValue::Region(Region { base: Base::Allocation(allocation), .. }) => is_freed(allocation),
@@ -463,7 +466,7 @@ pub(crate) fn check_nothing_freed(definition: &Definition, runs: impl Fn(NodeKey
     Ok(())
 }
 
-/// Whether an operation uses memory that can be freed while it is used.
+/// Returns whether an operation uses memory that can be freed while it is used.
 pub(crate) fn uses_outliving(operation: &Operation) -> bool {
     let mut uses = false;
     operation.for_each_region(|region| {
@@ -492,7 +495,8 @@ fn check_on_device(region: &Region) -> Result<()> {
     Ok(())
 }
 
-/// The address of a region as far as it is known: an alloc node's memory is as aligned as any value needs.
+/// Returns the address of a region as far as it is known. The memory of an alloc node is aligned
+/// for any value, so its offset serves.
 fn address(region: &Region) -> u64 {
     match &region.base {
         Base::Allocation(allocation) => allocation.address() + region.offset,
@@ -500,10 +504,10 @@ fn address(region: &Region) -> u64 {
     }
 }
 
-/// Whether a copy with these spans (destination, source) writes what it reads.
+/// Returns whether a copy with these spans (destination, source) writes what it reads.
 fn overlaps(op: &MemcpyOp, [dst_span, src_span]: [u64; 2]) -> bool {
     let same_memory = match (&op.dst.region.base, &op.src.region.base) {
-        // By address, since a module's variable may be known by several allocations.
+        // Compared by address, because several allocations may name one variable of a module.
         (Base::Allocation(_), Base::Allocation(_)) => true,
         (dst, src) => dst == src,
     };
@@ -511,7 +515,7 @@ fn overlaps(op: &MemcpyOp, [dst_span, src_span]: [u64; 2]) -> bool {
     if !same_memory || dst >= src + src_span || src >= dst + dst_span {
         return false;
     }
-    // Columns of one pitched buffer: the rows interleave without touching.
+    // Columns of one pitched buffer: the rows interleave but do not overlap.
     let pitch = op.dst.pitch;
     if pitch == op.src.pitch && pitch > 0 {
         let shift = dst.abs_diff(src) % pitch;

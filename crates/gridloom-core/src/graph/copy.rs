@@ -1,4 +1,4 @@
-//! Copying a graph, with everything inside it, into another definition: what embedding and cloning do.
+//! Copying a graph and everything inside it into another definition, for embedding and cloning.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Base, Region};
 use crate::op::{FreeTarget, Launch, NodeKind, Operation, PointerValue, Test};
 
-/// Which node and condition of the source became which of the copy.
+/// Maps the nodes, conditions and graphs of the source to those of the copy.
 #[derive(Default)]
 pub(crate) struct Mapping {
     pub(crate) nodes: FxHashMap<NodeKey, NodeKey>,
@@ -21,9 +21,10 @@ pub(crate) struct Mapping {
 }
 
 impl Definition {
-    /// Copies the contents of `from` in `source`, and all graphs inside it, into the empty graph `into` of `self`.
+    /// Copies the contents of the graph `from` of `source`, with all graphs inside, into the empty
+    /// graph `into`.
     ///
-    /// Fails, before anything is changed, when a node refers to an allocation outside of `from`.
+    /// Fails, before anything changes, if a node refers to an allocation outside of `from`.
     pub(crate) fn copy_from(
         &mut self,
         source: &Definition,
@@ -40,12 +41,12 @@ impl Definition {
         }
         for key in source.conditions_of(&graphs) {
             let data = source.get_condition(key).expect("listed");
-            // A condition of an outer graph that is used inside becomes one of the copy.
+            // If the body uses a condition of an outer graph, the copy gets a condition of its own.
             let scope = map.graphs.get(&data.scope).copied().unwrap_or(into);
             let copy = ConditionData { scope, default: data.default, used_by: None };
             map.conditions.insert(key, self.conditions.insert(copy));
         }
-        // Reserve all keys first, since nodes refer to each other in both directions.
+        // All keys are reserved first, because nodes refer to each other in both directions.
         for &graph in &graphs {
             for key in source.nodes(graph) {
                 let node = source.node(key);
@@ -98,9 +99,10 @@ impl Definition {
         Ok(map)
     }
 
-    /// A copy with a number of its own, so that no key of the one is a key of the other. Everything has the place it had.
+    /// Copies the definition under a new number, so that no key of one is a key of the other. All
+    /// entries keep their index.
     ///
-    /// It has passed the checks of instantiation, so that every key in it is valid.
+    /// The definition has passed the checks of instantiation, so every key in it is valid.
     pub(crate) fn renumbered(&self) -> Definition {
         let mut copy = self.clone();
         let number = Definition::next_number();
@@ -135,7 +137,7 @@ impl Definition {
         copy
     }
 
-    /// `graph` and all graphs inside it, outermost first.
+    /// Returns `graph` and all graphs inside it, outermost first.
     pub(crate) fn graphs_inside(&self, graph: GraphKey) -> Vec<GraphKey> {
         let mut found = vec![graph];
         let mut next = 0;
@@ -149,7 +151,7 @@ impl Definition {
         found
     }
 
-    /// The conditions made for these graphs, and those that nodes in them set or test, each once.
+    /// Returns the conditions that these graphs made, or that nodes in them set or test, each once.
     pub(crate) fn conditions_of(&self, graphs: &[GraphKey]) -> Vec<ConditionKey> {
         let inside: FxHashSet<GraphKey> = graphs.iter().copied().collect();
         let own = self.conditions().filter(|(_, data)| inside.contains(&data.scope)).map(|(key, _)| key);
@@ -164,7 +166,7 @@ impl Definition {
         found
     }
 
-    /// Checks that nodes in these graphs use the memory of alloc nodes in these graphs only.
+    /// Checks that nodes in these graphs use only memory of alloc nodes in these graphs.
     fn check_self_contained(&self, graphs: &[GraphKey]) -> Result<()> {
         let inside: FxHashSet<GraphKey> = graphs.iter().copied().collect();
         for &graph in graphs {
@@ -190,7 +192,8 @@ impl Definition {
     }
 }
 
-/// Whether an operation may name something of its definition, and so means something else in another one.
+/// Returns whether an operation may hold keys of its definition. Such an operation means something
+/// else in another definition.
 pub(crate) fn has_keys(operation: &Operation) -> bool {
     let mut has_keys = !matches!(operation.kind(), NodeKind::Kernel | NodeKind::Memset | NodeKind::Memcpy);
     operation.for_each_alloc_node(|_| has_keys = true);

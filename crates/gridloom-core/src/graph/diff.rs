@@ -1,7 +1,8 @@
-//! What differs between two graphs.
+//! Differences between two graphs.
 //!
-//! Nodes are paired in the order in which they were added, graph by graph. Differences of *topology* (nodes, kinds, edges, bodies, allocations,
-//! conditions) are told from differences of *parameters*, which an executable can take over.
+//! Nodes are paired in the order in which they were added, graph by graph. A difference of
+//! *topology* (nodes, kinds, edges, bodies, allocations, conditions) is kept apart from a
+//! difference of *parameters*, which an executable can take over.
 
 use std::fmt;
 
@@ -9,17 +10,17 @@ use super::copy::{Mapping, has_keys};
 use super::definition::{Definition, EdgeEnd, GraphKey, NodeData, NodeKey};
 use crate::op::{FreeTarget, NodeKind, NodeKinds, Operation, Test};
 
-/// What kind of difference there is at a node.
+/// The kind of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DifferenceKind {
-    /// The other graph has no node to pair with this one.
+    /// The second graph has no counterpart of this node.
     Missing,
-    /// The other graph has one node more.
+    /// The second graph has a further node.
     Extra,
     /// The nodes are of different kinds.
     Kind,
-    /// The nodes depend on different nodes, or in another way.
+    /// The nodes have different predecessors or kinds of edges.
     Edges,
     /// The nodes have different bodies, allocations or conditions, which are part of the topology.
     Structure,
@@ -31,13 +32,13 @@ pub enum DifferenceKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// The node of the first graph, where there is one.
+    /// The node of the first graph, if there is one.
     pub node: Option<NodeKey>,
-    /// The node of the second graph, where there is one.
+    /// The node of the second graph, if there is one.
     pub other: Option<NodeKey>,
-    /// What kind of difference it is.
+    /// The kind of the difference.
     pub kind: DifferenceKind,
-    /// The node and the difference, for people.
+    /// A description that names the node.
     pub message: String,
 }
 
@@ -47,16 +48,16 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Two graphs, compared.
+/// The result of comparing two graphs.
 pub(crate) struct Comparison {
-    /// Differences of topology, in the order they were met.
+    /// Differences of topology, in the order in which they were found.
     pub(crate) topology: Vec<Difference>,
-    /// Nodes of the first graph whose parameters differ, with those of the second in terms of the first. Complete only
-    /// where the topology is the same.
+    /// Nodes of the first graph whose parameters differ, with their counterparts and the new
+    /// operations. The operations use keys of the first graph. Empty if the topology differs.
     pub(crate) parameters: Vec<(NodeKey, NodeKey, Operation)>,
 }
 
-/// The kinds of node whose operations name no other node and no graph.
+/// The kinds of node whose operations refer to no other node or graph.
 const SELF_CONTAINED: NodeKinds = NodeKinds::of(&[
     NodeKind::Empty,
     NodeKind::Kernel,
@@ -67,9 +68,9 @@ const SELF_CONTAINED: NodeKinds = NodeKinds::of(&[
     NodeKind::EventWait,
 ]);
 
-/// Returns the nodes of two definitions, in pairs, where they have the same topology and their operations
-/// can be compared as they are: they were built in the same way, and name nothing of their definitions.
-/// Most updates come from such graphs. `None` where [`compare`] has to look.
+/// Returns the nodes of two definitions in pairs, if their topologies are equal and their
+/// operations can be compared directly. That is so for definitions that were built in the same way
+/// and hold no keys. Most updates come from such graphs. Returns `None` if [`compare`] must decide.
 pub(crate) fn aligned<'a>(
     old: &'a Definition,
     new: &'a Definition,
@@ -93,7 +94,7 @@ pub(crate) fn aligned<'a>(
     is_aligned.then_some(pairs)
 }
 
-/// Returns whether two nodes depend on nodes at the same places, in the same order.
+/// Returns whether two nodes have predecessors at the same indices, in the same order.
 #[inline]
 fn has_same_edges(one: &NodeData, other: &NodeData) -> bool {
     let (ours, theirs) = (&one.predecessors, &other.predecessors);
@@ -107,10 +108,11 @@ fn has_same_edges(one: &NodeData, other: &NodeData) -> bool {
 struct Comparer<'a> {
     old: &'a Definition,
     new: &'a Definition,
-    /// From keys of `new` to keys of `old`: graphs, conditions, and the nodes that operations name, which are alloc nodes.
+    /// From keys of `new` to keys of `old`: graphs, conditions and alloc nodes, which are the only
+    /// nodes that operations refer to.
     map: Mapping,
     pairs: Vec<(NodeKey, NodeKey)>,
-    /// The node of `old` that a node of `new` is paired with, by the index of the latter.
+    /// The node of `old` that each node of `new` is paired with, by the index of the latter.
     paired: Vec<Option<NodeKey>>,
     found: Vec<Difference>,
 }
@@ -235,7 +237,7 @@ impl Comparer<'_> {
         }
     }
 
-    /// Conditions that kernels set but nothing tests are paired in the order they were made.
+    /// Pairs conditions that no node tests, in the order in which they were made.
     fn pair_unused_conditions(&mut self) {
         let unused = |definition: &Definition| {
             let unused = definition.conditions().filter(|(_, data)| data.used_by.is_none());
@@ -278,7 +280,8 @@ impl Comparer<'_> {
         }
     }
 
-    /// What an operation uses that has no counterpart: memory that was deleted, or is outside of the graphs that are compared.
+    /// Returns a message if an operation uses something without a counterpart: memory that was
+    /// deleted or lies outside of the compared graphs.
     fn uses_unknown(&self, operation: &Operation) -> Option<String> {
         let mut unknown = false;
         operation.for_each_condition(|condition| unknown |= !self.map.conditions.contains_key(&condition));
@@ -295,7 +298,7 @@ impl Comparer<'_> {
             let node = self.paired[edge.node.index()]?;
             Some(EdgeEnd { node, kind: edge.kind })
         };
-        // Mostly in the same order; only where not, is it worth sorting.
+        // The edges are mostly in the same order. Sorting is only needed if not.
         if ours.iter().zip(theirs).all(|(ours, theirs)| mapped(theirs) == Some(*ours)) {
             return true;
         }

@@ -1,9 +1,10 @@
 //! Memory that outlives the launch that allocated it.
 //!
-//! A backend has one block for each alloc node that nothing frees, and every launch uses it again. Each launch has a handle of
-//! its own to it, and the handle says whether the memory is still that launch's. This is the one place that knows: a free node
-//! that is launched, and the next launch with `auto_free_on_launch`, end the life of the handle, and from then on every use of
-//! it is an error.
+//! A backend has one block for each alloc node that nothing frees, and every launch uses it again.
+//! Each launch has its own handle to the block. The handle is the one place that knows whether the
+//! memory still belongs to that launch. The handle expires when a launched free node frees the
+//! memory, or when the next launch does so with `auto_free_on_launch`. From then on every use of
+//! the handle is an error.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,11 +14,11 @@ use super::MemoryKind;
 use crate::backend::{Allocation, DeviceId};
 
 const LIVE: u8 = 0;
-/// A launch that frees it is being enqueued, and may fail.
+/// A launch that frees the memory is being enqueued and may fail.
 const CLAIMED: u8 = 1;
 const FREED: u8 = 2;
 
-/// What one launch left allocated.
+/// Memory that one launch left allocated.
 #[derive(Debug)]
 pub struct OutlivingMemory {
     memory: Arc<dyn Allocation>,
@@ -29,28 +30,28 @@ impl OutlivingMemory {
         OutlivingMemory { memory, state: AtomicU8::new(LIVE) }
     }
 
-    /// Returns whether it was freed, or is about to be.
+    /// Returns whether the memory was freed or is about to be.
     pub fn is_freed(&self) -> bool {
         self.state.load(Ordering::Acquire) != LIVE
     }
 
-    /// Returns whether its block may be used by the next launch.
+    /// Returns whether the next launch may use the block.
     pub(crate) fn is_given_back(&self) -> bool {
         self.state.load(Ordering::Acquire) == FREED
     }
 
-    /// Frees it.
+    /// Frees the memory.
     pub(crate) fn free(&self) {
         self.state.store(FREED, Ordering::Release);
     }
 }
 
-/// Memory that a launch, which is being enqueued, will free. Nobody else can free it meanwhile. Unless it is [freed](Claims::free), it is as before when
-/// this is dropped.
+/// Memory that a launch in preparation will free. Nobody else can free it meanwhile. Dropping the
+/// claims without [`free`](Claims::free) restores the previous state.
 pub(crate) struct Claims<'a>(Vec<&'a OutlivingMemory>);
 
 impl<'a> Claims<'a> {
-    /// Claims all, or says which of them was freed already.
+    /// Claims all allocations. Fails with the key of one that is already freed.
     pub(crate) fn new<K>(
         all: impl IntoIterator<Item = (K, &'a Arc<dyn Allocation>)>,
     ) -> std::result::Result<Self, K> {
@@ -66,7 +67,7 @@ impl<'a> Claims<'a> {
         Ok(claims)
     }
 
-    /// Frees all.
+    /// Frees all claimed memory.
     pub(crate) fn free(mut self) {
         self.0.drain(..).for_each(OutlivingMemory::free);
     }
@@ -75,13 +76,13 @@ impl<'a> Claims<'a> {
 impl Drop for Claims<'_> {
     fn drop(&mut self) {
         for memory in &self.0 {
-            // Where the next launch of its executable has freed it meanwhile, it stays so.
+            // If the next launch of its executable has freed the memory meanwhile, it stays freed.
             let _ = memory.state.compare_exchange(CLAIMED, LIVE, Ordering::AcqRel, Ordering::Acquire);
         }
     }
 }
 
-// SAFETY: it answers for memory that it holds.
+// SAFETY: all answers are those of the allocation that it holds.
 unsafe impl Allocation for OutlivingMemory {
     fn device(&self) -> DeviceId {
         self.memory.device()

@@ -1,4 +1,4 @@
-//! Modules and kernels that exist in name only.
+//! Modules and kernels that contain no code.
 
 use std::any::Any;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::launch::KernelLimits;
 use crate::memory::MemoryKind;
 use crate::op::{ParamLayout, Params};
 
-/// A kernel to be: a name, and what a launch is checked against.
+/// The description of a kernel: its name, and what launches are checked against.
 ///
 /// ```
 /// use gridloom_core::null::{FakeKernel, NullDevice};
@@ -30,12 +30,12 @@ pub struct FakeKernel {
 }
 
 impl FakeKernel {
-    /// A kernel of this name, with unknown parameters and no limits of its own.
+    /// Creates a kernel with this name, unknown parameters and no limits.
     pub fn new(name: impl Into<String>) -> Self {
         FakeKernel { name: name.into(), params: None, limits: KernelLimits::default() }
     }
 
-    /// The same kernel with parameters of these sizes, each at a multiple of its size up to 8.
+    /// Sets parameters of these sizes, each aligned to its size, up to 8.
     #[must_use]
     pub fn params(mut self, sizes: impl IntoIterator<Item = u32>) -> Self {
         let mut end = 0u32;
@@ -48,14 +48,14 @@ impl FakeKernel {
         self
     }
 
-    /// The same kernel with limits of its own.
+    /// Sets the kernel's limits.
     #[must_use]
     pub fn limits(mut self, limits: KernelLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The kernel, in a module of its own, on a device.
+    /// Returns the kernel on a device, in a module of its own.
     pub fn on(self, device: &NullDevice) -> Arc<dyn Kernel> {
         let id = device.shared.id;
         let module = Arc::new(LoadedModule { device: id, kernels: Vec::new(), globals: Vec::new() });
@@ -63,7 +63,7 @@ impl FakeKernel {
     }
 }
 
-/// A module to be: kernels and variables.
+/// The description of a module: kernels and variables.
 #[derive(Clone, Debug, Default)]
 pub struct FakeModule {
     kernels: Vec<FakeKernel>,
@@ -71,26 +71,26 @@ pub struct FakeModule {
 }
 
 impl FakeModule {
-    /// A module with nothing in it.
+    /// Creates an empty module.
     pub fn new() -> Self {
         FakeModule::default()
     }
 
-    /// The same module with one more kernel.
+    /// Adds a kernel.
     #[must_use]
     pub fn kernel(mut self, kernel: FakeKernel) -> Self {
         self.kernels.push(kernel);
         self
     }
 
-    /// The same module with one more variable, of this many bytes.
+    /// Adds a variable of this many bytes.
     #[must_use]
     pub fn global(mut self, name: impl Into<String>, bytes: u64) -> Self {
         self.globals.push((name.into(), bytes));
         self
     }
 
-    /// The module, on a device.
+    /// Returns the module on a device.
     pub fn on(self, device: &NullDevice) -> Arc<dyn Module> {
         self.build(device.shared.id, &device.shared.memory)
     }
@@ -138,11 +138,11 @@ impl Module for LoadedModule {
 
 struct LoadedKernel {
     kernel: FakeKernel,
-    /// Retained as every kernel retains its module.
+    /// Kept alive, as every kernel keeps its module alive.
     module: Arc<LoadedModule>,
 }
 
-// SAFETY: nothing is run.
+// SAFETY: the device runs nothing.
 unsafe impl Kernel for LoadedKernel {
     fn device(&self) -> DeviceId {
         self.module.device

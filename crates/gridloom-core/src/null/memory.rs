@@ -1,4 +1,4 @@
-//! Memory with addresses and, once something was written, contents.
+//! Memory with addresses and, once something is written, contents.
 
 use std::any::Any;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::backend::{Allocation, DeviceId};
 use crate::error::{Result, bail};
 use crate::memory::MemoryKind;
 
-/// Counts what is allocated and hands out addresses.
+/// Counts allocations and hands out addresses.
 #[derive(Default)]
 pub(super) struct Ledger {
     next: AtomicU64,
@@ -20,9 +20,9 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Where addresses start: far from 0, so that a forgotten base shows.
+    /// The first address. It is far from 0, so that a forgotten base is noticed.
     const FIRST_ADDRESS: u64 = 0x7000_0000_0000;
-    /// What all addresses are multiples of.
+    /// The alignment of all addresses.
     const ALIGNMENT: u64 = 256;
 
     pub(super) fn live(&self) -> u64 {
@@ -36,7 +36,7 @@ impl Ledger {
     fn take(&self, bytes: u64) -> u64 {
         self.live.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        // Larger blocks than fit any machine are cut short, so that addresses do not run out.
+        // Blocks larger than any machine are shortened, so that addresses do not run out.
         let span = bytes.clamp(1, 1 << 40).next_multiple_of(Self::ALIGNMENT);
         Self::FIRST_ADDRESS + self.next.fetch_add(span, Ordering::Relaxed)
     }
@@ -47,7 +47,7 @@ impl Ledger {
     }
 }
 
-/// Memory of the null device. It reads as zeros where nothing was written.
+/// Memory of the null device. It reads as zeros until something is written.
 pub struct FakeAllocation {
     device: DeviceId,
     ledger: Arc<Ledger>,
@@ -103,7 +103,7 @@ impl FakeAllocation {
     }
 }
 
-// SAFETY: of a device that runs nothing; its addresses are made up.
+// SAFETY: the device runs nothing, so it may make addresses up.
 unsafe impl Allocation for FakeAllocation {
     fn device(&self) -> DeviceId {
         self.device

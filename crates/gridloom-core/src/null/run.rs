@@ -1,4 +1,4 @@
-//! Streams, events and executables that have nothing to do.
+//! Streams, events and executables that do nothing.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ impl fmt::Debug for FakeStream {
     }
 }
 
-// SAFETY: nothing is run.
+// SAFETY: the device runs nothing.
 unsafe impl backend::Stream for FakeStream {
     fn device(&self) -> DeviceId {
         self.shared.id
@@ -77,7 +77,7 @@ impl FakeEvent {
     }
 }
 
-// SAFETY: nothing is run.
+// SAFETY: the device runs nothing.
 unsafe impl backend::Event for FakeEvent {
     fn device(&self) -> DeviceId {
         self.device
@@ -111,10 +111,11 @@ unsafe impl backend::Event for FakeEvent {
 pub(super) struct FakeExecutable {
     shared: Arc<Shared>,
     number: u64,
-    /// The alloc nodes. The rest of the definition is not kept, so as not to retain what updates replace.
+    /// The alloc nodes. The rest of the definition is not kept, because it would keep alive what
+    /// updates replace.
     allocs: HashMap<NodeKey, Arc<AllocOp>>,
     report: Report,
-    /// Memory of the latest launch that outlives it, made when it is asked for.
+    /// Memory of the latest launch that outlives it, created on request.
     outliving: Mutex<HashMap<NodeKey, Arc<FakeAllocation>>>,
 }
 

@@ -1,4 +1,4 @@
-//! Changing parts of kernel arguments, and pointing operations at other memory.
+//! Changing parts of kernel arguments, and replacing the memory that operations use.
 
 use std::sync::Arc;
 
@@ -8,12 +8,13 @@ use crate::error::{Result, bail};
 use crate::memory::{Base, Region};
 
 impl KernelArgs {
-    /// What argument `index` refers to, at whichever of its bytes.
+    /// Returns the pointers in argument `index`, at any of its bytes.
     pub fn pointers_in(&self, index: usize) -> impl Iterator<Item = &PointerArg> {
         self.pointers.iter().filter(move |pointer| pointer.index as usize == index)
     }
 
-    /// Every place where an address can be, with the eight bytes there: argument, byte in it, value. Addresses are aligned, in structures too.
+    /// Returns every aligned 8-byte word of the arguments, where an address can be: argument index,
+    /// byte offset in the argument, value. Addresses are aligned inside structures too.
     pub fn words(&self) -> impl Iterator<Item = (u32, u32, u64)> {
         self.layout.iter().enumerate().flat_map(move |(index, place)| {
             let first = place.offset.next_multiple_of(8) - place.offset;
@@ -25,7 +26,7 @@ impl KernelArgs {
         })
     }
 
-    /// Puts a value in the place of argument `index`, whose size it must have.
+    /// Replaces argument `index` by a value of the same size.
     pub fn set_whole(&mut self, kernel: &str, index: usize, value: ArgValue) -> Result<()> {
         if let Some(place) = self.layout.get(index)
             && place.size as usize != value.size()
@@ -40,7 +41,7 @@ impl KernelArgs {
         self.set(kernel, index, 0, value)
     }
 
-    /// Puts a value at byte `offset` of argument `index`, in the place of what was there.
+    /// Writes a value at byte `offset` of argument `index`.
     pub fn set(&mut self, kernel: &str, index: usize, offset: usize, value: ArgValue) -> Result<()> {
         let Some(place) = self.layout.get(index).copied() else {
             bail!(
@@ -79,8 +80,8 @@ impl KernelArgs {
         Ok(())
     }
 
-    /// Points every address in `old` at the same byte of `new`, and says how many there were. Addresses of memory that Gridloom
-    /// does not know are found by their value.
+    /// Replaces every address in `old` by the same byte of `new`. Returns the number of
+    /// replacements. An address that was given as a plain value is recognized by its value.
     pub fn replace_memory(&mut self, kernel: &str, old: &Region, new: &Region) -> Result<usize> {
         let mut changes = Vec::new();
         for (index, offset, word) in self.words() {
@@ -111,8 +112,8 @@ impl KernelArgs {
 }
 
 impl Operation {
-    /// The same operation with every use of memory in `old` moved to the same byte of `new`, and how many uses there were.
-    /// `None` where there were none.
+    /// Returns the operation with every use of memory in `old` moved to the same byte of `new`, and
+    /// the number of uses. Returns `None` if there are no uses.
     ///
     /// # Safety
     /// As for [`Graph::replace_region`](crate::graph::Graph::replace_region).
@@ -133,7 +134,8 @@ impl Operation {
             Operation::Kernel(kernel) => {
                 let mut args = kernel.args().clone();
                 count = args.replace_memory(kernel.kernel().name(), old, new)?;
-                // SAFETY: the caller promises it of the addresses that are replaced; the others are as whoever made the launch gave them.
+                // SAFETY: the caller promises it for the replaced addresses. The others are those
+                // of the existing launch, whose author made the promise.
                 Operation::Kernel(Launch::new(unsafe { kernel.with_args(args) }))
             }
             Operation::Memset(memset) => {

@@ -1,4 +1,4 @@
-//! Host code that nodes call.
+//! Host code that callback nodes call.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -15,14 +15,14 @@ use crate::user_code::{self, Caller, UserValue};
 pub enum CallbackOp {
     /// A closure.
     Closure(Arc<Closure>),
-    /// A C function with bytes that were copied from the caller.
+    /// A C function and its argument.
     Raw(RawCallback),
 }
 
-/// A host closure, called once for each time its node runs.
+/// A host closure. It is called each time its node runs.
 pub struct Closure(Mutex<UserValue<Box<dyn FnMut() + Send>>>);
 
-/// A C function and what it is called with. It is shared, so that every operation is as small as one with an address.
+/// A C function and its argument. It is behind an `Arc`, which keeps every operation small.
 #[derive(Clone)]
 pub struct RawCallback(Arc<RawParts>);
 
@@ -34,16 +34,17 @@ struct RawParts {
 }
 
 impl RawCallback {
-    /// A function to be called with `data`.
+    /// Creates a callback that calls `function` with `data`.
     ///
     /// # Safety
-    /// For as long as a graph, executable or launch can reach the callback, any thread may call `function` with the pointer that
-    /// `data` stands for. Bytes are lent for reading, and for the time of the call only.
+    /// For as long as a graph, executable or launch can reach the callback, any thread may call
+    /// `function` with the pointer that `data` stands for. If `data` is [`RawData::Bytes`], the
+    /// function only reads the bytes, and only during the call.
     pub unsafe fn new(function: unsafe extern "C" fn(*mut c_void), data: RawData) -> Self {
         RawCallback(Arc::new(RawParts { function, data, owner: None }))
     }
 
-    /// The same callback, which keeps the owner of what its pointer leads to, besides what it keeps already.
+    /// Returns the callback with a further owner that it keeps alive.
     #[must_use]
     pub fn keeping(mut self, owner: impl Into<Owner>) -> Self {
         let parts = Arc::make_mut(&mut self.0);
@@ -55,17 +56,17 @@ impl RawCallback {
         self
     }
 
-    /// The owner that it keeps.
+    /// Returns the owner that the callback keeps alive.
     pub fn owner(&self) -> Option<&Owner> {
         self.0.owner.as_ref()
     }
 
-    /// The function.
+    /// Returns the function.
     pub fn function(&self) -> unsafe extern "C" fn(*mut c_void) {
         self.0.function
     }
 
-    /// What it is given.
+    /// Returns the argument.
     pub fn data(&self) -> &RawData {
         &self.0.data
     }
@@ -74,7 +75,7 @@ impl RawCallback {
 /// The argument of a raw callback.
 #[derive(Clone)]
 pub enum RawData {
-    /// A copy of the caller's bytes, owned by the node; the function gets a pointer to them.
+    /// A copy of the caller's bytes, owned by the node. The function gets a pointer to them.
     Bytes(Arc<[u8]>),
     /// A pointer that the caller keeps valid.
     Pointer(SendPointer),
@@ -93,25 +94,26 @@ impl SendPointer {
     /// Wraps a pointer for use from any thread.
     ///
     /// # Safety
-    /// What is behind the pointer may be used from any thread for as long as a callback can run with it.
+    /// The memory behind the pointer may be used from any thread for as long as a callback can run
+    /// with it.
     pub unsafe fn new(pointer: *mut c_void) -> Self {
         SendPointer(pointer)
     }
 
-    /// The pointer.
+    /// Returns the pointer.
     pub fn get(self) -> *mut c_void {
         self.0
     }
 }
 
 impl CallbackOp {
-    /// A closure as a callback.
+    /// Creates a callback from a closure.
     pub fn closure(closure: impl FnMut() + Send + 'static) -> Self {
         CallbackOp::Closure(Arc::new(Closure(Mutex::new(UserValue::new(Box::new(closure))))))
     }
 
-    /// Calls it; a panic becomes an error. While it runs, this thread may not use the device
-    /// ([`user_code::may_use`]).
+    /// Calls the host code. A panic becomes an error. During the call this thread may not use the
+    /// device ([`user_code::may_use`]).
     pub fn call(&self, caller: Caller) -> Result<()> {
         let called = user_code::call(caller, || match self {
             CallbackOp::Closure(closure) => (closure.0.lock())(),
@@ -120,7 +122,8 @@ impl CallbackOp {
                     RawData::Bytes(bytes) => bytes.as_ptr().cast_mut().cast(),
                     RawData::Pointer(pointer) => pointer.get(),
                 };
-                // SAFETY: `RawCallback::new` asked for the promise that the function accepts this argument on any thread.
+                // SAFETY: the caller of `RawCallback::new` promised that the function accepts this
+                // argument on any thread.
                 unsafe { (raw.function())(argument) }
             }
         });
@@ -128,7 +131,7 @@ impl CallbackOp {
             .map_err(|said| Error::new(ErrorKind::CallbackPanicked, format!("the callback panicked: {said}")))
     }
 
-    /// Whether both are the very same closure, or the same function with equal data.
+    /// Returns whether both are the same closure, or the same function with equal data.
     pub fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (CallbackOp::Closure(a), CallbackOp::Closure(b)) => Arc::ptr_eq(a, b),

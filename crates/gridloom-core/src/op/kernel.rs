@@ -1,4 +1,4 @@
-//! Kernel launches: the one operation whose meaning cannot be checked, and so the one that is `unsafe` to make.
+//! Kernel launches. The effect of a kernel cannot be checked, so creating a launch is `unsafe`.
 
 use std::sync::Arc;
 
@@ -14,8 +14,9 @@ use crate::speed::Vacancy;
 
 /// A kernel launch.
 ///
-/// Number and sizes of the arguments are checked when it is added to a graph or stream, their meaning cannot be: a kernel follows whatever
-/// address it is given. So making one is `unsafe`, and nobody can put other arguments into one that is there:
+/// The number and sizes of the arguments are checked when the launch is added to a graph or stream.
+/// Their meaning cannot be checked: a kernel follows any address it is given. Creating a launch is
+/// therefore `unsafe`, and the arguments of an existing one cannot be replaced by safe code:
 ///
 /// ```compile_fail,E0133
 /// # use std::sync::Arc;
@@ -47,33 +48,38 @@ pub struct KernelOp {
     pub(crate) args: KernelArgs,
 }
 
-/// All the fields there are, which [`KernelOp::pack`] writes one by one.
+/// Fails to compile if a field is added that [`KernelOp::pack`] does not write.
 const _: fn(KernelOp) = |launch| {
     let KernelOp { kernel: _, config: _, args } = launch;
     let KernelArgs { bytes: _, layout: _, pointers: _, keep: _ } = args;
 };
 
 impl KernelOp {
-    /// A launch of `kernel` with these arguments.
+    /// Creates a launch of `kernel` with these arguments.
     ///
     /// # Safety
-    /// `kernel` comes from a backend, `args` are as [`KernelArgs::pack`] and [`KernelArgs::set`] make them, and with these arguments the kernel reads
-    /// and writes only
+    /// `kernel` comes from a backend, and `args` come from [`KernelArgs::pack`] and
+    /// [`KernelArgs::set`]. With these arguments the kernel reads and writes only
     ///
-    /// - memory of the regions among [`args.pointers`](KernelArgs::pointers), which the operation keeps alive,
+    /// - memory of the regions among [`args.pointers`](KernelArgs::pointers), which the operation
+    ///   keeps alive,
     /// - the conditions among them,
     /// - variables of its own module, and
-    /// - memory behind addresses that are plain values in [`args.bytes`](KernelArgs::bytes), which the caller, or the owner in
-    ///   [`args.keep`](KernelArgs::keep), keeps alive for as long as the operation or a copy of it exists or is in flight.
+    /// - memory behind addresses that are plain values in [`args.bytes`](KernelArgs::bytes). The
+    ///   caller, or the owner in [`args.keep`](KernelArgs::keep), keeps it alive for as long as the
+    ///   operation or a copy of it exists or is in flight.
     ///
-    /// This holds for every launch shape that the device accepts ([`with_config`](KernelOp::with_config) is safe), and for any number of runs at
-    /// any time, also at once: the operation can be read back from a node and added to another graph or stream.
+    /// This holds for every launch shape that the device accepts, because
+    /// [`with_config`](KernelOp::with_config) is safe. It also holds for any number of runs at any
+    /// time, including concurrent ones, because the operation can be read back from a node and
+    /// added to another graph or stream.
     #[inline]
     pub unsafe fn new(kernel: Arc<dyn backend::Kernel>, config: LaunchConfig, args: KernelArgs) -> Self {
         KernelOp { kernel, config, args }
     }
 
-    /// A launch whose arguments `pack` gives, one by one. As many must be given as the kernel takes.
+    /// Creates a launch whose arguments `pack` writes one by one. It must write as many as the
+    /// kernel takes.
     ///
     /// # Safety
     /// As for [`KernelOp::new`] with these arguments.
@@ -86,8 +92,8 @@ impl KernelOp {
         let params = kernel.params();
         let vacancy = Vacancy::take();
         let place = vacancy.launch();
-        // Where it stays: a launch takes more room than one wants to move.
-        // SAFETY: the place is this vacancy's, and each field of the launch is written once.
+        // The launch is written in its final place, because it is large to move. SAFETY: the place
+        // belongs to this vacancy, and each field of the launch is written once.
         let launch = unsafe {
             (&raw mut (*place).kernel).write(Arc::clone(kernel));
             (&raw mut (*place).config).write(config);
@@ -97,7 +103,7 @@ impl KernelOp {
             (&raw mut (*place).args.keep).write(None);
             vacancy.filled()
         };
-        // SAFETY: it was made here, and nobody else holds it.
+        // SAFETY: the launch was created above, and nobody else holds it.
         let args = unsafe { &mut (*place).args };
         let mut packer = ArgPacker::new(args, Named::Kernel(&**kernel), params);
         pack(&mut packer)?;
@@ -105,27 +111,28 @@ impl KernelOp {
         Ok(launch)
     }
 
-    /// The kernel.
+    /// Returns the kernel.
     pub fn kernel(&self) -> &Arc<dyn backend::Kernel> {
         &self.kernel
     }
 
-    /// Its launch shape and attributes.
+    /// Returns the launch shape and attributes.
     pub fn config(&self) -> &LaunchConfig {
         &self.config
     }
 
-    /// Its arguments.
+    /// Returns the arguments.
     pub fn args(&self) -> &KernelArgs {
         &self.args
     }
 
-    /// The same launch in another shape. Whoever made it has promised for every shape.
+    /// Returns the launch with another shape. The promise of [`new`](KernelOp::new) covers every
+    /// shape.
     pub fn with_config(&self, config: LaunchConfig) -> Self {
         KernelOp { config, ..self.clone() }
     }
 
-    /// The same kernel in the same shape with other arguments.
+    /// Returns the launch with other arguments.
     ///
     /// # Safety
     /// As for [`KernelOp::new`] with these arguments.
@@ -134,34 +141,36 @@ impl KernelOp {
     }
 }
 
-/// The arguments of a launch: one packed parameter buffer, and what its pointers and handles stand for.
+/// The arguments of a launch: one packed parameter buffer, and what its pointers and handles refer
+/// to.
 ///
-/// Addresses of existing allocations are in `bytes` already; an address of an alloc node and the handle of a condition are
-/// written there by the backend when it lowers the graph, since only then are they known.
+/// `bytes` already contains the addresses of existing allocations. The address of an alloc node's
+/// memory and the handle of a condition are known only when the graph is lowered. The backend
+/// writes them then.
 #[derive(Debug, Default, PartialEq)]
 pub struct KernelArgs {
-    /// The parameter buffer, laid out as the kernel declares it.
+    /// The parameter buffer, in the layout that the kernel declares.
     pub bytes: SmallVec<[u8; 48]>,
-    /// Where each argument lies in it.
+    /// The position of each argument in the buffer.
     pub layout: Params,
-    /// The arguments, or parts of them, that refer to memory or conditions.
+    /// The arguments, or parts of arguments, that refer to memory or conditions.
     pub pointers: SmallVec<[PointerArg; 3]>,
-    /// What the arguments need besides: the owner of memory that is not Gridloom's.
+    /// The owner of foreign memory that the arguments need.
     pub keep: Option<Owner>,
 }
 
-/// Eight bytes of an argument that refer to something.
+/// Eight bytes of an argument that refer to memory or a condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointerArg {
-    /// Which parameter they are in.
+    /// The index of the parameter that contains them.
     pub index: u32,
-    /// Where they start in it: 0, except where the parameter is a structure.
+    /// Their offset in the parameter. It is 0 unless the parameter is a structure.
     pub offset: u32,
-    /// What they refer to.
+    /// Their target.
     pub value: PointerValue,
 }
 
-/// What an 8-byte argument refers to.
+/// The target of a pointer argument.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PointerValue {
     /// The address of a region.
@@ -170,29 +179,29 @@ pub enum PointerValue {
     Condition(ConditionKey),
 }
 
-/// The address where it is known before the graph is lowered.
+/// Returns the address if it is known before the graph is lowered.
 #[inline]
 pub(super) fn known_address(pointer: &PointerValue) -> Option<u64> {
     match pointer {
         PointerValue::Region(Region { base: Base::Allocation(allocation), offset, .. }) => {
-            // Wraps for a region that no allocation has, which the checks refuse.
+            // This wraps only for a region past the end of its allocation, which the checks refuse.
             Some(allocation.address().wrapping_add(*offset))
         }
         _ => None,
     }
 }
 
-/// One argument as a caller gives it, before it is packed.
+/// One argument before it is packed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArgValue {
     /// A plain value.
     Bytes(SmallVec<[u8; 16]>),
-    /// Something referred to.
+    /// A reference to memory or a condition.
     Pointer(PointerValue),
 }
 
 impl ArgValue {
-    /// The bytes of a plain value.
+    /// Creates a plain value from its bytes.
     #[inline]
     pub fn plain(bytes: &[u8]) -> Self {
         match word(bytes) {
@@ -201,7 +210,7 @@ impl ArgValue {
         }
     }
 
-    /// Its bytes among the arguments.
+    /// Returns the size of the argument in bytes.
     pub fn size(&self) -> usize {
         match self {
             ArgValue::Bytes(bytes) => bytes.len(),
@@ -210,7 +219,8 @@ impl ArgValue {
     }
 }
 
-/// Up to 8 bytes, as most values have, in one piece: what is written byte by byte and then moved costs several times as much.
+/// Returns a value of 1, 2, 4 or 8 bytes as one number. Moving a value that was written byte by
+/// byte costs several times as much.
 #[inline]
 fn word(bytes: &[u8]) -> Option<u128> {
     Some(match *bytes {
@@ -224,7 +234,7 @@ fn word(bytes: &[u8]) -> Option<u128> {
 
 impl Clone for KernelArgs {
     fn clone(&self) -> Self {
-        // What a derived clone does one by one is copied whole.
+        // The bytes are copied as a whole. A derived clone copies them one by one.
         KernelArgs {
             bytes: SmallVec::from_slice(&self.bytes),
             layout: self.layout.clone(),
@@ -234,18 +244,19 @@ impl Clone for KernelArgs {
     }
 }
 
-/// Arguments as they are packed one by one, each of the size of its parameter: as the kernel lays them out, or one after the other at their natural alignment where its
-/// parameters are unknown.
+/// Packs arguments one by one, each in the size of its parameter. They are laid out as the kernel
+/// declares. If the kernel's parameters are unknown, they follow each other at their natural
+/// alignment.
 pub struct ArgPacker<'a> {
     args: &'a mut KernelArgs,
     kernel: Named<'a>,
-    /// The places of the kernel's parameters, where they are known.
+    /// The positions of the kernel's parameters, if they are known.
     places: Option<&'a [ParamLayout]>,
-    /// How many are packed.
+    /// The number of arguments packed so far.
     packed: usize,
 }
 
-/// What errors call the kernel.
+/// The source of the kernel's name for errors.
 #[derive(Clone, Copy)]
 enum Named<'a> {
     Kernel(&'a dyn backend::Kernel),
@@ -267,7 +278,7 @@ impl<'a> ArgPacker<'a> {
         ArgPacker { args, kernel, places: params.map(|params| &**params), packed: 0 }
     }
 
-    /// Packs one argument more.
+    /// Packs the next argument.
     #[inline]
     pub fn push(&mut self, value: ArgValue) -> Result<()> {
         match value {
@@ -276,7 +287,7 @@ impl<'a> ArgPacker<'a> {
         }
     }
 
-    /// Packs the bytes of a plain value.
+    /// Packs a plain value as the next argument.
     #[inline]
     pub fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let place = self.next_place(bytes.len())?;
@@ -284,7 +295,8 @@ impl<'a> ArgPacker<'a> {
         Ok(())
     }
 
-    /// Packs an argument that refers to something. It is asked for once there is a place for it, and so made where it stays. Where there is none, or it fails, nothing is packed.
+    /// Packs a pointer as the next argument. `pointer` is called once there is room, so that its
+    /// result is built in place. If there is no room or `pointer` fails, nothing is packed.
     #[inline(always)]
     pub fn push_pointer(&mut self, pointer: impl FnOnce() -> Result<PointerValue>) -> Result<()> {
         let place = self.next_place(8)?;
@@ -295,18 +307,20 @@ impl<'a> ArgPacker<'a> {
         }
         let value = pointer()?;
         let count = pointers.len();
-        // SAFETY: there is room for one more, which is written before it is counted. (What `push` is given, it is given in memory: written in parts, then moved whole.)
+        // SAFETY: there is room for one more element, and it is written before it is counted.
+        // `push` would take the element through memory: written in parts, then moved as a whole.
         unsafe {
             pointers.as_mut_ptr().add(count).write(PointerArg { index, offset: 0, value });
             pointers.set_len(count + 1);
         }
-        // What is not known yet is written when the graph is lowered.
+        // An address that is not known yet is written when the graph is lowered.
         let address = known_address(&pointers[count].value).unwrap_or(0);
         self.write(place, &address.to_ne_bytes());
         Ok(())
     }
 
-    /// The place of the next argument, which has `size` bytes. `None` where it is behind those so far.
+    /// Returns the position of the next argument of `size` bytes, or `None` if it goes behind the
+    /// others.
     #[inline(always)]
     fn next_place(&self, size: usize) -> Result<Option<ParamLayout>> {
         let Some(places) = self.places else { return Ok(None) };
@@ -316,7 +330,7 @@ impl<'a> ArgPacker<'a> {
         }
     }
 
-    /// Writes the next argument to its place.
+    /// Writes the next argument at its position.
     #[inline(always)]
     fn write(&mut self, place: Option<ParamLayout>, bytes: &[u8]) {
         let start = match place {
@@ -329,7 +343,8 @@ impl<'a> ArgPacker<'a> {
 
     /// Makes room behind the arguments so far.
     fn append(&mut self, size: usize) -> usize {
-        // A type's size is a multiple of its alignment, so this is the strictest it can have.
+        // The size of a type is a multiple of its alignment, so this is the strictest possible
+        // alignment.
         let align = 1 << size.trailing_zeros().min(4);
         let offset = self.args.bytes.len().next_multiple_of(align);
         self.args.bytes.resize(offset + size, 0);
@@ -349,7 +364,7 @@ impl<'a> ArgPacker<'a> {
         })
     }
 
-    /// Refuses arguments that are too few.
+    /// Fails if there are too few arguments.
     #[inline]
     fn finish(&self) -> Result<()> {
         match self.places {
@@ -365,16 +380,16 @@ impl<'a> ArgPacker<'a> {
     }
 }
 
-/// An argument buffer of this size.
+/// Returns a zeroed argument buffer of this size.
 #[inline]
 fn zeros(bytes: usize) -> SmallVec<[u8; 48]> {
-    // Written whole, where `from_elem` writes one by one.
+    // Zeroed as a whole. `from_elem` writes byte by byte.
     if bytes <= 48 { SmallVec::from_buf_and_len([0; 48], bytes) } else { SmallVec::from_elem(0, bytes) }
 }
 
 impl KernelArgs {
-    /// Packs arguments as `params` lays them out, or one after the other at their natural alignment where the
-    /// kernel's parameters are unknown. Count and sizes must match.
+    /// Packs arguments as `params` lays them out. If the kernel's parameters are unknown, the
+    /// arguments follow each other at their natural alignment. Count and sizes must match.
     pub fn pack(
         kernel: &str,
         params: Option<&Params>,
@@ -393,7 +408,7 @@ impl KernelArgs {
         Ok(args)
     }
 
-    /// The bytes of argument `index`.
+    /// Returns the bytes of argument `index`.
     pub fn value(&self, index: usize) -> Option<&[u8]> {
         let place = self.layout.get(index)?;
         self.bytes.get(place.offset as usize..(place.offset + place.size) as usize)

@@ -1,43 +1,46 @@
-//! A definition that is changed, alone or shared with snapshots of it.
+//! A definition that is copied on write.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::graph::Definition;
 
-/// The definition of a hierarchy as it is now, or of an executable. While a graph is built, or an executable is changed again and again, nobody else has it. `Arc::make_mut` would
-/// ask each time whether that is so, at the price of an atomic operation; here it is known.
+/// The current definition of a hierarchy or an executable. While a graph is built, or an executable
+/// is changed repeatedly, nobody else holds the definition. `Arc::make_mut` would check that with
+/// atomic operations on each change. This type remembers it in a flag.
 pub(crate) struct CowDefinition {
     definition: Arc<Definition>,
-    /// Whether nobody else has it. If not, there was a snapshot of it, and may still be.
+    /// Whether nobody else holds the definition. If not, a snapshot was taken and may still exist.
     is_own: bool,
 }
 
 impl CowDefinition {
-    /// A definition that nobody else has.
+    /// Wraps a definition that nobody else holds.
     #[inline]
     pub(crate) fn own(definition: Definition) -> Self {
         CowDefinition { definition: Arc::new(definition), is_own: true }
     }
 
-    /// A definition that others may have.
+    /// Wraps a definition that others may hold.
     pub(crate) fn shared(definition: Arc<Definition>) -> Self {
         CowDefinition { definition, is_own: false }
     }
 
-    /// It as it is now, and stays for who asked.
+    /// Returns a snapshot. Later edits do not affect it.
     pub(crate) fn share(&mut self) -> Arc<Definition> {
         self.is_own = false;
         Arc::clone(&self.definition)
     }
 
-    /// It for changing. Where there is a snapshot, a copy is changed.
+    /// Returns the definition for changing. If there may be a snapshot, the definition is copied
+    /// first.
     #[inline]
     pub(crate) fn get_mut(&mut self) -> &mut Definition {
         if !self.is_own {
             self.unshare();
         }
-        // SAFETY: nobody else has it, weakly or not: it is handed out by `share` alone, and is this one's own again only after `unshare`.
+        // SAFETY: nobody else holds the definition, not even weakly. Only `share` hands it out, and
+        // `share` clears `is_own`, which only `unshare` sets again.
         unsafe { &mut *Arc::as_ptr(&self.definition).cast_mut() }
     }
 

@@ -1,8 +1,9 @@
-//! Kernel launches as nodes hold them: shared, and several to an allocation.
+//! Kernel launches as nodes hold them: reference-counted, and several to an allocation.
 //!
-//! A graph is built by making one launch after the other, and a launch is large. An allocation for each would be a good part of the time for a node, since allocators have
-//! no pieces of that size at hand and sort out what was freed first. So a thread makes its launches in blocks, and keeps some for later. What a launch holds goes with its last holder; the block goes with
-//! the last of its launches.
+//! A graph is built by creating one launch after the other, and a launch is large. Allocating each
+//! one separately would take a good part of the time of adding a node. A thread therefore creates
+//! its launches in blocks, and keeps some blocks for later. The contents of a launch are dropped
+//! with its last holder. The block is freed with the last of its launches.
 
 use std::cell::Cell;
 use std::fmt;
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use super::spares::Spares;
 use crate::op::KernelOp;
 
-/// A kernel launch that is shared, as in an `Arc`.
+/// A shared kernel launch. It behaves like an `Arc`.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -33,69 +34,73 @@ pub struct Launch {
     place: NonNull<Place>,
 }
 
-/// Where a launch lies.
+/// A launch with its reference count.
 struct Place {
     holders: AtomicUsize,
     block: NonNull<Block>,
     launch: KernelOp,
 }
 
-/// Places for launches.
+/// A block of launches.
 struct Block {
-    /// How many have a launch, or will get one.
+    /// The number of places that hold a launch or can still get one.
     needed: AtomicUsize,
     places: [MaybeUninit<Place>; PLACES],
 }
 
-/// In a block. More would save little time, and one launch that outlives the others keeps the whole block.
+/// The number of places in a block. More would save little time, and one launch that outlives the
+/// others keeps the whole block alive.
 const PLACES: usize = 8;
 
-// SAFETY: like an `Arc`, it gives out shared references to a launch and, to its only holder, exclusive ones; who counts down last drops it.
+// SAFETY: like an `Arc`, it hands out shared references, and an exclusive one only to the single
+// holder. The holder that counts down last drops the launch.
 unsafe impl Send for Launch where KernelOp: Send + Sync {}
 // SAFETY: as above.
 unsafe impl Sync for Launch where KernelOp: Send + Sync {}
 
 impl Launch {
-    /// A launch to be shared.
+    /// Creates a shared launch.
     pub fn new(launch: KernelOp) -> Self {
         let vacancy = Vacancy::take();
-        // SAFETY: the place is this vacancy's, and the launch is written whole.
+        // SAFETY: the place belongs to this vacancy, and the launch is written completely.
         unsafe {
             vacancy.launch().write(launch);
             vacancy.filled()
         }
     }
 
-    /// Whether both are the same launch, not only equal ones.
+    /// Returns whether both are the same launch, not merely equal ones.
     #[inline]
     pub fn ptr_eq(one: &Self, other: &Self) -> bool {
         one.place == other.place
     }
 
-    /// The launch for changing. Where others hold it too, it becomes a copy of it.
+    /// Returns the launch for changing. If others hold it too, this one becomes a copy first.
     #[inline]
     pub(crate) fn make_mut(&mut self) -> &mut KernelOp {
-        // Who let go of it did so after the last look at it.
+        // Acquire: all accesses of former holders happen before this point.
         if self.place().holders.load(Ordering::Acquire) != 1 {
             *self = Launch::new((**self).clone());
         }
-        // SAFETY: nobody else holds it, and nobody can come to while it is borrowed from its only holder.
+        // SAFETY: nobody else holds the launch, and nobody can start to while its only holder is
+        // borrowed.
         unsafe { &mut (*self.place.as_ptr()).launch }
     }
 
     #[inline]
     fn place(&self) -> &Place {
-        // SAFETY: written before there was a `Launch`, and there for as long as there is one.
+        // SAFETY: the place is written before a `Launch` exists, and lives as long as one does.
         unsafe { self.place.as_ref() }
     }
 
-    /// Lets go of what nobody holds any more.
+    /// Drops a launch that nobody holds any more.
     #[inline(never)]
     fn drop_slow(&mut self) {
-        // After what all the others did with it.
+        // All accesses of the other holders happen before this point.
         fence(Ordering::Acquire);
         let block = self.place().block;
-        // SAFETY: this was the last holder. The block is there until all its places are given up, and this one is, once.
+        // SAFETY: this was the last holder. The block exists until all its places are given up, and
+        // this place is given up once.
         unsafe {
             ptr::drop_in_place(&raw mut (*self.place.as_ptr()).launch);
             Block::give_up(block, 1);
@@ -115,9 +120,9 @@ impl Deref for Launch {
 impl Clone for Launch {
     #[inline]
     fn clone(&self) -> Self {
-        // Nothing is handed over but what this holder has already.
+        // Relaxed, as in `Arc`: the new holder gets only what this one already has.
         if self.place().holders.fetch_add(1, Ordering::Relaxed) > isize::MAX as usize {
-            // Only forgotten ones can be that many. One more, and they would be counted as none.
+            // Only leaked handles can be that many. The counter must not overflow.
             std::process::abort();
         }
         Launch { place: self.place }
@@ -154,21 +159,21 @@ pub(crate) struct Vacancy {
 impl Vacancy {
     #[inline]
     pub(crate) fn take() -> Self {
-        // A thread that ends and still makes launches has no open block.
+        // A thread that is ending has no open block.
         OPEN.try_with(Open::take).unwrap_or_else(|_| Open::closed().take())
     }
 
-    /// Where the launch is to be written.
+    /// Returns the address to write the launch to.
     #[inline]
     pub(crate) fn launch(&self) -> *mut KernelOp {
-        // SAFETY: inside the place, of which nothing is read.
+        // SAFETY: the address is inside the place, and nothing is read.
         unsafe { &raw mut (*self.place.as_ptr()).launch }
     }
 
-    /// The launch, held once.
+    /// Returns the launch with one holder.
     ///
     /// # Safety
-    /// It was written.
+    /// The launch was written.
     #[inline]
     pub(crate) unsafe fn filled(self) -> Launch {
         let Vacancy { place, block } = self;
@@ -184,22 +189,22 @@ impl Vacancy {
 
 impl Drop for Vacancy {
     fn drop(&mut self) {
-        // SAFETY: there is no launch at this place, and never will be.
+        // SAFETY: there is no launch at this place, and there never will be.
         unsafe { Block::give_up(self.block, 1) };
     }
 }
 
-/// The block in which a thread makes its launches.
+/// The block in which a thread creates its launches.
 struct Open {
-    /// Its block, while places of it are left.
+    /// The block. It is valid while places are left.
     block: Cell<NonNull<Block>>,
-    /// The next place to be given away. At the end, the block is not this thread's any more.
+    /// The next free place. Once it equals `PLACES`, the block no longer belongs to this thread.
     next: Cell<usize>,
 }
 
 thread_local! {
     static OPEN: Open = const { Open::closed() };
-    /// For graphs of up to 128 launches.
+    /// Spare blocks, enough for graphs of 128 launches.
     static SPARE: Spares<Box<MaybeUninit<Block>>, 16> = const { Spares::new() };
 }
 
@@ -216,9 +221,9 @@ impl Open {
         }
         let (block, next) = (self.block.get(), self.next.get());
         self.next.set(next + 1);
-        // SAFETY: the block is there while places of it are left, and this one is given away once.
+        // SAFETY: the block exists while it has free places, and this place is given away once.
         let place = unsafe { (&raw mut (*block.as_ptr()).places).cast::<Place>().add(next) };
-        // SAFETY: inside an allocation.
+        // SAFETY: the address is inside an allocation and so not null.
         Vacancy { place: unsafe { NonNull::new_unchecked(place) }, block }
     }
 }
@@ -227,7 +232,7 @@ impl Drop for Open {
     fn drop(&mut self) {
         let left = PLACES - self.next.get();
         if left > 0 {
-            // SAFETY: these places were given to nobody.
+            // SAFETY: nobody got these places.
             unsafe { Block::give_up(self.block.get(), left) };
         }
     }
@@ -238,23 +243,24 @@ impl Block {
     fn new() -> NonNull<Self> {
         let memory = Spares::take(&SPARE).unwrap_or_else(Box::new_uninit);
         let block = Box::into_raw(memory).cast::<Block>();
-        // SAFETY: it was made here; the places are written when they are given away.
+        // SAFETY: the block was allocated above. Its places are written when they are given away.
         unsafe {
             (&raw mut (*block).needed).write(AtomicUsize::new(PLACES));
             NonNull::new_unchecked(block)
         }
     }
 
-    /// Notes that so many places need to be there no longer, and lets go of the block when none does.
+    /// Gives up places. The block is freed when none is needed any more.
     ///
     /// # Safety
-    /// They were needed, and nobody uses them or gives them up again.
+    /// The places were needed, and nobody uses them or gives them up again.
     unsafe fn give_up(block: NonNull<Self>, places: usize) {
-        // SAFETY: it is there while places are needed.
+        // SAFETY: the block exists while places are needed.
         let needed = unsafe { &(*block.as_ptr()).needed };
         if needed.fetch_sub(places, Ordering::Release) == places {
             fence(Ordering::Acquire);
-            // SAFETY: made by `new` as a box of this, and nobody needs it any more. It has nothing to drop.
+            // SAFETY: `new` created it as such a box, and nobody needs it any more. It has nothing
+            // to drop.
             Spares::keep(&SPARE, unsafe { Box::from_raw(block.as_ptr().cast()) });
         }
     }

@@ -1,30 +1,33 @@
-//! A list that grows without moving what is in it.
+//! A list that grows without moving its entries.
 //!
-//! The nodes of a graph are large, and a graph is built by adding one after the other: a `Vec` would copy each of them about once more, into
-//! memory that nobody has touched yet. Here each segment is twice as long as the one before, and stays where it is.
+//! The nodes of a graph are large, and a graph is built by adding one after the other. A growing
+//! `Vec` would copy each node about once, into memory that nobody has touched yet. Here each
+//! segment is twice as long as the previous one and stays in place.
 
 use smallvec::SmallVec;
 
-/// Such a list whose first segment is `FIRST` long, a power of two.
+/// A list of segments. The first is `FIRST` long, a power of two.
 #[derive(Clone)]
 pub(crate) struct Segments<T, const FIRST: usize> {
-    /// Those that are full, each twice as long as the one before.
+    /// The full segments, each twice as long as the previous one.
     full: SmallVec<[Vec<T>; 2]>,
-    /// The entries of the full ones.
+    /// The number of entries in the full segments.
     before: usize,
-    /// The one that grows, which most entries are in.
+    /// The segment that grows. It holds most entries.
     last: Vec<T>,
 }
 
 impl<T, const FIRST: usize> Segments<T, FIRST> {
-    /// An empty list, whose first segment is made of what [`take_first`](Segments::take_first) gave, or of an empty `Vec`.
+    /// Creates an empty list. `first` becomes the first segment. It comes from
+    /// [`take_first`](Segments::take_first) or is an empty `Vec`.
     #[inline]
     pub(crate) fn with_first(first: Vec<T>) -> Self {
         debug_assert!(first.is_empty(), "memory alone");
         Segments { full: SmallVec::new(), before: 0, last: first }
     }
 
-    /// The memory of the first segment, if it has room for a whole one and no more. What was in it is dropped; the rest of the list is of no use any more.
+    /// Drops the entries of the first segment and returns its memory, if it has exactly the
+    /// capacity of a first segment. The list must not be used afterwards.
     pub(crate) fn take_first(&mut self) -> Option<Vec<T>> {
         let mut first = std::mem::take(self.full.first_mut().unwrap_or(&mut self.last));
         first.clear();
@@ -58,7 +61,7 @@ impl<T, const FIRST: usize> Segments<T, FIRST> {
         }
     }
 
-    /// Adds what `make` makes, right where it stays.
+    /// Appends the result of `make`, built in place.
     #[inline]
     pub(crate) fn push_with(&mut self, make: impl FnOnce() -> T) {
         if self.last.len() == self.last.capacity() {
@@ -66,7 +69,7 @@ impl<T, const FIRST: usize> Segments<T, FIRST> {
         }
         let len = self.last.len();
         self.last.spare_capacity_mut()[0].write(make());
-        // SAFETY: there was room for one more, which is written now.
+        // SAFETY: there was room for one more entry, and it is now written.
         unsafe { self.last.set_len(len + 1) };
     }
 
@@ -74,7 +77,8 @@ impl<T, const FIRST: usize> Segments<T, FIRST> {
     fn make_room(&mut self) {
         let whole = FIRST << self.full.len();
         if self.last.len() < whole {
-            // The first, and in a copy also another, which then may have less room than it had.
+            // The first segment has no memory yet. The last segment of a clone may have less room
+            // than the original.
             self.last.reserve_exact(whole - self.last.len());
         } else {
             debug_assert_eq!(self.last.len(), whole, "a segment has the room that was asked for");
@@ -92,7 +96,7 @@ impl<T, const FIRST: usize> Segments<T, FIRST> {
     }
 }
 
-/// The full segment of an entry, and its place there.
+/// Returns the full segment of an entry and the entry's index in it.
 #[inline]
 fn place<const FIRST: usize>(index: usize) -> (usize, usize) {
     let shifted = index + FIRST;

@@ -1,13 +1,14 @@
-//! Memory that a thread keeps at hand.
+//! Blocks of memory that a thread keeps for reuse.
 //!
-//! Small graphs are built and dropped again and again, also where that is what one waits for. Their nodes and launches take pieces of memory that are too large for what
-//! allocators keep at hand themselves (1 KiB with glibc). Whoever asks for such a piece first sorts all that was freed since, and a driver that lets go of a compiled graph frees
-//! a lot: beside a GPU that was a third of the time for defining ten kernels. So a thread keeps a few of these pieces for its next graph.
+//! Nodes and launches of a graph live in blocks larger than the small sizes that glibc caches per
+//! thread (1 KiB). Allocating a block of this size makes glibc sort the chunks that were freed
+//! since, and a driver that drops a compiled graph frees many. Each thread therefore keeps a few
+//! blocks for its next graph.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
-/// Pieces of memory that a thread has at hand, at most `MOST`.
+/// At most `MOST` spare blocks of a thread.
 pub(crate) struct Spares<M, const MOST: usize> {
     pieces: RefCell<Vec<M>>,
 }
@@ -17,13 +18,14 @@ impl<M, const MOST: usize> Spares<M, MOST> {
         Spares { pieces: RefCell::new(Vec::new()) }
     }
 
-    /// One that this thread has, if any.
+    /// Takes a spare block of this thread, if there is one.
     pub(crate) fn take(spares: &'static LocalKey<Self>) -> Option<M> {
-        // A thread that ends has none.
+        // A thread that is ending has none.
         spares.try_with(|spares| spares.pieces.borrow_mut().pop()).ok().flatten()
     }
 
-    /// Keeps one, or lets go of it where there are enough. It must hold nothing whose drop might call for a piece.
+    /// Keeps a block, or frees it if there are enough. The block must hold nothing whose drop might
+    /// take a spare.
     pub(crate) fn keep(spares: &'static LocalKey<Self>, piece: M) {
         let _ = spares.try_with(|spares| {
             let mut pieces = spares.pieces.borrow_mut();

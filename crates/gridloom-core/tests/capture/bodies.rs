@@ -150,7 +150,11 @@ fn a_body_dropped_half_way_keeps_the_capture_around_it_from_ending() {
     capture.add(nothing()).unwrap();
     body.begin().unwrap();
     drop(body);
-    refused(capture.end(), ErrorKind::InvalidState, &["body of while#0", "not all there", "capture up"]);
+    refused(
+        capture.end(),
+        ErrorKind::InvalidState,
+        &["body of while#0", "incomplete", "close the whole capture"],
+    );
 }
 
 #[test]
@@ -160,7 +164,7 @@ fn filling_a_body_that_fails_keeps_the_capture_around_it_from_ending() {
     let (_, body) = record_loop(&capture);
     refused(body.fill(|body| body.fork(1).map(drop)), ErrorKind::InvalidArgument, &["fork into 1"]);
     assert_eq!(body.state(), CaptureState::Closed);
-    refused(capture.end(), ErrorKind::InvalidState, &["not all there"]);
+    refused(capture.end(), ErrorKind::InvalidState, &["incomplete"]);
 }
 
 #[test]

@@ -176,8 +176,12 @@ fn a_capture_cannot_wait_for_a_part_of_another_one() {
     let one = bench.stream.capture().unwrap();
     let other = side.capture().unwrap();
     one.record_event(&event).unwrap();
-    refused(other.wait_event(&event), ErrorKind::InvalidState, &["another capture that goes on"]);
-    refused(side.wait(&event), ErrorKind::InvalidState, &["another capture that goes on"]);
+    refused(
+        other.wait_event(&event),
+        ErrorKind::InvalidState,
+        &["another capture that is still in progress"],
+    );
+    refused(side.wait(&event), ErrorKind::InvalidState, &["another capture that is still in progress"]);
     assert!(other.end().unwrap().is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! The numbers that a contract computes from a launch.
+//! Expressions: numbers that a contract computes from a launch.
 
 use std::fmt;
 use std::ops::{Add, Mul, Sub};
@@ -6,7 +6,7 @@ use std::ops::{Add, Mul, Sub};
 use super::Launched;
 use super::signature::Integer;
 
-/// A direction of a grid or block.
+/// An axis of a grid or block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Axis {
     /// The fastest-changing index.
@@ -17,11 +17,12 @@ pub enum Axis {
     Z,
 }
 
-/// A number that a [`Contract`](super::Contract) computes from the arguments and the shape of a launch.
+/// A number that a [`Contract`](super::Contract) computes from the arguments and the shape of a
+/// launch.
 ///
 /// Expressions are built with [`arg`], [`len`], [`grid`], [`block`], integers, `+`, `-`, `*` and
-/// [`max`](Expr::max). They are computed in 64-bit signed integers; a launch for which one overflows
-/// breaks the contract.
+/// [`max`](Expr::max). They are computed in 64-bit signed integers; a launch for which one
+/// overflows breaks the contract.
 ///
 /// ```
 /// use gridloom_core::op::contract::{arg, block, Axis};
@@ -33,23 +34,23 @@ pub enum Axis {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Expr {
-    /// A number.
+    /// A fixed number.
     Constant(i64),
     /// The value of an argument, which must be an integer.
     Argument(u32),
-    /// The number of elements of the memory that is given for a pointer; 0 for a null pointer.
+    /// The number of elements in the memory of a pointer argument. It is 0 for a null pointer.
     Length(u32),
     /// The number of blocks along an axis.
     Grid(Axis),
     /// The number of threads of a block along an axis.
     Block(Axis),
-    /// One and another.
+    /// The sum of two numbers.
     Sum(Box<(Expr, Expr)>),
-    /// One less another.
+    /// The first number minus the second.
     Difference(Box<(Expr, Expr)>),
-    /// One times another.
+    /// The product of two numbers.
     Product(Box<(Expr, Expr)>),
-    /// The larger of two.
+    /// The larger of two numbers.
     Max(Box<(Expr, Expr)>),
 }
 
@@ -58,7 +59,7 @@ pub fn arg(index: u32) -> Expr {
     Expr::Argument(index)
 }
 
-/// Returns the number of elements of the memory that is given for pointer argument `index`.
+/// Returns the number of elements in the memory of pointer argument `index`.
 pub fn len(index: u32) -> Expr {
     Expr::Length(index)
 }
@@ -89,7 +90,8 @@ impl Expr {
         }
     }
 
-    /// Computes the number for a launch. `None` where it overflows, or an argument is no integer.
+    /// Computes the number for a launch. Returns `None` if it overflows or an argument is not an
+    /// integer.
     pub(super) fn evaluate(&self, facts: &Facts<'_>, launch: &impl Launched) -> Option<i64> {
         let both =
             |two: &(Expr, Expr)| Some((two.0.evaluate(facts, launch)?, two.1.evaluate(facts, launch)?));
@@ -117,7 +119,7 @@ impl Expr {
         }
     }
 
-    /// How tightly the expression binds when it is shown.
+    /// Returns the precedence of the expression when it is displayed.
     fn precedence(&self) -> u8 {
         match self {
             Expr::Sum(_) | Expr::Difference(_) => 0,
@@ -127,11 +129,11 @@ impl Expr {
     }
 }
 
-/// What is known of the parameters of a kernel, by their place.
+/// Facts about the parameters of a kernel, by their index.
 pub(super) struct Facts<'a> {
-    /// Which parameters are integers, and of which kind.
+    /// The kind of integer of each integer parameter.
     pub(super) integers: &'a [Option<Integer>],
-    /// The bytes of the elements that a pointer leads to; 0 for what is no pointer.
+    /// The element size of each pointer parameter in bytes, and 0 for other parameters.
     pub(super) element_sizes: &'a [u32],
 }
 
@@ -189,7 +191,8 @@ impl fmt::Display for Expr {
 macro_rules! constants {
     ($($integer:ty),*) => {$(
         impl From<$integer> for Expr {
-            /// Numbers past the largest that an expression can have become that one.
+            /// Converts a number. One that is too large becomes the largest number of an
+            /// expression.
             fn from(value: $integer) -> Self {
                 Expr::Constant(i64::try_from(value).unwrap_or(i64::MAX))
             }

@@ -1,4 +1,4 @@
-//! What is known of the parameters of a kernel, and the check of a launch against it.
+//! Signatures: the types and the contract of a kernel, and the check of a launch against them.
 
 use std::any::{Any, TypeId};
 use std::sync::{Arc, LazyLock, Weak};
@@ -17,14 +17,14 @@ use crate::op::Params;
 /// A kind of integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Integer {
-    /// Its bytes: 1, 2, 4 or 8.
+    /// The size in bytes: 1, 2, 4 or 8.
     pub bytes: u8,
-    /// Whether it can be negative.
+    /// Whether the integer can be negative.
     pub signed: bool,
 }
 
 impl Integer {
-    /// Returns the bytes of a value. `None` where it does not fit.
+    /// Returns the bytes of a value, or `None` if it does not fit.
     pub fn write(self, value: i64) -> Option<SmallVec<[u8; 8]>> {
         let bits = 8 * u32::from(self.bytes.min(8));
         let fits = match (self.signed, bits) {
@@ -41,7 +41,7 @@ impl Integer {
         })
     }
 
-    /// Reads a value. `None` where it has another size, or is more than `i64` can be.
+    /// Reads a value. Returns `None` if it has another size or does not fit in `i64`.
     #[inline]
     pub fn read(self, bytes: &[u8]) -> Option<i64> {
         if bytes.len() != usize::from(self.bytes) {
@@ -63,45 +63,45 @@ impl Integer {
     }
 }
 
-/// What a kernel parameter is for.
+/// The role of a kernel parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ParamKind {
-    /// A plain value; the kind of integer, where it is one.
+    /// A plain value, with its kind of integer if it is one.
     Value(Option<Integer>),
-    /// How many elements the kernel uses of the memory it is given.
+    /// The number of elements that the kernel uses of the memory it is given.
     Length(Integer),
     /// The address of memory.
     Pointer {
-        /// The bytes of each element.
+        /// The size of an element in bytes.
         element_size: u32,
-        /// Whether null may be given for it.
+        /// Whether the pointer may be null.
         nullable: bool,
-        /// Whether the kernel writes there; else it only reads.
+        /// Whether the kernel writes to the memory. If not, it only reads.
         written: bool,
     },
     /// The handle of a condition.
     Condition,
 }
 
-/// The type that a kernel parameter was declared with.
+/// The declared type of a kernel parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParamType {
-    /// What it is for.
+    /// The role of the parameter.
     pub kind: ParamKind,
-    /// The Rust type of plain values for it.
+    /// The Rust type of its plain values.
     pub type_id: TypeId,
     /// The name of that type.
     pub type_name: &'static str,
 }
 
 impl ParamType {
-    /// A parameter of this kind, whose values have the type `T`.
+    /// Creates a parameter of this kind whose values have the type `T`.
     pub fn of<T: 'static>(kind: ParamKind) -> Self {
         ParamType { kind, type_id: TypeId::of::<T>(), type_name: std::any::type_name::<T>() }
     }
 
-    /// A plain value of type `T`.
+    /// Creates a parameter for plain values of type `T`.
     pub fn value<T: 'static>() -> Self {
         let is = |types: &[TypeId]| types.contains(&TypeId::of::<T>());
         let unsigned = [
@@ -130,7 +130,8 @@ struct Pointer {
     index: u32,
     element_size: u32,
     nullable: bool,
-    /// Whether the contract says how many elements it holds; else the length parameters do.
+    /// Whether the contract says how many elements the memory holds. If not, the length parameters
+    /// do.
     is_bound: bool,
 }
 
@@ -145,7 +146,7 @@ pub struct Signature {
     element_sizes: Vec<u32>,
 }
 
-/// Why a launch breaks a contract.
+/// A reason why a launch breaks a contract.
 enum Violation<'a> {
     Null(u32),
     Unknown(u32),
@@ -156,7 +157,7 @@ enum Violation<'a> {
     OutOfBounds(&'a Bound, i64, i64),
 }
 
-/// What asks for a number of elements.
+/// The source of a required number of elements.
 enum Because<'a> {
     Element,
     Length(u32),
@@ -164,8 +165,8 @@ enum Because<'a> {
 }
 
 impl Signature {
-    /// The signature of a kernel with these parameters. The contract may name pointers, as having to
-    /// hold something, and integers.
+    /// Creates the signature of a kernel with these parameters. The contract may require elements
+    /// of pointers, and may compute with integers.
     pub fn new(params: impl IntoIterator<Item = ParamType>, contract: Contract) -> Result<Self> {
         let params: Vec<ParamType> = params.into_iter().collect();
         let integers: Vec<Option<Integer>> = params.iter().map(|param| integer_of(param.kind)).collect();
@@ -193,7 +194,7 @@ impl Signature {
             {
                 bail!(
                     ParameterMismatch,
-                    "the contract says what argument {index} holds, which is no pointer of the kernel's {} parameters",
+                    "the contract says what argument {index} holds, which is not a pointer among the kernel's {} parameters",
                     params.len()
                 );
             }
@@ -222,12 +223,12 @@ impl Signature {
         Ok(Signature { params, contract, lengths, pointers, integers, element_sizes })
     }
 
-    /// The types of the parameters.
+    /// Returns the types of the parameters.
     pub fn params(&self) -> &[ParamType] {
         &self.params
     }
 
-    /// The contract.
+    /// Returns the contract.
     pub fn contract(&self) -> &Contract {
         &self.contract
     }
@@ -238,7 +239,7 @@ impl Signature {
         self.violation(launch).is_none()
     }
 
-    /// Checks that a launch keeps the contract; the error says what does not.
+    /// Checks that a launch keeps the contract. The error says which part it breaks.
     #[inline]
     pub(crate) fn check(&self, kernel: &dyn backend::Kernel, launch: &impl Launched) -> Result<()> {
         match self.violation(launch) {
@@ -283,7 +284,8 @@ impl Signature {
         self.broken_rule(launch)
     }
 
-    /// The first rule of the contract that a launch breaks, whose pointers are what they have to be.
+    /// Returns the first rule of the contract that a launch breaks. The pointers are already
+    /// checked.
     fn broken_rule(&self, launch: &impl Launched) -> Option<Violation<'_>> {
         let facts = Facts { integers: &self.integers, element_sizes: &self.element_sizes };
         for (index, elements) in &self.contract.holds {
@@ -319,7 +321,7 @@ impl Signature {
                 "argument {index} of {kernel} is null; give memory, or declare the parameter Nullable where the kernel tests for null"
             ),
             Violation::Unknown(index) => format!(
-                "argument {index} of {kernel} is a plain address, of whose memory nothing is known; give a buffer, or launch it with launch_unchecked"
+                "argument {index} of {kernel} is a plain address, and the size of its memory is unknown; give a buffer, or launch it with launch_unchecked"
             ),
             Violation::Unreadable(index) => {
                 format!("argument {index} of {kernel}, a length, does not fit in 63 bits")
@@ -357,12 +359,12 @@ impl Signature {
         Error::new(ErrorKind::ContractViolation, message)
     }
 
-    /// Returns a kernel with this signature, which every launch of it is checked against. What it runs
-    /// is `kernel`, without the signature it has. The same kernel with the same signature is the same
-    /// object, however often it is asked for.
+    /// Returns a kernel with this signature. Every launch of it is checked. It runs `kernel`, whose
+    /// own signature is dropped. The same kernel with an equal signature yields the same object.
     pub fn of_kernel(self, kernel: &Arc<dyn backend::Kernel>) -> Arc<dyn backend::Kernel> {
         let kernel = without_signature(kernel);
-        // Declared before the lock is taken, and so dropped after it is released: one may be the last.
+        // Declared before the lock and so dropped after it is released: one of these may be the
+        // last reference.
         let mut others = Vec::new();
         let mut signed = SIGNED.lock();
         let known = signed.entry(address(&kernel)).or_default();
@@ -384,26 +386,26 @@ impl Signature {
         new
     }
 
-    /// Returns whether both ask the same of a launch, of the same types.
+    /// Returns whether both signatures require the same of launches.
     fn is_same(&self, other: &Signature) -> bool {
         self.params == other.params && self.contract == other.contract
     }
 }
 
-/// The kernels with signatures that there are, by the address of the kernel that each runs.
+/// The existing kernels with signatures, by the address of the kernel that each runs.
 static SIGNED: LazyLock<Mutex<FxHashMap<usize, Vec<Weak<SignedKernel>>>>> = LazyLock::new(Mutex::default);
 
 fn address(kernel: &Arc<dyn backend::Kernel>) -> usize {
     Arc::as_ptr(kernel).cast::<()>().addr()
 }
 
-/// Returns the kernel without its signature: launches of it are not checked.
+/// Returns the kernel without its signature. Launches of it are not checked.
 pub fn without_signature(kernel: &Arc<dyn backend::Kernel>) -> Arc<dyn backend::Kernel> {
     kernel.unsigned().unwrap_or(kernel).clone()
 }
 
-/// Returns what parameter `index` of a kernel was declared with. An error where the kernel was launched
-/// without its signature, or has no such parameter.
+/// Returns the declared type of parameter `index`. Fails if the kernel has no signature or no such
+/// parameter.
 #[inline]
 pub fn param_type(kernel: &dyn backend::Kernel, index: u32) -> Result<&ParamType> {
     match kernel.signature().and_then(|signature| signature.params().get(index as usize)) {
@@ -428,7 +430,7 @@ fn refuse_param(kernel: &dyn backend::Kernel, index: u32) -> Result<&ParamType> 
     )
 }
 
-/// Returns whether memory has room for so many elements.
+/// Returns whether memory has room for this many elements.
 #[inline]
 fn is_room(bytes: u64, elements: i64, element_size: u32) -> bool {
     u64::try_from(elements)
@@ -445,7 +447,7 @@ fn integer_of(kind: ParamKind) -> Option<Integer> {
     }
 }
 
-/// A kernel of a backend with a signature. What is asked often is kept here.
+/// A backend's kernel with a signature. Frequently read facts are copied here.
 #[derive(Debug)]
 struct SignedKernel {
     kernel: Arc<dyn backend::Kernel>,
@@ -468,7 +470,7 @@ impl Drop for SignedKernel {
     }
 }
 
-// SAFETY: it answers as the kernel that it runs, which is one of a backend.
+// SAFETY: all answers are those of the backend's kernel that it runs.
 unsafe impl backend::Kernel for SignedKernel {
     fn device(&self) -> DeviceId {
         self.device
