@@ -6,21 +6,15 @@ use gridloom_cuda::CudaVersion;
 use libfuzzer_sys::fuzz_target;
 
 #[allow(dead_code, reason = "only the reading is of interest")]
-mod ptx {
-    #[path = "../../../crates/gridloom-cli/src/ptx/argument.rs"]
-    pub(super) mod argument;
-
-    pub(super) fn read(text: &str) {
-        if let Err(error) = text.parse::<argument::Argument>() {
-            assert!(error.contains(text));
-        }
-    }
-}
+#[path = "../../crates/gridloom-cli/src/ptx/argument.rs"]
+mod argument;
 
 type Failure = Box<dyn std::error::Error>;
 
 fuzz_target!(|text: &str| {
-    ptx::read(text);
+    if let Err(error) = text.parse::<argument::Argument>() {
+        assert!(error.contains(text));
+    }
     if let Err(error) = text.parse::<Engine>() {
         assert!(!error.to_string().is_empty());
     }
