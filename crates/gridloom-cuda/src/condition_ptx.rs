@@ -1,9 +1,10 @@
 //! PTX that sets conditions, changed so that the value is stored in memory.
 //!
-//! A kernel sets a condition by calling `cudaGraphSetConditional(handle, value)`, an external function that drivers since
-//! 12.3 provide. Where the host drives a conditional there is no such handle. The same call then has to store the
-//! value at an address that is passed in the place of the handle, so the declaration of the function is replaced by a
-//! definition that does just that, under a name that no driver knows.
+//! A kernel sets a condition by calling `cudaGraphSetConditional(handle, value)`, an external
+//! function that drivers since 12.3 provide. If the host drives the conditional, there is no such
+//! handle: the call has to store the value at an address that is passed instead. So the declaration
+//! of the function is replaced by a definition that stores the value, under a name that no driver
+//! knows.
 
 const FUNCTION: &str = "cudaGraphSetConditional";
 const REPLACEMENT: &str = "gridloom_store_condition";
@@ -21,7 +22,7 @@ const DEFINITION: &str = "
 }
 ";
 
-/// Whether any code in `source` sets a condition.
+/// Returns whether any code in `source` sets a condition.
 pub(crate) fn sets_conditions(source: &str) -> bool {
     occurrences(source).next().is_some()
 }
@@ -62,7 +63,8 @@ fn rename_into(text: &mut String, source: &str) {
     text.push_str(&source[last..]);
 }
 
-/// Where the function's name stands as a whole word. Parameter names such as `…_param_0` are other words.
+/// Returns where the function's name stands as a whole word. Parameter names such as `…_param_0`
+/// are other words.
 fn occurrences(source: &str) -> impl Iterator<Item = usize> + '_ {
     let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%');
     source

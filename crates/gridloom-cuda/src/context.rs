@@ -15,7 +15,7 @@ use std::sync::Arc;
 enum Thread {
     Others,
     Ours,
-    /// One of ours that captures elsewhere do not restrict.
+    /// One of Gridloom's threads, which captures on other threads do not restrict.
     Relaxed,
 }
 
@@ -23,18 +23,20 @@ thread_local! {
     static THREAD: Cell<Thread> = const { Cell::new(Thread::Others) };
 }
 
-/// Says that this thread is one of Gridloom's own, which waits, asks and frees in the background. Another thread that has the driver capture a
-/// stream meanwhile, with the strictest mode, prohibits that to every thread that does not say that it knows what it does.
+/// Marks this thread as one of Gridloom's own, which waits, queries and frees in the background.
+/// While another thread captures a stream in the strictest mode, the driver prohibits such calls to
+/// every thread that does not opt out.
 pub(crate) fn this_thread_is_ours() {
     THREAD.set(Thread::Ours);
 }
 
-/// Held while a primary context is retained or released. The last release destroys the context, and the next retain makes it anew: nothing is
-/// gained by having the driver do both at once.
+/// Held while a primary context is retained or released. The last release destroys the context and
+/// the next retain creates it again. Nothing is gained by letting the driver do both at once.
 static PRIMARY: Mutex<()> = Mutex::new(());
 
-/// The primary context of one GPU, shared with every other CUDA library in the process. Its reference is given back with the last
-/// object that uses it; a context that had a memory pool (`pools.rs`) or a page of pinned memory (`host_pages.rs`) stays until the process ends.
+/// The primary context of one GPU, shared with every other CUDA library in the process. Gridloom
+/// releases its reference with the last object that uses it. A context that had a memory pool
+/// (`pools.rs`) or a page of pinned memory (`host_pages.rs`) stays until the process ends.
 #[derive(Debug)]
 pub struct Context {
     driver: Arc<Driver>,
@@ -47,11 +49,13 @@ pub struct Context {
 /// The first compute capability on which a kernel may start before the one it follows has ended.
 const OVERLAPS_SINCE: i32 = 9;
 
-/// The first driver that is known to launch a graph on a stream whatever context is current, or none (580.159). That is said nowhere, and changing
-/// the graph with none current crashes the same driver.
+/// The first driver (580.159) that is known to launch a graph whatever context is current, or none.
+/// NVIDIA does not document this. Changing a graph without a current context crashes the same
+/// driver.
 const LAUNCHES_ANYWHERE_SINCE: CudaVersion = CudaVersion::new(13, 0);
 
-// SAFETY: a context may be current on any number of threads at once, and the driver's functions are thread-safe.
+// SAFETY: a context may be current on any number of threads at once, and the driver's functions are
+// thread-safe.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
@@ -92,7 +96,8 @@ impl Context {
         self.raw
     }
 
-    /// Whether a kernel can be allowed to start before the one it follows on a stream has ended.
+    /// Returns whether a kernel can be allowed to start before the one it follows on a stream has
+    /// ended.
     pub(crate) fn overlaps_kernels(&self) -> bool {
         self.overlaps_kernels
     }
@@ -104,7 +109,7 @@ impl Context {
 
     /// Makes the context current on this thread until the guard goes.
     ///
-    /// Where it is current already, which is the usual case, nothing is pushed.
+    /// If it is current already, which is the usual case, nothing is pushed.
     #[inline]
     pub(crate) fn enter(&self) -> DriverResult<Entered<'_>> {
         if THREAD.get() == Thread::Ours {
@@ -134,13 +139,14 @@ impl Context {
         released("context stack", result);
     }
 
-    /// The same for launching a graph, which some drivers do without.
+    /// Enters the context for launching a graph. Some drivers need no current context for that.
     #[inline]
     pub(crate) fn enter_for_launch(&self) -> DriverResult<Option<Entered<'_>>> {
         if self.launches_anywhere { Ok(None) } else { self.enter().map(Some) }
     }
 
-    /// Nothing that Gridloom does in the background has to do with a stream that is captured.
+    /// Exempts background work of Gridloom from the restrictions of stream captures. It never
+    /// touches a captured stream.
     /// ([`cuThreadExchangeStreamCaptureMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
     #[cold]
     fn relax_thread(&self) {
@@ -152,7 +158,8 @@ impl Context {
         THREAD.set(Thread::Relaxed);
     }
 
-    /// Lets go of something of this context, with the context current, and not in a callback. What was in a lost context is lost with it.
+    /// Releases something of this context, with the context current, and not in a callback. The
+    /// objects of a lost context are lost with it.
     pub(crate) fn let_go(
         self: &Arc<Self>,
         what: &'static str,
@@ -167,7 +174,8 @@ impl Context {
     }
 }
 
-/// Reports an error of a release. A lost context fails every release, which says nothing new.
+/// Logs an error of a release. A lost context fails every release, so that is logged for debugging
+/// only.
 fn released(what: &str, result: DriverResult<()>) {
     match result {
         Ok(()) => {}
@@ -187,7 +195,7 @@ impl Drop for Context {
     }
 }
 
-/// The context is current on this thread while this lives.
+/// A guard. The context is current on this thread while the guard lives.
 #[derive(Debug)]
 #[must_use = "the context is current only while the guard lives"]
 pub(crate) struct Entered<'a> {

@@ -1,13 +1,13 @@
 //! Kernels as their PTX declares them.
 //!
-//! No driver tells which block a kernel demands with `.reqntid`, and one before 12.4 tells neither the kernels of a
-//! module nor their parameters. The text does.
+//! No driver tells which block size a kernel requires (`.reqntid`), and drivers before 12.4 tell
+//! neither the kernels of a module nor their parameters. The PTX text does.
 
 use gridloom_core::launch::Dim3;
 use gridloom_core::op::{ParamLayout, Params};
 use std::sync::{Arc, OnceLock};
 
-/// The kernels of a text, which is read when one is first asked for.
+/// The kernels of a PTX text. The text is parsed at the first query.
 #[derive(Debug)]
 pub(crate) struct DeclaredKernels {
     source: Arc<str>,
@@ -18,21 +18,22 @@ pub(crate) struct DeclaredKernels {
 #[derive(Debug)]
 pub(crate) struct DeclaredKernel {
     pub(crate) name: String,
-    /// Not there where one has no size that a launch could give it.
+    /// `None` if a parameter has a size that no launch can provide.
     pub(crate) params: Option<Params>,
     /// `.reqntid`
     pub(crate) required_block: Option<Dim3>,
 }
 
 impl DeclaredKernels {
-    /// Those of a text, if anything will be asked that the driver does not tell: to read a text takes time, to keep it
-    /// memory.
+    /// Returns the kernels of a text, if the driver does not tell everything itself. Otherwise
+    /// parsing the text would waste time and keeping it would waste memory.
     pub(crate) fn of(source: &Arc<str>, driver_tells_parameters: bool) -> Option<Arc<Self>> {
         let needed = !driver_tells_parameters || source.contains(".reqntid");
         needed.then(|| Arc::new(Self { source: Arc::clone(source), kernels: OnceLock::new() }))
     }
 
-    /// All of them, in the order of the text. A text that only the driver understands has none.
+    /// Returns all kernels, in the order of the text. A text that only the driver can parse has
+    /// none.
     pub(crate) fn all(&self) -> &[DeclaredKernel] {
         self.kernels.get_or_init(|| match gridloom_ptx::parse(&self.source) {
             Ok(module) => module.entries().map(|(_, function)| DeclaredKernel::of(function)).collect(),

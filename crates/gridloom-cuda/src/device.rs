@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// How many CUDA GPUs there are. An error where there is no driver to ask.
+/// Returns how many CUDA GPUs there are. An error where there is no driver to ask.
 /// ([`cuDeviceGetCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html))
 pub fn device_count() -> Result<u32> {
     count(&*Driver::get()?)
@@ -50,7 +50,7 @@ pub struct CudaDevice {
     total_memory: u64,
 }
 
-/// What objects of a device share with it, and keep when it is dropped.
+/// State that a device shares with its objects. They keep it when the device is dropped.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) id: DeviceId,
@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     pub(crate) hosted_launches: Arc<HostedLaunches>,
     pub(crate) streams: Arc<StreamsInFlight>,
     builtins: Once<Arc<Module>>,
-    /// What graphs with conditionals take turns by, where they do.
+    /// The turns that graphs with conditionals take, if they run one after another.
     pub(crate) turns: Option<Arc<Turns>>,
 }
 
@@ -124,7 +124,7 @@ impl CudaDevice {
         self.shared.context.driver()
     }
 
-    /// Its context, for use together with other CUDA libraries.
+    /// Returns its context, for use together with other CUDA libraries.
     pub fn context(&self) -> &Arc<Context> {
         &self.shared.context
     }
@@ -133,12 +133,12 @@ impl CudaDevice {
         &self.shared
     }
 
-    /// Its identity, the same in every process.
+    /// Returns its identity, the same in every process.
     pub fn uuid(&self) -> [u8; 16] {
         self.uuid
     }
 
-    /// Its compute capability: `(9, 0)`.
+    /// Returns its compute capability: `(9, 0)`.
     pub fn compute_capability(&self) -> (u32, u32) {
         self.capability
     }
@@ -158,7 +158,8 @@ impl CudaDevice {
         Ok(free as u64)
     }
 
-    /// Bytes that the device's memory pool holds of the system, in use or kept for the next allocation.
+    /// Bytes that the device's memory pool holds of the system, in use or kept for the next
+    /// allocation.
     pub fn reserved_memory(&self) -> Result<u64> {
         Ok(self.shared.allocator.reserved()?)
     }
@@ -353,7 +354,8 @@ unsafe impl backend::Device for CudaDevice {
 }
 
 impl Drop for CudaDevice {
-    /// Nobody is left who could wait for what the host drives, or cancel it. It is given a while to come to its end, and is then cancelled.
+    /// The last handle is gone, so nobody can wait for hosted launches or cancel them. They get a
+    /// grace period and are then cancelled.
     fn drop(&mut self) {
         let launches = Arc::clone(&self.shared.hosted_launches);
         if !launches.are_busy() {
@@ -387,7 +389,8 @@ impl Facts<'_> {
         Ok(u32::try_from(self.attribute(attribute)?).unwrap_or(0))
     }
 
-    /// Whether the GPU has a feature; one that the driver has not heard of is not there.
+    /// Returns whether the GPU has a feature. A feature that the driver does not know counts as
+    /// missing.
     fn flag(&self, attribute: CUdevice_attribute) -> bool {
         self.attribute(attribute).is_ok_and(|value| value != 0)
     }

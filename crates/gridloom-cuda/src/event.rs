@@ -28,7 +28,8 @@ unsafe impl Send for RawEvent {}
 unsafe impl Sync for RawEvent {}
 
 impl RawEvent {
-    /// Makes an event. ([`cuEventCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html))
+    /// Makes an event.
+    /// ([`cuEventCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html))
     pub(crate) fn new(context: &Arc<Context>, options: EventOptions) -> DriverResult<Self> {
         let mut flags = CUevent_flags::CU_EVENT_DEFAULT.0;
         if !options.timing {
@@ -56,7 +57,7 @@ impl RawEvent {
         unsafe { self.context.driver().cu_event_record(self.raw, stream) }
     }
 
-    /// Whether the latest recording has been reached.
+    /// Returns whether the latest recording has been reached.
     /// ([`cuEventQuery`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html))
     pub(crate) fn is_reached(&self) -> DriverResult<bool> {
         let _entered = self.context.enter()?;
@@ -106,7 +107,7 @@ impl Event {
         Ok(event)
     }
 
-    /// An event that somebody else made and destroys.
+    /// Wraps an event that other code made and destroys.
     pub(crate) fn borrow(
         context: &Arc<Context>,
         device: DeviceId,

@@ -28,22 +28,23 @@ impl Failures {
         kept.for_stream.get_or_insert(error);
     }
 
-    /// What `synchronize` of a stream reports.
+    /// Returns what `synchronize` of a stream reports.
     pub(crate) fn take_for_stream(&self) -> Result<()> {
         self.0.lock().for_stream.take().map_or(Ok(()), Err)
     }
 
-    /// What an executable reports.
+    /// Returns what an executable reports.
     pub(crate) fn take_for_executable(&self) -> Option<Error> {
         self.0.lock().for_executable.take()
     }
 }
 
-/// A callback on its way through the driver, which calls [`HostCall::run`] with its number.
+/// A callback that is passed to the driver. The driver calls [`HostCall::run`] with its number.
 ///
-/// Whoever gives the number to the driver keeps the `HostCall` until the driver is done with it. The driver has no pointer to it: should it
-/// call when the `HostCall` is gone, as it may on a device that was lost meanwhile, nothing happens. While the callback runs it is kept,
-/// and it is never dropped on the driver's thread.
+/// The code that gives the number to the driver keeps the `HostCall` until the driver is done with
+/// it. The driver has no pointer to it: a call that comes after the `HostCall` is gone, as it may
+/// on a lost device, does nothing. A running callback is kept alive, and it is never dropped on the
+/// driver's thread.
 #[derive(Debug)]
 pub(crate) struct HostCall {
     number: usize,
@@ -53,7 +54,7 @@ pub(crate) struct HostCall {
     label: Option<String>,
 }
 
-/// The calls there are, by their numbers.
+/// All live calls, by number.
 static CALLS: Mutex<Calls> = Mutex::new(Calls { last: 0, known: FxHashMap::with_hasher(FxBuildHasher) });
 
 struct Calls {
@@ -81,7 +82,8 @@ impl HostCall {
         CUDA_HOST_NODE_PARAMS_v1 { fn_: Some(Self::run), userData: self.data() }
     }
 
-    /// The function the driver calls. A panic of the callback becomes a failure, and never crosses into the driver.
+    /// The function the driver calls. A panic of the callback becomes a failure, and never crosses
+    /// into the driver.
     pub(crate) extern "C" fn run(data: *mut c_void) {
         let call = CALLS.lock().known.get(&data.addr()).and_then(Weak::upgrade);
         let Some(call) = call else { return };

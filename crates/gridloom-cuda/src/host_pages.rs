@@ -1,8 +1,10 @@
-//! Pages of pinned memory for words that the device writes and the host reads, used again and never freed.
+//! Pages of pinned memory for words that the device writes and the host reads, used again and never
+//! freed.
 //!
-//! To free pinned memory the driver waits for everything in the context, and others who call it wait meanwhile. A graph
-//! that goes would so wait for work that it has nothing to do with, and hang where that work waits for the thread that let it go.
-//! A page whose graph is gone therefore waits for the next one. It is of no use without its context, which is kept.
+//! To free pinned memory, the driver waits for everything in the context, and other callers of the
+//! driver wait meanwhile. Freeing the page of a graph would therefore wait for unrelated work, and
+//! would deadlock if that work waits for the dropping thread. A page whose graph is gone is kept
+//! for the next graph instead. A page needs its context, so the context is kept too.
 
 use crate::context::Context;
 use crate::driver::DriverResult;
@@ -12,10 +14,10 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
-/// What a page has at least; the driver takes no less from the system.
+/// The smallest size of a page. The driver takes no less from the system.
 const PAGE: usize = 4096;
 
-/// The pages that nobody uses now.
+/// The pages that are not in use.
 #[derive(Debug, Default)]
 pub(crate) struct HostPages(Mutex<Vec<Page>>);
 
@@ -31,7 +33,7 @@ unsafe impl Send for Page {}
 // SAFETY: as above.
 unsafe impl Sync for Page {}
 
-/// A page in use, which goes back when this goes. No work in flight may use it then.
+/// A page in use. Dropping it returns the page; no work in flight may use the page then.
 #[derive(Debug)]
 pub(crate) struct HostPage {
     context: Arc<Context>,
@@ -39,7 +41,8 @@ pub(crate) struct HostPage {
 }
 
 impl HostPage {
-    /// A page of at least so many bytes, of any content. The context stays until the process ends; where it is not `kept` yet, it is from here on.
+    /// Returns a page of at least this many bytes, with arbitrary content. The context stays until
+    /// the process ends; if it is not `kept` yet, this call keeps it.
     /// ([`cuMemHostAlloc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html))
     pub(crate) fn new(context: &Arc<Context>, kept: bool, bytes: usize) -> DriverResult<Self> {
         let (driver, device) = (context.driver(), context.device());
@@ -61,7 +64,8 @@ impl HostPage {
         Ok(Self { context: Arc::clone(context), page: Page { device, start, bytes } })
     }
 
-    /// Where it starts, for the host. With unified addressing, which every supported system has, the device uses the same address.
+    /// Returns its address on the host. With unified addressing, which every supported system has,
+    /// the device uses the same address.
     pub(crate) fn start(&self) -> *mut u32 {
         self.page.start.cast()
     }

@@ -1,7 +1,8 @@
 //! Streams that a program driven by the host occupies.
 //!
-//! Such a program enqueues its later parts when it has seen the outcome of the earlier ones. What a user enqueues on the
-//! same stream in the meantime has to come after all of it, so it waits here until the program has enqueued its last part.
+//! Such a program enqueues its later parts after it has read the outcome of the earlier ones. Work
+//! that a user enqueues on the same stream meanwhile has to come after the whole program, so it
+//! waits here until the program has enqueued its last part.
 
 use crate::release;
 use gridloom_core::{Error, ErrorKind, Result, backend};
@@ -21,9 +22,10 @@ pub(crate) const THREAD_NAME: &str = "gridloom-hosted";
 pub(crate) struct HostedLaunch {
     state: Mutex<Progress>,
     changed: Condvar,
-    /// Whether it is to stop where it is.
+    /// Whether it has to stop.
     cancelled: AtomicBool,
-    /// Its thread, until somebody has joined it: a thread that called the driver is let end only while the driver is there.
+    /// Its thread, until it is joined. A thread that called the driver may end only while the
+    /// driver is loaded.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -31,13 +33,13 @@ pub(crate) struct HostedLaunch {
 enum Progress {
     #[default]
     AtWork,
-    /// It has enqueued everything.
+    /// The program has enqueued everything.
     Over,
-    /// The process is ending, and it will do nothing more.
+    /// The process is ending, and the program does nothing more.
     Resting,
 }
 
-/// Every program of the process whose thread was not joined yet.
+/// Every program of the process whose thread is not joined yet.
 static UNJOINED: Mutex<Vec<Arc<HostedLaunch>>> = Mutex::new(Vec::new());
 
 impl HostedLaunch {
@@ -69,7 +71,8 @@ impl HostedLaunch {
         }
     }
 
-    /// Waits until the program has enqueued everything, and its thread has ended. From within the program it returns at once.
+    /// Waits until the program has enqueued everything, and its thread has ended. From within the
+    /// program it returns at once.
     pub(crate) fn wait(&self) {
         if self.is_own() {
             return;
@@ -82,7 +85,7 @@ impl HostedLaunch {
         self.join();
     }
 
-    /// Whether this thread drives it.
+    /// Returns whether this thread drives it.
     fn is_own(&self) -> bool {
         CURRENT.with_borrow(|current| current.as_ref().is_some_and(|own| ptr::eq(&**own, self)))
     }
@@ -101,13 +104,14 @@ impl HostedLaunch {
         true
     }
 
-    /// Has the program stop before its next step.
+    /// Makes the program stop before its next step.
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
     fn join(&self) {
-        // The lock is held meanwhile, so that a second who waits comes after the end of the thread too.
+        // The lock is held meanwhile, so that a second who waits comes after the end of the thread
+        // too.
         let mut thread = self.thread.lock();
         if *self.state.lock() == Progress::Over
             && let Some(thread) = thread.take()
@@ -117,7 +121,7 @@ impl HostedLaunch {
         }
     }
 
-    /// Whether the program has enqueued everything.
+    /// Returns whether the program has enqueued everything.
     pub(crate) fn is_over(&self) -> bool {
         *self.state.lock() != Progress::AtWork
     }
@@ -133,7 +137,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<HostedLaunch>>> = const { RefCell::new(None) };
 }
 
-/// A thread that drives a program goes no further once the process is ending; any other is not concerned.
+/// Stops a thread that drives a program if the process is ending. Other threads are not affected.
 pub(crate) fn stop_at_exit() {
     if release::is_stopped() && CURRENT.with_borrow(Option::is_some) {
         CURRENT.with_borrow(|current| {
@@ -145,7 +149,7 @@ pub(crate) fn stop_at_exit() {
     }
 }
 
-/// An error once the program that this thread drives was cancelled.
+/// Returns an error if the program that this thread drives was cancelled.
 pub(crate) fn check_cancelled() -> Result<()> {
     let cancelled = |own: &Arc<HostedLaunch>| own.cancelled.load(Ordering::Relaxed);
     match CURRENT.with_borrow(|current| current.as_ref().is_some_and(cancelled)) {
@@ -154,7 +158,7 @@ pub(crate) fn check_cancelled() -> Result<()> {
     }
 }
 
-/// The latest program of a stream or an executable, for who cancels it.
+/// The latest program of a stream or an executable, for cancelling it.
 #[derive(Debug, Default)]
 pub(crate) struct Latest(Mutex<Weak<HostedLaunch>>);
 
@@ -181,7 +185,8 @@ fn join_ended() {
     ended.iter().for_each(|launch| launch.join());
 }
 
-/// At the end of the process: waits until every program has ended or rests, but not past the deadline.
+/// Waits, at the end of the process, until every program has ended or stopped, but not past the
+/// deadline.
 pub(crate) fn stop_all(deadline: Instant) {
     let all = std::mem::take(&mut *UNJOINED.lock());
     for launch in all {
@@ -209,11 +214,12 @@ impl Drop for Ending {
 /// The program on one stream, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct HostedSlot {
-    /// Locked while somebody waits for it.
+    /// The program. Locked while a thread waits for it.
     present: Mutex<Option<Arc<HostedLaunch>>>,
-    /// The same, for who does not wait.
+    /// The program, for callers that do not wait.
     latest: Latest,
-    /// Whether there may be one: cleared once it was waited for. Whoever enqueues asks, and mostly there is none.
+    /// Whether there may be a program. Cleared once it was waited for. Every enqueue reads this,
+    /// and mostly there is none.
     maybe: AtomicBool,
 }
 
@@ -274,7 +280,7 @@ impl HostedSlot {
         self.maybe.store(false, Ordering::Release);
     }
 
-    /// Whether a program is at work.
+    /// Returns whether a program is at work.
     pub(crate) fn is_busy(&self) -> bool {
         self.present.try_lock().is_none_or(|present| present.as_ref().is_some_and(|there| !there.is_over()))
     }
@@ -310,7 +316,7 @@ impl HostedLaunches {
         self.all().iter().for_each(|launch| launch.cancel());
     }
 
-    /// Whether any is at work.
+    /// Returns whether any is at work.
     pub(crate) fn are_busy(&self) -> bool {
         self.all().iter().any(|launch| !launch.is_over())
     }

@@ -1,24 +1,31 @@
 //! What the work in flight on a stream keeps alive.
 //!
-//! A call that enqueues work returns before the work runs, so what it uses has to be held until then. Each thing is put
-//! into the *open* batch right after the call. Nothing is recorded on the stream at that moment, which keeps enqueuing fast;
-//! instead the [release thread](crate::release), a millisecond later, *closes* the batch by marking the stream's present end, and drops
-//! it once the device has passed the mark. Waiting for the stream hands everything over to that thread at once, but for what others share too: that
-//! stays until the thread looks at the stream next, since it is likely to be used again soon, and handing it over wakes the thread, and has both
-//! count the same references.
+//! A call that enqueues work returns before the work runs, so what the work uses has to be held
+//! until then. Each object is put into the *open* batch right after the call. Nothing is recorded
+//! on the stream at that moment, which keeps enqueuing fast. A millisecond later the [release
+//! thread](crate::release) *closes* the batch: it records a mark at the end of the stream, and
+//! drops the batch once the device has passed the mark.
+//!
+//! Waiting for the stream hands everything over to that thread at once, except for shared objects.
+//! Those stay until the thread next polls the stream, because they are likely to be used again
+//! soon. Handing them over would wake the thread, and both threads would update the same reference
+//! counts.
 //!
 //! # Why nothing is dropped too early
 //!
-//! 1. A payload is added *after* its work was enqueued, by a thread that holds the payload until it has been added.
-//! 2. A batch is closed under the same lock under which payloads are added, and the mark is made after that lock was taken. So
-//!    the mark lies behind all the work whose payloads are in the batch.
+//! 1. A payload is added *after* its work was enqueued, by a thread that holds the payload until it
+//!    has been added.
+//! 2. A batch is closed under the same lock under which payloads are added, and the mark is
+//!    recorded after that lock is taken. So the mark comes after all the work whose payloads are in
+//!    the batch.
 //! 3. The stream passes marks in order; a batch is dropped only when its own mark was passed.
-//! 4. A thread that waits for the stream takes the batches *before* it begins to wait.
-//!    Batches are numbered, and the number goes up before the mark or the wait. Who finds the number unchanged *after* it enqueued something knows that
-//!    what it added to that batch is held for the new work too, and need not take the lock to see: had the mark come before the work, the number would
-//!    have been seen, since a queue orders whoever enqueues and whoever marks.
-//! 5. What is not known to have ended is not dropped: where a mark cannot be made now, or a wait fails for a reason other than a lost
-//!    device, the batches stay and are looked at again.
+//! 4. A thread that waits for the stream takes the batches *before* it begins to wait. Batches are
+//!    numbered, and the number increases before the mark or the wait. A thread that sees the number
+//!    unchanged *after* it enqueued work knows that what it added to that batch is held for the new
+//!    work too, without taking the lock: if the mark came before the work, the thread would see the
+//!    new number, because a queue orders the threads that enqueue and mark.
+//! 5. What is not known to have ended is not dropped. If a mark cannot be recorded now, or a wait
+//!    fails for a reason other than a lost device, the batches stay and are polled again.
 
 use crate::release::{self, Watched};
 use crate::sync::{AtomicU64, Mutex, Ordering};
@@ -28,13 +35,14 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-/// A queue that can be marked. Whoever enqueues after a mark was made, or after it was found idle, sees what was written before that.
+/// A queue that can be marked. Whoever enqueues after a mark was made, or after it was found idle,
+/// sees what was written before that.
 pub(crate) trait Queue: Send + Sync + 'static {
     /// A point of the queue.
     type Mark: Send;
     /// Marks the present end.
     fn mark(&self) -> Marked<Self::Mark>;
-    /// Whether everything before the mark is known to have run, or never to run any more.
+    /// Returns whether everything before the mark is known to have run, or never to run any more.
     fn passed(&self, mark: &Self::Mark) -> bool;
     /// Takes back a mark that was passed.
     fn recycle(&self, mark: Self::Mark);
@@ -87,7 +95,7 @@ enum Payload {
 }
 
 impl Payload {
-    /// Where it is, if it can be found there again.
+    /// Returns where it is, if it can be found there again.
     fn address(&self) -> Option<*const ()> {
         match self {
             Payload::Owned(_) => None,
@@ -96,7 +104,7 @@ impl Payload {
         }
     }
 
-    /// Whether somebody else has it too, at this moment.
+    /// Returns whether somebody else has it too, at this moment.
     fn is_shared(&self) -> bool {
         match self {
             Payload::Owned(_) => false,
@@ -106,7 +114,8 @@ impl Payload {
     }
 }
 
-/// How many of the latest payloads are looked at, lest one be kept twice; and how many stay after a wait.
+/// How many of the latest payloads are looked at, lest one be kept twice; and how many stay after a
+/// wait.
 const LATEST: usize = 4;
 
 /// A queue, and what the work in it keeps alive.
@@ -128,8 +137,9 @@ struct State<M> {
     idle: Vec<Payload>,
     /// Whether the release thread looks after this queue.
     watched: bool,
-    /// How many threads wait for the queue now. It is looked after as long, although there is nothing to be released meanwhile: whoever waited
-    /// mostly enqueues more, and would have to wake the release thread first.
+    /// The number of threads that wait for the queue now. The queue is polled while there are any,
+    /// although nothing can be released meanwhile: a thread that waited usually enqueues more, and
+    /// would have to wake the release thread first.
     waiting: usize,
 }
 
@@ -156,8 +166,8 @@ impl<Q: Queue> InFlight<Q> {
         self.keep_with(|state| state.open.push(payload));
     }
 
-    /// The same for what is shared. Where it was kept of late already, which is so for launches of a few graphs by turns, nothing is
-    /// added: the open batch ends behind this work too.
+    /// Keeps a shared object. If it was kept recently, as with launches of a few graphs by turns,
+    /// nothing is added: the open batch ends after this work too.
     pub(crate) fn keep_shared<T: Any + Send + Sync>(self: &Arc<Self>, payload: &Arc<T>) -> Batch {
         self.keep_with(|state| {
             state.keep(Arc::as_ptr(payload).cast(), || Payload::Shared(Arc::<T>::clone(payload)));
@@ -166,7 +176,7 @@ impl<Q: Queue> InFlight<Q> {
         })
     }
 
-    /// Whether what was put into this batch is held until the work enqueued so far has run.
+    /// Returns whether what was put into this batch is held until the work enqueued so far has run.
     #[inline]
     pub(crate) fn holds(&self, batch: Batch) -> bool {
         self.batch.load(Ordering::Acquire) == batch.0
@@ -198,7 +208,8 @@ impl<Q: Queue> InFlight<Q> {
         added
     }
 
-    /// Runs `wait`, which returns when all work enqueued before has run, and returns with its outcome what that work kept alive.
+    /// Runs `wait`, which returns when all work enqueued before has run, and returns with its
+    /// outcome what that work kept alive.
     pub(crate) fn wait<T>(self: &Arc<Self>, wait: impl FnOnce() -> Waited<T>) -> (T, Released) {
         let (open, closed) = {
             let mut state = self.state.lock();
@@ -261,7 +272,7 @@ impl<Q: Queue> InFlight<Q> {
 }
 
 impl<M> State<M> {
-    /// Whether there is anything to look after.
+    /// Returns whether there is anything to look after.
     fn is_in_flight(&self) -> bool {
         !self.closed.is_empty() || !self.open.is_empty() || self.waiting > 0
     }
@@ -276,7 +287,8 @@ impl<M> State<M> {
         self.open.push(idle.unwrap_or_else(payload));
     }
 
-    /// Takes over from a batch what others share. All that is dropped here is what `idle` has too, so that the drop runs nothing.
+    /// Takes over from a batch what others share. All that is dropped here is what `idle` has too,
+    /// so that the drop runs nothing.
     fn leave_shared(&mut self, batch: &mut Vec<Payload>) {
         let mut place = 0;
         while let Some(payload) = batch.get(place) {

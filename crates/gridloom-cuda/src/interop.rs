@@ -1,12 +1,13 @@
-//! Raw handles of the driver, both ways, for programs that use CUDA through other libraries as well.
+//! Raw handles of the driver, both ways, for programs that use CUDA through other libraries as
+//! well.
 //!
 //! Out: every object has a `raw` function ([`Stream::raw`], [`Event::raw`], [`Kernel::raw`],
-//! [`Context::raw`](crate::context::Context::raw), and the address of an
-//! allocation). The handle is valid while the object lives, and stays ours: nobody else destroys it.
+//! [`Context::raw`](crate::context::Context::raw), and the address of an allocation). The handle is
+//! valid while the object lives, and stays ours: nobody else destroys it.
 //!
-//! In: a handle that is ours comes back as the very object it was taken from. Any other is *borrowed*: it is never destroyed here, and an
-//! optional owner is kept until the last user (a graph, an executable, a launch in flight) has let go. Owners may be dropped
-//! on any thread.
+//! In: a handle that is ours comes back as the very object it was taken from. Any other is
+//! *borrowed*: it is never destroyed here, and an optional owner is kept until the last user (a
+//! graph, an executable, a launch in flight) has let go. Owners may be dropped on any thread.
 
 use crate::CudaDevice;
 use crate::event::Event;
@@ -45,11 +46,13 @@ impl Ownership {
 /// `CU_STREAM_PER_THREAD`, a cast in the header.
 const PER_THREAD: u64 = 2;
 
-/// The stream behind a handle. The null handle is the legacy default stream of the device's context.
+/// The stream behind a handle. The null handle is the legacy default stream of the device's
+/// context.
 ///
 /// # Safety
-/// The handle is that of a stream that exists, and goes on to exist until `owner` is dropped, or, without an owner, until nothing of
-/// Gridloom uses the stream any more. While work that was enqueued through Gridloom is in flight on it, nobody puts it into stream capture.
+/// The handle is that of a stream that exists, and goes on to exist until `owner` is dropped, or,
+/// without an owner, until nothing of Gridloom uses the stream any more. While work that was
+/// enqueued through Gridloom is in flight on it, nobody puts it into stream capture.
 pub unsafe fn stream_from_raw(
     device: &CudaDevice,
     raw: CUstream,
@@ -90,11 +93,13 @@ pub unsafe fn stream_from_raw(
     Ok(Arc::new(Stream::borrow(device.shared(), raw, owner)))
 }
 
-/// The event behind a handle. The driver does not tell how an event was made, so `options` says it for one that is not ours.
+/// The event behind a handle. The driver does not tell how an event was made, so `options` says it
+/// for one that is not ours.
 ///
 /// # Safety
-/// The handle is that of an event of the device's primary context, made as `options` says, which exists until `owner` is dropped, or, without
-/// an owner, until nothing of Gridloom uses the event any more.
+/// The handle is that of an event of the device's primary context, made as `options` says, which
+/// exists until `owner` is dropped, or, without an owner, until nothing of Gridloom uses the event
+/// any more.
 pub unsafe fn event_from_raw(
     device: &CudaDevice,
     raw: CUevent,
@@ -112,8 +117,8 @@ pub unsafe fn event_from_raw(
 /// The kernel behind a handle. Its name, parameters and limits are those that the driver tells.
 ///
 /// # Safety
-/// The handle is that of a function that is loaded into the device's primary context, until `owner` is dropped, or, without an owner, until
-/// nothing of Gridloom uses the kernel any more.
+/// The handle is that of a function that is loaded into the device's primary context, until `owner`
+/// is dropped, or, without an owner, until nothing of Gridloom uses the kernel any more.
 pub unsafe fn kernel_from_raw(
     device: &CudaDevice,
     raw: CUfunction,
@@ -127,11 +132,12 @@ pub unsafe fn kernel_from_raw(
     Ok(Arc::new(Kernel::borrow(device.context(), Device::id(device), raw, owner)?))
 }
 
-/// The memory at an address. A part of a block of ours keeps that block; any other memory is of the kind that the driver tells.
+/// The memory at an address. A part of a block of ours keeps that block; any other memory is of the
+/// kind that the driver tells.
 ///
 /// # Safety
-/// The `bytes` from `address` on are memory that the device can reach, until `owner` is dropped, or, without an owner, until nothing of
-/// Gridloom uses the memory any more.
+/// The `bytes` from `address` on are memory that the device can reach, until `owner` is dropped,
+/// or, without an owner, until nothing of Gridloom uses the memory any more.
 pub unsafe fn memory_from_raw(
     device: &CudaDevice,
     address: CUdeviceptr,
@@ -181,7 +187,8 @@ pub fn kernel_to_raw(kernel: &dyn backend::Kernel) -> Result<CUfunction> {
 pub(crate) fn kind_of(device: &CudaDevice, address: CUdeviceptr) -> Result<MemoryKind> {
     let _entered = device.context().enter()?;
     let ask = |attribute, value: *mut u32| {
-        // SAFETY: each attribute that is asked for is a number of 32 bits; an address that the driver does not know is an error.
+        // SAFETY: each attribute that is asked for is a number of 32 bits; an address that the
+        // driver does not know is an error.
         unsafe { device.driver().cu_pointer_get_attribute(value.cast::<c_void>(), attribute, address) }
     };
     let (mut place, mut managed, mut ordinal) = (0u32, 0u32, 0u32);

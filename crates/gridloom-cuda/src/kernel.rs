@@ -53,13 +53,15 @@ impl Home {
     }
 }
 
-// SAFETY: the handle may be used from any thread, and what is asked of it is thread-safe in the driver.
+// SAFETY: the handle may be used from any thread, and what is asked of it is thread-safe in the
+// driver.
 unsafe impl Send for Kernel {}
 // SAFETY: as above.
 unsafe impl Sync for Kernel {}
 
 impl Kernel {
-    /// The kernel of a module with this handle. The driver has one handle for each, and so there is one kernel.
+    /// The kernel of a module with this handle. The driver has one handle for each, and so there is
+    /// one kernel.
     pub(crate) fn of_module(module: &Arc<Module>, raw: CUfunction, name: &CStr) -> DriverResult<Arc<Self>> {
         if let Some(known) = KERNELS.find(registry::key(raw))
             && matches!(&known.home, Home::Module(home) if Arc::ptr_eq(home, module))
@@ -123,7 +125,8 @@ impl Kernel {
         self.raw
     }
 
-    /// The variant of it that stores conditions at the address it gets in the place of their handle.
+    /// The variant of it that stores conditions at the address it gets in the place of their
+    /// handle.
     pub(crate) fn with_stored_conditions(&self) -> Result<Arc<Self>> {
         match &self.home {
             Home::Module(module) => module.with_stored_conditions()?.find_kernel(&self.name),
@@ -138,7 +141,8 @@ impl Kernel {
         }
     }
 
-    /// Whether its parameters are known, so that each argument is passed by a pointer of its own.
+    /// Returns whether its parameters are known, so that each argument is passed by its own
+    /// pointer.
     pub(crate) fn has_known_parameters(&self) -> bool {
         self.params.is_some()
     }
@@ -151,7 +155,8 @@ impl Kernel {
             .ok_or_else(|| Error::new(ErrorKind::WrongDevice, "the kernel does not belong to a CUDA device"))
     }
 
-    /// Sees to it that blocks may have `bytes` of dynamic shared memory: more than 48 KiB must be asked for.
+    /// Allows blocks to have `bytes` of dynamic shared memory. The driver requires this call for
+    /// more than 48 KiB.
     /// ([`cuFuncSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
     #[inline]
     pub(crate) fn allow_dynamic_shared(&self, bytes: u32) -> DriverResult<()> {
@@ -169,8 +174,8 @@ impl Kernel {
         let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let value = c_int::try_from(bytes).unwrap_or(c_int::MAX);
         let _entered = context.enter()?;
-        // SAFETY: the function is alive while the module is. Two threads may race and leave the smaller value; the loser
-        // of the `fetch_max` below sets the larger one again.
+        // SAFETY: the function is alive while the module is. Two threads may race and leave the
+        // smaller value; the loser of the `fetch_max` below sets the larger one again.
         unsafe { context.driver().cu_func_set_attribute(self.raw, attribute, value)? };
         let before = self.dynamic_shared.fetch_max(bytes, Ordering::Relaxed);
         if before > bytes {
@@ -182,7 +187,8 @@ impl Kernel {
     }
 }
 
-/// The name of a function, or its address where the driver, older than 12.3, does not tell.
+/// Returns the name of a function, or its address if the driver is older than 12.3 and does not
+/// tell it.
 /// ([`cuFuncGetName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
 fn function_name(context: &Context, function: CUfunction) -> CString {
     let mut name: *const c_char = ptr::null();
@@ -206,7 +212,7 @@ fn function_attribute(
     Ok(value)
 }
 
-/// The parameters, where the driver tells them, as it does since 12.4.
+/// Returns the parameters, if the driver tells them (since 12.4).
 /// ([`cuFuncGetParamInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
 fn parameters(context: &Context, function: CUfunction) -> DriverResult<Option<Params>> {
     let driver = context.driver();
@@ -220,7 +226,8 @@ fn parameters(context: &Context, function: CUfunction) -> DriverResult<Option<Pa
                 params.push(ParamLayout { offset: offset as u32, size: size as u32 });
             }
             Ok(CUresult::CUDA_ERROR_INVALID_VALUE) => {
-                // Past the last one. The driver logs it as an error, which belongs to no later call.
+                // Past the last one. The driver logs it as an error, which belongs to no later
+                // call.
                 driver.discard_log();
                 return Ok(Some(params));
             }
@@ -237,7 +244,8 @@ impl Drop for Kernel {
     }
 }
 
-// SAFETY: it belongs to the device that loaded it, and its parameters and limits are those of its code.
+// SAFETY: it belongs to the device that loaded it, and its parameters and limits are those of its
+// code.
 unsafe impl backend::Kernel for Kernel {
     fn device(&self) -> DeviceId {
         match &self.home {
@@ -282,14 +290,14 @@ unsafe impl backend::Kernel for Kernel {
     }
 }
 
-/// One launch, as the driver wants it described. It borrows the arguments' bytes.
+/// The description of one launch for the driver. It borrows the bytes of the arguments.
 pub(crate) struct Launch<'a> {
     kernel: &'a Kernel,
     config: &'a LaunchConfig,
     /// One pointer for each parameter, where the parameters are known.
     pointers: SmallVec<[*mut c_void; 8]>,
-    /// The whole buffer with its size, for kernels whose parameters are not known: the driver would otherwise read as many
-    /// pointers as the kernel has parameters, however many there are.
+    /// The whole buffer with its size, for kernels whose parameters are not known. The driver would
+    /// otherwise read as many pointers as the kernel has parameters.
     buffer: Option<PackedArguments>,
 }
 
@@ -308,7 +316,7 @@ impl PackedArguments {
         PackedArguments { size: bytes.len(), list }
     }
 
-    /// What the driver is given. It points into `self` and the bytes.
+    /// Returns the description for the driver. It points into `self` and the bytes.
     #[inline]
     pub(crate) fn list(&mut self) -> *mut *mut c_void {
         if self.size == 0 {
@@ -319,7 +327,8 @@ impl PackedArguments {
     }
 }
 
-/// `CU_LAUNCH_PARAM_BUFFER_POINTER`, `CU_LAUNCH_PARAM_BUFFER_SIZE` and `CU_LAUNCH_PARAM_END`: casts in the header.
+/// `CU_LAUNCH_PARAM_BUFFER_POINTER`, `CU_LAUNCH_PARAM_BUFFER_SIZE` and `CU_LAUNCH_PARAM_END`: casts
+/// in the header.
 const BUFFER_POINTER: *mut c_void = ptr::without_provenance_mut(1);
 const BUFFER_SIZE: *mut c_void = ptr::without_provenance_mut(2);
 const BUFFER_END: *mut c_void = ptr::null_mut();
@@ -353,7 +362,8 @@ impl<'a> Launch<'a> {
     ///
     /// # Safety
     ///
-    /// The arguments have the types that the kernel declares, and what they point to lives until the kernel has run.
+    /// The arguments have the types that the kernel declares, and what they point to lives until
+    /// the kernel has run.
     pub(crate) unsafe fn enqueue(mut self, stream: CUstream) -> DriverResult<()> {
         let (grid, block) = (self.config.grid, self.config.block);
         let (params, extra) = self.arguments();
@@ -368,7 +378,8 @@ impl<'a> Launch<'a> {
             attributes.push(attribute);
         }
         if attributes.is_empty() {
-            // SAFETY: promised by the caller; the arrays live across the call, which copies the arguments.
+            // SAFETY: promised by the caller; the arrays live across the call, which copies the
+            // arguments.
             return unsafe {
                 driver.cu_launch_kernel(
                     self.kernel.raw,
@@ -402,8 +413,9 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// The arguments of a kernel node, as the driver takes them: in one piece, which takes it no longer than an address for each, and us less. The driver (580.159) refuses
-/// that for cooperative launches, which get the address of each.
+/// The arguments of a kernel node, in one block. This takes the driver no longer than one address
+/// per argument, and takes Gridloom less time. Driver 580.159 refuses a block for cooperative
+/// launches, which get the address of each argument.
 pub(crate) struct NodeArguments {
     packed: PackedArguments,
     pointers: Vec<*mut c_void>,
@@ -419,7 +431,8 @@ impl NodeArguments {
         Self { packed: PackedArguments::new(bytes), pointers }
     }
 
-    /// The description of the node, whose kernel [allows](Kernel::allow_dynamic_shared) the shared memory. It points into `self` and the bytes.
+    /// The description of the node, whose kernel [allows](Kernel::allow_dynamic_shared) the shared
+    /// memory. It points into `self` and the bytes.
     #[inline]
     pub(crate) fn describe(&mut self, kernel: &Kernel, config: &LaunchConfig) -> CUDA_KERNEL_NODE_PARAMS_v2 {
         let (params, extra) = match self.pointers.as_mut_slice() {
@@ -444,7 +457,8 @@ impl NodeArguments {
     }
 }
 
-/// Where each argument lies. The core has checked that there is one for each parameter, of its size.
+/// Returns where each argument lies. The core has checked that there is one for each parameter, of
+/// its size.
 fn addresses(params: &[ParamLayout], bytes: &[u8]) -> impl Iterator<Item = *mut c_void> {
     params.iter().map(|place| bytes[place.offset as usize..].as_ptr().cast_mut().cast())
 }

@@ -1,9 +1,10 @@
 //! Memory of the GPU, pinned host memory, and managed memory.
 //!
-//! Device memory comes from a stream-ordered pool (`pools.rs`) of this device's own, on a stream that is used for nothing else. An
-//! allocation is complete when it is handed out, and may be used on every stream. It is freed when the last reference goes, and
-//! because work in flight holds references too (see `in_flight.rs`), nothing on the device can reach it
-//! then: the free needs no synchronisation.
+//! Device memory comes from a stream-ordered pool (`pools.rs`) that belongs to this device, on a
+//! stream that is used for nothing else. An allocation is complete when it is returned, and may be
+//! used on every stream. It is freed with its last reference. Work in flight holds references too
+//! (see `in_flight.rs`), so nothing on the device can reach the memory then, and the free needs no
+//! synchronisation.
 
 use crate::context::Context;
 use crate::driver::{DriverError, DriverResult};
@@ -64,17 +65,18 @@ impl Allocator {
         Ok(Arc::new(allocator))
     }
 
-    /// A page of pinned memory for words that the host reads. It outlives this device, and so has the context stay, as a pool has already.
+    /// Returns a page of pinned memory for words that the host reads. The page outlives this
+    /// device, so the context is kept, as for a pool.
     pub(crate) fn host_page(&self, bytes: usize) -> DriverResult<HostPage> {
         HostPage::new(&self.context, self.pool.is_some(), bytes)
     }
 
-    /// Bytes handed out and not given back.
+    /// Returns the number of bytes that are allocated.
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Bytes that the pool holds of the system, in use or not.
+    /// Returns the number of bytes that the pool holds from the system, in use or not.
     /// ([`cuMemPoolGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html))
     pub(crate) fn reserved(&self) -> DriverResult<u64> {
         let Some(pool) = self.pool else { return Ok(self.used()) };
@@ -138,7 +140,8 @@ impl Allocator {
                 let flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
                 // SAFETY: the context is current; one pointer is written.
                 unsafe { driver.cu_mem_host_alloc(&mut host, size, flags)? };
-                // With unified addressing, which every supported system has, the device uses the same address.
+                // With unified addressing, which every supported system has, the device uses the
+                // same address.
                 address = host as CUdeviceptr;
             }
             MemoryKind::Managed => {
@@ -157,7 +160,8 @@ impl Allocator {
         Ok(memory)
     }
 
-    /// Waits for the allocations and frees so far. Nothing else runs on this stream, so the wait is short.
+    /// Waits for the allocations and frees so far. Nothing else runs on this stream, so the wait is
+    /// short.
     fn settle(&self) -> DriverResult<()> {
         // SAFETY: the stream is alive while `self` is.
         unsafe { self.context.driver().cu_stream_synchronize(self.stream) }
@@ -188,8 +192,8 @@ impl Allocator {
         let (allocator, stream) = (Arc::clone(&memory.allocator), Handle(self.stream));
         self.context.let_go("memory", move |driver| {
             let _allocator = allocator;
-            // SAFETY: the memory was allocated with the counterpart of each call, is freed once, and no work in flight
-            // can reach it, because such work would hold a reference to it.
+            // SAFETY: the memory was allocated with the counterpart of each call, is freed once,
+            // and no work in flight can reach it, because such work would hold a reference to it.
             unsafe {
                 match kind {
                     MemoryKind::Device if pooled => driver.cu_mem_free_async(address, stream.raw()),
@@ -204,8 +208,8 @@ impl Allocator {
     /// Copies between device-visible addresses (host addresses among them) and waits for the copy.
     pub(crate) fn copy_now(&self, dst: CUdeviceptr, src: CUdeviceptr, bytes: usize) -> DriverResult<()> {
         let _entered = self.context.enter()?;
-        // SAFETY: both ranges are valid for `bytes` until the wait returns, which callers in this crate ensure by holding
-        // references; nothing else runs on this stream.
+        // SAFETY: both ranges are valid for `bytes` until the wait returns, which callers in this
+        // crate ensure by holding references; nothing else runs on this stream.
         unsafe { self.context.driver().cu_memcpy_async(dst, src, bytes, self.stream)? };
         self.settle()
     }
@@ -223,8 +227,8 @@ impl Drop for Allocator {
     fn drop(&mut self) {
         let (stream, pool, device) = (Handle(self.stream), self.pool.map(Handle), self.context.device());
         self.context.let_go("memory pool", move |driver| {
-            // SAFETY: the stream was made here and is destroyed last. The last frees may be on their way, and the context may go right
-            // after this, so they are seen off first.
+            // SAFETY: the stream was made here and is destroyed last. The last frees may be on
+            // their way, and the context may go right after this, so they are seen off first.
             let settled = unsafe { driver.cu_stream_synchronize(stream.raw()) };
             // No memory of the pool is left, since each piece holds a reference to this allocator.
             let given = pool.map_or(Ok(()), |pool| driver.pools().give(driver, device, pool.raw()));
@@ -235,7 +239,7 @@ impl Drop for Allocator {
     }
 }
 
-/// Memory of this GPU, as the driver names places.
+/// Returns the location of this GPU's memory, as the driver describes it.
 pub(crate) fn on_device(device: CUdevice) -> CUmemLocation {
     CUmemLocation {
         type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
@@ -289,7 +293,7 @@ unsafe impl backend::Allocation for Memory {
     }
 }
 
-/// Memory that is not freed here: somebody else's, or a part of a block of ours.
+/// Memory that is not freed here: borrowed memory, or a part of another block.
 #[derive(Debug)]
 pub(crate) struct BorrowedMemory {
     device: DeviceId,
@@ -311,7 +315,8 @@ impl BorrowedMemory {
     }
 }
 
-// SAFETY: whoever made it from an address promised that these bytes are there until the owner is dropped.
+// SAFETY: whoever made it from an address promised that these bytes are there until the owner is
+// dropped.
 unsafe impl backend::Allocation for BorrowedMemory {
     fn device(&self) -> DeviceId {
         self.device

@@ -33,7 +33,7 @@ pub struct Module {
     device: DeviceId,
     raw: CUmodule,
     conditions: Conditions,
-    /// What the PTX tells beyond the driver.
+    /// What the PTX tells and the driver does not.
     declared: Option<Arc<DeclaredKernels>>,
 }
 
@@ -42,13 +42,15 @@ pub struct Module {
 enum Conditions {
     /// Not at all, or in machine code that cannot be changed.
     Fixed,
-    /// Through the driver. The text is kept for the variant that stores them, made when it is first needed.
+    /// Through the driver. The text is kept for the variant that stores conditions, which is
+    /// compiled when it is first needed.
     Driver { source: Arc<str>, stored: Box<Once<Arc<Module>>> },
     /// By storing the value at the address passed as the handle.
     Stored,
 }
 
-// SAFETY: the handle may be used from any thread; the driver's functions on modules are thread-safe.
+// SAFETY: the handle may be used from any thread; the driver's functions on modules are
+// thread-safe.
 unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
@@ -64,7 +66,8 @@ impl Module {
         let driver = context.driver();
         let declared = DeclaredKernels::of(&source, driver.supports(PARAMETERS_SINCE));
         if condition_ptx::sets_conditions(&source) && !driver.supports(CONDITION_SETTER_SINCE) {
-            // The driver has no function to set a condition, so the module could not even be linked.
+            // The driver has no function to set a condition, so the module could not even be
+            // linked.
             return Self::storing_conditions(context, device, &source, declared);
         }
         let conditions = match condition_ptx::sets_conditions(&source) {
@@ -122,8 +125,8 @@ impl Module {
         ];
         let mut raw = ptr::null_mut();
         let _entered = context.enter()?;
-        // SAFETY: the image is whole (PTX ends in NUL, binaries carry their size), and options and logs live across
-        // the call.
+        // SAFETY: the image is whole (PTX ends in NUL, binaries carry their size), and options and
+        // logs live across the call.
         let loaded = unsafe {
             context.driver().cu_module_load_data_ex(
                 &mut raw,
@@ -175,9 +178,11 @@ impl Module {
         Error::new(ErrorKind::NotFound, format!("the module has no kernel `{name}`{hint}"))
     }
 
-    /// The same code with `cudaGraphSetConditional` storing the value at the address that is passed as the handle.
+    /// The same code with `cudaGraphSetConditional` storing the value at the address that is passed
+    /// as the handle.
     ///
-    /// That is how a condition is set where the host drives the conditional, and on drivers that have none.
+    /// This variant sets conditions if the host drives the conditional, or if the driver has no
+    /// conditionals.
     pub(crate) fn with_stored_conditions(self: &Arc<Self>) -> Result<Arc<Self>> {
         match &self.conditions {
             Conditions::Stored => Ok(Arc::clone(self)),
@@ -196,7 +201,7 @@ impl Module {
     }
 }
 
-/// Names what is wrong with an image before the driver reads beyond its end.
+/// Checks an image, so that the driver does not read beyond its end.
 fn check_binary(image: &[u8]) -> Result<()> {
     const ELF: &[u8] = b"\x7fELF";
     const FATBIN: &[u8] = &0xBA55_ED50_u32.to_le_bytes();
@@ -310,7 +315,8 @@ struct ModuleVariable {
     bytes: u64,
 }
 
-// SAFETY: the driver told address and size of the variable, which is there while the module, held here, is loaded.
+// SAFETY: the driver told address and size of the variable, which is there while the module, held
+// here, is loaded.
 unsafe impl backend::Allocation for ModuleVariable {
     fn device(&self) -> DeviceId {
         self.module.device

@@ -1,10 +1,10 @@
-//! Values made once, by the first who succeeds at it.
+//! Values that the first successful caller makes.
 
 use parking_lot::Mutex;
 use std::sync::OnceLock;
 
-/// A value that is made by the first who succeeds, while others wait. Unlike with a `OnceLock`, who fails leaves it to the next: memory may
-/// be there then that was not before, or a driver.
+/// A value that the first successful caller makes while others wait. Unlike with a `OnceLock`, a
+/// caller that fails leaves it to the next one, who may find memory or a driver.
 #[derive(Debug)]
 pub(crate) struct Once<T> {
     value: OnceLock<T>,

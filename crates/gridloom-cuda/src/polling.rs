@@ -1,15 +1,16 @@
-//! Waiting for the driver with a time limit. The driver waits for ever or not at all, so it is asked again and again.
+//! Waiting for the driver with a timeout. The driver waits forever or not at all, so it is polled.
 
 use crate::driver::DriverResult;
 use gridloom_core::backend;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The shortest and the longest pause between two questions: each is twice as long as the one before.
+/// The shortest and the longest pause between two polls. Each pause is twice as long as the one
+/// before.
 const SHORTEST: Duration = Duration::from_micros(5);
 const LONGEST: Duration = Duration::from_millis(1);
 
-/// A time limit that runs.
+/// A running timeout.
 pub(crate) struct PollingWait {
     deadline: Instant,
 }
@@ -24,7 +25,8 @@ impl PollingWait {
         self.deadline
     }
 
-    /// Asks until the answer is yes, or the time is over; it asks once at least. Whether the answer was yes.
+    /// Polls until the answer is yes or the time is over, at least once. Returns whether the answer
+    /// was yes.
     pub(crate) fn until(&self, mut is_over: impl FnMut() -> DriverResult<bool>) -> DriverResult<bool> {
         let mut pause = SHORTEST;
         loop {

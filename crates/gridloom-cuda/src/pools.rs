@@ -1,9 +1,10 @@
 //! The memory pools of a driver's GPUs, which are used again and never destroyed.
 //!
-//! A device has a pool of its own while it is open. Destroying it afterwards looks natural and is not safe: a driver (580.159, CUDA
-//! 13.0) crashed in `cuCtxSynchronize` on one thread while another was in `cuMemPoolDestroy`. So a pool whose device was
-//! closed is emptied, which gives its memory back to the system, and waits for the next device. Since a pool is of no use without
-//! its context, the primary context is kept from the first pool on.
+//! A device has its own pool while it is open. Destroying the pool afterwards is not safe: driver
+//! 580.159 (CUDA 13.0) crashed in `cuCtxSynchronize` on one thread while another was in
+//! `cuMemPoolDestroy`. So the pool of a closed device is trimmed, which returns its memory to the
+//! system, and is kept for the next device. A pool needs its context, so the primary context is
+//! kept from the first pool on.
 
 use crate::context::Context;
 use crate::driver::{Driver, DriverResult};
@@ -12,10 +13,11 @@ use crate::sys::*;
 use parking_lot::Mutex;
 use std::ptr;
 
-/// Freed memory that a pool keeps for the next allocation, at most; the rest goes back to the system.
+/// Freed memory that a pool keeps for the next allocation, at most; the rest goes back to the
+/// system.
 const KEPT_BY_POOL: u64 = 1 << 30;
 
-/// The pools that no device uses now.
+/// The pools that are not in use.
 #[derive(Debug, Default)]
 pub(crate) struct Pools(Mutex<Vec<(CUdevice, CUmemoryPool)>>);
 

@@ -1,7 +1,9 @@
-//! Which driver handle belongs to which object of ours, so that a handle that went out comes back as the object itself.
+//! A map from driver handles to Gridloom's objects, so that a handle that was passed out comes back
+//! as the same object.
 //!
-//! The tables hold weak references and are process-wide, as the driver's handles are. An object takes itself out in its
-//! `Drop`, before the driver's object is destroyed: the driver may then give the same handle to the next one.
+//! The tables hold weak references and are process-wide, as the driver's handles are. An object
+//! removes itself in its `Drop`, before the driver's object is destroyed, because the driver may
+//! then reuse the handle.
 
 use crate::event::Event;
 use crate::kernel::Kernel;
@@ -31,7 +33,7 @@ impl<T> Registry<T> {
         self.0.lock().insert(handle, Arc::downgrade(object));
     }
 
-    /// The object with this handle, if it is ours and alive.
+    /// Returns the object with this handle, if it is Gridloom's and alive.
     pub(crate) fn find(&self, handle: u64) -> Option<Arc<T>> {
         self.0.lock().get(&handle)?.upgrade()
     }
@@ -46,7 +48,7 @@ impl<T> Registry<T> {
 }
 
 impl Registry<Memory> {
-    /// The block of ours that `address` lies in.
+    /// Returns the block of Gridloom's that contains `address`.
     pub(crate) fn containing(&self, address: u64) -> Option<Arc<Memory>> {
         let known = self.0.lock();
         let (_, entry) = known.range(..=address).next_back()?;

@@ -1,22 +1,25 @@
 //! The thread on which things are released.
 //!
-//! What a graph or a stream keeps alive ends its life when the device is done with it, and the device says so on threads
-//! where nothing may be dropped: a destructor of a CUDA user object and a host function run on a driver thread that must
-//! not call CUDA, and the drop of a user's closure may call anything. So they hand their payload over
+//! A graph or a stream releases what it keeps alive when the device is done with it. The device
+//! reports that on threads where nothing may be dropped: destructors of CUDA user objects and host
+//! functions run on a driver thread that must not call CUDA, and dropping a user's closure may call
+//! anything. So these threads hand their payload over
 //! ([`hand_over`], which never waits) and this thread drops it.
 //!
-//! The same thread looks after work in flight ([`watch`]): memory, modules and closures that a launch uses are released
-//! soon after it has ended, without any further call by the program.
+//! The same thread polls work in flight ([`watch`]). It releases the memory, modules and closures
+//! of a launch soon after the launch has ended, without any further call by the program.
 //!
 //! # At the end of the process
 //!
-//! The thread is never joined by a static destructor. When it starts it registers an exit handler, which runs before
-//! the driver's own (handlers run in reverse order, and the driver was opened first). The handler asks the thread to stop
-//! and waits for the drop it is in, but no longer than [`EXIT_PATIENCE`]: user code that blocks must not keep a process from
-//! ending. What is still queued then is leaked to the operating system.
+//! The thread is never joined by a static destructor. When it starts it registers an exit handler,
+//! which runs before the driver's own (handlers run in reverse order, and the driver was opened
+//! first). The handler asks the thread to stop and waits for the drop it is in, but no longer than
+//! [`EXIT_PATIENCE`]: user code that blocks must not keep a process from ending. What is still
+//! queued then is leaked to the operating system.
 //!
-//! Having stopped, the thread does not end. The driver keeps data for each thread that called it, which it takes down when the thread ends; it must
-//! not do so while it takes down itself. The threads that drive conditionals stop the same way (`hosted_launch.rs`).
+//! The stopped thread does not exit. The driver keeps data for each thread that called it and frees
+//! the data when the thread exits, which must not happen while the driver unloads. The threads that
+//! drive conditionals stop the same way (`hosted_launch.rs`).
 
 use crate::hosted_launch;
 use gridloom_core::user_code::{self, in_callback};
@@ -28,29 +31,30 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How often work in flight is looked at while there is any.
+/// The interval at which work in flight is polled.
 const TICK: Duration = Duration::from_millis(1);
 
-/// How many times more something is looked at that has nothing in flight any more, as long as somebody else has it. Who uses it again meanwhile, as programs that
-/// launch, wait and compute by turns do, need not wake the thread, which costs about as much as a launch or two.
+/// The number of further polls of an object that has nothing in flight, while other code holds it.
+/// A program that launches, waits and computes by turns then does not have to wake the thread,
+/// which costs as much as one or two launches.
 const LINGER: u32 = 100;
 
-/// How long the end of the process waits for a drop in progress.
+/// The longest time that the end of the process waits for a drop in progress.
 pub const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Something with work in flight, looked at on the release thread until it is done.
+/// An object with work in flight. The release thread polls it until the work is done.
 pub trait Watched: Send + Sync {
     /// Releases what is finished. Returns whether anything is still in flight.
     fn poll(&self) -> bool;
 
-    /// Is told that it is not looked at any more until it asks for it ([`watch`]) again. Returns `false` where something came into flight since the last
-    /// look: then it still is.
+    /// Notifies the object that it is not polled any more until it calls [`watch`] again. Returns
+    /// `false` if something came into flight since the last poll; it is then still polled.
     fn rest(&self) -> bool {
         true
     }
 }
 
-/// Something watched, and how often in a row nothing was in flight.
+/// A watched object, and how many polls in a row found nothing in flight.
 struct Watching {
     watched: Arc<dyn Watched>,
     idle: u32,
@@ -79,13 +83,14 @@ enum Message {
 /// Set once the process is ending: from then on nothing is released any more.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// Gives `payload` to the release thread, which drops it. Never waits, and may be called from a driver thread.
+/// Gives `payload` to the release thread, which drops it. Never waits, and may be called from a
+/// driver thread.
 pub fn hand_over(payload: Box<dyn Send>) {
     post(Message::Drop(payload));
 }
 
-/// Lets go of an object of the driver: here, or on the release thread where this thread runs a callback, and so is the driver's and must not
-/// call it.
+/// Releases an object of the driver on this thread. If this thread runs a callback, it must not
+/// call the driver, and the release thread does it instead.
 pub(crate) fn let_go(release: impl FnOnce() + Send + 'static) {
     struct Later<F: FnOnce()>(Option<F>);
     impl<F: FnOnce()> Drop for Later<F> {
@@ -102,26 +107,26 @@ pub(crate) fn let_go(release: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// A handle of the driver on its way to the thread that lets go of it.
+/// A handle of the driver that is passed to the thread that releases it.
 pub(crate) struct Handle<T>(pub(crate) *mut T);
 
 // SAFETY: the driver's handles are not bound to a thread.
 unsafe impl<T> Send for Handle<T> {}
 
 impl<T> Handle<T> {
-    /// The handle. A method, so that closures take the whole.
+    /// Returns the handle. A method, so that closures capture the whole struct.
     pub(crate) fn raw(&self) -> *mut T {
         self.0
     }
 }
 
-/// Has `watched` polled on the release thread until it says that nothing is in flight.
+/// Makes the release thread poll `watched` until nothing is in flight.
 pub fn watch(watched: Arc<dyn Watched>) {
     post(Message::Watch(watched));
 }
 
-/// Waits until everything handed over so far has been dropped, and everything watched has been polled once. During a foreign capture nothing
-/// is dropped, and this does not wait.
+/// Waits until everything handed over so far has been dropped, and everything watched has been
+/// polled once. During a foreign capture nothing is dropped, and this does not wait.
 ///
 /// Must not be called from inside a drop on the release thread; there it returns at once.
 pub fn flush() {
@@ -130,7 +135,8 @@ pub fn flush() {
     }
     let (done, wait) = mpsc::channel();
     post(Message::Flush(done));
-    // An error means that the process is ending and the message was dropped; there is nothing to wait for.
+    // An error means that the process is ending and the message was dropped; there is nothing to
+    // wait for.
     let _ = wait.recv();
 }
 
@@ -156,8 +162,8 @@ fn post(message: Message) {
     }
 }
 
-/// The process is ending, or has no thread to spare. A payload is not dropped where it arrives, since that may be a driver
-/// thread. A `Flush` is let go of, which wakes its waiter.
+/// Handles a message when the process is ending or has no release thread. A payload is leaked,
+/// because this may be a driver thread. A `Flush` is dropped, which wakes its waiter.
 fn leak(message: Message) {
     match message {
         Message::Drop(payload) => std::mem::forget(payload),
@@ -187,20 +193,20 @@ fn queue() -> Option<&'static Sender<Message>> {
         .as_ref()
 }
 
-/// How many ask the thread to do nothing, and the lock it holds while it does something.
+/// The number of guards that pause the thread, and the lock that it holds while it works.
 static PAUSES: AtomicUsize = AtomicUsize::new(0);
 static BUSY: Mutex<()> = Mutex::new(());
 
-/// How long who pauses the thread waits for a drop in progress.
+/// The longest time that pausing the thread waits for a drop in progress.
 const PAUSE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Nothing is released while this lives.
+/// A guard. Nothing is released while it lives.
 #[derive(Debug)]
 #[must_use = "the thread pauses only while the guard lives"]
 pub(crate) struct Paused(());
 
-/// Has the thread release nothing until the guard goes: a driver that captures in the strictest mode fails the capture when memory is freed
-/// meanwhile, on whichever thread.
+/// Pauses the thread until the guard is dropped. While a driver captures in the strictest mode,
+/// freeing memory on any thread fails the capture.
 pub(crate) fn pause() -> Paused {
     PAUSES.fetch_add(1, Ordering::SeqCst);
     // A drop of the user's may take its time, or wait for this very thread.
@@ -275,12 +281,14 @@ fn guarded(work: impl FnOnce()) {
     }
 }
 
-/// Whether the process is ending, so that no thread of ours may call the driver any more.
+/// Returns whether the process is ending, so that Gridloom's threads must not call the driver any
+/// more.
 pub(crate) fn is_stopped() -> bool {
     STOPPED.load(Ordering::Acquire)
 }
 
-/// Has the end of the process stop what is under way first. Whoever starts a thread that calls the driver sees to that.
+/// Makes the end of the process stop running work first. Code that starts a thread that calls the
+/// driver calls this.
 pub(crate) fn mind_exit() {
     let _ = queue();
 }
@@ -311,8 +319,8 @@ fn at_exit() {
         }
     }
 
-    // SAFETY: `atexit` is the C library's; the handler is a plain function that does not unwind: sending to a channel,
-    // waiting with a limit and joining threads do not panic.
+    // SAFETY: `atexit` is the C library's; the handler is a plain function that does not unwind:
+    // sending to a channel, waiting with a limit and joining threads do not panic.
     if unsafe { atexit(stop) } != 0 {
         tracing::warn!("no exit handler could be registered; a release in progress may be cut off at exit");
     }

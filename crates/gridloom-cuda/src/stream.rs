@@ -33,7 +33,8 @@ pub(crate) struct RawStream {
     ownership: Ownership,
 }
 
-// SAFETY: the handle may be used from any thread; the driver's functions on streams are thread-safe.
+// SAFETY: the handle may be used from any thread; the driver's functions on streams are
+// thread-safe.
 unsafe impl Send for RawStream {}
 // SAFETY: as above.
 unsafe impl Sync for RawStream {}
@@ -45,7 +46,8 @@ impl RawStream {
         let mut raw = ptr::null_mut();
         let flags = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
         let _entered = context.enter()?;
-        // SAFETY: the context is current; one handle is written. A priority out of range is clamped by the driver.
+        // SAFETY: the context is current; one handle is written. A priority out of range is clamped
+        // by the driver.
         unsafe { context.driver().cu_stream_create_with_priority(&mut raw, flags, priority)? };
         let ownership = Ownership::Ours;
         Ok(Self { context: Arc::clone(context), raw, spare: Mutex::default(), ownership })
@@ -90,7 +92,8 @@ impl Queue for RawStream {
     }
 
     fn passed(&self, mark: &RawEvent) -> bool {
-        // Where the context is lost, nothing in the stream will run any more. Any other failure says nothing of the stream.
+        // Where the context is lost, nothing in the stream will run any more. Any other failure
+        // says nothing of the stream.
         mark.is_reached().unwrap_or_else(|error| error.is_sticky())
     }
 
@@ -206,7 +209,8 @@ impl Stream {
         &self.context
     }
 
-    /// Its priority. ([`cuStreamGetPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
+    /// Returns its priority.
+    /// ([`cuStreamGetPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
     pub fn priority(&self) -> Result<i32> {
         let mut priority = 0;
         // SAFETY: the handle is alive; one number is written.
@@ -240,7 +244,7 @@ impl Stream {
         self.in_flight.keep_shared(payload)
     }
 
-    /// Whether what was put into this batch is held until the work enqueued so far has run.
+    /// Returns whether what was put into this batch is held until the work enqueued so far has run.
     #[inline]
     pub(crate) fn holds(&self, batch: Batch) -> bool {
         self.in_flight.holds(batch)
@@ -259,7 +263,8 @@ impl Stream {
         }
     }
 
-    /// Has `work` enqueue on this stream, on a thread of its own; whoever else enqueues something comes after it.
+    /// Has `work` enqueue on this stream, on a thread of its own; whoever else enqueues something
+    /// comes after it.
     pub(crate) fn start_hosted(&self, work: impl FnOnce() + Send + 'static) -> Result<Arc<HostedLaunch>> {
         self.hosted.start(&self.hosted_launches, work)
     }
@@ -269,7 +274,8 @@ impl Stream {
         self.hosted.settle();
     }
 
-    /// Has what is enqueued here next come after everything enqueued so far on any stream of the device.
+    /// Has what is enqueued here next come after everything enqueued so far on any stream of the
+    /// device.
     pub(crate) fn come_after_everything(&self) -> DriverResult<()> {
         let _entered = self.context.enter()?;
         for in_flight in self.streams.alive() {
@@ -284,8 +290,9 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits for what is enqueued now, without looking at failures of callbacks. What only the work kept alive is dropped on the release thread: its
-    /// drop may run anything and take long, and the caller may hold locks, or be what others wait for.
+    /// Waits for everything enqueued so far, without reading failures of callbacks. Objects that
+    /// only this work kept alive are dropped on the release thread: the drop may run user code and
+    /// take long, and the caller may hold locks.
     pub(crate) fn wait_for_device(&self) -> DriverResult<()> {
         let (waited, released) = self.in_flight.wait(|| {
             let waited = self.context.enter().and_then(|_entered| {
@@ -306,8 +313,8 @@ impl Stream {
     fn launch(&self, op: &KernelOp) -> Result<()> {
         let kernel = Kernel::from_backend(&**op.kernel())?;
         let launch = Launch::new(kernel, op.config(), op.args())?;
-        // SAFETY: the arguments were made for this kernel's parameters, whose types its looker-up has promised, and
-        // what they refer to is kept until the kernel has run.
+        // SAFETY: the arguments were made for this kernel's parameters, whose types its looker-up
+        // has promised, and what they refer to is kept until the kernel has run.
         Ok(unsafe { launch.enqueue(self.raw()) }?)
     }
 
@@ -316,7 +323,8 @@ impl Stream {
         let location = Location::of(&op.dst).ok_or_else(no_alloc_node)?;
         let p = transfer::fill_parameters(op, location.address);
         let (driver, stream) = (self.context.driver(), self.raw());
-        // SAFETY: the core has checked that the destination holds the fill and is aligned; it is kept until it has run.
+        // SAFETY: the core has checked that the destination holds the fill and is aligned; it is
+        // kept until it has run.
         let filled = unsafe {
             match (p.elementSize, p.height) {
                 (1, 1) => driver.cu_memset_d8_async(p.dst, p.value as u8, p.width, stream),
@@ -339,7 +347,8 @@ impl Stream {
         let dst = Location::of(&op.dst.region).ok_or_else(no_alloc_node)?;
         let src = Location::of(&op.src.region).ok_or_else(no_alloc_node)?;
         let (driver, stream) = (self.context.driver(), self.raw());
-        // SAFETY: the core has checked that both sides hold the copy; they are kept until it has run.
+        // SAFETY: the core has checked that both sides hold the copy; they are kept until it has
+        // run.
         let copied = unsafe {
             if transfer::is_linear(op) {
                 driver.cu_memcpy_async(dst.address, src.address, op.width as usize, stream)
@@ -353,7 +362,8 @@ impl Stream {
     /// ([`cuLaunchHostFunc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
     fn call(&self, callback: &CallbackOp) -> Result<()> {
         let call = HostCall::new(callback.clone(), Arc::clone(&self.failures), None);
-        // SAFETY: the function gets the number it asks for, of a call that is kept until it has run.
+        // SAFETY: the function gets the number it asks for, of a call that is kept until it has
+        // run.
         unsafe { self.context.driver().cu_launch_host_func(self.raw(), Some(HostCall::run), call.data()) }?;
         self.keep(call);
         Ok(())
@@ -415,7 +425,8 @@ unsafe impl backend::Stream for Stream {
 
     /// ([`cuStreamSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
     fn synchronize(&self) -> Result<()> {
-        // Taken before the waits: what is added meanwhile belongs to launches that they do not wait for.
+        // Taken before the waits: what is added meanwhile belongs to launches that they do not wait
+        // for.
         let launched = std::mem::take(&mut *self.launched.lock());
         self.settle();
         if let Err(error) = self.wait_for_device() {

@@ -1,5 +1,5 @@
-//! The types that threads hand things over with: the ordinary ones, or, under `--cfg loom`, those of the model checker, which runs
-//! the `models` beside each protocol through every order in which its threads can take their steps.
+//! The types that threads synchronise with: the ordinary ones or, under `--cfg loom`, those of the
+//! model checker, which runs the `models` beside each protocol through every order of steps.
 
 #[cfg(not(loom))]
 pub(crate) use parking_lot::Mutex;

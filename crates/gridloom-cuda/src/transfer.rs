@@ -73,7 +73,7 @@ fn pitches(op: &MemcpyOp, side: &CopySide) -> (usize, usize) {
     (pitch, rows)
 }
 
-/// Whether a copy is one row, for which the driver has shorter calls.
+/// Returns whether a copy is one row, for which the driver has shorter calls.
 pub(crate) fn is_linear(op: &MemcpyOp) -> bool {
     op.height == 1 && op.depth == 1
 }

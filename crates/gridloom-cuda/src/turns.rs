@@ -21,7 +21,8 @@ impl Turns {
         Self { context: Arc::clone(context), latest: Mutex::new(None) }
     }
 
-    /// Has what `launch` enqueues on a stream begin when the launch before it, through here, has ended.
+    /// Has what `launch` enqueues on a stream begin when the launch before it, through here, has
+    /// ended.
     pub(crate) fn take(
         &self,
         stream: CUstream,

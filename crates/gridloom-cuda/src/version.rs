@@ -16,7 +16,8 @@ use std::str::FromStr;
 pub struct CudaVersion(u32);
 
 impl CudaVersion {
-    /// The newest PTX that a driver of this version reads, where it is known. Drivers refuse newer marks, whatever the code.
+    /// The newest PTX that a driver of this version reads, where it is known. Drivers refuse newer
+    /// marks, whatever the code.
     pub fn newest_ptx(self) -> Option<(u32, u32)> {
         Some(match (self.major(), self.minor()) {
             (12, minor @ 0..=5) => (8, minor),

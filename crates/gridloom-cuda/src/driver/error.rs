@@ -65,12 +65,12 @@ impl DriverError {
         }
     }
 
-    /// Whether the context is lost: see [`CallError::is_sticky`].
+    /// Returns whether the context is lost: see [`CallError::is_sticky`].
     pub fn is_sticky(&self) -> bool {
         self.call().is_some_and(CallError::is_sticky)
     }
 
-    /// Whether this says that there is no usable GPU here, as opposed to one that failed.
+    /// Returns whether this says that there is no usable GPU here, as opposed to one that failed.
     pub fn is_no_device(&self) -> bool {
         match self {
             Self::Missing(_) => true,
@@ -149,7 +149,8 @@ pub struct CallError {
     pub call: &'static str,
     /// The result code.
     pub code: CUresult,
-    /// The driver's name for the code, `CUDA_ERROR_INVALID_VALUE`; empty for a code the driver does not know.
+    /// The driver's name for the code, `CUDA_ERROR_INVALID_VALUE`; empty for a code the driver does
+    /// not know.
     pub name: String,
     /// The driver's sentence for the code; empty for a code the driver does not know.
     pub description: String,
@@ -158,7 +159,8 @@ pub struct CallError {
 }
 
 impl CallError {
-    /// Whether the error stays: every later call in this context fails with it, and its memory is lost.
+    /// Returns whether the error stays: every later call in this context fails with it, and its
+    /// memory is lost.
     ///
     /// The process has to let go of the device, or end, before the GPU is usable again.
     pub fn is_sticky(&self) -> bool {

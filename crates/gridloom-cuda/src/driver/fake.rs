@@ -9,7 +9,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A driver made of the functions a test gives it, and `cuInit`, `cuDriverGetVersion` and the error texts.
+/// A driver made of the functions a test gives it, and `cuInit`, `cuDriverGetVersion` and the error
+/// texts.
 #[derive(Debug)]
 pub(crate) struct FakeDriver {
     symbols: HashMap<&'static str, usize>,
@@ -19,7 +20,8 @@ pub(crate) struct FakeDriver {
 impl FakeDriver {
     pub(crate) fn new(version: CudaVersion) -> Self {
         let fake = Self { symbols: HashMap::new(), lookups: Arc::default() };
-        // A fake reports one of a few versions through functions of their own, so that tests need no shared state.
+        // A fake reports one of a few versions through functions of their own, so that tests need
+        // no shared state.
         let report: unsafe extern "C" fn(*mut c_int) -> CUresult = match version.raw() {
             11080 => report_version::<11080>,
             12020 => report_version::<12020>,

@@ -1,11 +1,13 @@
 //! Every driver function that Gridloom calls, declared once.
 //!
-//! A line gives the Rust name, the signature, the header's type for it (`PFN_…`, against which the signature is checked
-//! when this crate is compiled), and the exported names that carry this signature, newest first, each with the CUDA
-//! version that introduced it in the header's own encoding (12030 is 12.3).
+//! A line gives the Rust name, the signature, the header's type for it (`PFN_…`, against which the
+//! signature is checked when this crate is compiled), and the exported names that carry this
+//! signature, newest first, each with the CUDA version that introduced it in the header's own
+//! encoding (12030 is 12.3).
 //!
-//! An un-suffixed name keeps its *oldest* meaning in every later driver, so a function is asked for by the exact name
-//! that has the signature written here. Functions that changed their signature appear once per signature.
+//! An un-suffixed name keeps its *oldest* meaning in every later driver, so a function is asked for
+//! by the exact name that has the signature written here. Functions that changed their signature
+//! appear once per signature.
 
 use super::table::driver_functions;
 use crate::sys::*;

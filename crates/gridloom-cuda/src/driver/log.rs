@@ -1,8 +1,9 @@
 //! What the driver has to say about a failed call.
 //!
 //! Since CUDA 12.9 the driver explains many errors in a log; the result code alone is often a bare
-//! `CUDA_ERROR_INVALID_VALUE`. The driver hands each message to a callback while the failing call runs, on the calling
-//! thread, so that a buffer per thread is enough to bring message and call together.
+//! `CUDA_ERROR_INVALID_VALUE`. The driver hands each message to a callback while the failing call
+//! runs, on the calling thread, so that a buffer per thread is enough to bring message and call
+//! together.
 
 use crate::sys::CUlogLevel;
 use std::cell::RefCell;
@@ -36,7 +37,8 @@ pub(super) unsafe extern "C" fn remember(
     // A thread that is ending has no buffer any more; its message is lost, which harms nothing.
     let _ = MESSAGES.try_with(|messages| {
         let Ok(mut messages) = messages.try_borrow_mut() else { return };
-        // Several drivers in one process (tests load more than one) each register; the text is the same.
+        // Several drivers in one process (tests load more than one) each register; the text is the
+        // same.
         if messages.back().is_some_and(|last| last == text) {
             return;
         }

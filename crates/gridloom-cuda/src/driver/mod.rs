@@ -1,9 +1,10 @@
 //! The CUDA driver, opened at run time.
 //!
-//! [`Driver`] finds `libcuda` when it is asked for, never when the program starts: a program with Gridloom in it runs on
-//! machines without a GPU. Entry points are looked up at their first use by the exact name that has the wanted meaning
-//! (see `functions.rs`), so one binary serves drivers from CUDA 12.0 to 13.x. What is missing is an
-//! [`Err`](DriverError) that says what is needed and what was found.
+//! [`Driver`] finds `libcuda` when it is asked for, never when the program starts: a program with
+//! Gridloom in it runs on machines without a GPU. Entry points are looked up at their first use by
+//! the exact name that has the wanted meaning (see `functions.rs`), so one binary serves drivers
+//! from CUDA 12.0 to 13.x. What is missing is an [`Err`](DriverError) that says what is needed and
+//! what was found.
 
 mod error;
 #[cfg(test)]
@@ -32,19 +33,22 @@ use table::{Function, Slot};
 /// The environment variable that caps the driver version: `GRIDLOOM_CUDA_MAX_VERSION=12.2`.
 pub const MAX_VERSION_VARIABLE: &str = "GRIDLOOM_CUDA_MAX_VERSION";
 
-/// The environment variable that has graphs with conditionals take turns: `GRIDLOOM_CUDA_CONDITIONALS_IN_TURN=1`.
+/// The environment variable that has graphs with conditionals take turns:
+/// `GRIDLOOM_CUDA_CONDITIONALS_IN_TURN=1`.
 pub const IN_TURN_VARIABLE: &str = "GRIDLOOM_CUDA_CONDITIONALS_IN_TURN";
 
 /// How a driver is opened.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct DriverOptions {
-    /// Behave as a driver of this version would: newer entry points are not there, and the version reported is no
-    /// higher. For testing against old drivers on a new one.
+    /// Behaves like a driver of this version: newer entry points are missing, and the reported
+    /// version is no higher. For testing against old drivers on a new one.
     pub max_version: Option<CudaVersion>,
-    /// Have graphs whose conditionals the GPU decides run one after the other, on whichever streams of this process they are launched. For GPUs that several
-    /// processes share: a driver for CUDA 13.0 (580.159) loses its context there when such graphs run at once. What comes before such a graph on its stream must not
-    /// wait for one that is launched later on another.
+    /// Runs graphs whose conditionals the GPU decides one after another, on all streams of this
+    /// process. For GPUs that several processes share: driver 580.159 (CUDA 13.0) otherwise fails
+    /// with `CUDA_ERROR_LAUNCH_FAILED` and loses the context when such graphs run at once. Work in
+    /// front of such a graph on its stream must not wait for a graph that is launched later on
+    /// another stream.
     pub conditionals_in_turn: bool,
 }
 
@@ -116,7 +120,8 @@ impl Driver {
         DRIVER.get(|| Self::open(DriverOptions::from_environment()?)).cloned()
     }
 
-    /// Opens the machine's driver with options of its own, beside the one that [`Driver::get`] shares.
+    /// Opens the machine's driver with options of its own, beside the one that [`Driver::get`]
+    /// shares.
     pub fn open(options: DriverOptions) -> DriverResult<Arc<Self>> {
         Self::with_source(Box::new(DriverLibrary::open()?), options)
     }
@@ -162,12 +167,12 @@ impl Driver {
         &self.pools
     }
 
-    /// Its pages of pinned memory.
+    /// Returns its pages of pinned memory.
     pub(crate) fn host_pages(&self) -> &HostPages {
         &self.host_pages
     }
 
-    /// Whether graphs with conditionals take turns.
+    /// Returns whether graphs with conditionals take turns.
     pub(crate) fn takes_turns(&self) -> bool {
         self.conditionals_in_turn
     }
@@ -182,7 +187,7 @@ impl Driver {
         self.cap
     }
 
-    /// Whether the driver is of `version` or newer, the cap counted in.
+    /// Returns whether the driver is of `version` or newer, the cap counted in.
     pub fn supports(&self, version: CudaVersion) -> bool {
         self.version >= version
     }
@@ -222,7 +227,8 @@ impl Driver {
     #[cold]
     pub(crate) fn call_error(&self, call: &'static str, code: CUresult) -> DriverError {
         let log = log::take();
-        // SAFETY: both write one pointer to a string with static lifetime, or null for a code they do not know.
+        // SAFETY: both write one pointer to a string with static lifetime, or null for a code they
+        // do not know.
         let name = self.text_of(|text| unsafe { self.cu_get_error_name(code, text) });
         // SAFETY: as above.
         let description = self.text_of(|text| unsafe { self.cu_get_error_string(code, text) });
@@ -238,15 +244,17 @@ impl Driver {
         let mut text: *const c_char = ptr::null();
         match ask(&mut text) {
             Ok(CUresult::CUDA_SUCCESS) if !text.is_null() => {
-                // SAFETY: on success the driver has stored a NUL-terminated string of static lifetime.
+                // SAFETY: on success the driver has stored a NUL-terminated string of static
+                // lifetime.
                 unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
             }
             _ => String::new(),
         }
     }
 
-    /// Subscribes to the driver's log where there is one, once for each driver of the process and for good: a driver that is opened or let
-    /// go of does not disturb calls that log on other threads. Without a log errors are less readable, nothing else.
+    /// Subscribes to the driver's log, if there is one, once for each driver of the process and
+    /// forever, so that opening and dropping a driver does not disturb calls on other threads.
+    /// Without a log, errors are less readable.
     fn listen_to_log(&self) {
         static HEARD: Mutex<Vec<usize>> = Mutex::new(Vec::new());
         let Some(function) = self.source.symbol("cuLogsRegisterCallback") else { return };

@@ -11,8 +11,8 @@ use std::ptr::NonNull;
 ///
 /// # Safety
 ///
-/// An address handed out under a name must be a function with the signature that the CUDA driver exports under that
-/// name, callable for as long as the source lives.
+/// An address handed out under a name must be a function with the signature that the CUDA driver
+/// exports under that name, callable for as long as the source lives.
 pub unsafe trait SymbolSource: Send + Sync + fmt::Debug {
     /// The address exported under `name`, if there is one.
     fn symbol(&self, name: &str) -> Option<NonNull<c_void>>;
@@ -24,15 +24,16 @@ pub unsafe trait SymbolSource: Send + Sync + fmt::Debug {
 /// The NVIDIA driver's user-mode library, opened at run time.
 #[derive(Debug)]
 pub struct DriverLibrary {
-    /// Never closed: the driver has threads of its own, and handlers that run when threads and the process end.
+    /// Never closed: the driver has threads of its own, and handlers that run when threads and the
+    /// process end.
     library: ManuallyDrop<Library>,
     name: String,
 }
 
 /// The names under which the driver is looked for, in order.
 ///
-/// `libcuda.so` alone comes with development packages and may be a stub, so the versioned name is first. Under WSL the
-/// library is outside the loader's path on some distributions.
+/// `libcuda.so` alone comes with development packages and may be a stub, so the versioned name is
+/// first. Under WSL the library is outside the loader's path on some distributions.
 pub const DRIVER_NAMES: &[&str] = if cfg!(windows) {
     &["nvcuda.dll"]
 } else {
@@ -49,7 +50,8 @@ impl DriverLibrary {
     pub fn open_first(names: &[&str]) -> Result<Self, DriverError> {
         let mut attempts = Vec::new();
         for &name in names {
-            // SAFETY: the NVIDIA driver's initialisers are made to run when a program opens it, on any thread.
+            // SAFETY: the NVIDIA driver's initialisers are made to run when a program opens it, on
+            // any thread.
             match unsafe { Library::new(name) } {
                 Ok(library) => {
                     let opened = Self { library: ManuallyDrop::new(library), name: name.to_owned() };
@@ -75,11 +77,12 @@ pub(crate) fn reason(error: &libloading::Error) -> String {
     }
 }
 
-// SAFETY: a library that exports `cuInit` under the driver's file name is the driver, whose exported names have the
-// signatures that NVIDIA documents; it is never closed.
+// SAFETY: a library that exports `cuInit` under the driver's file name is the driver, whose
+// exported names have the signatures that NVIDIA documents; it is never closed.
 unsafe impl SymbolSource for DriverLibrary {
     fn symbol(&self, name: &str) -> Option<NonNull<c_void>> {
-        // SAFETY: the symbol is taken as a bare address; who turns it into a function answers for the type.
+        // SAFETY: the symbol is taken as a bare address; who turns it into a function answers for
+        // the type.
         let symbol = unsafe { self.library.get::<*mut c_void>(name.as_bytes()) }.ok()?;
         NonNull::new(*symbol)
     }

@@ -1,4 +1,5 @@
-//! The macro behind [`functions`](super::functions), and the slot that caches one resolved entry point.
+//! The macro behind [`functions`](super::functions), and the slot that caches one resolved entry
+//! point.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -9,7 +10,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 pub(super) struct Function {
     /// The newest name, which error messages use.
     pub(super) name: &'static str,
-    /// The exported names with this signature, newest first, each with the CUDA version that introduced it.
+    /// The exported names with this signature, newest first, each with the CUDA version that
+    /// introduced it.
     pub(super) symbols: &'static [(&'static str, u32)],
 }
 
@@ -23,8 +25,8 @@ impl Slot {
     /// The cached address.
     #[inline]
     pub(super) fn get(&self) -> Option<NonNull<c_void>> {
-        // Acquire pairs with `set`; the address is all that is published, and the library it points into stays open for
-        // as long as the table that holds this slot.
+        // Acquire pairs with `set`; the address is all that is published, and the library it points
+        // into stays open for as long as the table that holds this slot.
         NonNull::new(self.0.load(Ordering::Acquire))
     }
 
@@ -39,10 +41,11 @@ impl Slot {
     }
 }
 
-/// Declares the entry points: the table of slots, and one method of [`Driver`](super::Driver) for each.
+/// Declares the entry points: the table of slots, and one method of [`Driver`](super::Driver) for
+/// each.
 ///
-/// A plain `fn` turns the result code into `Result<(), DriverError>`; one with `-> CUresult` hands the code back, for
-/// calls whose other codes are answers, not failures.
+/// A plain `fn` turns the result code into `Result<(), DriverError>`; one with `-> CUresult` hands
+/// the code back, for calls whose other codes are answers, not failures.
 macro_rules! driver_functions {
     ($(
         $page:literal {
@@ -79,7 +82,8 @@ macro_rules! driver_functions {
 
         /// The driver's functions, one method each.
         ///
-        /// All are `unsafe`: the caller keeps what the CUDA manual asks of the arguments, and of the current context.
+        /// All are `unsafe`: the caller keeps what the CUDA manual asks of the arguments, and of
+        /// the current context.
         #[allow(
             clippy::too_many_arguments,
             clippy::missing_safety_doc,
@@ -103,8 +107,9 @@ macro_rules! driver_functions {
                         None => self.resolve(&self.slots.$name, &FUNCTION)?,
                     };
                     type Entry = unsafe extern "C" fn($($ty),*) -> $crate::sys::CUresult;
-                    // SAFETY: the address was found under a name that carries this signature, which the constant above
-                    // has checked against the header, and the library stays open while `self` lives.
+                    // SAFETY: the address was found under a name that carries this signature, which
+                    // the constant above has checked against the header, and the library stays open
+                    // while `self` lives.
                     let entry = unsafe { std::mem::transmute::<*mut std::ffi::c_void, Entry>(address.as_ptr()) };
                     // SAFETY: passed on to the caller of this function.
                     let code = unsafe { entry($($arg),*) };

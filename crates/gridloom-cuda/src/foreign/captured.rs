@@ -4,8 +4,9 @@ use crate::graph::CudaGraph;
 use crate::interop::Owner;
 use parking_lot::Mutex;
 
-/// A captured graph with the owner of what it uses. Every node that was made of it and uses something foreign keeps it, because code that is captured may have
-/// tied what it needs to the graph (`cuGraphRetainUserObject`).
+/// A captured graph with the owner of what it uses. Every node that was made from it and uses
+/// something foreign keeps it, because captured code may have attached what it needs to the graph
+/// (`cuGraphRetainUserObject`).
 #[derive(Debug)]
 pub(super) struct Captured {
     /// The driver lets one thread at a time use it, even for copying it.

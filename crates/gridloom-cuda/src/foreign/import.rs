@@ -1,6 +1,7 @@
 //! A captured graph of the driver becomes a graph of Gridloom.
 //!
-//! A graph is taken apart as a whole or not at all: one node that cannot be expressed makes it, or the child graph it is in, one opaque node.
+//! A graph is split into nodes completely or not at all. One node that cannot be expressed makes
+//! the graph, or the child graph it is in, one opaque node.
 
 use super::captured::Captured;
 use super::introspect::{Reader, in_order};
@@ -47,7 +48,8 @@ pub(super) struct Importer<'a> {
     backend: &'a Arc<dyn Device>,
     pub(super) reader: Reader<'a>,
     captured: Arc<Captured>,
-    /// Kept by each node that uses something foreign: the captured graph, and with it the owner that the caller gave.
+    /// Kept by each node that uses something foreign: the captured graph, and with it the owner
+    /// that the caller gave.
     pub(super) owner: Owner,
     /// The kernels met so far.
     pub(super) kernels: FxHashMap<CUfunction, Arc<dyn Kernel>>,
@@ -74,7 +76,8 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// The captured graph, taken apart where that is possible and not to be `opaque`, and else as one opaque node.
+    /// The captured graph, taken apart where that is possible and not to be `opaque`, and else as
+    /// one opaque node.
     pub(super) fn import(mut self, opaque: bool) -> Result<Graph> {
         let _entered = self.device.context().enter()?;
         let captured = Arc::clone(&self.captured);
@@ -172,7 +175,8 @@ impl<'a> Importer<'a> {
             CUgraphNodeType::CU_GRAPH_NODE_TYPE_HOST => self.host_call(node),
             CUgraphNodeType::CU_GRAPH_NODE_TYPE_EVENT_RECORD => {
                 let mut event = ptr::null_mut();
-                // SAFETY: the node is of this kind, of a graph that this thread alone uses; one handle is written.
+                // SAFETY: the node is of this kind, of a graph that this thread alone uses; one
+                // handle is written.
                 unsafe { self.reader.0.cu_graph_event_record_node_get_event(node, &mut event)? };
                 Ok(Operation::EventRecord(self.event(event)?))
             }
@@ -199,12 +203,14 @@ impl<'a> Importer<'a> {
     /// ([`cuGraphHostNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     fn host_call(&self, node: CUgraphNode) -> Result<Operation, Unreadable> {
         let mut p = CUDA_HOST_NODE_PARAMS_v1::default();
-        // SAFETY: the node is a host call of a graph that this thread alone uses; one description is written.
+        // SAFETY: the node is a host call of a graph that this thread alone uses; one description
+        // is written.
         unsafe { self.reader.0.cu_graph_host_node_get_params(node, &mut p)? };
         let Some(function) = p.fn_ else {
             return Err(Unreadable::new("a host call without a function"));
         };
-        // SAFETY: the caller of the capture promises that function and data may be used by any thread until the owner is dropped.
+        // SAFETY: the caller of the capture promises that function and data may be used by any
+        // thread until the owner is dropped.
         let callback = unsafe { RawCallback::new(function, RawData::Pointer(SendPointer::new(p.userData))) };
         let callback = callback.keeping(self.owner.clone());
         Ok(Operation::Callback(CallbackOp::Raw(callback)))
@@ -215,9 +221,11 @@ impl<'a> Importer<'a> {
         if let Some(known) = self.events.get(&raw) {
             return Ok(Arc::clone(known));
         }
-        // How it was made the driver does not tell; reading times of one that keeps none is an error of the driver.
+        // How it was made the driver does not tell; reading times of one that keeps none is an
+        // error of the driver.
         let options = EventOptions::default();
-        // SAFETY: the caller of the capture promises that the event exists until the owner is dropped.
+        // SAFETY: the caller of the capture promises that the event exists until the owner is
+        // dropped.
         let event = unsafe { interop::event_from_raw(self.device, raw, options, Some(self.owner.clone())) }?;
         self.events.insert(raw, Arc::clone(&event));
         Ok(event)

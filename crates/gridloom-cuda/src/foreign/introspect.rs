@@ -17,7 +17,8 @@ pub(super) struct Edge {
     pub(super) kind: EdgeKind,
 }
 
-/// Calls of the driver that only read. The graphs and nodes they are given exist, and no other thread uses them.
+/// Calls of the driver that only read. The graphs and nodes they are given exist, and no other
+/// thread uses them.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a>(pub(super) &'a Driver);
 
@@ -94,7 +95,8 @@ impl Reader<'_> {
     }
 }
 
-/// An edge at which a kernel may start with the one before it, or when that one tells it to, is programmatic: the later of the two.
+/// An edge at which a kernel may start with the one before it, or when that one tells it to, is
+/// programmatic: the later of the two.
 fn edge_kind(data: CUgraphEdgeData) -> EdgeKind {
     let programmatic = CUgraphDependencyType::CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC.0;
     if u32::from(data.type_) == programmatic { EdgeKind::Programmatic } else { EdgeKind::Full }

@@ -17,7 +17,8 @@ impl Importer<'_> {
     /// ([`cuGraphKernelNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     pub(super) fn kernel(&mut self, node: CUgraphNode, programmatic: bool) -> Result<Operation, Unreadable> {
         let mut p = CUDA_KERNEL_NODE_PARAMS_v2::default();
-        // SAFETY: the node is a kernel of a graph that this thread alone uses; one description is written, which points into the node.
+        // SAFETY: the node is a kernel of a graph that this thread alone uses; one description is
+        // written, which points into the node.
         unsafe { self.reader.0.cu_graph_kernel_node_get_params(node, &mut p)? };
         let kernel = self.function(&p)?;
         // SAFETY: the arguments are those of a node that exists, and of this kernel.
@@ -31,33 +32,38 @@ impl Importer<'_> {
         }
         args.keep = Some(self.owner.clone());
         let config = LaunchConfig { programmatic, ..self.config(node, &p) };
-        // SAFETY: the launch is one that the captured code made; its caller promises that what it uses stays valid until the owner, which the
-        // arguments keep, is dropped, and that it may run any number of times.
+        // SAFETY: the launch is one that the captured code made; its caller promises that what it
+        // uses stays valid until the owner, which the arguments keep, is dropped, and that it may
+        // run any number of times.
         let launch = unsafe { KernelOp::new(kernel, config, args) };
         Ok(Operation::Kernel(Launch::new(launch)))
     }
 
-    /// The kernel of a node: one of Gridloom's as itself, another one borrowed once for all nodes that launch it.
+    /// The kernel of a node: one of Gridloom's as itself, another one borrowed once for all nodes
+    /// that launch it.
     fn function(&mut self, p: &CUDA_KERNEL_NODE_PARAMS_v2) -> Result<Arc<dyn Kernel>, Unreadable> {
         let mut function = p.func;
         if function.is_null() {
             if !p.ctx.is_null() && p.ctx != self.device.context().raw() {
                 return Err(Unreadable::new("a kernel of another context"));
             }
-            // SAFETY: a kernel of a library that is loaded, as the caller of the capture promises; one handle is written.
+            // SAFETY: a kernel of a library that is loaded, as the caller of the capture promises;
+            // one handle is written.
             // ([`cuKernelGetFunction`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html))
             unsafe { self.reader.0.cu_kernel_get_function(&mut function, p.kern)? };
         }
         if let Some(known) = self.kernels.get(&function) {
             return Ok(Arc::clone(known));
         }
-        // SAFETY: the function is loaded, and the caller of the capture promises that it stays so until the owner is dropped.
+        // SAFETY: the function is loaded, and the caller of the capture promises that it stays so
+        // until the owner is dropped.
         let kernel = unsafe { interop::kernel_from_raw(self.device, function, Some(self.owner.clone())) }?;
         self.kernels.insert(function, Arc::clone(&kernel));
         Ok(kernel)
     }
 
-    /// The shape of a launch, and the attributes that change what it may do. Hints about caches, scheduling and fences are left out.
+    /// The shape of a launch, and the attributes that change what it may do. Hints about caches,
+    /// scheduling and fences are left out.
     fn config(&self, node: CUgraphNode, p: &CUDA_KERNEL_NODE_PARAMS_v2) -> LaunchConfig {
         let attribute = |id| self.reader.attribute(node, id);
         // SAFETY: each value was written as its attribute says, or is zero.
@@ -109,7 +115,8 @@ unsafe fn arguments(kernel: &dyn Kernel, p: &CUDA_KERNEL_NODE_PARAMS_v2) -> Resu
     }
     args.bytes.resize(params.buffer_bytes(), 0);
     for (index, place) in params.iter().enumerate() {
-        // SAFETY: promised by the caller: a node has a pointer for each parameter, to as many bytes as the parameter has.
+        // SAFETY: promised by the caller: a node has a pointer for each parameter, to as many bytes
+        // as the parameter has.
         let value = unsafe {
             let from = *p.kernelParams.add(index);
             if from.is_null() {
@@ -123,14 +130,16 @@ unsafe fn arguments(kernel: &dyn Kernel, p: &CUDA_KERNEL_NODE_PARAMS_v2) -> Resu
     Ok(args)
 }
 
-/// `CU_LAUNCH_PARAM_BUFFER_POINTER` and `CU_LAUNCH_PARAM_BUFFER_SIZE`: casts in the header. The list ends with null.
+/// `CU_LAUNCH_PARAM_BUFFER_POINTER` and `CU_LAUNCH_PARAM_BUFFER_SIZE`: casts in the header. The
+/// list ends with null.
 const BUFFER_POINTER: *mut c_void = ptr::without_provenance_mut(1);
 const BUFFER_SIZE: *mut c_void = ptr::without_provenance_mut(2);
 
 /// The bytes of arguments that were given as one buffer.
 ///
 /// # Safety
-/// The list is one that the driver accepts, and what it points to exists for as long as the result is used.
+/// The list is one that the driver accepts, and what it points to exists for as long as the result
+/// is used.
 unsafe fn packed<'a>(list: *mut *mut c_void) -> Result<&'a [u8], Unreadable> {
     let (mut start, mut size) = (ptr::null::<u8>(), 0usize);
     let mut at = list;

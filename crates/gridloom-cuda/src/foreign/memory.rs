@@ -11,7 +11,8 @@ use gridloom_core::memory::{Base, MemoryKind, Region};
 use gridloom_core::op::{AllocOp, CopySide, MemcpyOp, MemsetOp, Operation};
 use std::sync::Arc;
 
-/// Memory that a node of the captured graph allocates: the driver gave it its address when it was captured.
+/// Memory that a node of the captured graph allocates: the driver gave it its address when it was
+/// captured.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allocated {
     pub(super) address: u64,
@@ -86,7 +87,8 @@ impl Importer<'_> {
     /// ([`cuGraphMemcpyNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     pub(super) fn copy(&self, node: CUgraphNode) -> Result<Operation, Unreadable> {
         let mut p = CUDA_MEMCPY3D::default();
-        // SAFETY: the node is a copy of a graph that this thread alone uses; one description is written.
+        // SAFETY: the node is a copy of a graph that this thread alone uses; one description is
+        // written.
         unsafe { self.reader.0.cu_graph_memcpy_node_get_params(node, &mut p)? };
         if p.WidthInBytes == 0 || p.Height == 0 || p.Depth == 0 {
             return Ok(Operation::Empty);
@@ -137,7 +139,8 @@ impl Importer<'_> {
     /// ([`cuGraphMemsetNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     pub(super) fn fill(&self, node: CUgraphNode) -> Result<Operation, Unreadable> {
         let mut p = CUDA_MEMSET_NODE_PARAMS::default();
-        // SAFETY: the node is a fill of a graph that this thread alone uses; one description is written.
+        // SAFETY: the node is a fill of a graph that this thread alone uses; one description is
+        // written.
         unsafe { self.reader.0.cu_graph_memset_node_get_params(node, &mut p)? };
         if p.width == 0 || p.height == 0 {
             return Ok(Operation::Empty);
@@ -155,7 +158,8 @@ impl Importer<'_> {
     /// ([`cuGraphMemAllocNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     pub(super) fn allocation(&self, node: CUgraphNode) -> Result<(AllocOp, u64), Unreadable> {
         let mut p = CUDA_MEM_ALLOC_NODE_PARAMS::default();
-        // SAFETY: the node is an allocation of a graph that this thread alone uses; one description is written.
+        // SAFETY: the node is an allocation of a graph that this thread alone uses; one description
+        // is written.
         unsafe { self.reader.0.cu_graph_mem_alloc_node_get_params(node, &mut p)? };
         let location = p.poolProps.location;
         // SAFETY: every location is a number, whatever it counts.
@@ -173,7 +177,8 @@ impl Importer<'_> {
     /// ([`cuGraphMemFreeNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     pub(super) fn freed(&self, node: CUgraphNode) -> Result<NodeKey, Unreadable> {
         let mut address = 0;
-        // SAFETY: the node is a free of a graph that this thread alone uses; one address is written.
+        // SAFETY: the node is a free of a graph that this thread alone uses; one address is
+        // written.
         unsafe { self.reader.0.cu_graph_mem_free_node_get_params(node, &mut address)? };
         match self.allocated_at(address)? {
             Some(allocated) if allocated.address == address => Ok(allocated.node),

@@ -1,8 +1,10 @@
-//! Capture of code that Gridloom does not know: libraries that enqueue work on a stream of the driver.
+//! Capture of code that Gridloom does not know: libraries that enqueue work on a stream of the
+//! driver.
 //!
 //! 1. `recording` makes a stream of its own and has the driver capture it while the code runs.
-//! 2. `introspect` reads the captured `CUgraph`; `import` makes a graph of Gridloom of it, node by node, with the help of `kernels` and
-//!    `memory`. Kernels, events and memory that are Gridloom's come back as the objects they are.
+//! 2. `introspect` reads the captured `CUgraph`; `import` makes a graph of Gridloom of it, node by
+//!    node, with the help of `kernels` and `memory`. Kernels, events and memory that are Gridloom's
+//!    come back as the objects they are.
 //! 3. What cannot be taken apart stays as it is: `opaque`.
 //! 4. The nodes are recorded in the capture, after what it has recorded so far.
 //!
@@ -27,8 +29,8 @@ pub(crate) use opaque::OpaqueGraph;
 use recording::Recording;
 use std::fmt;
 
-/// What code may do that could disturb a capture by the driver: calls that are not enqueued anywhere and may wait for the device, such as
-/// an allocation with `cudaMalloc`.
+/// What code may do that could disturb a capture by the driver: calls that are not enqueued
+/// anywhere and may wait for the device, such as an allocation with `cudaMalloc`.
 ///
 /// A call that the mode prohibits fails, and invalidates the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,11 +70,13 @@ impl CaptureMode {
 pub struct ForeignOptions {
     /// What is prohibited meanwhile.
     pub mode: CaptureMode,
-    /// Whatever keeps alive what the captured work uses and Gridloom does not know: memory, kernels, events, data of callbacks. It is kept by each
-    /// captured node, then by executables and launches in flight, and may be dropped on any thread.
+    /// Whatever keeps alive what the captured work uses and Gridloom does not know: memory,
+    /// kernels, events, data of callbacks. It is kept by each captured node, then by executables
+    /// and launches in flight, and may be dropped on any thread.
     pub owner: Option<Owner>,
-    /// Whether what is captured stays one opaque node even where it could be taken apart. It then cannot be changed, and keeps every hint that was given
-    /// with its launches: a node that is taken apart loses those about caches, scheduling and fences.
+    /// Whether the captured work stays one opaque node even if it could be split. An opaque node
+    /// cannot be changed, and keeps every hint of its launches; a split node loses those about
+    /// caches, scheduling and fences.
     pub opaque: bool,
 }
 
@@ -108,8 +112,8 @@ impl fmt::Debug for ForeignOptions {
     }
 }
 
-/// The stream that foreign code works on while it is captured. It exists for the time of the call, in the device's primary context, which is current
-/// on the thread.
+/// The stream that foreign code works on while it is captured. It exists for the time of the call,
+/// in the device's primary context, which is current on the thread.
 pub struct ForeignStream {
     context: CUcontext,
     raw: CUstream,
@@ -133,16 +137,20 @@ impl fmt::Debug for ForeignStream {
     }
 }
 
-/// Has the driver capture what `code` enqueues on a stream, and records it: returns the nodes, in the order in which the driver lists them.
+/// Captures, with the driver, what `code` enqueues on a stream, and records it. Returns the nodes
+/// in the order in which the driver lists them.
 ///
 /// # Safety
 /// - The stream is not used after `code` has returned.
-/// - What the captured work uses stays valid until no graph, executable or launch in flight has the nodes any more, or until
-///   the owner in `options` is dropped: memory, loaded code, events, functions and data of host calls. Memory, kernels and events
-///   of Gridloom's keep themselves where the driver shows them: as an operand of a copy or fill, as an argument of a kernel or in a structure that is one,
-///   aligned to 8 bytes. So does what `code` ties to the captured graph (`cuGraphRetainUserObject`).
-/// - Memory that `code` allocates on the stream (`cuMemAllocAsync`) gets its address anew when the graph is instantiated. `code` passes that address on as
-///   an operand or kernel argument only, and does not store it in memory.
+/// - What the captured work uses stays valid until no graph, executable or launch in flight has the
+///   nodes any more, or until the owner in `options` is dropped: memory, loaded code, events,
+///   functions and data of host calls. Memory, kernels and events of Gridloom's keep themselves
+///   where the driver shows them: as an operand of a copy or fill, as an argument of a kernel or in
+///   a structure that is one, aligned to 8 bytes. So does what `code` ties to the captured graph
+///   (`cuGraphRetainUserObject`).
+/// - Memory that `code` allocates on the stream (`cuMemAllocAsync`) gets its address anew when the
+///   graph is instantiated. `code` passes that address on as an operand or kernel argument only,
+///   and does not store it in memory.
 /// - Work may run any number of times, on any stream, and in any order that the capture allows.
 pub unsafe fn record(
     capture: &Capture,

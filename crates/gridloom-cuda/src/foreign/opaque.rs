@@ -19,7 +19,8 @@ pub(crate) struct OpaqueGraph {
     nodes: usize,
     reason: String,
     contents: Contents,
-    /// What is known of its nodes, kept for the kernels, memory and events of Gridloom's among what they use.
+    /// What is known of its nodes, kept for the kernels, memory and events of Gridloom's among what
+    /// they use.
     _known: Vec<Operation>,
 }
 

@@ -11,7 +11,8 @@ use gridloom_core::{Error, ErrorKind, Result};
 use std::ptr;
 use std::sync::Arc;
 
-/// A stream that the driver captures. Dropped half way, it ends the capture and throws the graph away.
+/// A stream that the driver captures. Dropped half way, it ends the capture and throws the graph
+/// away.
 #[derive(Debug)]
 pub(super) struct Recording {
     context: Arc<Context>,
@@ -54,7 +55,8 @@ impl Recording {
     fn end_capture(&mut self) -> DriverResult<Option<CudaGraph>> {
         self.capturing = false;
         let mut graph = ptr::null_mut();
-        // SAFETY: the stream is alive; one handle is written. Whatever the outcome, the stream does not capture any more.
+        // SAFETY: the stream is alive; one handle is written. Whatever the outcome, the stream does
+        // not capture any more.
         unsafe { self.context.driver().cu_stream_end_capture(self.stream, &mut graph)? };
         // SAFETY: the driver hands a captured graph over to who ends the capture.
         Ok((!graph.is_null()).then(|| unsafe { CudaGraph::from_raw(&self.context, graph) }))
@@ -64,7 +66,8 @@ impl Recording {
 impl Drop for Recording {
     fn drop(&mut self) {
         let context = Arc::clone(&self.context);
-        // Also where it cannot be entered now: the stream knows its context, and must not be destroyed while it is captured.
+        // Also where it cannot be entered now: the stream knows its context, and must not be
+        // destroyed while it is captured.
         let _entered = context.enter();
         if self.capturing
             && let Err(error) = self.end_capture()

@@ -12,7 +12,8 @@ use std::sync::{Arc, OnceLock};
 /// The text of all of them.
 const PTX: &str = include_str!("builtin.ptx");
 
-/// The text for a device. Where kernels may overlap, the one that ends a pass is started early, and waits for the body itself.
+/// Returns the text for a device. If kernels may overlap, the one that ends an iteration starts
+/// early and waits for the body itself.
 pub(crate) fn text(overlaps: bool) -> Cow<'static, str> {
     if overlaps {
         PTX.replace(".target sm_70", ".target sm_90").replace("// WAIT", "griddepcontrol.wait;").into()
@@ -45,7 +46,8 @@ pub(super) struct LoopStep {
 }
 
 impl LoopStep {
-    /// As the kernel's parameters lie: each at a multiple of its size, since the longer ones come first.
+    /// As the kernel's parameters lie: each at a multiple of its size, since the longer ones come
+    /// first.
     pub(super) fn pack(&self) -> Vec<u8> {
         let words = [self.handle, self.value, self.state, self.limit];
         let decide = (self.decide as u32).to_ne_bytes();

@@ -32,8 +32,8 @@ impl Edges {
         edges
     }
 
-    /// Edges as the plan has them. Where the driver knows no programmatic ones they are full, which orders more and is
-    /// never wrong.
+    /// Returns the edges of the plan. If the driver does not support programmatic edges, they
+    /// become full ones, which order more and are never wrong.
     #[inline]
     pub(super) fn of(after: &Dependencies, nodes: &Nodes, programmatic: bool) -> Self {
         let mut edges = Self::none();
@@ -48,13 +48,13 @@ impl Edges {
         edges
     }
 
-    /// None from here on.
+    /// Removes all edges.
     pub(super) fn clear(&mut self) {
         self.nodes.clear();
         self.data.clear();
     }
 
-    /// One more, which is not there yet.
+    /// Adds an edge that does not exist yet.
     #[inline]
     pub(super) fn push(&mut self, node: CUgraphNode, programmatic: bool) {
         if programmatic && self.data.is_empty() {
@@ -67,7 +67,7 @@ impl Edges {
         self.nodes.push(node);
     }
 
-    /// One more, which is full, unless it is there already.
+    /// Adds a full edge, unless it exists already.
     pub(super) fn add(&mut self, node: CUgraphNode) {
         if !self.nodes.contains(&node) {
             self.nodes.push(node);
@@ -77,7 +77,7 @@ impl Edges {
         }
     }
 
-    /// Whether all of them are full, so that the older calls can make them.
+    /// Returns whether all edges are full, so that the older driver calls can add them.
     pub(super) fn are_full(&self) -> bool {
         self.data.is_empty()
     }

@@ -28,7 +28,7 @@ pub(super) struct Executable {
     pub(super) state: State,
 }
 
-/// What an executable was asked to be, kept for compiling it anew.
+/// The options of an executable, kept for compiling it again.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings {
     pub(super) mode: ConditionalMode,
@@ -40,35 +40,38 @@ pub(super) struct State {
     pub(super) inner: Arc<Inner>,
     /// What the launches of `inner` use now, besides what the operations hold.
     pub(super) held: Held,
-    /// Nodes that do nothing.
+    /// Disabled nodes.
     pub(super) disabled: FxHashSet<NodeKey>,
     /// The stream of the latest launch.
     pub(super) last: Option<Arc<Stream>>,
     /// Where that stream holds `inner`.
     kept: Option<Batch>,
-    /// The latest hosted launch: the next one comes after it.
+    /// The latest hosted launch. The next one comes after it.
     running: Option<Running>,
-    /// The same for who cancels it, where the graph has conditionals.
+    /// The latest hosted launch, for cancelling it, if the graph has conditionals.
     hosted: Option<Arc<Latest>>,
-    /// What the next launch comes after, when the graph was compiled anew: the driver orders launches of one `CUgraphExec` only.
+    /// What the next launch waits for after the graph was compiled again. The driver orders only
+    /// launches of one `CUgraphExec`.
     pub(super) barrier: Option<Barrier>,
-    /// Nodes that an update that failed has changed, and that could not be changed back yet.
+    /// Nodes that a failed update changed and that are not changed back yet.
     pub(super) undone: Undo,
-    /// Nodes of `inner` that are ready for other arguments, by the numbers that the core gave them.
+    /// Nodes of `inner` that are prepared for new arguments, by the numbers that the core gave
+    /// them.
     pub(super) ready: Vec<Option<ReadyNode>>,
 }
 
 /// A launch that the host drives, or drove.
 struct Running {
     launch: Arc<HostedLaunch>,
-    /// Whether what drives it waits for the device. Else it only enqueues, and is over soon.
+    /// Whether the driving thread waits for the device. Otherwise it only enqueues, and ends soon.
     waits: bool,
 }
 
-/// The end of what ran before the graph was compiled anew.
+/// The end of the launches from before the graph was compiled again.
 pub(super) enum Barrier {
     At(RawEvent),
-    /// Not made yet, since the host drives a launch still, or one has failed half way: the next launch makes it.
+    /// Not recorded yet, because the host still drives a launch, or because a launch failed half
+    /// way. The next launch records it.
     ToBeMade,
 }
 
@@ -108,13 +111,14 @@ impl Executable {
 }
 
 impl State {
-    /// Leaves what launches in flight use to them.
+    /// Hands over to the launches in flight what they use.
     fn retire(&mut self, operations: Operations) {
         let held = std::mem::take(&mut self.held);
         self.inner.retire(held, operations);
     }
 
-    /// Waits until the latest hosted launch has enqueued everything. Its failure stays with its stream and the executable.
+    /// Waits until the latest hosted launch has enqueued everything. Its failure stays with its
+    /// stream and the executable.
     #[inline]
     pub(super) fn settle(&mut self) {
         if let Some(running) = self.running.take() {
@@ -122,13 +126,15 @@ impl State {
         }
     }
 
-    /// Whether the host still drives the latest launch and may be waiting for the device, so that to settle could take long.
+    /// Returns whether the host still drives the latest launch and may be waiting for the device,
+    /// so that settling could take long.
     #[inline]
     pub(super) fn is_held_up(&self) -> bool {
         self.running.as_ref().is_some_and(|running| running.waits && !running.launch.is_over())
     }
 
-    /// Whether the host drives no launch and nothing is left to be undone, which takes it a moment at most.
+    /// Returns whether the host drives no launch and nothing is left to be undone, which takes it a
+    /// moment at most.
     #[inline]
     pub(super) fn is_at_rest(&mut self) -> bool {
         self.undone.is_empty() && (self.running.is_none() || self.comes_to_rest())
@@ -143,7 +149,7 @@ impl State {
         can
     }
 
-    /// Marks the end of what was launched so far. Nothing is driven by the host.
+    /// Marks the end of everything launched so far. The host drives nothing.
     fn mark_end(&self) -> Result<Option<RawEvent>> {
         let Some(stream) = &self.last else { return Ok(None) };
         let event = RawEvent::new(stream.context(), EventOptions::new().timing(false))?;
@@ -151,7 +157,7 @@ impl State {
         Ok(Some(event))
     }
 
-    /// Has a stream wait for launches from before the graph was compiled anew.
+    /// Makes a stream wait for launches from before the graph was compiled again.
     fn pass_barrier(&mut self, stream: &Stream) -> Result<()> {
         if matches!(self.barrier, Some(Barrier::ToBeMade)) {
             self.settle();
@@ -171,8 +177,8 @@ impl State {
         Ok(())
     }
 
-    /// Has the next wait for the stream report what fails on the host. The launch is enqueued: a thread that waited before it
-    /// would take the report away and look too early.
+    /// Makes the next wait for the stream report failures on the host. The launch is enqueued by
+    /// now: a thread that waited before it would take the report too early.
     fn report_to(&self, stream: &Stream) {
         if self.inner.may_fail {
             stream.report(self.inner.resources.failures());
@@ -185,7 +191,7 @@ impl State {
         self.kept = None;
     }
 
-    /// Whether a launch is one call of the driver's, after which there is nothing to see to but what it uses.
+    /// Returns whether a launch is one driver call, with nothing else to do but keep what it uses.
     #[inline]
     fn is_simple(&self) -> bool {
         self.inner.alone.is_some() && self.undone.is_empty() && self.barrier.is_none()
@@ -202,7 +208,8 @@ impl State {
             self.kept = Some(stream.keep_shared(&self.inner));
         }
         if launched.is_err() {
-            // What the failed launch came after, the next one has to come after too, on whichever stream.
+            // What the failed launch came after, the next one has to come after too, on whichever
+            // stream.
             self.barrier = Some(Barrier::ToBeMade);
         }
         launched
@@ -212,8 +219,8 @@ impl State {
     fn launch_hosted(&mut self, stream: &Arc<Stream>) -> Result<()> {
         self.settle();
         let reads = self.inner.program.reads();
-        // Kernels of the last launch may write conditions until they have run, and the graphs of two launches must not overlap, which on
-        // one stream they do not.
+        // Kernels of the last launch may write conditions until they have run, and the graphs of
+        // two launches must not overlap, which on one stream they do not.
         let last = self.last.clone().filter(|last| reads || !Arc::ptr_eq(last, stream));
         let waits = reads || last.is_some();
         let (inner, held) = (Arc::clone(&self.inner), Arc::clone(stream));
@@ -229,7 +236,8 @@ impl State {
             if let Err(error) = outcome {
                 inner.resources.failures().put(error);
             }
-            // These may be the last references, and others wait for this thread: what a user's drop does there must not wait for it.
+            // These may be the last references, and others wait for this thread: what a user's drop
+            // does there must not wait for it.
             release::hand_over(Box::new((inner, held, last)));
         })?;
         if let Some(hosted) = &self.hosted {
@@ -351,13 +359,14 @@ impl backend::Executable for Executable {
 }
 
 impl Executable {
-    /// Launches it on a stream, whatever there is to see to.
+    /// Launches the graph on a stream, in the general case.
     fn launch_on(&mut self, stream: &Arc<Stream>) -> Result<()> {
         let state = &mut self.state;
         state.take_back()?;
         state.pass_barrier(stream)?;
         if state.last.is_some() && state.inner.resources.has_outliving() {
-            // Memory that outlived the last launch is used again, and whoever used it meanwhile may be on any stream.
+            // Memory that outlived the last launch is used again, and whoever used it meanwhile may
+            // be on any stream.
             self.shared.hosted_launches.wait_all();
             stream.come_after_everything()?;
         }
@@ -375,14 +384,16 @@ impl Executable {
         state.launched_on(Arc::clone(stream));
         state.kept = Some(kept);
         if launched.is_err() {
-            // What the failed launch came after, the next one has to come after too, on whichever stream.
+            // What the failed launch came after, the next one has to come after too, on whichever
+            // stream.
             state.barrier = Some(Barrier::ToBeMade);
         }
         launched
     }
 
-    /// Compiles the graph anew and puts it in the place of the present one, which does `replaced` in the place of what the definition says, and in
-    /// which `undo` was changed already. That is empty then, or, on failure, as it was. The nodes that do nothing are these, or those from before.
+    /// Compiles the graph again and replaces the present one, which does `replaced` instead of what
+    /// the definition says, and in which `undo` was changed already. `undo` is empty afterwards or,
+    /// on failure, unchanged. The disabled nodes are the given ones, or those from before.
     pub(super) fn compile_anew(
         &mut self,
         definition: &Definition,
@@ -399,7 +410,8 @@ impl Executable {
             state.settle();
             state.mark_end()?.map(Barrier::At)
         };
-        // An earlier barrier is on no stream yet where nothing was launched since, and then this one is where that one was.
+        // An earlier barrier is on no stream yet where nothing was launched since, and then this
+        // one is where that one was.
         state.barrier = barrier.or(state.barrier.take());
         let undo = std::mem::take(undo);
         state.retire(match state.last {

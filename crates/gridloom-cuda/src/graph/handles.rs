@@ -7,7 +7,8 @@ use crate::sys::*;
 use std::ptr;
 use std::sync::Arc;
 
-/// A `CUgraph`. The driver lets one thread at a time use it; it is touched only while an executable is made.
+/// A `CUgraph`. The driver allows one thread at a time to use it. It is used only while an
+/// executable is made.
 #[derive(Debug)]
 pub(crate) struct CudaGraph {
     context: Arc<Context>,
@@ -110,7 +111,8 @@ impl CudaExecutable {
     ///
     /// # Safety
     ///
-    /// The context is current, or the driver [launches anywhere](Context::enter_for_launch), and everything that the graph uses lives until the launch has run.
+    /// The context is current, or the driver [launches anywhere](Context::enter_for_launch), and
+    /// everything that the graph uses lives until the launch has run.
     pub(super) unsafe fn launch(&self, stream: CUstream) -> DriverResult<()> {
         // SAFETY: promised by the caller.
         unsafe { self.context.driver().cu_graph_launch(self.raw, stream) }

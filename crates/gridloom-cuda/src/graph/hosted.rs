@@ -1,8 +1,9 @@
-//! Programs that the host drives: it launches graphs one after the other, reads conditions back, and decides.
+//! Programs that the host drives: it launches graphs one after the other, reads conditions back,
+//! and decides.
 //!
-//! A launch returns at once, as every launch does. A thread drives the program, and the stream it was launched on is *occupied* meanwhile: whoever
-//! next enqueues something there, or waits for it, first waits for the program. So the order of the stream holds, although
-//! the later parts of the program are enqueued later.
+//! A launch returns at once. A thread drives the program, and the stream is *occupied* meanwhile: a
+//! caller that enqueues work there, or waits for the stream, first waits for the program. So the
+//! order of the stream holds, although the later parts of the program are enqueued later.
 
 use super::lower::Unit;
 use super::resources::{Held, Resources};
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A program whose graphs are compiled.
 #[derive(Debug, Default)]
 pub(super) struct Compiled {
-    /// Mostly one.
+    /// The parts, mostly one.
     pub(super) parts: SmallVec<[CompiledPart; 1]>,
 }
 
@@ -51,14 +52,14 @@ pub(super) struct HostedTest {
     max_passes: u64,
 }
 
-/// What the host looks at to decide.
+/// What the host reads to decide.
 #[derive(Debug, Clone, Copy)]
 enum TestSource {
     /// A condition that kernels store.
     Condition(ConditionKey),
     /// A 32-bit integer at this address.
     Value(u64),
-    /// Nothing: the max_passes is the count.
+    /// Nothing: `max_passes` is the count.
     Count,
 }
 
@@ -95,19 +96,20 @@ impl HostedConditional {
         }
     }
 
-    /// Decides by another test from now on, and returns the old one. Nothing may be running.
+    /// Replaces the test and returns the old one. Nothing may be running.
     pub(super) fn set_test(&self, test: HostedTest) -> HostedTest {
         std::mem::replace(&mut *self.test.lock(), test)
     }
 }
 
 impl Compiled {
-    /// Whether the host has to decide anything.
+    /// Returns whether the host has to decide anything.
     pub(super) fn is_hosted(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, CompiledPart::Hosted(_)))
     }
 
-    /// Whether the host reads something from the device in order to decide, and so waits for it.
+    /// Returns whether the host reads something from the device in order to decide, and so waits
+    /// for it.
     pub(super) fn reads(&self) -> bool {
         self.parts.iter().any(|part| match part {
             CompiledPart::Graph(_) => false,
@@ -146,8 +148,8 @@ pub(super) struct Drive<'a> {
 }
 
 impl Drive<'_> {
-    /// Enqueues a program, deciding where the host has to. The context is current, and the resources live until the stream
-    /// has run everything.
+    /// Enqueues a program, deciding where the host has to. The context is current, and the
+    /// resources live until the stream has run everything.
     pub(super) fn run(&self, program: &Compiled) -> Result<()> {
         for part in &program.parts {
             hosted_launch::stop_at_exit();
@@ -228,7 +230,8 @@ impl Drive<'_> {
             TestSource::Value(address) => {
                 let cells = cells()?;
                 let driver = self.resources.shared.context.driver();
-                // SAFETY: both are words that the resources or the definition keep; the context is current.
+                // SAFETY: both are words that the resources or the definition keep; the context is
+                // current.
                 unsafe { driver.cu_memcpy_async(cells.scratch_address(), address, 4, self.stream.raw()) }?;
                 self.stream.wait_for_device()?;
                 Ok(cells.scratch())

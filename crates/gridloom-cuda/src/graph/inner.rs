@@ -19,19 +19,20 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
-/// What launches of a graph use that no executable is at any more.
+/// What launches use of a graph that its executable has replaced.
 #[expect(dead_code, reason = "it is there to be dropped")]
 struct Retired {
     held: Held,
     operations: Operations,
 }
 
-/// The operations of a graph that its executable has left.
+/// The operations of a graph that its executable has replaced.
 #[expect(dead_code, reason = "they are there to be dropped")]
 pub(super) enum Operations {
-    /// All there were at the end.
+    /// All operations at the end.
     Definition(Arc<Definition>),
-    /// Those of its successor and those that were replaced, and what else a failed change in place took from them.
+    /// The operations of its successor and those that were replaced, and what a failed change in
+    /// place took from them.
     Apart(Vec<Operation>, Undo),
     /// It was never launched.
     Unused,
@@ -41,24 +42,24 @@ pub(super) enum Operations {
 pub(super) struct Inner {
     // The driver's graphs go before what they refer to.
     pub(super) program: Compiled,
-    /// Mostly one.
+    /// The units, mostly one.
     pub(super) units: SmallVec<[Unit; 1]>,
     pub(super) node_map: NodeMap,
     pub(super) modes: Modes,
     pub(super) report: Report,
-    /// Whether something can go wrong on the host while it runs: a callback, or what drives a conditional. Updates do not change
-    /// it, since a node stays of its kind.
+    /// Whether something can fail on the host while it runs: a callback, or the thread that drives
+    /// a conditional. Updates do not change this, because a node keeps its kind.
     pub(super) may_fail: bool,
-    /// The one unit, where a launch of it is all that a launch is.
+    /// The only unit, if launching it is the whole launch.
     pub(super) alone: Option<usize>,
-    /// What its launches use, from when it is no longer the one of its executable: launches in flight keep it alive in here. Until then the
-    /// executable holds it all, and sees to what updates replace.
+    /// What its launches use, once its executable has replaced it: launches in flight keep it alive
+    /// here. Until then the executable holds it, and keeps what updates replace.
     retired: OnceLock<Box<Retired>>,
     pub(super) resources: Resources,
 }
 
-// SAFETY: `node_map` has handles of the driver's nodes, which are not bound to a thread; they are used only under the lock
-// of the executable's state.
+// SAFETY: `node_map` has handles of the driver's nodes, which are not bound to a thread; they are
+// used only under the lock of the executable's state.
 unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
@@ -105,7 +106,7 @@ impl Inner {
         Ok((Arc::new(inner), held))
     }
 
-    /// Has the launches in flight keep all that they use: no executable is at this any more.
+    /// Makes the launches in flight keep all that they use, because the executable no longer does.
     pub(super) fn retire(&self, held: Held, operations: Operations) {
         let retired = self.retired.set(Box::new(Retired { held, operations }));
         debug_assert!(retired.is_ok(), "a graph is left once");
@@ -124,12 +125,13 @@ impl Inner {
     #[inline]
     pub(super) fn launch_unit(&self, unit: usize, stream: &Stream) -> Result<()> {
         let _entered = self.resources.shared.context.enter_for_launch()?;
-        // SAFETY: the context is current where that is needed; whoever launches keeps what it uses until it has run.
+        // SAFETY: the context is current where that is needed; whoever launches keeps what it uses
+        // until it has run.
         Ok(unsafe { self.units[unit].launch(stream.raw()) }?)
     }
 
-    /// Runs a program in which the host decides. Launches of this executable before it are over, or come before it on the same stream and
-    /// nothing is read from them.
+    /// Runs a program in which the host decides. Earlier launches of this executable have ended, or
+    /// come before it on the same stream and nothing is read from them.
     pub(super) fn run_hosted(&self, stream: &Stream) -> Result<()> {
         if self.program.reads()
             && let Some(cells) = self.resources.cells()
@@ -140,7 +142,8 @@ impl Inner {
         if let Some((address, bytes)) = self.resources.counted() {
             let context = &self.resources.shared.context;
             let _entered = context.enter()?;
-            // SAFETY: the counters belong to this executable, and no launch of it is in flight but before this on the stream.
+            // SAFETY: the counters belong to this executable, and no launch of it is in flight but
+            // before this on the stream.
             unsafe { context.driver().cu_memset_d8_async(address, 0, bytes, stream.raw()) }?;
         }
         self.run(stream)

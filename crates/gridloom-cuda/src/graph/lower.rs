@@ -38,7 +38,7 @@ pub(super) struct Unit {
     _graph: Source,
     /// The handles of the conditions that kernels of this graph set.
     pub(super) handles: FxHashMap<ConditionKey, CUgraphConditionalHandle>,
-    /// Where its launches come after those of other graphs.
+    /// How its launches are ordered after those of other graphs.
     turns: Option<Arc<Turns>>,
 }
 
@@ -177,7 +177,8 @@ fn lower_alone(
 struct Builder<'a> {
     driver: &'a Driver,
     ctx: CUcontext,
-    /// The outermost graph; handles of conditions belong to it, also when they are tested further in.
+    /// The outermost graph; handles of conditions belong to it, also when they are tested further
+    /// in.
     root: CUgraph,
     definition: &'a Definition,
     lowering: Lowering<'a>,
@@ -190,9 +191,10 @@ struct Builder<'a> {
     handles: FxHashMap<ConditionKey, CUgraphConditionalHandle>,
     /// The conditions that a conditional of this unit tests.
     tested: FxHashSet<ConditionKey>,
-    /// The kernel of the last launch: often the next one's too, and then need not be recognised.
+    /// The kernel of the last launch. The next launch often has the same one, which then needs no
+    /// downcast.
     last_kernel: Option<&'a Kernel>,
-    /// What those of the driver's nodes come from that are the place of no node, for errors.
+    /// The origins of driver nodes that stand for no node of the definition, for errors.
     origins: Vec<(CUgraphNode, NodeKey)>,
 }
 
@@ -205,8 +207,9 @@ impl<'a> Builder<'a> {
         for step in steps {
             let mut edges = Edges::of(&step.after, &nodes, programmatic);
             if step.is_native() {
-                // Conditionals side by side in one graph may hang or fault (a driver for CUDA 13.0, 580.159, on an H200, in two of
-                // 10,000 random graphs), so they run one after the other.
+                // Conditionals side by side in one graph may hang or fault (a driver for CUDA 13.0,
+                // 580.159, on an H200, in two of 10,000 random graphs), so they run one after the
+                // other.
                 if let Some(before) = last_conditional.replace(nodes.len()).map(|step: usize| nodes[step]) {
                     edges.add(before);
                 }
@@ -280,7 +283,8 @@ impl<'a> Builder<'a> {
             Parameters::Opaque(opaque) => Some(OpaqueGraph::from_backend(&**opaque)?),
             _ => None,
         };
-        // SAFETY: graph and dependencies are alive; what the parameters refer to is kept by the executable.
+        // SAFETY: graph and dependencies are alive; what the parameters refer to is kept by the
+        // executable.
         let node = make(|node| unsafe {
             match parameters {
                 Parameters::Fill(fill) => {
@@ -356,7 +360,8 @@ impl<'a> Builder<'a> {
         let mut arguments = NodeArguments::new(kernel, config, bytes);
         let parameters = arguments.describe(kernel, config);
         let node = if edges.are_full() {
-            // SAFETY: graph and dependencies are alive; the arguments fit the kernel and are copied by the call.
+            // SAFETY: graph and dependencies are alive; the arguments fit the kernel and are copied
+            // by the call.
             make(|node| unsafe {
                 self.driver.cu_graph_add_kernel_node(node, graph, edges.as_ptr(), edges.len(), &parameters)
             })?
@@ -380,7 +385,8 @@ impl<'a> Builder<'a> {
         edges: &Edges,
         parameters: &mut CUgraphNodeParams,
     ) -> DriverResult<CUgraphNode> {
-        // SAFETY: graph and dependencies are alive; the parameters are of the type they say, zero where unused.
+        // SAFETY: graph and dependencies are alive; the parameters are of the type they say, zero
+        // where unused.
         make(|node| unsafe {
             self.driver.cu_graph_add_node(
                 node,

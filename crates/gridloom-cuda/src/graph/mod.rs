@@ -1,20 +1,25 @@
 //! Graphs lowered to CUDA graphs, and how they run.
 //!
 //! 1. [`modes`] decides for each conditional whether the device or the host drives it.
-//! 2. [`plan`] flattens embedded children and cuts the graph where the host drives: a program of graphs and hosted conditionals.
-//!    Neither step calls the driver. A plain graph, of which each node becomes one, needs neither.
-//! 3. [`resources`] gives addresses to what only the graph has: memory of alloc nodes, copied host bytes, pass counters, conditions.
-//! 4. [`lower`] turns each graph of the program into one `CUgraph` and one `CUgraphExec`, with the [`parameters`] and [`edges`] of its nodes;
-//!    [`node_map`] remembers which is which.
-//! 5. [`inner`] is the compiled program, which launches keep alive; [`executable`] launches it; [`hosted`] drives the conditionals that the host decides; [`update`] changes nodes in
-//!    place where the driver can, and compiles anew where it cannot; [`ready`] does so for arguments that change often.
+//! 2. [`plan`] flattens embedded children and cuts the graph where the host drives a conditional.
+//!    The result is a program of graphs and hosted conditionals. Neither step calls the driver. A
+//!    plain graph needs neither: each of its nodes becomes one driver node.
+//! 3. [`resources`] gives addresses to what only the graph has: memory of alloc nodes, copied host
+//!    bytes, pass counters, conditions.
+//! 4. [`lower`] turns each graph of the program into one `CUgraph` and one `CUgraphExec`, with the
+//!    [`parameters`] and [`edges`] of its nodes. [`node_map`] maps nodes to driver nodes.
+//! 5. [`inner`] is the compiled program, which launches keep alive. [`executable`] launches it.
+//!    [`hosted`] drives the conditionals that the host decides. [`update`] changes nodes in place
+//!    if the driver can, and compiles the graph again if not. [`ready`] changes arguments that
+//!    change often.
 //!
 //! # Memory of alloc nodes
 //!
-//! The executable owns one block for each kind of memory, made when the graph is instantiated, and alloc and free nodes
-//! become edges. Launches of one executable never overlap, so a block per executable is enough, and what CUDA's own alloc nodes
-//! rule out simply works: allocations in bodies of conditionals, several executables at once, host and managed memory,
-//! relaunching with memory still allocated.
+//! The executable owns one block for each kind of memory, allocated at instantiation, and alloc and
+//! free nodes become edges. Launches of one executable never overlap, so one block per executable
+//! is enough. This also allows what CUDA's own alloc nodes do not: allocations in bodies of
+//! conditionals, several executables at once, host and managed memory, and relaunching with memory
+//! still allocated.
 
 mod builtin;
 mod edges;

@@ -33,7 +33,7 @@ impl Capabilities {
         Self { version }
     }
 
-    /// Whether there are conditional nodes at all.
+    /// Returns whether there are conditional nodes at all.
     pub(super) fn any(self) -> bool {
         self.version >= IF_AND_WHILE_SINCE
     }
@@ -134,7 +134,8 @@ impl<'a> Decision<'a> {
         }
     }
 
-    /// Adds what the mode, the driver, a body's contents or a surrounding hosted loop demand. Says whether anything was added.
+    /// Adds what the mode, the driver, a body's contents or a surrounding hosted loop demand. Says
+    /// whether anything was added.
     fn add_where_bodies_demand(&self, modes: &mut Modes) -> bool {
         let mut added = false;
         for &node in &self.conditionals {
@@ -172,7 +173,7 @@ impl<'a> Decision<'a> {
         None
     }
 
-    /// Why the device cannot run these bodies.
+    /// Returns why the device cannot run these bodies.
     fn forbidden_inside(&self, bodies: &[GraphKey], modes: &Modes) -> Option<String> {
         for &body in bodies {
             for node in self.definition.nodes(body) {
@@ -222,8 +223,9 @@ impl<'a> Decision<'a> {
         None
     }
 
-    /// Adds conditionals whose condition is set outside of the `CUgraph` they are in, or by a kernel that is also given
-    /// a condition that the host reads: a kernel sets all its conditions the same way.
+    /// Adds conditionals whose condition is set outside of the `CUgraph` they are in, or by a
+    /// kernel that is also given a condition that the host reads: a kernel sets all its conditions
+    /// the same way.
     fn add_where_conditions_demand(&self, modes: &mut Modes, program: &Program) -> bool {
         if self.setters.is_empty() {
             return false;

@@ -22,7 +22,7 @@ pub(super) struct DeciderNodes {
     pub(super) next: Option<CUgraphNode>,
 }
 
-/// Where every node is that has a place.
+/// The driver nodes of all nodes that have one.
 pub(super) struct NodeMap {
     /// By the index of a node; one without a place has no node.
     nodes: Vec<DriverNode>,
@@ -30,7 +30,7 @@ pub(super) struct NodeMap {
 }
 
 impl NodeMap {
-    /// Room for the nodes of a definition.
+    /// Makes an empty map for the nodes of a definition.
     pub(super) fn new(definition: &Definition) -> Self {
         let nowhere = DriverNode { unit: 0, node: ptr::null_mut() };
         Self { nodes: vec![nowhere; definition.node_bound()], deciders: FxHashMap::default() }

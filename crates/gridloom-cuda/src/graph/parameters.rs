@@ -1,4 +1,5 @@
-//! What a node does, in the driver's terms: the same when it is added and when it is changed later.
+//! The work of a node in the driver's terms. It is the same when the node is added and when it is
+//! changed later.
 
 use super::builtin::{Choice, Decide, LoopStep};
 use super::lower::Lowering;
@@ -52,7 +53,7 @@ impl KernelArguments<'_> {
 }
 
 impl Lowering<'_> {
-    /// The parameters of a node. A callback is held under the node's key from here on.
+    /// Returns the parameters of a node. A callback is held under the node's key from here on.
     pub(super) fn parameters(
         &self,
         held: &mut Held,
@@ -121,7 +122,8 @@ impl Lowering<'_> {
         Ok(arguments)
     }
 
-    /// Whether a kernel stores its conditions in memory: when the host tests one of them, or the driver knows none.
+    /// Returns whether a kernel stores its conditions in memory: when the host tests one of them,
+    /// or the driver knows none.
     pub(super) fn stores_conditions(&self, op: &KernelOp) -> bool {
         let mut conditions = op.args().pointers.iter().filter_map(|pointer| match &pointer.value {
             PointerValue::Condition(condition) => Some(*condition),
@@ -176,7 +178,7 @@ impl Lowering<'_> {
         }))
     }
 
-    /// Where the passes of a conditional are counted.
+    /// Returns where the passes of a conditional are counted.
     pub(super) fn counter(&self, node: NodeKey) -> Result<u64> {
         let no_counter =
             || Error::new(ErrorKind::InvalidState, "a conditional has no counter for its passes");
@@ -184,8 +186,8 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether every argument of a launch is as the kernel gets it: addresses of memory that is there independently of graphs were filled in when
-/// the arguments were packed.
+/// Returns whether the arguments of a launch are complete: addresses of memory that does not depend
+/// on the graph were filled in when the arguments were packed.
 pub(super) fn has_its_addresses(op: &KernelOp) -> bool {
     let is_allocated = |value: &PointerValue| {
         matches!(value, PointerValue::Region(Region { base: Base::Allocation(_), .. }))
@@ -193,7 +195,8 @@ pub(super) fn has_its_addresses(op: &KernelOp) -> bool {
     op.args().pointers.iter().all(|pointer| is_allocated(&pointer.value))
 }
 
-/// Whether a kernel of Gridloom's takes part in deciding a conditional. That kernel counts the passes too.
+/// Returns whether a kernel of Gridloom's takes part in deciding a conditional. That kernel counts
+/// the passes too.
 pub(super) fn has_decider(op: &ConditionalOp) -> bool {
     !matches!(op.test, Test::Condition(_))
         || (op.form == ConditionalForm::While && (op.max_passes.is_some() || !op.test_first))

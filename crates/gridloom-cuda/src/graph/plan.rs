@@ -1,4 +1,5 @@
-//! The graph in the form in which it runs: children flattened, and cut where the host drives a conditional.
+//! The graph in the form in which it runs: children flattened, and cut where the host drives a
+//! conditional.
 
 use super::modes::Modes;
 use crate::foreign::OpaqueGraph;
@@ -21,7 +22,7 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// Whether it is a conditional that the device drives.
+    /// Returns whether it is a conditional that the device drives.
     pub(super) fn is_native(&self) -> bool {
         matches!(self.work, Work::Native(_))
     }
@@ -35,16 +36,17 @@ pub(super) enum Work {
     Join,
     /// A conditional that the device drives, with its bodies.
     Native(Vec<Vec<Step>>),
-    /// What the node does, in a `CUgraph` of its own. Between splitting and lowering it is the one step of its list.
+    /// What the node does, in a `CUgraph` of its own. Between splitting and lowering it is the one
+    /// step of its list.
     Alone,
     /// A conditional that the host drives, with its bodies. Only between flattening and splitting.
     Hosted(Vec<Program>),
 }
 
-/// What is run one after the other, on one stream.
+/// A sequence of parts that run one after another, on one stream.
 #[derive(Debug, Default)]
 pub(super) struct Program {
-    /// Mostly one.
+    /// The parts, mostly one.
     pub(super) parts: SmallVec<[Part; 1]>,
 }
 
@@ -57,13 +59,14 @@ pub(super) enum Part {
 }
 
 impl Program {
-    /// The program of a whole definition. Disabled nodes keep their place in the order and do nothing.
+    /// The program of a whole definition. Disabled nodes keep their place in the order and do
+    /// nothing.
     pub(super) fn new(definition: &Definition, modes: &Modes, disabled: &FxHashSet<NodeKey>) -> Self {
         let mut ends = Ends::new(definition);
         Source { definition, modes, disabled }.program(definition.root(), &mut ends)
     }
 
-    /// Whether the host has to decide anything.
+    /// Returns whether the host has to decide anything.
     pub(super) fn is_hosted(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Hosted { .. }))
     }
@@ -130,7 +133,8 @@ struct Source<'a> {
 
 /// The steps at whose end a node has ended. Nodes that do nothing have no step of their own.
 ///
-/// One table serves all lists of steps: a node is in one graph, and only nodes of that graph ask for it.
+/// One table serves all lists of steps: a node is in one graph, and only nodes of that graph ask
+/// for it.
 struct Ends {
     /// By the index of a node: its one step, or [`Ends::OTHERS`].
     one: Vec<u32>,
@@ -187,7 +191,8 @@ struct Flattening<'a> {
 }
 
 impl Flattening<'_> {
-    /// Adds all nodes of `graph`, the first ones after `entry`, and returns the ends of the last ones.
+    /// Adds all nodes of `graph`, the first ones after `entry`, and returns the ends of the last
+    /// ones.
     fn add_graph(&mut self, graph: GraphKey, entry: &Dependencies) -> Dependencies {
         let mut last = Dependencies::new();
         let mut any = false;
@@ -254,14 +259,14 @@ impl Flattening<'_> {
         ends
     }
 
-    /// A point where edges meet. It becomes a step only where that saves edges.
+    /// Adds a point where edges meet. It becomes a step only if that saves edges.
     fn meet(&mut self, origin: NodeKey, mut after: Dependencies, fan_out: usize) -> Dependencies {
         after.iter_mut().for_each(|(_, kind)| *kind = EdgeKind::Full);
         if after.len() <= 1 || fan_out <= 1 { after } else { self.push(origin, Work::Join, after) }
     }
 }
 
-/// Whether a captured graph holds what no graph within another may hold.
+/// Returns whether a captured graph holds what no graph within another may hold.
 fn runs_alone(opaque: &dyn Opaque) -> bool {
     OpaqueGraph::from_backend(opaque).is_ok_and(|opaque| opaque.contents().alone)
 }
@@ -284,16 +289,19 @@ fn merged(mut after: Dependencies) -> Dependencies {
     after
 }
 
-/// Cuts a list of steps at the conditionals that the host drives, and at what runs in a `CUgraph` of its own.
+/// Cuts a list of steps at the conditionals that the host drives, and at what runs in a `CUgraph`
+/// of its own.
 ///
-/// Those run one after the other, and a step runs in the graph after the last one it depends on, so as early as can be.
+/// These run one after another. A step runs in the graph after the last one it depends on, as early
+/// as possible.
 fn split(steps: Vec<Step>) -> SmallVec<[Part; 1]> {
     if !steps.iter().any(|step| matches!(step.work, Work::Hosted(_) | Work::Alone)) {
         return if steps.is_empty() { SmallVec::new() } else { smallvec![Part::Graph(steps)] };
     }
     let mut graphs: Vec<Vec<Step>> = vec![Vec::new()];
     let mut cuts: Vec<Part> = Vec::new();
-    // For each step: the graph it runs in, and its place there. One that cuts is placed in the graph after it.
+    // For each step: the graph it runs in, and its place there. One that cuts is placed in the
+    // graph after it.
     let mut places: Vec<(usize, Option<u32>)> = Vec::with_capacity(steps.len());
     for step in steps {
         let graph = step.after.iter().map(|&(before, _)| places[before as usize].0).max().unwrap_or(0);

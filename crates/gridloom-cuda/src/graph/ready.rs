@@ -1,4 +1,5 @@
-//! Kernel nodes whose arguments change often: all that the driver has to be told of them but the arguments is at hand.
+//! Kernel nodes whose arguments change often. Everything that the driver has to be told, except the
+//! arguments, is prepared.
 
 use super::executable::{Executable, State};
 use super::parameters::has_its_addresses;
@@ -19,11 +20,12 @@ pub(super) struct ReadyNode {
     size: usize,
 }
 
-// SAFETY: the handles are not bound to a thread; they are used by whoever has the executable to itself.
+// SAFETY: the handles are not bound to a thread; they are used by whoever has the executable to
+// itself.
 unsafe impl Send for ReadyNode {}
 
 impl State {
-    /// Gets a kernel node ready, if its arguments can be changed in place.
+    /// Prepares a kernel node, if its arguments can be changed in place.
     pub(super) fn prepare(&mut self, number: usize, node: NodeKey, op: &KernelOp) -> bool {
         let ready = self.ready_node(node, op);
         let can = ready.is_some();
@@ -59,14 +61,15 @@ impl ReadyNode {
         debug_assert_eq!(bytes.len(), self.size);
         let mut arguments = PackedArguments::new(bytes);
         self.parameters.extra = arguments.list();
-        // SAFETY: the node is of the graph that the executable was made from, and launches the kernel of the parameters; the arguments are
-        // copied. The rest is promised by the caller.
+        // SAFETY: the node is of the graph that the executable was made from, and launches the
+        // kernel of the parameters; the arguments are copied. The rest is promised by the caller.
         unsafe { driver.cu_graph_exec_kernel_node_set_params(self.exec, self.node, &self.parameters) }
     }
 }
 
 impl Executable {
-    /// Gives nodes that are ready other arguments. `false` where they are not, and nothing was changed.
+    /// Sets the arguments of prepared nodes. Returns `false` if they are not prepared, and changes
+    /// nothing.
     #[inline]
     pub(super) fn set_ready(&mut self, arguments: &[(usize, &[u8])]) -> Result<bool> {
         let state = &mut self.state;
@@ -83,7 +86,8 @@ impl Executable {
         for &(number, bytes) in arguments {
             match state.ready.get_mut(number) {
                 Some(Some(ready)) if ready.size == bytes.len() => {
-                    // SAFETY: the context is current; the core gives bytes for the kernel that the node was prepared with.
+                    // SAFETY: the context is current; the core gives bytes for the kernel that the
+                    // node was prepared with.
                     unsafe { ready.set(context.driver(), bytes) }?;
                 }
                 _ => return Ok(false),

@@ -1,4 +1,5 @@
-//! What an executable owns besides the driver's graphs: memory of alloc nodes, copied bytes, counters, conditions.
+//! What an executable owns besides the driver's graphs: memory of alloc nodes, copied bytes,
+//! counters, conditions.
 
 use super::builtin::Builtins;
 use super::modes::Modes;
@@ -21,9 +22,9 @@ use std::sync::{Arc, OnceLock};
 /// Everything the driver's graphs refer to, kept as long as they are.
 pub(super) struct Resources {
     pub(super) shared: Arc<Shared>,
-    /// What went wrong on the host, for graphs in which something can.
+    /// Failures on the host, for graphs in which something can fail.
     failures: OnceLock<Arc<Failures>>,
-    /// Graphs of kernels and fills alone have nothing of the kind.
+    /// Empty for graphs of only kernels and fills.
     owned: OnceLock<Box<Owned>>,
 }
 
@@ -87,7 +88,7 @@ impl Cells {
         unsafe { self.word(index).read_volatile() }
     }
 
-    /// Where a value of other memory is copied to before it is read.
+    /// Returns where a value of other memory is copied to before it is read.
     pub(super) fn scratch_address(&self) -> u64 {
         self.word(SCRATCH) as u64
     }
@@ -110,7 +111,8 @@ impl Cells {
 }
 
 impl Resources {
-    /// For a definition of which this is the program. Failures go to where those before went, if there were any.
+    /// For a definition of which this is the program. Failures go to where those before went, if
+    /// there were any.
     pub(super) fn new(
         shared: &Arc<Shared>,
         definition: &Definition,
@@ -128,12 +130,12 @@ impl Resources {
         Ok(Self { shared: Arc::clone(shared), failures, owned })
     }
 
-    /// Where failures on the host go.
+    /// Returns where failures on the host go.
     pub(super) fn failures(&self) -> &Arc<Failures> {
         self.failures.get_or_init(Arc::default)
     }
 
-    /// The same, unless nothing could fail so far.
+    /// Returns where failures on the host go, unless nothing could fail so far.
     pub(super) fn known_failures(&self) -> Option<&Arc<Failures>> {
         self.failures.get()
     }
@@ -143,7 +145,7 @@ impl Resources {
         &self.owned.get_or_init(Box::default).builtins
     }
 
-    /// Whether memory of an alloc node stays when a launch has ended.
+    /// Returns whether memory of an alloc node stays when a launch has ended.
     pub(super) fn has_outliving(&self) -> bool {
         self.owned.get().is_some_and(|owned| !owned.outliving.is_empty())
     }
@@ -163,7 +165,7 @@ impl Resources {
         self.owned.get()?.cells.as_ref()
     }
 
-    /// Where a region is that `node` uses.
+    /// Returns where a region is that `node` uses.
     pub(super) fn locate(&self, held: &Held, node: NodeKey, region: &Region) -> Result<Location> {
         let lost = || Error::new(ErrorKind::InvalidHandle, "uses memory that is not part of this graph");
         match &region.base {
@@ -188,7 +190,7 @@ impl Resources {
         self.owned.get().and_then(|owned| owned.conditions.get(&condition).copied()).unwrap_or(unknown)
     }
 
-    /// Where the passes of a conditional are counted, if they are.
+    /// Returns where the passes of a conditional are counted, if they are.
     pub(super) fn counter(&self, node: NodeKey) -> Option<u64> {
         self.owned.get()?.counters.get(&node).copied()
     }
@@ -305,22 +307,23 @@ impl Owned {
     }
 }
 
-/// What the nodes use besides what their operations hold, replaced node by node when an executable is updated.
+/// What the nodes use besides what their operations hold, replaced node by node when an executable
+/// is updated.
 #[derive(Default)]
 pub(super) struct Held {
-    /// Most graphs use nothing of the kind.
+    /// `None` for most graphs.
     parts: Option<Box<HeldParts>>,
 }
 
 #[derive(Default)]
 struct HeldParts {
     host_calls: FxHashMap<NodeKey, Arc<HostCall>>,
-    /// Kernels that store their conditions, by the address of the kernel they stand for, which is kept so that the address
-    /// stays its own.
+    /// Kernels that store their conditions, by the address of the kernel that they replace. That
+    /// kernel is kept, so that its address stays unique.
     stored_kernels: FxHashMap<usize, (Arc<dyn backend::Kernel>, Arc<Kernel>)>,
     /// Bytes that came with an update.
     restaged: FxHashMap<NodeKey, Staged>,
-    /// What disabled fills fill.
+    /// The word that disabled fills write.
     unread: Option<Arc<Memory>>,
 }
 
@@ -332,7 +335,7 @@ impl Held {
         self.parts.get_or_insert_default()
     }
 
-    /// Whether the host is called.
+    /// Returns whether the host is called.
     pub(super) fn has_calls(&self) -> bool {
         self.parts.as_ref().is_some_and(|parts| !parts.host_calls.is_empty())
     }
@@ -377,7 +380,8 @@ impl Held {
         Ok(())
     }
 
-    /// The copy that came with the latest update of a node, to put it back with [`restore_staged`](Self::restore_staged).
+    /// The copy that came with the latest update of a node, to put it back with
+    /// [`restore_staged`](Self::restore_staged).
     pub(super) fn staged_copy(&self, node: NodeKey) -> Option<Staged> {
         self.parts.as_ref()?.restaged.get(&node).cloned()
     }
@@ -402,8 +406,8 @@ struct Needs {
     allocs: Vec<NodeKey>,
     freed: FxHashSet<NodeKey>,
     staged: FxHashMap<usize, Arc<[u8]>>,
-    /// The native conditionals whose passes are counted: those that a kernel of Gridloom's decides, which counts in passing, and
-    /// on request all.
+    /// The native conditionals whose passes are counted: those that a kernel of Gridloom's decides,
+    /// which counts at no extra cost, and on request all.
     counted: Vec<NodeKey>,
     any_hosted: bool,
 }

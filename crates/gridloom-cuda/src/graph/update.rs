@@ -1,20 +1,24 @@
 //! Changing what the nodes of an executable do.
 //!
-//! The driver changes most parameters of a compiled graph in place, for a fraction of a microsecond each, and the next launch sees
-//! them. What it refuses (another direction of a copy, another attribute, a disabled node in a body) is not an error here:
-//! the graph is then compiled anew. Either way launches in flight go on with what they were launched with; where the host still drives one and
-//! waits for the device meanwhile, the graph is compiled anew as well, since that launch has passes to come.
+//! The driver changes most parameters of a compiled graph in place, in a fraction of a microsecond
+//! each, and the next launch uses them. A change that it refuses (another direction of a copy,
+//! another attribute, a disabled node in a body) is not an error: the graph is compiled again.
+//! Either way, launches in flight keep the values they were launched with. If the host drives a
+//! launch and waits for the device, the graph is compiled again as well, because that launch has
+//! iterations to come.
 //!
 //! # Nodes that do nothing
 //!
-//! The driver disables kernels and copies. A fill that it disabled does not keep its place in the order: what comes after does not wait for
-//! what comes before (a driver for CUDA 13.0, 580.159, on an H200). So a disabled fill fills a word that nobody reads instead, and its own
-//! parameters are held until it is enabled. Where the driver refuses, the graph is compiled anew without the node.
+//! The driver can disable kernels and copies. A fill that it disables no longer orders its
+//! neighbours: nodes after it do not wait for nodes before it (driver 580.159, CUDA 13.0, on an
+//! H200). So a disabled fill writes a word that nothing reads, and its own parameters are kept
+//! until it is enabled. If the driver refuses, the graph is compiled again without the node.
 //!
 //! # All or nothing
 //!
-//! What a node did before is noted before it is touched. When neither changing in place nor compiling anew succeeds, every touched node
-//! is changed back. Should even that fail, the nodes are remembered, and nothing is launched before they are as they were.
+//! The old parameters of a node are saved before it is changed. If neither changing in place nor
+//! compiling again succeeds, every changed node is changed back. If even that fails, the nodes are
+//! remembered, and nothing is launched before they are restored.
 
 use super::executable::{Executable, State};
 use super::hosted::{HostedConditional, HostedTest};
@@ -117,8 +121,8 @@ impl State {
         take_back(&self.inner, &self.disabled, &mut self.held, &mut self.undone)
     }
 
-    /// Changes nodes one by one. What they did before is in `undo` then, as far as `replaced` does not tell it. On failure it says how many
-    /// changes, of the first ones, may have been made. Nothing is driven by the host.
+    /// Changes nodes one by one. `undo` then holds what they did before, unless `replaced` does. On
+    /// failure it says how many of the first changes may have been made. The host drives nothing.
     fn change_in_place(
         &mut self,
         definition: &Definition,
@@ -142,7 +146,8 @@ impl State {
         Ok(())
     }
 
-    /// Holds what was replaced until the latest launch, and with it every earlier one, has run. `noted` is what it tells nothing of.
+    /// Holds what was replaced until the latest launch, and with it every earlier one, has run.
+    /// `noted` is what it tells nothing of.
     fn keep(&self, definition: &Definition, replaced: &[(NodeKey, Operation)], noted: Undo) {
         let Some(stream) = &self.last else { return };
         let mut unused = Unused::default();
@@ -168,7 +173,8 @@ impl State {
         }
     }
 
-    /// Holds memory that was replaced until the latest launch, and with it every earlier one, has run.
+    /// Holds memory that was replaced until the latest launch, and with it every earlier one, has
+    /// run.
     pub(super) fn keep_memory(&mut self, memory: &[&Arc<dyn Allocation>]) {
         if let Some(stream) = &self.last {
             stream.keep_memory(memory);
@@ -199,7 +205,8 @@ impl State {
             };
         }
         let exec = inner.units[place.unit].executable.raw();
-        // SAFETY: the node is of the graph that the executable was made from; calls come one at a time.
+        // SAFETY: the node is of the graph that the executable was made from; calls come one at a
+        // time.
         Ok(unsafe { context.driver().cu_graph_node_set_enabled(exec, place.node, u32::from(enabled)) }?)
     }
 }
@@ -279,7 +286,7 @@ impl Inner {
 /// One update under way.
 struct InPlaceUpdate<'a> {
     inner: &'a Inner,
-    /// Nodes that do nothing.
+    /// Disabled nodes.
     disabled: &'a FxHashSet<NodeKey>,
     held: &'a mut Held,
 }
@@ -291,7 +298,8 @@ impl<'a> InPlaceUpdate<'a> {
         Before { node, operation: operation.clone(), staged: self.held.staged_copy(node), call }
     }
 
-    /// Has a node do something else, with the host bytes that come with it; the context is current. `label` is its name, for the failures of a callback.
+    /// Makes a node do something else, with the host bytes that come with it. The context is
+    /// current. `label` is its name, for the failures of a callback.
     fn replace(
         &mut self,
         node: NodeKey,
@@ -313,7 +321,8 @@ impl<'a> InPlaceUpdate<'a> {
         Ok(())
     }
 
-    /// Has a node do something else; the context is current. `label` is its name, for the failures of a callback.
+    /// Has a node do something else; the context is current. `label` is its name, for the failures
+    /// of a callback.
     fn set(&mut self, node: NodeKey, operation: &Operation, label: impl FnOnce() -> String) -> Result<()> {
         match operation {
             operation if self.does_nothing(node, operation) => Ok(()),
@@ -326,12 +335,13 @@ impl<'a> InPlaceUpdate<'a> {
         }
     }
 
-    /// Whether the driver hears of a node's parameters only when it is enabled: it is left out, or a fill of something else.
+    /// Returns whether the driver hears of a node's parameters only when it is enabled: it is left
+    /// out, or a fill of something else.
     fn does_nothing(&self, node: NodeKey, operation: &Operation) -> bool {
         self.is_left_out(node) || matches!(operation, Operation::Memset(_)) && self.disabled.contains(&node)
     }
 
-    /// Whether a node that does nothing is not among the driver's.
+    /// Returns whether a node that does nothing is not among the driver's.
     fn is_left_out(&self, node: NodeKey) -> bool {
         self.inner.node_map.get(node).is_none() && self.disabled.contains(&node)
     }
@@ -425,7 +435,8 @@ impl<'a> InPlaceUpdate<'a> {
         self.set_kernel_node(place.unit, place.node, arguments.kernel()?, config, arguments.bytes())
     }
 
-    /// The context is current: without one, the driver does not refuse the call but crashes (580.159).
+    /// The context is current: without one, the driver does not refuse the call but crashes
+    /// (580.159).
     /// ([`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     fn set_kernel_node(
         &self,
@@ -440,7 +451,8 @@ impl<'a> InPlaceUpdate<'a> {
         let parameters = arguments.describe(kernel, config);
         let exec = self.inner.units[unit].executable.raw();
         let driver = self.inner.resources.shared.context.driver();
-        // SAFETY: the node is of the graph that the executable was made from; the arguments fit the kernel and are copied.
+        // SAFETY: the node is of the graph that the executable was made from; the arguments fit the
+        // kernel and are copied.
         unsafe { driver.cu_graph_exec_kernel_node_set_params(exec, node, &parameters) }?;
         Ok(())
     }
@@ -466,8 +478,8 @@ impl<'a> InPlaceUpdate<'a> {
         let context = &self.inner.resources.shared.context;
         let (driver, ctx) = (context.driver(), context.raw());
         let (exec, node) = (self.inner.units[place.unit].executable.raw(), place.node);
-        // SAFETY: the node is of the graph that the executable was made from, and of the kind of the parameters, which
-        // the core has checked; what they refer to is held by the executable.
+        // SAFETY: the node is of the graph that the executable was made from, and of the kind of
+        // the parameters, which the core has checked; what they refer to is held by the executable.
         unsafe {
             match parameters {
                 Parameters::Fill(fill) => driver.cu_graph_exec_memset_node_set_params(exec, node, fill, ctx),

@@ -13,14 +13,16 @@ pub(super) const COMPILATION_FAILED: c_int = 6;
 
 type RawProgram = *mut c_void;
 
-/// Declares the functions once: field, exported name, signature. All are in every NVRTC since CUDA 11.
+/// Declares the functions once: field, exported name, signature. All are in every NVRTC since CUDA
+/// 11.
 macro_rules! nvrtc_functions {
     ($($name:ident = $symbol:literal: fn($($ty:ty),*) -> $result:ty;)*) => {
         /// The entry points of an opened library.
         pub(super) struct Functions {
             $($name: unsafe extern "C" fn($($ty),*) -> $result,)*
             path: String,
-            // The library is closed after the addresses above are gone. The built-ins are kept open for it.
+            // The library is closed after the addresses above are gone. The built-ins are kept open
+            // for it.
             _library: Library,
             _builtins: Option<Library>,
         }
@@ -28,7 +30,8 @@ macro_rules! nvrtc_functions {
         impl Functions {
             fn resolve(library: Library, builtins: Option<Library>, path: String) -> Result<Self, String> {
                 $(
-                    // SAFETY: the name is NVRTC's, and the signature is the one its header gives it.
+                    // SAFETY: the name is NVRTC's, and the signature is the one its header gives
+                    // it.
                     let $name = unsafe {
                         library.get::<unsafe extern "C" fn($($ty),*) -> $result>($symbol.as_bytes())
                     };
@@ -90,7 +93,8 @@ impl Functions {
     }
 
     fn open(library: &Path, builtins: Option<&Path>) -> Result<Self, String> {
-        // NVRTC opens its built-ins by bare name when it compiles; opened first, that name is found.
+        // NVRTC opens its built-ins by bare name when it compiles; opened first, that name is
+        // found.
         let builtins = builtins.and_then(|path| {
             // SAFETY: NVRTC's data library has no initialiser with requirements.
             unsafe { Library::new(path) }.ok()

@@ -1,8 +1,8 @@
 //! CUDA C++ to PTX, with NVIDIA's run-time compiler where one is found.
 //!
-//! NVRTC needs no GPU and no driver: what it makes runs on the CPU device as well. It is looked for, in this order, under
-//! `GRIDLOOM_NVRTC` (a library or its folder), `CUDA_HOME`, `CUDA_PATH`, on the loader's path, in the usual toolkit
-//! folders, and in the NVIDIA packages of Python environments.
+//! NVRTC needs no GPU and no driver; the CPU device runs its output as well. Gridloom looks for it
+//! in this order: `GRIDLOOM_NVRTC` (a library or its folder), `CUDA_HOME`, `CUDA_PATH`, the
+//! loader's path, the usual toolkit folders, and the NVIDIA packages of Python environments.
 
 mod library;
 mod search;
@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum NvrtcError {
-    /// The library is nowhere.
+    /// The library was not found.
     #[error("{}", missing(.attempts))]
     Missing {
         /// Each place that was tried, with the reason it was not used.
@@ -67,7 +67,8 @@ fn missing(attempts: &[(String, String)]) -> String {
 pub struct CompileOptions {
     /// The name of the source in messages.
     pub name: String,
-    /// The oldest compute capability the PTX is for, `(9, 0)`. The compiler's own default when `None`.
+    /// The oldest compute capability the PTX is for, `(9, 0)`. The compiler's own default when
+    /// `None`.
     pub architecture: Option<(u32, u32)>,
     /// Options for the compiler, as on its command line: `-DN=4`, `--std=c++17`, `-I/path`.
     pub flags: Vec<String>,
@@ -139,8 +140,8 @@ impl Ptx {
 
     /// The same code marked as PTX of version `major.minor`, where it is marked as newer.
     ///
-    /// A compiler marks everything with its own version. A driver refuses versions newer than itself by the mark alone,
-    /// also when the code uses nothing new.
+    /// A compiler marks everything with its own version. A driver refuses newer versions by that
+    /// number alone, even if the code uses nothing new.
     #[must_use]
     pub fn at_most(mut self, major: u32, minor: u32) -> Self {
         if self.version().is_some_and(|version| version > (major, minor))
@@ -206,7 +207,8 @@ impl Nvrtc {
         self.functions.path()
     }
 
-    /// Compiles CUDA C++ to PTX ([`nvrtcCompileProgram`](https://docs.nvidia.com/cuda/nvrtc/index.html)).
+    /// Compiles CUDA C++ to PTX
+    /// ([`nvrtcCompileProgram`](https://docs.nvidia.com/cuda/nvrtc/index.html)).
     pub fn compile(&self, source: &str, options: &CompileOptions) -> Result<Ptx, NvrtcError> {
         let mut flags = options.flags.clone();
         if let Some((major, minor)) = options.architecture {

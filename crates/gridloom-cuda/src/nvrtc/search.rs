@@ -17,7 +17,7 @@ pub(super) enum Candidate {
     Folder(PathBuf),
 }
 
-/// What the search reads of the machine, so that tests can give it another.
+/// The parts of the machine that the search reads, so that tests can replace them.
 pub(super) struct Machine<'a> {
     pub(super) variable: &'a dyn Fn(&str) -> Option<OsString>,
     /// The folder that stands for the root of the file system.
@@ -52,7 +52,8 @@ const TOOLKIT_FOLDERS: &[&str] = &[
     "bin/x64",
 ];
 
-/// Returns the candidates in the order to try them. One that [`NVRTC_VARIABLE`] names is the only one.
+/// Returns the candidates in the order to try them. One that [`NVRTC_VARIABLE`] names is the only
+/// one.
 pub(super) fn candidates(machine: &Machine<'_>) -> Vec<Candidate> {
     if let Some(path) = machine.folder_in(NVRTC_VARIABLE) {
         return vec![if path.is_dir() { Candidate::Folder(path) } else { Candidate::File(path) }];

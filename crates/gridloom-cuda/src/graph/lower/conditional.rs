@@ -14,10 +14,12 @@ use smallvec::SmallVec;
 use std::ptr;
 
 impl Builder<'_> {
-    /// Sets all counters of passes to 0 at the start of the launch, so that a conditional that is not reached made none.
+    /// Sets all counters of passes to 0 at the start of the launch, so that a conditional that is
+    /// not reached made none.
     ///
-    /// Where the host drives the launch, it does that before the first unit. Conditionals that are always reached and that a
-    /// kernel of Gridloom's decides need it not: that kernel begins to count anew.
+    /// Where the host drives the launch, it does that before the first unit. Conditionals that are
+    /// always reached and that a kernel of Gridloom's decides need it not: that kernel begins to
+    /// count anew.
     pub(super) fn add_reset(&mut self, steps: &[Step]) -> Result<()> {
         let definition = self.definition;
         let is_needed = |step: &Step| match (&step.work, definition.node(step.origin).operation()) {
@@ -39,7 +41,7 @@ impl Builder<'_> {
         self.lowering.resources.counter(step.origin).is_some()
     }
 
-    /// Whether the passes of any conditional among these steps, or inside one, are counted.
+    /// Returns whether the passes of any conditional among these steps, or inside one, are counted.
     fn counts(&self, steps: &[Step]) -> bool {
         steps.iter().any(|step| match &step.work {
             Work::Native(bodies) => self.is_counted(step) || bodies.iter().any(|body| self.counts(body)),
@@ -90,7 +92,8 @@ impl Builder<'_> {
         };
         let resources = self.lowering.resources;
         let decider = self.lowering.decider(self.held, origin, op, handle)?;
-        // A decider counts by itself; what only kernels of the user decide is counted by nodes of its own.
+        // A decider counts by itself; what only kernels of the user decide is counted by nodes of
+        // its own.
         let counter = if decider.is_none() { resources.counter(origin) } else { None };
         let outermost = graph == self.root;
         let mut edges = edges;
@@ -137,7 +140,8 @@ impl Builder<'_> {
         Ok(node)
     }
 
-    /// What the kernel that ends a pass waits for. Where that is one kernel, and the driver and the GPU can, it is started while that kernel still runs.
+    /// Returns what the kernel that ends an iteration waits for. If that is one kernel, and the
+    /// driver and the GPU support it, the ending kernel starts while that kernel still runs.
     fn end_of_pass(&self, steps: &[Step], nodes: &Nodes) -> Edges {
         let last = last_steps(steps);
         if let [step] = *last
@@ -195,12 +199,14 @@ impl Builder<'_> {
         if out.is_null() {
             return Err(Error::new(ErrorKind::Driver, "the driver made a conditional without bodies"));
         }
-        // SAFETY: on success the driver has stored an array of `size` graphs that lives as long as the node.
+        // SAFETY: on success the driver has stored an array of `size` graphs that lives as long as
+        // the node.
         let graphs = unsafe { std::slice::from_raw_parts(out, bodies) };
         Ok((node, SmallVec::from_slice(graphs)))
     }
 
-    /// A handle that nothing tests makes the driver refuse the whole graph, so each gets an IF without a body.
+    /// A handle that nothing tests makes the driver refuse the whole graph, so each gets an IF
+    /// without a body.
     pub(super) fn use_up_handles(&self) -> Result<()> {
         for (condition, &handle) in &self.handles {
             if !self.tested.contains(condition) {

@@ -1,4 +1,5 @@
-//! A graph that is lowered node for node, as most are: nothing in it has to be dissolved, cut or decided, so there is nothing to plan.
+//! Graphs that are lowered node for node, as most are. Nothing in them has to be flattened, cut or
+//! decided, so there is nothing to plan.
 
 use super::super::edges::Edges;
 use super::super::node_map::DriverNode;
@@ -21,7 +22,7 @@ const PLANNED: NodeKinds = NodeKinds::of(&[
     NodeKind::Opaque,
 ]);
 
-/// Whether a graph, none of whose nodes is disabled, can be lowered node for node.
+/// Returns whether a graph, none of whose nodes is disabled, can be lowered node for node.
 pub(in super::super) fn is_plain(definition: &Definition) -> bool {
     !definition.may_have(PLANNED) && !definition.may_have_conditions()
 }
