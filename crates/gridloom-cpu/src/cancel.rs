@@ -1,12 +1,13 @@
-//! Cancelling: a flag that launches take along, and that whoever cancels them sets.
+//! Cancelling: a flag that launches carry and that a cancel sets.
 //!
-//! All launches of a source share one flag until somebody cancels them; then the source gets another flag for those to come. So
-//! nothing has to be listed or counted, and what is enqueued after a cancel is never hit by it.
+//! All launches of a source share one flag until somebody cancels them. The source then creates
+//! another flag for later launches. Nothing has to be listed or counted, and a cancel never affects
+//! work that is enqueued after it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where launches get their flags from: a stream, or an executable. It lies under a lock of its owner.
+/// The source of flags for launches: a stream or an executable. A lock of its owner protects it.
 #[derive(Default)]
 pub(crate) struct CancelSource(CancelToken);
 
@@ -15,19 +16,19 @@ pub(crate) struct CancelSource(CancelToken);
 pub(crate) struct CancelToken(Arc<AtomicBool>);
 
 impl CancelSource {
-    /// The flag for a launch that is enqueued now.
+    /// Returns the flag for a launch that is enqueued now.
     pub(crate) fn token(&self) -> CancelToken {
         self.0.clone()
     }
 
-    /// Cancels everything that has a flag from here.
+    /// Cancels everything that has a flag from this source.
     pub(crate) fn cancel(&mut self) {
         std::mem::take(&mut self.0).0.store(true, Ordering::Relaxed);
     }
 }
 
 impl CancelToken {
-    /// The flag, which is looked at between pieces of work.
+    /// Returns the flag, which is checked between items of work.
     pub(crate) fn flag(&self) -> &AtomicBool {
         &self.0
     }

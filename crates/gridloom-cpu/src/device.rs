@@ -1,4 +1,4 @@
-//! The device: what its parts share, and how they are made.
+//! The device: its options, and the state that its parts share.
 
 use std::any::Any;
 use std::fmt;
@@ -29,23 +29,24 @@ use crate::release::Release;
 use crate::stream::{CpuStream, Line, Work};
 use crate::transfer;
 
-/// The variable of the environment that chooses the engine where the options leave it open.
+/// The environment variable that chooses the engine if the options leave it open.
 pub const ENGINE_VARIABLE: &str = "GRIDLOOM_CPU_ENGINE";
 
-/// The most threads one device works with.
+/// The largest number of threads of one device.
 const MAX_THREADS: usize = 1024;
 
-/// What runs the kernels.
+/// The engine that runs kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Engine {
-    /// What [`ENGINE_VARIABLE`] names, else the fastest there is.
+    /// The engine that [`ENGINE_VARIABLE`] names, else the fastest one.
     #[default]
     Auto,
     /// The reference interpreter.
     Interpreter,
-    /// Machine code, compiled when a kernel first runs. Where a kernel cannot be compiled, and on a device that checks memory or
-    /// limits steps, the interpreter runs it; what a kernel's properties say tells which and why.
+    /// Machine code, compiled when a kernel first runs. The interpreter runs kernels that cannot be
+    /// compiled, and all kernels of a device that checks memory or limits steps. The properties of
+    /// a kernel say which engine runs it, and why.
     Jit,
 }
 
@@ -77,85 +78,91 @@ impl Engine {
     }
 }
 
-/// Takes what kernels print. It is called like a callback: it may not use the device that prints, and a panic fails the launch.
+/// A function that takes the output of `printf` in kernels. It is called like a callback: it may
+/// not use the device that prints, and a panic fails the launch.
 pub type PrintSink = Arc<dyn Fn(&[u8]) + Send + Sync>;
 
-/// How a CPU device is made.
+/// The options of a CPU device.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct CpuOptions {
-    /// Threads that work on one stream's work at once, its own included. By default as many as the machine runs in parallel.
+    /// The number of threads that can work on one stream's work at once, including the stream's
+    /// own. The default is the parallelism of the machine.
     pub threads: Option<usize>,
-    /// What runs the kernels.
+    /// The engine that runs kernels.
     pub engine: Engine,
-    /// Whether every access of a kernel to memory must lie in a live allocation, and fails its launch if not. Each
-    /// alloc node then has memory of its own.
+    /// Whether every memory access of a kernel is checked. An access outside of live allocations
+    /// fails the launch. Each alloc node then has a separate block of memory.
     pub checked: bool,
-    /// The most bytes that may be allocated at once: buffers, memory of graphs, variables of modules, `malloc` in kernels, and what kernels take
-    /// while they run, which is registers, stacks, local and shared memory of the blocks that run at once. A launch that
-    /// would exceed it fails with [`OutOfMemory`](ErrorKind::OutOfMemory) before it starts, or, where calls inside the kernel need the memory, when they do.
+    /// The largest number of bytes allocated at once. It covers buffers, memory of graphs,
+    /// variables of modules, `malloc` in kernels, and what running kernels need: registers, stacks,
+    /// local and shared memory of the blocks that run at once. A launch that would exceed the limit
+    /// fails with [`OutOfMemory`](ErrorKind::OutOfMemory) before it starts. If calls inside the
+    /// kernel need the memory, it fails when they do.
     pub memory_limit: Option<u64>,
-    /// The most instructions that one warp of a kernel may execute.
+    /// The largest number of instructions that one warp of a kernel may execute.
     pub step_limit: Option<u64>,
-    /// The most nodes that one launch of a graph may run. Every node counts each time it runs, and so does every pass of a loop, also one
-    /// with an empty body. A launch that would run more fails with [`LimitExceeded`](ErrorKind::LimitExceeded).
+    /// The largest number of nodes that one launch of a graph may run. Every node counts each time
+    /// it runs, and so does every iteration of a loop, even with an empty body. A launch that would
+    /// run more fails with [`LimitExceeded`](ErrorKind::LimitExceeded).
     pub node_limit: Option<u64>,
-    /// Takes what kernels print, one call for each `printf`, from any thread. By default it goes to standard output.
+    /// The function that takes the output of `printf` in kernels. It gets one call per `printf`,
+    /// from any thread. The default writes to standard output.
     ///
-    /// It is called like a callback. It may wait and use other devices; using this one is an error, since the kernel that prints waits
-    /// for it. A panic fails the launch.
+    /// It is called like a callback. It may wait and use other devices. Using this device is an
+    /// error, because the kernel that prints waits for the function. A panic fails the launch.
     pub print: Option<PrintSink>,
 }
 
 impl CpuOptions {
-    /// The default options, to be changed with the methods below.
+    /// Creates the default options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how many threads work on one stream's work at once.
+    /// Sets the number of threads that can work on one stream's work at once.
     #[must_use]
     pub fn threads(mut self, threads: impl Into<Option<usize>>) -> Self {
         self.threads = threads.into();
         self
     }
 
-    /// Sets what runs the kernels.
+    /// Sets the engine that runs kernels.
     #[must_use]
     pub fn engine(mut self, engine: Engine) -> Self {
         self.engine = engine;
         self
     }
 
-    /// Sets whether every access of a kernel to memory is checked.
+    /// Sets whether every memory access of a kernel is checked.
     #[must_use]
     pub fn checked(mut self, checked: bool) -> Self {
         self.checked = checked;
         self
     }
 
-    /// Sets how many bytes may be allocated at once.
+    /// Sets the largest number of bytes allocated at once.
     #[must_use]
     pub fn memory_limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
         self.memory_limit = bytes.into();
         self
     }
 
-    /// Sets how many instructions one warp of a kernel may execute.
+    /// Sets the largest number of instructions that one warp of a kernel may execute.
     #[must_use]
     pub fn step_limit(mut self, steps: impl Into<Option<u64>>) -> Self {
         self.step_limit = steps.into();
         self
     }
 
-    /// Sets how many nodes one launch of a graph may run.
+    /// Sets the largest number of nodes that one launch of a graph may run.
     #[must_use]
     pub fn node_limit(mut self, nodes: impl Into<Option<u64>>) -> Self {
         self.node_limit = nodes.into();
         self
     }
 
-    /// Sets what takes the output of `printf` in kernels.
+    /// Sets the function that takes the output of `printf` in kernels.
     #[must_use]
     pub fn print(mut self, sink: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
         self.print = Some(Arc::new(sink));
@@ -177,20 +184,21 @@ impl fmt::Debug for CpuOptions {
     }
 }
 
-/// What all parts of a device share. Streams, executables and kernels hold it, so it outlives the device's handle.
+/// The state that all parts of a device share. Streams, executables and kernels hold it, so it
+/// outlives the handle of the device.
 pub(crate) struct Shared {
     pub(crate) id: DeviceId,
     pub(crate) engine: Engine,
     pub(crate) checked: bool,
     pub(crate) step_limit: Option<u64>,
     pub(crate) node_limit: Option<u64>,
-    /// Standard output where there is none.
+    /// The print function. `None` means standard output.
     print: Option<UserValue<PrintSink>>,
     pub(crate) memory: Arc<Ledger>,
     pub(crate) pool: Pool,
     /// Serves `malloc` in kernels.
     pub(crate) heap: Heap,
-    /// Numbers grids, for `%gridid`.
+    /// The next number for `%gridid`.
     pub(crate) grids: AtomicU64,
     limits: Limits,
     epoch: Instant,
@@ -199,17 +207,17 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The streams whose handles or threads are there.
+    /// Returns the streams whose handle or thread still exists.
     fn lines(&self) -> Vec<Arc<Line>> {
         self.streams.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Drops what may run code of the user's, on the release thread.
+    /// Drops a value that may run user code, on the release thread.
     pub(crate) fn hand_over(&self, payload: impl Send + 'static) {
         self.release.hand_over(payload);
     }
 
-    /// Drops finished work. What may run code of the user's goes to the release thread.
+    /// Drops finished work. Values that may run user code go to the release thread.
     pub(crate) fn dispose(&self, work: Work) {
         match work {
             Work::Operation(prepared, operation) if may_run_user_code(&operation) => {
@@ -224,7 +232,7 @@ impl Shared {
         }
     }
 
-    /// Gives what a kernel printed to the sink. An error where the sink panicked.
+    /// Passes the output of a kernel to the print function. Fails if the function panics.
     pub(crate) fn print(&self, text: &[u8]) -> std::result::Result<(), String> {
         match &self.print {
             Some(print) => user_code::call(Caller::Device(self.id), || print(text)),
@@ -236,7 +244,8 @@ impl Shared {
     }
 }
 
-/// Whether the drop of an operation may run code of the user's: that of a callback, or of an owner that it keeps.
+/// Returns whether dropping an operation may run user code: that of a callback, or of an owner that
+/// it keeps.
 fn may_run_user_code(operation: &Operation) -> bool {
     match operation {
         Operation::Callback(_) => true,
@@ -253,13 +262,13 @@ impl Drop for Shared {
     }
 }
 
-/// A CPU as a device: it runs the same graphs and PTX kernels as a GPU.
+/// A CPU as a device. It runs the same graphs and PTX kernels as a GPU.
 pub struct CpuDevice {
     shared: Arc<Shared>,
 }
 
 impl CpuDevice {
-    /// Opens a device. Every call opens another, with memory, workers and limits of its own.
+    /// Opens a device. Every call opens a separate one, with its own memory, workers and limits.
     pub fn new(options: CpuOptions) -> Result<Arc<Self>> {
         let id = DeviceId::fresh();
         let threads = match options.threads {
@@ -292,12 +301,12 @@ impl CpuDevice {
         Ok(Arc::new(CpuDevice { shared: Arc::new(shared) }))
     }
 
-    /// Threads that work on one stream's work at once.
+    /// Returns the number of threads that can work on one stream's work at once.
     pub fn threads(&self) -> usize {
         self.shared.pool.threads()
     }
 
-    /// What runs its kernels.
+    /// Returns the engine that runs kernels.
     pub fn engine(&self) -> Engine {
         self.shared.engine
     }
@@ -310,7 +319,7 @@ fn print_to_stdout(bytes: &[u8]) {
     }
 }
 
-/// The limits of current GPUs, so that what runs here runs there.
+/// Returns the limits of current GPUs, so that what runs here runs there.
 fn limits() -> Limits {
     Limits {
         max_grid: Dim3::new(i32::MAX as u32, 65_535, 65_535),
@@ -322,7 +331,8 @@ fn limits() -> Limits {
     }
 }
 
-// SAFETY: what it says of itself is so.
+// SAFETY: the identity is unique, the limits are what the device can run, and memory is aligned to
+// `ALIGNMENT`, which is 256.
 unsafe impl backend::Device for CpuDevice {
     fn id(&self) -> DeviceId {
         self.shared.id
@@ -415,7 +425,7 @@ unsafe impl backend::Device for CpuDevice {
     fn read(&self, src: &dyn Allocation, offset: u64, dst: &mut [u8]) -> Result<()> {
         backend::check_access(self.shared.id, src, offset, dst.len())?;
         self.wait_all()?;
-        // SAFETY: the range lies in the allocation, which is borrowed and so alive.
+        // SAFETY: the range lies in the allocation, which is borrowed and therefore alive.
         unsafe { transfer::read(dst, src.address() + offset) };
         Ok(())
     }
@@ -442,7 +452,8 @@ unsafe impl backend::Device for CpuDevice {
 }
 
 impl Drop for CpuDevice {
-    /// Nobody is left who could wait for what is enqueued, or cancel it. It is given a while to come to its end, and is then cancelled.
+    /// Lets the enqueued work run for a limited time, then cancels it. Nobody is left who could
+    /// wait for it or cancel it.
     fn drop(&mut self) {
         let busy: Vec<Weak<Line>> =
             self.shared.lines().iter().filter(|line| !line.is_idle()).map(Arc::downgrade).collect();

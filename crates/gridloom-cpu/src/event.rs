@@ -1,14 +1,17 @@
 //! Events: points in a stream or graph that can be waited for and timed.
 //!
-//! Every record operation makes a *recording* when it is *enqueued*, and a wait holds the recording that was the latest when the
-//! wait was enqueued. Recording an event again therefore does not disturb those who wait for the earlier recording.
+//! Every record operation creates a *recording* when it is *enqueued*. A wait holds the recording
+//! that was the latest when the wait was enqueued. Recording an event again therefore does not
+//! affect waits for the earlier recording.
 //!
-//! # Why nothing waits for ever
+//! # Why no wait lasts forever
 //!
-//! A recording becomes the latest when the work that reaches it is in the queue of its stream, and not before: the two happen under
-//! the lock of the queue ([`Queue::push_and`](crate::queue::Queue::push_and)). Work takes the recordings it waits for before it is
-//! enqueued itself. So all that a piece of work waits for, on its own stream or by an event, was enqueued before it, and of all
-//! the work there is the piece that was enqueued first waits for nothing.
+//! A recording becomes the latest when the work that reaches it enters the queue of its stream, and
+//! not before. Both happen under the lock of the queue
+//! ([`Queue::push_and`](crate::queue::Queue::push_and)). Work takes the recordings that it waits
+//! for before it is enqueued itself. Everything that an item of work waits for, on its own stream
+//! or through an event, was therefore enqueued before it. The item that was enqueued first of all
+//! waits for nothing.
 
 use std::any::Any;
 use std::fmt;
@@ -21,12 +24,12 @@ use gridloom_core::{Error, ErrorKind, Result};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
 
-/// Turns that a host thread spins for an event made without `blocking` before it sleeps after all.
+/// The number of spins of a host thread before it sleeps, for an event without `blocking`.
 const SPINS: u32 = 4096;
 
 /// One recording of an event.
 pub(crate) struct Recording {
-    /// When it was passed last, in nanoseconds of the event's clock plus one; 0 before.
+    /// The time of the latest pass in nanoseconds of the event's clock plus one, or 0 before.
     passed_at: AtomicU64,
     reached: AtomicBool,
     lock: Mutex<()>,
@@ -34,7 +37,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// A recording that nobody knows yet, to be passed and reached by work that is about to be enqueued.
+    /// Creates a recording for work that is about to be enqueued. Nobody knows it yet.
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Recording {
             passed_at: AtomicU64::new(0),
@@ -44,7 +47,7 @@ impl Recording {
         })
     }
 
-    /// Whether the record operation has run, be it that it may run again in the same launch.
+    /// Returns whether the record operation has run. It may run again in the same launch.
     pub(crate) fn is_passed(&self) -> bool {
         self.passed_at.load(Ordering::Acquire) != 0
     }
@@ -53,7 +56,7 @@ impl Recording {
         self.reached.load(Ordering::Acquire)
     }
 
-    /// Lets all go on who wait.
+    /// Releases all waiters.
     pub(crate) fn reach(&self) {
         let guard = self.lock.lock();
         self.reached.store(true, Ordering::Release);
@@ -61,7 +64,7 @@ impl Recording {
         self.wake.notify_all();
     }
 
-    /// Takes over the time of the recording before, where a launch came to its end without recording.
+    /// Takes over the time of the previous recording if the launch ended without recording.
     pub(crate) fn inherit(&self, earlier: Option<&Recording>) {
         if let Some(earlier) = earlier
             && !self.is_passed()
@@ -80,7 +83,7 @@ impl Recording {
         }
     }
 
-    /// Waits likewise, but not past the deadline. Whether it was reached.
+    /// Waits, but not past the deadline. Returns whether the recording is reached.
     pub(crate) fn wait_until(&self, deadline: Instant) -> bool {
         let mut guard = self.lock.lock();
         while !self.is_reached() {
@@ -96,7 +99,7 @@ impl Recording {
 pub struct CpuEvent {
     device: DeviceId,
     options: EventOptions,
-    /// What times are counted from; the same for all events of a device.
+    /// The start of the clock. It is the same for all events of a device.
     epoch: Instant,
     latest: Mutex<Option<Arc<Recording>>>,
 }
@@ -106,14 +109,15 @@ impl CpuEvent {
         Arc::new(CpuEvent { device, options, epoch, latest: Mutex::new(None) })
     }
 
-    /// The recording that whoever waits from now on waits for.
+    /// Returns the recording that later waits will wait for.
     pub(crate) fn latest(&self) -> Option<Arc<Recording>> {
         self.latest.lock().clone()
     }
 
-    /// Makes a recording the latest. The work that reaches it is being enqueued, under the lock of its queue.
+    /// Makes a recording the latest one. The work that reaches it is being enqueued, under the lock
+    /// of its queue.
     pub(crate) fn publish(&self, recording: &Arc<Recording>) {
-        // The one before goes after the lock.
+        // The previous recording is dropped after the lock is released.
         let _before = self.latest.lock().replace(recording.clone());
     }
 
@@ -140,7 +144,7 @@ impl CpuEvent {
     }
 }
 
-// SAFETY: it belongs to the device that made it.
+// SAFETY: the event belongs to the device that created it.
 unsafe impl backend::Event for CpuEvent {
     fn device(&self) -> DeviceId {
         self.device
@@ -203,7 +207,7 @@ impl fmt::Debug for CpuEvent {
     }
 }
 
-/// The event behind a trait object of this device.
+/// Returns the event of this device behind a trait object.
 pub(crate) fn own(event: &Arc<dyn backend::Event>) -> Result<&CpuEvent> {
     event
         .as_any()

@@ -22,23 +22,23 @@ use crate::module::Loaded;
 use crate::operation::Context;
 use crate::pool::Pace;
 
-/// The most blocks of a cooperative launch, which are all in memory at once.
+/// The largest number of blocks of a cooperative launch. They are all in memory at once.
 const MAX_RESIDENT: u128 = 16_384;
-/// About how long a warp takes for an instruction that is interpreted.
+/// The approximate time of an interpreted instruction for a warp, in nanoseconds.
 const INTERPRETED_NS: u64 = 40;
-/// About how long a warp takes for an instruction that is compiled.
+/// The approximate time of a compiled instruction for a warp, in nanoseconds.
 const COMPILED_NS: u64 = 5;
 
-/// What runs a kernel.
+/// The engine that runs a kernel.
 #[derive(Clone)]
 pub(crate) enum KernelEngine {
-    /// The interpreter, and why, where the device has a compiler.
+    /// The interpreter, with the reason if the device has a compiler.
     Interpreter { reason: Option<String> },
     /// Machine code.
     Jit(Arc<CompiledKernel>),
 }
 
-/// What a kernel is given for the condition of this number.
+/// Returns the handle that kernels get for the condition with this number.
 pub(crate) fn condition_handle(number: u32) -> u64 {
     CONDITION_TAG | u64::from(number)
 }
@@ -47,11 +47,11 @@ pub(crate) fn condition_handle(number: u32) -> u64 {
 pub struct CpuKernel {
     code: Arc<KernelCode>,
     engine: KernelEngine,
-    /// Keeps the module's variables, whose addresses are in the code.
+    /// Keeps the module's variables alive, whose addresses are in the code.
     module: Arc<Loaded>,
     params: Params,
     limits: KernelLimits,
-    /// How long its blocks take.
+    /// The time that its blocks take.
     pace: Arc<Pace>,
 }
 
@@ -73,7 +73,8 @@ impl CpuKernel {
     }
 }
 
-// SAFETY: it belongs to the device that loaded it, and its parameters and limits are those of its code.
+// SAFETY: the kernel belongs to the device that loaded it, and its parameters and limits are those
+// of its code.
 unsafe impl backend::Kernel for CpuKernel {
     fn device(&self) -> DeviceId {
         self.module.device
@@ -126,7 +127,7 @@ impl fmt::Debug for CpuKernel {
     }
 }
 
-/// A launch of a kernel with its arguments packed, ready to run any number of times.
+/// A launch of a kernel with packed arguments. It can run any number of times.
 pub(crate) struct KernelLaunch {
     code: Arc<KernelCode>,
     compiled: Option<Arc<CompiledKernel>>,
@@ -140,8 +141,8 @@ pub(crate) struct KernelLaunch {
 }
 
 thread_local! {
-    /// What blocks run in, kept from one launch to the next.
-    /// Empty while one runs: a kernel that prints may have another device run a kernel on the same thread.
+    /// The working memory of blocks, kept between launches. It is empty while a block runs, because
+    /// a kernel that prints may let another device run a kernel on the same thread.
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
@@ -186,7 +187,7 @@ impl KernelLaunch {
         })
     }
 
-    /// About how long it takes, in nanoseconds, where nobody helps.
+    /// Returns the approximate time on one thread, in nanoseconds.
     pub(crate) fn estimate(&self) -> u64 {
         let blocks: u64 = self.grid.iter().map(|&extent| u64::from(extent)).product();
         let threads: u64 = self.block.iter().map(|&extent| u64::from(extent)).product();
@@ -195,10 +196,10 @@ impl KernelLaunch {
         blocks.saturating_mul(threads.div_ceil(32)).saturating_mul(instructions)
     }
 
-    /// Runs all blocks: on this thread at first, on others too where it takes long.
+    /// Runs all blocks. It starts on this thread and shares the rest with others if it takes long.
     pub(crate) fn run(&self, context: Context<'_>) -> Result<()> {
         let device = context.device;
-        // Becomes true when a block fails, for the others.
+        // Set when a block fails, to stop the others.
         let stop = AtomicBool::new(false);
         let failure: Mutex<Option<Box<Fault>>> = Mutex::new(None);
         let sink_failure: Mutex<Option<String>> = Mutex::new(None);
@@ -228,7 +229,7 @@ impl KernelLaunch {
         let note = |fault: Box<Fault>| {
             stop.store(true, Ordering::Relaxed);
             let mut failure = failure.lock();
-            // Blocks that were cancelled because of a fault are not the fault.
+            // A block that was cancelled because of a fault is not the fault.
             match &*failure {
                 Some(earlier) if earlier.kind != FaultKind::Cancelled => {}
                 _ => *failure = Some(fault),
@@ -266,15 +267,16 @@ impl KernelLaunch {
     }
 }
 
-/// What a launch has of the device's memory while it runs.
+/// The device memory that a launch holds while it runs.
 struct Room<'a> {
     _charged: Option<Charged<'a>>,
-    /// Whether that is enough for one block at a time only.
+    /// Whether the memory is enough only for one block at a time.
     alone: bool,
 }
 
 impl KernelLaunch {
-    /// Takes the memory for the blocks that run at once: for as many as there are threads, or else for one. Where nothing is limited, nothing is counted.
+    /// Takes the memory for the blocks that run at once: for as many as there are threads, or else
+    /// for one. Without a limit nothing is counted.
     fn room<'a>(&self, device: &'a Shared, launch: &Launch<'_>) -> Result<Room<'a>> {
         if device.memory.limit().is_none() {
             return Ok(Room { _charged: None, alone: false });
@@ -300,14 +302,16 @@ impl KernelLaunch {
     }
 }
 
-/// Bytes that a thread keeps for its next launch, although they count for none, on a device whose memory is limited.
+/// The working memory in bytes that a thread keeps for its next launch on a device with limited
+/// memory. No launch is charged for it.
 const KEPT_SCRATCH: u64 = 64 << 10;
 
 fn run_range(launch: &Launch<'_>, range: Range<u64>, note: &dyn Fn(Box<Fault>)) {
     let mut scratch = SCRATCH.take().unwrap_or_default();
-    // SAFETY: that a kernel stays inside the memory it is given is the promise of whoever looked it up, and checked mode
-    // does not need it. The memory named by the arguments is held by whoever launches. What else reaches it at the same
-    // time are other operations of this device, which see torn values at worst, as the `memory` module says.
+    // SAFETY: whoever looked the kernel up promised that it stays inside the memory it is given.
+    // Checked mode does not need the promise. The launching code holds the memory that the
+    // arguments refer to. Other operations of this device may access it concurrently and see torn
+    // values at worst, as the `memory` module says.
     unsafe { launch.run_blocks(range, &mut scratch) }.unwrap_or_else(note);
     if launch.budget.is_some() {
         scratch.settle(launch, KEPT_SCRATCH);

@@ -1,28 +1,32 @@
-//! The CPU device of Gridloom: memory, streams, a PTX interpreter and a replay plan for graphs.
+//! The CPU device of Gridloom: memory, streams, kernels written in PTX, and graphs.
 //!
 //! # Design choices
 //!
-//! - **The core has checked.** Ranges, shapes, order and lifetimes are right when they arrive here. What is reported from here
-//!   is what only execution can know: memory that ran out, kernels that fault, callbacks that panic.
-//! - **Device memory is foreign memory.** It is reached by address only, never by reference; see [`memory`].
-//! - **Instantiation does the thinking.** A graph becomes flat lists of prepared operations. A replay takes no lock and makes
-//!   no allocation for a node, and a node without work is not there at all.
-//! - **Threads must pay.** Work starts on the thread that has it and is shared out when it proves long enough to be worth
-//!   waking somebody. Idle threads sleep.
-//! - **A failure is local.** A fault or panic fails one launch, with the node's name; stream and device go on.
+//! - **The core has checked.** Ranges, shapes, order and lifetimes are right when they arrive here.
+//!   This crate reports only what execution finds out: memory that runs out, kernels that fault,
+//!   callbacks that panic.
+//! - **Device memory is foreign memory.** It is accessed by address only, never by reference. See
+//!   [`memory`].
+//! - **Instantiation does the work.** A graph becomes flat lists of prepared operations. A replay
+//!   takes no lock and makes no allocation per node. A node without work does not appear at all.
+//! - **Threads must pay off.** Work starts on the thread that has it. It is shared once it proves
+//!   long enough to be worth waking another thread. Idle threads sleep.
+//! - **A failure is local.** A fault or panic fails one launch, with the node's name. Stream and
+//!   device stay usable.
 //!
-//! # Map
+//! # Modules
 //!
 //! | module | subject |
 //! |---|---|
 //! | [`device`] | the device, its options, and what its parts share |
-//! | [`memory`], `transfer` | allocations, and what copies and fills them |
+//! | [`memory`], `transfer` | allocations, copies and fills |
 //! | [`stream`], [`event`] | queues of work, and points in them |
-//! | `cancel` | how launches are cancelled |
-//! | [`module`], [`kernel`] | PTX read and placed in memory, and launches of its kernels |
-//! | [`interp`] | the reference interpreter of PTX, a crate of its own; `gridloom-jit` compiles kernels for it |
+//! | `cancel` | cancelling launches |
+//! | [`module`], [`kernel`] | PTX modules in memory, and launches of their kernels |
+//! | [`interp`] | the reference interpreter of PTX, a separate crate; `gridloom-jit` compiles kernels |
 //! | `operation` | one operation, ready to run |
-//! | `pool`, `queue`, `sync` | the workers, the order of a stream, and the types that threads meet with |
+//! | `pool`, `queue`, `sync` | the workers, the order of a stream, and synchronization types |
+//! | `release` | the threads that drop user values |
 //! | [`graph`] | executables: plan, memory and replay |
 
 mod cancel;

@@ -2,17 +2,20 @@
 //!
 //! # Foreign memory
 //!
-//! Device memory is host memory that Rust must not know: kernels, copies and fills of several streams reach it by address, at
-//! the same time if the user orders them badly. Three rules make that harmless to this process:
+//! Device memory is host memory that Rust must not know about. Kernels, copies and fills of several
+//! streams access it by address, concurrently if the user orders them badly. Three rules keep this
+//! harmless to the process:
 //!
-//! - Nothing ever makes a reference to device memory. It is reached only through addresses whose provenance was exposed when
-//!   the memory was made.
-//! - All accesses are those of [`racy`](crate::interp::racy), and of compiled kernels: to Rust they are relaxed atomic accesses of single
-//!   bytes, which may race. No value read from device memory decides about the memory safety of this crate.
-//! - The memory is initialised (with zeros) before its address is given out, so that every byte has a value.
+//! - Nothing ever creates a reference to device memory. It is accessed only through addresses whose
+//!   provenance was exposed when the memory was allocated.
+//! - All accesses are those of [`racy`](crate::interp::racy) and of compiled kernels. To Rust they
+//!   are relaxed atomic accesses of single bytes, which may race. No value read from device memory
+//!   affects the memory safety of this crate.
+//! - The memory is zeroed before its address is handed out, so that every byte has a value.
 //!
-//! Work that is ordered by a stream, an event or an edge is ordered by synchronisation between our threads too, so its
-//! accesses never race. Work that races anyway reads torn or stale values, as it would on a GPU, and nothing else happens.
+//! Work that is ordered by a stream, an event or an edge is also ordered by synchronization between
+//! threads, so its accesses never race. Work that races reads torn or stale values, as on a GPU,
+//! and nothing else happens.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::any::Any;
@@ -29,32 +32,35 @@ use parking_lot::RwLock;
 
 use crate::interp::{Budget, MemoryMap};
 
-/// What the address of every allocation is a multiple of, as on CUDA devices.
+/// The alignment of every allocation, as on CUDA devices.
 pub(crate) const ALIGNMENT: u64 = 256;
 
-/// From how many bytes on allocations begin at different places of a page. The system gives memory of this size by the page, so that all would begin
-/// at the same one; but a load waits for an earlier store whose address is the same within a page, and lines so far apart share a few places of the
-/// caches.
+/// The size from which allocations start at varying offsets in a page. The system hands out memory
+/// of this size in whole pages, so all allocations would start at the same offset. A load waits for
+/// an earlier store whose address is equal within a page, and lines that far apart share a few
+/// cache sets.
 const SPREAD_FROM: u64 = 1 << 16;
 
-/// The page that is meant, of all machines.
+/// The page size that the spread is based on.
 const PAGE: u64 = 4096;
 
-/// How far into a page each large allocation begins after the one before it: by less than half of it, and all places in turn.
+/// The step between the page offsets of successive large allocations. It is less than half a page
+/// and visits all aligned offsets in turn.
 const SPREAD: u64 = 7 * ALIGNMENT;
 
-/// From how many bytes on the system is asked for large pages, which are of 2 MiB on most machines: then most of the memory can lie in such.
+/// The size from which the system is asked for large pages. These are 2 MiB on most machines, so
+/// most of such memory can lie in large pages.
 const LARGE_PAGES_FROM: u64 = 1 << 22;
 
-/// The books of a device's memory: what is allocated, where, and how much there may be.
+/// The record of a device's memory: what is allocated, where, and the limit.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     device: DeviceId,
     limit: Option<u64>,
     used: AtomicU64,
-    /// Large allocations so far.
+    /// The number of large allocations so far.
     large: AtomicU64,
-    /// Address and size of every live block.
+    /// The address and size of every live block.
     blocks: RwLock<BTreeMap<u64, u64>>,
 }
 
@@ -77,7 +83,7 @@ impl Ledger {
         self.limit
     }
 
-    /// How far behind the first address that fits an allocation begins.
+    /// Returns the distance from the first suitable address to the start of an allocation.
     fn shift(&self, bytes: u64) -> u64 {
         match bytes {
             SPREAD_FROM.. => self.large.fetch_add(1, Ordering::Relaxed).wrapping_mul(SPREAD) % PAGE,
@@ -85,7 +91,7 @@ impl Ledger {
         }
     }
 
-    /// Takes `bytes` from the limit, or says why not.
+    /// Takes `bytes` from the limit. Fails if they exceed it.
     fn charge(&self, bytes: u64) -> Result<()> {
         let charged = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
             used.checked_add(bytes).filter(|&used| self.limit.is_none_or(|limit| used <= limit))
@@ -107,7 +113,7 @@ impl Budget for Ledger {
     }
 }
 
-/// Bytes that are taken of the limit until it is dropped.
+/// Bytes that are taken from the limit until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Charged<'a> {
     ledger: &'a Ledger,
@@ -115,7 +121,7 @@ pub(crate) struct Charged<'a> {
 }
 
 impl Ledger {
-    /// Takes bytes for as long as something runs, or says why not.
+    /// Takes bytes from the limit until the result is dropped. Fails if they exceed the limit.
     pub(crate) fn charge_for(&self, bytes: u64) -> Result<Charged<'_>> {
         self.charge(bytes)?;
         Ok(Charged { ledger: self, bytes })
@@ -148,7 +154,8 @@ fn out_of_memory(wanted: u64, used: u64, limit: Option<u64>) -> Error {
     Error::new(ErrorKind::OutOfMemory, message)
 }
 
-/// The part of some memory that is whole pages, however large the ordinary ones are: where it starts in it, and its length.
+/// Returns the start and length of the part of some memory that consists of whole pages, for any
+/// ordinary page size.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "other systems are not asked"))]
 fn whole_pages(start: usize, bytes: usize) -> Option<(usize, usize)> {
     const LARGEST: usize = 1 << 16;
@@ -157,30 +164,32 @@ fn whole_pages(start: usize, bytes: usize) -> Option<(usize, usize)> {
     (length > 0).then_some((skipped, length))
 }
 
-/// Asks the system to back memory by large pages, as that of a GPU is: going through it costs fewer translations of addresses then. A hint: where
-/// the system does not take it, nothing is different but the time.
+/// Asks the system to back memory with large pages, as a GPU does. Access then needs fewer address
+/// translations. This is a hint: if the system ignores it, only the time differs.
 fn ask_for_large_pages(start: *mut u8, bytes: usize) {
     #[cfg(target_os = "linux")]
     if let Some((skipped, length)) = whole_pages(start.addr(), bytes) {
-        // SAFETY: the range lies inside an allocation of this process, and the advice changes nothing that is in it.
+        // SAFETY: the range lies inside an allocation of this process, and the advice does not
+        // change its contents.
         unsafe { libc::madvise(start.wrapping_add(skipped).cast(), length, libc::MADV_HUGEPAGE) };
     }
     #[cfg(not(target_os = "linux"))]
     let _ = (start, bytes);
 }
 
-/// A run of memory, zeroed when made and returned to the system when dropped.
+/// A block of memory. It is zeroed when created and returned to the system when dropped.
 #[derive(Debug)]
 pub(crate) struct HostBlock {
     ledger: Arc<Ledger>,
-    /// What the allocator returned; the aligned address lies inside.
+    /// The result of the allocator. The aligned address lies inside.
     raw: *mut u8,
     layout: Layout,
     address: u64,
     bytes: u64,
 }
 
-// SAFETY: the block owns its memory and only ever gives it out as an address; the pointer is used again in `drop` alone.
+// SAFETY: the block owns its memory and hands it out only as an address. Only `drop` uses the
+// pointer again.
 unsafe impl Send for HostBlock {}
 // SAFETY: as above, and no method reads or writes through the pointer.
 unsafe impl Sync for HostBlock {}
@@ -189,7 +198,7 @@ impl HostBlock {
     /// Allocates at least one byte, at a multiple of [`ALIGNMENT`].
     pub(crate) fn new(ledger: &Arc<Ledger>, bytes: u64) -> Result<Arc<Self>> {
         let refused = || out_of_memory(bytes, ledger.used(), None);
-        // The alignment is made by hand: the allocator gives zeroed pages lazily only for small alignments.
+        // Aligned by hand: the allocator provides lazily zeroed pages only for small alignments.
         let shift = ledger.shift(bytes);
         let padded = bytes.checked_add(ALIGNMENT + shift).and_then(|padded| usize::try_from(padded).ok());
         let layout =
@@ -217,14 +226,14 @@ impl HostBlock {
 impl Drop for HostBlock {
     fn drop(&mut self) {
         self.ledger.blocks.write().remove(&self.address);
-        // SAFETY: `raw` came from `alloc_zeroed` with this layout, and is freed once: here, by the only owner. Whatever works with
-        // the address holds the block.
+        // SAFETY: `raw` came from `alloc_zeroed` with this layout. Only this owner frees it, once.
+        // Everything that works with the address holds the block.
         unsafe { dealloc(self.raw, self.layout) };
         self.ledger.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
-/// An allocation: a block, and what it was asked for.
+/// An allocation: a block, with the requested size and kind.
 pub struct CpuAllocation {
     block: Arc<HostBlock>,
     kind: MemoryKind,
@@ -232,13 +241,14 @@ pub struct CpuAllocation {
 }
 
 impl CpuAllocation {
-    /// Memory that goes with its last holder.
+    /// Creates an allocation. The memory is freed with its last holder.
     pub(crate) fn new(block: Arc<HostBlock>, bytes: u64, kind: MemoryKind) -> Arc<Self> {
         Arc::new(CpuAllocation { block, kind, bytes })
     }
 }
 
-// SAFETY: the block has at least so many bytes there, lives while it is held here, and is reached by address only, as said above.
+// SAFETY: the block has at least this many bytes at this address, lives while it is held here, and
+// is accessed by address only, as the module documentation says.
 unsafe impl backend::Allocation for CpuAllocation {
     fn device(&self) -> DeviceId {
         self.block.ledger.device

@@ -1,4 +1,4 @@
-//! Modules: PTX, read and placed in memory.
+//! Modules: PTX that is parsed and placed in memory.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,13 +16,13 @@ use crate::kernel::{CpuKernel, KernelEngine};
 use crate::memory::{ALIGNMENT, CpuAllocation, HostBlock};
 use crate::transfer;
 
-/// What a module and its kernels share.
+/// The state that a module and its kernels share.
 pub(crate) struct Loaded {
     pub(crate) device: DeviceId,
     program: Program,
-    /// What kernels that were looked up are run by.
+    /// The engines of the kernels that were looked up.
     engines: Mutex<HashMap<String, KernelEngine>>,
-    /// The device's engine, and whether it must interpret whatever that is, with the reason.
+    /// The device's engine. If the device must interpret regardless, `interprets` is the reason.
     engine: Engine,
     interprets: Option<&'static str>,
     /// The module's variables, in the order of the program's layout.
@@ -33,7 +33,7 @@ pub(crate) struct Loaded {
 pub struct CpuModule(Arc<Loaded>);
 
 impl CpuModule {
-    /// Reads PTX and gives its variables memory and their first values.
+    /// Parses PTX, allocates its variables and initializes them.
     pub(crate) fn load(device: &Shared, source: &str) -> Result<Self> {
         let module = gridloom_ptx::parse(source).map_err(|error| {
             let first = &error.diagnostics()[0];
@@ -65,8 +65,8 @@ impl CpuModule {
         let addresses: Vec<u64> = variables.iter().map(|variable| variable.address()).collect();
         for (index, &address) in addresses.iter().enumerate() {
             let image = layout.image(index, &addresses);
-            // The rest is zeros already.
-            // SAFETY: the image is no longer than the variable, whose memory was just made and is known to nobody else.
+            // The rest is already zero. SAFETY: the image is no longer than the variable, whose
+            // memory was just allocated and is known to nobody else.
             unsafe { transfer::write(address, &image) }
         }
         let program = Program::new(module, layout, addresses);
@@ -87,7 +87,7 @@ impl CpuModule {
 }
 
 impl Loaded {
-    /// What runs a kernel: compiled once, whoever looks it up.
+    /// Returns the engine of a kernel. A kernel is compiled once, no matter who looks it up.
     fn engine(&self, code: &Arc<KernelCode>) -> KernelEngine {
         if self.engine != Engine::Jit {
             return KernelEngine::Interpreter { reason: None };

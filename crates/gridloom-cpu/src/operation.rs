@@ -1,6 +1,6 @@
-//! One operation, prepared: addresses resolved, arguments packed, ready to run any number of times.
+//! One prepared operation: addresses resolved, arguments packed, ready to run any number of times.
 //!
-//! Streams run them one by one; a replay plan is a list of them.
+//! Streams run them one by one. A replay plan is a list of them.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -14,18 +14,18 @@ use crate::device::Shared;
 use crate::kernel::KernelLaunch;
 use crate::transfer::{self, Grid, Rows, Source};
 
-/// Linear copies and fills up to this many bytes are done in place, larger ones may be shared out.
+/// The size up to which linear copies and fills run on one thread. Larger ones may be shared.
 const SMALL: u64 = 512 << 10;
 
-/// What is known of a graph when its operations are prepared. On a stream there is nothing to know.
+/// Facts about a graph that preparing its operations needs. On a stream there are none.
 pub(crate) trait Names {
-    /// The address of an alloc node's memory.
+    /// Returns the address of an alloc node's memory.
     fn address(&self, alloc: NodeKey) -> u64;
-    /// What a kernel is given for a condition.
+    /// Returns the handle that kernels get for a condition.
     fn handle(&self, condition: ConditionKey) -> u64;
 }
 
-/// The names on a stream: the core lets nothing through that would ask for one.
+/// The facts on a stream. The core refuses every operation that would need one.
 pub(crate) struct NoNames;
 
 impl Names for NoNames {
@@ -38,12 +38,12 @@ impl Names for NoNames {
     }
 }
 
-/// What an operation may use while it runs.
+/// The state that an operation may use while it runs.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) device: &'a Shared,
     pub(crate) conditions: &'a [AtomicU32],
-    /// Each cancels it when it becomes true.
+    /// Flags that cancel the operation when set.
     pub(crate) cancel: [&'a AtomicBool; 2],
 }
 
@@ -53,9 +53,10 @@ impl Context<'_> {
     }
 }
 
-/// A prepared operation. It holds what it uses, except for memory of regions, which its maker keeps alive.
+/// A prepared operation. It holds what it uses, except for memory of regions, which its creator
+/// keeps alive.
 ///
-/// Small ones lie in place, since a replay reads them one after the other.
+/// Small ones are stored in place, because a replay reads them one after the other.
 pub(crate) enum Prepared {
     Fill {
         dst: u64,
@@ -67,12 +68,12 @@ pub(crate) enum Prepared {
         dst: u64,
         src: u64,
         bytes: u64,
-        /// Whether the source is memory of Rust's.
+        /// Whether the source is Rust memory.
         from_host: bool,
     },
     Rows(Box<Rows>),
     Kernel(Box<KernelLaunch>),
-    /// In a box: a raw callback with its owner is larger than all others.
+    /// Boxed, because a raw callback with its owner is larger than all other variants.
     Callback(Box<CallbackOp>),
 }
 
@@ -80,7 +81,7 @@ impl Prepared {
     pub(crate) fn memset(op: &MemsetOp, names: &dyn Names) -> Self {
         let address = address(&op.dst, names);
         let width = op.width * u64::from(op.element_size);
-        // Rows without gaps are one row.
+        // Rows without gaps form one row.
         let (width, height) =
             if op.height > 1 && op.pitch == width { (width * op.height, 1) } else { (width, op.height) };
         if height == 1 && width <= SMALL {
@@ -143,27 +144,29 @@ impl Prepared {
         Prepared::Callback(Box::new(op.clone()))
     }
 
-    /// About how long it takes, in nanoseconds.
+    /// Returns the approximate time in nanoseconds.
     pub(crate) fn estimate(&self) -> u64 {
         match self {
             Prepared::Fill { bytes, .. } | Prepared::Copy { bytes, .. } => 5 + bytes / 8,
-            // What the pool shares out anyway need not run beside something else.
+            // The pool shares large ones anyway, so they need not run beside other work.
             Prepared::Rows(rows) => 50 + (rows.bytes() / 8).min(100_000),
             Prepared::Kernel(kernel) => kernel.estimate(),
             Prepared::Callback(_) => 20,
         }
     }
 
-    /// Runs it on this thread, and on others too where that is worth it.
+    /// Runs the operation on this thread, and on others if that pays off.
     #[inline]
     pub(crate) fn run(&self, context: Context<'_>) -> Result<()> {
         match self {
-            // SAFETY: the core checked the range and the alignment, and whoever runs the operation holds the memory.
+            // SAFETY: the core checked the range and the alignment, and the caller holds the
+            // memory.
             Prepared::Fill { dst, bytes, value, size } => unsafe {
                 transfer::fill(*dst, *value, *size, *bytes);
                 Ok(())
             },
-            // SAFETY: the core checked both ranges and that they do not overlap, and whoever runs the operation holds the memory.
+            // SAFETY: the core checked both ranges and that they do not overlap, and the caller
+            // holds the memory.
             Prepared::Copy { dst, src, bytes, from_host } => unsafe {
                 match from_host {
                     true => transfer::copy_from_host(*dst, *src, *bytes),
@@ -182,7 +185,7 @@ impl Prepared {
     }
 }
 
-/// The address of a region.
+/// Returns the address of a region.
 pub(crate) fn address(region: &Region, names: &dyn Names) -> u64 {
     region.offset
         + match &region.base {
@@ -192,7 +195,7 @@ pub(crate) fn address(region: &Region, names: &dyn Names) -> u64 {
         }
 }
 
-/// Runs `work`; a panic in it, which is a defect of this crate, becomes an error.
+/// Runs `work`. A panic in it, which is a defect of this crate, becomes an error.
 pub(crate) fn contain<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     user_code::contain(work).unwrap_or_else(|said| {
         Err(Error::new(ErrorKind::Driver, format!("the CPU device failed inside itself: {said}")))

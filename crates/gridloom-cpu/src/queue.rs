@@ -1,4 +1,5 @@
-//! The queue of a stream: work that runs in order, one piece at a time, on the queue's own thread or on one that waits for it.
+//! The queue of a stream: work that runs in order, one item at a time, on the queue's own thread or
+//! on one that waits for it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,20 +12,20 @@ use crate::cancel::{CancelSource, CancelToken};
 use crate::operation::contain;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
-/// Work in order. Whoever takes part in it gives the same `run`, which gets the flag that cancels the piece too.
+/// Ordered work. All participants pass the same `run`, which also gets the item's cancel flag.
 pub(crate) struct Queue<W> {
     state: Mutex<State<W>>,
     /// The queue's own thread waits here for work.
     more: Condvar,
-    /// Others wait here for pieces to finish.
+    /// Others wait here for items to finish.
     done: Condvar,
 }
 
 struct State<W> {
     work: VecDeque<(W, CancelToken)>,
-    /// Cancels pieces that are queued or run.
+    /// Cancels items that are queued or running.
     cancel: CancelSource,
-    /// Whether some thread runs a piece now.
+    /// Whether a thread is running an item.
     busy: bool,
     enqueued: u64,
     finished: u64,
@@ -48,7 +49,7 @@ impl<W> Queue<W> {
         Queue { state: Mutex::new(state), more: Condvar::new(), done: Condvar::new() }
     }
 
-    /// Calls `start`, which starts the thread that [serves](Queue::serve), unless that was done before.
+    /// Calls `start` once. It starts the thread that calls [`serve`](Queue::serve).
     pub(crate) fn start(&self, start: impl FnOnce() -> Result<()>) -> Result<()> {
         let mut state = self.state.lock();
         if !state.started {
@@ -58,13 +59,13 @@ impl<W> Queue<W> {
         Ok(())
     }
 
-    /// Enqueues a piece. There is a thread that serves, or a later [`drain`](Queue::drain) runs it.
+    /// Enqueues an item. The serving thread or a later [`drain`](Queue::drain) runs it.
     pub(crate) fn push(&self, work: W) {
         self.push_and(work, || {});
     }
 
-    /// Enqueues a piece and lets others know of it, in one step: whoever sees what `publish` does, and enqueues something, comes after the
-    /// piece; and the piece does not run before.
+    /// Enqueues an item and calls `publish`, in one step. Whoever sees the effect of `publish` and
+    /// then enqueues work comes after the item. The item does not run before `publish` returns.
     pub(crate) fn push_and(&self, work: W, publish: impl FnOnce()) {
         let mut state = self.state.lock();
         let token = state.cancel.token();
@@ -78,7 +79,7 @@ impl<W> Queue<W> {
         }
     }
 
-    /// Waits until everything enqueued so far has run, helping.
+    /// Waits until everything enqueued so far has run, and runs items itself meanwhile.
     pub(crate) fn drain(&self, run: impl Fn(W, &CancelToken) -> Result<()>) {
         let mut state = self.state.lock();
         let target = state.enqueued;
@@ -92,14 +93,15 @@ impl<W> Queue<W> {
                 None => self.done.wait(&mut state),
             }
         }
-        // The queue's thread goes back to sleep while somebody else is busy.
+        // The queue's thread sleeps again while another thread is busy.
         if !state.work.is_empty() || state.closed {
             self.more.notify_one();
         }
     }
 
-    /// Waits until everything enqueued so far has run, but not past the deadline. Whether it has. It does not help, since a
-    /// piece may take longer; there is a thread that serves.
+    /// Waits until everything enqueued so far has run, but not past the deadline. Returns whether
+    /// it has. It does not run items itself, because one may take longer. There must be a serving
+    /// thread.
     pub(crate) fn wait_until(&self, deadline: Instant) -> bool {
         let mut state = self.state.lock();
         let target = state.enqueued;
@@ -111,12 +113,12 @@ impl<W> Queue<W> {
         true
     }
 
-    /// Sets the flags of all pieces that are queued or run.
+    /// Cancels all items that are queued or running.
     pub(crate) fn cancel(&self) {
         self.state.lock().cancel.cancel();
     }
 
-    /// The life of the queue's thread: it ends when the queue is closed and empty.
+    /// Runs items on the queue's own thread until the queue is closed and empty.
     pub(crate) fn serve(&self, run: impl Fn(W, &CancelToken) -> Result<()>) {
         let mut state = self.state.lock();
         loop {
@@ -132,13 +134,13 @@ impl<W> Queue<W> {
         }
     }
 
-    /// Lets the thread finish what is queued and end.
+    /// Lets the thread finish the queued items and end.
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.more.notify_one();
     }
 
-    /// The first failure since the last call.
+    /// Returns the first failure since the last call.
     pub(crate) fn take_failure(&self) -> Option<Error> {
         self.state.lock().failure.take()
     }
@@ -148,7 +150,7 @@ impl<W> Queue<W> {
         state.finished == state.enqueued
     }
 
-    /// Runs one piece, which was at the head of the queue, with the queue unlocked.
+    /// Runs one item from the head of the queue, with the queue unlocked.
     fn run(
         &self,
         state: &mut MutexGuard<'_, State<W>>,
@@ -156,7 +158,7 @@ impl<W> Queue<W> {
         run: &impl Fn(W, &CancelToken) -> Result<()>,
     ) {
         state.busy = true;
-        // Nothing unwinds from here, whatever was run: the state has to be put right, and the thread has to go on.
+        // Nothing unwinds from here: the state must be restored, and the thread must continue.
         let outcome = MutexGuard::unlocked(state, || contain(|| run(work, &token)));
         state.busy = false;
         state.finished += 1;
@@ -183,7 +185,8 @@ mod models {
     use loom::thread;
     use std::sync::Arc;
 
-    /// A queue whose pieces write down their numbers, without any lock of their own. The second tells when it has run.
+    /// A queue whose pieces write down their numbers, without any lock of their own. The second
+    /// tells when it has run.
     struct Fixture {
         queue: Queue<u32>,
         ran: UnsafeCell<Vec<u32>>,

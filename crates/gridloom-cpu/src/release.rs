@@ -1,11 +1,12 @@
-//! The threads on which things are released.
+//! The release threads, which drop user values.
 //!
-//! The drop of a value that work in flight held is code of the user: it may block, panic, or come back to the device. So it runs
-//! neither on a stream's thread, where it would hold up the work behind it, nor on a worker, nor under any lock. It is
-//! handed over, which never waits, and dropped here.
+//! Dropping a value that work in flight held runs user code. It may block, panic, or call the
+//! device. It therefore runs neither on a stream's thread, where it would delay the following work,
+//! nor on a worker, nor under any lock. It is handed over, which never waits, and dropped here.
 //!
-//! Mostly that takes one thread. A drop that waits, maybe for another value that is to be dropped here, must not hold up the
-//! others: while one waits and more is handed over, a second thread stands by, and takes over after [`PATIENCE`].
+//! One thread is usually enough. A drop that waits, perhaps for another value in the same queue,
+//! must not delay the others. While one drop runs and more values are queued, a second thread
+//! stands by and takes over after [`PATIENCE`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,10 +18,11 @@ use parking_lot::{Condvar, Mutex};
 
 type Payload = Box<dyn Send>;
 
-/// How long a drop may take before another thread goes on with what comes after it.
+/// The time that a drop may take before another thread continues with the next value.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// What a device hands over to be dropped. The threads end when the device is gone and everything is dropped.
+/// The values that a device hands over to be dropped. The threads end when the device is gone and
+/// everything is dropped.
 #[derive(Default)]
 pub(crate) struct Release {
     queue: Arc<Queue>,
@@ -35,11 +37,11 @@ struct Queue {
 #[derive(Default)]
 struct State {
     payloads: VecDeque<Payload>,
-    /// Threads that there are.
+    /// The number of threads.
     threads: usize,
-    /// Threads that are inside of a drop.
+    /// The number of threads that are inside a drop.
     dropping: usize,
-    /// How many payloads were taken, which tells whether there is progress.
+    /// The number of values taken so far, which shows progress.
     taken: u64,
     closed: bool,
 }
@@ -50,7 +52,7 @@ impl Release {
         let mut state = self.queue.state.lock();
         state.payloads.push_back(Box::new(payload));
         if !self.queue.has_free_thread(&mut state) {
-            // Not dropped here, where it could stop a stream.
+            // Dropping it here could stop a stream.
             tracing::error!("there is no thread to drop finished work on; it is leaked");
             state.payloads.drain(..).for_each(std::mem::forget);
         }
@@ -60,7 +62,8 @@ impl Release {
 }
 
 impl Queue {
-    /// Sees to it that a thread is there that is not inside of a drop. Returns whether there is any thread at all.
+    /// Makes sure that a thread exists that is not inside a drop. Returns whether there is any
+    /// thread at all.
     fn has_free_thread(self: &Arc<Self>, state: &mut State) -> bool {
         if state.threads == state.dropping {
             let queue = self.clone();
@@ -73,11 +76,13 @@ impl Queue {
         state.threads > 0
     }
 
-    /// The life of a thread: it ends when there is nothing left and others are there, or the device is gone.
+    /// Drops values on a release thread. It ends when nothing is left and others stand by, or when
+    /// the device is gone.
     fn serve(self: &Arc<Self>) {
         let mut state = self.state.lock();
         loop {
-            // Stands by: whoever drops now goes on with the next, unless its drop waits.
+            // Stands by: the thread that is in a drop continues with the next value, unless its
+            // drop waits.
             let (mut taken, mut deadline) = (state.taken, Instant::now() + PATIENCE);
             while state.dropping > 0 && !state.payloads.is_empty() {
                 let late = self.changed.wait_until(&mut state, deadline).timed_out();

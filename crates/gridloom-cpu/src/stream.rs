@@ -1,18 +1,20 @@
-//! Streams: queues whose work runs in order, one piece at a time.
+//! Streams: queues whose work runs in order, one item at a time.
 //!
-//! A stream's thread is started with its first piece of work and sleeps while there is none. A host thread in `synchronize` does
-//! not only wait: when the stream's thread has not taken the next piece yet, the host thread runs it itself, which saves the
-//! hand-over. Host callbacks therefore run on a thread of the device or on one that waits for the stream.
+//! The thread of a stream starts with the first item of work and sleeps while there is none. A host
+//! thread in `synchronize` does not only wait. If the stream's thread has not taken the next item
+//! yet, the host thread runs it, which saves the hand-over. Host callbacks therefore run on a
+//! thread of the device or on one that waits for the stream.
 //!
 //! # Failures
 //!
-//! A failed operation fails alone: the work after it runs (on whatever the failed one left behind), the first failure is
-//! kept, and the next `synchronize` returns it, once. Neither the stream nor the device is lost.
+//! A failed operation fails alone. The work after it still runs, on whatever the failed operation
+//! left behind. The next `synchronize` returns the first failure, once. Stream and device stay
+//! usable.
 //!
 //! # Dropping
 //!
-//! The handle of a stream only closes the queue. The thread finishes what is queued, which it and the pieces of work hold
-//! all they need for, and ends.
+//! Dropping the handle of a stream only closes the queue. The thread finishes the queued work and
+//! ends. It and the queued work hold everything they need.
 
 use std::any::Any;
 use std::fmt;
@@ -31,9 +33,9 @@ use crate::graph::Launch;
 use crate::operation::{Context, NoNames, Prepared, contain};
 use crate::queue::Queue;
 
-/// A piece of a stream's work.
+/// An item of a stream's work.
 pub(crate) enum Work {
-    /// An operation, with what holds the memory it uses.
+    /// An operation, with the owner of the memory it uses.
     Operation(Prepared, Operation),
     Record(Arc<dyn backend::Event>, Arc<Recording>),
     Wait(Arc<Recording>),
@@ -62,24 +64,25 @@ impl Work {
     }
 }
 
-/// What the handle and the thread of a stream share.
+/// The state that the handle and the thread of a stream share.
 pub(crate) struct Line {
     device: Arc<Shared>,
     queue: Queue<Work>,
 }
 
 impl Line {
-    /// Waits until everything enqueued so far has run, helping.
+    /// Waits until everything enqueued so far has run, and runs items itself meanwhile.
     pub(crate) fn drain(&self) {
         self.queue.drain(|work, token| self.run(work, token));
     }
 
-    /// Waits likewise, but not past the deadline. Whether everything has run.
+    /// Waits until everything enqueued so far has run, but not past the deadline. Returns whether
+    /// it has.
     pub(crate) fn wait_until(&self, deadline: Instant) -> bool {
         self.queue.wait_until(deadline)
     }
 
-    /// Cancels what was enqueued so far.
+    /// Cancels everything enqueued so far.
     pub(crate) fn cancel(&self) {
         self.queue.cancel();
     }
@@ -90,7 +93,7 @@ impl Line {
 
     fn run(&self, work: Work, token: &CancelToken) -> Result<()> {
         let outcome = contain(|| work.run(&self.device, token));
-        // Also after a panic: nothing of the user's is dropped on this thread.
+        // Also after a panic: no user value is dropped on this thread.
         self.device.dispose(work);
         outcome
     }
@@ -110,26 +113,26 @@ impl CpuStream {
         &self.line
     }
 
-    /// Makes sure that there is a thread for what is pushed.
+    /// Makes sure that the stream has a thread.
     pub(crate) fn start(&self) -> Result<()> {
         self.line.queue.start(|| {
             let line = self.line.clone();
             let serve = move || line.queue.serve(|work, token| line.run(work, token));
             let spawned = thread::Builder::new().name("gridloom-stream".into()).spawn(serve);
             spawned.map(drop).map_err(|error| {
-                Error::new(ErrorKind::OutOfMemory, "the system gave no thread for the stream")
+                Error::new(ErrorKind::OutOfMemory, "the system could not start a thread for the stream")
                     .with_source(error)
             })
         })
     }
 
-    /// Enqueues work on a stream that was [started](CpuStream::start), and lets others know of it in the same step.
+    /// Enqueues work on a [started](CpuStream::start) stream and calls `publish` in the same step.
     pub(crate) fn push_and(&self, work: Work, publish: impl FnOnce()) {
         self.line.queue.push_and(work, publish);
     }
 }
 
-// SAFETY: it belongs to the device that made it.
+// SAFETY: the stream belongs to the device that created it.
 unsafe impl backend::Stream for CpuStream {
     fn device(&self) -> DeviceId {
         self.line.device.id

@@ -1,5 +1,7 @@
-//! The types that threads hand things over with: the ordinary ones, or, under `--cfg loom`, those of the model checker, which runs
-//! the `models` beside each protocol through every order in which its threads can take their steps.
+//! Synchronization types: the ordinary ones or, under `--cfg loom`, those of the model checker.
+//!
+//! The model checker runs the `models` beside each protocol through every order of the steps of its
+//! threads.
 
 #[cfg(not(loom))]
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -37,7 +39,7 @@ mod model {
         }
     }
 
-    /// Empty only while the lock is given up in between.
+    /// A guard. It is empty only while the lock is temporarily released.
     pub(crate) struct MutexGuard<'a, T> {
         mutex: &'a Mutex<T>,
         guard: Option<loom::sync::MutexGuard<'a, T>>,
@@ -79,7 +81,7 @@ mod model {
             guard.guard = Some(self.0.wait(held).expect("no model panics under a lock"));
         }
 
-        /// No model has time go by.
+        /// Waits without a timeout, because time does not pass in a model.
         pub(crate) fn wait_until<T>(
             &self,
             guard: &mut MutexGuard<'_, T>,
@@ -106,7 +108,7 @@ mod model {
         }
     }
 
-    /// A deque with the model checker's lock around it.
+    /// A deque protected by the model checker's lock.
     #[derive(Debug)]
     pub(crate) struct Worker<T>(Stealer<T>);
 

@@ -1,7 +1,8 @@
-//! Copies and fills of device memory: the only places besides the interpreter that touch it.
+//! Copies and fills of device memory. Besides the interpreter, only this module accesses it.
 //!
-//! Addresses arrive checked by the core: inside live memory, source and destination not overlapping, fills aligned to their
-//! value. All of it goes through [`racy`], which says why racing with other work is harmless.
+//! The core has checked the addresses: they are inside live memory, source and destination do not
+//! overlap, and fills are aligned to their value. All accesses go through [`racy`], which says why
+//! races with other work are harmless.
 
 use std::ops::Range;
 use std::ptr;
@@ -9,14 +10,14 @@ use std::ptr;
 use crate::interp::racy;
 use crate::pool::{Pace, Pool};
 
-/// Bytes that one worker copies or fills at a time when a large one is shared out.
+/// The number of bytes that one worker copies or fills at a time when a large operation is shared.
 const PIECE: u64 = 256 << 10;
 
 fn pointer(address: u64) -> *mut u8 {
     ptr::with_exposed_provenance_mut(address as usize)
 }
 
-/// Copies bytes between two places that do not overlap.
+/// Copies bytes between two ranges that do not overlap.
 ///
 /// # Safety
 /// `src` is readable and `dst` writable device memory for `bytes` bytes, and they do not overlap.
@@ -25,10 +26,10 @@ pub(crate) unsafe fn copy(dst: u64, src: u64, bytes: u64) {
     unsafe { racy::copy(pointer(dst), pointer(src), bytes as usize) }
 }
 
-/// Copies bytes of the host, which nobody writes, to device memory.
+/// Copies host bytes that nobody writes to device memory.
 ///
 /// # Safety
-/// As for [`copy`], with `src` readable memory of Rust's.
+/// As for [`copy`], with `src` readable Rust memory.
 pub(crate) unsafe fn copy_from_host(dst: u64, src: u64, bytes: u64) {
     // SAFETY: as promised by the caller.
     unsafe {
@@ -37,7 +38,7 @@ pub(crate) unsafe fn copy_from_host(dst: u64, src: u64, bytes: u64) {
     }
 }
 
-/// Copies device memory out.
+/// Copies device memory to a slice.
 ///
 /// # Safety
 /// As for [`copy`], for as many bytes as `dst` has.
@@ -46,7 +47,7 @@ pub(crate) unsafe fn read(dst: &mut [u8], src: u64) {
     unsafe { racy::read(dst, pointer(src)) }
 }
 
-/// Copies bytes to device memory.
+/// Copies a slice to device memory.
 ///
 /// # Safety
 /// As for [`copy`], for as many bytes as `src` has.
@@ -58,16 +59,17 @@ pub(crate) unsafe fn write(dst: u64, src: &[u8]) {
 /// Fills `bytes` bytes with a value of 1, 2 or 4 bytes repeated.
 ///
 /// # Safety
-/// `dst` is writable device memory for `bytes` bytes and, like `bytes`, a multiple of the value's size.
+/// `dst` is writable device memory for `bytes` bytes and, like `bytes`, a multiple of the value's
+/// size.
 pub(crate) unsafe fn fill(dst: u64, value: u32, size: u32, bytes: u64) {
     // SAFETY: as promised by the caller.
     unsafe { racy::fill(pointer(dst), value, size, bytes as usize) }
 }
 
-/// Rows to copy or fill, in planes; a fill has one plane.
+/// Rows to copy or fill, in planes. A fill has one plane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows {
-    /// Bytes in a row.
+    /// The number of bytes in a row.
     pub(crate) width: u64,
     pub(crate) height: u64,
     pub(crate) depth: u64,
@@ -75,21 +77,21 @@ pub(crate) struct Rows {
     pub(crate) source: Source,
 }
 
-/// Where rows lie.
+/// The position of rows in memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
     pub(crate) address: u64,
-    /// Bytes from row to row.
+    /// The distance between rows in bytes.
     pub(crate) pitch: u64,
-    /// Bytes from plane to plane.
+    /// The distance between planes in bytes.
     pub(crate) plane: u64,
 }
 
-/// What is written to the rows.
+/// The source of what is written to the rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source {
     Copy(Grid),
-    /// From memory of Rust's, which nobody writes.
+    /// A copy from Rust memory that nobody writes.
     CopyFromHost(Grid),
     Fill {
         value: u32,
@@ -108,10 +110,10 @@ impl Rows {
         self.width * self.height * self.depth
     }
 
-    /// Copies or fills, large ones on several workers.
+    /// Copies or fills. Large operations run on several workers.
     ///
     /// # Safety
-    /// Every row is valid as [`copy`] or [`fill`] demands.
+    /// Every row is valid as [`copy`] or [`fill`] requires.
     pub(crate) unsafe fn run(&self, pool: &Pool) {
         let rows = self.height * self.depth;
         if rows == 1 {

@@ -1,13 +1,14 @@
-//! Where the memory of alloc nodes lies: one arena for an executable, planned over the graph's order.
+//! The memory of alloc nodes: one arena per executable, planned from the order of the graph.
 //!
-//! Two allocations share memory only if one is freed before the other is made *by the order of the graph*, whatever the
-//! timing. The plan walks the graph once and lets freed ranges travel along its edges: a range is in the hands of one node
-//! at a time, which passes what it does not use to one of its successors. So a range found at a node was freed by an
-//! ancestor of it, and by nobody else's leave is used anywhere else. It is no optimal packing, but linear in the graph, and
-//! exact on chains and on fans that join.
+//! Two allocations share memory only if the *order of the graph* guarantees that one is freed
+//! before the other is made, whatever the timing. The plan walks the graph once and moves free
+//! ranges along its edges. One node at a time holds a range, and passes what it does not use to one
+//! of its successors. A range found at a node was therefore freed by an ancestor, and no other node
+//! can use it. The packing is not optimal, but it is linear in the graph, and exact on chains and
+//! on fans that join.
 //!
-//! The bodies of a conditional are planned by themselves and placed in a range that the conditional node holds while it runs;
-//! bodies of which only one runs share it.
+//! The bodies of a conditional are planned separately and placed in a range that the conditional
+//! node holds while it runs. Bodies of which only one runs share the range.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -16,12 +17,12 @@ use gridloom_core::op::{FreeTarget, Operation};
 
 use crate::memory::ALIGNMENT;
 
-/// Where each allocation lies in the arena.
+/// The position of each allocation in the arena.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     pub(super) offsets: HashMap<NodeKey, u64>,
     pub(super) bytes: u64,
-    /// Alloc nodes that nothing frees; they lie elsewhere.
+    /// Alloc nodes that nothing frees. They lie outside of the arena.
     pub(super) outliving: Vec<NodeKey>,
 }
 
@@ -36,7 +37,7 @@ pub(super) fn plan(definition: &Definition, allocs: &[NodeKey], freed: &HashSet<
     Layout { offsets: part.offsets.into_iter().collect(), bytes: part.bytes, outliving }
 }
 
-/// The plan of a graph by itself.
+/// The plan of a single graph.
 #[derive(Default)]
 struct Part {
     offsets: Vec<(NodeKey, u64)>,
@@ -46,7 +47,7 @@ struct Part {
 struct Planner<'a> {
     definition: &'a Definition,
     freed: &'a HashSet<NodeKey>,
-    /// Whether memory is wanted at a node or after it.
+    /// Whether memory is needed at each node or after it.
     wanting: Vec<bool>,
 }
 
@@ -57,7 +58,8 @@ impl Planner<'_> {
         part
     }
 
-    /// Plans a graph that starts with `free` ranges, and returns those that are free when it has ended.
+    /// Plans a graph that starts with the ranges `free`. Returns the ranges that are free at its
+    /// end.
     fn graph(&mut self, graph: GraphKey, free: Ranges, part: &mut Part) -> Ranges {
         let order = self.definition.topological(graph);
         for &key in order.iter().rev() {
@@ -116,7 +118,7 @@ impl Planner<'_> {
     }
 }
 
-/// Free ranges of the arena, neighbours joined.
+/// Free ranges of the arena. Adjacent ranges are merged.
 #[derive(Default)]
 struct Ranges {
     by_offset: BTreeMap<u64, u64>,
@@ -128,7 +130,7 @@ impl Ranges {
         self.by_offset.is_empty()
     }
 
-    /// Takes the smallest range that fits, or new memory from the end of the arena.
+    /// Takes the smallest range that fits, or new memory at the end of the arena.
     fn take(&mut self, bytes: u64, end: &mut u64) -> u64 {
         let Some(&(size, offset)) = self.by_size.range((bytes, 0)..).next() else {
             let offset = *end;
@@ -156,7 +158,7 @@ impl Ranges {
         self.insert(offset, bytes);
     }
 
-    /// Takes over all ranges of another, the fewer into the more.
+    /// Takes over all ranges of another set. The smaller set is merged into the larger one.
     fn absorb(&mut self, mut other: Ranges) {
         if self.by_offset.len() < other.by_offset.len() {
             std::mem::swap(self, &mut other);
@@ -302,7 +304,8 @@ mod tests {
         definition.nodes(definition.node(alloc).graph()).find(frees).unwrap()
     }
 
-    /// Whether the life of `first` ends before that of `second` begins, or only one of them is lived in a launch.
+    /// Whether the life of `first` ends before that of `second` begins, or only one of them is
+    /// lived in a launch.
     fn apart(definition: &Definition, first: NodeKey, second: NodeKey) -> bool {
         let mut graph = definition.node(first).graph();
         while !definition.encloses(graph, definition.node(second).graph()) {

@@ -1,26 +1,27 @@
-//! Whether a plan that could run on several threads does.
+//! The choice between one thread and several for a plan.
 //!
-//! How long callbacks and kernels take is not known before they have run, so a plan starts as its estimate says and learns
-//! from the clock: it keeps a mean time for each way, tries the other way once the present one takes long enough that
-//! sharing could pay, and from then on takes the faster, looking again now and then.
+//! The time of callbacks and kernels is unknown before they run. A plan therefore starts as its
+//! estimate says and then measures. It keeps a mean time for each way. It tries the other way once
+//! the current one takes long enough that sharing could pay off. From then on it takes the faster
+//! way, and tries the other again now and then.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Below this a launch is over before others have woken up.
+/// The launch time below which a launch ends before other threads have woken up.
 const WORTH_NS: u64 = 30_000;
-/// Tasks shorter than this cost more to hand over than to run.
+/// The task time below which handing a task over costs more than running it.
 const TASK_NS: u64 = 1_000;
-/// Nor is it worth trying where tasks turn out to be shorter than this.
+/// The task time below which a trial is not worthwhile either.
 const TRIAL_NS: u64 = 100;
-/// Every so many launches the other way is tried again.
+/// The number of launches after which the other way is tried again.
 const AGAIN: u32 = 512;
 
-/// What is known of the two ways to run a plan. Only the thread that runs the plan writes.
+/// Measurements of the two ways to run a plan. Only the thread that runs the plan writes them.
 pub(super) struct Choice {
     parallel_first: bool,
     tasks: u64,
     launches: AtomicU32,
-    /// Mean nanoseconds of a launch: on one thread, on several. 0 where not tried.
+    /// The mean time of a launch in nanoseconds, on one thread and on several. 0 if not tried.
     mean: [AtomicU64; 2],
 }
 
@@ -31,13 +32,13 @@ impl Choice {
         Choice { parallel_first, tasks, launches: AtomicU32::new(0), mean: Default::default() }
     }
 
-    /// Whether the next launch goes parallel.
+    /// Returns whether the next launch runs on several threads.
     pub(super) fn parallel(&self) -> bool {
         let [alone, shared] = [0, 1].map(|way| self.mean[way].load(Ordering::Relaxed));
         let launches = self.launches.load(Ordering::Relaxed);
         let better = match (alone, shared) {
             (0, 0) => return self.parallel_first,
-            // The way not tried yet gets its turn once the other has shown that it takes long.
+            // The other way is tried once the current one has proved to take long.
             (alone, 0) => return alone >= WORTH_NS && alone / self.tasks >= TRIAL_NS,
             (0, _) => return launches % AGAIN != 1,
             (alone, shared) => shared < alone,

@@ -1,8 +1,10 @@
-//! Events inside a graph: which recording a launch makes, and which its wait nodes wait for.
+//! Events inside a graph: the recordings that a launch makes, and those that its wait nodes wait
+//! for.
 //!
-//! A launch that records an event makes its recording the latest when it is *enqueued*, like a record operation on a stream, so that
-//! whoever waits for the event afterwards waits for the launch. A wait node waits for what was the latest recording before the
-//! launch, unless the launch itself has recorded the event by then. So a launch never waits for itself.
+//! A launch that records an event makes its recording the latest one when it is *enqueued*, like a
+//! record operation on a stream. Later waits for the event therefore wait for the launch. A wait
+//! node waits for the recording that was the latest before the launch, unless the launch itself has
+//! already recorded the event. A launch therefore never waits for itself.
 
 use std::sync::Arc;
 
@@ -10,13 +12,13 @@ use gridloom_core::{Result, backend};
 
 use crate::event::{self, CpuEvent, Recording};
 
-/// How a graph uses an event.
+/// The uses of an event in a graph.
 #[derive(Clone)]
 struct EventUse {
     event: Arc<dyn backend::Event>,
-    /// Record nodes that run exactly once in each launch.
+    /// The number of record nodes that run exactly once in each launch.
     sure_records: u32,
-    /// Record nodes in bodies, which may run often or never.
+    /// The number of record nodes in bodies, which may run any number of times.
     other_records: u32,
     waits: u32,
 }
@@ -26,19 +28,21 @@ impl EventUse {
         self.event.as_any().downcast_ref().expect("checked when the event was noted")
     }
 
-    /// Whether each launch records the event exactly once. Else the recording is reached at the end of the launch only, since
-    /// before that it could come again, or never.
+    /// Returns whether each launch records the event exactly once. Otherwise the recording is
+    /// reached only at the end of the launch, because the event may still be recorded again or
+    /// never.
     fn once(&self) -> bool {
         self.sure_records == 1 && self.other_records == 0
     }
 }
 
-/// The events of a graph, numbered. The place of one that is used no more is free for the next.
+/// The events of a graph, numbered. The number of an event that is no longer used is reused.
 #[derive(Clone, Default)]
 pub(super) struct Events(Vec<Option<EventUse>>);
 
 impl Events {
-    /// Notes a record node, and whether every launch runs it exactly once. Returns the number of the event.
+    /// Adds a record node. `exactly_once` says whether every launch runs it exactly once. Returns
+    /// the number of the event.
     pub(super) fn record(&mut self, event: &Arc<dyn backend::Event>, exactly_once: bool) -> Result<u32> {
         let (number, used) = self.entry(event)?;
         if exactly_once {
@@ -49,14 +53,14 @@ impl Events {
         Ok(number)
     }
 
-    /// Notes a wait node. Returns the number of the event.
+    /// Adds a wait node. Returns the number of the event.
     pub(super) fn wait(&mut self, event: &Arc<dyn backend::Event>) -> Result<u32> {
         let (number, used) = self.entry(event)?;
         used.waits += 1;
         Ok(number)
     }
 
-    /// Forgets a record node.
+    /// Removes a record node.
     pub(super) fn forget_record(&mut self, number: u32, exactly_once: bool) {
         if let Some(used) = &mut self.0[number as usize] {
             if exactly_once {
@@ -68,7 +72,7 @@ impl Events {
         self.free_unused(number);
     }
 
-    /// Forgets a wait node.
+    /// Removes a wait node.
     pub(super) fn forget_wait(&mut self, number: u32) {
         if let Some(used) = &mut self.0[number as usize] {
             used.waits -= 1;
@@ -98,8 +102,8 @@ impl Events {
         Ok((number as u32, self.0[number].get_or_insert_with(fresh)))
     }
 
-    /// What a launch that is about to be enqueued will record and wait for. Nobody knows of its recordings before they are
-    /// [published](Events::publish).
+    /// Returns what a launch that is about to be enqueued will record and wait for. Nobody knows
+    /// its recordings before they are [published](Events::publish).
     pub(super) fn begin(&self) -> Box<[LaunchEvent]> {
         let begin = |used: &Option<EventUse>| match used {
             None => LaunchEvent::default(),
@@ -111,7 +115,7 @@ impl Events {
         self.0.iter().map(begin).collect()
     }
 
-    /// Makes the recordings of a launch, which is being enqueued, the latest ones.
+    /// Makes the recordings of a launch the latest ones. The launch is being enqueued.
     pub(super) fn publish(&self, recordings: &[Option<Arc<Recording>>]) {
         for (used, recording) in self.0.iter().zip(recordings) {
             if let (Some(used), Some(recording)) = (used, recording) {
@@ -139,7 +143,7 @@ pub(super) struct LaunchEvent {
 }
 
 impl LaunchEvent {
-    /// The recording that the launch makes.
+    /// Returns the recording that the launch makes.
     pub(super) fn recording(&self) -> Option<Arc<Recording>> {
         self.own.clone()
     }
@@ -151,7 +155,7 @@ impl LaunchEvent {
         }
     }
 
-    /// Lets all go on who wait for the launch, whether it has recorded or not.
+    /// Releases all waiters for the launch, whether it has recorded or not.
     pub(super) fn end(&self) {
         if let Some(own) = &self.own {
             own.inherit(self.before.as_deref());

@@ -1,27 +1,30 @@
-//! A graph with its embedded children as one list of nodes that have work, in an order that respects every edge.
+//! Flattening: a graph and its embedded children as one list of nodes with work, in topological
+//! order.
 //!
-//! Nodes without work (empty nodes, allocations whose memory is planned ahead, frees) are left out. What is ordered through
-//! one is then ordered directly, as long as that takes no more edges than it had: where many nodes meet before many others, a *join*
-//! stays in the middle, so that 1,000 nodes before 1,000 others are 2,000 edges and not a million.
+//! Nodes without work (empty nodes, allocations with planned memory, frees) are left out. Nodes
+//! that were ordered through such a node are then ordered directly, unless that would need more
+//! edges than before. If many nodes precede many others, a *join* stays between them: 1,000 nodes
+//! before 1,000 others take 2,000 edges and not a million.
 
 use gridloom_core::graph::{Definition, GraphKey, NodeKey};
 use gridloom_core::op::Operation;
 use smallvec::SmallVec;
 
-/// How many predecessors a node without work may hand to its one successor instead of becoming a join.
+/// The largest number of predecessors that a node without work passes to its only successor instead
+/// of becoming a join.
 const HANDED_ON: usize = 4;
 
 /// A flattened graph. Nodes are numbered in topological order.
 #[derive(Default)]
 pub(super) struct Flat {
-    /// The node of the definition; `None` for a join.
+    /// The node of the definition, or `None` for a join.
     pub(super) nodes: Vec<Option<NodeKey>>,
-    /// Where the predecessors of each node start, and one past the end of the last.
+    /// The start of each node's predecessors, and the end of the last list.
     pub(super) starts: Vec<u32>,
     pub(super) predecessors: Vec<u32>,
 }
 
-/// What to wait for in order to come after a node of the definition.
+/// What a successor of a node of the definition waits for.
 #[derive(Clone, Copy)]
 enum WaitFor {
     Nothing,
@@ -35,7 +38,7 @@ type List = SmallVec<[u32; 8]>;
 struct Flattening<'a> {
     definition: &'a Definition,
     flat: Flat,
-    /// By index of the definition's nodes.
+    /// Indexed by the nodes of the definition.
     wait_table: Vec<WaitFor>,
     lists: Vec<SmallVec<[u32; HANDED_ON]>>,
 }
@@ -65,12 +68,12 @@ impl Flat {
     }
 }
 
-/// A table over the nodes of a definition that is used again for each of its graphs.
+/// A table over the nodes of a definition. It is reused for each of its graphs.
 #[derive(Default)]
 pub(super) struct WaitTable(Vec<WaitFor>);
 
 impl Flattening<'_> {
-    /// Flattens a graph whose entry nodes come after `entry`. Returns its last nodes where that is asked for.
+    /// Flattens a graph whose first nodes wait for `entry`.
     fn graph(&mut self, graph: GraphKey, entry: WaitFor) {
         for &key in &*self.definition.topological(graph) {
             let node = self.definition.node(key);
@@ -117,7 +120,7 @@ impl Flattening<'_> {
         }
     }
 
-    /// A point without work after `before`, with so many successors.
+    /// Adds a point without work after `before`, with this many successors.
     fn meet(&mut self, before: List, successors: usize) -> WaitFor {
         match (before.len(), successors) {
             (0, _) | (_, 0) => self.meet_at_end(before),
@@ -130,7 +133,8 @@ impl Flattening<'_> {
         }
     }
 
-    /// A point without work that has nothing before or after it in its graph. The last nodes of a child are still waited for.
+    /// Adds a point without work that has no predecessors or no successors in its graph. Nodes
+    /// after a child may still wait for it.
     fn meet_at_end(&mut self, before: List) -> WaitFor {
         match before.len() {
             0 => WaitFor::Nothing,

@@ -1,14 +1,14 @@
-//! Executables: a definition compiled for replay.
+//! Executables: definitions prepared for replay.
 //!
 //! | module | subject |
 //! |---|---|
-//! | `flatten` | one graph as a list of nodes that have work |
-//! | `arena` | where the memory of alloc nodes lies |
-//! | `plan` | the steps of a launch, and the tasks they form |
-//! | `choice` | whether a plan runs on one thread or several |
+//! | `flatten` | one graph as a list of nodes with work |
+//! | `arena` | the memory of alloc nodes |
+//! | `plan` | the steps of a launch, and the tasks that they form |
+//! | `choice` | the choice between one thread and several |
 //! | `replay` | running a plan |
 //! | `turns` | the order of launches |
-//! | `events` | recordings that launches make and wait for |
+//! | `events` | the recordings that launches make and wait for |
 //! | `update` | changing single nodes of an executable |
 
 mod arena;
@@ -44,10 +44,10 @@ use replay::Replay;
 use turns::Turns;
 use update::{Keys, Planned, Replaced, StepChange, StepId, StepMap};
 
-/// What an executable and its launches in flight share.
+/// The state that an executable and its launches in flight share.
 pub(crate) struct Inner {
     device: Arc<Shared>,
-    /// Held by the launch that runs.
+    /// The plans. The running launch holds the lock.
     planned: Mutex<Planned>,
     /// The number of the root's plan.
     root: u32,
@@ -56,15 +56,16 @@ pub(crate) struct Inner {
     event_steps: Vec<(StepId, u32)>,
     front: Mutex<Front>,
     addresses: Addresses,
-    /// The memory of alloc nodes that the graph frees: the arena, or a block for each.
+    /// The memory of alloc nodes that the graph frees: the arena, or one block each.
     _memory: Vec<Arc<HostBlock>>,
-    /// The memory of alloc nodes that nothing frees. Every launch uses it again.
+    /// The memory of alloc nodes that nothing frees. Every launch reuses it.
     outliving: HashMap<NodeKey, Arc<CpuAllocation>>,
     memory_use: MemoryUse,
     conditions: Box<[AtomicU32]>,
     defaults: Box<[u32]>,
     conditionals: HashMap<NodeKey, u32>,
-    /// Passes of each conditional in the launch that runs, and in the latest that finished.
+    /// The iterations of each conditional in the running launch. `finished_passes` holds those of
+    /// the latest finished launch.
     passes: Box<[AtomicU64]>,
     finished_passes: Mutex<Box<[u64]>>,
     failure: Mutex<Option<Error>>,
@@ -72,34 +73,35 @@ pub(crate) struct Inner {
     report: Report,
 }
 
-/// What the next launch will be like, while others may run.
+/// The state for the next launch, while others may run.
 struct Front {
-    /// How many launches were enqueued.
+    /// The number of launches enqueued so far.
     given: u64,
     /// The events that the graph uses.
     events: Arc<Events>,
     /// Cancels launches in flight.
     cancel: CancelSource,
-    /// Changes that no launch has taken along yet.
+    /// Changes that no launch has taken yet.
     changes: Vec<StepChange>,
-    /// Where the step of each node is, and the event of each event node; made when something is first changed.
+    /// The step of each node, and the event of each event node. Built at the first change.
     steps: Option<StepMap>,
 }
 
-/// An executable on its way through a stream.
+/// A launch of an executable on a stream.
 pub(crate) struct Launch {
     inner: Arc<Inner>,
     turn: u64,
     events: Arc<Events>,
     recordings: Box<[LaunchEvent]>,
-    /// Becomes true when the launches of the executable are cancelled.
+    /// Set when the launches of the executable are cancelled.
     cancel: CancelToken,
-    /// Taken when it runs.
+    /// The changes to apply. They are taken when the launch runs.
     changes: Mutex<Vec<StepChange>>,
 }
 
 impl Launch {
-    /// Runs the launch, after those of the same executable that were enqueued before it. The token is the one of its stream.
+    /// Runs the launch, after all earlier launches of the same executable. `stream` is the token of
+    /// its stream.
     pub(crate) fn run(&self, stream: &CancelToken) -> Result<()> {
         let inner = &*self.inner;
         inner.turns.wait_for(self.turn);
@@ -151,8 +153,8 @@ impl Launch {
         replay.failure.into_inner().map_or(Ok(()), Err)
     }
 
-    /// Gives the turn to the next launch. Where there is none in sight, changes that waited for it are applied now, so that
-    /// what they replaced is not held until then.
+    /// Passes the turn to the next launch. If there is none, pending changes are applied now, so
+    /// that what they replace is not held any longer.
     fn end(&self, mut planned: MutexGuard<'_, Planned>, mut replaced: Replaced) {
         let mut front = self.inner.front.lock();
         if front.given == self.turn + 1 {
@@ -166,15 +168,15 @@ impl Launch {
         }
     }
 
-    /// What is left of the executable where this launch was the last to hold it.
+    /// Returns the state of the executable if this launch was the last to hold it.
     pub(crate) fn into_last(self) -> Option<Inner> {
         Arc::into_inner(self.inner)
     }
 }
 
-/// A graph compiled for the CPU device.
+/// A graph prepared for the CPU device.
 pub struct CpuExecutable {
-    /// All there is: whatever launches use, they share.
+    /// Everything is shared with the launches.
     inner: Arc<Inner>,
 }
 
@@ -203,7 +205,7 @@ impl CpuExecutable {
             allocated += bytes;
         }
         if device.checked {
-            // Apart from each other, so that a kernel that leaves one is noticed.
+            // Separate blocks, so that a kernel that leaves one is noticed.
             for &key in layout.offsets.keys() {
                 let block = HostBlock::new(&device.memory, bytes_of(key).0).map_err(at(key))?;
                 addresses.insert(key, block.address());
@@ -268,7 +270,7 @@ impl CpuExecutable {
     }
 }
 
-/// The steps of event nodes, with the numbers of their events.
+/// Returns the steps of event nodes, with the numbers of their events.
 fn event_steps(plans: &[Plan]) -> Vec<(StepId, u32)> {
     let mut steps = Vec::new();
     for (number, plan) in (0..).zip(plans) {
@@ -281,7 +283,7 @@ fn event_steps(plans: &[Plan]) -> Vec<(StepId, u32)> {
     steps
 }
 
-/// All alloc nodes, and those among them that a node of the graph frees.
+/// Returns all alloc nodes, and those among them that a node of the graph frees.
 fn allocations(definition: &Definition) -> (Vec<NodeKey>, HashSet<NodeKey>) {
     let mut allocs = Vec::new();
     let mut freed = HashSet::new();
@@ -326,7 +328,8 @@ impl backend::Executable for CpuExecutable {
         let Some(stream) = stream.as_any().downcast_ref::<CpuStream>() else {
             return Err(Error::new(ErrorKind::WrongDevice, "the stream is not one of the CPU device"));
         };
-        // All that can fail comes first: who waits for an event or a turn relies on the launch to run.
+        // Everything that can fail comes first, because waiters for an event or a turn rely on the
+        // launch to run.
         stream.start()?;
         let (launch, events) = {
             let mut front = inner.front.lock();
@@ -346,7 +349,7 @@ impl backend::Executable for CpuExecutable {
     }
 
     fn upload(&mut self, _: &Arc<dyn Stream>) -> Result<()> {
-        // Instantiation has done everything.
+        // Instantiation has prepared everything.
         Ok(())
     }
 
@@ -403,7 +406,7 @@ impl backend::Executable for CpuExecutable {
     }
 
     fn retire(&mut self, _: &Arc<Definition>) {
-        // Plans have operations of their own, and launches in flight have the plans.
+        // Plans have their own operations, and launches in flight hold the plans.
     }
 }
 

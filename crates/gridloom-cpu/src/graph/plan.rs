@@ -1,8 +1,8 @@
-//! The replay plan: what a launch does, as lists of prepared operations.
+//! The replay plan: the work of a launch as lists of prepared operations.
 //!
-//! A plan is one list of steps in an order that respects every edge, so that running it from front to back on one thread is
-//! always right. Chains of nodes lie next to each other and form tasks; where there is more than one task, the plan can
-//! also be run by several threads.
+//! A plan is one list of steps in topological order. One thread can always run it from front to
+//! back. Chains of nodes are adjacent and form tasks. If there is more than one task, several
+//! threads can run the plan.
 
 use std::collections::HashMap;
 
@@ -17,21 +17,21 @@ use crate::device::Shared;
 use crate::operation::{self, Names, Prepared};
 use crate::pool::{Dag, Edges};
 
-/// What one node does.
+/// The work of one node.
 pub(super) enum Step {
-    /// Nothing, since the node is disabled.
+    /// Nothing, because the node is disabled.
     Nothing,
     Run(Prepared),
-    /// Records the event of this number.
+    /// Records the event with this number.
     Record(u32),
-    /// Waits for the event of this number.
+    /// Waits for the event with this number.
     Wait(u32),
     Conditional(Box<Conditional>),
 }
 
 /// A conditional node with the plans of its bodies.
 pub(super) struct Conditional {
-    /// Its number among the conditionals of the executable.
+    /// The number of the node among the conditionals of the executable.
     pub(super) number: u32,
     pub(super) form: ConditionalForm,
     pub(super) test: PlannedTest,
@@ -41,7 +41,7 @@ pub(super) struct Conditional {
     pub(super) bodies: Box<[u32]>,
 }
 
-/// What decides.
+/// The value that decides.
 #[derive(Clone, Copy)]
 pub(super) enum PlannedTest {
     /// The number of a condition.
@@ -57,9 +57,9 @@ pub(super) struct Plan {
     pub(super) tasks: Option<Box<Tasks>>,
 }
 
-/// How the steps of a plan are shared between threads.
+/// The tasks of a plan for several threads.
 pub(super) struct Tasks {
-    /// Where the steps of each task start, and one past the end of the last.
+    /// The start of each task's steps, and the end of the last task.
     pub(super) starts: Box<[u32]>,
     pub(super) dag: Dag,
     pub(super) choice: Choice,
@@ -78,25 +78,25 @@ impl Names for Addresses {
     }
 }
 
-/// Makes the plans of a definition.
+/// Builds the plans of a definition.
 pub(super) struct Planner<'a> {
     pub(super) device: &'a Shared,
     pub(super) definition: &'a Definition,
     pub(super) addresses: &'a Addresses,
     pub(super) wait_table: WaitTable,
     pub(super) events: Events,
-    /// The plans made so far. That of the root comes last.
+    /// The plans built so far. The root's plan comes last.
     pub(super) plans: Vec<Plan>,
     /// The node of each step of each plan.
     pub(super) keys: Vec<Box<[NodeKey]>>,
-    /// The conditional nodes in the order they are met, outer ones first.
+    /// The conditional nodes in the order of discovery, outer ones first.
     pub(super) conditionals: Vec<NodeKey>,
-    /// How many conditionals there are around what is planned now.
+    /// The number of conditionals around the graph that is being planned.
     pub(super) depth: usize,
 }
 
 impl Planner<'_> {
-    /// Makes the plan of a graph and of the bodies inside it, and returns its number.
+    /// Builds the plan of a graph and of the bodies inside it. Returns its number.
     pub(super) fn plan(&mut self, graph: GraphKey) -> Result<u32> {
         let flat = Flat::new(self.definition, graph, &mut self.wait_table);
         let task_of = chains(&flat);
@@ -129,7 +129,7 @@ impl Planner<'_> {
     fn step(&mut self, key: NodeKey) -> Result<Step> {
         let definition = self.definition;
         Ok(match definition.node(key).operation() {
-            // In a body a node may run often, or never.
+            // In a body a node may run any number of times.
             Operation::EventRecord(event) => Step::Record(self.events.record(event, self.depth == 0)?),
             Operation::EventWait(event) => Step::Wait(self.events.wait(event)?),
             Operation::Conditional(op) => Step::Conditional(Box::new(self.conditional(key, op)?)),
@@ -164,7 +164,7 @@ impl PlannedTest {
     }
 }
 
-/// Prepares an operation that is neither about events nor a conditional.
+/// Prepares an operation that is neither an event operation nor a conditional.
 pub(super) fn prepare(operation: &Operation, addresses: &Addresses) -> Result<Prepared> {
     Ok(match operation {
         Operation::Kernel(op) => Prepared::kernel(op, addresses)?,
@@ -174,21 +174,21 @@ pub(super) fn prepare(operation: &Operation, addresses: &Addresses) -> Result<Pr
         Operation::Opaque(_) => {
             return Err(Error::new(
                 ErrorKind::NotSupported,
-                "an opaque graph of another device, captured there from code that Gridloom does not know; only that device can run it",
+                "an opaque graph, captured on another device from code that Gridloom does not know; only that device can run it",
             ));
         }
         other => unreachable!("{} nodes have no work to prepare", other.kind().name()),
     })
 }
 
-/// About how long these steps take, in nanoseconds.
+/// Returns the approximate time of these steps in nanoseconds.
 fn estimate(plans: &[Plan], steps: &[Step]) -> u64 {
     let step = |step: &Step| match step {
         Step::Nothing => 0,
         Step::Run(prepared) => prepared.estimate(),
         Step::Record(_) | Step::Wait(_) => 50,
         Step::Conditional(conditional) => {
-            // The passes of a loop are not known; some are assumed.
+            // The number of iterations is unknown. A few are assumed.
             let passes = if conditional.form == ConditionalForm::While { 8 } else { 1 };
             let bodies = conditional.bodies.iter().map(|&body| estimate(plans, &plans[body as usize].steps));
             bodies.max().unwrap_or(0).saturating_mul(passes)
@@ -198,7 +198,7 @@ fn estimate(plans: &[Plan], steps: &[Step]) -> u64 {
 }
 
 impl Plan {
-    /// Bytes it takes, about.
+    /// Returns the approximate size of the plan in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let own = self.steps.len() * (size_of::<Step>() + size_of::<NodeKey>());
         let tasks = self.tasks.as_ref().map_or(0, |tasks| size_of_val(&*tasks.starts) + tasks.dag.bytes());
@@ -206,16 +206,17 @@ impl Plan {
     }
 }
 
-/// Which task each node of a flat graph belongs to.
+/// The task of each node of a flat graph.
 struct TaskOf {
     tasks: Vec<u32>,
-    /// How many tasks there are.
+    /// The number of tasks.
     last_new: usize,
 }
 
-/// Makes a task of every chain: nodes of which each is the only successor of the one before, and has no other
-/// predecessor. Tasks are numbered by their first nodes, which is a topological order of them too: an edge between tasks leads from
-/// the last node of one to the first of the other.
+/// Makes a task of every chain. In a chain each node is the only successor of the previous one and
+/// has no other predecessor. Tasks are numbered by their first nodes. That is also a topological
+/// order of the tasks, because an edge between tasks leads from the last node of one to the first
+/// node of the other.
 fn chains(flat: &Flat) -> TaskOf {
     let mut successors = vec![0u32; flat.len()];
     flat.predecessors.iter().for_each(|&from| successors[from as usize] += 1);
@@ -234,7 +235,7 @@ fn chains(flat: &Flat) -> TaskOf {
     TaskOf { tasks, last_new: next as usize }
 }
 
-/// The nodes with work, task by task, and where each task starts.
+/// Returns the start of each task, and the nodes with work, task by task.
 fn in_task_order(flat: &Flat, task_of: &TaskOf) -> (Vec<u32>, Vec<NodeKey>) {
     let mut starts = vec![0u32; task_of.last_new + 1];
     let work = || flat.nodes.iter().zip(&task_of.tasks).filter_map(|(key, &task)| Some((task, (*key)?)));
@@ -255,13 +256,14 @@ fn in_task_order(flat: &Flat, task_of: &TaskOf) -> (Vec<u32>, Vec<NodeKey>) {
     (starts, keys)
 }
 
-/// The edges between tasks.
+/// Returns the edges between tasks.
 fn task_edges(flat: &Flat, task_of: &TaskOf) -> Edges {
     let mut starts = Vec::with_capacity(task_of.last_new + 1);
     let mut predecessors = Vec::with_capacity(flat.predecessors.len());
     for node in 0..flat.len() {
         let task = task_of.tasks[node] as usize;
-        // The first node of a task is the one that is not in the task of its predecessor, and tasks are numbered by it.
+        // Only the first node of a task is not in the task of its predecessor, and tasks are
+        // numbered by it.
         if task == starts.len() {
             starts.push(predecessors.len() as u32);
             predecessors.extend(flat.predecessors(node).iter().map(|&from| task_of.tasks[from as usize]));

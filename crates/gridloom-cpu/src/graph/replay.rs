@@ -15,25 +15,25 @@ use crate::device::Shared;
 use crate::interp::racy;
 use crate::operation::{Context, Prepared, contain};
 
-/// One launch of an executable while it runs.
+/// One running launch of an executable.
 pub(super) struct Replay<'a> {
     pub(super) device: &'a Shared,
     pub(super) planned: &'a Planned,
     pub(super) conditions: &'a [AtomicU32],
-    /// Passes of each conditional in this launch.
+    /// The iterations of each conditional in this launch.
     pub(super) passes: &'a [AtomicU64],
     pub(super) events: &'a Events,
     pub(super) recordings: &'a [LaunchEvent],
-    /// Each cancels the launch when it becomes true.
+    /// Flags that cancel the launch when set.
     pub(super) cancel: [&'a AtomicBool; 2],
-    /// Nodes and passes so far, where the device limits them.
+    /// The number of nodes and iterations so far, if the device limits them.
     pub(super) nodes: AtomicU64,
     pub(super) failed: AtomicBool,
     pub(super) failure: Mutex<Option<Error>>,
 }
 
 impl Replay<'_> {
-    /// Whether a node failed; those that have not started are then skipped.
+    /// Returns whether a node failed. Nodes that have not started are then skipped.
     fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
@@ -44,7 +44,7 @@ impl Replay<'_> {
         self.failed.store(true, Ordering::Relaxed);
     }
 
-    /// Runs the plan of the root, unless the launch was cancelled before.
+    /// Runs the plan of the root, unless the launch is already cancelled.
     pub(super) fn run_all(&self, root: u32) {
         if self.context().is_cancelled() {
             return self.fail(backend::cancelled());
@@ -56,7 +56,7 @@ impl Replay<'_> {
         Context { device: self.device, conditions: self.conditions, cancel: self.cancel }
     }
 
-    /// Counts nodes that are about to run, or passes, towards the device's limit.
+    /// Counts nodes that are about to run, or iterations, towards the device's limit.
     fn count(&self, nodes: u64) -> Result<()> {
         match self.device.node_limit {
             Some(limit) if self.nodes.fetch_add(nodes, Ordering::Relaxed).saturating_add(nodes) > limit => {
@@ -72,7 +72,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Runs the plan of this number to its end, or until a node fails.
+    /// Runs the plan with this number to its end, or until a node fails.
     fn run(&self, number: u32) {
         let plan = &self.planned.plans[number as usize];
         let Some(tasks) = &plan.tasks else {
@@ -116,7 +116,7 @@ impl Replay<'_> {
     #[inline]
     fn step(&self, step: &Step, context: Context<'_>) -> Result<()> {
         match step {
-            // Kernels look themselves, and what else there is is short.
+            // Kernels check the flags themselves, and all other operations are short.
             Step::Run(Prepared::Callback(_) | Prepared::Rows(_)) if context.is_cancelled() => {
                 Err(backend::cancelled())
             }
@@ -137,8 +137,8 @@ impl Replay<'_> {
     fn conditional(&self, conditional: &Conditional) -> Result<()> {
         let value = || match conditional.test {
             PlannedTest::Condition(number) => self.conditions[number as usize].load(Ordering::Relaxed),
-            // SAFETY: the core checked that the address is that of an aligned 32-bit value in memory that the executable
-            // holds.
+            // SAFETY: the core checked that this is the address of an aligned 32-bit value in
+            // memory that the executable holds.
             PlannedTest::Value(address) => unsafe {
                 racy::load(std::ptr::with_exposed_provenance(address as usize), 4) as u32
             },
@@ -179,7 +179,8 @@ impl Replay<'_> {
         self.stop_if_failed()
     }
 
-    /// Ends the steps around a body in which a node failed. The failure is noted already, with the name of that node.
+    /// Ends the steps around a body in which a node failed. The failure is already noted, with the
+    /// name of that node.
     fn stop_if_failed(&self) -> Result<()> {
         match self.has_failed() {
             true => Err(self.failure.lock().clone().expect("noted before the flag was set")),

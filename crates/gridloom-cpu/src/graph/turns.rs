@@ -3,7 +3,7 @@
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
 
-/// Lets launches run one after the other, in the order they were enqueued.
+/// Runs launches one after the other, in the order in which they were enqueued.
 #[derive(Default)]
 pub(super) struct Turns {
     finished: AtomicU64,
@@ -12,7 +12,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// How many turns are over.
+    /// Returns the number of finished turns.
     pub(super) fn finished(&self) -> u64 {
         self.finished.load(Ordering::Acquire)
     }

@@ -1,9 +1,10 @@
 //! Changing single nodes of an executable.
 //!
-//! A change is prepared when it is asked for, where it may fail, and takes effect with the next launch. Launches in flight go on
-//! with what they were enqueued with: as long as there are any, changes wait in a list that the next launch carries with it and
-//! applies before it runs. (Launches of one executable run in the order they were enqueued, one at a time.) With none in
-//! flight they are applied at once, so that what was replaced is let go at once.
+//! A change is prepared when it is requested, and can fail only then. It takes effect with the next
+//! launch. Launches in flight continue with what they were enqueued with. While there are any,
+//! changes wait in a list. The next launch carries the list and applies it before it runs.
+//! (Launches of one executable run one at a time, in the order in which they were enqueued.) If no
+//! launch is in flight, changes are applied at once, so that what they replace is released at once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::events::Events;
 use super::plan::{Addresses, Plan, PlannedTest, Step, prepare};
 use super::{CpuExecutable, Front};
 
-/// The plans of an executable, with what keeps alive whatever they refer to.
+/// The plans of an executable, with the owners of everything they refer to.
 pub(super) struct Planned {
     pub(super) plans: Vec<Plan>,
     keys: Arc<Keys>,
@@ -28,20 +29,20 @@ pub(super) struct Planned {
 /// The node of each step of each plan.
 pub(super) type Keys = Vec<Box<[NodeKey]>>;
 
-/// What keeps memory, events and closures of the steps, and names the nodes.
+/// The owners of the memory, events and closures of the steps. They also name the nodes.
 enum Hold {
     /// The definition as it was instantiated.
     Whole(Arc<Definition>),
-    /// Once something changed: a part for every step, so that what was replaced is not held any longer.
+    /// One part per step, after the first change. What is replaced is then no longer held.
     Parts(Vec<Vec<Part>>),
 }
 
-/// What one step needs of its node.
+/// The parts of a node that its step needs.
 struct Part {
     operation: Operation,
-    /// The node's name, or as much of it as does not follow from the operation.
+    /// The node's name, or the part of it that does not follow from the operation.
     name: Box<str>,
-    /// Whether that is all of the name.
+    /// Whether `name` is the whole name.
     whole_name: bool,
 }
 
@@ -50,7 +51,7 @@ impl Part {
         let node = definition.node(key);
         let (operation, mut name) = (node.operation().clone(), definition.label(key));
         let whole_name = match &operation {
-            // Such a node is named after its kernel as well, which an update may replace.
+            // The name of such a node includes that of its kernel, which an update may replace.
             Operation::Kernel(kernel) if node.given_name().is_none() => {
                 let stem = name.strip_suffix(kernel.kernel().name()).map(|stem| stem.trim_end().len());
                 name.truncate(stem.unwrap_or(name.len()));
@@ -71,10 +72,11 @@ impl Part {
     }
 }
 
-/// A step: the number of its plan, and its index there.
+/// A step: the number of its plan and its index there.
 pub(super) type StepId = (u32, u32);
 
-/// A change of one node, prepared. Once it is applied it is what it replaced, to be dropped where code of the user may run.
+/// A prepared change of one node. Once applied, it holds what it replaced, to be dropped where user
+/// code may run.
 pub(super) enum StepChange {
     /// Another step of the same kind.
     Step {
@@ -82,7 +84,7 @@ pub(super) enum StepChange {
         step: Step,
         operation: Operation,
     },
-    /// Another test, or other bounds, of a conditional.
+    /// Another test or bound of a conditional.
     Test {
         at: StepId,
         test: PlannedTest,
@@ -95,7 +97,7 @@ pub(super) enum StepChange {
     },
 }
 
-/// What changes took out.
+/// What changes removed.
 #[derive(Default)]
 pub(super) struct Replaced {
     changes: Vec<Vec<StepChange>>,
@@ -113,7 +115,7 @@ impl Planned {
         Planned { plans, keys, hold: Hold::Whole(definition), disabled: HashMap::new() }
     }
 
-    /// The name of the node of a step.
+    /// Returns the name of the node of a step.
     #[cold]
     pub(super) fn label(&self, plan: u32, index: usize) -> String {
         match &self.hold {
@@ -122,7 +124,7 @@ impl Planned {
         }
     }
 
-    /// Applies changes. No launch runs.
+    /// Applies changes while no launch runs.
     pub(super) fn apply(&mut self, mut changes: Vec<StepChange>, replaced: &mut Replaced) {
         if changes.is_empty() {
             return;
@@ -154,7 +156,7 @@ impl Planned {
         replaced.changes.push(changes);
     }
 
-    /// The step of a node, also where it is disabled.
+    /// Returns the step of a node, even if the node is disabled.
     fn step(&mut self, at: StepId) -> &mut Step {
         match self.disabled.get_mut(&at) {
             Some(step) => step,
@@ -162,7 +164,7 @@ impl Planned {
         }
     }
 
-    /// Holds another operation for a step, and gives the old one back.
+    /// Exchanges the operation that is held for a step.
     fn swap_held(&mut self, at: StepId, operation: &mut Operation, replaced: &mut Replaced) {
         if let Hold::Whole(definition) = &self.hold {
             let part = |&key: &NodeKey| Part::new(definition, key);
@@ -179,14 +181,14 @@ impl Planned {
 }
 
 impl CpuExecutable {
-    /// Prepares changes of steps, and lets them take effect.
+    /// Prepares changes of steps and lets them take effect.
     pub(super) fn change(
         &self,
         prepare: impl FnOnce(&mut StepMap, &mut Events) -> Result<Vec<StepChange>>,
     ) -> Result<()> {
         let inner = &*self.inner;
         let mut front = inner.front.lock();
-        // A launch finishes under this lock, so the answer holds until it is released.
+        // A launch finishes under this lock, so the answer holds until the lock is released.
         let idle = inner.turns.finished() == front.given;
         let Front { events, changes, steps, .. } = &mut *front;
         let steps = steps.get_or_insert_with(|| StepMap::new(&inner.keys, &inner.event_steps));
@@ -199,15 +201,15 @@ impl CpuExecutable {
             inner.planned.lock().apply(std::mem::take(changes), &mut replaced);
         }
         drop(front);
-        // The caller holds all of it too, until it has released its own locks.
+        // The caller also holds all of it until it has released its own locks.
         drop(replaced);
         Ok(())
     }
 }
 
-/// Where the step of each node is, and the number of the event of each event node.
+/// The step of each node, and the number of the event of each event node.
 pub(super) struct StepMap {
-    /// By the index of the node.
+    /// Indexed by the node.
     steps: Vec<Option<StepId>>,
     events: HashMap<StepId, u32>,
 }
@@ -224,13 +226,14 @@ impl StepMap {
         StepMap { steps, events: events.iter().copied().collect() }
     }
 
-    /// Where the step of a node of this executable is. Nodes without work have none.
+    /// Returns the step of a node of this executable. Nodes without work have none.
     pub(super) fn step(&self, node: NodeKey) -> Option<StepId> {
         self.steps.get(node.index()).copied().flatten()
     }
 
-    /// Prepares the changes that bring these nodes to what the definition says, and notes the events that the graph then
-    /// uses. On failure `events` is of no use any more, and all else is as before.
+    /// Prepares the changes that bring these nodes to the definition, and records the events that
+    /// the graph then uses. After a failure `events` must be discarded. Everything else is
+    /// unchanged.
     pub(super) fn prepare(
         &mut self,
         definition: &Definition,
@@ -243,7 +246,7 @@ impl StepMap {
         let mut event_numbers = Vec::new();
         for of_one_node in replaced.chunk_by(|(one, _), (next, _)| one == next) {
             let key = of_one_node[0].0;
-            // Nothing can change of nodes without work.
+            // Nodes without work have nothing to change.
             let Some(at) = self.step(key) else {
                 continue;
             };

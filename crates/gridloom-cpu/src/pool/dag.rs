@@ -1,8 +1,10 @@
-//! Tasks with dependencies, run by several threads: counters of unfinished predecessors, and a deque of ready tasks for each
-//! thread that takes part, from which the others steal.
+//! Tasks with dependencies, run by several threads.
 //!
-//! Everything a run needs is made once. A counter that reaches 0 is set back at once by the thread that saw it, so a
-//! finished run leaves the tasks ready for the next.
+//! Each task has a counter of unfinished predecessors. Each participating thread has a deque of
+//! ready tasks, from which the others steal.
+//!
+//! Everything that a run needs is allocated once. The thread that sees a counter reach 0 resets it
+//! at once, so a finished run leaves the tasks ready for the next.
 
 use super::{Pool, Work};
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -11,13 +13,14 @@ use crate::sync::{Mutex, Steal, Stealer, Worker};
 /// The successors of each task, one list after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Edges {
-    /// Where the list of each task starts in `targets`, and one past the end of the last.
+    /// The start of each task's list in `targets`, and the end of the last list.
     pub(crate) starts: Vec<u32>,
     pub(crate) targets: Vec<u32>,
 }
 
 impl Edges {
-    /// The edges whose predecessor lists are given: `predecessors[starts[t]..starts[t + 1]]` for task `t`.
+    /// Creates the edges from lists of predecessors: `predecessors[starts[t]..starts[t + 1]]` for
+    /// task `t`.
     pub(crate) fn from_predecessors(starts: &[u32], predecessors: &[u32]) -> Self {
         let tasks = starts.len() - 1;
         let mut places = vec![0u32; tasks + 1];
@@ -42,22 +45,22 @@ impl Edges {
     }
 }
 
-/// Tasks, ready to be run any number of times, one run at a time.
+/// Tasks that can run any number of times, one run at a time.
 pub(crate) struct Dag {
     edges: Edges,
-    /// How many predecessors each task has.
+    /// The number of predecessors of each task.
     predecessors: Vec<u32>,
-    /// How many of them have not finished in this run.
+    /// The number of unfinished predecessors in the current run.
     pending: Vec<AtomicU32>,
     roots: Vec<u32>,
-    /// One for each thread that can take part; held while it does.
+    /// One deque for each thread that can take part, locked while it does.
     deques: Vec<Mutex<Worker<u32>>>,
     stealers: Vec<Stealer<u32>>,
     unfinished: AtomicUsize,
 }
 
 impl Dag {
-    /// Tasks with these edges, for a pool of `threads` threads.
+    /// Creates tasks with these edges, for a pool of `threads` threads.
     pub(crate) fn new(edges: Edges, threads: usize) -> Self {
         let tasks = edges.starts.len() - 1;
         let mut predecessors = vec![0; tasks];
@@ -74,7 +77,7 @@ impl Dag {
         }
     }
 
-    /// Bytes it takes, about.
+    /// Returns the approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         4 * (self.edges.starts.len() + self.edges.targets.len() + 2 * self.pending.len() + self.roots.len())
     }
@@ -85,7 +88,7 @@ impl Dag {
         self.unfinished.store(self.pending.len(), Ordering::Relaxed);
         {
             let deque = self.deques[0].lock();
-            // A deque gives the owner what came last first.
+            // A deque returns the newest entry to its owner first.
             self.roots.iter().rev().for_each(|&root| deque.push(root));
         }
         pool.post(&run, |owner| {
@@ -115,7 +118,8 @@ impl Work for Run<'_> {
         let mut finished = 0;
         loop {
             let own = deque.pop().or_else(|| {
-                // Reported before looking elsewhere: what is stolen may take long, and the owner may wait for these only.
+                // Reported before stealing: a stolen task may take long, and the owner may wait
+                // only for these.
                 self.finish(std::mem::take(&mut finished));
                 self.steal()
             });
@@ -135,7 +139,8 @@ impl Work for Run<'_> {
 }
 
 impl Run<'_> {
-    /// Counts a task off at its successors. Returns one that became ready, and queues the others.
+    /// Counts a finished task off at its successors. Returns one that became ready, and queues the
+    /// others.
     fn complete(&self, task: u32, deque: &Worker<u32>) -> Option<u32> {
         let mut ready = None;
         let mut queued = 0;

@@ -1,4 +1,4 @@
-//! Loops over independent pieces, shared out once they prove to be long.
+//! Loops over independent indices, which are shared once they prove to be long.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,17 +6,20 @@ use std::time::Instant;
 
 use super::{Pool, Work};
 
-/// How long the owner works alone before it judges how long the rest will take.
+/// The time that the owner works alone before it estimates the rest.
 const PROBE_NS: u64 = 4_000;
-/// A rest shorter than this is done before a sleeping worker has woken up.
+/// The remaining time below which the rest ends before a sleeping worker has woken up.
 const WORTH_NS: u64 = 20_000;
-/// The longest that a range handed out should take, while there is much to hand out: a kernel reads on where it was, and a thread that takes turns
-/// with others every few microseconds loses more to what the machine has not fetched ahead than to anything it computes.
+/// The longest time that a range should take while much is left. A kernel reads memory in order. A
+/// thread that alternates with others every few microseconds loses more to data that is not
+/// prefetched than to computation.
 const LONGEST_NS: u64 = 200_000;
-/// The shortest, towards the end, where long ones would leave threads waiting for the last of them.
+/// The shortest time of a range, towards the end. Longer ranges would leave threads waiting for the
+/// last one.
 const SHORTEST_NS: u64 = 25_000;
 
-/// How long one index of a loop took last time. Where that is longer than it takes to judge a loop, the next one is shared out from its first index on.
+/// The time that one index of a loop took last. If it is longer than judging a loop takes, the next
+/// loop is shared from its first index on.
 #[derive(Default)]
 pub(crate) struct Pace(AtomicU64);
 
@@ -34,7 +37,8 @@ impl Pace {
 struct Rest<'a> {
     next: AtomicU64,
     end: u64,
-    /// What is left is divided by this for the length of the next range, within the two lengths below.
+    /// The divisor of the remaining length that gives the length of the next range, within the two
+    /// bounds below.
     shares: u64,
     shortest: u64,
     longest: u64,
@@ -42,7 +46,8 @@ struct Rest<'a> {
 }
 
 impl Rest<'_> {
-    /// The next range. They are handed out in rising order: blocks may wait for blocks before them.
+    /// Takes the next range. Ranges are handed out in rising order, because blocks may wait for
+    /// earlier blocks.
     fn take(&self) -> Option<Range<u64>> {
         let after = |start: u64| {
             let left = self.end - start;
@@ -68,7 +73,8 @@ impl Work for Rest<'_> {
 }
 
 impl Pool {
-    /// Calls `body` with ranges that together are `0..count`, on this thread first and, if it takes long or did so last time, on others too.
+    /// Calls `body` with ranges that together cover `0..count`. It starts on this thread. Others
+    /// join if the loop takes long, or did so last time.
     pub(crate) fn for_each(&self, count: u64, pace: &Pace, body: &(dyn Fn(Range<u64>) + Sync)) {
         if self.threads == 1 || count < 2 {
             return body(0..count);
@@ -100,7 +106,8 @@ impl Pool {
     }
 }
 
-/// Begins a loop on this thread alone. Gives how many indices are done and how long each took, or nothing where that was all.
+/// Starts a loop on this thread alone. Returns the number of finished indices and the time of each,
+/// or `None` if the loop is finished.
 fn probe(count: u64, body: &(dyn Fn(Range<u64>) + Sync)) -> Option<(u64, u64)> {
     let start = Instant::now();
     let (mut done, mut chunk) = (0, 1);

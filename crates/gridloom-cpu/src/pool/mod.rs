@@ -1,20 +1,23 @@
 //! The workers of a device, and how work is shared with them.
 //!
-//! A thread that has much to do (the *owner*: a stream's thread, a host thread in `synchronize`, or a worker inside a task)
-//! posts it on a board and starts on it at once. Idle workers look at the board, join what has work left, and leave when
-//! they find none. The owner takes its work off the board and returns when the last helper has left it.
+//! A thread with much to do is an *owner*: a stream's thread, a host thread in `synchronize`, or a
+//! worker inside a task. It posts its work on a board and starts on it at once. Idle workers look
+//! at the board, join work that has parts left, and leave when they find none. The owner removes
+//! its work from the board and returns when the last helper has left.
 //!
-//! # Why nothing waits for ever
+//! # Why no wait lasts forever
 //!
-//! An owner never waits for a helper to *come*: all work it posted it would also do alone. It waits only for helpers that
-//! are in the middle of a piece, and those are running. While it waits it helps with what was posted from inside its own work,
-//! never with anything else, so helping goes strictly inwards and its depth is bounded by the nesting of the graph.
+//! An owner never waits for a helper to *come*: it can do all posted work alone. It waits only for
+//! helpers that are in the middle of a part, and those are running. While it waits, it helps only
+//! with work that was posted from inside its own work. Helping therefore goes strictly inwards, and
+//! its depth is bounded by the nesting of the graph.
 //!
 //! # Safety of borrowed work
 //!
-//! The board holds pointers to values on the owners' stacks. A helper follows such a pointer only after it has counted itself
-//! as a helper *under the board's lock*, and the owner removes the entry under the same lock and then waits until the count is
-//! 0. So a helper either is counted before the removal, and the owner waits for it, or does not find the entry.
+//! The board holds pointers to values on the owners' stacks. A helper follows such a pointer only
+//! after it has counted itself *under the board's lock*. The owner removes the entry under the same
+//! lock and then waits until the count is 0. A helper is therefore either counted before the
+//! removal, and the owner waits for it, or it does not find the entry.
 
 mod dag;
 mod each;
@@ -36,9 +39,9 @@ use crate::sync::{Mutex, thread};
 
 /// Work that several threads can do together.
 pub(crate) trait Work: Sync {
-    /// Whether somebody who joined now would find something to do.
+    /// Returns whether a new helper would find something to do.
     fn available(&self) -> bool;
-    /// Does pieces of it until none is found.
+    /// Does parts of the work until none is found.
     fn help(&self);
 }
 
@@ -47,9 +50,10 @@ struct Posted {
     /// Valid while the entry is on the board or `helpers` is not 0.
     work: *const (dyn Work + 'static),
     helpers: AtomicUsize,
-    /// Whether a helper panicked; the owner panics in its place.
+    /// Whether a helper panicked. The owner then panics in its place.
     panicked: AtomicBool,
-    /// The work inside which this was posted. It outlives this, since its owner or one of its helpers is here.
+    /// The work inside which this was posted. It outlives this entry, because its owner or one of
+    /// its helpers is here.
     parent: *const Posted,
 }
 
@@ -70,14 +74,14 @@ loom::thread_local! {
     static INSIDE: Cell<*const Posted> = Cell::new(ptr::null());
 }
 
-/// Enters work and returns what this thread was inside of before.
+/// Enters work. Returns the work that this thread was inside of before.
 fn enter(work: *const Posted) -> *const Posted {
     INSIDE.with(|inside| inside.replace(work))
 }
 
 struct Shared {
     board: Mutex<Vec<Entry>>,
-    /// How many entries the board has, to look at without the lock.
+    /// The number of entries on the board, for reading without the lock.
     entries: AtomicUsize,
     sleep: Sleep,
     closed: AtomicBool,
@@ -91,8 +95,8 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// A pool where up to `threads` threads work on what one owner posts: the owner and `threads - 1` workers, which are started
-    /// when they are first of use.
+    /// Creates a pool in which up to `threads` threads work on what one owner posts: the owner and
+    /// `threads - 1` workers. The workers start when they are first needed.
     pub(crate) fn new(threads: usize) -> Self {
         let shared = Shared {
             board: Mutex::new(Vec::new()),
@@ -103,7 +107,7 @@ impl Pool {
         Pool { shared: Arc::new(shared), threads: threads.max(1), started: AtomicBool::new(false) }
     }
 
-    /// The owner and its workers.
+    /// Returns the number of threads: the owner and its workers.
     pub(crate) fn threads(&self) -> usize {
         self.threads
     }
@@ -117,17 +121,19 @@ impl Pool {
             let spawned =
                 thread::Builder::new().name(format!("gridloom-cpu-{index}")).spawn(move || work(&shared));
             if let Err(error) = spawned {
-                // Owners do all work themselves where nobody helps.
+                // Without helpers, owners do all work themselves.
                 tracing::warn!(%error, "a worker of the CPU device could not be started");
                 return;
             }
         }
     }
 
-    /// Posts `work`, runs `owner` with means to announce and to wait, and returns when no helper is left.
+    /// Posts `work` and calls `owner`, which can announce work and wait. Returns when no helper is
+    /// left.
     fn post<T>(&self, work: &dyn Work, owner: impl FnOnce(&Owner<'_>) -> T) -> T {
         self.start();
-        // SAFETY: only the lifetime changes; the guard below ends all use of the pointer before this function returns.
+        // SAFETY: only the lifetime changes. The guard below ends all use of the pointer before
+        // this function returns.
         let work =
             unsafe { std::mem::transmute::<*const (dyn Work + '_), *const (dyn Work + 'static)>(work) };
         let posted = Posted {
@@ -159,7 +165,8 @@ impl Drop for Pool {
     }
 }
 
-/// The owner's side of posted work. Dropping it takes the work off the board and waits for the helpers.
+/// The owner's side of posted work. Dropping it removes the work from the board and waits for the
+/// helpers.
 struct Owner<'a> {
     shared: &'a Shared,
     posted: &'a Posted,
@@ -167,7 +174,7 @@ struct Owner<'a> {
 }
 
 impl Owner<'_> {
-    /// Waits until `done`, helping with this work and what was posted inside it.
+    /// Waits until `done`, and helps with this work and what was posted inside it.
     fn wait_until(&self, done: impl Fn() -> bool) {
         loop {
             if done() {
@@ -195,7 +202,8 @@ impl Drop for Owner<'_> {
 }
 
 impl Shared {
-    /// Joins some work inside `scope` (anything, where `scope` is null) and does what it finds. Says whether there was any.
+    /// Joins some work inside `scope`, or any work if `scope` is null, and does what it finds.
+    /// Returns whether there was any.
     fn help_one(&self, scope: *const Posted) -> bool {
         if self.entries.load(Ordering::Relaxed) == 0 {
             return false;
@@ -203,7 +211,7 @@ impl Shared {
         let found = {
             let board = self.board.lock();
             board.iter().rev().copied().find(|&entry| is_for(entry, scope)).inspect(|entry| {
-                // SAFETY: the entry is on the board and the lock is held.
+                // SAFETY: the entry is on the board, and the lock is held.
                 unsafe { (*entry.0).helpers.fetch_add(1, Ordering::SeqCst) };
             })
         };
@@ -211,7 +219,8 @@ impl Shared {
             return false;
         };
         let outer = enter(entry.0);
-        // SAFETY: this thread is counted as a helper, so the owner keeps the work and the entry until the count goes down.
+        // SAFETY: this thread is counted as a helper, so the owner keeps the work and the entry
+        // until the count goes down.
         let outcome = user_code::contain(|| unsafe { (*(*entry.0).work).help() });
         enter(outer);
         // SAFETY: as above.
@@ -232,9 +241,11 @@ impl Shared {
     }
 }
 
-/// Whether an entry has work for a thread that waits inside `scope`. The board's lock is held.
+/// Returns whether an entry has work for a thread that waits inside `scope`. The board's lock is
+/// held.
 fn is_for(entry: Entry, scope: *const Posted) -> bool {
-    // SAFETY: the entry is on the board and the lock is held; parents outlive what was posted inside them.
+    // SAFETY: the entry is on the board, and the lock is held. Parents outlive what was posted
+    // inside them.
     unsafe {
         let mut at = entry.0;
         while !scope.is_null() && !ptr::eq(at, scope) {
@@ -247,7 +258,7 @@ fn is_for(entry: Entry, scope: *const Posted) -> bool {
     }
 }
 
-/// What a worker does all its life.
+/// Runs a worker until the pool is closed.
 fn work(shared: &Shared) {
     while !shared.closed.load(Ordering::SeqCst) {
         let seen = shared.sleep.news();

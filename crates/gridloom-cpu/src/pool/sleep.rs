@@ -1,21 +1,23 @@
-//! How idle threads sleep and are woken.
+//! Sleeping and waking of idle threads.
 //!
-//! The protocol is the usual one of two flags: who brings work makes it visible and then looks for sleepers; who goes to sleep
-//! counts itself and then looks for work. With a sequentially consistent fence between the two steps on both sides, at least
-//! one sees the other. The look for work happens under the lock that a waker takes, so a wake-up cannot fall between
-//! the look and the sleep.
+//! The protocol is the usual one with two flags. A thread that brings work makes it visible and
+//! then looks for sleepers. A thread that goes to sleep counts itself and then looks for work. A
+//! sequentially consistent fence lies between the two steps on both sides, so at least one thread
+//! sees the other. The sleeper looks for work under the lock that a waker takes, so a wake-up
+//! cannot fall between the look and the sleep.
 
 use std::hint;
 
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use crate::sync::{Condvar, Mutex};
 
-/// Looks that a worker takes before it sleeps: some microseconds. In a model they would only be more of the same.
+/// The number of looks for work before a worker sleeps, which take some microseconds. A model needs
+/// none.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 400 };
 
 #[derive(Default)]
 pub(super) struct Sleep {
-    /// Counts announcements, for those who look out for one.
+    /// The number of announcements.
     news: AtomicUsize,
     lock: Mutex<()>,
     workers: AtomicUsize,
@@ -25,7 +27,7 @@ pub(super) struct Sleep {
 }
 
 impl Sleep {
-    /// Says that `pieces` pieces of work became available.
+    /// Announces that `pieces` parts of work became available.
     pub(super) fn announce(&self, pieces: usize) {
         self.news.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -47,7 +49,7 @@ impl Sleep {
         }
     }
 
-    /// Says that something an owner may wait for has happened.
+    /// Wakes owners, because something that one may wait for has happened.
     pub(super) fn wake_owners(&self) {
         fence(Ordering::SeqCst);
         if self.owners.load(Ordering::Relaxed) > 0 {
@@ -62,19 +64,20 @@ impl Sleep {
         self.owner.notify_all();
     }
 
-    /// The number of announcements so far.
+    /// Returns the number of announcements so far.
     pub(super) fn news(&self) -> usize {
         self.news.load(Ordering::Relaxed)
     }
 
-    /// Sleeps until woken, if there was no news since `seen` for a moment and `idle` still holds.
+    /// Sleeps until woken, if there is no announcement since `seen` for a moment and `idle` still
+    /// holds.
     pub(super) fn worker_sleeps(&self, seen: usize, idle: impl Fn() -> bool) {
         if !spin(|| self.news() != seen) {
             sleep(&self.lock, &self.workers, &self.worker, idle);
         }
     }
 
-    /// The same for an owner, which waits for helpers rather than for work.
+    /// Sleeps like a worker, for an owner that waits for helpers.
     pub(super) fn owner_waits(&self, seen: usize, done: impl Fn() -> bool, idle: impl Fn() -> bool) {
         if !spin(|| done() || self.news() != seen) {
             sleep(&self.lock, &self.owners, &self.owner, idle);
@@ -82,7 +85,7 @@ impl Sleep {
     }
 }
 
-/// Looks for a moment before it is worth sleeping, and says whether the look-out was of use.
+/// Looks for a moment before sleeping. Returns whether something was found.
 fn spin(found: impl Fn() -> bool) -> bool {
     (0..LOOKS).any(|_| {
         hint::spin_loop();
