@@ -106,6 +106,19 @@ impl Region {
         (end <= self.bytes).then(|| Region { base: self.base.clone(), offset: self.offset + offset, bytes })
     }
 
+    /// Returns whether both have a byte in common. Memory is told apart by address, since one block may be known by several
+    /// allocations.
+    pub(crate) fn overlaps(&self, other: &Region) -> bool {
+        let (one, two) = match (&self.base, &other.base) {
+            (Base::Allocation(ours), Base::Allocation(theirs)) => {
+                (ours.address().wrapping_add(self.offset), theirs.address().wrapping_add(other.offset))
+            }
+            (ours, theirs) if ours == theirs => (self.offset, other.offset),
+            _ => return false,
+        };
+        ranges_overlap((one, self.bytes), (two, other.bytes))
+    }
+
     /// Returns the region after the memory of `old` is replaced by that of `new`: the same byte of
     /// `new`. Returns `None` if this region does not start in `old`. Fails if `new` ends before
     /// that byte. The result ends at the end of `new` at the latest, because an address given to a
@@ -177,4 +190,12 @@ impl RegionId {
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
+}
+
+/// Returns whether two ranges, each a start and a length, have a byte in common.
+pub(crate) fn ranges_overlap(one: (u64, u64), other: (u64, u64)) -> bool {
+    one.1 > 0
+        && other.1 > 0
+        && one.0 < other.0.saturating_add(other.1)
+        && other.0 < one.0.saturating_add(one.1)
 }

@@ -1,6 +1,7 @@
 //! Typed kernels: the parameter list is stated once, where the kernel is looked up.
 
 mod parameters;
+pub(crate) mod rust;
 mod typed_arg;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use gridloom_core::op::contract::{Contract, ParamType, Signature, without_signat
 use gridloom_core::op::{ArgPacker, ArgValue, ParamLayout, PointerValue};
 pub(crate) use parameters::length;
 pub use parameters::{ConditionHandle, IntoArg, Len, Null, Nullable, Parameter, Pointer, Ptr, PtrMut};
+pub use rust::{CallRustArg, IntoRustArg, Read, RustParam, RustParams, Value, Write};
 use smallvec::SmallVec;
 pub use typed_arg::{MemoryArg, PlainArg, TypedArg};
 

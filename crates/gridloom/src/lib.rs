@@ -58,12 +58,153 @@ pub use gridloom_core::memory::{Base, MemoryKind, Region};
 pub use gridloom_core::op::NodeKind;
 pub use gridloom_core::op::contract;
 pub use gridloom_core::{Error, ErrorKind, Result, op};
+pub use gridloom_kernel::{KernelParam, KernelType, Out, block, grid, host, thread};
+/// Makes a struct of plain fields a type that device code can use: in variables, in parameters, in memory.
+///
+/// Fields are scalars, arrays and other such structs. To be in memory that a launch gives, the struct is also
+/// `bytemuck::Pod`, and so `#[repr(C)]`. Its methods are device code where their `impl`, which has to be in the same
+/// module, has the attribute [`device`](macro@device).
+pub use gridloom_macros::KernelType;
+/// Makes a function callable from kernels, or the functions of an `impl` of a [`KernelType`](derive@KernelType).
+///
+/// ```
+/// use gridloom::{KernelType, device};
+///
+/// #[derive(Clone, Copy, KernelType)]
+/// struct Complex {
+///     re: f32,
+///     im: f32,
+/// }
+///
+/// #[device]
+/// impl Complex {
+///     fn size_squared(self) -> f32 {
+///         square(self.re) + square(self.im)
+///     }
+/// }
+///
+/// #[device]
+/// fn square(x: f32) -> f32 {
+///     x * x
+/// }
+///
+/// assert_eq!(Complex { re: 3.0, im: 4.0 }.size_squared(), 25.0);
+/// ```
+///
+/// On an `impl` of `Add`, `Sub`, `Mul`, `Div`, `Rem` or `Neg` between values of one type it makes the operator one of device
+/// code. Calls are recorded in place, so device functions cannot be recursive.
+pub use gridloom_macros::device;
+/// Makes a function a kernel.
+///
+/// The function stays as it is, for the compiler and for the host. Beside it there is `name::load(&device)`, which
+/// compiles it for a device:
+///
+/// ```
+/// use gridloom::prelude::*;
+/// use gridloom::{Out, host, kernel};
+///
+/// #[kernel]
+/// fn saxpy(a: f32, x: &[f32], y: Out<f32>) {
+///     if let Some((i, y)) = y.mine() {        // the element of this thread, if there is one
+///         *y = a * x[i] + *y;
+///     }
+/// }
+///
+/// # fn main() -> Result<()> {
+/// // On the host, thread by thread:
+/// let mut y = [1.0; 3];
+/// host::run(1, 32, || saxpy(2.0, &[1.0, 2.0, 3.0], Out::new(&mut y)));
+/// assert_eq!(y, [3.0, 5.0, 7.0]);
+///
+/// // On a device:
+/// let device = Device::cpu()?;
+/// let (x, y) = (device.buffer_from(&[1.0, 2.0, 3.0])?, device.buffer_from(&[1.0; 3])?);
+/// let saxpy = saxpy::load(&device)?;
+/// device.stream()?.launch(&saxpy, LaunchConfig::linear(3), (2.0, &x, &y))?;
+/// assert_eq!(y.to_vec()?, [3.0, 5.0, 7.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Parameters are plain values, slices `&[T]` to read and [`Out<T>`](Out) to write. A launch gives memory for the latter two;
+/// what it gives for an `Out` must not overlap with anything else that it gives. Generic kernels are loaded with their
+/// types: `axpy::load::<f32>(&device)`.
+///
+/// The body is ordinary Rust: scalars with their operators and most of their methods, variables, branches, loops, `match`,
+/// arrays, tuples, options, structs with [`KernelType`](derive@KernelType), functions with [`device`](macro@device), closures,
+/// `assert!` and `panic!`. What a device cannot do is refused where it is written. Every index is checked; a check that fails is the
+/// error of the launch, with file, line, block and thread. `unsafe { x.get_unchecked(i) }` promises instead, and makes `load`
+/// `unsafe`:
+///
+/// ```compile_fail,E0133
+/// # use gridloom::{Out, kernel};
+/// #[kernel]
+/// fn copy(x: &[u32], out: Out<u32>) {
+///     if let Some((i, out)) = out.mine() {
+///         *out = unsafe { *x.get_unchecked(i) };
+///     }
+/// }
+/// # fn load(device: &gridloom::Device) {
+/// let copy = copy::load(device);
+/// # }
+/// ```
+///
+/// Threads cannot get at the elements of others: they cannot write to what they read,
+///
+/// ```compile_fail,E0594
+/// # use gridloom::kernel;
+/// #[kernel]
+/// fn write(x: &[u32]) {
+///     x[0] = 1;
+/// }
+/// ```
+///
+/// cannot ask for their element twice,
+///
+/// ```compile_fail,E0382
+/// # use gridloom::{Out, kernel};
+/// #[kernel]
+/// fn twice(out: Out<u32>) {
+///     let (one, other) = (out.mine(), out.chunk(2));
+/// }
+/// ```
+///
+/// cannot index all of the memory,
+///
+/// ```compile_fail,E0608
+/// # use gridloom::{Out, kernel};
+/// #[kernel]
+/// fn any(out: Out<u32>) {
+///     out[3] = 1;
+/// }
+/// ```
+///
+/// and cannot all have the same slice to write:
+///
+/// ```compile_fail
+/// # use gridloom::kernel;
+/// #[kernel]
+/// fn all(out: &mut [u32]) {
+///     out[0] += 1;
+/// }
+/// ```
+///
+/// The README of the crate `gridloom-kernel` says what a kernel means and why it is safe.
+pub use gridloom_macros::kernel;
 pub use gridloom_ptx as ptx;
 pub use kernel::{ConditionHandle, Kernel, Len, Null, Nullable, Ptr, PtrMut};
 pub use module::Module;
 pub use node::{Node, WeakNode};
 pub use ops::{AllocNode, AllocSlice, GraphOps, Ops};
 pub use stream::Stream;
+
+/// What the attribute macros expand to. Not for programs.
+#[doc(hidden)]
+pub mod __kernel {
+    pub use gridloom_kernel::record::*;
+
+    pub use crate::kernel::rust::load;
+}
 
 /// The examples of the README and the guide, run as tests.
 #[cfg(doctest)]

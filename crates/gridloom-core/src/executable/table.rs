@@ -15,7 +15,7 @@ use crate::backend::{self, Allocation};
 use crate::error::Result;
 use crate::graph::{ConditionKey, CowDefinition, Definition, NodeKey};
 use crate::launch::LaunchConfig;
-use crate::memory::{Base, Region, RegionId};
+use crate::memory::{Base, Region, RegionId, ranges_overlap};
 use crate::op::contract::{GivenMemory, Integer, Launched, Signature, plain_address};
 use crate::op::{ArgValue, KernelArgs, KernelOp, Launch, Operation, PointerArg, PointerValue};
 use crate::speed::{ArgBytes, FEW_BYTES};
@@ -640,6 +640,31 @@ impl Row {
         let place = self.places.get(index)?;
         self.bytes.get(place.offset as usize..)?.get(..place.size as usize)
     }
+
+    /// What an argument starts with, where that is a pointer.
+    #[inline]
+    fn target(&self, index: usize) -> Option<Target> {
+        let pointer = match self.places.get(index).map(|place| place.holds) {
+            Some(Holds::Pointer(pointer)) => self.pointers.get(pointer as usize),
+            Some(Holds::Structure) => {
+                self.pointers.iter().find(|pointer| (pointer.index as usize, pointer.offset) == (index, 0))
+            }
+            _ => None,
+        };
+        pointer.map(|pointer| pointer.target)
+    }
+
+    /// The bytes that an argument leads to, and the alloc node they are of; an address where they are of none.
+    fn range(&self, index: usize) -> Option<(Option<NodeKey>, (u64, u64))> {
+        match self.target(index)? {
+            Target::Memory { region, .. } => {
+                let address = self.value(index)?.first_chunk().copied().map(u64::from_ne_bytes)?;
+                Some((None, (address, region.bytes())))
+            }
+            Target::AllocNode { node, offset, bytes } => Some((Some(node), (offset, bytes))),
+            Target::Condition(_) => None,
+        }
+    }
 }
 
 /// A row as contracts see it.
@@ -651,18 +676,18 @@ impl Launched for Row {
 
     #[inline]
     fn memory(&self, index: usize) -> GivenMemory {
-        let pointer = match self.places.get(index).map(|place| place.holds) {
-            Some(Holds::Pointer(pointer)) => self.pointers.get(pointer as usize),
-            Some(Holds::Structure) => {
-                self.pointers.iter().find(|pointer| (pointer.index as usize, pointer.offset) == (index, 0))
-            }
-            _ => None,
-        };
-        match pointer.map(|pointer| pointer.target) {
+        match self.target(index) {
             Some(Target::Memory { region, .. }) => GivenMemory::Bytes(region.bytes()),
             Some(Target::AllocNode { bytes, .. }) => GivenMemory::Bytes(bytes),
             Some(Target::Condition(_)) => GivenMemory::Unknown,
             None => plain_address(self.value(index)),
+        }
+    }
+
+    fn may_overlap(&self, one: usize, other: usize) -> bool {
+        match (self.range(one), self.range(other)) {
+            (Some((of, one)), Some((of_other, other))) => of == of_other && ranges_overlap(one, other),
+            _ => false,
         }
     }
 

@@ -98,6 +98,11 @@ pub enum Slot {
 }
 
 impl Slot {
+    /// The number of elements of an array parameter, as a `u64`.
+    pub(crate) fn length_of<T>(param: ParamId) -> Self {
+        Slot::Length(Length::of::<T>(param), 8, false)
+    }
+
     /// The parameter it comes from.
     pub(super) fn param(&self) -> Option<ParamId> {
         match self {

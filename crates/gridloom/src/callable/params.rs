@@ -67,6 +67,10 @@ pub struct Length {
 }
 
 impl Length {
+    pub(super) fn of<T>(param: ParamId) -> Self {
+        Length { param, element_size: size_of::<T>().max(1) }
+    }
+
     pub(super) fn elements(&self, bindings: &[Binding]) -> u64 {
         bindings[self.param.index].region().bytes / self.element_size as u64
     }

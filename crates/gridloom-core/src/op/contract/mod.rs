@@ -15,7 +15,7 @@ use std::fmt;
 pub use expr::{Axis, Expr, arg, block, grid, len};
 pub use signature::{Integer, ParamKind, ParamType, Signature, param_type, without_signature};
 
-use super::{KernelOp, PointerValue};
+use super::{KernelOp, PointerArg, PointerValue};
 use crate::launch::LaunchConfig;
 
 /// The requirements of a kernel on its arguments, beyond their types.
@@ -40,6 +40,7 @@ use crate::launch::LaunchConfig;
 pub struct Contract {
     holds: Vec<(u32, Expr)>,
     bounds: Vec<Bound>,
+    disjoint: Vec<(u32, u32)>,
 }
 
 /// A relation between two numbers of a contract.
@@ -117,6 +118,19 @@ impl Contract {
         self
     }
 
+    /// Asks that the memory given for one pointer argument has no byte in common with that given for
+    /// another one.
+    #[must_use]
+    pub fn disjoint(mut self, one: u32, other: u32) -> Self {
+        self.disjoint.push((one, other));
+        self
+    }
+
+    /// Returns the pairs of pointers whose memory has to be apart.
+    pub fn disjoint_pairs(&self) -> &[(u32, u32)] {
+        &self.disjoint
+    }
+
     /// Returns the pointers with a required number of elements, and that number.
     pub fn held(&self) -> impl Iterator<Item = (u32, &Expr)> {
         self.holds.iter().map(|(index, elements)| (*index, elements))
@@ -137,6 +151,10 @@ impl fmt::Display for Contract {
         }
         for Bound { number, relation, other } in &self.bounds {
             write!(f, "{separator}{number} is {relation} {other}")?;
+            separator = ", ";
+        }
+        for (one, other) in &self.disjoint {
+            write!(f, "{separator}argument {one} and argument {other} are apart")?;
             separator = ", ";
         }
         Ok(())
@@ -162,6 +180,9 @@ pub(crate) trait Launched {
     /// Returns the memory behind argument `index`.
     fn memory(&self, index: usize) -> GivenMemory;
 
+    /// Returns whether the memory of two arguments may have a byte in common.
+    fn may_overlap(&self, one: usize, other: usize) -> bool;
+
     /// Returns the shape of the launch.
     fn config(&self) -> &LaunchConfig;
 }
@@ -176,6 +197,17 @@ impl Launched for KernelOp {
             Some(PointerValue::Region(region)) => GivenMemory::Bytes(region.bytes),
             Some(PointerValue::Condition(_)) => GivenMemory::Unknown,
             None => plain_address(self.args.value(index)),
+        }
+    }
+
+    fn may_overlap(&self, one: usize, other: usize) -> bool {
+        let region = |index| match self.args.pointers_in(index).find(|pointer| pointer.offset == 0) {
+            Some(PointerArg { value: PointerValue::Region(region), .. }) => Some(region),
+            _ => None,
+        };
+        match (region(one), region(other)) {
+            (Some(one), Some(other)) => one.overlaps(other),
+            _ => false,
         }
     }
 

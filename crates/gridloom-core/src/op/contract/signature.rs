@@ -155,6 +155,7 @@ enum Violation<'a> {
     TooShort { pointer: u32, has: u64, needs: i64, because: Because<'a> },
     Incomputable(&'a Expr),
     OutOfBounds(&'a Bound, i64, i64),
+    Overlapping(u32, u32),
 }
 
 /// The source of a required number of elements.
@@ -195,6 +196,15 @@ impl Signature {
                 bail!(
                     ParameterMismatch,
                     "the contract says what argument {index} holds, which is not a pointer among the kernel's {} parameters",
+                    params.len()
+                );
+            }
+        }
+        for index in contract.disjoint.iter().flat_map(|&(one, other)| [one, other]) {
+            if element_sizes.get(index as usize).is_none_or(|&size| size == 0) {
+                bail!(
+                    ParameterMismatch,
+                    "the contract says what argument {index} is apart from, which is no pointer of the kernel's {} parameters",
                     params.len()
                 );
             }
@@ -278,7 +288,8 @@ impl Signature {
                 GivenMemory::Unknown => return Some(Violation::Unknown(pointer.index)),
             }
         }
-        if self.contract.holds.is_empty() && self.contract.bounds.is_empty() {
+        let Contract { holds, bounds, disjoint } = &self.contract;
+        if holds.is_empty() && bounds.is_empty() && disjoint.is_empty() {
             return None;
         }
         self.broken_rule(launch)
@@ -309,6 +320,11 @@ impl Signature {
             };
             if !bound.relation.holds(number, other) {
                 return Some(Violation::OutOfBounds(bound, number, other));
+            }
+        }
+        for &(one, other) in &self.contract.disjoint {
+            if launch.may_overlap(one as usize, other as usize) {
+                return Some(Violation::Overlapping(one, other));
             }
         }
         None
@@ -343,6 +359,9 @@ impl Signature {
             Violation::Incomputable(expr) => {
                 format!("{expr}, which the contract of {kernel} asks for, overflows")
             }
+            Violation::Overlapping(one, other) => format!(
+                "argument {one} and argument {other} of {kernel} are memory that overlaps, and the kernel writes one of them while it uses the other; give memory that is apart"
+            ),
             Violation::OutOfBounds(bound, number, other) => {
                 let shown = |expr: &Expr, value: i64| match expr {
                     Expr::Constant(_) => value.to_string(),

@@ -137,6 +137,25 @@ fn expressions_compute_with_arguments_lengths_and_the_shape() {
 }
 
 #[test]
+fn memory_is_asked_to_be_apart() {
+    let params = [pointer(4), pointer(8)];
+    let apart = || Contract::new().disjoint(0, 1);
+    let same = memory(40);
+    broken(check(params, apart(), [same.clone(), same.clone()]), &["argument 0 and argument 1", "overlaps"]);
+    let ArgValue::Pointer(PointerValue::Region(region)) = same else { panic!("it is memory") };
+    let part =
+        |offset, bytes| ArgValue::Pointer(PointerValue::Region(region.part(offset, bytes).expect("a part")));
+    assert!(check(params, apart(), [part(0, 16), part(16, 24)]).is_ok());
+    broken(check(params, apart(), [part(0, 20), part(16, 24)]), &["overlaps"]);
+    broken(check(params, apart(), [part(16, 24), part(0, 20)]), &["overlaps"]);
+    let nothing = apart().holds(0, 0);
+    assert!(check(params, nothing, [part(20, 0), part(16, 24)]).is_ok());
+    assert_eq!(apart().to_string(), "argument 0 and argument 1 are apart");
+    let error = Signature::new([pointer(4), length(U32)], apart()).expect_err("a length is no memory");
+    assert!(error.to_string().contains("argument 1 is apart from"), "{error}");
+}
+
+#[test]
 fn a_number_is_asked_to_be_a_multiple_of_another() {
     let params = [ParamType::value::<u32>(), ParamType::value::<u32>()];
     let check =

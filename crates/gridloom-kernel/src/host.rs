@@ -1,0 +1,92 @@
+//! Calling kernels on the host, as the plain functions that they are.
+//!
+//! A kernel asks which thread of a launch it is. [`run`] calls it as each of them, one after the other:
+//!
+//! ```
+//! use gridloom_kernel::{host, thread};
+//!
+//! let mut seen = Vec::new();
+//! host::run(2, 3, || seen.push(thread::index()));
+//! assert_eq!(seen, [0, 1, 2, 3, 4, 5]);
+//! ```
+
+use std::cell::Cell;
+
+/// The place of a thread in a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The block.
+    pub block: [u32; 3],
+    /// The thread in the block.
+    pub thread: [u32; 3],
+    /// The threads of each block.
+    pub block_size: [u32; 3],
+    /// The blocks of the launch.
+    pub grid_size: [u32; 3],
+}
+
+impl Place {
+    /// The only thread of a launch.
+    pub const ONLY: Place = Place { block: [0; 3], thread: [0; 3], block_size: [1; 3], grid_size: [1; 3] };
+
+    /// Returns the index among all threads of the launch along an axis.
+    pub fn global(&self, axis: usize) -> usize {
+        self.block[axis] as usize * self.block_size[axis] as usize + self.thread[axis] as usize
+    }
+}
+
+thread_local! {
+    static PLACE: Cell<Place> = const { Cell::new(Place::ONLY) };
+}
+
+/// Returns which thread of a launch is being run. Outside of [`run`] it is the only one of a launch.
+pub fn place() -> Place {
+    PLACE.get()
+}
+
+/// Calls `thread` as one thread of a launch.
+pub fn as_thread<T>(place: Place, thread: impl FnOnce() -> T) -> T {
+    /// Goes back to the place before, also when the thread panics.
+    struct Back(Place);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            PLACE.set(self.0);
+        }
+    }
+    let _back = Back(PLACE.replace(place));
+    thread()
+}
+
+/// The size of a grid or block: one number, or up to three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub [u32; 3]);
+
+impl From<u32> for Size {
+    fn from(x: u32) -> Self {
+        Size([x, 1, 1])
+    }
+}
+impl From<(u32, u32)> for Size {
+    fn from((x, y): (u32, u32)) -> Self {
+        Size([x, y, 1])
+    }
+}
+impl From<(u32, u32, u32)> for Size {
+    fn from((x, y, z): (u32, u32, u32)) -> Self {
+        Size([x, y, z])
+    }
+}
+
+/// Calls `thread` as every thread of a launch of so many blocks of so many threads, one after the other.
+pub fn run(grid: impl Into<Size>, block: impl Into<Size>, mut thread: impl FnMut()) {
+    let (Size(grid_size), Size(block_size)) = (grid.into(), block.into());
+    for block in indices(grid_size) {
+        for index in indices(block_size) {
+            as_thread(Place { block, thread: index, block_size, grid_size }, &mut thread);
+        }
+    }
+}
+
+fn indices(size: [u32; 3]) -> impl Iterator<Item = [u32; 3]> {
+    (0..size[2]).flat_map(move |z| (0..size[1]).flat_map(move |y| (0..size[0]).map(move |x| [x, y, z])))
+}

@@ -1,0 +1,335 @@
+//! A recorded kernel as PTX.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use super::ty::Class;
+use super::{Base, Inst, Mem, Operand, Program, Reg, Site, Stmt, Ty};
+
+/// The oldest devices that kernels in Rust run on, and the PTX that their instructions need.
+const HEADER: &str = ".version 7.0\n.target sm_70\n.address_size 64\n";
+
+/// Prints a kernel as a module of its own.
+pub(crate) fn print(program: &Program) -> String {
+    let mut printer = Printer::new(program);
+    printer.statements(&program.body);
+    printer.line("ret;");
+    printer.failures();
+    printer.module()
+}
+
+struct Printer<'a> {
+    program: &'a Program,
+    /// The number of each register in its class.
+    numbers: Vec<u32>,
+    /// How many registers each class has.
+    counts: HashMap<Class, u32>,
+    body: String,
+    /// The places that a check jumps to.
+    used_sites: Vec<Site>,
+    labels: u32,
+    strings: Vec<String>,
+}
+
+impl<'a> Printer<'a> {
+    fn new(program: &'a Program) -> Self {
+        let mut counts = HashMap::new();
+        let numbers = program
+            .regs
+            .iter()
+            .map(|ty| {
+                let count = counts.entry(ty.class()).or_insert(0);
+                *count += 1;
+                *count - 1
+            })
+            .collect();
+        Printer {
+            program,
+            numbers,
+            counts,
+            body: String::new(),
+            used_sites: Vec::new(),
+            labels: 0,
+            strings: Vec::new(),
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        self.body.push('\t');
+        self.body.push_str(text);
+        self.body.push('\n');
+    }
+
+    fn reg(&self, reg: Reg) -> String {
+        let class = self.program.regs[reg.0 as usize].class();
+        format!("{}{}", class.prefix(), self.numbers[reg.0 as usize])
+    }
+
+    /// A register that only the printed code has.
+    fn temporary(&mut self, class: Class) -> String {
+        let count = self.counts.entry(class).or_insert(0);
+        *count += 1;
+        format!("{}{}", class.prefix(), *count - 1)
+    }
+
+    fn label(&mut self) -> String {
+        self.labels += 1;
+        format!("$L{}", self.labels - 1)
+    }
+
+    fn string(&mut self, text: &str) -> usize {
+        match self.strings.iter().position(|known| known == text) {
+            Some(index) => index,
+            None => {
+                self.strings.push(text.to_owned());
+                self.strings.len() - 1
+            }
+        }
+    }
+
+    fn immediate(ty: Ty, bits: u64) -> String {
+        match ty {
+            Ty::Bool => (if bits == 0 { "0" } else { "-1" }).to_owned(),
+            Ty::F32 => format!("0f{:08X}", bits as u32),
+            Ty::F64 => format!("0d{bits:016X}"),
+            ty if ty.is_signed() => (bits as i64).to_string(),
+            _ => bits.to_string(),
+        }
+    }
+
+    fn param(&self, index: u32) -> String {
+        format!("{}_param_{index}", self.program.name)
+    }
+
+    fn address(&mut self, mem: &Mem) -> String {
+        let base = match mem.base {
+            Base::Reg(reg) => self.reg(reg),
+            Base::Local(index) => format!("__local{index}"),
+            Base::Constant(index) => format!("__constant{index}"),
+            Base::Param(index) => self.param(index),
+        };
+        let base = match mem.index {
+            None => base,
+            Some(index) => {
+                let (sum, index) = (self.temporary(Class::B64), self.reg(index));
+                if let Base::Reg(_) = mem.base {
+                    self.line(&format!("add.s64 {sum}, {base}, {index};"));
+                } else {
+                    self.line(&format!("mov.u64 {sum}, {base};"));
+                    self.line(&format!("add.s64 {sum}, {sum}, {index};"));
+                }
+                sum
+            }
+        };
+        match mem.offset {
+            0 => format!("[{base}]"),
+            offset => format!("[{base}+{offset}]"),
+        }
+    }
+
+    fn operand(&mut self, operand: &Operand) -> String {
+        match operand {
+            Operand::Reg(reg) => self.reg(*reg),
+            Operand::Imm(ty, bits) => Self::immediate(*ty, *bits),
+            Operand::Special(name) => (*name).to_owned(),
+            Operand::Mem(mem) => self.address(mem),
+        }
+    }
+
+    /// The operand in a register.
+    fn in_register(&mut self, operand: &Operand) -> String {
+        match operand {
+            Operand::Imm(ty, bits) => {
+                let temporary = self.temporary(ty.class());
+                let value = Self::immediate(*ty, *bits);
+                self.line(&format!("mov.{} {temporary}, {value};", ty.bit_suffix()));
+                temporary
+            }
+            other => self.operand(other),
+        }
+    }
+
+    fn inst(&mut self, inst: &Inst) {
+        let mut operands = Vec::with_capacity(4);
+        if let Some(dst) = inst.dst {
+            operands.push(self.reg(dst));
+        }
+        for (index, arg) in inst.args.iter().enumerate() {
+            // Numbers can stand for any operand but the first, except where there is only one.
+            let text = if index == 0 && inst.op != "mov" { self.in_register(arg) } else { self.operand(arg) };
+            operands.push(text);
+        }
+        let dot = if inst.suffix.is_empty() { "" } else { "." };
+        self.line(&format!("{}{dot}{} {};", inst.op, inst.suffix, operands.join(", ")));
+    }
+
+    fn jump_if(&mut self, cond: &Operand, when: bool, to: &str) {
+        let cond = self.in_register(cond);
+        self.line(&format!("@{}{cond} bra {to};", if when { "" } else { "!" }));
+    }
+
+    fn site_label(&mut self, site: Site) -> String {
+        if !self.used_sites.contains(&site) {
+            self.used_sites.push(site);
+        }
+        format!("$F{}", site.0)
+    }
+
+    fn statements(&mut self, list: &[Stmt]) {
+        for stmt in list {
+            self.statement(stmt);
+        }
+    }
+
+    fn statement(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Inst(inst) => self.inst(inst),
+            Stmt::Check { cond, fails_when, site } => {
+                let label = self.site_label(*site);
+                self.jump_if(cond, *fails_when, &label);
+            }
+            Stmt::Fail(site) => {
+                let label = self.site_label(*site);
+                self.line(&format!("bra.uni {label};"));
+            }
+            Stmt::If { cond, then, otherwise } => self.branch(cond, then, otherwise),
+            Stmt::Block { label, body } => {
+                self.statements(body);
+                self.body.push_str(&format!("$B{}:\n", label.0));
+            }
+            Stmt::Loop { label, body, step } => {
+                self.body.push_str(&format!("$H{}:\n", label.0));
+                self.statements(body);
+                self.body.push_str(&format!("$C{}:\n", label.0));
+                self.statements(step);
+                self.line(&format!("bra $H{};", label.0));
+                self.body.push_str(&format!("$B{}:\n", label.0));
+            }
+            Stmt::Break { label, when: None } => self.line(&format!("bra $B{};", label.0)),
+            Stmt::Break { label, when: Some((cond, value)) } => {
+                self.jump_if(cond, *value, &format!("$B{}", label.0));
+            }
+            Stmt::Continue(label) => self.line(&format!("bra $C{};", label.0)),
+            Stmt::Exit => self.line("ret;"),
+            Stmt::SameForAll { .. } => {}
+        }
+    }
+
+    fn branch(&mut self, cond: &Operand, then: &[Stmt], otherwise: &[Stmt]) {
+        let end = self.label();
+        if otherwise.is_empty() {
+            self.jump_if(cond, false, &end);
+            self.statements(then);
+        } else {
+            let other = self.label();
+            self.jump_if(cond, false, &other);
+            self.statements(then);
+            self.line(&format!("bra {end};"));
+            self.body.push_str(&format!("{other}:\n"));
+            self.statements(otherwise);
+        }
+        self.body.push_str(&format!("{end}:\n"));
+    }
+
+    /// Where checks jump to: each states its number, and one place reports it.
+    fn failures(&mut self) {
+        if self.used_sites.is_empty() {
+            return;
+        }
+        let code = self.temporary(Class::B32);
+        for site in self.used_sites.clone() {
+            self.body.push_str(&format!("$F{}:\n", site.0));
+            self.line(&format!("mov.u32 {code}, {};", site.0));
+            self.line("bra.uni $FAIL;");
+        }
+        self.body.push_str("$FAIL:\n");
+        let entry = self.temporary(Class::B64);
+        let parts: Vec<String> = (0..3).map(|_| self.temporary(Class::B64)).collect();
+        let (table, line) = (self.temporary(Class::B64), self.temporary(Class::B32));
+        self.line(&format!("mov.u64 {table}, __sites;"));
+        self.line(&format!("mad.wide.u32 {entry}, {code}, 32, {table};"));
+        for (index, part) in parts.iter().enumerate() {
+            self.line(&format!("ld.global.u64 {part}, [{entry}+{}];", 8 * index));
+        }
+        self.line(&format!("ld.global.u32 {line}, [{entry}+24];"));
+        self.line("{ .param .b64 p0; .param .b64 p1; .param .b32 p2; .param .b64 p3; .param .b64 p4;");
+        self.line(&format!("st.param.b64 [p0], {};", parts[0]));
+        self.line(&format!("st.param.b64 [p1], {};", parts[1]));
+        self.line(&format!("st.param.b32 [p2], {line};"));
+        self.line(&format!("st.param.b64 [p3], {};", parts[2]));
+        self.line("st.param.b64 [p4], 1;");
+        self.line("call.uni __assertfail, (p0, p1, p2, p3, p4); }");
+        self.line("trap;");
+        self.line("ret;");
+    }
+
+    /// The module: what the body needs, and the body.
+    fn module(mut self) -> String {
+        let mut out = HEADER.to_owned();
+        let _ = self.write_module(&mut out);
+        out
+    }
+
+    fn write_module(&mut self, out: &mut String) -> std::fmt::Result {
+        let program = self.program;
+        if !self.used_sites.is_empty() {
+            writeln!(
+                out,
+                ".extern .func __assertfail (.param .b64 p0, .param .b64 p1, .param .b32 p2, .param .b64 p3, .param .b64 p4);"
+            )?;
+            let mut table = Vec::new();
+            for site in &program.sites {
+                for text in [&site.message, site.file, site.function] {
+                    table.push(format!("generic(__text{})", self.string(text)));
+                }
+                table.push(site.line.to_string());
+            }
+            for (index, text) in self.strings.iter().enumerate() {
+                let bytes: Vec<String> = text.bytes().chain([0]).map(|byte| byte.to_string()).collect();
+                writeln!(
+                    out,
+                    ".global .align 1 .b8 __text{index}[{}] = {{{}}};",
+                    bytes.len(),
+                    bytes.join(", ")
+                )?;
+            }
+            writeln!(out, ".global .align 8 .u64 __sites[{}] = {{{}}};", table.len(), table.join(", "))?;
+        }
+        for (index, (align, bytes)) in program.constants.iter().enumerate() {
+            let list: Vec<String> = bytes.iter().map(u8::to_string).collect();
+            writeln!(
+                out,
+                ".global .align {align} .b8 __constant{index}[{}] = {{{}}};",
+                bytes.len().max(1),
+                list.join(", ")
+            )?;
+        }
+        let params: Vec<String> = program
+            .params
+            .iter()
+            .enumerate()
+            .map(|(index, param)| {
+                let name = self.param(index as u32);
+                match (param.bytes, param.align) {
+                    (8, 8) => format!("\t.param .b64 {name}"),
+                    (4, 4) => format!("\t.param .b32 {name}"),
+                    (bytes, align) => format!("\t.param .align {align} .b8 {name}[{bytes}]"),
+                }
+            })
+            .collect();
+        writeln!(out, ".visible .entry {}(\n{}\n)\n{{", program.name, params.join(",\n"))?;
+        for class in Class::ALL {
+            if let Some(count) = self.counts.get(&class) {
+                writeln!(out, "\t.reg {} {}<{count}>;", class.declaration(), class.prefix())?;
+            }
+        }
+        for (index, array) in program.locals.iter().enumerate() {
+            if array.bytes > 0 {
+                writeln!(out, "\t.local .align {} .b8 __local{index}[{}];", array.align, array.bytes)?;
+            }
+        }
+        out.push_str(&self.body);
+        out.push_str("}\n");
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! Which values are the same in all threads of a launch.
+
+use std::collections::HashMap;
+
+use super::{Base, Inst, Label, Operand, Program, Site, Space, Stmt};
+
+/// How far a value is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Extent {
+    /// In all threads of the launch.
+    Launch,
+    /// In all threads of each block.
+    Block,
+    /// Each thread may have another one.
+    Thread,
+}
+
+/// What is wrong, and where.
+pub(crate) struct Divergence {
+    pub(crate) site: Site,
+}
+
+/// Checks that what must be the same in all threads of a launch is.
+pub(crate) fn check(program: &Program) -> Result<(), Divergence> {
+    let mut writes = vec![0u32; program.regs.len()];
+    count_writes(&program.body, &mut writes);
+    let mut analysis = Analysis {
+        is_variable: writes.into_iter().map(|count| count > 1).collect(),
+        extents: vec![Extent::Launch; program.regs.len()],
+        loops: HashMap::new(),
+        changed: true,
+        wrong: None,
+    };
+    while analysis.changed {
+        analysis.changed = false;
+        analysis.wrong = None;
+        analysis.list(&program.body, Extent::Launch);
+    }
+    match analysis.wrong {
+        Some(site) => Err(Divergence { site }),
+        None => Ok(()),
+    }
+}
+
+fn count_writes(list: &[Stmt], writes: &mut [u32]) {
+    for stmt in list {
+        if let Stmt::Inst(Inst { dst: Some(dst), .. }) = stmt {
+            writes[dst.0 as usize] += 1;
+        }
+        stmt.inner().into_iter().for_each(|inner| count_writes(inner, writes));
+    }
+}
+
+struct Analysis {
+    /// Which registers are written in more than one place, so that it matters which of them a thread comes by.
+    is_variable: Vec<bool>,
+    extents: Vec<Extent>,
+    /// How far threads agree on leaving a loop or starting its next pass.
+    loops: HashMap<Label, Extent>,
+    changed: bool,
+    wrong: Option<Site>,
+}
+
+/// The places that some threads have gone on to while others are still here.
+type Left = HashMap<Label, Extent>;
+
+impl Analysis {
+    fn operand(&self, operand: &Operand) -> Extent {
+        let by_name = match operand {
+            Operand::Special(name) if name.starts_with("%nctaid") || name.starts_with("%ntid") => {
+                Extent::Launch
+            }
+            Operand::Special(name) if name.starts_with("%ctaid") => Extent::Block,
+            Operand::Special(_) => Extent::Thread,
+            Operand::Mem(mem) => match (mem.space, mem.base) {
+                (Space::ReadOnly | Space::Param, _) | (_, Base::Constant(_)) => Extent::Launch,
+                _ => Extent::Thread,
+            },
+            _ => Extent::Launch,
+        };
+        operand.regs().map(|reg| self.extents[reg.0 as usize]).fold(by_name, Extent::max)
+    }
+
+    fn write(&mut self, inst: &Inst, control: Extent) {
+        let Some(dst) = inst.dst else { return };
+        let control = if self.is_variable[dst.0 as usize] { control } else { Extent::Launch };
+        let extent = inst.args.iter().map(|arg| self.operand(arg)).fold(control, Extent::max);
+        let slot = &mut self.extents[dst.0 as usize];
+        if extent > *slot {
+            *slot = extent;
+            self.changed = true;
+        }
+    }
+
+    /// Goes through statements that are reached by threads that agree this far. Returns where some threads have gone instead of behind them.
+    fn list(&mut self, list: &[Stmt], control: Extent) -> Left {
+        let mut left = Left::new();
+        let merge = |left: &mut Left, label: Label, extent: Extent| {
+            let slot = left.entry(label).or_insert(extent);
+            *slot = (*slot).max(extent);
+        };
+        for stmt in list {
+            let control = left.values().copied().fold(control, Extent::max);
+            match stmt {
+                Stmt::Inst(inst) => self.write(inst, control),
+                Stmt::SameForAll { value, site } => {
+                    if self.operand(value) != Extent::Launch {
+                        self.wrong.get_or_insert(*site);
+                    }
+                }
+                Stmt::If { cond, then, otherwise } => {
+                    let inner = control.max(self.operand(cond));
+                    for branch in [then, otherwise] {
+                        for (label, extent) in self.list(branch, inner) {
+                            merge(&mut left, label, extent.max(inner));
+                        }
+                    }
+                }
+                Stmt::Block { label, body } => {
+                    let mut inner = self.list(body, control);
+                    inner.remove(label);
+                    for (label, extent) in inner {
+                        merge(&mut left, label, extent);
+                    }
+                }
+                Stmt::Loop { label, body, step } => {
+                    let around = self.loops.get(label).copied().unwrap_or(Extent::Launch).max(control);
+                    let mut inner = self.list(body, around);
+                    for (label, extent) in self.list(step, around) {
+                        merge(&mut inner, label, extent);
+                    }
+                    let all = inner.values().copied().fold(around, Extent::max);
+                    if all > around {
+                        self.loops.insert(*label, all);
+                        self.changed = true;
+                    }
+                    inner.remove(label);
+                    for (label, extent) in inner {
+                        merge(&mut left, label, extent);
+                    }
+                }
+                Stmt::Break { label, when } => {
+                    let extent = when.as_ref().map_or(control, |(cond, _)| control.max(self.operand(cond)));
+                    merge(&mut left, *label, extent);
+                }
+                Stmt::Continue(label) => merge(&mut left, *label, control),
+                Stmt::Check { .. } | Stmt::Fail(_) | Stmt::Exit => {}
+            }
+        }
+        left
+    }
+}

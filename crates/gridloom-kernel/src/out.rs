@@ -1,0 +1,180 @@
+//! Memory of which each thread owns a part.
+
+use crate::host;
+use crate::ir::{Space, Stmt};
+use crate::record::arithmetic::{bit_and, bit_or, le, lt, not};
+use crate::record::memory::Slice;
+use crate::record::recorder::with;
+use crate::record::value::{KernelType, Opt, R, Twin, Typed, V, lit};
+use crate::thread::global;
+
+/// A kernel parameter: memory in which each thread owns the elements at its own place, to read and to write.
+///
+/// No two threads own the same element, so that writing to it is safe. What a thread owns follows from
+/// its place in the launch alone, and it can be asked for once.
+///
+/// ```
+/// use gridloom_kernel::{Out, host};
+///
+/// fn double(x: Out<f32>) {
+///     if let Some((_, x)) = x.mine() {
+///         *x *= 2.0;
+///     }
+/// }
+///
+/// let mut x = [1.0, 2.0, 3.0];
+/// host::run(1, 4, || double(Out::new(&mut x)));
+/// assert_eq!(x, [2.0, 4.0, 6.0]);
+/// ```
+pub struct Out<'a, T> {
+    elements: &'a mut [T],
+}
+
+impl<'a, T> Out<'a, T> {
+    /// Makes host memory what one thread of a launch is given.
+    pub fn new(elements: &'a mut [T]) -> Self {
+        Out { elements }
+    }
+
+    /// Returns how many elements the memory has, of all threads together.
+    #[allow(clippy::len_without_is_empty, reason = "a thread asks for what it owns")]
+    pub fn len(&self) -> usize {
+        self.elements.len()
+    }
+
+    /// Returns the element of this thread with its index, which is that of the thread along the first
+    /// axis. `None` where the memory ends before.
+    ///
+    /// A kernel that asks for it can be launched in one dimension only.
+    pub fn mine(self) -> Option<(usize, &'a mut T)> {
+        let place = host::place();
+        let index = place.global(0);
+        if (1..3).any(|axis| place.global(axis) != 0) {
+            return None;
+        }
+        self.elements.get_mut(index).map(|element| (index, element))
+    }
+
+    /// Returns the element of this thread in memory that is rows of `width` elements, with its column
+    /// and row, which are the indices of the thread along the first and second axis. `None` where the
+    /// row or the memory ends before.
+    ///
+    /// `width` must be the same for all threads, which is checked when the kernel is loaded. A kernel
+    /// that asks for it can be launched in one or two dimensions.
+    pub fn mine_2d(self, width: usize) -> Option<((usize, usize), &'a mut T)> {
+        let place = host::place();
+        let (x, y) = (place.global(0), place.global(1));
+        if x >= width || place.global(2) != 0 {
+            return None;
+        }
+        let index = y.checked_mul(width)?.checked_add(x)?;
+        self.elements.get_mut(index).map(|element| ((x, y), element))
+    }
+
+    /// Returns the `count` elements of this thread: from the index of the thread times `count` on.
+    /// `None` where the memory ends before the last of them.
+    ///
+    /// `count` must be the same for all threads, which is checked when the kernel is loaded. A kernel
+    /// that asks for it can be launched in one dimension only.
+    pub fn chunk(self, count: usize) -> Option<&'a mut [T]> {
+        let place = host::place();
+        if (1..3).any(|axis| place.global(axis) != 0) {
+            return None;
+        }
+        let start = place.global(0).checked_mul(count)?;
+        self.elements.get_mut(start..)?.get_mut(..count)
+    }
+}
+
+/// An [`Out`] while a kernel is recorded.
+pub struct OutTwin<T> {
+    all: Slice<T>,
+    /// Which parameter of the kernel it is.
+    param: u32,
+}
+
+impl<T> Clone for OutTwin<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for OutTwin<T> {}
+
+impl<T> Twin for OutTwin<T> {
+    fn get(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Typed for Out<'_, T> {
+    type Twin = OutTwin<T>;
+}
+
+fn at_most_dimensions(dimensions: u32) {
+    with(|r| {
+        let rule = &mut r.program.rules.dimensions;
+        *rule = Some(rule.map_or(dimensions, |before| before.min(dimensions)));
+    });
+}
+
+impl<T: KernelType> OutTwin<T> {
+    pub(crate) fn new(param: u32, base: V<u64>, len: V<usize>) -> Self {
+        OutTwin { all: Slice::new(Space::Global, base, len), param }
+    }
+
+    /// As the method of [`Out`].
+    #[allow(clippy::len_without_is_empty, reason = "it stands for the method of that name")]
+    pub fn len(self) -> V<usize> {
+        self.all.len()
+    }
+
+    /// As the method of [`Out`].
+    pub fn mine(self) -> Opt<(V<usize>, R<V<T>>)> {
+        at_most_dimensions(1);
+        self.claim("mine", lit(1));
+        let index = global("%ctaid.x", "%ntid.x", "%tid.x");
+        let is_inside = lt(index, self.all.len());
+        Opt { __some: is_inside, __value: (index, R { __place: self.all.unchecked(index) }) }
+    }
+
+    /// As the method of [`Out`].
+    pub fn mine_2d(self, width: V<usize>) -> Opt<((V<usize>, V<usize>), R<V<T>>)> {
+        at_most_dimensions(2);
+        self.claim("mine_2d", width);
+        let (x, y) = (global("%ctaid.x", "%ntid.x", "%tid.x"), global("%ctaid.y", "%ntid.y", "%tid.y"));
+        let (start, is_lost) = y.overflowing_mul(width);
+        let (index, is_lost_too) = start.overflowing_add(x);
+        let fits = not(bit_or(is_lost, is_lost_too, 0));
+        let is_inside = bit_and(bit_and(lt(x, width), lt(index, self.all.len()), 0), fits, 0);
+        Opt { __some: is_inside, __value: ((x, y), R { __place: self.all.unchecked(index) }) }
+    }
+
+    /// As the method of [`Out`].
+    pub fn chunk(self, count: V<usize>) -> Opt<Slice<T>> {
+        at_most_dimensions(1);
+        self.claim("chunk", count);
+        let index = global("%ctaid.x", "%ntid.x", "%tid.x");
+        let (start, is_lost) = index.overflowing_mul(count);
+        let (end, is_lost_too) = start.overflowing_add(count);
+        let fits = not(bit_or(is_lost, is_lost_too, 0));
+        let is_inside = bit_and(le(end, self.all.len()), fits, 0);
+        Opt { __some: is_inside, __value: self.all.part_of(start, count) }
+    }
+}
+
+impl<T> OutTwin<T> {
+    /// Notes how the memory is shared out. Threads own different elements only where all of them share it out alike, wherever
+    /// in the kernel they ask.
+    fn claim(&self, way: &'static str, size: V<usize>) {
+        with(|r| {
+            let size = size.operand(r);
+            if !r.claim(self.param, way, size) {
+                r.refuse("an `Out` is divided in two ways: threads would own each other's elements; ask for its parts in one place");
+            }
+            let site = r.site(&format!(
+                "the size that `{way}` is given must be the same for all threads; compute it from constants, arguments and the shape of the launch"
+            ));
+            r.push(Stmt::SameForAll { value: size, site });
+        });
+    }
+}

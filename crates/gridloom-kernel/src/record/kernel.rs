@@ -1,0 +1,51 @@
+//! Recording a kernel, once for each instance.
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, LazyLock};
+
+use parking_lot::Mutex;
+
+use crate::ir::{ShapeRules, cleanup, print, uniform};
+use crate::record::recorder::{Abandoned, RecordError, finish, start};
+
+/// A kernel as it was recorded.
+#[derive(Debug)]
+pub struct Recorded {
+    /// Its name in the PTX.
+    pub name: String,
+    /// The PTX.
+    pub ptx: String,
+    /// What it asks of the shape of its launches.
+    pub rules: ShapeRules,
+}
+
+static RECORDED: LazyLock<Mutex<HashMap<TypeId, Arc<Recorded>>>> = LazyLock::new(Mutex::default);
+
+/// Returns the kernel of an instance. `record` is called where it was not recorded before.
+pub fn record_kernel(
+    instance: TypeId,
+    name: &str,
+    record: impl FnOnce(),
+) -> Result<Arc<Recorded>, RecordError> {
+    if let Some(known) = RECORDED.lock().get(&instance) {
+        return Ok(known.clone());
+    }
+    let before = start(name);
+    let ended = catch_unwind(AssertUnwindSafe(record));
+    let program = finish(before);
+    match ended {
+        Err(panic) if !panic.is::<Abandoned>() => resume_unwind(panic),
+        _ => {}
+    }
+    let mut program = program?;
+    cleanup::clean_up(&mut program);
+    uniform::check(&program).map_err(|divergence| {
+        let site = &program.sites[divergence.site.0 as usize];
+        RecordError { message: site.message.clone(), file: site.file, line: site.line }
+    })?;
+    let recorded =
+        Arc::new(Recorded { ptx: print::print(&program), name: program.name, rules: program.rules });
+    Ok(RECORDED.lock().entry(instance).or_insert(recorded).clone())
+}

@@ -1,0 +1,405 @@
+//! Slices and arrays.
+
+use std::marker::PhantomData;
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
+
+use crate::ir::{Base, Mem, Operand, Space, Ty};
+use crate::record::arithmetic::{Op, compare, wrapping};
+use crate::record::recorder::{Recorder, with};
+use crate::record::value::{KernelType, Opt, R, Scalar, Twin, Typed, V, Var};
+
+/// A type that slices of device code can have: a plain type, or an [`Atomic`](crate::Atomic).
+pub trait SliceElement: 'static {
+    /// What stands for an element.
+    #[doc(hidden)]
+    type Place: Copy;
+    #[doc(hidden)]
+    fn element(mem: Mem) -> Self::Place;
+}
+
+impl<T: KernelType> SliceElement for T {
+    type Place = V<T>;
+
+    fn element(mem: Mem) -> V<T> {
+        V::new(T::place(mem))
+    }
+}
+
+/// A slice of memory.
+pub struct Slice<T: ?Sized> {
+    space: Space,
+    base: V<u64>,
+    len: V<usize>,
+    element: PhantomData<fn() -> Box<T>>,
+}
+
+impl<T: ?Sized> Clone for Slice<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: ?Sized> Copy for Slice<T> {}
+
+impl<T: SliceElement> Typed for &[T] {
+    type Twin = Slice<T>;
+}
+impl<T: SliceElement> Typed for &mut [T] {
+    type Twin = Slice<T>;
+}
+
+impl<T> Twin for Slice<T> {
+    fn get(&self) -> Self {
+        Slice { base: self.base.get(), len: self.len.get(), ..*self }
+    }
+}
+
+impl<T> Var for Slice<T> {
+    fn declare() -> Self {
+        // Which memory it will be in is not known.
+        Slice { space: Space::Generic, base: V::declare(), len: V::declare(), element: PhantomData }
+    }
+
+    fn assign(&self, from: Self) {
+        let base = match from.space {
+            Space::Generic => from.base,
+            _ => with(|r| {
+                let base = from.base.operand(r);
+                V::of(r.compute("cvta.global", "u64", Ty::U64, &[base]))
+            }),
+        };
+        self.base.assign(base);
+        self.len.assign(from.len);
+    }
+
+    fn own(self) -> Self {
+        Slice { base: self.base.own(), len: self.len.own(), ..self }
+    }
+}
+
+/// The place of the element at an index that was checked.
+fn element_at(r: &mut Recorder, space: Space, base: Operand, index: Operand, size: usize) -> Mem {
+    let size = Operand::Imm(Ty::U64, size as u64);
+    match (base, index, size) {
+        (Operand::Reg(reg), Operand::Imm(_, index), Operand::Imm(_, size)) => {
+            Mem { space, base: Base::Reg(reg), index: None, offset: (index * size) as i64 }
+        }
+        (base, index, size) => {
+            let Operand::Reg(address) = r.compute("mad.lo", "u64", Ty::U64, &[index, size, base]) else {
+                unreachable!("a result is in a register")
+            };
+            Mem { space, base: Base::Reg(address), index: None, offset: 0 }
+        }
+    }
+}
+
+impl<T: SliceElement> Slice<T> {
+    pub(crate) fn new(space: Space, base: V<u64>, len: V<usize>) -> Self {
+        Slice { space, base, len, element: PhantomData }
+    }
+
+    /// The place of an element whose index is known to be in range.
+    pub(crate) fn unchecked(&self, index: V<usize>) -> T::Place {
+        with(|r| {
+            let (base, index) = (self.base.operand(r), index.operand(r));
+            T::element(element_at(r, self.space, base, index, size_of::<T>()))
+        })
+    }
+
+    fn check(&self, index: V<usize>, what: &str) {
+        with(|r| {
+            let (index, len) = (index.operand(r), self.len.operand(r));
+            let is_inside = compare(r, "setp.lt", Ty::U64, index, len);
+            r.check(is_inside, false, what);
+        });
+    }
+
+    /// `slice[index]`.
+    pub fn __at<I: SliceIndex<T>>(self, index: I, line: u32, what: &str) -> I::Part {
+        with(|r| r.at(line));
+        index.part(self, what)
+    }
+
+    /// As the method of Rust.
+    pub fn len(self) -> V<usize> {
+        self.len.get()
+    }
+
+    /// As the method of Rust.
+    pub fn is_empty(self) -> V<bool> {
+        super::arithmetic::eq(self.len(), super::value::lit(0))
+    }
+
+    /// As the method of Rust.
+    pub fn get(self, index: V<usize>) -> Opt<R<T::Place>> {
+        let is_inside = super::arithmetic::lt(index, self.len());
+        // Nothing is accessed until the option is looked at.
+        Opt { __some: is_inside, __value: R { __place: self.unchecked(index) } }
+    }
+
+    /// As the method of Rust. The caller promises that the index is in range.
+    pub fn get_unchecked(self, index: V<usize>) -> R<T::Place> {
+        R { __place: self.unchecked(index) }
+    }
+
+    /// As the method of Rust. The caller promises that the index is in range.
+    pub fn get_unchecked_mut(self, index: V<usize>) -> R<T::Place> {
+        self.get_unchecked(index)
+    }
+
+    /// As the method of Rust.
+    pub fn first(self) -> Opt<R<T::Place>> {
+        self.get(super::value::lit(0))
+    }
+
+    /// A part that was checked to be inside.
+    fn part(self, start: V<usize>, end: V<usize>) -> Slice<T> {
+        with(|r| {
+            let (start, end) = (start.operand(r), end.operand(r));
+            let base = self.base.operand(r);
+            let size = Operand::Imm(Ty::U64, size_of::<T>() as u64);
+            let base = r.compute("mad.lo", "u64", Ty::U64, &[start, size, base]);
+            let len = wrapping(r, Op::Sub, Ty::U64, end, start);
+            Slice::new(self.space, V::of(base), V::of(len))
+        })
+    }
+
+    /// So many elements from an index on, where they were checked to be inside.
+    pub(crate) fn part_of(self, start: V<usize>, count: V<usize>) -> Slice<T> {
+        with(|r| {
+            let (start, base) = (start.operand(r), self.base.operand(r));
+            let size = Operand::Imm(Ty::U64, size_of::<T>() as u64);
+            Slice::new(self.space, V::of(r.compute("mad.lo", "u64", Ty::U64, &[start, size, base])), count)
+        })
+    }
+
+    fn checked_part(self, start: V<usize>, end: V<usize>, what: &str) -> Slice<T> {
+        with(|r| {
+            let (start, end, len) = (start.operand(r), end.operand(r), self.len.operand(r));
+            let is_ordered = compare(r, "setp.le", Ty::U64, start, end);
+            r.check(is_ordered, false, what);
+            let is_inside = compare(r, "setp.le", Ty::U64, end, len);
+            r.check(is_inside, false, what);
+        });
+        self.part(start, end)
+    }
+}
+
+/// What a slice can be indexed with.
+#[diagnostic::on_unimplemented(message = "device code cannot index a slice with `{Self}`")]
+pub trait SliceIndex<T: SliceElement> {
+    #[doc(hidden)]
+    type Part;
+    #[doc(hidden)]
+    fn part(self, slice: Slice<T>, what: &str) -> Self::Part;
+}
+
+impl<T: SliceElement> SliceIndex<T> for V<usize> {
+    type Part = T::Place;
+
+    fn part(self, slice: Slice<T>, what: &str) -> T::Place {
+        slice.check(self, what);
+        slice.unchecked(self)
+    }
+}
+impl<T: SliceElement> SliceIndex<T> for Range<V<usize>> {
+    type Part = Slice<T>;
+
+    fn part(self, slice: Slice<T>, what: &str) -> Slice<T> {
+        slice.checked_part(self.start, self.end, what)
+    }
+}
+impl<T: SliceElement> SliceIndex<T> for RangeFrom<V<usize>> {
+    type Part = Slice<T>;
+
+    fn part(self, slice: Slice<T>, what: &str) -> Slice<T> {
+        slice.checked_part(self.start, slice.len(), what)
+    }
+}
+impl<T: SliceElement> SliceIndex<T> for RangeTo<V<usize>> {
+    type Part = Slice<T>;
+
+    fn part(self, slice: Slice<T>, what: &str) -> Slice<T> {
+        slice.checked_part(super::value::lit(0), self.end, what)
+    }
+}
+impl<T: SliceElement> SliceIndex<T> for RangeInclusive<V<usize>> {
+    type Part = Slice<T>;
+
+    fn part(self, slice: Slice<T>, what: &str) -> Slice<T> {
+        let (start, end) = self.into_inner();
+        // The last index is below the length, so the one behind it is an index.
+        slice.check(end, what);
+        let behind = V::wrapping_add(end, super::value::lit(1));
+        slice.checked_part(start, behind, what)
+    }
+}
+impl<T: SliceElement> SliceIndex<T> for RangeFull {
+    type Part = Slice<T>;
+
+    fn part(self, slice: Slice<T>, _: &str) -> Slice<T> {
+        slice
+    }
+}
+
+/// Where an array is.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrayHandle {
+    mem: Mem,
+    /// Whether nothing else names it.
+    is_temporary: bool,
+}
+
+/// Arrays with more elements are copied by a loop.
+const MOST_UNROLLED: usize = 16;
+
+impl<T: KernelType, const N: usize> Typed for [T; N] {
+    type Twin = V<[T; N]>;
+}
+
+impl<T: KernelType, const N: usize> KernelType for [T; N] {
+    type Handle = ArrayHandle;
+
+    fn declare() -> ArrayHandle {
+        let mem = with(|r| r.local(size_of::<[T; N]>(), align_of::<T>()));
+        ArrayHandle { mem, is_temporary: false }
+    }
+
+    fn get(handle: &ArrayHandle) -> ArrayHandle {
+        if handle.is_temporary {
+            return *handle;
+        }
+        let copy = Self::declare();
+        Self::assign(&copy, handle);
+        ArrayHandle { is_temporary: true, ..copy }
+    }
+
+    fn assign(to: &ArrayHandle, from: &ArrayHandle) {
+        let (to, from) = (V::<[T; N]>::new(*to), V::<[T; N]>::new(*from));
+        each_index(N, |index| Var::assign(&to.place_of(index), from.place_of(index).get()));
+    }
+
+    fn own(value: &ArrayHandle) -> ArrayHandle {
+        if value.is_temporary {
+            return ArrayHandle { is_temporary: false, ..*value };
+        }
+        let variable = Self::declare();
+        Self::assign(&variable, value);
+        variable
+    }
+
+    fn stamp(_: &ArrayHandle) -> u64 {
+        with(|r| r.stores())
+    }
+
+    fn receiver(handle: &ArrayHandle) -> ArrayHandle {
+        *handle
+    }
+
+    fn place(mem: Mem) -> ArrayHandle {
+        ArrayHandle { mem, is_temporary: false }
+    }
+
+    fn lift(self) -> ArrayHandle {
+        let mut bytes = vec![0; size_of::<[T; N]>()];
+        self.bytes(&mut bytes);
+        let mem = with(|r| r.constant(align_of::<T>(), bytes));
+        ArrayHandle { mem, is_temporary: false }
+    }
+
+    fn bytes(self, out: &mut [u8]) {
+        for (value, out) in self.into_iter().zip(out.chunks_mut(size_of::<T>().max(1))) {
+            value.bytes(out);
+        }
+    }
+}
+
+/// Does something for every index, one by one where they are few.
+fn each_index(count: usize, act: impl Fn(V<usize>)) {
+    use super::control::{leave_unless, loop_begin, loop_end, loop_step};
+    use super::value::lit;
+    if count <= MOST_UNROLLED {
+        (0..count).for_each(|index| act(lit(index)));
+        return;
+    }
+    let index: V<usize> = super::value::var(lit(0));
+    let around = loop_begin();
+    leave_unless(around, super::arithmetic::lt(index.get(), lit(count)));
+    act(index.get());
+    loop_step();
+    index.assign(index.get().wrapping_add(lit(1)));
+    loop_end(around);
+}
+
+impl<T: KernelType, const N: usize> V<[T; N]> {
+    pub(crate) fn place_of(self, index: V<usize>) -> V<T> {
+        with(|r| {
+            let mem = self.__handle.mem;
+            let size = size_of::<T>();
+            let mem = match index.operand(r) {
+                Operand::Imm(_, index) => mem.plus(index as usize * size),
+                index => {
+                    let offset = match mem.index {
+                        None => {
+                            r.compute("mul.lo", "u64", Ty::U64, &[index, Operand::Imm(Ty::U64, size as u64)])
+                        }
+                        Some(before) => r.compute(
+                            "mad.lo",
+                            "u64",
+                            Ty::U64,
+                            &[index, Operand::Imm(Ty::U64, size as u64), Operand::Reg(before)],
+                        ),
+                    };
+                    let Operand::Reg(offset) = offset else { unreachable!("a result is in a register") };
+                    Mem { index: Some(offset), ..mem }
+                }
+            };
+            V::new(T::place(mem))
+        })
+    }
+
+    /// `array[index]`.
+    pub fn __at(self, index: V<usize>, line: u32, what: &str) -> V<T> {
+        with(|r| {
+            r.at(line);
+            let index = index.operand(r);
+            let is_inside = compare(r, "setp.lt", Ty::U64, index, Operand::Imm(Ty::U64, N as u64));
+            r.check(is_inside, false, what);
+        });
+        self.place_of(index)
+    }
+
+    /// As the method of Rust.
+    #[allow(clippy::len_without_is_empty, reason = "it stands for the method of that name")]
+    pub fn len(self) -> V<usize> {
+        super::value::lit(N)
+    }
+}
+
+/// `[a, b, c]`.
+pub fn array<T: KernelType, const N: usize>(values: [V<T>; N]) -> V<[T; N]> {
+    let handle = <[T; N]>::declare();
+    let array: V<[T; N]> = V::new(ArrayHandle { is_temporary: true, ..handle });
+    for (index, value) in values.into_iter().enumerate() {
+        array.place_of(super::value::lit(index)).assign(value);
+    }
+    array
+}
+
+/// `[value; N]`.
+pub fn repeat<T: KernelType, const N: usize>(value: V<T>) -> V<[T; N]> {
+    let handle = <[T; N]>::declare();
+    let array: V<[T; N]> = V::new(ArrayHandle { is_temporary: true, ..handle });
+    each_index(N, |index| array.place_of(index).assign(value));
+    array
+}
+
+/// The scalar at a place of the parameters.
+pub(crate) fn param_scalar<T: Scalar>(param: u32, offset: usize) -> V<T> {
+    V::<T>::new(T::place(Mem {
+        space: Space::Param,
+        base: Base::Param(param),
+        index: None,
+        offset: offset as i64,
+    }))
+    .get()
+}

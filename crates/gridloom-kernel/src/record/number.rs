@@ -1,0 +1,50 @@
+//! The methods that integers and floating-point numbers have in common.
+
+use crate::record::value::{KernelType, V};
+
+/// A type with `min`, `max` and `clamp`.
+pub trait Bounded: KernelType {
+    #[doc(hidden)]
+    fn min(a: V<Self>, b: V<Self>) -> V<Self>;
+    #[doc(hidden)]
+    fn max(a: V<Self>, b: V<Self>) -> V<Self>;
+    #[doc(hidden)]
+    fn clamp(a: V<Self>, low: V<Self>, high: V<Self>) -> V<Self>;
+}
+
+/// A type with `abs` and `signum`.
+pub trait Signed: KernelType {
+    #[doc(hidden)]
+    fn abs(a: V<Self>) -> V<Self>;
+    #[doc(hidden)]
+    fn signum(a: V<Self>) -> V<Self>;
+}
+
+impl<T: Bounded> V<T> {
+    /// As the method of Rust.
+    pub fn min(self, other: V<T>) -> V<T> {
+        T::min(self, other)
+    }
+
+    /// As the method of Rust.
+    pub fn max(self, other: V<T>) -> V<T> {
+        T::max(self, other)
+    }
+
+    /// As the method of Rust. Fails where the bounds are the wrong way round.
+    pub fn clamp(self, low: V<T>, high: V<T>) -> V<T> {
+        T::clamp(self, low, high)
+    }
+}
+
+impl<T: Signed> V<T> {
+    /// As the method of Rust. For integers, overflow fails where the program checks for it.
+    pub fn abs(self) -> V<T> {
+        T::abs(self)
+    }
+
+    /// As the method of Rust.
+    pub fn signum(self) -> V<T> {
+        T::signum(self)
+    }
+}

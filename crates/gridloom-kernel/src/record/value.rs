@@ -1,0 +1,577 @@
+//! The values that device code computes with while it is recorded.
+
+use std::ops::Deref;
+
+use crate::ir::{Base, Effect, Mem, Operand, Reg, Space, Ty};
+use crate::record::recorder::{Recorder, with};
+
+/// A type that device code can name, and what stands for its values while it is recorded.
+pub trait Typed {
+    /// What stands for a value.
+    type Twin: Copy;
+}
+
+/// A plain type of device code: a scalar, an array of plain types, or a struct with `#[derive(KernelType)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type that device code can use",
+    note = "device code uses scalars, arrays, tuples, `Option`, and structs with `#[derive(KernelType)]`"
+)]
+pub trait KernelType: Copy + 'static + Typed<Twin = V<Self>> {
+    /// The registers or the memory of a value.
+    #[doc(hidden)]
+    type Handle: Copy + 'static;
+    #[doc(hidden)]
+    fn declare() -> Self::Handle;
+    #[doc(hidden)]
+    fn get(handle: &Self::Handle) -> Self::Handle;
+    #[doc(hidden)]
+    fn assign(to: &Self::Handle, from: &Self::Handle);
+    /// A new variable with this value. A temporary value becomes the variable itself.
+    #[doc(hidden)]
+    fn own(value: &Self::Handle) -> Self::Handle {
+        let variable = Self::declare();
+        Self::assign(&variable, value);
+        variable
+    }
+    /// How often the place was written so far.
+    #[doc(hidden)]
+    fn stamp(handle: &Self::Handle) -> u64;
+    /// What a method is called on: the value of a scalar, whose methods take it, else the place.
+    #[doc(hidden)]
+    fn receiver(handle: &Self::Handle) -> Self::Handle;
+    #[doc(hidden)]
+    fn place(mem: Mem) -> Self::Handle;
+    #[doc(hidden)]
+    fn lift(self) -> Self::Handle;
+    #[doc(hidden)]
+    fn bytes(self, out: &mut [u8]);
+}
+
+/// A value or place of type `T`.
+pub struct V<T: KernelType> {
+    #[doc(hidden)]
+    pub __handle: T::Handle,
+}
+
+impl<T: KernelType> V<T> {
+    pub(crate) fn new(handle: T::Handle) -> Self {
+        V { __handle: handle }
+    }
+}
+
+impl<T: KernelType> Clone for V<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: KernelType> Copy for V<T> {}
+
+impl<T: KernelType> Deref for V<T> {
+    type Target = T::Handle;
+
+    fn deref(&self) -> &T::Handle {
+        &self.__handle
+    }
+}
+
+/// A reference to a place.
+#[derive(Clone, Copy)]
+pub struct R<X> {
+    #[doc(hidden)]
+    pub __place: X,
+}
+
+impl<X> Deref for R<X> {
+    type Target = X;
+
+    fn deref(&self) -> &X {
+        &self.__place
+    }
+}
+
+/// An optional value.
+#[derive(Clone, Copy)]
+pub struct Opt<X> {
+    #[doc(hidden)]
+    pub __some: V<bool>,
+    #[doc(hidden)]
+    pub __value: X,
+}
+
+/// What stands for a value while it is recorded.
+pub trait Twin: Copy {
+    /// Returns the value as it is now, which later assignments do not change.
+    fn get(&self) -> Self;
+    /// Returns what a method is called on.
+    fn receiver(self) -> Self {
+        self
+    }
+    /// Returns how often the place was written so far.
+    fn stamp(&self) -> u64 {
+        0
+    }
+}
+
+/// What can be in a mutable variable.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be in a mutable variable of device code, nor chosen by `if` or `match`",
+    note = "references are fixed when the kernel is loaded: give a reference a `let` without `mut`, and choose between values or indices instead"
+)]
+pub trait Var: Twin {
+    /// A new variable.
+    fn declare() -> Self;
+    /// Gives the place another value.
+    fn assign(&self, from: Self);
+    /// Returns a new variable with this value.
+    fn own(self) -> Self {
+        let variable = Self::declare();
+        variable.assign(self);
+        variable
+    }
+}
+
+impl<T: KernelType> Twin for V<T> {
+    fn get(&self) -> Self {
+        V::new(T::get(&self.__handle))
+    }
+
+    fn receiver(self) -> Self {
+        V::new(T::receiver(&self.__handle))
+    }
+
+    fn stamp(&self) -> u64 {
+        T::stamp(&self.__handle)
+    }
+}
+
+impl<T: KernelType> Var for V<T> {
+    fn declare() -> Self {
+        V::new(T::declare())
+    }
+
+    fn assign(&self, from: Self) {
+        T::assign(&self.__handle, &from.__handle);
+    }
+
+    fn own(self) -> Self {
+        V::new(T::own(&self.__handle))
+    }
+}
+
+impl<X: Copy> Twin for R<X> {
+    fn get(&self) -> Self {
+        *self
+    }
+}
+
+impl<X: Twin> Twin for Opt<X> {
+    fn get(&self) -> Self {
+        Opt { __some: self.__some.get(), __value: self.__value.get() }
+    }
+}
+
+impl<X: Var> Var for Opt<X> {
+    fn declare() -> Self {
+        Opt { __some: V::declare(), __value: X::declare() }
+    }
+
+    fn assign(&self, from: Self) {
+        self.__some.assign(from.__some);
+        self.__value.assign(from.__value);
+    }
+}
+
+impl<T: Typed> Typed for Option<T> {
+    type Twin = Opt<T::Twin>;
+}
+
+impl<T: Typed> Typed for &T {
+    type Twin = R<T::Twin>;
+}
+
+impl<T: Typed> Typed for &mut T {
+    type Twin = R<T::Twin>;
+}
+
+/// A value that is known when the kernel is loaded.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a constant that device code can use",
+    note = "constants are scalars, arrays, tuples, options and structs with `#[derive(KernelType)]`; make a constant slice a constant array"
+)]
+pub trait Constant: Typed {
+    #[doc(hidden)]
+    fn constant(self) -> Self::Twin;
+}
+
+impl<T: KernelType> Constant for T {
+    fn constant(self) -> V<T> {
+        V::new(self.lift())
+    }
+}
+
+impl<T: Constant> Constant for Option<T>
+where
+    T::Twin: Var,
+{
+    fn constant(self) -> Opt<T::Twin> {
+        let some = V::new(self.is_some().lift());
+        match self {
+            Some(value) => Opt { __some: some, __value: value.constant() },
+            None => Opt { __some: some, __value: <T::Twin as Var>::declare() },
+        }
+    }
+}
+
+macro_rules! tuples {
+    ($($T:ident $i:tt),*) => {
+        impl<$($T: Typed),*> Typed for ($($T,)*) {
+            type Twin = ($($T::Twin,)*);
+        }
+        impl<$($T: Twin),*> Twin for ($($T,)*) {
+            #[allow(clippy::unused_unit, reason = "the empty tuple has no parts")]
+            fn get(&self) -> Self {
+                ($(self.$i.get(),)*)
+            }
+        }
+        impl<$($T: Var),*> Var for ($($T,)*) {
+            #[allow(clippy::unused_unit, reason = "the empty tuple has no parts")]
+            fn declare() -> Self {
+                ($($T::declare(),)*)
+            }
+
+            #[allow(unused_variables, reason = "the empty tuple has no parts")]
+            fn assign(&self, from: Self) {
+                $(self.$i.assign(from.$i);)*
+            }
+        }
+        impl<$($T: Constant),*> Constant for ($($T,)*) {
+            #[allow(clippy::unused_unit, reason = "the empty tuple has no parts")]
+            fn constant(self) -> Self::Twin {
+                ($(self.$i.constant(),)*)
+            }
+        }
+    };
+}
+tuples!();
+tuples!(A 0);
+tuples!(A 0, B 1);
+tuples!(A 0, B 1, C 2);
+tuples!(A 0, B 1, C 2, D 3);
+tuples!(A 0, B 1, C 2, D 3, E 4);
+tuples!(A 0, B 1, C 2, D 3, E 4, F 5);
+tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+
+/// Where a scalar is.
+#[derive(Clone, Copy, Debug)]
+pub enum ScalarHandle {
+    /// It is known.
+    #[doc(hidden)]
+    Imm(u64),
+    /// In a register that is written once.
+    #[doc(hidden)]
+    Reg(Reg),
+    /// In a variable.
+    #[doc(hidden)]
+    Var(Reg),
+    /// In memory.
+    #[doc(hidden)]
+    Mem(Mem),
+}
+
+/// A scalar type.
+pub trait Scalar: KernelType<Handle = ScalarHandle> {
+    #[doc(hidden)]
+    const TY: Ty;
+    #[doc(hidden)]
+    fn to_bits64(self) -> u64;
+}
+
+impl<T: Scalar> V<T> {
+    /// The value as an operand.
+    pub(crate) fn operand(&self, r: &mut Recorder) -> Operand {
+        operand(r, T::TY, &self.__handle)
+    }
+
+    pub(crate) fn of(operand: Operand) -> Self {
+        V::new(match operand {
+            Operand::Imm(_, bits) => ScalarHandle::Imm(bits),
+            Operand::Reg(reg) => ScalarHandle::Reg(reg),
+            _ => unreachable!("results are numbers or registers"),
+        })
+    }
+}
+
+/// The operand of a scalar: read from memory where it is there.
+pub(crate) fn operand(r: &mut Recorder, ty: Ty, handle: &ScalarHandle) -> Operand {
+    match *handle {
+        ScalarHandle::Imm(bits) => Operand::Imm(ty, bits),
+        ScalarHandle::Reg(reg) | ScalarHandle::Var(reg) => Operand::Reg(reg),
+        ScalarHandle::Mem(mem) => load(r, ty, mem),
+    }
+}
+
+fn load_op(space: Space) -> &'static str {
+    match space {
+        Space::Global => "ld.global",
+        Space::ReadOnly => "ld.global.nc",
+        Space::Local => "ld.local",
+        Space::Generic => "ld",
+        Space::Param => "ld.param",
+    }
+}
+
+fn store_op(space: Space) -> &'static str {
+    match space {
+        Space::Global | Space::ReadOnly => "st.global",
+        Space::Local => "st.local",
+        Space::Generic | Space::Param => "st",
+    }
+}
+
+fn load(r: &mut Recorder, ty: Ty, mem: Mem) -> Operand {
+    // A predicate register is not loaded from memory: its byte is.
+    let in_register = if ty == Ty::Bool { Ty::U8 } else { ty };
+    let dst = r.reg(in_register);
+    // Constants are variables of the module that nothing writes, which is no promise about the memory of others.
+    let space = match mem.base {
+        Base::Constant(_) => Space::Global,
+        _ => mem.space,
+    };
+    let effect = match mem.space {
+        Space::ReadOnly | Space::Param => Effect::None,
+        _ => Effect::Load,
+    };
+    r.act(load_op(space), ty.memory_suffix(), Some(dst), &[Operand::Mem(mem)], effect);
+    let value = Operand::Reg(dst);
+    if ty == Ty::Bool {
+        return r.compute("setp.ne", "u32", Ty::Bool, &[value, Operand::Imm(Ty::U32, 0)]);
+    }
+    value
+}
+
+fn scalar_declare(ty: Ty) -> ScalarHandle {
+    ScalarHandle::Var(with(|r| r.reg(ty)))
+}
+
+fn scalar_get(ty: Ty, handle: &ScalarHandle) -> ScalarHandle {
+    with(|r| match *handle {
+        ScalarHandle::Imm(_) | ScalarHandle::Reg(_) => *handle,
+        ScalarHandle::Var(reg) => {
+            let copy = r.reg(ty);
+            r.act("mov", ty.bit_suffix(), Some(copy), &[Operand::Reg(reg)], Effect::None);
+            ScalarHandle::Reg(copy)
+        }
+        ScalarHandle::Mem(mem) => match load(r, ty, mem) {
+            Operand::Reg(reg) => ScalarHandle::Reg(reg),
+            _ => unreachable!("a load has a register"),
+        },
+    })
+}
+
+fn scalar_assign(ty: Ty, to: &ScalarHandle, from: &ScalarHandle) {
+    with(|r| {
+        let value = operand(r, ty, from);
+        r.note_write(to);
+        match *to {
+            ScalarHandle::Var(reg) => r.act("mov", ty.bit_suffix(), Some(reg), &[value], Effect::None),
+            ScalarHandle::Mem(mem) => {
+                let value = match ty {
+                    Ty::Bool => r.compute(
+                        "selp",
+                        "u32",
+                        Ty::U32,
+                        &[Operand::Imm(Ty::U32, 1), Operand::Imm(Ty::U32, 0), value],
+                    ),
+                    _ => value,
+                };
+                r.act(
+                    store_op(mem.space),
+                    ty.memory_suffix(),
+                    None,
+                    &[Operand::Mem(mem), value],
+                    Effect::Store,
+                );
+            }
+            ScalarHandle::Imm(_) | ScalarHandle::Reg(_) => {
+                r.refuse("a temporary value is assigned to; assign to a variable")
+            }
+        }
+    });
+}
+
+macro_rules! scalars {
+    ($($t:ty, $ty:ident, $bits:expr;)*) => {$(
+        impl Typed for $t {
+            type Twin = V<$t>;
+        }
+        impl KernelType for $t {
+            type Handle = ScalarHandle;
+
+            fn declare() -> ScalarHandle {
+                scalar_declare(Ty::$ty)
+            }
+            fn get(handle: &ScalarHandle) -> ScalarHandle {
+                scalar_get(Ty::$ty, handle)
+            }
+            fn assign(to: &ScalarHandle, from: &ScalarHandle) {
+                scalar_assign(Ty::$ty, to, from)
+            }
+            fn stamp(handle: &ScalarHandle) -> u64 {
+                with(|r| r.stamp(handle))
+            }
+            fn receiver(handle: &ScalarHandle) -> ScalarHandle {
+                scalar_get(Ty::$ty, handle)
+            }
+            fn place(mem: Mem) -> ScalarHandle {
+                ScalarHandle::Mem(mem)
+            }
+            fn lift(self) -> ScalarHandle {
+                ScalarHandle::Imm(self.to_bits64())
+            }
+            fn bytes(self, out: &mut [u8]) {
+                out.copy_from_slice(&self.to_bits64().to_le_bytes()[..size_of::<$t>()]);
+            }
+        }
+        impl Scalar for $t {
+            const TY: Ty = Ty::$ty;
+
+            fn to_bits64(self) -> u64 {
+                let to: fn($t) -> u64 = $bits;
+                to(self)
+            }
+        }
+    )*};
+}
+// Integers as 64 bits of their value, so that folding need not know how wide they are.
+scalars!(
+    bool, Bool, |x| x.into();
+    u8, U8, |x| x.into();
+    i8, I8, |x| i64::from(x) as u64;
+    u16, U16, |x| x.into();
+    i16, I16, |x| i64::from(x) as u64;
+    u32, U32, |x| x.into();
+    i32, I32, |x| i64::from(x) as u64;
+    u64, U64, |x| x;
+    i64, I64, |x| x as u64;
+    usize, U64, |x| x as u64;
+    isize, I64, |x| x as i64 as u64;
+    half::f16, F16, |x| x.to_bits().into();
+    half::bf16, Bf16, |x| x.to_bits().into();
+    f32, F32, |x| x.to_bits().into();
+    f64, F64, |x| x.to_bits();
+);
+
+/// A literal.
+pub fn lit<T: Scalar>(value: T) -> V<T> {
+    V::new(value.lift())
+}
+
+/// A constant of the program.
+pub fn constant<T: Constant>(value: T) -> T::Twin {
+    value.constant()
+}
+
+/// The value of a place.
+pub fn get<X: Twin>(place: &X) -> X {
+    place.get()
+}
+
+/// A new variable with this value.
+pub fn var<X: Var>(value: X) -> X {
+    value.own()
+}
+
+/// A new variable without a value.
+pub fn declare<X: Var>() -> X {
+    X::declare()
+}
+
+/// Gives a place another value.
+pub fn assign<X: Var>(place: &X, value: X) {
+    place.assign(value);
+}
+
+/// A reference to a place.
+pub fn refer<X: Copy>(place: X) -> R<X> {
+    R { __place: place }
+}
+
+/// The place that a reference leads to.
+pub fn deref<X>(reference: R<X>) -> X {
+    reference.__place
+}
+
+/// `Some(value)`.
+pub fn some<X>(value: X) -> Opt<X> {
+    Opt { __some: lit(true), __value: value }
+}
+
+/// `None`.
+pub fn none<X: Var>() -> Opt<X> {
+    Opt { __some: lit(false), __value: X::declare() }
+}
+
+/// The value of what is never reached.
+pub fn never<X: Var>() -> X {
+    X::declare()
+}
+
+/// A new value of the type that `like` would return. `like` is not called: it has the compiler check and infer.
+pub fn fresh_like<T: KernelType>(like: impl FnOnce() -> T) -> V<T> {
+    drop(like);
+    V::new(T::declare())
+}
+
+/// Stands for a value where the compiler checks the types alone. Never called.
+pub fn phantom<X: Phantom>(_: &X) -> X::Host {
+    unreachable!("only the compiler looks at it")
+}
+
+/// What a twin stands for.
+pub trait Phantom {
+    /// The type of the value.
+    type Host;
+}
+
+impl<T: KernelType> Phantom for V<T> {
+    type Host = T;
+}
+
+/// The value with these registers or this memory.
+pub fn of_handle<T: KernelType>(handle: T::Handle) -> V<T> {
+    V::new(handle)
+}
+
+/// `mem::swap`.
+pub fn swap<X: Var>(a: R<X>, b: R<X>) {
+    let (first, second) = (a.__place.get(), b.__place.get());
+    a.__place.assign(second);
+    b.__place.assign(first);
+}
+
+/// `mem::replace`.
+pub fn replace<X: Var>(place: R<X>, value: X) -> X {
+    let before = place.__place.get();
+    place.__place.assign(value);
+    before
+}
+
+/// What a method is called on.
+pub fn receiver<X: Twin>(place: X) -> X {
+    place.receiver()
+}
+
+/// How often a place was written so far.
+pub fn stamp<X: Twin>(place: &X) -> u64 {
+    place.stamp()
+}
+
+/// Refuses a method whose arguments change what it is called on.
+pub fn unchanged<X: Twin>(place: &X, stamp: u64) {
+    if place.stamp() != stamp {
+        with(|r| {
+            r.refuse("an argument of the method changes what it is called on; take the value into a variable first")
+        });
+    }
+}

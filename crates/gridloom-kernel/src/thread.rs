@@ -1,0 +1,68 @@
+//! Where a thread is in its launch. The functions work in device code, and on the host in whichever thread of a launch is
+//! being [run](crate::host).
+
+use crate::host;
+use crate::ir::{Operand, Ty};
+use crate::record::recorder::with;
+use crate::record::value::V;
+
+/// Defines a function of device code: for the host, and for the recorder.
+macro_rules! device_function {
+    ($(#[$meta:meta])* pub fn $name:ident() -> $result:ty { $host:expr } records $recorded:expr) => {
+        $(#[$meta])*
+        pub fn $name() -> $result {
+            $host
+        }
+
+        #[allow(non_camel_case_types, reason = "it accompanies the function of that name")]
+        #[doc(hidden)]
+        pub struct $name {}
+
+        impl $name {
+            #[doc(hidden)]
+            pub fn __twin() -> V<$result> {
+                $recorded
+            }
+        }
+    };
+}
+pub(crate) use device_function;
+
+pub(crate) fn special(name: &'static str) -> V<u32> {
+    with(|r| V::of(r.compute("mov", "u32", Ty::U32, &[Operand::Special(name)])))
+}
+
+/// The index over all blocks, along one axis, in 64 bits.
+pub(crate) fn global(block: &'static str, size: &'static str, thread: &'static str) -> V<usize> {
+    let (block, size, thread) = (special(block), special(size), special(thread));
+    with(|r| {
+        let (block, size, thread) = (block.operand(r), size.operand(r), thread.operand(r));
+        let thread = r.compute("cvt", "u64.u32", Ty::U64, &[thread]);
+        V::of(r.compute("mad.wide", "u32", Ty::U64, &[block, size, thread]))
+    })
+}
+
+device_function! {
+    /// Returns the index of the thread among all threads of the launch, along the first axis.
+    pub fn index() -> usize { host::place().global(0) } records global("%ctaid.x", "%ntid.x", "%tid.x")
+}
+device_function! {
+    /// Returns the index of the thread among all threads of the launch, along the second axis.
+    pub fn index_y() -> usize { host::place().global(1) } records global("%ctaid.y", "%ntid.y", "%tid.y")
+}
+device_function! {
+    /// Returns the index of the thread among all threads of the launch, along the third axis.
+    pub fn index_z() -> usize { host::place().global(2) } records global("%ctaid.z", "%ntid.z", "%tid.z")
+}
+device_function! {
+    /// Returns the index of the thread in its block, along the first axis.
+    pub fn x() -> u32 { host::place().thread[0] } records special("%tid.x")
+}
+device_function! {
+    /// Returns the index of the thread in its block, along the second axis.
+    pub fn y() -> u32 { host::place().thread[1] } records special("%tid.y")
+}
+device_function! {
+    /// Returns the index of the thread in its block, along the third axis.
+    pub fn z() -> u32 { host::place().thread[2] } records special("%tid.z")
+}

@@ -1,0 +1,110 @@
+//! `#[derive(KernelType)]`.
+
+use crate::tokens::here;
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Error, Fields, GenericParam, Member, Result};
+
+/// The name of the struct of a type's registers.
+pub(crate) fn handle_name(name: &Ident) -> Ident {
+    format_ident!("__{name}Twin")
+}
+
+pub(crate) fn kernel_type(input: DeriveInput) -> Result<TokenStream> {
+    let Data::Struct(data) = &input.data else {
+        return Err(Error::new(
+            input.ident.span(),
+            "`KernelType` is derived for structs; device code has no enums but `Option`",
+        ));
+    };
+    if let Some(lifetime) = input.generics.lifetimes().next() {
+        return Err(Error::new(lifetime.span(), "a `KernelType` is plain data and has no references"));
+    }
+    let name = &input.ident;
+    let handle = handle_name(name);
+    let vis = &input.vis;
+    let mut generics = input.generics.clone();
+    for param in &mut generics.params {
+        if let GenericParam::Type(param) = param {
+            param.bounds.push(syn::parse_quote!(::gridloom::__kernel::KernelType));
+        }
+    }
+    let (declared, used, clause) = generics.split_for_impl();
+    let members: Vec<Member> = data.fields.members().collect();
+    let types: Vec<_> = data.fields.iter().map(|field| &field.ty).collect();
+    let visibilities: Vec<_> = data.fields.iter().map(|field| &field.vis).collect();
+    let body = match &data.fields {
+        Fields::Named(_) => {
+            quote!({ #(#visibilities #members: ::gridloom::__kernel::V<#types>,)* })
+        }
+        Fields::Unnamed(_) => quote!((#(#visibilities ::gridloom::__kernel::V<#types>),*) #clause;),
+        Fields::Unit => quote!({}),
+    };
+    let clause_before = if matches!(data.fields, Fields::Unnamed(_)) { quote!() } else { quote!(#clause) };
+    let twins: Vec<TokenStream> = types
+        .iter()
+        .map(|ty| quote_spanned!(here(ty.span())=> <#ty as ::gridloom::__kernel::KernelType>))
+        .collect();
+    let quiet = crate::function::quiet();
+    Ok(quote! {
+        #quiet
+        #[allow(non_camel_case_types)]
+        #vis struct #handle #declared #clause_before #body
+
+        #quiet
+        impl #declared ::core::clone::Clone for #handle #used #clause {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        #quiet
+        impl #declared ::core::marker::Copy for #handle #used #clause {}
+
+        #quiet
+        impl #declared ::gridloom::__kernel::Typed for #name #used #clause {
+            type Twin = ::gridloom::__kernel::V<#name #used>;
+        }
+
+        #quiet
+        impl #declared ::gridloom::__kernel::KernelType for #name #used #clause {
+            type Handle = #handle #used;
+
+            fn declare() -> Self::Handle {
+                #handle { #(#members: ::gridloom::__kernel::of_handle(#twins::declare()),)* }
+            }
+            fn get(handle: &Self::Handle) -> Self::Handle {
+                #handle { #(#members: ::gridloom::__kernel::of_handle(#twins::get(&handle.#members.__handle)),)* }
+            }
+            fn assign(to: &Self::Handle, from: &Self::Handle) {
+                #(#twins::assign(&to.#members.__handle, &from.#members.__handle);)*
+            }
+            fn own(value: &Self::Handle) -> Self::Handle {
+                #handle { #(#members: ::gridloom::__kernel::of_handle(#twins::own(&value.#members.__handle)),)* }
+            }
+            fn stamp(handle: &Self::Handle) -> u64 {
+                0 #(+ #twins::stamp(&handle.#members.__handle))*
+            }
+            fn receiver(handle: &Self::Handle) -> Self::Handle {
+                *handle
+            }
+            fn place(mem: ::gridloom::__kernel::Mem) -> Self::Handle {
+                #handle {
+                    #(#members: ::gridloom::__kernel::of_handle(
+                        #twins::place(mem.plus(::core::mem::offset_of!(Self, #members))),
+                    ),)*
+                }
+            }
+            fn lift(self) -> Self::Handle {
+                #handle { #(#members: ::gridloom::__kernel::of_handle(#twins::lift(self.#members)),)* }
+            }
+            fn bytes(self, out: &mut [u8]) {
+                #(
+                    let start = ::core::mem::offset_of!(Self, #members);
+                    let size = ::core::mem::size_of::<#types>();
+                    #twins::bytes(self.#members, &mut out[start..start + size]);
+                )*
+            }
+        }
+    })
+}

@@ -1,0 +1,362 @@
+//! Kernels and device functions: what their attribute expands to.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{
+    Block, Error, FnArg, GenericParam, Generics, ItemFn, Pat, ReturnType, Signature, Type, Visibility,
+};
+
+use crate::tokens::{contains, here};
+use crate::twin::{Translator, twin_type};
+
+/// The mistakes, and the body to use: where there are mistakes, one that is as good for the compiler, so that each is reported once.
+pub(crate) fn reported(errors: Vec<Error>, body: TokenStream) -> (TokenStream, TokenStream) {
+    if errors.is_empty() {
+        return (quote!(), body);
+    }
+    let errors = errors.into_iter().map(Error::into_compile_error);
+    (quote!(#(#errors)*), quote!(::core::unreachable!()))
+}
+
+/// Refuses what no device function can be.
+pub(crate) fn check_signature(signature: &Signature, errors: &mut Vec<Error>) {
+    let mut refuse = |span: Span, message: &str| errors.push(Error::new(span, message));
+    if let Some(token) = &signature.asyncness {
+        refuse(token.span(), "device code cannot be `async`: a kernel runs to its end without waiting");
+    }
+    if let Some(abi) = &signature.abi {
+        refuse(abi.span(), "device code has no ABI to name; remove `extern`");
+    }
+    if let Some(variadic) = &signature.variadic {
+        refuse(variadic.span(), "device code takes a fixed number of parameters");
+    }
+    for input in &signature.inputs {
+        if let FnArg::Typed(input) = input
+            && let Type::ImplTrait(_) = &*input.ty
+        {
+            refuse(input.ty.span(), "device code cannot take `impl Trait`; name a type parameter");
+        }
+    }
+    if let ReturnType::Type(_, ty) = &signature.output
+        && let Type::ImplTrait(_) = &**ty
+    {
+        refuse(ty.span(), "device code cannot return `impl Trait`; name the type");
+    }
+}
+
+/// The parts of a twin: parameters and body.
+pub(crate) struct Twin {
+    pub(crate) params: Vec<TokenStream>,
+    pub(crate) output: TokenStream,
+    pub(crate) body: TokenStream,
+}
+
+/// Translates a function. `self_type` is what `Self` means.
+pub(crate) fn translate(
+    signature: &Signature,
+    block: &Block,
+    self_type: Option<&Type>,
+    errors: &mut Vec<Error>,
+) -> Twin {
+    let mut translator = Translator::new(self_type.cloned(), &signature.generics);
+    translator.function = Some(signature.ident.to_string());
+    let (mut params, mut bindings) = (Vec::new(), Vec::new());
+    for (index, input) in signature.inputs.iter().enumerate() {
+        match input {
+            FnArg::Receiver(receiver) => {
+                translator.declare("self");
+                let own = Ident::new("__self", Span::call_site());
+                // Outside of an `impl` it is a mistake that is reported elsewhere.
+                let Some(own_type) = self_type else { continue };
+                if receiver.reference.is_some() {
+                    params.push(quote!(#own: ::gridloom::__kernel::R<::gridloom::__kernel::V<#own_type>>));
+                } else {
+                    params.push(quote!(#own: ::gridloom::__kernel::V<#own_type>));
+                    bindings.push(if receiver.mutability.is_some() {
+                        quote!(let #own = __k::var(#own);)
+                    } else {
+                        quote!(let #own = __k::get(&#own);)
+                    });
+                }
+            }
+            FnArg::Typed(input) => {
+                let ty = twin_type(&input.ty, self_type);
+                match &*input.pat {
+                    Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => {
+                        let name = &pat.ident;
+                        translator.declare(&name.to_string());
+                        params.push(quote_spanned!(here(input.ty.span())=> #name: #ty));
+                        if pat.mutability.is_some() {
+                            bindings.push(quote!(let #name = __k::var(#name);));
+                        }
+                    }
+                    pat => {
+                        let name = format_ident!("__arg{index}", span = Span::call_site());
+                        params.push(quote_spanned!(here(input.ty.span())=> #name: #ty));
+                        bindings.push(translator.bind(pat, &quote!(#name), None));
+                    }
+                }
+            }
+        }
+    }
+    let (output, is_unit) = match &signature.output {
+        ReturnType::Default => (quote!(()), true),
+        ReturnType::Type(_, ty) => {
+            let is_unit = matches!(&**ty, Type::Tuple(tuple) if tuple.elems.is_empty());
+            if let Type::Never(never) = &**ty {
+                errors.push(Error::new(
+                    never.span(),
+                    "device code cannot return `!`; use `panic!` where it is called",
+                ));
+            }
+            (twin_type(ty, self_type), is_unit)
+        }
+    };
+    let name = signature.ident.to_string();
+    let enter = quote! {
+        let __frame = __k::enter(::core::file!(), #name, ::core::cfg!(debug_assertions));
+    };
+    let is_early = contains(block, "return");
+    let body = if is_early {
+        translator.returns = true;
+        let statements = translator.block_of_function(block, !is_unit);
+        if is_unit {
+            quote! {
+                #enter
+                let __return = __k::block_begin();
+                let __result = ();
+                #(#bindings)*
+                #statements
+                __k::block_end(__return);
+            }
+        } else {
+            quote! {
+                #enter
+                let __return = __k::block_begin();
+                let __result: #output = __k::declare();
+                #(#bindings)*
+                __k::assign(&__result, #statements);
+                __k::block_end(__return);
+                __result
+            }
+        }
+    } else {
+        let statements = translator.block_of_function(block, !is_unit);
+        quote! {
+            #enter
+            #(#bindings)*
+            #statements
+        }
+    };
+    errors.append(&mut translator.errors);
+    let body = quote! {
+        use ::gridloom::__kernel as __k;
+        use __k::RangeMethods as _;
+        #body
+    };
+    Twin { params, output, body }
+}
+
+/// The attributes of what is generated: it is read by nobody.
+pub(crate) fn quiet() -> TokenStream {
+    quote! {
+        #[allow(
+            unused, non_snake_case, unreachable_code, clippy::all, clippy::pedantic, clippy::nursery,
+            clippy::restriction, dead_code, mismatched_lifetime_syntaxes, missing_docs, unreachable_pub
+        )]
+        #[doc(hidden)]
+    }
+}
+
+/// The generics of a twin, with what it needs of its types.
+pub(crate) fn twin_generics(generics: &Generics, errors: &mut Vec<Error>) -> (TokenStream, TokenStream) {
+    let mut generics = generics.clone();
+    for param in &mut generics.params {
+        if let GenericParam::Type(param) = param {
+            if let Some(default) = &param.default {
+                errors.push(Error::new(default.span(), "type parameters of device code have no defaults"));
+            }
+            param.bounds.push(syn::parse_quote!(::gridloom::__kernel::KernelType));
+        }
+    }
+    let (declared, _, clause) = generics.split_for_impl();
+    (quote!(#declared), quote!(#clause))
+}
+
+/// A struct of the function's name, which is where its twin is found: structs with braces and functions can share a name.
+pub(crate) fn companion(vis: &Visibility, name: &Ident, contents: TokenStream) -> TokenStream {
+    let quiet = quiet();
+    quote! {
+        #[allow(non_camel_case_types, dead_code, missing_docs, unreachable_pub)]
+        #[doc(hidden)]
+        #vis struct #name {}
+        #quiet
+        impl #name {
+            #contents
+        }
+    }
+}
+
+/// Expands a device function.
+pub(crate) fn device_function(function: ItemFn) -> TokenStream {
+    let mut errors = Vec::new();
+    check_signature(&function.sig, &mut errors);
+    let twin = translate(&function.sig, &function.block, None, &mut errors);
+    let (generics, clause) = twin_generics(&function.sig.generics, &mut errors);
+    let Twin { params, output, body } = twin;
+    let (errors, body) = reported(errors, body);
+    let twin = quote! {
+        pub fn __twin #generics(#(#params),*) -> #output #clause { #body }
+    };
+    let companion = companion(&function.vis, &function.sig.ident, twin);
+    quote!(#function #companion #errors)
+}
+
+/// Expands a kernel.
+pub(crate) fn kernel(attribute: TokenStream, function: ItemFn) -> TokenStream {
+    let mut errors = Vec::new();
+    if !attribute.is_empty() {
+        errors.push(Error::new(attribute.span(), "`#[kernel]` takes no arguments"));
+    }
+    check_signature(&function.sig, &mut errors);
+    if let ReturnType::Type(_, ty) = &function.sig.output
+        && !matches!(&**ty, Type::Tuple(tuple) if tuple.elems.is_empty())
+    {
+        errors
+            .push(Error::new(ty.span(), "a kernel returns nothing; write its results to an `Out` parameter"));
+    }
+    for param in &function.sig.generics.params {
+        if let GenericParam::Lifetime(lifetime) = param {
+            errors.push(Error::new(
+                lifetime.span(),
+                "a kernel has no lifetime parameters; leave the lifetimes of its references out",
+            ));
+        }
+    }
+    for input in &function.sig.inputs {
+        match input {
+            FnArg::Receiver(receiver) => {
+                errors.push(Error::new(receiver.span(), "a kernel is a function, not a method"));
+            }
+            FnArg::Typed(input) => {
+                if let Type::Reference(reference) = &*input.ty
+                    && let (Some(mutability), Type::Slice(_)) = (&reference.mutability, &*reference.elem)
+                {
+                    errors.push(Error::new(
+                        mutability.span(),
+                        "threads of a kernel would all have the same `&mut`: take `Out<T>`, of which each thread owns its elements",
+                    ));
+                }
+            }
+        }
+    }
+    let is_unsafe = function.sig.unsafety.is_some() || contains(&function.block, "unsafe");
+    let twin = translate(&function.sig, &function.block, None, &mut errors);
+    let (generics, clause) = twin_generics(&function.sig.generics, &mut errors);
+    let host = quote! {
+        #[allow(dead_code)]
+        #function
+    };
+    let Twin { params, body, .. } = twin;
+    let (errors, body) = reported(errors, body);
+    let name = &function.sig.ident;
+    let text = name.to_string();
+    let types: Vec<&Type> = function
+        .sig
+        .inputs
+        .iter()
+        .filter_map(|input| match input {
+            FnArg::Typed(input) => Some(&*input.ty),
+            FnArg::Receiver(_) => None,
+        })
+        .collect();
+    let given: Vec<TokenStream> = types
+        .iter()
+        .map(|ty| quote_spanned!(here(ty.span())=> <#ty as ::gridloom::__kernel::KernelParam>::Param))
+        .collect();
+    let recorded: Vec<TokenStream> = types
+        .iter()
+        .map(|ty| quote_spanned!(here(ty.span())=> ::gridloom::__kernel::param::<#ty>()))
+        .collect();
+    let names: Vec<Ident> =
+        (0..types.len()).map(|index| format_ident!("__p{index}", span = Span::call_site())).collect();
+    let (key, key_type) = instance_key(&function.sig.generics);
+    let turbofish = turbofish(&function.sig.generics);
+    let (unsafety, safety) = if is_unsafe {
+        (
+            quote!(unsafe),
+            quote! {
+                ///
+                /// # Safety
+                /// What the kernel promises in its `unsafe` blocks holds for every launch.
+            },
+        )
+    } else {
+        (quote!(), quote!())
+    };
+    let contents = quote! {
+        pub fn __twin #generics(#(#params),*) #clause { #body }
+
+        /// Loads the kernel onto a device.
+        #safety
+        pub #unsafety fn load #generics(
+            device: &::gridloom::Device,
+        ) -> ::gridloom::Result<::gridloom::Kernel<::gridloom::kernel::RustParams<(#(#given,)*)>>> #clause {
+            #key
+            // SAFETY: the kernel was recorded from a function that the compiler has checked, whose accesses are checked
+            // where it runs, or promised in its `unsafe` blocks.
+            unsafe {
+                ::gridloom::__kernel::load(
+                    device,
+                    ::core::any::TypeId::of::<#key_type>(),
+                    #text,
+                    || {
+                        #(let #names = #recorded;)*
+                        #name::__twin #turbofish(#(#names),*);
+                    },
+                )
+            }
+        }
+    };
+    let companion = companion(&function.vis, name, contents);
+    quote!(#host #companion #errors)
+}
+
+/// A type that stands for the instance of a generic kernel.
+fn instance_key(generics: &Generics) -> (TokenStream, TokenStream) {
+    let (mut declared, mut used, mut named) = (Vec::new(), Vec::new(), Vec::new());
+    for param in &generics.params {
+        match param {
+            GenericParam::Type(param) => {
+                let name = &param.ident;
+                declared.push(quote!(#name));
+                used.push(quote!(#name));
+                named.push(quote!(#name));
+            }
+            GenericParam::Const(param) => {
+                let (name, ty) = (&param.ident, &param.ty);
+                declared.push(quote!(const #name: #ty));
+                used.push(quote!(#name));
+            }
+            GenericParam::Lifetime(_) => {}
+        }
+    }
+    let key = quote! {
+        struct __Key<#(#declared),*>(::core::marker::PhantomData<(#(#named,)*)>);
+    };
+    (key, quote!(__Key<#(#used),*>))
+}
+
+fn turbofish(generics: &Generics) -> TokenStream {
+    let used: Vec<&Ident> = generics
+        .params
+        .iter()
+        .filter_map(|param| match param {
+            GenericParam::Type(param) => Some(&param.ident),
+            GenericParam::Const(param) => Some(&param.ident),
+            GenericParam::Lifetime(_) => None,
+        })
+        .collect();
+    if used.is_empty() { quote!() } else { quote!(::<#(#used),*>) }
+}

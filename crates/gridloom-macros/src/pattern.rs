@@ -1,0 +1,205 @@
+//! Patterns: what they test, and what they bind.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Expr, Pat};
+
+use crate::names;
+use crate::tokens::here;
+use crate::twin::Translator;
+
+/// Returns whether a name in a pattern is that of a constant. Were it another one, the twin would not compile.
+fn is_constant(pat: &syn::PatIdent) -> bool {
+    let name = pat.ident.to_string();
+    name == "None"
+        || pat.mutability.is_none()
+            && pat.by_ref.is_none()
+            && pat.subpat.is_none()
+            && (names::is_constant_name(&name) || names::is_type_name(&name))
+}
+
+impl Translator {
+    /// The statements that test a place against a pattern and bind its names. Where it does not fit, `otherwise` is left; without
+    /// it the pattern is known to fit.
+    pub(crate) fn bind(
+        &mut self,
+        pat: &Pat,
+        subject: &TokenStream,
+        otherwise: Option<&Ident>,
+    ) -> TokenStream {
+        let span = pat.span();
+        let require = |condition: TokenStream| match otherwise {
+            Some(label) => quote_spanned!(here(span)=> __k::leave_unless(#label, #condition);),
+            None => quote!(),
+        };
+        match pat {
+            Pat::Wild(_) | Pat::Rest(_) => quote!(),
+            Pat::Paren(paren) => self.bind(&paren.pat, subject, otherwise),
+            Pat::Type(typed) => self.bind(&typed.pat, subject, otherwise),
+            Pat::Ident(ident) if is_constant(ident) => {
+                if ident.ident == "None" {
+                    return require(quote!(__k::not(__k::get(&#subject.__some))));
+                }
+                let name = &ident.ident;
+                require(quote!(__k::eq(__k::get(&#subject), __k::constant(#name))))
+            }
+            Pat::Ident(ident) => {
+                if ident.by_ref.is_some() {
+                    return self.refuse(span, "device code has no `ref` in patterns; match on a value, and refer to its parts with `&`");
+                }
+                let name = &ident.ident;
+                let value = if ident.mutability.is_some() {
+                    quote_spanned!(here(span)=> __k::var(__k::get(&#subject)))
+                } else {
+                    quote_spanned!(here(span)=> __k::get(&#subject))
+                };
+                let tests = ident
+                    .subpat
+                    .as_ref()
+                    .map(|(_, sub)| self.bind(sub, subject, otherwise))
+                    .unwrap_or_default();
+                self.declare(&name.to_string());
+                quote_spanned!(here(span)=> #tests let #name = #value;)
+            }
+            Pat::Lit(_) | Pat::Range(_) | Pat::Path(_) | Pat::Or(_) => match self.test(pat, subject) {
+                Some(condition) => require(condition),
+                None => quote!(),
+            },
+            Pat::Tuple(tuple) => self.parts(&tuple.elems, subject, otherwise),
+            Pat::TupleStruct(tuple) => {
+                let name = names::tail(&tuple.path, 1);
+                if name == "Some" {
+                    let Some(inner) = tuple.elems.first() else { return quote!() };
+                    let test = require(quote!(__k::get(&#subject.__some)));
+                    let bindings = self.bind(inner, &quote!(#subject.__value), otherwise);
+                    return quote!(#test #bindings);
+                }
+                if let Some(reason) = names::refused_type(&name) {
+                    return self.refuse(span, format!("`{name}` is not available: {reason}"));
+                }
+                self.parts(&tuple.elems, subject, otherwise)
+            }
+            Pat::Struct(fields) => {
+                let parts = fields.fields.iter().map(|field| {
+                    let member = &field.member;
+                    self.bind(&field.pat, &quote!(#subject.#member), otherwise)
+                });
+                parts.collect()
+            }
+            Pat::Reference(reference) => self.bind(&reference.pat, &quote!(__k::deref(#subject)), otherwise),
+            Pat::Slice(_) => self.refuse(span, "device code has no slice patterns; use indices"),
+            other => self.refuse(other.span(), "device code cannot match this pattern"),
+        }
+    }
+
+    fn parts(
+        &mut self,
+        elems: &syn::punctuated::Punctuated<Pat, syn::Token![,]>,
+        subject: &TokenStream,
+        otherwise: Option<&Ident>,
+    ) -> TokenStream {
+        let count = elems.len();
+        let rest = elems.iter().position(|pat| matches!(pat, Pat::Rest(_)));
+        if let Some(rest) = rest
+            && rest + 1 != count
+        {
+            return self.refuse(elems.span(), "device code takes `..` at the end of a tuple pattern only");
+        }
+        let parts = elems.iter().enumerate().map(|(index, pat)| {
+            let index = syn::Index::from(index);
+            self.bind(pat, &quote!(#subject.#index), otherwise)
+        });
+        parts.collect()
+    }
+
+    /// The condition under which a pattern without names fits; `None` where it always does.
+    fn test(&mut self, pat: &Pat, subject: &TokenStream) -> Option<TokenStream> {
+        let span = pat.span();
+        match pat {
+            Pat::Wild(_) | Pat::Rest(_) => None,
+            Pat::Paren(paren) => self.test(&paren.pat, subject),
+            Pat::Lit(lit) => {
+                let value = self.value(&Expr::Lit(lit.clone()));
+                Some(quote_spanned!(here(span)=> __k::eq(__k::get(&#subject), #value)))
+            }
+            Pat::Path(path) => {
+                Some(quote_spanned!(here(span)=> __k::eq(__k::get(&#subject), __k::constant(#path))))
+            }
+            Pat::Ident(ident) if is_constant(ident) => {
+                if ident.ident == "None" {
+                    return Some(quote_spanned!(here(span)=> __k::not(__k::get(&#subject.__some))));
+                }
+                let name = ident.ident.to_token_stream();
+                Some(quote_spanned!(here(span)=> __k::eq(__k::get(&#subject), __k::constant(#name))))
+            }
+            Pat::Range(range) => {
+                let value = |this: &mut Self, bound: &Expr| this.value(bound);
+                let low = range.start.as_ref().map(|low| {
+                    let low = value(self, low);
+                    quote_spanned!(here(span)=> __k::ge(__k::get(&#subject), #low))
+                });
+                let high = range.end.as_ref().map(|high| {
+                    let high = value(self, high);
+                    match range.limits {
+                        syn::RangeLimits::Closed(_) => {
+                            quote_spanned!(here(span)=> __k::le(__k::get(&#subject), #high))
+                        }
+                        syn::RangeLimits::HalfOpen(_) => {
+                            quote_spanned!(here(span)=> __k::lt(__k::get(&#subject), #high))
+                        }
+                    }
+                });
+                match (low, high) {
+                    (Some(low), Some(high)) => {
+                        Some(quote_spanned!(here(span)=> __k::bit_and::<bool>(#low, #high, 0)))
+                    }
+                    (low, high) => low.or(high),
+                }
+            }
+            Pat::Or(or) => {
+                let mut any = None;
+                for case in &or.cases {
+                    let case = self.test(case, subject)?;
+                    any = Some(match any {
+                        None => case,
+                        Some(before) => quote_spanned!(here(span)=> __k::bit_or::<bool>(#before, #case, 0)),
+                    });
+                }
+                any
+            }
+            Pat::Tuple(tuple) => self.all(tuple.elems.iter(), subject),
+            Pat::TupleStruct(tuple) if names::tail(&tuple.path, 1) == "Some" => {
+                let some = quote_spanned!(here(span)=> __k::get(&#subject.__some));
+                match tuple.elems.first().and_then(|inner| self.test(inner, &quote!(#subject.__value))) {
+                    None => Some(some),
+                    Some(inner) => Some(quote_spanned!(here(span)=> __k::bit_and::<bool>(#some, #inner, 0))),
+                }
+            }
+            other => {
+                self.refuse(
+                    other.span(),
+                    "device code takes no names, structs or references inside `|` patterns; write an arm for each",
+                );
+                None
+            }
+        }
+    }
+
+    fn all<'a>(
+        &mut self,
+        parts: impl Iterator<Item = &'a Pat>,
+        subject: &TokenStream,
+    ) -> Option<TokenStream> {
+        let mut all = None;
+        for (index, pat) in parts.enumerate() {
+            let index = syn::Index::from(index);
+            let Some(part) = self.test(pat, &quote!(#subject.#index)) else { continue };
+            all = Some(match all {
+                None => part,
+                Some(before) => quote!(__k::bit_and::<bool>(#before, #part, 0)),
+            });
+        }
+        all
+    }
+}

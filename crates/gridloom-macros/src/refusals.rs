@@ -1,0 +1,147 @@
+//! Wrong programs, and what is said of each. What only the compiler can tell (types, borrows) is not here.
+
+use proc_macro2::TokenStream;
+
+use crate::{derive, function, methods};
+
+/// What a kernel of these statements expands to.
+fn body(statements: &str) -> String {
+    kernel(&format!("fn wrong(x: &[i32], out: Out<i32>) {{ {statements} }}"))
+}
+
+fn kernel(source: &str) -> String {
+    function::kernel(TokenStream::new(), syn::parse_str(source).expect("it is Rust")).to_string()
+}
+
+fn device(source: &str) -> String {
+    methods::device(TokenStream::new(), syn::parse_str(source).expect("it is Rust")).to_string()
+}
+
+#[track_caller]
+fn refused(expansion: &str, says: &str) {
+    assert!(expansion.contains("compile_error"), "expected to be refused with {says:?}");
+    assert!(expansion.contains(says), "expected {says:?} in what is said: {expansion}");
+}
+
+#[test]
+fn statements_that_device_code_cannot_have() {
+    for (statements, says) in [
+        ("let v = vec![1, 2];", "device code has no heap; use an array"),
+        ("let v = Vec::new();", "`Vec` is not available: device code has no heap"),
+        ("let v = Vec::<i32>::with_capacity(3);", "`Vec` is not available"),
+        ("let s = String::from(x);", "`String` is not available"),
+        ("let b = Box::new(3);", "`Box` is not available"),
+        ("let m = std::collections::HashMap::new();", "`HashMap` is not available"),
+        ("let m = std::sync::Mutex::new(3);", "`Mutex` is not available: device code shares memory"),
+        ("let r = Ok(3);", "`Ok` is not available: device code has no `Result`"),
+        ("let r = Err(3);", "device code has no `Result`"),
+        ("match f(x) { Ok(y) => y, Err(_) => 3 };", "device code has no `Result`"),
+        ("let s = \"text\";", "device code has no strings"),
+        ("let c = 'c';", "device code has no `char`; use a byte"),
+        ("let s = b\"bytes\";", "use numbers, or an array"),
+        ("let s = format!(\"{}\", 3);", "device code has no strings"),
+        ("println!(\"{}\", 3);", "device code has no output of this kind"),
+        ("dbg!(3);", "device code has no output of this kind"),
+        ("some_macro!(3);", "device code does not know the macro `some_macro!`"),
+        ("std::arch::asm!(\"nop\");", "device code has no inline assembly"),
+        ("let y = f(x)?;", "device code has no `?`"),
+        ("let y = async { 3 };", "device code cannot be `async`"),
+        ("let y = f(x).await;", "device code cannot be `async`"),
+        ("let y = x[0].clone();", "values of device code are copied"),
+        ("let y = x.to_vec();", "device code has no heap"),
+        ("let y: i32 = x.iter().fold(0, |a, b| a + b);", "write a `for` loop"),
+        ("for y in x.iter().zip(x) {}", "write a `for` loop"),
+        ("let y = u8::try_from(x[0]);", "device code has no `Result`"),
+        ("let y: u8 = x[0].try_into();", "device code has no `Result`"),
+        ("let ref y = x;", "device code has no `ref` in patterns"),
+        ("match x[0] { ref y => {} }", "device code has no `ref` in patterns"),
+        ("let [a, b] = [1, 2];", "device code has no slice patterns; use indices"),
+        ("let (.., b) = (1, 2);", "at the end of a tuple pattern"),
+        ("match x[0] { (a | a) => {} }", "write an arm for each"),
+        ("let y = x[1..3];", "write `&x[a..b]`"),
+        ("fn inner() {}", "move it out of the function"),
+        ("struct Inner;", "move it out of the function"),
+        ("let y = (f)(3)(4);", "by their names"),
+        ("let y = wrong(x, out);", "device code cannot be recursive"),
+        ("let f = |y: i32| { return y; };", "a closure of device code ends with its last expression"),
+        ("let p = &raw const x;", "device code has no raw addresses"),
+        ("let y = if (let Some(z) = f()) == true { 1 } else { 2 };", "`let` in the condition"),
+        ("let (a, b);", "gives a pattern its value where it is declared"),
+        ("assert!();", "an assertion needs a condition"),
+        ("assert_eq!(3);", "this assertion compares two values"),
+        ("let y = <Point as Make>::Made { x: 3 };", "names a struct by its path"),
+    ] {
+        refused(&body(statements), says);
+    }
+}
+
+#[test]
+fn signatures_that_kernels_cannot_have() {
+    for (source, says) in [
+        ("fn k(x: &mut [f32]) {}", "take `Out<T>`, of which each thread owns its elements"),
+        ("fn k(x: &[f32]) -> f32 { 1.0 }", "write its results to an `Out` parameter"),
+        ("async fn k() {}", "device code cannot be `async`"),
+        ("extern \"C\" fn k() {}", "remove `extern`"),
+        ("fn k(f: impl Fn(f32) -> f32) {}", "name a type parameter"),
+        ("fn k<'a>(x: &'a [f32]) {}", "a kernel has no lifetime parameters"),
+        ("fn k(self) {}", "a kernel is a function, not a method"),
+        ("fn k(&self) {}", "a kernel is a function, not a method"),
+    ] {
+        refused(&kernel(source), says);
+    }
+}
+
+#[test]
+fn what_cannot_be_device_code() {
+    for (source, says) in [
+        ("struct Point;", "for functions and `impl` blocks"),
+        ("enum Kind {}", "for functions and `impl` blocks"),
+        ("trait Shape {}", "for functions and `impl` blocks"),
+        ("mod inner {}", "for functions and `impl` blocks"),
+        ("async fn f() {}", "device code cannot be `async`"),
+        ("fn f() -> impl Copy { 3 }", "name the type"),
+        ("fn f() -> ! { loop {} }", "device code cannot return `!`"),
+        ("impl Display for Point {}", "make it an `impl` without a trait"),
+        ("impl [f32] { fn f(&self) {} }", "types that are named by a path"),
+        ("impl Point { fn f(&self) -> i32 { vec![1]; 3 } }", "device code has no heap"),
+        ("fn f(x: i32) -> i32 { f(x - 1) }", "device code cannot be recursive"),
+    ] {
+        refused(&device(source), says);
+    }
+}
+
+#[test]
+fn arguments_of_the_attributes_are_refused() {
+    let function = || syn::parse_str("fn k() {}").expect("it is Rust");
+    let tokens: TokenStream = "fast".parse().expect("a word");
+    refused(&function::kernel(tokens.clone(), function()).to_string(), "`#[kernel]` takes no arguments");
+    refused(
+        &methods::device(tokens, syn::Item::Fn(function())).to_string(),
+        "`#[device]` takes no arguments",
+    );
+}
+
+#[test]
+fn types_that_are_not_plain() {
+    for (source, says) in [
+        ("enum Kind { A, B }", "device code has no enums but `Option`"),
+        ("union Bits { a: u32, b: f32 }", "`KernelType` is derived for structs"),
+        ("struct Name<'a> { text: &'a str }", "a `KernelType` is plain data and has no references"),
+    ] {
+        let error = derive::kernel_type(syn::parse_str(source).expect("it is Rust")).expect_err("refused");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
+#[test]
+fn what_device_code_can_have_is_not_refused() {
+    for statements in [
+        "let y = match x[0] { 1 | 2 => 3, n @ 4..=5 => n, _ => return };",
+        "'a: loop { break 'a; } while let Some(y) = f(x) && y > 3 { continue; }",
+        "let Some(y) = f(x) else { panic!(\"no\") }; assert!(y > 3, \"{y}\");",
+        "let p = Point { x: 1, ..Point::new(3) }; let Point { x, .. } = p;",
+        "for (i, y) in x.iter().enumerate() { if *y > 3 || x[i] < 2 { break; } }",
+    ] {
+        assert!(!body(statements).contains("compile_error"), "{statements}");
+    }
+}

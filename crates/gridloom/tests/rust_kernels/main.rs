@@ -1,0 +1,20 @@
+//! Kernels written in Rust: each small program is run as the host function that it is, and on every device, with equal results.
+//! A program of its own, apart from the other tests: its kernels take long to compile.
+
+#![allow(
+    clippy::all,
+    reason = "the programs are what people may write, and not what clippy would have them write"
+)]
+
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "what other tests use")]
+mod support;
+
+mod contracts;
+mod control;
+mod failures;
+mod functions;
+mod harness;
+mod loading;
+mod numbers;
+mod structures;
