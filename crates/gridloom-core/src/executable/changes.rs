@@ -27,7 +27,7 @@ use crate::op::{ArgValue, KernelOp, Operation, PointerValue};
 #[derive(Default)]
 pub struct Replaced {
     memory: SmallVec<[Arc<dyn Allocation>; 4]>,
-    /// What there is besides. Most changes are of arguments alone, and are made often.
+    /// Everything else. It is boxed because most changes concern only arguments and are frequent.
     more: Option<Box<More>>,
 }
 
@@ -44,7 +44,7 @@ impl Replaced {
         self.more.get_or_insert_default()
     }
 
-    /// Drops it, where there is anything to drop.
+    /// Drops the contents, if there are any.
     #[inline]
     pub(super) fn end(self) {
         if self.memory.is_empty() && self.more.is_none() {
@@ -275,7 +275,8 @@ impl<'a> Changes<'a> {
     }
 
     /// Returns the row of a kernel node for changing.
-    // Always: what is returned in parts and moved whole right after makes the processor wait.
+    // Always inlined: returning the result in parts and then moving it as a whole stalls the
+    // processor.
     #[inline(always)]
     fn row(&mut self, node: NodeKey) -> Result<RowChange<'_>> {
         let row = match self.current.table.find(node) {

@@ -86,7 +86,7 @@ impl MemoryPool {
             }
         };
         match self.places.len() {
-            // From here on there are too many.
+            // Too many for a linear search from here on.
             count if count == FEW + 1 && self.found.is_empty() => {
                 let taken = self.places.iter().zip(0..).filter(|(place, _)| **place != 0);
                 self.found.extend(taken.map(|(place, entry)| (*place, entry)));

@@ -107,7 +107,7 @@ struct Record {
 #[derive(Default)]
 struct Journal {
     records: Vec<Record>,
-    /// Bytes of rows that have many.
+    /// The bytes of rows that do not fit in their record.
     bytes: Vec<u8>,
     pointers: Vec<Pointer>,
     /// The memory that was checked last.
@@ -597,14 +597,14 @@ impl ArgTable {
 }
 
 impl Journal {
-    /// Notes bytes that are too many for a record.
+    /// Records bytes that do not fit in a record.
     #[cold]
     fn spill(&mut self, bytes: &[u8]) -> [u8; FEW_BYTES] {
         self.bytes.extend_from_slice(bytes);
         [0; FEW_BYTES]
     }
 
-    /// The bytes that a record notes of a row that has as many.
+    /// Returns the recorded bytes of a row with `len` bytes.
     fn bytes_before<'a>(&'a self, record: &'a Record, len: usize) -> &'a [u8] {
         match record.bytes.get(..len) {
             Some(bytes) => bytes,

@@ -1,15 +1,15 @@
-//! Argument buffers that change often.
+//! Argument buffers that change frequently.
 
 use std::ops::{Deref, DerefMut};
 
-/// Most kernels take no more bytes of arguments.
+/// The size of a short buffer. Most kernels take no more bytes of arguments.
 pub(crate) const FEW_BYTES: usize = 48;
 
-/// An argument buffer. A short one lies in place, and is copied without asking how long it is.
+/// An argument buffer. A short one is stored in place and copied without checking its length.
 pub(crate) struct ArgBytes {
     inline: [u8; FEW_BYTES],
     len: usize,
-    /// All of them, where they are too many. Else there are none.
+    /// All bytes if they do not fit in place, else empty.
     spilled: Box<[u8]>,
 }
 
@@ -26,7 +26,7 @@ impl ArgBytes {
         ArgBytes { inline, len: bytes.len(), spilled }
     }
 
-    /// Returns the bytes as they lie in place, or `None` where they are too many.
+    /// Returns the bytes in place, or `None` if they do not fit.
     #[inline]
     pub(crate) fn short(&self) -> Option<&[u8; FEW_BYTES]> {
         (self.len <= FEW_BYTES).then_some(&self.inline)

@@ -1,11 +1,13 @@
-//! The pool under the model checker: nothing waits for ever, and no helper touches work that its owner has taken back.
+//! The pool under the model checker: no wait lasts forever, and no helper touches work that its
+//! owner has taken back.
 
 use loom::cell::UnsafeCell;
 
 use super::*;
 use crate::sync::atomic::AtomicU32;
 
-/// Few enough switches between threads to get through, enough for every known kind of mistake.
+/// Bounds the switches between threads. The bound keeps the check feasible and finds every known
+/// kind of mistake.
 fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);

@@ -1,4 +1,4 @@
-//! Which memory an operation uses, and how.
+//! The memory accesses of operations.
 
 use smallvec::SmallVec;
 
@@ -8,23 +8,23 @@ use crate::memory::{Base, Region};
 use crate::op::contract::ParamKind;
 use crate::op::{KernelOp, MemcpyOp, MemsetOp, Operation, PointerValue, Test};
 
-/// Memory in which bytes have numbers: all allocations share the device's addresses; each alloc node has
-/// its own from 0.
+/// A space of numbered bytes. All allocations share the addresses of the device. Each alloc node
+/// has its own numbers from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Space {
     Addresses,
     AllocNode(NodeKey),
 }
 
-/// One use of memory.
+/// One access to memory.
 #[derive(Clone, Debug)]
 pub(super) struct Access<'a> {
     pub(super) kind: AccessKind,
     pub(super) space: Space,
-    /// The first byte, and one past the last.
+    /// The first byte. `end` is one past the last byte.
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Where there are gaps between rows: the bytes of a row, and from one row to the next.
+    /// The rows, if there are gaps between them.
     pub(super) rows: Option<Rows>,
     region: &'a Region,
 }
@@ -41,7 +41,7 @@ impl Access<'_> {
         let (space, origin) = match &region.base {
             Base::Allocation(allocation) => (Space::Addresses, allocation.address()),
             Base::AllocNode(node) => (Space::AllocNode(*node), 0),
-            // Bytes of the graph's own that nothing writes.
+            // Bytes that the graph owns and nothing writes.
             Base::Bytes(_) => return None,
         };
         let start = origin.saturating_add(region.offset);
@@ -49,7 +49,7 @@ impl Access<'_> {
         (start < end).then_some(Access { kind, space, start, end, rows: None, region })
     }
 
-    /// The first byte of the memory that the region is a part of.
+    /// Returns the first byte of the memory that the region is a part of.
     pub(super) fn origin(&self) -> u64 {
         match &self.region.base {
             Base::Allocation(allocation) => allocation.address(),
@@ -57,7 +57,7 @@ impl Access<'_> {
         }
     }
 
-    /// The name of the memory.
+    /// Returns a description of the memory.
     pub(super) fn memory(&self, definition: &Definition) -> String {
         match &self.region.base {
             Base::AllocNode(node) => format!("the memory of {}", definition.label(*node)),
@@ -71,7 +71,8 @@ impl Access<'_> {
         }
     }
 
-    /// Returns whether the two have a byte in common, as far as rows with gaps can tell.
+    /// Returns whether the two accesses have a byte in common. For rows with different gaps the
+    /// answer may be `true` although they have none.
     pub(super) fn overlaps(&self, other: &Footprint) -> bool {
         if self.start >= other.end || other.start >= self.end {
             return false;
@@ -79,7 +80,7 @@ impl Access<'_> {
         match (self.rows, other.rows) {
             (None, None) => true,
             (Some(ours), Some(theirs)) if ours.pitch == theirs.pitch && ours.pitch > 0 => {
-                // Columns of one matrix: rows of both begin at fixed places of a line.
+                // Columns of one matrix: the rows of both start at fixed positions of a line.
                 let pitch = ours.pitch;
                 let shift = if other.start >= self.start {
                     (other.start - self.start) % pitch
@@ -99,7 +100,7 @@ impl Access<'_> {
     }
 }
 
-/// The bytes of an access, without what it is a part of.
+/// The bytes of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Footprint {
     pub(super) start: u64,
@@ -107,7 +108,7 @@ pub(super) struct Footprint {
     pub(super) rows: Option<Rows>,
 }
 
-/// Whether a plain range touches one of the rows between `start` and `end`.
+/// Returns whether a plain range touches one of the rows between `start` and `end`.
 fn touches(start: u64, end: u64, rows: Rows, from: u64, to: u64) -> bool {
     if rows.pitch == 0 {
         return true;
@@ -120,7 +121,8 @@ fn touches(start: u64, end: u64, rows: Rows, from: u64, to: u64) -> bool {
 /// The memory that an operation uses, or `None` where that is not known.
 type Accesses<'a> = Option<SmallVec<[Access<'a>; 4]>>;
 
-/// Returns what an operation uses. Alloc and free nodes are the concern of [`lifetimes`](crate::graph).
+/// Returns the accesses of an operation. Alloc and free nodes are checked by
+/// [`lifetimes`](crate::graph).
 pub(super) fn of(operation: &Operation) -> Accesses<'_> {
     let mut accesses = SmallVec::new();
     match operation {
@@ -143,7 +145,7 @@ pub(super) fn of(operation: &Operation) -> Accesses<'_> {
     Some(accesses)
 }
 
-/// Returns a read of a region, or `None` where nothing can write it.
+/// Returns a read of a region, or `None` if nothing can write it.
 pub(super) fn read_of(region: &Region) -> Option<Access<'_>> {
     Access::new(AccessKind::Read, region)
 }
@@ -181,7 +183,7 @@ fn of_memcpy(op: &MemcpyOp) -> impl Iterator<Item = Access<'_>> {
     [(read, &op.src.region), (write, &op.dst.region)].into_iter().filter_map(
         move |((kind, pitch, rows), region)| {
             let access = Access::new(kind, region)?;
-            // Planes that follow each other without a gap are rows like any others.
+            // Planes without a gap between them form rows like any others.
             let is_regular = op.depth <= 1 || rows == op.height;
             let height = if is_regular { op.height.saturating_mul(op.depth) } else { 1 };
             Some(with_rows(access, op.width, pitch, height))

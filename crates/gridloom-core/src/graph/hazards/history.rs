@@ -1,8 +1,8 @@
-//! For every byte, the accesses that a later one must come after.
+//! The accesses to each byte that a later access must follow.
 //!
-//! Memory is cut into pieces at the ends of accesses. A piece remembers the writes that no later write is
-//! ordered after, and the reads since. An access that comes after all of them replaces them: whatever
-//! comes after it comes after them too.
+//! Memory is cut into pieces at the ends of accesses. A piece holds the writes that no later write
+//! follows, and the reads since then. An access that follows all of them replaces them, because
+//! whatever follows it also follows them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::AccessKind;
 use super::access::{Access, Footprint, Space};
 use crate::graph::definition::NodeKey;
 
-/// An access as it is remembered.
+/// A recorded access.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     node: NodeKey,
@@ -22,23 +22,23 @@ struct Entry {
 
 #[derive(Clone, Debug, Default)]
 struct Piece {
-    /// One past its last byte.
+    /// One past the last byte of the piece.
     end: u64,
     writes: SmallVec<[Entry; 1]>,
     reads: SmallVec<[Entry; 2]>,
 }
 
-/// An earlier access that a new one conflicts with.
+/// An earlier access that conflicts with a new one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Conflict {
     pub(super) node: NodeKey,
     pub(super) kind: AccessKind,
-    /// The first byte of a piece that both use, and its length.
+    /// The first byte of a piece that both use. `bytes` is the length of the piece.
     pub(super) start: u64,
     pub(super) bytes: u64,
 }
 
-/// What has happened to memory so far.
+/// The accesses to memory so far.
 #[derive(Default)]
 pub(super) struct History {
     spaces: FxHashMap<Space, BTreeMap<u64, Piece>>,
@@ -71,12 +71,12 @@ impl History {
         conflicts
     }
 
-    /// Adds an access whose conflicts were asked for. `ordered` says of earlier nodes whether this one
-    /// comes after them.
+    /// Adds an access whose conflicts are known. `ordered` returns whether the node follows an
+    /// earlier node.
     pub(super) fn add(&mut self, node: NodeKey, access: &Access<'_>, ordered: impl Fn(NodeKey) -> bool) {
         let pieces = self.spaces.entry(access.space).or_default();
         let entry = Entry { node, footprint: access.footprint() };
-        // What a write with gaps leaves out is not replaced.
+        // A write with gaps does not replace what lies in the gaps.
         let replaces = |old: &Entry| {
             access.rows.is_none() && (old.node == node || ordered(old.node))
                 || access.rows.is_some() && access.rows == old.footprint.rows && {
@@ -117,7 +117,7 @@ impl History {
                         left.push((start, piece));
                     }
                 }
-                // Where nothing is left of what was before, one piece is enough.
+                // One piece is enough where no earlier access is left.
                 let mut at = access.start;
                 for (start, mut piece) in left {
                     if at < start {
@@ -139,7 +139,7 @@ fn written(entry: Entry, end: u64) -> Piece {
     Piece { end, writes: SmallVec::from_elem(entry, 1), ..Piece::default() }
 }
 
-/// Cuts the piece that contains a byte in two, so that one begins there.
+/// Cuts the piece that contains a byte in two, so that one starts there.
 fn cut(pieces: &mut BTreeMap<u64, Piece>, at: u64) {
     let Some((&start, piece)) = pieces.range_mut(..at).next_back() else { return };
     if piece.end <= at || start == at {

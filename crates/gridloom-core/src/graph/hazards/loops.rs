@@ -50,7 +50,8 @@ fn endless_reason(definition: &Definition, op: &ConditionalOp) -> Option<&'stati
     }
 }
 
-/// Nesting is limited, so recursion is.
+/// Returns whether an operation in a graph, or in a graph inside it, satisfies `is`. The nesting of
+/// graphs bounds the recursion.
 fn any_inside(definition: &Definition, graph: GraphKey, is: &dyn Fn(&Operation) -> bool) -> bool {
     definition.nodes(graph).any(|key| {
         let node = definition.node(key);
@@ -72,7 +73,7 @@ fn may_set(operation: &Operation, condition: ConditionKey) -> bool {
 
 fn may_write(operation: &Operation, tested: &Region) -> bool {
     match access::of(operation) {
-        // A callback may write host memory, and an untyped kernel what it is given.
+        // A callback may write host memory, and an untyped kernel may write any memory it is given.
         None => true,
         Some(accesses) => {
             let Some(tested) = access::read_of(tested) else { return true };

@@ -1,14 +1,15 @@
 //! The check for forgotten dependencies.
 //!
-//! Two nodes of which one writes what the other uses need an order between them. The check walks all
-//! graphs of a hierarchy once, in topological order, and keeps for every byte of memory the accesses that
-//! nothing later is ordered after ([`history`]). A new access that conflicts with one of them must be
-//! reachable from it ([`order`]). The work is linear in practice: what a node waits for is mostly near.
+//! If one of two nodes writes what the other uses, they need an order between them. The check walks
+//! all graphs of a hierarchy once, in topological order. For every byte of memory it keeps the
+//! accesses that a later one must follow ([`history`]). A new access that conflicts with one of
+//! them must be reachable from it ([`order`]). In practice the time is linear, because most nodes
+//! depend directly on what they use.
 //!
-//! What it knows of a node: fills write; copies read and write; kernels read what their `Ptr` parameters lead
-//! to and write what their `PtrMut` parameters lead to, all of the memory given for each; a conditional on
-//! a value in memory reads the value. It knows nothing of callbacks, of opaque nodes, and of kernels
-//! whose parameters have no types; those are counted in [`Hazards::unknown`].
+//! The check knows these accesses: fills write; copies read and write; kernels read the memory of
+//! their `Ptr` parameters and write that of their `PtrMut` parameters, all of the memory given for
+//! each; a conditional on a value in memory reads the value. It knows nothing about callbacks,
+//! opaque nodes and kernels without typed parameters. [`Hazards::unknown`] counts those.
 
 mod access;
 mod history;
@@ -25,22 +26,24 @@ use self::order::Search;
 use super::definition::{Definition, GraphKey, NodeKey};
 use crate::op::Operation;
 
-/// The most findings that a check lists. The others are counted.
+/// The largest number of findings in a list. Further ones are only counted.
 pub const MOST_FINDINGS: usize = 100;
-/// The most edges that a check follows. It says so where it gives up.
+/// The largest number of edges that a check follows. [`Hazards::complete`] says whether that was
+/// enough.
 const MOST_STEPS: u64 = 200_000_000;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hazards {
-    /// What is wrong, in the order of the nodes, at most [`MOST_FINDINGS`].
+    /// The findings in the order of the nodes, at most [`MOST_FINDINGS`].
     pub findings: Vec<Hazard>,
-    /// How many findings are not listed.
+    /// The number of findings that are not listed.
     pub more: usize,
-    /// How many nodes there are of whose memory nothing is known.
+    /// The number of nodes whose memory accesses are unknown.
     pub unknown: usize,
-    /// Whether every pair was looked at. A graph whose order is very tangled may take too long.
+    /// Whether every pair of accesses was compared. A graph with a very complex order may take too
+    /// long.
     pub complete: bool,
 }
 
@@ -74,12 +77,12 @@ impl fmt::Display for Hazards {
     }
 }
 
-/// How a node uses memory.
+/// The way in which a node uses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AccessKind {
-    /// It reads it.
+    /// The node reads the memory.
     Read,
-    /// It writes it, and may read it.
+    /// The node writes the memory, and may read it.
     Write,
 }
 
@@ -92,33 +95,34 @@ impl AccessKind {
     }
 }
 
-/// One thing that a check found.
+/// One finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hazard {
     /// Two nodes use the same memory without an order between them, and one of them writes it.
     Unordered {
-        /// The node that was added first, and what it does.
+        /// The node that was reached first, and its access.
         first: (NodeKey, AccessKind),
-        /// The other one.
+        /// The other node, and its access.
         second: (NodeKey, AccessKind),
-        /// The nodes that an edge between them would order: these two, or the nodes of one graph that they
-        /// take place in.
+        /// The nodes that an edge should order: these two, or the nodes of one graph that contain
+        /// them.
         edge: (NodeKey, NodeKey),
         /// The names of both nodes, and of both ends of the edge.
         names: [String; 4],
-        /// Which memory: the alloc node's name, or kind and address of a buffer.
+        /// A description of the memory: the name of the alloc node, or the kind and address of a
+        /// buffer.
         memory: String,
-        /// The first byte of the memory that both use, and how many bytes they share at least.
+        /// The first byte of the memory that both use, and the number of shared bytes at least.
         bytes: (u64, u64),
     },
-    /// A loop that, once begun, nothing ends.
+    /// A loop that nothing ends once it has begun.
     EndlessLoop {
         /// The loop.
         node: NodeKey,
-        /// Its name.
+        /// The name of the loop.
         name: String,
-        /// What it tests, and what is missing.
+        /// What the loop tests, and what is missing.
         reason: &'static str,
     },
 }
@@ -168,13 +172,13 @@ struct Checker<'a> {
     definition: &'a Definition,
     history: History,
     search: Search<'a>,
-    /// Pairs that were reported, by the edge that they lack.
+    /// The pairs that were reported, by the edge that they lack.
     reported: FxHashSet<(NodeKey, NodeKey)>,
     hazards: Hazards,
 }
 
 impl<'a> Checker<'a> {
-    /// Nesting is limited, so recursion is.
+    /// Checks a graph and the graphs inside it. The nesting of graphs bounds the recursion.
     fn graph(&mut self, graph: GraphKey) {
         for &key in self.definition.topological(graph).iter() {
             let operation = self.definition.node(key).operation();

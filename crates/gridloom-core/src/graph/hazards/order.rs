@@ -1,15 +1,16 @@
-//! Whether a node comes after others.
+//! Order queries: whether a node comes after others.
 
 use std::collections::BinaryHeap;
 
 use super::history::Conflict;
 use crate::graph::definition::{Definition, NodeKey, Order};
 
-/// Searches backwards over the edges of one graph at a time, latest node first, and stops when all it looks for
-/// are found. Most nodes wait for what they use directly.
+/// Searches backwards over the edges of one graph at a time, latest node first. It stops when all
+/// targets are found. Most nodes depend directly on what they use.
 pub(super) struct Search<'a> {
     definition: &'a Definition,
-    /// The round in which a node was seen last, and the round in which it was looked for.
+    /// The round in which each node was last seen. `wanted` is the round in which it was last a
+    /// target.
     seen: Vec<u32>,
     wanted: Vec<u32>,
     round: u32,
@@ -24,20 +25,21 @@ impl<'a> Search<'a> {
         Search { definition, seen, wanted, round: 0, heap: BinaryHeap::new(), steps_left: steps }
     }
 
-    /// Returns whether there was too much to look at.
+    /// Returns whether the search ran out of steps.
     pub(super) fn gave_up(&self) -> bool {
         self.steps_left == 0
     }
 
-    /// Collects the conflicts with nodes that `node` does not come after.
+    /// Collects the conflicts with nodes that do not precede `node`.
     pub(super) fn unordered(&mut self, node: NodeKey, earlier: &[Conflict], found: &mut Vec<Conflict>) {
-        // Nodes of other graphs are compared in the innermost graph around both, so there is one search for each
-        // graph around `node` in which something is to be found.
+        // Nodes of different graphs are compared in the innermost graph around both. There is one
+        // search for each graph around `node` that contains targets.
         let mut pairs: Vec<(NodeKey, NodeKey, &Conflict)> = earlier
             .iter()
             .filter_map(|conflict| {
                 let (from, to) = self.definition.in_common_graph(conflict.node, node);
-                // In one node: bodies of which one runs, or a conditional and its own body.
+                // Both are in one node: bodies of which only one runs, or a conditional and its own
+                // body.
                 (from != to).then_some((to, from, conflict))
             })
             .collect();
@@ -56,7 +58,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Marks what `node` comes after, as far as needed to find all of `targets`.
+    /// Marks the predecessors of `node`, direct and indirect, until all of `targets` are found.
     fn search(&mut self, node: NodeKey, targets: impl Iterator<Item = NodeKey>) {
         self.round += 1;
         let (mut missing, mut first) = (0usize, Order::MAX);

@@ -1,4 +1,4 @@
-//! The parameters of a node in a few short lines, for pictures that people look at.
+//! The parameters of a node in a few short lines, for pictures.
 
 use super::numbering::Numbering;
 use crate::graph::definition::{Definition, NodeKey};
@@ -8,7 +8,7 @@ use crate::op::{
     MemsetOp, Operation, PointerValue, RawData, Test,
 };
 
-/// More arguments than this are counted, not shown.
+/// The largest number of arguments that are shown. Further ones are only counted.
 const MOST_ARGS: usize = 12;
 
 /// Describes the nodes of one definition.
@@ -18,12 +18,12 @@ pub(super) struct Describe<'a> {
 }
 
 impl Describe<'_> {
-    /// The name of a node, without those of the nodes around it.
+    /// Returns the name of a node without the names of the nodes around it.
     pub(super) fn name(&self, key: NodeKey) -> String {
         self.definition.short_label(key)
     }
 
-    /// What there is to know about a node besides its name.
+    /// Returns the lines that describe a node, without its name.
     pub(super) fn lines(&self, key: NodeKey) -> Vec<String> {
         let node = self.definition.node(key);
         let mut lines = match &node.operation {
@@ -155,7 +155,7 @@ impl Describe<'_> {
         lines
     }
 
-    /// A region by the name of what it is a part of, with its range where it is not the whole.
+    /// Describes a region by the name of its memory, with its range if it is not the whole memory.
     pub(super) fn region(&self, region: &Region) -> String {
         let (name, whole) = match &region.base {
             Base::Allocation(buffer) => {
@@ -177,7 +177,7 @@ impl Describe<'_> {
     }
 }
 
-/// The kind of memory a region is in, or `None` where its alloc node was deleted.
+/// Returns the kind of memory of a region, or `None` if its alloc node was deleted.
 pub(super) fn memory_of(definition: &Definition, region: &Region) -> Option<MemoryKind> {
     match &region.base {
         Base::Allocation(buffer) => Some(buffer.kind()),
@@ -216,7 +216,8 @@ fn count(number: u64, what: &str) -> String {
     }
 }
 
-/// A plain argument. Whether it is a number, and which, is guessed: small integers and moderate floats look like themselves.
+/// Formats a plain argument. Its type is unknown and guessed from the value: small integers and
+/// moderate floats are shown as such.
 fn value(bytes: &[u8]) -> String {
     let moderate = |float: f64| float.abs() >= 1e-6 && float.abs() < 1e9;
     match bytes.len() {

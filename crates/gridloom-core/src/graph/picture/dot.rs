@@ -1,7 +1,8 @@
-//! The DOT language of graphviz.
+//! The DOT language of Graphviz.
 //!
-//! A node with graphs inside is a cluster: its own box on top, its bodies as clusters below, and an invisible point at the
-//! bottom where edges leave, so that what comes after it is drawn after its bodies.
+//! A node with graphs inside is a cluster: its own box on top, its bodies as clusters below, and an
+//! invisible point at the bottom where edges leave. Its successors are therefore drawn below its
+//! bodies.
 
 use std::fmt::Write;
 
@@ -45,7 +46,7 @@ impl Drawing<'_> {
         !self.describe.definition.node(node).bodies().is_empty()
     }
 
-    /// The nodes and edges of a graph. Nesting is limited, so recursion is.
+    /// Draws the nodes and edges of a graph. The nesting of graphs bounds the recursion.
     fn graph(&mut self, graph: GraphKey, depth: usize) {
         let definition = self.describe.definition;
         for node in definition.nodes(graph) {
@@ -86,7 +87,7 @@ impl Drawing<'_> {
         );
     }
 
-    /// A node with its bodies.
+    /// Draws a node with its bodies.
     fn cluster(&mut self, key: NodeKey, depth: usize) {
         let definition = self.describe.definition;
         let number = self.number(key);
@@ -126,7 +127,8 @@ impl Drawing<'_> {
         self.line(depth, format_args!("}}"));
     }
 
-    /// The lines from a node to its body and back, and the invisible ones that keep the body in between.
+    /// Draws the lines from a node to its body and back, and invisible ones that keep the body in
+    /// between.
     fn body_lines(&mut self, number: usize, kind: NodeKind, index: usize, body: GraphKey, depth: usize) {
         let definition = self.describe.definition;
         let name = format!("cluster_n{number}_{index}");
@@ -161,7 +163,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Where edges from a node start.
+    /// Returns the point where edges from a node start.
     fn exit(&self, node: NodeKey) -> String {
         let out = if self.has_bodies(node) { "_out" } else { "" };
         format!("n{}{out}", self.number(node))
@@ -185,7 +187,7 @@ impl Drawing<'_> {
         self.line(depth, format_args!("{start} -> n{end}{attributes}"));
     }
 
-    /// The dotted lines from kernels that are given a condition to the nodes that test it.
+    /// Draws dotted lines from kernels that get a condition to the nodes that test it.
     fn settings(&mut self, graph: GraphKey) {
         let definition = self.describe.definition;
         for graph in definition.graphs_inside(graph) {
@@ -221,9 +223,9 @@ impl Drawing<'_> {
     }
 }
 
-/// Text inside an HTML-like label.
+/// Escapes text for an HTML-like label.
 fn escape_into(out: &mut String, text: &str) {
-    // An empty element is not allowed there.
+    // HTML-like labels do not allow empty elements.
     if text.is_empty() {
         out.push(' ');
     }

@@ -1,4 +1,4 @@
-//! JSON, as documented at [`Graph::to_json`](crate::graph::Graph::to_json).
+//! The JSON form, documented at [`Graph::to_json`](crate::graph::Graph::to_json).
 
 use serde::Serialize;
 
@@ -36,7 +36,7 @@ pub(super) fn write(definition: &Definition, graph: GraphKey) -> String {
             .collect(),
         graph: view.graph(graph),
     };
-    // Strings, numbers and lists of them cannot fail to be written to a string.
+    // Writing strings, numbers and lists to a string cannot fail.
     serde_json::to_string_pretty(&file).unwrap_or_default()
 }
 
@@ -243,7 +243,7 @@ impl View<'_> {
         self.numbering.conditions.iter().enumerate().map(view).collect()
     }
 
-    /// Nesting is limited, so recursion is.
+    /// The nesting of graphs bounds the recursion.
     fn graph(&self, graph: GraphKey) -> GraphJson {
         let number = |node| self.numbering.node(node).expect("a node of the picture");
         let kind = |kind| match kind {

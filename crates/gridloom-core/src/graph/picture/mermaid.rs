@@ -1,6 +1,7 @@
 //! Mermaid flowcharts.
 //!
-//! A node with graphs inside is a subgraph that holds its bodies as subgraphs; edges lead to and from the outer one.
+//! A node with graphs inside is a subgraph that holds its bodies as subgraphs. Edges lead to and
+//! from the outer one.
 
 use std::fmt::Write;
 
@@ -25,7 +26,7 @@ pub(super) fn draw(definition: &Definition, graph: GraphKey) -> String {
     drawing.out
 }
 
-/// The name of a kind's style. Some names of kinds are words of the language.
+/// Returns the name of a kind's style. The suffix avoids keywords of the language.
 fn class(kind: NodeKind) -> String {
     format!("{}_node", kind.name().replace('-', "_"))
 }
@@ -44,7 +45,7 @@ impl Drawing<'_> {
         self.describe.numbering.node(node).expect("a node of the picture")
     }
 
-    /// The nodes and edges of a graph. Nesting is limited, so recursion is.
+    /// Draws the nodes and edges of a graph. The nesting of graphs bounds the recursion.
     fn graph(&mut self, graph: GraphKey, depth: usize) {
         let definition = self.describe.definition;
         for key in definition.nodes(graph) {
@@ -85,7 +86,7 @@ impl Drawing<'_> {
     fn body(&mut self, number: usize, index: usize, body: GraphKey, depth: usize) {
         self.graph(body, depth);
         if self.describe.definition.node_count(body) == 0 {
-            // A subgraph must hold something.
+            // A subgraph must not be empty.
             self.line(depth, format_args!("n{number}_{index}_none[\"nothing\"]:::body"));
         }
     }
@@ -112,7 +113,7 @@ fn shape(kind: NodeKind) -> (&'static str, &'static str) {
     }
 }
 
-/// Text inside a quoted label, where `#…;` is an entity and a backtick would start Markdown.
+/// Escapes text for a quoted label, where `#…;` is an entity and a backtick would start Markdown.
 fn escape_into(out: &mut String, text: &str) {
     if text.is_empty() {
         out.push(' ');

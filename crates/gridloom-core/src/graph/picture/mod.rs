@@ -1,7 +1,7 @@
-//! Pictures of a graph: for graphviz, for Mermaid, and as JSON for programs.
-//!
-//! A picture is drawn from a snapshot and is the same for the same graph: nodes, buffers, events and conditions are
-//! numbered as they are met, addresses are left out. Its size, and the time to draw it, grow with the graph and no faster.
+//! Pictures of a graph: for Graphviz, for Mermaid, and as JSON for programs. A picture is drawn
+//! from a snapshot. Equal graphs give equal pictures: nodes, buffers, events and conditions are
+//! numbered in the order of appearance, and addresses are left out. Size and drawing time are
+//! linear in the size of the graph.
 //!
 //! ```
 //! use gridloom_core::graph::Graph;
@@ -27,28 +27,30 @@ use super::Graph;
 use super::definition::{Definition, GraphKey};
 use crate::op::NodeKind;
 
-/// The format of [`Graph::to_json`]: raised when a reader of an older one would misunderstand.
+/// The version of the format of [`Graph::to_json`]. It is raised when an older reader would
+/// misunderstand the new format.
 pub const JSON_VERSION: u32 = 1;
 
 impl Graph {
-    /// The graph in the DOT language of graphviz: `dot -Tsvg`.
+    /// Returns the graph in the DOT language of Graphviz, for `dot -Tsvg`.
     ///
-    /// Nodes are coloured by kind and show their parameters; bodies and embedded graphs are clusters; programmatic edges are
-    /// dashed; a dotted line leads from a kernel that is given a condition to the node that tests it. What four or eight bytes of
-    /// an argument mean is not known and guessed from the value. A handle to a deleted graph gives an empty picture.
+    /// Nodes are coloured by kind and show their parameters. Bodies and embedded graphs are
+    /// clusters. Programmatic edges are dashed. A dotted line leads from a kernel that gets a
+    /// condition to the node that tests it. The type of plain arguments is unknown and guessed from
+    /// the value. The picture of a deleted graph is empty.
     pub fn to_dot(&self) -> String {
         self.definition().to_dot(self.key())
     }
 
-    /// The graph as a Mermaid flowchart, which many viewers of Markdown draw.
+    /// Returns the graph as a Mermaid flowchart, which many Markdown viewers draw.
     ///
-    /// It shows what [`to_dot`](Graph::to_dot) shows. Mermaid draws 500 edges and 50,000 characters unless `maxEdges` and
-    /// `maxTextSize` are set higher.
+    /// It shows what [`to_dot`](Graph::to_dot) shows. By default Mermaid draws at most 500 edges
+    /// and 50,000 characters. `maxEdges` and `maxTextSize` raise these limits.
     pub fn to_mermaid(&self) -> String {
         self.definition().to_mermaid(self.key())
     }
 
-    /// The graph as JSON.
+    /// Returns the graph as JSON.
     ///
     /// ```json
     /// {
@@ -63,45 +65,56 @@ impl Graph {
     /// }
     /// ```
     ///
-    /// - Ids count from 0 in the order of appearance; those of nodes are unique across all graphs of the file.
-    /// - `kind` is a [`NodeKind::name`]; `bodies` holds graphs like the outer one and is left out where there are none. So is
-    ///   `params` for kinds without any: empty nodes and children.
+    /// - Ids count from 0 in the order of appearance. Node ids are unique across all graphs of the
+    ///   file.
+    /// - `kind` is a [`NodeKind::name`]; `bodies` holds graphs like the outer one. It is left out
+    ///   if there are none. `params` is left out for empty nodes and children.
     /// - `params` by kind:
-    ///   - kernel: `kernel`, `grid`, `block` (arrays of three), `shared`, and where set `cluster`, `cooperative`, `programmatic`, `priority`; `args`, each
-    ///     `{ "value": hex }` in the order of memory, `{ "memory": region }` or `{ "condition": id }`; a structure is a value with `pointers` where it
-    ///     holds some, each `{ "at": byte, "memory": region }` or `{ "at": byte, "condition": id }`
-    ///   - alloc: `len`, `element_size`, `memory`, and `peers` where there are any; free: `alloc` (a node) or `buffer`
+    ///   - kernel: `kernel`, `grid`, `block` (arrays of three), `shared`, and if set `cluster`,
+    ///     `cooperative`, `programmatic`, `priority`; `args`, each `{ "value": hex }` in memory
+    ///     order, `{ "memory": region }` or `{ "condition": id }`; a structure that holds pointers
+    ///     is a value with `pointers`, each `{ "at": byte, "memory": region }` or `{ "at": byte,
+    ///     "condition": id }`
+    ///   - alloc: `len`, `element_size`, `memory`, and `peers` if there are any; free: `alloc` (a
+    ///     node) or `buffer`
     ///   - memset: `dst`, `value`, `element_size`, `width`, `height`, `pitch`
-    ///   - memcpy: `dst` and `src` (each `region`, `memory`, `pitch`, `rows`), `width`, `height`, `depth`
-    ///   - callback: `function` (`"closure"` or `"raw"`), and for raw ones `bytes` or `pointer: true`
+    ///   - memcpy: `dst` and `src` (each `region`, `memory`, `pitch`, `rows`), `width`, `height`,
+    ///     `depth`
+    ///   - callback: `function` (`"closure"` or `"raw"`), and for raw ones `bytes` or `pointer:
+    ///     true`
     ///   - record and wait: `event`
     ///   - opaque: `nodes` (how many) and `reason`
-    ///   - conditionals: `condition`, `value` (a region) or `count`; loops also `test_first`, and `max_passes` where set
-    /// - A region is `{ "alloc": node, "name": …, "offset": …, "bytes": … }`, or has `buffer: id` or `host: true` instead of
-    ///   `alloc` and `name`. The node is `null` where it is outside of the picture or deleted.
+    ///   - conditionals: `condition`, `value` (a region) or `count`; loops also `test_first`, and
+    ///     `max_passes` if set
+    /// - A region is `{ "alloc": node, "name": …, "offset": …, "bytes": … }`, or has `buffer: id`
+    ///   or `host: true` instead of `alloc` and `name`. The node is `null` if it is outside of the
+    ///   picture or deleted.
     pub fn to_json(&self) -> String {
         self.definition().to_json(self.key())
     }
 }
 
 impl Definition {
-    /// A graph of this definition, with all inside it, as [`Graph::to_dot`].
+    /// Returns a graph of this definition and everything inside it in the form of
+    /// [`Graph::to_dot`].
     pub fn to_dot(&self, graph: GraphKey) -> String {
         dot::draw(self, graph)
     }
 
-    /// A graph of this definition, with all inside it, as [`Graph::to_mermaid`].
+    /// Returns a graph of this definition and everything inside it in the form of
+    /// [`Graph::to_mermaid`].
     pub fn to_mermaid(&self, graph: GraphKey) -> String {
         mermaid::draw(self, graph)
     }
 
-    /// A graph of this definition, with all inside it, as [`Graph::to_json`].
+    /// Returns a graph of this definition and everything inside it in the form of
+    /// [`Graph::to_json`].
     pub fn to_json(&self, graph: GraphKey) -> String {
         json::write(self, graph)
     }
 }
 
-/// The colours of a kind of node: inside and outline.
+/// The fill and outline colours of a kind of node.
 struct Colors {
     fill: &'static str,
     line: &'static str,
@@ -124,7 +137,7 @@ fn colors(kind: NodeKind) -> Colors {
     Colors { fill, line }
 }
 
-/// What a body is to its node.
+/// Returns the title of a body.
 fn body_title(kind: NodeKind, index: usize) -> String {
     match (kind, index) {
         (NodeKind::IfElse | NodeKind::If, 0) => "then".into(),
@@ -134,7 +147,7 @@ fn body_title(kind: NodeKind, index: usize) -> String {
     }
 }
 
-/// A character as text that every format can carry: control characters and non-characters are replaced.
+/// Replaces characters that some format cannot carry: control characters and non-characters.
 fn printable(character: char) -> char {
     match character {
         '\n' | '\r' | '\t' => ' ',

@@ -1,4 +1,4 @@
-//! The numbers that pictures use in place of keys and addresses.
+//! The numbers that pictures use instead of keys and addresses.
 
 use std::sync::Arc;
 
@@ -33,13 +33,13 @@ impl Numbering {
         numbering
     }
 
-    /// The number of a node, or `None` where it is not in the picture.
+    /// Returns the number of a node, or `None` if it is not in the picture.
     pub(super) fn node(&self, node: NodeKey) -> Option<usize> {
         self.nodes.get(&node).copied()
     }
 
     pub(super) fn condition(&self, condition: ConditionKey) -> Option<usize> {
-        // Conditions are listed by key.
+        // Conditions are sorted by key.
         self.conditions.binary_search(&condition).ok()
     }
 
@@ -51,7 +51,8 @@ impl Numbering {
         self.event_numbers[&Arc::as_ptr(event).cast()]
     }
 
-    /// Numbers the nodes of a graph, each followed by what is inside it. Nesting is limited, so recursion is.
+    /// Numbers the nodes of a graph, each followed by what is inside it. The nesting of graphs
+    /// bounds the recursion.
     fn visit(&mut self, definition: &Definition, graph: GraphKey) {
         for key in definition.nodes(graph) {
             let number = self.nodes.len();
