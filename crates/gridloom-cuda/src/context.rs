@@ -1,4 +1,4 @@
-//! The context of a GPU, made current on whichever thread needs it.
+//! The context of a GPU, which is made current on each thread that needs it.
 
 use crate::driver::{Driver, DriverResult};
 use crate::release;

@@ -17,7 +17,7 @@ use std::time::Instant;
 /// The name of the threads that drive programs.
 pub(crate) const THREAD_NAME: &str = "gridloom-hosted";
 
-/// One program at work on a stream.
+/// A program that is running on a stream.
 #[derive(Debug, Default)]
 pub(crate) struct HostedLaunch {
     state: Mutex<Progress>,
@@ -280,13 +280,13 @@ impl HostedSlot {
         self.maybe.store(false, Ordering::Release);
     }
 
-    /// Returns whether a program is at work.
+    /// Returns whether a program is running.
     pub(crate) fn is_busy(&self) -> bool {
         self.present.try_lock().is_none_or(|present| present.as_ref().is_some_and(|there| !there.is_over()))
     }
 }
 
-/// All programs at work on one device.
+/// All running programs of one device.
 #[derive(Debug, Default)]
 pub(crate) struct HostedLaunches(Mutex<Vec<Weak<HostedLaunch>>>);
 
@@ -311,12 +311,12 @@ impl HostedLaunches {
         self.all().iter().all(|launch| launch.wait_until(deadline))
     }
 
-    /// Cancels all that are at work now.
+    /// Cancels all programs that are running now.
     pub(crate) fn cancel_all(&self) {
         self.all().iter().for_each(|launch| launch.cancel());
     }
 
-    /// Returns whether any is at work.
+    /// Returns whether any program is running.
     pub(crate) fn are_busy(&self) -> bool {
         self.all().iter().any(|launch| !launch.is_over())
     }

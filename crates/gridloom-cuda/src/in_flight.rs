@@ -35,8 +35,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-/// A queue that can be marked. Whoever enqueues after a mark was made, or after it was found idle,
-/// sees what was written before that.
+/// A queue that can be marked. A thread that enqueues after a mark was made, or after the queue was
+/// found idle, sees what was written before that.
 pub(crate) trait Queue: Send + Sync + 'static {
     /// A point of the queue.
     type Mark: Send;
@@ -46,7 +46,7 @@ pub(crate) trait Queue: Send + Sync + 'static {
     fn passed(&self, mark: &Self::Mark) -> bool;
     /// Takes back a mark that was passed.
     fn recycle(&self, mark: Self::Mark);
-    /// Has what is in flight polled until nothing is.
+    /// Makes the release thread poll until nothing is in flight.
     fn watch(in_flight: Arc<InFlight<Self>>)
     where
         Self: Sized,
@@ -104,7 +104,7 @@ impl Payload {
         }
     }
 
-    /// Returns whether somebody else has it too, at this moment.
+    /// Returns whether other references exist at this moment.
     fn is_shared(&self) -> bool {
         match self {
             Payload::Owned(_) => false,
@@ -114,8 +114,8 @@ impl Payload {
     }
 }
 
-/// How many of the latest payloads are looked at, lest one be kept twice; and how many stay after a
-/// wait.
+/// The number of latest payloads that are compared, so that none is kept twice. As many stay after
+/// a wait.
 const LATEST: usize = 4;
 
 /// A queue, and what the work in it keeps alive.
@@ -135,7 +135,7 @@ struct State<M> {
     closed: VecDeque<(M, Vec<Payload>)>,
     /// What no work in flight uses, and the next is likely to use again.
     idle: Vec<Payload>,
-    /// Whether the release thread looks after this queue.
+    /// Whether the release thread polls this queue.
     watched: bool,
     /// The number of threads that wait for the queue now. The queue is polled while there are any,
     /// although nothing can be released meanwhile: a thread that waited usually enqueues more, and
@@ -182,12 +182,12 @@ impl<Q: Queue> InFlight<Q> {
         self.batch.load(Ordering::Acquire) == batch.0
     }
 
-    /// Has whoever enqueues from now on find another open batch. The lock is held.
+    /// Opens a new batch for everything enqueued from now on. The lock is held.
     fn next_batch(&self) {
         self.batch.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The same for several blocks of memory.
+    /// Keeps several blocks of memory.
     pub(crate) fn keep_memory(self: &Arc<Self>, memory: &[&Arc<dyn Allocation>]) {
         self.keep_with(|state| {
             for &memory in memory {
@@ -272,7 +272,7 @@ impl<Q: Queue> InFlight<Q> {
 }
 
 impl<M> State<M> {
-    /// Returns whether there is anything to look after.
+    /// Returns whether there is anything to poll.
     fn is_in_flight(&self) -> bool {
         !self.closed.is_empty() || !self.open.is_empty() || self.waiting > 0
     }

@@ -3,11 +3,11 @@
 //!
 //! Out: every object has a `raw` function ([`Stream::raw`], [`Event::raw`], [`Kernel::raw`],
 //! [`Context::raw`](crate::context::Context::raw), and the address of an allocation). The handle is
-//! valid while the object lives, and stays ours: nobody else destroys it.
+//! valid while the object lives. Gridloom owns it: other code must not destroy it.
 //!
-//! In: a handle that is ours comes back as the very object it was taken from. Any other is
-//! *borrowed*: it is never destroyed here, and an optional owner is kept until the last user (a
-//! graph, an executable, a launch in flight) has let go. Owners may be dropped on any thread.
+//! In: a handle that Gridloom made comes back as the same object. Any other handle is *borrowed*:
+//! Gridloom never destroys it, and keeps an optional owner until the last user (a graph, an
+//! executable, a launch in flight) is gone. Owners may be dropped on any thread.
 
 use crate::CudaDevice;
 use crate::event::Event;
@@ -50,9 +50,9 @@ const PER_THREAD: u64 = 2;
 /// context.
 ///
 /// # Safety
-/// The handle is that of a stream that exists, and goes on to exist until `owner` is dropped, or,
-/// without an owner, until nothing of Gridloom uses the stream any more. While work that was
-/// enqueued through Gridloom is in flight on it, nobody puts it into stream capture.
+/// The handle is that of a stream that exists until `owner` is dropped or, without an owner, until
+/// nothing in Gridloom uses the stream any more. While work that was enqueued through Gridloom is
+/// in flight on it, the stream is not put into stream capture.
 pub unsafe fn stream_from_raw(
     device: &CudaDevice,
     raw: CUstream,
@@ -65,7 +65,7 @@ pub unsafe fn stream_from_raw(
     if registry::key(raw) == PER_THREAD {
         return Err(Error::new(
             ErrorKind::NotSupported,
-            "the per-thread default stream is another stream on each thread, and Gridloom works on several; use a stream of its own",
+            "the per-thread default stream differs from thread to thread, and Gridloom uses several threads; create a stream and use that",
         ));
     }
     let context = device.context();
@@ -81,7 +81,7 @@ pub unsafe fn stream_from_raw(
     if status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
         return Err(Error::new(
             ErrorKind::InvalidState,
-            "the driver captures the stream; record with the capture of Gridloom instead",
+            "the driver is capturing this stream; end that capture, or capture with Gridloom instead",
         ));
     }
     if found != context.raw() {
@@ -93,8 +93,8 @@ pub unsafe fn stream_from_raw(
     Ok(Arc::new(Stream::borrow(device.shared(), raw, owner)))
 }
 
-/// The event behind a handle. The driver does not tell how an event was made, so `options` says it
-/// for one that is not ours.
+/// Returns the event of a handle. The driver does not tell how an event was made, so `options` says
+/// it for an event that Gridloom did not make.
 ///
 /// # Safety
 /// The handle is that of an event of the device's primary context, made as `options` says, which
@@ -132,8 +132,8 @@ pub unsafe fn kernel_from_raw(
     Ok(Arc::new(Kernel::borrow(device.context(), Device::id(device), raw, owner)?))
 }
 
-/// The memory at an address. A part of a block of ours keeps that block; any other memory is of the
-/// kind that the driver tells.
+/// Returns the memory at an address. A part of a block of Gridloom's keeps that block. Other memory
+/// has the kind that the driver reports.
 ///
 /// # Safety
 /// The `bytes` from `address` on are memory that the device can reach, until `owner` is dropped,
@@ -145,7 +145,7 @@ pub unsafe fn memory_from_raw(
     owner: Option<Owner>,
 ) -> Result<Arc<dyn Allocation>> {
     if bytes == 0 {
-        return Err(Error::new(ErrorKind::InvalidArgument, "memory of 0 bytes; it needs at least one"));
+        return Err(Error::new(ErrorKind::InvalidArgument, "memory of 0 bytes; it needs at least one byte"));
     }
     let (kind, owner) = match MEMORY.containing(address) {
         Some(ours) => {
@@ -157,7 +157,7 @@ pub unsafe fn memory_from_raw(
             if bytes > ours.bytes() - offset {
                 return Err(Error::new(
                     ErrorKind::InvalidArgument,
-                    format!("{bytes} bytes at {offset} of a block of {} bytes", ours.bytes()),
+                    format!("{bytes} bytes at offset {offset} exceed the block of {} bytes", ours.bytes()),
                 ));
             }
             (ours.kind(), Some(Owner::from(ours)))
@@ -182,7 +182,7 @@ pub fn kernel_to_raw(kernel: &dyn backend::Kernel) -> Result<CUfunction> {
     Ok(Kernel::from_backend(kernel)?.raw())
 }
 
-/// What the driver knows of memory that is not ours.
+/// What the driver reports of memory that Gridloom did not allocate.
 /// ([`cuPointerGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html))
 pub(crate) fn kind_of(device: &CudaDevice, address: CUdeviceptr) -> Result<MemoryKind> {
     let _entered = device.context().enter()?;
@@ -218,15 +218,13 @@ fn check_device(what: &str, device: &CudaDevice, found: DeviceId) -> Result<()> 
     }
     Err(Error::new(
         ErrorKind::WrongDevice,
-        format!(
-            "the {what} was made with another handle of a GPU, which opened the device separately; use that one"
-        ),
+        format!("the {what} belongs to a device that was opened separately; use that device"),
     ))
 }
 
 fn refuse_null<T>(what: &str, raw: *mut T) -> Result<()> {
     if raw.is_null() {
-        return Err(Error::new(ErrorKind::InvalidHandle, format!("a null handle is no {what}")));
+        return Err(Error::new(ErrorKind::InvalidHandle, format!("the handle of the {what} is null")));
     }
     Ok(())
 }

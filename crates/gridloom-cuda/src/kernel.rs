@@ -38,9 +38,9 @@ pub struct Kernel {
 /// Where the code of a kernel comes from.
 #[derive(Debug)]
 enum Home {
-    /// A module of ours, which is kept alive.
+    /// A module of Gridloom's, which is kept alive.
     Module(Arc<Module>),
-    /// Code that somebody else loaded.
+    /// Code that another library loaded.
     Borrowed { context: Arc<Context>, device: DeviceId, _owner: Option<Owner> },
 }
 
@@ -80,7 +80,7 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// A kernel that somebody else loaded and unloads.
+    /// Wraps a kernel that another library loaded and unloads.
     pub(crate) fn borrow(
         context: &Arc<Context>,
         device: DeviceId,

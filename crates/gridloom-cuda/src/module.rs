@@ -178,8 +178,8 @@ impl Module {
         Error::new(ErrorKind::NotFound, format!("the module has no kernel `{name}`{hint}"))
     }
 
-    /// The same code with `cudaGraphSetConditional` storing the value at the address that is passed
-    /// as the handle.
+    /// Returns a variant of the code in which `cudaGraphSetConditional` stores the value at the
+    /// address that is passed as the handle.
     ///
     /// This variant sets conditions if the host drives the conditional, or if the driver has no
     /// conditionals.
@@ -210,7 +210,7 @@ fn check_binary(image: &[u8]) -> Result<()> {
         return Err(Error::new(
             ErrorKind::InvalidModule,
             format!(
-                "{} bytes that are neither a cubin nor a fatbin; load PTX text with load_ptx",
+                "the image of {} bytes is neither a cubin nor a fatbin; load PTX text with load_ptx",
                 image.len()
             ),
         ));

@@ -177,7 +177,7 @@ impl Stream {
         Ok(stream)
     }
 
-    /// A stream that somebody else made and destroys.
+    /// Wraps a stream that other code made and destroys.
     pub(crate) fn borrow(shared: &Shared, raw: CUstream, owner: Option<Owner>) -> Self {
         let ownership = Ownership::borrowed(owner);
         let context = Arc::clone(&shared.context);
@@ -226,7 +226,7 @@ impl Stream {
             .ok_or_else(|| Error::new(ErrorKind::WrongDevice, "the stream does not belong to a CUDA device"))
     }
 
-    /// The same, to keep.
+    /// Returns the CUDA stream of a stream of the core, with a reference.
     pub(crate) fn keep_from_backend(stream: &Arc<dyn backend::Stream>) -> Result<Arc<Self>> {
         Arc::clone(stream)
             .into_any()
@@ -239,7 +239,7 @@ impl Stream {
         self.in_flight.keep(payload);
     }
 
-    /// The same for what is shared, and often kept several times in a row.
+    /// Keeps a shared object, which is often kept several times in a row.
     pub(crate) fn keep_shared<T: Any + Send + Sync>(&self, payload: &Arc<T>) -> Batch {
         self.in_flight.keep_shared(payload)
     }
@@ -250,12 +250,12 @@ impl Stream {
         self.in_flight.holds(batch)
     }
 
-    /// The same for several blocks of memory.
+    /// Keeps several blocks of memory.
     pub(crate) fn keep_memory(&self, memory: &[&Arc<dyn backend::Allocation>]) {
         self.in_flight.keep_memory(memory);
     }
 
-    /// Has the next wait report failures of an executable that was launched here.
+    /// Makes the next wait report failures of an executable that was launched here.
     pub(crate) fn report(&self, failures: &Arc<Failures>) {
         let mut launched = self.launched.lock();
         if !launched.iter().any(|known| Arc::ptr_eq(known, failures)) {
@@ -263,18 +263,18 @@ impl Stream {
         }
     }
 
-    /// Has `work` enqueue on this stream, on a thread of its own; whoever else enqueues something
-    /// comes after it.
+    /// Runs `work`, which enqueues on this stream, on its own thread. Other work that is enqueued
+    /// here comes after it.
     pub(crate) fn start_hosted(&self, work: impl FnOnce() + Send + 'static) -> Result<Arc<HostedLaunch>> {
         self.hosted.start(&self.hosted_launches, work)
     }
 
-    /// Waits until nobody else enqueues here.
+    /// Waits until no program enqueues here.
     pub(crate) fn settle(&self) {
         self.hosted.settle();
     }
 
-    /// Has what is enqueued here next come after everything enqueued so far on any stream of the
+    /// Orders what is enqueued here next after everything enqueued so far on any stream of the
     /// device.
     pub(crate) fn come_after_everything(&self) -> DriverResult<()> {
         let _entered = self.context.enter()?;

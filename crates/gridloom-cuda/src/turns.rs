@@ -1,4 +1,4 @@
-//! Graphs that the device runs one after the other, on whichever streams they are launched.
+//! Graphs that the device runs one after another, on all streams.
 
 use crate::context::Context;
 use crate::driver::DriverResult;
@@ -21,7 +21,7 @@ impl Turns {
         Self { context: Arc::clone(context), latest: Mutex::new(None) }
     }
 
-    /// Has what `launch` enqueues on a stream begin when the launch before it, through here, has
+    /// Makes what `launch` enqueues on a stream begin when the previous launch through here has
     /// ended.
     pub(crate) fn take(
         &self,

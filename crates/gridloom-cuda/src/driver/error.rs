@@ -162,7 +162,7 @@ impl CallError {
     /// Returns whether the error stays: every later call in this context fails with it, and its
     /// memory is lost.
     ///
-    /// The process has to let go of the device, or end, before the GPU is usable again.
+    /// The process has to drop the device, or end, before the GPU is usable again.
     pub fn is_sticky(&self) -> bool {
         matches!(
             self.code,

@@ -9,8 +9,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A driver made of the functions a test gives it, and `cuInit`, `cuDriverGetVersion` and the error
-/// texts.
+/// A driver that consists of the functions of a test, and `cuInit`, `cuDriverGetVersion` and the
+/// error texts.
 #[derive(Debug)]
 pub(crate) struct FakeDriver {
     symbols: HashMap<&'static str, usize>,

@@ -53,7 +53,7 @@ pub struct DriverOptions {
 }
 
 impl DriverOptions {
-    /// Has the driver behave as one of this version would.
+    /// Makes the driver behave like one of this version.
     #[must_use]
     pub fn max_version(mut self, version: impl Into<Option<CudaVersion>>) -> Self {
         self.max_version = version.into();

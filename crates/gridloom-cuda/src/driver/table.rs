@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// One function of the driver: what it may be called, and since which version.
+/// One function of the driver: its possible names, and the version that introduced each.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Function {
     /// The newest name, which error messages use.
@@ -82,8 +82,8 @@ macro_rules! driver_functions {
 
         /// The driver's functions, one method each.
         ///
-        /// All are `unsafe`: the caller keeps what the CUDA manual asks of the arguments, and of
-        /// the current context.
+        /// All are `unsafe`: the caller upholds what the CUDA manual requires of the arguments and
+        /// of the current context.
         #[allow(
             clippy::too_many_arguments,
             clippy::missing_safety_doc,

@@ -1,4 +1,4 @@
-//! The graph that the driver captured, and who keeps it.
+//! The graph that the driver captured, and its owner.
 
 use crate::graph::CudaGraph;
 use crate::interop::Owner;

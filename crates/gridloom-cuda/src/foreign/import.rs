@@ -42,7 +42,7 @@ impl From<Error> for Unreadable {
     }
 }
 
-/// One import under way.
+/// One import in progress.
 pub(super) struct Importer<'a> {
     pub(super) device: &'a CudaDevice,
     backend: &'a Arc<dyn Device>,
@@ -196,7 +196,7 @@ impl<'a> Importer<'a> {
             CUgraphNodeType::CU_GRAPH_NODE_TYPE_BATCH_MEM_OP => {
                 Err(Unreadable::new("a node of batched memory operations"))
             }
-            other => Err(Unreadable::new(format!("a node of a kind that is not known: {}", other.0))),
+            other => Err(Unreadable::new(format!("a node of the unknown kind {}", other.0))),
         }
     }
 

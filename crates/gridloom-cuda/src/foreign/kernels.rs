@@ -111,7 +111,10 @@ unsafe fn arguments(kernel: &dyn Kernel, p: &CUDA_KERNEL_NODE_PARAMS_v2) -> Resu
         }
     };
     if p.kernelParams.is_null() && !params.is_empty() {
-        return Err(Unreadable::new(format!("the arguments of kernel {} are not there", kernel.name())));
+        return Err(Unreadable::new(format!(
+            "the driver does not tell the arguments of kernel {}",
+            kernel.name()
+        )));
     }
     args.bytes.resize(params.buffer_bytes(), 0);
     for (index, place) in params.iter().enumerate() {
@@ -120,7 +123,10 @@ unsafe fn arguments(kernel: &dyn Kernel, p: &CUDA_KERNEL_NODE_PARAMS_v2) -> Resu
         let value = unsafe {
             let from = *p.kernelParams.add(index);
             if from.is_null() {
-                return Err(Unreadable::new(format!("argument {index} of {} is not there", kernel.name())));
+                return Err(Unreadable::new(format!(
+                    "the driver does not tell argument {index} of {}",
+                    kernel.name()
+                )));
             }
             slice::from_raw_parts(from.cast::<u8>(), place.size as usize)
         };

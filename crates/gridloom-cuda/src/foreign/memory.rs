@@ -67,7 +67,7 @@ impl Importer<'_> {
         if let Some(known) = self.pointed_at(address)? {
             return known
                 .part(0, bytes)
-                .ok_or_else(|| Unreadable::new(format!("{bytes} bytes at {address:#x} leave their block")));
+                .ok_or_else(|| Unreadable::new(format!("{bytes} bytes at {address:#x} exceed their block")));
         }
         let kind = if place == CUmemorytype::CU_MEMORYTYPE_HOST {
             MemoryKind::Host

@@ -40,7 +40,8 @@ pub enum CaptureMode {
     Global,
     /// The thread that captures may not; others may.
     ThreadLocal,
-    /// Every thread may. The code itself sees to it that nothing it does so belongs into the graph.
+    /// Every thread may make such calls. The code itself ensures that none of them belongs in the
+    /// graph.
     Relaxed,
 }
 
@@ -81,14 +82,14 @@ pub struct ForeignOptions {
 }
 
 impl ForeignOptions {
-    /// The same, with an owner.
+    /// Returns these options with an owner.
     #[must_use]
     pub fn keeping(mut self, owner: impl Into<Owner>) -> Self {
         self.owner = Some(owner.into());
         self
     }
 
-    /// The same, with what is captured left as it is.
+    /// Returns these options, with the captured work kept as one opaque node.
     #[must_use]
     pub fn opaque(mut self) -> Self {
         self.opaque = true;

@@ -46,8 +46,8 @@ pub(super) struct LoopStep {
 }
 
 impl LoopStep {
-    /// As the kernel's parameters lie: each at a multiple of its size, since the longer ones come
-    /// first.
+    /// Returns the bytes in the layout of the kernel's parameters. Each lies at a multiple of its
+    /// size, because the longer ones come first.
     pub(super) fn pack(&self) -> Vec<u8> {
         let words = [self.handle, self.value, self.state, self.limit];
         let decide = (self.decide as u32).to_ne_bytes();
@@ -68,7 +68,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// As the kernel's parameters lie.
+    /// Returns the bytes in the layout of the kernel's parameters.
     pub(super) fn pack(&self) -> Vec<u8> {
         let runs = [*self.runs.start(), *self.runs.end()].into_iter().flat_map(u32::to_ne_bytes);
         [self.handle, self.value, self.state].into_iter().flat_map(u64::to_ne_bytes).chain(runs).collect()
@@ -84,7 +84,7 @@ pub(super) struct Builtins {
     count: OnceLock<Arc<Kernel>>,
 }
 
-/// All run as one thread.
+/// Returns the configuration of all these kernels: one thread.
 pub(super) fn one_thread() -> LaunchConfig {
     LaunchConfig::one()
 }

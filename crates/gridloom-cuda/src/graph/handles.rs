@@ -29,10 +29,10 @@ impl CudaGraph {
         Ok(Self { context: Arc::clone(context), raw })
     }
 
-    /// Takes over a graph that somebody else made.
+    /// Takes ownership of a graph that other code made.
     ///
     /// # Safety
-    /// The graph exists, and nobody else destroys it.
+    /// The graph exists, and no other code destroys it.
     pub(crate) unsafe fn from_raw(context: &Arc<Context>, raw: CUgraph) -> Self {
         Self { context: Arc::clone(context), raw }
     }

@@ -1,4 +1,4 @@
-//! One list of steps becomes one `CUgraph` and its executable.
+//! Lowering of one list of steps to one `CUgraph` and its executable.
 
 mod conditional;
 mod whole;
@@ -165,7 +165,7 @@ fn lower_alone(
     let context = &lowering.resources.shared.context;
     let made = OpaqueGraph::from_backend(&**opaque)?.with(|graph| CudaExecutable::new(context, graph, flags));
     let executable = made.map_err(|failure| {
-        let what = "the driver could not compile what was captured; of a captured graph that allocates memory or holds a conditional there can be one executable at a time";
+        let what = "the driver could not compile the captured graph; a captured graph that allocates memory or holds a conditional allows one executable at a time";
         Error::from(failure.error).context(what).at_node(label())
     })?;
     // Nobody knows whether there is a conditional in it.
@@ -448,7 +448,7 @@ fn make(add: impl FnOnce(*mut CUgraphNode) -> DriverResult<()>) -> DriverResult<
     Ok(node)
 }
 
-/// The same description in the form of the general call.
+/// Returns the same description for the general driver call.
 fn general_kernel_parameters(parameters: &CUDA_KERNEL_NODE_PARAMS_v2) -> CUDA_KERNEL_NODE_PARAMS_v3 {
     CUDA_KERNEL_NODE_PARAMS_v3 {
         func: parameters.func,

@@ -24,7 +24,7 @@ pub(super) struct DeciderNodes {
 
 /// The driver nodes of all nodes that have one.
 pub(super) struct NodeMap {
-    /// By the index of a node; one without a place has no node.
+    /// By the index of a node. An entry without a driver node is empty.
     nodes: Vec<DriverNode>,
     deciders: FxHashMap<NodeKey, DeciderNodes>,
 }
@@ -53,7 +53,7 @@ impl NodeMap {
         self.nodes.iter().position(|place| place.node == node)
     }
 
-    /// For a conditional that a kernel of Gridloom's decides.
+    /// Returns the deciding kernels of a conditional, if kernels of Gridloom's decide it.
     pub(super) fn decider(&self, node: NodeKey) -> Option<DeciderNodes> {
         self.deciders.get(&node).copied()
     }

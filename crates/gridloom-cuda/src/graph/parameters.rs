@@ -100,7 +100,7 @@ impl Lowering<'_> {
         }
         let mut bytes = op.args().bytes.clone();
         let no_place =
-            || Error::new(ErrorKind::InvalidState, "a condition that this kernel is given has no place");
+            || Error::new(ErrorKind::InvalidState, "a condition argument of this kernel has no handle");
         let stores = self.stores_conditions(op);
         for pointer in &op.args().pointers {
             let value = match &pointer.value {

@@ -12,7 +12,7 @@ use smallvec::{SmallVec, smallvec};
 /// What a step waits for: earlier steps of the same list.
 pub(super) type Dependencies = SmallVec<[(u32, EdgeKind); 2]>;
 
-/// One node of a `CUgraph` to be.
+/// A future node of a `CUgraph`.
 #[derive(Debug)]
 pub(super) struct Step {
     /// The node of the definition that it comes from.
@@ -133,12 +133,12 @@ struct Source<'a> {
 
 /// The steps at whose end a node has ended. Nodes that do nothing have no step of their own.
 ///
-/// One table serves all lists of steps: a node is in one graph, and only nodes of that graph ask
-/// for it.
+/// One table serves all lists of steps: a node is in one graph, and only nodes of that graph look
+/// it up.
 struct Ends {
     /// By the index of a node: its one step, or [`Ends::OTHERS`].
     one: Vec<u32>,
-    /// None, or several.
+    /// The steps of nodes that have none or several.
     others: FxHashMap<NodeKey, Dependencies>,
 }
 

@@ -104,15 +104,15 @@ impl Cells {
         self.page.start().wrapping_add(index)
     }
 
-    /// For the scratch word and so many conditions.
+    /// Makes words for the scratch value and this many conditions.
     fn bytes(conditions: usize) -> usize {
         4 * (1 + conditions)
     }
 }
 
 impl Resources {
-    /// For a definition of which this is the program. Failures go to where those before went, if
-    /// there were any.
+    /// Makes the resources of a definition with this program. Failures go where earlier failures
+    /// went, if there were any.
     pub(super) fn new(
         shared: &Arc<Shared>,
         definition: &Definition,

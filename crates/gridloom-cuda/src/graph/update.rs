@@ -181,7 +181,7 @@ impl State {
         }
     }
 
-    /// Has kernel nodes, before the next launch or update, do what the definition says.
+    /// Makes kernel nodes do what the definition says, before the next launch or update.
     pub(super) fn leave_undone(&mut self, definition: &Definition, nodes: &[NodeKey]) {
         self.undone.extend(nodes.iter().map(|&node| {
             let operation = definition.node(node).operation().clone();
@@ -283,7 +283,7 @@ impl Inner {
     }
 }
 
-/// One update under way.
+/// One update in progress.
 struct InPlaceUpdate<'a> {
     inner: &'a Inner,
     /// Disabled nodes.
@@ -310,7 +310,7 @@ impl<'a> InPlaceUpdate<'a> {
         self.set(node, operation, label)
     }
 
-    /// Has a node do what it did before.
+    /// Changes a node back to what it did before.
     fn put_back(&mut self, before: &Before) -> Result<()> {
         self.held.restore_staged(before.node, before.staged.clone());
         let Some(call) = &before.call else {
@@ -321,8 +321,8 @@ impl<'a> InPlaceUpdate<'a> {
         Ok(())
     }
 
-    /// Has a node do something else; the context is current. `label` is its name, for the failures
-    /// of a callback.
+    /// Makes a node do something else. The context is current. `label` is its name, for the
+    /// failures of a callback.
     fn set(&mut self, node: NodeKey, operation: &Operation, label: impl FnOnce() -> String) -> Result<()> {
         match operation {
             operation if self.does_nothing(node, operation) => Ok(()),
@@ -346,7 +346,7 @@ impl<'a> InPlaceUpdate<'a> {
         self.inner.node_map.get(node).is_none() && self.disabled.contains(&node)
     }
 
-    /// Has a fill do no more than keep its place in the order.
+    /// Makes a fill do nothing but order its neighbours.
     fn divert(&mut self, place: DriverNode, op: &MemsetOp) -> Result<()> {
         if op.height != 1 {
             return refuse("the driver does not change the extents of a fill of several rows");
@@ -408,7 +408,7 @@ impl<'a> InPlaceUpdate<'a> {
         Ok(())
     }
 
-    /// Has a kernel node launch something else, where the driver can do that in place.
+    /// Makes a kernel node launch something else, if the driver can change it in place.
     fn set_kernel(&mut self, node: NodeKey, old: &KernelOp, new: &KernelOp) -> Result<()> {
         let attributes = |config: &LaunchConfig| (config.cluster, config.cooperative, config.priority);
         if attributes(old.config()) != attributes(new.config()) {

@@ -133,7 +133,7 @@ impl Functions {
     }
 }
 
-/// One source on its way to PTX.
+/// One source that is being compiled.
 pub(super) struct Program<'a> {
     functions: &'a Functions,
     raw: RawProgram,

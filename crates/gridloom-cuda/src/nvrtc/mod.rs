@@ -138,7 +138,7 @@ impl Ptx {
         Some((major.parse().ok()?, minor.parse().ok()?))
     }
 
-    /// The same code marked as PTX of version `major.minor`, where it is marked as newer.
+    /// Returns the same code, marked as PTX of version `major.minor` if it is marked as newer.
     ///
     /// A compiler marks everything with its own version. A driver refuses newer versions by that
     /// number alone, even if the code uses nothing new.

@@ -17,9 +17,9 @@ impl Builder<'_> {
     /// Sets all counters of passes to 0 at the start of the launch, so that a conditional that is
     /// not reached made none.
     ///
-    /// Where the host drives the launch, it does that before the first unit. Conditionals that are
-    /// always reached and that a kernel of Gridloom's decides need it not: that kernel begins to
-    /// count anew.
+    /// If the host drives the launch, it does that before the first unit. Conditionals that are
+    /// always reached and that a kernel of Gridloom's decides do not need it, because that kernel
+    /// resets the count.
     pub(super) fn add_reset(&mut self, steps: &[Step]) -> Result<()> {
         let definition = self.definition;
         let is_needed = |step: &Step| match (&step.work, definition.node(step.origin).operation()) {
