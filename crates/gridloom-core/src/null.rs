@@ -1,7 +1,8 @@
-//! A device that runs nothing, for tests of the layers above a device. It hands out addresses,
-//! records every call and lets a test choose which call fails. Work on its streams completes at
-//! once and has no effect. Callbacks are not called, and loops make no iterations. Tests that need
-//! results need another device.
+//! A device that runs nothing, for tests of the layers above a device.
+//!
+//! It hands out addresses, records every call and lets a test choose which call fails. Work on its
+//! streams completes at once and has no effect. Callbacks are not called, and loops make no
+//! iterations. Tests that need results need another device.
 //!
 //! ```
 //! use gridloom_core::graph::Graph;

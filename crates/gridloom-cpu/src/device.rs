@@ -465,7 +465,7 @@ impl Drop for CpuDevice {
             busy.iter().filter_map(Weak::upgrade).for_each(|line| line.cancel());
         };
         if let Err(error) = thread::Builder::new().name("gridloom-grace".into()).spawn(end) {
-            tracing::warn!(%error, "no thread to end what runs on a device that was dropped");
+            tracing::warn!(%error, "no thread to cancel the work of a dropped device");
         }
     }
 }

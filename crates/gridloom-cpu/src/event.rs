@@ -137,7 +137,7 @@ impl CpuEvent {
                 Err(state("has not been reached yet; synchronize with it first"))
             }
             Some(recording) => match recording.passed_at.load(Ordering::Acquire) {
-                0 => Err(state("was not recorded by the launch that could have")),
+                0 => Err(state("was not recorded by the launch that contains it")),
                 time => Ok(time - 1),
             },
         }

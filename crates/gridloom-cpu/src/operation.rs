@@ -198,7 +198,7 @@ pub(crate) fn address(region: &Region, names: &dyn Names) -> u64 {
 /// Runs `work`. A panic in it, which is a defect of this crate, becomes an error.
 pub(crate) fn contain<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     user_code::contain(work).unwrap_or_else(|said| {
-        Err(Error::new(ErrorKind::Driver, format!("the CPU device failed inside itself: {said}")))
+        Err(Error::new(ErrorKind::Driver, format!("the CPU device failed with an internal error: {said}")))
     })
 }
 

@@ -48,10 +48,11 @@ use crate::executable::Executable;
 use crate::graph::{Condition, ConditionalSpec, Graph, Node};
 use crate::op::Operation;
 
-/// A capture. Work on it, or on its stream, is recorded in a graph and not run. A failed operation
-/// leaves the capture unchanged. Dropping a primary capture before its end discards what was
-/// recorded and leaves the stream usable. Dropping a fork or body before its end makes the capture
-/// that it belongs to refuse to end.
+/// A capture. Work on it, or on its stream, is recorded in a graph and not run.
+///
+/// A failed operation leaves the capture unchanged. Dropping a primary capture before its end
+/// discards what was recorded and leaves the stream usable. Dropping a fork or body before its end
+/// makes the capture that it belongs to refuse to end.
 ///
 /// ```
 /// use gridloom_core::null::NullDevice;

@@ -1,7 +1,8 @@
-//! Pictures of a graph: for Graphviz, for Mermaid, and as JSON for programs. A picture is drawn
-//! from a snapshot. Equal graphs give equal pictures: nodes, buffers, events and conditions are
-//! numbered in the order of appearance, and addresses are left out. Size and drawing time are
-//! linear in the size of the graph.
+//! Pictures of a graph: for Graphviz, for Mermaid, and as JSON for programs.
+//!
+//! A picture is drawn from a snapshot. Equal graphs give equal pictures: nodes, buffers, events and
+//! conditions are numbered in the order of appearance, and addresses are left out. Size and drawing
+//! time are linear in the size of the graph.
 //!
 //! ```
 //! use gridloom_core::graph::Graph;
