@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Result, bail};
 use crate::executable::{InstantiateOptions, MemoryUse, Report};
-use crate::graph::{Definition, NodeKey};
+use crate::graph::{Definition, Graph, NodeKey};
 use crate::launch::{KernelLimits, Limits};
 use crate::memory::{MemoryKind, OutlivingMemory};
 use crate::op::contract::Signature;
@@ -312,6 +312,10 @@ pub unsafe trait Kernel: Send + Sync + Debug {
     fn limits(&self) -> &KernelLimits;
     /// Returns further facts for people, as pairs of name and value.
     fn properties(&self) -> Vec<(String, String)>;
+    /// Returns the PTX of the kernel's module, if it is known.
+    fn ptx(&self) -> Option<&str> {
+        None
+    }
     /// Returns the signature that launches are checked against. Only the core creates kernels with
     /// a signature ([`Signature::of_kernel`](crate::op::contract::Signature::of_kernel)).
     fn signature(&self) -> Option<&Arc<Signature>> {
@@ -375,6 +379,10 @@ pub trait Executable: Send + Debug {
     fn take_error(&mut self) -> Option<crate::Error>;
     /// Returns how each conditional runs, with remarks on the lowering.
     fn report(&self) -> Report;
+    /// Returns the graph that runs, if an optimiser gave the graph another form.
+    fn optimized_graph(&self) -> Option<Graph> {
+        None
+    }
     /// Returns the memory that the executable holds.
     fn memory(&self) -> MemoryUse;
     /// Takes over the operations of these nodes from the definition, all or none. `replaced` holds

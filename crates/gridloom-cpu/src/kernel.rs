@@ -116,6 +116,10 @@ unsafe impl backend::Kernel for CpuKernel {
         properties
     }
 
+    fn ptx(&self) -> Option<&str> {
+        Some(self.module.source())
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

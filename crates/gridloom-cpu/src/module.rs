@@ -87,6 +87,11 @@ impl CpuModule {
 }
 
 impl Loaded {
+    /// Returns the PTX that the module was read from.
+    pub(crate) fn source(&self) -> &str {
+        self.program.module().source.text()
+    }
+
     /// Returns the engine of a kernel. A kernel is compiled once, no matter who looks it up.
     fn engine(&self, code: &Arc<KernelCode>) -> KernelEngine {
         if self.engine != Engine::Jit {

@@ -285,6 +285,13 @@ unsafe impl backend::Kernel for Kernel {
         properties
     }
 
+    fn ptx(&self) -> Option<&str> {
+        match &self.home {
+            Home::Module(module) => module.ptx(),
+            Home::Borrowed { .. } => None,
+        }
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -35,6 +35,8 @@ pub struct Module {
     conditions: Conditions,
     /// What the PTX tells and the driver does not.
     declared: Option<Arc<DeclaredKernels>>,
+    /// The PTX that it was loaded from.
+    ptx: Option<Arc<str>>,
 }
 
 /// How the code of a module sets conditions.
@@ -65,16 +67,26 @@ impl Module {
         let source: Arc<str> = Arc::from(source);
         let driver = context.driver();
         let declared = DeclaredKernels::of(&source, driver.supports(PARAMETERS_SINCE));
+        let ptx = Some(Arc::clone(&source));
         if condition_ptx::sets_conditions(&source) && !driver.supports(CONDITION_SETTER_SINCE) {
             // The driver has no function to set a condition, so the module could not even be
             // linked.
-            return Self::storing_conditions(context, device, &source, declared);
+            let mut module = Self::storing_conditions(context, device, &source, declared)?;
+            module.ptx = ptx;
+            return Ok(module);
         }
         let conditions = match condition_ptx::sets_conditions(&source) {
             true => Conditions::Driver { source, stored: Box::new(Once::new()) },
             false => Conditions::Fixed,
         };
-        Self::load(context, device, text.as_bytes_with_nul(), conditions, declared)
+        let mut module = Self::load(context, device, text.as_bytes_with_nul(), conditions, declared)?;
+        module.ptx = ptx;
+        Ok(module)
+    }
+
+    /// The PTX that it was loaded from.
+    pub(crate) fn ptx(&self) -> Option<&str> {
+        self.ptx.as_deref()
     }
 
     /// What the PTX says about a kernel, where it was kept.
@@ -142,7 +154,7 @@ impl Module {
                 if !remarks.is_empty() {
                     tracing::debug!(remarks, "the driver compiled a module");
                 }
-                Ok(Self { context: Arc::clone(context), device, raw, conditions, declared })
+                Ok(Self { context: Arc::clone(context), device, raw, conditions, declared, ptx: None })
             }
             Err(error) => Err(load_error(error, text_of(&errors), image)),
         }

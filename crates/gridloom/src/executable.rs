@@ -8,7 +8,9 @@ use gridloom_core::op::Operation;
 
 use crate::buffer::{Buffer, Element, Memory};
 use crate::ops::AllocNode;
-use crate::{Capture, ConditionalMode, Device, Error, Graph, MemoryUse, Node, Report, Result, Stream};
+use crate::{
+    Capture, ConditionalMode, Device, Error, Graph, MemoryUse, Node, Optimizations, Report, Result, Stream,
+};
 
 /// How a graph is compiled.
 ///
@@ -37,6 +39,12 @@ pub struct InstantiateOptions {
     pub count_passes: bool,
     /// What is done about forgotten dependencies, which [`Graph::check`] looks for.
     pub hazards: HazardCheck,
+    /// The optimisations that are made before the graph is compiled: fewer and larger kernels, with the
+    /// same results. By default there are none. The environment variable `GRIDLOOM_OPTIMIZE` overrides
+    /// this: `off`, `on`, or names such as `chains,loops`. [`Executable::report`] tells what was done.
+    ///
+    /// Instantiation takes longer, since the device compiles the new kernels.
+    pub optimize: Optimizations,
 }
 
 /// What instantiation does about nodes that use the same memory without an order between them, and
@@ -106,14 +114,22 @@ impl InstantiateOptions {
         self
     }
 
-    pub(crate) fn to_core(&self) -> core::executable::InstantiateOptions {
-        core::executable::InstantiateOptions {
+    /// Sets the optimisations that are made before the graph is compiled.
+    #[must_use]
+    pub fn optimize(mut self, optimize: Optimizations) -> Self {
+        self.optimize = optimize;
+        self
+    }
+
+    pub(crate) fn to_core(&self) -> Result<core::executable::InstantiateOptions> {
+        Ok(core::executable::InstantiateOptions {
             auto_free_on_launch: self.auto_free_on_launch,
             upload: self.upload.as_ref().map(|stream| stream.0.clone()),
             node_priority: self.node_priority,
             conditional_mode: self.conditional_mode,
             count_passes: self.count_passes,
-        }
+            optimizer: crate::optimize::optimizer(self.optimize)?,
+        })
     }
 }
 
@@ -172,9 +188,16 @@ impl Executable {
         self.0.take_error()
     }
 
-    /// Returns how each conditional runs, and why.
+    /// Returns how each conditional runs, and why; and what was optimised, what was not, and why.
     pub fn report(&self) -> Report {
         self.0.report()
+    }
+
+    /// Returns the graph in the form that the optimiser gave it, to be looked at: `to_dot`, `to_json`. It is
+    /// a graph of its own, which can be edited and instantiated without touching the executable. `None`
+    /// where nothing was to be optimised.
+    pub fn optimized_graph(&self) -> Option<Graph> {
+        self.0.optimized_graph().map(Graph)
     }
 
     /// Returns the bytes that the executable holds.

@@ -204,7 +204,7 @@ impl Graph {
                 tracing::warn!("the graph may lack dependencies: {hazards}");
             }
         }
-        Ok(Executable(self.0.instantiate_with(&options.to_core())?))
+        Ok(Executable(self.0.instantiate_with(&options.to_core()?)?))
     }
 
     /// Returns the graph in the DOT language of graphviz: `dot -Tsvg`.

@@ -28,6 +28,7 @@ pub mod kernel;
 pub mod module;
 mod node;
 pub mod ops;
+mod optimize;
 pub mod prelude;
 mod stream;
 
@@ -191,6 +192,7 @@ pub use gridloom_macros::device;
 ///
 /// The README of the crate `gridloom-kernel` says what a kernel means and why it is safe.
 pub use gridloom_macros::kernel;
+pub use gridloom_opt::{Optimization, Optimizations};
 pub use gridloom_ptx as ptx;
 pub use kernel::{ConditionHandle, Kernel, Len, Null, Nullable, Ptr, PtrMut};
 pub use module::Module;

@@ -61,6 +61,16 @@ pub struct InstantiateOptions {
     /// conditionals that only kernels decide and that a GPU runs by itself, this option adds a node
     /// to each body.
     pub count_passes: bool,
+    /// Who gives the graph another form before it is compiled. By default nobody does.
+    pub optimizer: Option<Arc<dyn Optimizer>>,
+}
+
+/// Compiles graphs in another form than they were written, which computes the same.
+///
+/// What it returns answers for every node of the graph as it was written.
+pub trait Optimizer: Send + Sync + fmt::Debug {
+    /// Compiles a graph that was checked. It is a copy under the same keys, for the optimiser to edit.
+    fn compile(&self, graph: Graph, options: &InstantiateOptions) -> Result<Box<dyn backend::Executable>>;
 }
 
 impl fmt::Debug for InstantiateOptions {
@@ -71,6 +81,7 @@ impl fmt::Debug for InstantiateOptions {
             .field("node_priority", &self.node_priority)
             .field("conditional_mode", &self.conditional_mode)
             .field("count_passes", &self.count_passes)
+            .field("optimizer", &self.optimizer)
             .finish()
     }
 }
@@ -95,6 +106,10 @@ pub struct Report {
     pub conditionals: Vec<ConditionalReport>,
     /// Further remarks for the reader.
     pub notes: Vec<String>,
+    /// What the optimiser did, to which nodes, and the estimate that it rested on.
+    pub optimized: Vec<String>,
+    /// Nodes that the optimiser left as they are, and why.
+    pub not_optimized: Vec<(String, String)>,
 }
 
 /// The memory that an executable holds, in bytes.
@@ -174,10 +189,15 @@ impl Executable {
             check_nothing_freed(&definition, |_| true)?;
         }
         let device = hierarchy.device.clone();
-        // SAFETY: every operation was checked for this device when it was added, and the caller
-        // checked the whole definition. Only this executable calls the result, under its lock, with
-        // streams of the device and with operations that were checked in the same way.
-        let mut backend = unsafe { device.instantiate(&definition, options) }?;
+        let mut backend = match &options.optimizer {
+            Some(optimizer) => {
+                optimizer.compile(Graph::under_same_keys(&device, definition.clone()), options)?
+            }
+            // SAFETY: every operation was checked for this device when it was added, and the caller
+            // checked the whole definition. Only this executable calls the result, under its lock, with
+            // streams of the device and with operations that were checked in the same way.
+            None => unsafe { device.instantiate(&definition, options) }?,
+        };
         if let Some(stream) = &options.upload {
             backend.upload(stream.backend())?;
         }
@@ -333,6 +353,12 @@ impl Executable {
     /// Returns how each conditional runs, and why.
     pub fn report(&self) -> Report {
         self.state.lock().backend.report()
+    }
+
+    /// Returns the graph in the form that the optimiser gave it, as a graph of its own, or `None` if
+    /// there was no optimiser.
+    pub fn optimized_graph(&self) -> Option<Graph> {
+        self.state.lock().backend.optimized_graph()
     }
 
     /// Returns the memory that the executable holds.

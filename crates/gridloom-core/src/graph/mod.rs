@@ -150,6 +150,16 @@ impl Graph {
         Graph { hierarchy: Hierarchy::from_executable(device, definition, Some(executable)), key }
     }
 
+    /// Creates a graph that shares this definition and its keys, for an optimiser to edit. Editing it
+    /// leaves the original as it is.
+    ///
+    /// # Safety
+    /// The definition is that of a graph or executable of this device. Handles of the one cannot be
+    /// told from handles of the other, so they must not reach a user.
+    pub unsafe fn with_definition(device: &impl AsDevice, definition: Arc<Definition>) -> Self {
+        Graph::under_same_keys(device, definition)
+    }
+
     /// Creates a graph that shares this definition and its keys. Its handles cannot be told from
     /// those of the graph that the definition came from, so they must not reach a user.
     pub(crate) fn under_same_keys(device: &impl AsDevice, definition: Arc<Definition>) -> Self {

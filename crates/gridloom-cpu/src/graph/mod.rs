@@ -319,7 +319,7 @@ fn report(definition: &Definition, conditionals: &[NodeKey], options: &Instantia
             "the CPU device runs nodes as they become ready; priorities of kernels have no effect".to_owned(),
         );
     }
-    Report { conditionals, notes }
+    Report { conditionals, notes, ..Report::default() }
 }
 
 impl backend::Executable for CpuExecutable {

@@ -81,7 +81,7 @@ impl Inner {
         };
         let resources =
             Resources::new(shared, definition, (&modes, &program), settings.count_passes, failures)?;
-        let report = Report { conditionals: modes.report(definition), notes: Vec::new() };
+        let report = Report { conditionals: modes.report(definition), ..Report::default() };
         let mut compiling = Compiling {
             definition,
             lowering: Lowering { resources: &resources, modes: &modes, capabilities },

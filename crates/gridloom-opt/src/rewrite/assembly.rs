@@ -235,6 +235,8 @@ impl Assembly {
             id: int(STEP_BARRIER),
             threads: None,
         });
+        // What follows may have barriers that want whole warps.
+        self.emit(SyncOp::WarpBarrier { mask: int(0xffff_ffff) });
     }
 
     pub(crate) fn grid_dependency(&mut self, action: GridDep) {

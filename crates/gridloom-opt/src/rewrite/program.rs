@@ -292,6 +292,8 @@ impl Writer<'_> {
             }
         };
         if !looping.test_first {
+            let none = self.asm.compare(Compare::Eq, ScalarType::U64, limit.into(), int(0));
+            self.asm.branch_if(none, false, done);
             self.asm.branch(body);
         }
         self.asm.place(again);

@@ -6,4 +6,5 @@ mod ptx_file;
 mod common;
 
 mod files;
+mod graphs;
 mod programs;

@@ -91,9 +91,13 @@ fn a_step_of_part_of_a_warp_that_meets_is_refused() {
 #[test]
 fn a_loop_over_a_value_in_memory_runs_until_it_is_zero() {
     for device in devices() {
-        for (test_first, start, limit, passes) in
-            [(true, 5u32, u64::MAX, 5u64), (true, 0, u64::MAX, 0), (false, 1, u64::MAX, 1), (true, 9, 4, 4)]
-        {
+        for (test_first, start, limit, passes) in [
+            (true, 5u32, u64::MAX, 5u64),
+            (true, 0, u64::MAX, 0),
+            (false, 1, u64::MAX, 1),
+            (true, 9, 4, 4),
+            (false, 9, 0, 0),
+        ] {
             let looping = Looping { test: LoopTest::Value, test_first };
             let mut program =
                 block_program(&steps(&[("increase", 32), ("decrement", 1)]), Some(looping), LIMIT).unwrap();

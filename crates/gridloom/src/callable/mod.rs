@@ -28,7 +28,7 @@ pub use params::{Bind, BindAll, Length, Param, Scalar, Shape, Spec, Specs};
 pub use params::{Binding, Bindings, Origin, ParamId};
 pub use sequence::{Loop, Sections, Sequence};
 
-use crate::{ConditionalMode, Device, Error, ErrorKind, Graph, Result, Stream};
+use crate::{ConditionalMode, Device, Error, ErrorKind, Graph, Optimizations, Result, Stream};
 
 /// How deep callables may call each other.
 pub(crate) const MAX_INLINE_DEPTH: usize = 32;
@@ -295,7 +295,7 @@ impl<S: Specs> Inner<S> {
         let (mut cache, built, evicted) = self.ensure_built(&key, &bindings)?;
         let now = cache.tick();
         let entry = cache.find(&key).expect("the cache has been locked since it was found there");
-        let options = self.instantiate_options();
+        let options = self.instantiate_options()?;
         let chosen = entry.choose(stream, &bindings, self.options.max_instances, &options, now)?;
         let (plan, instance) = entry.instance(chosen);
         let changed = instance.changed(&bindings);
@@ -308,11 +308,12 @@ impl<S: Specs> Inner<S> {
         Ok(())
     }
 
-    fn instantiate_options(&self) -> InstantiateOptions {
-        InstantiateOptions {
+    fn instantiate_options(&self) -> Result<InstantiateOptions> {
+        Ok(InstantiateOptions {
             conditional_mode: self.options.conditional_mode,
+            optimizer: crate::optimize::optimizer(Optimizations::NONE)?,
             ..InstantiateOptions::default()
-        }
+        })
     }
 
     fn check(&self, stream: &core::Stream, bindings: &[Binding]) -> Result<()> {
@@ -357,7 +358,7 @@ impl<S: Specs> Inner<S> {
         drop(cache);
         let (graph, recipes) = self.describe(bindings)?;
         drop(describing);
-        let entry = Entry::new(key.clone(), &graph, recipes, bindings, &self.instantiate_options())?;
+        let entry = Entry::new(key.clone(), &graph, recipes, bindings, &self.instantiate_options()?)?;
         let mut cache = self.cache.lock();
         cache.stats.builds += 1;
         let evicted = cache.insert(entry, self.options.max_graphs);
@@ -377,7 +378,7 @@ impl<S: Specs> Inner<S> {
         drop(describing);
         if stream.is_capturing() {
             // What is recorded is run later, and its loops with it.
-            graph.instantiate_with(&self.instantiate_options())?.launch(stream)?;
+            graph.instantiate_with(&self.instantiate_options()?)?.launch(stream)?;
         } else {
             eager::run(&graph, stream)?;
         }

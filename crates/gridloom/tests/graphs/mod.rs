@@ -11,5 +11,6 @@ mod large;
 mod launches;
 mod lifetimes;
 mod nodes;
+mod optimizing;
 mod ready_made;
 mod typed_handles;

@@ -516,6 +516,10 @@ unsafe impl backend::Kernel for SignedKernel {
         properties
     }
 
+    fn ptx(&self) -> Option<&str> {
+        self.kernel.ptx()
+    }
+
     fn signature(&self) -> Option<&Arc<Signature>> {
         Some(&self.signature)
     }

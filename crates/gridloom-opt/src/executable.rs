@@ -1,0 +1,286 @@
+//! An executable of a graph in another form.
+//!
+//! It stands between the core and the executable of a backend. The core speaks of the nodes that the user wrote; the backend runs the graph that the passes made of them. A
+//! node that no pass touched has the same key in both. What is told about one that went into a rewritten kernel becomes a change of that kernel's arguments, or,
+//! where the kernel cannot take it (another kernel, another shape, a node switched off), the graph is planned and compiled anew beside the old one, which its launches in flight keep.
+
+use std::sync::Arc;
+
+use gridloom_core::backend::{Allocation, Device, Event, EventOptions, Executable, Passes, Stream};
+use gridloom_core::executable::{Change, ConditionalReport, InstantiateOptions, MemoryUse, Report};
+use gridloom_core::graph::{Definition, NodeKey};
+use gridloom_core::op::Operation;
+use gridloom_core::{Error, Graph, Node, Result};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::graph::{Form, Plan, Profile};
+use crate::optimizations::Optimizations;
+
+/// A graph in another form, compiled.
+#[derive(Debug)]
+pub(crate) struct OptimizedExecutable {
+    device: Arc<dyn Device>,
+    options: InstantiateOptions,
+    wanted: Optimizations,
+    profile: Profile,
+    plan: Plan,
+    /// The handles of the nodes in the plan's graph that no pass made.
+    handles: FxHashMap<NodeKey, Node>,
+    inner: Box<dyn Executable>,
+    /// Nodes that are switched off.
+    disabled: FxHashSet<NodeKey>,
+    /// Where it was launched last.
+    last: Option<Arc<dyn Stream>>,
+    /// What the first launch after the graph was compiled anew waits for: launches of the old one.
+    old_launches: Option<Arc<dyn Event>>,
+}
+
+impl OptimizedExecutable {
+    /// Plans and compiles a graph, which is a copy for the plan to edit.
+    pub(crate) fn new(
+        graph: Graph,
+        options: &InstantiateOptions,
+        wanted: Optimizations,
+        profile: Profile,
+    ) -> Result<Self> {
+        let device = graph.device().clone();
+        let options = InstantiateOptions { upload: None, optimizer: None, ..options.clone() };
+        let disabled = FxHashSet::default();
+        let (plan, inner) = compile(&device, graph, &options, wanted, profile, &disabled)?;
+        let handles = handles(&plan.graph)?;
+        Ok(OptimizedExecutable {
+            device,
+            options,
+            wanted,
+            profile,
+            plan,
+            handles,
+            inner,
+            disabled,
+            last: None,
+            old_launches: None,
+        })
+    }
+
+    /// Plans and compiles the graph as it is now, and has the old one end by itself. On failure everything is as it was.
+    fn compile_anew(&mut self, definition: &Definition, disabled: FxHashSet<NodeKey>) -> Result<()> {
+        // SAFETY: it is the definition of the executable that this is a part of, whose operations were checked for this device.
+        let graph = unsafe { Graph::with_definition(&self.device, Arc::new(definition.clone())) };
+        let (plan, mut inner) =
+            compile(&self.device, graph, &self.options, self.wanted, self.profile, &disabled)?;
+        let handles = handles(&plan.graph)?;
+        let now = plan.graph.definition();
+        for &node in &disabled {
+            inner.set_enabled(&now, node, false)?;
+        }
+        drop(now);
+        if let Some(last) = &self.last {
+            let event = self.device.create_event(EventOptions { timing: false, blocking: false })?;
+            // SAFETY: stream and event are of this device.
+            unsafe { last.enqueue(&Operation::EventRecord(event.clone())) }?;
+            self.old_launches = Some(event);
+        }
+        let mut old = std::mem::replace(&mut self.inner, inner);
+        let old_plan = std::mem::replace(&mut self.plan, plan);
+        self.handles = handles;
+        self.disabled = disabled;
+        old.retire(&old_plan.graph.definition());
+        Ok(())
+    }
+
+    /// The operations that nodes of the plan's graph are to have, where changes of these nodes can be made in place.
+    fn in_place(
+        &self,
+        definition: &Definition,
+        changed: &FxHashSet<NodeKey>,
+    ) -> Option<Vec<(Node, Operation)>> {
+        let mut fusions: Vec<usize> =
+            changed.iter().filter_map(|node| self.plan.fused.get(node).copied()).collect();
+        fusions.sort_unstable();
+        fusions.dedup();
+        let mut operations = Vec::with_capacity(changed.len());
+        for index in fusions {
+            let fusion = &self.plan.fusions[index];
+            operations.push((fusion.node.clone(), fusion.operation(definition).ok()?));
+        }
+        for node in changed.iter().filter(|node| !self.plan.fused.contains_key(node)) {
+            // An empty node that is gone.
+            let Some(handle) = self.handles.get(node) else { continue };
+            let operation = definition.node(*node).operation();
+            if matches!(operation, Operation::Conditional(_) | Operation::Child(_)) {
+                return None;
+            }
+            operations.push((handle.clone(), operation.clone()));
+        }
+        Some(operations)
+    }
+}
+
+/// Runs the passes and has the device compile what they made.
+fn compile(
+    device: &Arc<dyn Device>,
+    graph: Graph,
+    options: &InstantiateOptions,
+    wanted: Optimizations,
+    profile: Profile,
+    disabled: &FxHashSet<NodeKey>,
+) -> Result<(Plan, Box<dyn Executable>)> {
+    let plan = Plan::new(graph, wanted, profile, options, disabled)?;
+    // SAFETY: the definition is one that passed the checks of its instantiation, in which nodes were replaced by launches of kernels that use the same memory in the same
+    // order; each was checked for this device when it was added. It is called by the core as it would call the original.
+    let inner = unsafe { device.instantiate(&plan.graph.definition(), options) }?;
+    Ok((plan, inner))
+}
+
+/// The handles of all nodes of a graph and those inside it.
+fn handles(graph: &Graph) -> Result<FxHashMap<NodeKey, Node>> {
+    let (mut found, mut open) = (FxHashMap::default(), vec![graph.clone()]);
+    while let Some(graph) = open.pop() {
+        for node in graph.nodes() {
+            open.extend(node.bodies()?);
+            found.insert(node.key(), node);
+        }
+    }
+    Ok(found)
+}
+
+impl Executable for OptimizedExecutable {
+    fn launch(&mut self, stream: &Arc<dyn Stream>) -> Result<()> {
+        if let Some(event) = &self.old_launches {
+            // SAFETY: stream and event are of this device.
+            unsafe { stream.enqueue(&Operation::EventWait(event.clone())) }?;
+            self.old_launches = None;
+        }
+        self.inner.launch(stream)?;
+        if !self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, stream)) {
+            self.last = Some(stream.clone());
+        }
+        Ok(())
+    }
+
+    fn upload(&mut self, stream: &Arc<dyn Stream>) -> Result<()> {
+        self.inner.upload(stream)
+    }
+
+    fn outliving(&mut self, alloc: NodeKey) -> Result<Arc<dyn Allocation>> {
+        self.inner.outliving(alloc)
+    }
+
+    fn passes(&mut self, conditional: NodeKey) -> Result<Passes> {
+        let fusion = self.plan.fused.get(&conditional).map(|&index| &self.plan.fusions[index]);
+        let Some(Form::Loop { passes, .. }) = fusion.map(|fusion| &fusion.form) else {
+            return self.inner.passes(conditional);
+        };
+        let (device, passes) = (self.device.clone(), passes.clone());
+        let Some(last) = &self.last else { return Ok(Box::new(|| Ok(0))) };
+        let event = device.create_event(EventOptions { timing: false, blocking: true })?;
+        // SAFETY: stream and event are of this device.
+        unsafe { last.enqueue(&Operation::EventRecord(event.clone())) }?;
+        Ok(Box::new(move || {
+            event.synchronize()?;
+            let mut bytes = [0; 8];
+            device.read(&*passes, 0, &mut bytes)?;
+            Ok(u64::from_le_bytes(bytes))
+        }))
+    }
+
+    fn take_error(&mut self) -> Option<Error> {
+        self.inner.take_error()
+    }
+
+    fn report(&self) -> Report {
+        let mut report = self.inner.report();
+        for fusion in &self.plan.fusions {
+            if let Form::Loop { node, .. } = fusion.form {
+                report.conditionals.push(ConditionalReport {
+                    node,
+                    name: fusion.name.clone(),
+                    native: true,
+                    reason: "the loop is inside one kernel".into(),
+                });
+            }
+        }
+        report.optimized.clone_from(&self.plan.done);
+        report.not_optimized.clone_from(&self.plan.kept);
+        report
+    }
+
+    fn optimized_graph(&self) -> Option<Graph> {
+        self.plan.graph.deep_clone().ok().map(|(graph, _)| graph)
+    }
+
+    fn memory(&self) -> MemoryUse {
+        self.inner.memory()
+    }
+
+    fn update(&mut self, definition: &Definition, replaced: &[Change]) -> Result<()> {
+        let changed: FxHashSet<NodeKey> = replaced.iter().map(Change::node).collect();
+        let Some(operations) = self.in_place(definition, &changed) else {
+            return self.compile_anew(definition, self.disabled.clone());
+        };
+        let mut made: Vec<(Node, Operation)> = Vec::with_capacity(operations.len());
+        let mut outcome = Ok(());
+        for (node, operation) in operations {
+            let before = node.operation().and_then(|before| node.set_operation(operation).map(|()| before));
+            match before {
+                Ok(before) => made.push((node, before)),
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
+            }
+        }
+        let changes: Vec<Change> =
+            made.iter().map(|(node, before)| Change::operation(node.key(), before.clone())).collect();
+        if outcome.is_ok() && !changes.is_empty() {
+            outcome = self.inner.update(&self.plan.graph.definition(), &changes);
+        }
+        if outcome.is_err() {
+            for (node, before) in made.into_iter().rev() {
+                // It was there before, and so is allowed.
+                if let Err(error) = node.set_operation(before) {
+                    tracing::error!(%error, "an operation could not be put back");
+                }
+            }
+        }
+        outcome
+    }
+
+    fn keep(&mut self, memory: &[&Arc<dyn Allocation>]) {
+        self.inner.keep(memory);
+    }
+
+    fn set_enabled(&mut self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
+        let mut disabled = self.disabled.clone();
+        let is_changed = if enabled { disabled.remove(&node) } else { disabled.insert(node) };
+        if !is_changed {
+            return Ok(());
+        }
+        if self.plan.fused.contains_key(&node) {
+            return self.compile_anew(definition, disabled);
+        }
+        self.inner.set_enabled(&self.plan.graph.definition(), node, enabled)?;
+        self.disabled = disabled;
+        Ok(())
+    }
+
+    fn retire(&mut self, _: &Arc<Definition>) {
+        self.inner.retire(&self.plan.graph.definition());
+    }
+}
+
+/// Whether a graph leaves memory allocated after a launch, which a graph that is compiled anew would not know of.
+pub(crate) fn leaves_memory(definition: &Definition) -> bool {
+    let mut freed = FxHashSet::default();
+    let mut allocated = Vec::new();
+    for (key, node) in definition.all_nodes() {
+        match node.operation() {
+            Operation::Alloc(_) => allocated.push(key),
+            operation @ Operation::Free(_) => operation.for_each_alloc_node(|alloc| {
+                freed.insert(alloc);
+            }),
+            _ => {}
+        }
+    }
+    allocated.iter().any(|alloc| !freed.contains(alloc))
+}

@@ -1,0 +1,127 @@
+//! Fills and copies as kernels.
+
+use std::sync::{Arc, LazyLock};
+
+use gridloom_core::graph::Definition;
+use gridloom_core::memory::{Base, MemoryKind, Region};
+use gridloom_core::op::{MemcpyOp, MemsetOp, Operation, PointerArg, PointerValue};
+
+use crate::rewrite::KernelSource;
+
+/// The kernels, as PTX.
+const TEXT: &str = include_str!("builtin.ptx");
+/// The kernel that fills.
+const FILL: &str = "gridloom_fill";
+/// The kernel that copies.
+const COPY: &str = "gridloom_copy";
+
+/// The most bytes of a fill or copy that becomes a kernel. Larger ones are better left to the device.
+pub(crate) const MAX_BYTES: u64 = 64 << 10;
+
+static MODULE: LazyLock<Arc<gridloom_ptx::Module>> =
+    LazyLock::new(|| Arc::new(gridloom_ptx::parse(TEXT).expect("the kernels of this crate are PTX")));
+
+fn source(name: &str) -> KernelSource {
+    KernelSource::new(MODULE.clone(), name).expect("a kernel of this crate")
+}
+
+/// The kernel that fills.
+pub(crate) fn fill() -> KernelSource {
+    static SOURCE: LazyLock<KernelSource> = LazyLock::new(|| source(FILL));
+    SOURCE.clone()
+}
+
+/// The kernel that copies.
+pub(crate) fn copy() -> KernelSource {
+    static SOURCE: LazyLock<KernelSource> = LazyLock::new(|| source(COPY));
+    SOURCE.clone()
+}
+
+/// The parameters of such a kernel: bytes, and where addresses go.
+pub(crate) struct BuiltinArgs {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) pointers: Vec<PointerArg>,
+}
+
+/// Why a fill or copy does not become a kernel; `None` where it does.
+pub(crate) fn obstacle(definition: &Definition, operation: &Operation) -> Option<String> {
+    let reachable = |region: &Region| match &region.base {
+        Base::Allocation(allocation) => allocation.kind() != MemoryKind::Host,
+        Base::AllocNode(key) => match definition.get_node(*key).map(|node| node.operation()) {
+            Some(Operation::Alloc(alloc)) => alloc.kind != MemoryKind::Host && alloc.peers.is_empty(),
+            _ => false,
+        },
+        Base::Bytes(_) => false,
+    };
+    let elsewhere = || Some("it touches memory of the host".to_owned());
+    let large = |bytes: u64| Some(format!("it moves {bytes} bytes, more than {MAX_BYTES}"));
+    match operation {
+        Operation::Memset(fill) => {
+            let bytes = fill.width.saturating_mul(fill.height).saturating_mul(fill.element_size.into());
+            if !reachable(&fill.dst) {
+                return elsewhere();
+            }
+            if bytes > MAX_BYTES { large(bytes) } else { None }
+        }
+        Operation::Memcpy(copy) => {
+            let bytes = copy.width.saturating_mul(copy.height).saturating_mul(copy.depth);
+            if !reachable(&copy.dst.region) || !reachable(&copy.src.region) {
+                return elsewhere();
+            }
+            if copy.depth != 1 {
+                return Some("it copies several planes".into());
+            }
+            if bytes > MAX_BYTES { large(bytes) } else { None }
+        }
+        _ => Some("it is no fill or copy".into()),
+    }
+}
+
+/// The parameters of [`fill`] for this operation.
+pub(crate) fn fill_args(op: &MemsetOp) -> BuiltinArgs {
+    let mut bytes = vec![0; fill().param_bytes() as usize];
+    let pitch = if op.height == 1 { 0 } else { op.pitch };
+    write(
+        &mut bytes,
+        &fill(),
+        &[(1, op.value.into()), (2, op.element_size.into()), (3, op.width), (4, op.height), (5, pitch)],
+    );
+    let pointers = vec![pointer(&mut bytes, 0, &op.dst)];
+    BuiltinArgs { bytes, pointers }
+}
+
+/// The parameters of [`copy`] for this operation.
+pub(crate) fn copy_args(op: &MemcpyOp) -> BuiltinArgs {
+    let mut bytes = vec![0; copy().param_bytes() as usize];
+    let pitch = |pitch: u64| if op.height == 1 { 0 } else { pitch };
+    let (to, from) = (pitch(op.dst.pitch), pitch(op.src.pitch));
+    let start = |region: &Region| match &region.base {
+        Base::Allocation(allocation) => allocation.address().wrapping_add(region.offset),
+        // Memory of alloc nodes starts at multiples of 256 bytes.
+        _ => region.offset,
+    };
+    let words = [start(&op.dst.region), start(&op.src.region), op.width, to, from]
+        .iter()
+        .all(|n| n.is_multiple_of(4));
+    let unit = if words { 4 } else { 1 };
+    write(&mut bytes, &copy(), &[(2, op.width / unit), (3, op.height), (4, to), (5, from), (6, unit)]);
+    let pointers = vec![pointer(&mut bytes, 0, &op.dst.region), pointer(&mut bytes, 8, &op.src.region)];
+    BuiltinArgs { bytes, pointers }
+}
+
+fn write(bytes: &mut [u8], kernel: &KernelSource, values: &[(usize, u64)]) {
+    let layout = kernel.layout();
+    for &(index, value) in values {
+        let (offset, size) = layout[index];
+        bytes[offset as usize..(offset + size) as usize]
+            .copy_from_slice(&value.to_le_bytes()[..size as usize]);
+    }
+}
+
+fn pointer(bytes: &mut [u8], offset: u32, region: &Region) -> PointerArg {
+    if let Base::Allocation(allocation) = &region.base {
+        let address = allocation.address().wrapping_add(region.offset);
+        bytes[offset as usize..offset as usize + 8].copy_from_slice(&address.to_le_bytes());
+    }
+    PointerArg { index: 0, offset, value: PointerValue::Region(region.clone()) }
+}

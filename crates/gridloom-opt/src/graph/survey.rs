@@ -1,0 +1,163 @@
+//! What each node of a graph could be part of.
+
+use std::sync::Arc;
+
+use gridloom_core::backend::Kernel;
+use gridloom_core::graph::{Definition, NodeKey};
+use gridloom_core::launch::Dim3;
+use gridloom_core::op::{NodeKind, Operation};
+use parking_lot::Mutex;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::builtin;
+use crate::rewrite::{KernelSource, Role};
+
+/// A node that may become part of a rewritten kernel.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) source: KernelSource,
+    /// Blocks; one for what takes any shape.
+    pub(crate) grid: [u32; 3],
+    /// Threads of a block; `None` for what takes any shape.
+    pub(crate) block: Option<[u32; 3]>,
+    /// Dynamic shared memory.
+    pub(crate) shared: u32,
+}
+
+impl Candidate {
+    pub(crate) fn blocks(&self) -> u64 {
+        self.grid.iter().map(|&extent| u64::from(extent)).product()
+    }
+
+    pub(crate) fn is_builtin(&self) -> bool {
+        self.block.is_none()
+    }
+}
+
+/// The PTX of kernels, each parsed once.
+#[derive(Default)]
+pub(crate) struct Sources {
+    /// By the address of the kernel, which is kept.
+    kernels: FxHashMap<usize, (Arc<dyn Kernel>, Option<KernelSource>)>,
+    /// By the address of the module's text, which a kernel keeps.
+    modules: FxHashMap<(usize, usize), Option<Arc<gridloom_ptx::Module>>>,
+}
+
+impl Sources {
+    fn get(&mut self, kernel: &Arc<dyn Kernel>) -> Option<KernelSource> {
+        let address = Arc::as_ptr(kernel).cast::<()>() as usize;
+        if let Some((_, source)) = self.kernels.get(&address) {
+            return source.clone();
+        }
+        let source = kernel.ptx().and_then(|text| {
+            let place = (text.as_ptr() as usize, text.len());
+            let module =
+                self.modules.entry(place).or_insert_with(|| gridloom_ptx::parse(text).ok().map(Arc::new));
+            KernelSource::new(module.clone()?, kernel.name())
+        });
+        self.kernels.insert(address, (kernel.clone(), source.clone()));
+        source
+    }
+}
+
+/// Looks nodes up, and remembers why those that could not be used could not.
+pub(crate) struct Survey {
+    sources: Mutex<Sources>,
+    /// Nodes that stay as they are: those that were switched off, and those made by the optimiser.
+    pub(crate) pinned: FxHashSet<NodeKey>,
+    /// Reasons, for the report.
+    reasons: Mutex<Reasons>,
+}
+
+/// The first reason of each node, in the order they were found.
+#[derive(Default)]
+struct Reasons {
+    nodes: FxHashSet<NodeKey>,
+    list: Vec<(NodeKey, String)>,
+}
+
+impl Survey {
+    pub(crate) fn new(pinned: FxHashSet<NodeKey>) -> Self {
+        Survey { sources: Mutex::default(), pinned, reasons: Mutex::default() }
+    }
+
+    /// Notes why a node stays as it is. The first reason is the one that is told.
+    pub(crate) fn note(&self, node: NodeKey, reason: impl Into<String>) {
+        let mut reasons = self.reasons.lock();
+        if reasons.nodes.insert(node) {
+            reasons.list.push((node, reason.into()));
+        }
+    }
+
+    /// Why nodes stay as they are.
+    pub(crate) fn into_reasons(self) -> Vec<(NodeKey, String)> {
+        self.reasons.into_inner().list
+    }
+
+    /// The source of the kernel that a node launches.
+    pub(crate) fn source(&self, kernel: &Arc<dyn Kernel>) -> Option<KernelSource> {
+        self.sources.lock().get(kernel)
+    }
+
+    /// What a node could be in this role. `None` where it is of another kind, or where something stands in the way, which is noted.
+    pub(crate) fn candidate(&self, definition: &Definition, key: NodeKey, role: Role) -> Option<Candidate> {
+        if self.pinned.contains(&key) {
+            return None;
+        }
+        match self.look(definition, key, role) {
+            Ok(candidate) => candidate,
+            Err(reason) => {
+                self.note(key, reason);
+                None
+            }
+        }
+    }
+
+    fn look(&self, definition: &Definition, key: NodeKey, role: Role) -> Result<Option<Candidate>, String> {
+        let operation = definition.node(key).operation();
+        match operation {
+            Operation::Kernel(launch) => {
+                let config = launch.config();
+                if config.cooperative {
+                    return Err("its launch is cooperative".into());
+                }
+                if config.cluster.is_some_and(|cluster| cluster != Dim3::ONE) {
+                    return Err("its launch has clusters".into());
+                }
+                if config.programmatic {
+                    return Err("its launch is programmatic".into());
+                }
+                if config.priority.is_some() {
+                    return Err("its launch has a priority".into());
+                }
+                let source = self.source(launch.kernel()).ok_or("the PTX of its kernel is not known")?;
+                if let Some(reason) = source.obstacle(role) {
+                    return Err(reason.to_owned());
+                }
+                let args = launch.args();
+                let same = |(place, (offset, size)): (&gridloom_core::op::ParamLayout, (u64, u64))| {
+                    (u64::from(place.offset), u64::from(place.size)) == (offset, size)
+                };
+                let layout = source.layout();
+                if args.layout.len() != layout.len() || !args.layout.iter().zip(layout).all(same) {
+                    return Err("its arguments are laid out in another way than its PTX says".into());
+                }
+                Ok(Some(Candidate {
+                    source,
+                    grid: config.grid.to_array(),
+                    block: Some(config.block.to_array()),
+                    shared: config.shared,
+                }))
+            }
+            Operation::Memset(_) | Operation::Memcpy(_) => {
+                if let Some(reason) = builtin::obstacle(definition, operation) {
+                    return Err(reason);
+                }
+                let is_fill = operation.kind() == NodeKind::Memset;
+                let source = if is_fill { builtin::fill() } else { builtin::copy() };
+                Ok(Some(Candidate { source, grid: [1; 3], block: None, shared: 0 }))
+            }
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Which passes there are, and which are wanted.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The optimisations that can be switched on and off by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Optimization {
+    /// Edges that others imply go.
+    Edges,
+    /// Small fills and copies become kernels.
+    Fills,
+    /// Consecutive kernels of one block become steps of one kernel.
+    Chains,
+    /// Kernels side by side become parts of the grid of one.
+    Batches,
+    /// Loops whose bodies fit one block become one kernel.
+    Loops,
+    /// Kernels start before those that they follow have ended.
+    EarlyStart,
+}
+
+impl Optimization {
+    /// All of them, in the order they are made.
+    pub const ALL: [Optimization; 6] = [
+        Optimization::Edges,
+        Optimization::Loops,
+        Optimization::Chains,
+        Optimization::Batches,
+        Optimization::Fills,
+        Optimization::EarlyStart,
+    ];
+
+    /// The name that options and the environment use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Optimization::Edges => "edges",
+            Optimization::Fills => "fills",
+            Optimization::Chains => "chains",
+            Optimization::Batches => "batches",
+            Optimization::Loops => "loops",
+            Optimization::EarlyStart => "early-start",
+        }
+    }
+}
+
+/// Some of the passes.
+///
+/// ```
+/// use gridloom_opt::{Optimization, Optimizations};
+///
+/// let wanted: Optimizations = "chains,loops".parse()?;
+/// assert!(wanted.has(Optimization::Loops) && !wanted.has(Optimization::Batches));
+/// assert_eq!("on".parse(), Ok(Optimizations::ALL));
+/// assert_eq!("off".parse(), Ok(Optimizations::NONE));
+/// assert!("chians".parse::<Optimizations>().is_err());
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Optimizations(u8);
+
+impl Optimizations {
+    /// None: a graph runs as it was written.
+    pub const NONE: Optimizations = Optimizations(0);
+    /// All.
+    pub const ALL: Optimizations = Optimizations((1 << Optimization::ALL.len()) - 1);
+
+    /// These.
+    #[must_use]
+    pub fn of(passes: &[Optimization]) -> Self {
+        Optimizations(passes.iter().fold(0, |bits, &pass| bits | 1 << pass as u8))
+    }
+
+    /// Whether a pass is among them.
+    #[must_use]
+    pub fn has(self, pass: Optimization) -> bool {
+        self.0 & 1 << pass as u8 != 0
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl fmt::Debug for Optimizations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set()
+            .entries(Optimization::ALL.iter().filter(|&&pass| self.has(pass)).map(|pass| pass.name()))
+            .finish()
+    }
+}
+
+impl FromStr for Optimizations {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "on" | "all" | "1" => return Ok(Optimizations::ALL),
+            "off" | "none" | "0" | "" => return Ok(Optimizations::NONE),
+            _ => {}
+        }
+        let mut passes = Optimizations::NONE;
+        for word in text.split(',').map(str::trim) {
+            let known = Optimization::ALL.into_iter().find(|pass| pass.name() == word);
+            let names: Vec<&str> = Optimization::ALL.iter().map(|pass| pass.name()).collect();
+            let pass = known.ok_or_else(|| {
+                format!(
+                    "no optimisation is called {word:?}; there are on, off, and any of {}",
+                    names.join(", ")
+                )
+            })?;
+            passes.0 |= 1 << pass as u8;
+        }
+        Ok(passes)
+    }
+}

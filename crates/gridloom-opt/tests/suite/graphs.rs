@@ -1,0 +1,509 @@
+//! Graphs that are optimised and graphs that are not leave the same bytes, whatever is done to them.
+
+use std::sync::Arc;
+
+use gridloom_core::backend::{Allocation, Device, Module};
+use gridloom_core::executable::InstantiateOptions;
+use gridloom_core::graph::ConditionalSpec;
+use gridloom_core::launch::LaunchConfig;
+use gridloom_core::memory::Region;
+use gridloom_core::op::{
+    ArgValue, ConditionalForm, KernelArgs, KernelOp, Launch, MemcpyOp, MemsetOp, Operation, PointerValue,
+    Test,
+};
+use gridloom_core::{Condition, Executable, Graph, Node, Stream};
+use gridloom_opt::{GraphOptimizer, Optimization, Optimizations, Profile};
+
+use crate::common::{buffer, devices, read};
+
+/// Kernels of a device.
+struct Kernels {
+    device: Arc<dyn Device>,
+    module: Arc<dyn Module>,
+}
+
+impl Kernels {
+    fn all() -> Vec<Kernels> {
+        let load = |device: Arc<dyn Device>| Kernels {
+            module: device.load_ptx(include_str!("kernels.ptx")).unwrap(),
+            device,
+        };
+        devices().into_iter().map(load).collect()
+    }
+
+    fn words(&self, values: &[u32]) -> Arc<dyn Allocation> {
+        buffer(&self.device, &values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>())
+    }
+
+    fn read(&self, memory: &Arc<dyn Allocation>) -> Vec<u32> {
+        let bytes = read(&self.device, memory);
+        bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+    }
+
+    fn launch(&self, name: &str, config: LaunchConfig, args: Vec<ArgValue>) -> Operation {
+        let kernel = self.module.clone().kernel(name).unwrap();
+        let args = KernelArgs::pack(name, kernel.params(), args).unwrap();
+        // SAFETY: the tests give each kernel what it takes, and memory that is large enough.
+        Operation::Kernel(Launch::new(unsafe { KernelOp::new(kernel, config, args) }))
+    }
+
+    /// `data[i] = data[i] * 31 + by` for all threads: the result tells the order of two of them.
+    fn mix(&self, data: &Arc<dyn Allocation>, by: u32, blocks: u32, threads: u32) -> Operation {
+        let args = vec![pointer(data), value(by)];
+        self.launch("mix", LaunchConfig::new(blocks, threads), args)
+    }
+
+    fn run(&self, executable: &Executable) {
+        let stream = Stream::new(&self.device).unwrap();
+        executable.launch(&stream).unwrap();
+        stream.synchronize().unwrap();
+    }
+}
+
+fn pointer(memory: &Arc<dyn Allocation>) -> ArgValue {
+    ArgValue::Pointer(PointerValue::Region(Region::whole(memory.clone())))
+}
+
+fn value(value: u32) -> ArgValue {
+    ArgValue::plain(&value.to_le_bytes())
+}
+
+fn fill(memory: &Arc<dyn Allocation>, value: u32) -> Operation {
+    let dst = Region::whole(memory.clone());
+    let width = dst.bytes / 4;
+    Operation::Memset(Arc::new(MemsetOp { dst, value, element_size: 4, width, height: 1, pitch: 0 }))
+}
+
+fn copy(dst: &Arc<dyn Allocation>, src: &Arc<dyn Allocation>) -> Operation {
+    let bytes = src.bytes();
+    Operation::Memcpy(Arc::new(MemcpyOp::linear(
+        Region::whole(dst.clone()),
+        Region::whole(src.clone()),
+        bytes,
+    )))
+}
+
+/// A device on which kernels can start early.
+const EARLY: Profile = Profile { early_blocks: Some(264) };
+
+fn optimized(graph: &Graph, wanted: Optimizations) -> Executable {
+    let optimizer = GraphOptimizer::new(wanted).with_profile(EARLY);
+    let options =
+        InstantiateOptions { optimizer: Some(Arc::new(optimizer)), ..InstantiateOptions::default() };
+    graph.instantiate_with(&options).unwrap()
+}
+
+fn only(optimization: Optimization) -> Optimizations {
+    Optimizations::of(&[optimization])
+}
+
+/// The nodes of the graph as it is run.
+fn nodes_run(executable: &Executable) -> usize {
+    executable.optimized_graph().unwrap().len()
+}
+
+#[test]
+fn a_chain_of_kernels_fills_and_copies_is_one_node() {
+    for kernels in Kernels::all() {
+        let (x, y) = (kernels.words(&[0; 64]), kernels.words(&[9; 64]));
+        let graph = Graph::new(&kernels.device);
+        let first = graph.add(&[], kernels.mix(&x, 5, 1, 64)).unwrap();
+        let last = first.add(copy(&y, &x)).unwrap().add(kernels.mix(&y, 7, 1, 32)).unwrap();
+        let last = last.add(fill(&x, 3)).unwrap();
+        last.add(kernels.mix(&x, 1, 1, 64)).unwrap();
+        let executable = optimized(&graph, only(Optimization::Chains));
+        assert_eq!(nodes_run(&executable), 1);
+        assert!(executable.report().optimized[0].starts_with("chains:"), "{:?}", executable.report());
+        kernels.run(&executable);
+        assert_eq!(kernels.read(&x), [3 * 31 + 1; 64]);
+        let expected: Vec<u32> = (0..64).map(|i| if i < 32 { 5 * 31 + 7 } else { 5 }).collect();
+        assert_eq!(kernels.read(&y), expected);
+    }
+}
+
+#[test]
+fn a_long_chain_of_one_kernel_is_one_node_and_keeps_its_order() {
+    for kernels in Kernels::all() {
+        let x = kernels.words(&[1; 32]);
+        let graph = Graph::new(&kernels.device);
+        let mut last = graph.add(&[], kernels.mix(&x, 0, 1, 32)).unwrap();
+        let mut expected = 31u32;
+        for by in 1..500 {
+            last = last.add(kernels.mix(&x, by, 1, 32)).unwrap();
+            expected = expected.wrapping_mul(31).wrapping_add(by);
+        }
+        let executable = optimized(&graph, only(Optimization::Chains));
+        assert_eq!(nodes_run(&executable), 1);
+        kernels.run(&executable);
+        assert_eq!(kernels.read(&x), [expected; 32]);
+    }
+}
+
+#[test]
+fn a_fan_is_one_node_for_each_level_and_shape() {
+    for kernels in Kernels::all() {
+        let data: Vec<_> = (0..20).map(|i| kernels.words(&vec![i; 64])).collect();
+        let graph = Graph::new(&kernels.device);
+        let start = graph.add(&[], fill(&data[0], 40)).unwrap();
+        let fan: Vec<Node> = data
+            .iter()
+            .enumerate()
+            .map(|(i, data)| start.add(kernels.mix(data, i as u32, 1 + i as u32 % 2, 32)).unwrap())
+            .collect();
+        // Each goes on by itself.
+        for (node, data) in fan.iter().zip(&data) {
+            node.add(kernels.mix(data, 100, 2, 32)).unwrap();
+        }
+        let executable = optimized(&graph, only(Optimization::Batches));
+        assert_eq!(nodes_run(&executable), 3);
+        kernels.run(&executable);
+        for (i, data) in data.iter().enumerate() {
+            let i = i as u32;
+            let start = if i == 0 { 40 } else { i };
+            let expected: Vec<u32> = (0..64)
+                .map(|word| if word < 32 || i % 2 == 1 { start * 31 + i } else { start } * 31 + 100)
+                .collect();
+            assert_eq!(kernels.read(data), expected, "{i}");
+        }
+    }
+}
+
+#[test]
+fn a_loop_whose_body_fits_one_block_is_one_node_and_counts_its_passes() {
+    for kernels in Kernels::all() {
+        let (x, left) = (kernels.words(&[0; 64]), kernels.words(&[7]));
+        let region = Region::whole(left.clone());
+        for (test, test_first, max_passes, passes) in [
+            (Test::Value(region.clone()), true, None, 7),
+            (Test::Value(region.clone()), false, Some(3), 3),
+            (Test::Count(5), true, None, 5),
+            (Test::Count(5), true, Some(2), 2),
+        ] {
+            kernels.device.write(&*left, 0, &7u32.to_le_bytes()).unwrap();
+            kernels.device.write(&*x, 0, &[0; 256]).unwrap();
+            let graph = Graph::new(&kernels.device);
+            let spec =
+                ConditionalSpec { form: ConditionalForm::While, test, test_first, max_passes, bodies: 1 };
+            let repeat = graph.add_conditional(&[], spec).unwrap();
+            let body = &repeat.bodies().unwrap()[0];
+            let one = body.add(&[], kernels.mix(&x, 1, 1, 64)).unwrap();
+            let other = body
+                .add(&[], kernels.launch("decrement", LaunchConfig::one(), vec![pointer(&left)]))
+                .unwrap();
+            body.add(&[&one, &other], kernels.mix(&x, 2, 1, 32)).unwrap();
+            let executable = optimized(&graph, only(Optimization::Loops));
+            assert!(executable.report().optimized[0].starts_with("loops:"), "{:?}", executable.report());
+            kernels.run(&executable);
+            assert_eq!(executable.passes(&repeat).unwrap(), passes);
+            let (mut low, mut high) = (0u32, 0u32);
+            for _ in 0..passes {
+                low = (low.wrapping_mul(31).wrapping_add(1)).wrapping_mul(31).wrapping_add(2);
+                high = high.wrapping_mul(31).wrapping_add(1);
+            }
+            assert_eq!(kernels.read(&x)[0], low);
+            assert_eq!(kernels.read(&x)[63], high);
+        }
+    }
+}
+
+fn condition_loop(kernels: &Kernels, graph: &Graph, left: &Arc<dyn Allocation>) -> (Node, Condition) {
+    let condition = graph.condition(Some(1));
+    let test = Test::Condition(condition.key());
+    let spec =
+        ConditionalSpec { form: ConditionalForm::While, test, test_first: true, max_passes: None, bodies: 1 };
+    let repeat = graph.add_conditional(&[], spec).unwrap();
+    let body = &repeat.bodies().unwrap()[0];
+    let handle = ArgValue::Pointer(PointerValue::Condition(condition.key()));
+    body.add(&[], kernels.launch("countdown", LaunchConfig::one(), vec![handle, pointer(left)])).unwrap();
+    (repeat, condition)
+}
+
+#[test]
+fn a_loop_that_a_kernel_ends_through_its_condition_is_one_node() {
+    for kernels in Kernels::all() {
+        let left = kernels.words(&[6]);
+        let graph = Graph::new(&kernels.device);
+        let (repeat, _) = condition_loop(&kernels, &graph, &left);
+        let executable = optimized(&graph, only(Optimization::Loops));
+        assert!(!executable.report().optimized.is_empty(), "{:?}", executable.report());
+        for _ in 0..2 {
+            kernels.device.write(&*left, 0, &6u32.to_le_bytes()).unwrap();
+            kernels.run(&executable);
+            assert_eq!(kernels.read(&left), [0]);
+            assert_eq!(executable.passes(&repeat).unwrap(), 6);
+        }
+    }
+}
+
+#[test]
+fn a_loop_whose_condition_is_set_outside_of_it_stays_and_the_report_says_why() {
+    for kernels in Kernels::all() {
+        let (left, other) = (kernels.words(&[3]), kernels.words(&[2]));
+        let graph = Graph::new(&kernels.device);
+        let (repeat, condition) = condition_loop(&kernels, &graph, &left);
+        let handle = ArgValue::Pointer(PointerValue::Condition(condition.key()));
+        let before = graph
+            .add(&[], kernels.launch("countdown", LaunchConfig::one(), vec![handle, pointer(&other)]))
+            .unwrap();
+        graph.add_edge(&before, &repeat, gridloom_core::graph::EdgeKind::Full).unwrap();
+        let executable = optimized(&graph, only(Optimization::Loops));
+        let report = executable.report();
+        assert!(report.optimized.is_empty(), "{report:?}");
+        assert!(report.not_optimized.iter().any(|(_, why)| why.contains("outside its body")), "{report:?}");
+        kernels.run(&executable);
+        assert_eq!(kernels.read(&left), [0]);
+    }
+}
+
+#[test]
+fn a_fill_between_kernels_is_a_kernel() {
+    for kernels in Kernels::all() {
+        let x = kernels.words(&[0; 200]);
+        let graph = Graph::new(&kernels.device);
+        let first = graph.add(&[], kernels.mix(&x, 1, 2, 32)).unwrap();
+        first.add(fill(&x, 8)).unwrap().add(kernels.mix(&x, 1, 2, 32)).unwrap();
+        let executable = optimized(&graph, only(Optimization::Fills));
+        assert_eq!(executable.report().optimized.len(), 1, "{:?}", executable.report());
+        kernels.run(&executable);
+        let expected: Vec<u32> = (0..200).map(|i| if i < 64 { 8 * 31 + 1 } else { 8 }).collect();
+        assert_eq!(kernels.read(&x), expected);
+    }
+}
+
+#[test]
+fn kernels_that_follow_each_other_alone_start_early_where_both_grids_fit() {
+    for kernels in Kernels::all() {
+        let x = kernels.words(&[1; 64]);
+        let graph = Graph::new(&kernels.device);
+        let mut last = graph.add(&[], kernels.mix(&x, 0, 2, 32)).unwrap();
+        for by in 1..4 {
+            last = last.add(kernels.mix(&x, by, 2, 32)).unwrap();
+        }
+        let large = kernels.words(&[1; 300 * 32]);
+        last.add(kernels.mix(&large, 5, 300, 32)).unwrap();
+        let executable = optimized(&graph, only(Optimization::EarlyStart));
+        let report = executable.report();
+        assert!(report.optimized[0].starts_with("early-start: 3 kernels"), "{report:?}");
+        assert!(report.not_optimized.iter().any(|(_, why)| why.contains("do not fit")), "{report:?}");
+        let picture = executable.optimized_graph().unwrap().to_dot();
+        assert_eq!(picture.matches("dashed").count(), 3, "{picture}");
+        kernels.run(&executable);
+        assert_eq!(kernels.read(&x), [((31 * 31 + 1) * 31 + 2) * 31 + 3; 64]);
+        assert_eq!(kernels.read(&large), [36; 300 * 32]);
+    }
+}
+
+#[test]
+fn an_argument_changed_inside_a_rewritten_kernel_is_used_from_the_next_launch_on() {
+    for kernels in Kernels::all() {
+        for wanted in [Optimizations::ALL, only(Optimization::Chains), only(Optimization::Batches)] {
+            let (x, y) = (kernels.words(&[1; 64]), kernels.words(&[1; 64]));
+            let graph = Graph::new(&kernels.device);
+            let (first, second);
+            if wanted.has(Optimization::Chains) {
+                first = graph.add(&[], kernels.mix(&x, 2, 1, 64)).unwrap();
+                second = first.add(kernels.mix(&y, 3, 1, 64)).unwrap();
+            } else {
+                first = graph.add(&[], kernels.mix(&x, 2, 1, 64)).unwrap();
+                second = graph.add(&[], kernels.mix(&y, 3, 1, 64)).unwrap();
+            }
+            let executable = optimized(&graph, wanted);
+            assert_eq!(nodes_run(&executable), 1);
+            kernels.run(&executable);
+            executable.set_operations([(&second, kernels.mix(&x, 9, 1, 64))]).unwrap();
+            kernels.run(&executable);
+            assert_eq!(nodes_run(&executable), 1);
+            // Unordered, the two would race over the same memory.
+            if wanted.has(Optimization::Chains) {
+                assert_eq!(kernels.read(&x), [((31 + 2) * 31 + 2) * 31 + 9; 64]);
+            }
+            assert_eq!(kernels.read(&y), [31 + 3; 64]);
+            drop(first);
+        }
+    }
+}
+
+#[test]
+fn another_shape_or_kernel_has_the_graph_compiled_anew() {
+    for kernels in Kernels::all() {
+        let x = kernels.words(&[1; 64]);
+        let graph = Graph::new(&kernels.device);
+        let first = graph.add(&[], kernels.mix(&x, 2, 1, 32)).unwrap();
+        let second = first.add(kernels.mix(&x, 3, 1, 32)).unwrap();
+        let executable = optimized(&graph, Optimizations::ALL);
+        kernels.run(&executable);
+        executable.set_operations([(&second, kernels.mix(&x, 3, 2, 32))]).unwrap();
+        kernels.run(&executable);
+        let low = ((31 + 2) * 31 + 3) * 31 + 2;
+        assert_eq!(kernels.read(&x)[0], low * 31 + 3);
+        assert_eq!(kernels.read(&x)[63], 31 + 3);
+        let increase = kernels.launch("increase", LaunchConfig::new(1, 32), vec![pointer(&x)]);
+        executable.set_operations([(&first, increase), (&second, kernels.mix(&x, 3, 1, 32))]).unwrap();
+        assert_eq!(nodes_run(&executable), 1);
+        kernels.run(&executable);
+        assert_eq!(kernels.read(&x)[0], (low * 31 + 3 + 1u32).wrapping_mul(31).wrapping_add(3));
+    }
+}
+
+#[test]
+fn a_node_inside_a_rewritten_kernel_can_be_switched_off_and_on() {
+    for kernels in Kernels::all() {
+        let x = kernels.words(&[1; 32]);
+        let graph = Graph::new(&kernels.device);
+        let nodes: Vec<Node> = (1..4)
+            .scan(None, |last: &mut Option<Node>, by| {
+                let operation = kernels.mix(&x, by, 1, 32);
+                let node = match last {
+                    Some(last) => last.add(operation),
+                    None => graph.add(&[], operation),
+                };
+                *last = Some(node.unwrap());
+                last.clone()
+            })
+            .collect();
+        let executable = optimized(&graph, Optimizations::ALL);
+        executable.node(&nodes[1]).unwrap().set_enabled(false).unwrap();
+        kernels.run(&executable);
+        assert_eq!(kernels.read(&x), [(31 + 1) * 31 + 3; 32]);
+        executable.node(&nodes[1]).unwrap().set_enabled(true).unwrap();
+        kernels.device.write(&*x, 0, &[0; 128]).unwrap();
+        kernels.run(&executable);
+        assert_eq!(kernels.read(&x), [(31 + 2) * 31 + 3; 32]);
+    }
+}
+
+#[test]
+fn an_executable_keeps_its_memory_while_launches_are_in_flight() {
+    for kernels in Kernels::all() {
+        let x = kernels.words(&[1; 32]);
+        let graph = Graph::new(&kernels.device);
+        let first = graph.add(&[], kernels.mix(&x, 1, 1, 32)).unwrap();
+        first.add(kernels.mix(&x, 2, 1, 32)).unwrap();
+        let stream = Stream::new(&kernels.device).unwrap();
+        let executable = optimized(&graph, Optimizations::ALL);
+        for _ in 0..50 {
+            executable.launch(&stream).unwrap();
+        }
+        let there = Arc::downgrade(&x);
+        drop((graph, first, x, executable));
+        stream.synchronize().unwrap();
+        drop(stream);
+        kernels.device.wait_all().unwrap();
+        for _ in 0..1000 {
+            if there.strong_count() == 0 {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(there.strong_count(), 0, "the memory is still held");
+    }
+}
+
+/// A small generator of random numbers, the same on every machine.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+/// A random graph over a few buffers. A node comes after every node that used one of its buffers, so that there is one result.
+fn random_graph(kernels: &Kernels, data: &[Arc<dyn Allocation>], seed: u64) -> (Graph, Vec<Node>) {
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    for _ in 0..8 {
+        random.below(2);
+    }
+    let graph = Graph::new(&kernels.device);
+    let mut last: Vec<Option<Node>> = vec![None; data.len()];
+    let mut nodes = Vec::new();
+    for number in 0..4 + random.below(24) as u32 {
+        let (a, b) = (random.below(data.len() as u64) as usize, random.below(data.len() as u64) as usize);
+        let blocks = [1, 1, 1, 2][random.below(4) as usize];
+        let kind = random.below(10);
+        let used: Vec<usize> = if kind == 7 && a != b { vec![a, b] } else { vec![a] };
+        let after: Vec<&Node> = used.iter().filter_map(|&at| last[at].as_ref()).collect();
+        let node = match kind {
+            6 => graph.add(&after, fill(&data[a], number)).unwrap(),
+            7 if a != b => graph.add(&after, copy(&data[a], &data[b])).unwrap(),
+            8 => graph.add(&after, Operation::Empty).unwrap(),
+            9 => {
+                let test = Test::Count(random.below(4));
+                let form = ConditionalForm::While;
+                let spec = ConditionalSpec { form, test, test_first: true, max_passes: None, bodies: 1 };
+                let repeat = graph.add_conditional(&after, spec).unwrap();
+                let body = &repeat.bodies().unwrap()[0];
+                let inner = body.add(&[], kernels.mix(&data[a], number, blocks, 32)).unwrap();
+                inner.add(kernels.mix(&data[a], number + 1, 1, 64)).unwrap();
+                repeat
+            }
+            _ => graph.add(&after, kernels.mix(&data[a], number, blocks, 32)).unwrap(),
+        };
+        for at in used {
+            last[at] = Some(node.clone());
+        }
+        nodes.push(node);
+    }
+    (graph, nodes)
+}
+
+#[test]
+fn random_graphs_leave_the_same_with_every_optimisation_and_with_each_alone() {
+    for kernels in Kernels::all() {
+        let data: Vec<_> = (0..4).map(|_| kernels.words(&[0; 64])).collect();
+        let graphs =
+            std::env::var("GRIDLOOM_RANDOM_GRAPHS").ok().and_then(|text| text.parse().ok()).unwrap_or(60u64);
+        for seed in 0..graphs {
+            let (graph, nodes) = random_graph(&kernels, &data, seed);
+            let start = |kernels: &Kernels| {
+                for (at, memory) in data.iter().enumerate() {
+                    let bytes: Vec<u8> =
+                        (0..64u32).flat_map(|i| (i + 100 * at as u32).to_le_bytes()).collect();
+                    kernels.device.write(&**memory, 0, &bytes).unwrap();
+                }
+            };
+            let state =
+                |kernels: &Kernels| data.iter().map(|memory| kernels.read(memory)).collect::<Vec<_>>();
+            let plain = graph.instantiate().unwrap();
+            start(&kernels);
+            kernels.run(&plain);
+            let expected = state(&kernels);
+            // The same change of a kernel, now and after it.
+            let mut random = Random(seed + 77);
+            let kernel_nodes: Vec<&Node> =
+                nodes.iter().filter(|node| matches!(node.operation(), Ok(Operation::Kernel(_)))).collect();
+            let change = (!kernel_nodes.is_empty()).then(|| {
+                let node = kernel_nodes[random.below(kernel_nodes.len() as u64) as usize];
+                let Ok(Operation::Kernel(launch)) = node.operation() else {
+                    unreachable!("they are kernels")
+                };
+                let mut args = launch.args().clone();
+                args.bytes[8..12].copy_from_slice(&4242u32.to_le_bytes());
+                let blocks = 1 + random.below(2) as u32;
+                // SAFETY: the same kernel on the same memory, which is large enough for two blocks.
+                let launch = unsafe { launch.with_args(args) }.with_config(LaunchConfig::new(blocks, 32));
+                (node, Operation::Kernel(Launch::new(launch)))
+            });
+            let changed = change.as_ref().map(|(node, operation)| {
+                plain.set_operations([(*node, operation.clone())]).unwrap();
+                kernels.run(&plain);
+                state(&kernels)
+            });
+            let each = Optimization::ALL.map(only);
+            for wanted in [Optimizations::ALL].into_iter().chain(each) {
+                let executable = optimized(&graph, wanted);
+                start(&kernels);
+                kernels.run(&executable);
+                assert_eq!(state(&kernels), expected, "seed {seed}, {wanted:?}");
+                if let Some((node, operation)) = &change {
+                    executable.set_operations([(*node, operation.clone())]).unwrap();
+                    kernels.run(&executable);
+                    assert_eq!(Some(state(&kernels)), changed, "seed {seed}, {wanted:?}, changed");
+                }
+            }
+        }
+    }
+}
