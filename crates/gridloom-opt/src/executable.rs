@@ -4,13 +4,15 @@
 //! node that no pass touched has the same key in both. What is told about one that went into a rewritten kernel becomes a change of that kernel's arguments, or,
 //! where the kernel cannot take it (another kernel, another shape, a node switched off), the graph is planned and compiled anew beside the old one, which its launches in flight keep.
 
+use std::fmt;
 use std::sync::Arc;
 
-use gridloom_core::backend::{Allocation, Device, Event, EventOptions, Executable, Passes, Stream};
-use gridloom_core::executable::{Change, ConditionalReport, InstantiateOptions, MemoryUse, Report};
+use gridloom_core::backend::{Allocation, Cancel, Device, Event, EventOptions, Executable, Passes, Stream};
+use gridloom_core::executable::{ConditionalReport, InstantiateOptions, MemoryUse, Report};
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::op::Operation;
 use gridloom_core::{Error, Graph, Node, Result};
+use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::graph::{Form, Plan, Profile};
@@ -33,6 +35,21 @@ pub(crate) struct OptimizedExecutable {
     last: Option<Arc<dyn Stream>>,
     /// What the first launch after the graph was compiled anew waits for: launches of the old one.
     old_launches: Option<Arc<dyn Event>>,
+    /// What cancels launches of this graph and of the one before it.
+    cancels: Arc<Mutex<Cancels>>,
+}
+
+/// What cancels launches of the graph as it is compiled now, and as it was before.
+#[derive(Default)]
+struct Cancels {
+    now: Option<Cancel>,
+    before: Option<Cancel>,
+}
+
+impl fmt::Debug for Cancels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cancels({})", self.now.is_some())
+    }
 }
 
 impl OptimizedExecutable {
@@ -48,6 +65,7 @@ impl OptimizedExecutable {
         let disabled = FxHashSet::default();
         let (plan, inner) = compile(&device, graph, &options, wanted, profile, &disabled)?;
         let handles = handles(&plan.graph)?;
+        let cancels = Arc::new(Mutex::new(Cancels { now: inner.canceller(), before: None }));
         Ok(OptimizedExecutable {
             device,
             options,
@@ -59,6 +77,7 @@ impl OptimizedExecutable {
             disabled,
             last: None,
             old_launches: None,
+            cancels,
         })
     }
 
@@ -75,11 +94,17 @@ impl OptimizedExecutable {
         }
         drop(now);
         if let Some(last) = &self.last {
-            let event = self.device.create_event(EventOptions { timing: false, blocking: false })?;
+            let event = self.device.create_event(EventOptions::new().timing(false))?;
             // SAFETY: stream and event are of this device.
             unsafe { last.enqueue(&Operation::EventRecord(event.clone())) }?;
             self.old_launches = Some(event);
         }
+        let now = inner.canceller();
+        let mut cancels = self.cancels.lock();
+        let before = std::mem::replace(&mut cancels.now, now);
+        let forgotten = std::mem::replace(&mut cancels.before, before);
+        drop(cancels);
+        drop(forgotten);
         let mut old = std::mem::replace(&mut self.inner, inner);
         let old_plan = std::mem::replace(&mut self.plan, plan);
         self.handles = handles;
@@ -173,7 +198,7 @@ impl Executable for OptimizedExecutable {
         };
         let (device, passes) = (self.device.clone(), passes.clone());
         let Some(last) = &self.last else { return Ok(Box::new(|| Ok(0))) };
-        let event = device.create_event(EventOptions { timing: false, blocking: true })?;
+        let event = device.create_event(EventOptions::new().timing(false).blocking(true))?;
         // SAFETY: stream and event are of this device.
         unsafe { last.enqueue(&Operation::EventRecord(event.clone())) }?;
         Ok(Box::new(move || {
@@ -181,6 +206,20 @@ impl Executable for OptimizedExecutable {
             let mut bytes = [0; 8];
             device.read(&*passes, 0, &mut bytes)?;
             Ok(u64::from_le_bytes(bytes))
+        }))
+    }
+
+    fn canceller(&self) -> Option<Cancel> {
+        self.cancels.lock().now.as_ref()?;
+        let cancels = self.cancels.clone();
+        Some(Arc::new(move || {
+            let (now, before) = {
+                let cancels = cancels.lock();
+                (cancels.now.clone(), cancels.before.clone())
+            };
+            for cancel in before.into_iter().chain(now) {
+                cancel();
+            }
         }))
     }
 
@@ -213,8 +252,8 @@ impl Executable for OptimizedExecutable {
         self.inner.memory()
     }
 
-    fn update(&mut self, definition: &Definition, replaced: &[Change]) -> Result<()> {
-        let changed: FxHashSet<NodeKey> = replaced.iter().map(Change::node).collect();
+    fn update(&mut self, definition: &Definition, replaced: &[(NodeKey, Operation)]) -> Result<()> {
+        let changed: FxHashSet<NodeKey> = replaced.iter().map(|(node, _)| *node).collect();
         let Some(operations) = self.in_place(definition, &changed) else {
             return self.compile_anew(definition, self.disabled.clone());
         };
@@ -230,8 +269,8 @@ impl Executable for OptimizedExecutable {
                 }
             }
         }
-        let changes: Vec<Change> =
-            made.iter().map(|(node, before)| Change::operation(node.key(), before.clone())).collect();
+        let changes: Vec<(NodeKey, Operation)> =
+            made.iter().map(|(node, before)| (node.key(), before.clone())).collect();
         if outcome.is_ok() && !changes.is_empty() {
             outcome = self.inner.update(&self.plan.graph.definition(), &changes);
         }

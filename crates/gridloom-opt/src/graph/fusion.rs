@@ -7,7 +7,8 @@ use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::Region;
 use gridloom_core::op::{
-    ConditionalOp, Keep, KernelArgs, KernelOp, Launch, Operation, ParamLayout, PointerArg, PointerValue, Test,
+    ConditionalOp, KernelArgs, KernelOp, Launch, Operation, Owner, ParamLayout, PointerArg, PointerValue,
+    Test,
 };
 use gridloom_core::{Error, ErrorKind, Node, Result};
 
@@ -129,7 +130,7 @@ impl Parts<'_> {
     fn args(&self, definition: &Definition) -> std::result::Result<KernelArgs, NeedsAnother> {
         let mut bytes = self.header.to_vec();
         let mut pointers = Vec::new();
-        let mut keeps: Vec<Keep> = Vec::new();
+        let mut keeps: Vec<Owner> = Vec::new();
         if let Form::Loop { node, passes } = self.form {
             let Operation::Conditional(conditional) = definition.node(*node).operation() else {
                 return Err(NeedsAnother);
@@ -182,7 +183,7 @@ impl Parts<'_> {
         let keep = match keeps.len() {
             0 => None,
             1 => keeps.pop(),
-            _ => Some(Keep::new(Arc::new(keeps))),
+            _ => Some(Owner::new(Arc::new(keeps))),
         };
         let size = u32::try_from(bytes.len()).map_err(|_| NeedsAnother)?;
         let layout = [ParamLayout { offset: 0, size }].into_iter().collect();
