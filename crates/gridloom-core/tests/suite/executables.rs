@@ -58,6 +58,7 @@ fn options_reach_the_device() {
         node_priority: true,
         conditional_mode: ConditionalMode::Hosted,
         count_passes: true,
+        ..InstantiateOptions::default()
     };
     graph.instantiate_with(&options).unwrap();
     let calls = device.take_calls();
