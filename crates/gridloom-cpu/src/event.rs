@@ -8,7 +8,7 @@
 //!
 //! A recording becomes the latest when the work that reaches it enters the queue of its stream, and
 //! not before. Both happen under the lock of the queue
-//! ([`Queue::push_and`](crate::queue::Queue::push_and)). Work takes the recordings that it waits
+//! (`Queue::push_and`). Work takes the recordings that it waits
 //! for before it is enqueued itself. Everything that an item of work waits for, on its own stream
 //! or through an event, was therefore enqueued before it. The item that was enqueued first of all
 //! waits for nothing.

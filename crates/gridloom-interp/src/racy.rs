@@ -4,14 +4,14 @@
 //! stale values, and it must give no more here. Rust's ordinary accesses are undefined behaviour then, and so are its atomic ones where their sizes
 //! differ (see [`std::sync::atomic`]). So device memory is never accessed by either, but only through this module, and by compiled kernels.
 //!
-//! What an access means to Rust is what [`bytewise`] does: each byte is loaded or stored by itself, atomically and relaxed. Such accesses
-//! may race with each other, and whatever is read was written by somebody. [`words`] does the same in the instructions of the
+//! What an access means to Rust is what `bytewise` does: each byte is loaded or stored by itself, atomically and relaxed. Such accesses
+//! may race with each other, and whatever is read was written by somebody. `words` does the same in the instructions of the
 //! machine, out of sight of the compiler: assembly for single values, and the C library for long runs of bytes. A machine
 //! that moves eight bytes at once moves each of them, and none is torn. Compiled kernels are such instructions too.
 //!
 //! [Updates](update) are atomic among each other. Ordinary builds have them as instructions of the machine as well, atomic towards everything.
 //!
-//! Miri runs [`bytewise`], and so does a build with `--cfg gridloom_bytewise`, for sanitizers that would look into the C library.
+//! Miri runs `bytewise`, and so does a build with `--cfg gridloom_bytewise`, for sanitizers that would look into the C library.
 
 #[cfg(any(miri, gridloom_bytewise))]
 use bytewise as chosen;

@@ -8,7 +8,7 @@ use crate::record::arithmetic::{Op, compare, wrapping};
 use crate::record::recorder::{Recorder, with};
 use crate::record::value::{KernelType, Opt, R, Scalar, Twin, Typed, V, Var};
 
-/// A type that slices of device code can have: a plain type, or an [`Atomic`](crate::Atomic).
+/// A type that slices of device code can have: a plain type.
 pub trait SliceElement: 'static {
     /// What stands for an element.
     #[doc(hidden)]

@@ -48,6 +48,7 @@ fn round() -> Round {
         only: std::env::var("GRIDLOOM_ATTACK_ONLY").ok().map(|text| Arc::new(steps_of(&text))),
         bytes: None,
         patience: Duration::from_secs(number("GRIDLOOM_ATTACK_PATIENCE").unwrap_or(60)),
+        lazy_threads: 0,
     }
 }
 
@@ -119,7 +120,8 @@ fn once(round: &Round) -> usize {
     for_each_gpu(|device| {
         let name = device.name();
         if is_chosen(&name) {
-            count(attack(round, &name, |_| Ok((device.clone(), Some(Device::cpu()?)))));
+            let round = Round { lazy_threads: 8, ..round.clone() };
+            count(attack(&round, &name, |_| Ok((device.clone(), Some(Device::cpu()?)))));
         }
         Ok(())
     });
