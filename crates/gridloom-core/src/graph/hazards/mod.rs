@@ -2,8 +2,8 @@
 //!
 //! If one of two nodes writes what the other uses, they need an order between them. The check walks
 //! all graphs of a hierarchy once, in topological order. For every byte of memory it keeps the
-//! accesses that a later one must follow ([`history`]). A new access that conflicts with one of
-//! them must be reachable from it ([`order`]). In practice the time is linear, because most nodes
+//! accesses that a later one must follow (`history`). A new access that conflicts with one of
+//! them must be reachable from it (`order`). In practice the time is linear, because most nodes
 //! depend directly on what they use.
 //!
 //! The check knows these accesses: fills write; copies read and write; kernels read the memory of
