@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use gridloom::{ConditionalMode, CpuOptions, Device, DeviceKind, Engine, Error, Result};
+use gridloom::{ConditionalMode, CpuOptions, Device, DeviceKind, Engine, Error, ErrorKind, Result};
 
 /// The engines of the CPU device, with the names under which failures are reported.
 const ENGINES: &[(&str, Engine)] =
@@ -118,8 +118,11 @@ fn cuda_devices() -> &'static Result<u32> {
 }
 
 fn count_cuda_devices() -> Result<u32> {
+    if cfg!(miri) {
+        return Err(Error::new(ErrorKind::NotSupported, "Miri cannot call a driver"));
+    }
     // Opening the first device says more about what is missing than counting does.
     let first = Device::cuda(0)?;
     let gpus = Device::all()?.iter().filter(|device| device.kind() == first.kind()).count();
-    u32::try_from(gpus).map_err(|_| Error::new(gridloom::ErrorKind::NotFound, "more GPUs than numbers"))
+    u32::try_from(gpus).map_err(|_| Error::new(ErrorKind::NotFound, "more GPUs than numbers"))
 }
