@@ -14,6 +14,7 @@ mod kernels;
 mod limits;
 mod memory;
 mod modules;
+mod optimizing;
 mod programs;
 mod ptx_files;
 mod ptx_format;

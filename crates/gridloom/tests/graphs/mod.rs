@@ -11,6 +11,5 @@ mod large;
 mod launches;
 mod lifetimes;
 mod nodes;
-mod optimizing;
 mod ready_made;
 mod typed_handles;
