@@ -70,6 +70,9 @@ pub unsafe trait Device: Send + Sync + Debug {
     fn name(&self) -> String;
     /// Returns the number of the device among the devices of its kind.
     fn ordinal(&self) -> u32;
+    /// Returns whether memory of this device can be made reachable for the device of its kind with
+    /// this number.
+    fn has_peer(&self, ordinal: u32) -> bool;
     /// Returns the limits on launches.
     fn limits(&self) -> &Limits;
     /// Returns further facts for people, as pairs of name and value.

@@ -357,6 +357,10 @@ unsafe impl backend::Device for Inner {
         0
     }
 
+    fn has_peer(&self, _: u32) -> bool {
+        true
+    }
+
     fn limits(&self) -> &Limits {
         &self.0.limits
     }

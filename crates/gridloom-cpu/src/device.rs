@@ -350,6 +350,11 @@ unsafe impl backend::Device for CpuDevice {
         0
     }
 
+    fn has_peer(&self, ordinal: u32) -> bool {
+        // All memory is the host's, and there is no other device of this kind.
+        ordinal == 0
+    }
+
     fn limits(&self) -> &Limits {
         &self.shared.limits
     }

@@ -247,6 +247,21 @@ unsafe impl backend::Device for CudaDevice {
         self.ordinal
     }
 
+    fn has_peer(&self, ordinal: u32) -> bool {
+        if ordinal == self.ordinal {
+            return true;
+        }
+        let (mut other, mut can) = (0, 0);
+        let Ok(number) = i32::try_from(ordinal) else { return false };
+        // SAFETY: one device is written. A number that is none is answered by an error.
+        let found = unsafe { self.driver().cu_device_get(&mut other, number) };
+        // SAFETY: one number is written; both devices are there.
+        let asked = found.and_then(|()| unsafe {
+            self.driver().cu_device_can_access_peer(&mut can, other, self.shared.context.device())
+        });
+        asked.is_ok() && can != 0
+    }
+
     fn limits(&self) -> &Limits {
         &self.limits
     }

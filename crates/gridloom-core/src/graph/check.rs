@@ -25,7 +25,7 @@ impl Checker<'_> {
         match operation {
             Operation::Empty | Operation::Callback(_) => Ok(()),
             Operation::Kernel(kernel) => self.check_kernel(kernel).and_then(|()| check_contract(kernel)),
-            Operation::Alloc(alloc) => check_alloc(alloc),
+            Operation::Alloc(alloc) => self.check_alloc(alloc),
             Operation::Free(target) => self.check_free(target),
             Operation::Memset(memset) => self.check_memset(memset),
             Operation::Memcpy(memcpy) => self.check_memcpy(memcpy),
@@ -179,6 +179,17 @@ impl Checker<'_> {
                 }
             }
         }
+    }
+
+    fn check_alloc(&self, op: &AllocOp) -> Result<()> {
+        if let Some(peer) = op.peers.iter().find(|&&peer| !self.device.has_peer(peer)) {
+            bail!(
+                InvalidArgument,
+                "there is no device {peer} that could reach memory of {}; leave it out of the peers",
+                self.device.name()
+            );
+        }
+        check_alloc_size(op)
     }
 
     /// Checks that the node is an alloc node visible from here. Returns the graph that it is in.
@@ -535,7 +546,7 @@ fn side_span(side: &CopySide, op: &MemcpyOp) -> Option<u64> {
     Some(span)
 }
 
-fn check_alloc(op: &AllocOp) -> Result<()> {
+fn check_alloc_size(op: &AllocOp) -> Result<()> {
     if op.len == 0 || op.element_size == 0 {
         bail!(InvalidArgument, "an allocation of 0 bytes; the length must be at least 1");
     }

@@ -8,6 +8,19 @@ fn auto_free() -> InstantiateOptions {
 }
 
 #[test]
+fn peers_that_do_not_exist_are_refused() {
+    for_each_device(|device| {
+        let graph = Graph::new(device);
+        let kind = MemoryKind::Device;
+        let refusal = graph.alloc_for_peers::<i32>(4, kind, &[device.ordinal(), 4711]);
+        refused(refusal, ErrorKind::InvalidArgument, &["no device 4711", "peers"]);
+        assert!(graph.is_empty());
+        graph.alloc_for_peers::<i32>(4, kind, &[device.ordinal()])?;
+        Ok(())
+    });
+}
+
+#[test]
 fn memory_is_there_for_the_nodes_ordered_after_it() {
     for_each_device(|device| {
         let kernels = GraphKernels::new(device)?;
