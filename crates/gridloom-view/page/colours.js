@@ -1,7 +1,7 @@
 // What colour a node has, by kind or by time. Both scales also differ in lightness, so that they read without colour vision.
 const KIND_COLOURS = {
   kernel: '#4c78a8', memcpy: '#54a24b', memset: '#88c9a1', alloc: '#b79a20', free: '#d8c373', callback: '#e45756',
-  event_record: '#9d755d', event_wait: '#bab0ac', child: '#79706e', if: '#b279a2', if_else: '#b279a2', while: '#d67195',
+  event_record: '#9d755d', record: '#9d755d', event_wait: '#bab0ac', wait: '#bab0ac', child: '#79706e', if: '#b279a2', if_else: '#b279a2', 'if-else': '#b279a2', while: '#d67195',
   switch: '#b279a2', empty: '#c8ccd2', opaque: '#5f6b7a',
 };
 const HEAT = [[242, 240, 230], [253, 212, 120], [244, 140, 60], [205, 50, 60], [95, 15, 80]];

@@ -92,8 +92,8 @@ impl Graph {
 /// Returns what stands above the bodies of a node.
 pub(crate) fn body_label(kind: &str, index: usize) -> String {
     match (kind, index) {
-        ("if_else", 0) => "then".to_owned(),
-        ("if_else", 1) => "else".to_owned(),
+        ("if-else" | "if_else", 0) => "then".to_owned(),
+        ("if-else" | "if_else", 1) => "else".to_owned(),
         ("switch", index) => format!("case {index}"),
         _ => String::new(),
     }

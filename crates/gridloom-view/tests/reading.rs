@@ -75,14 +75,14 @@ fn parameters_of_the_json_form_become_facts() {
 fn the_tree_indents_bodies_and_says_what_nodes_wait_for() {
     let picture = read(&json(
         r#"{ "id": 0, "name": "start", "kind": "empty" },
-           { "id": 1, "name": "choose", "kind": "if_else", "bodies": [
+           { "id": 1, "name": "choose", "kind": "if-else", "bodies": [
              { "nodes": [{ "id": 2, "name": "kernel#0 f", "kind": "kernel" }] }, { "nodes": [] }] }"#,
         r#"{ "from": 0, "to": 1 }"#,
     ))
     .expect("a graph");
     assert_eq!(
         picture.to_tree(),
-        "graph (3 nodes)\n  start  [empty]\n  choose  [if_else]  after start\n    then:\n      kernel#0 f\n    else:\n"
+        "graph (3 nodes)\n  start  [empty]\n  choose  [if-else]  after start\n    then:\n      kernel#0 f\n    else:\n"
     );
 }
 
