@@ -1,10 +1,10 @@
-//! One self-contained page: no request leaves it, and nothing needs to be built to use it.
+//! One self-contained page. It makes no requests and needs no build step.
 
 use crate::picture::Picture;
 
 const PAGE: &str = include_str!("../page/page.html");
 const CSS: &str = include_str!("../page/page.css");
-/// The scripts, in the order in which they use each other.
+/// The scripts, in the order of their dependencies.
 const SCRIPTS: [&str; 7] = [
     include_str!("../page/model.js"),
     include_str!("../page/colours.js"),
@@ -16,9 +16,9 @@ const SCRIPTS: [&str; 7] = [
 ];
 
 impl Picture {
-    /// Returns the page, with the timeline of one launch where a profile in JSON is given.
+    /// Returns the page, with the timeline of one launch if a profile in JSON is given.
     ///
-    /// The page holds everything it needs, and its own policy forbids it to ask for more.
+    /// The page contains everything it needs, and its content security policy forbids requests.
     pub fn to_html(&self, profile: Option<&serde_json::Value>) -> String {
         let picture = serde_json::to_string(self).unwrap_or_default();
         let profile = profile.map_or_else(|| "null".to_owned(), ToString::to_string);
@@ -42,12 +42,12 @@ impl Picture {
     }
 }
 
-/// JSON that cannot end the script element it stands in, nor begin a comment there.
+/// Escapes JSON so that it cannot end the script element around it or begin a comment there.
 fn inside_script(json: &str) -> String {
     json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
 
-/// Text as the content of an element or attribute.
+/// Escapes text for the content of an element or attribute.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

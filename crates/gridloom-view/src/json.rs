@@ -1,4 +1,4 @@
-//! Reads the JSON form of graphs.
+//! Reader of the JSON form of graphs.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -44,8 +44,9 @@ struct EdgeText {
 /// Reads what `Graph::to_json` writes.
 ///
 /// # Errors
-/// Fails where the text is no such graph, an edge leads to a node that is not in its graph, two nodes
-/// have one number, or there are more nodes than [`MOST_NODES`] or bodies deeper than [`MOST_DEPTH`].
+/// Fails if the text is not such a graph, an edge leads to a node that is not in its graph, two
+/// nodes have the same number, or there are more nodes than [`MOST_NODES`] or bodies deeper than
+/// [`MOST_DEPTH`].
 pub fn read(text: &str) -> Result<Picture, ReadError> {
     let file: File = serde_json::from_str(text)
         .map_err(|error| ReadError::at(error.line(), format!("no graph in JSON: {error}")))?;
@@ -109,7 +110,7 @@ fn convert(
     Ok(graph)
 }
 
-/// Parameters as lines of a table: short ones whole, nested ones by their path.
+/// Converts parameters to lines of a table: short ones whole, nested ones by their path.
 fn flatten(path: &str, value: &Value, facts: &mut Vec<(String, String)>) {
     let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match value {

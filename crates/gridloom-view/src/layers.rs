@@ -1,15 +1,15 @@
-//! Layers: every node stands below all that it waits for, and near to it.
+//! Layered layout: every node is below the nodes it depends on, and near to them.
 
 use crate::picture::Graph;
 
-/// How often the order within layers is improved. Each sweep looks at every edge once.
+/// How often the order within layers is improved. Each sweep visits every edge once.
 const SWEEPS: usize = 4;
 
 /// Sets `layer` and `place` of every node of this graph (not of its bodies).
 ///
-/// A node's layer is the length of the longest path to it. Within a layer nodes are ordered by the mean
-/// place of their neighbours above, then below, by turns. Edges that close a cycle, which a text may
-/// have, are left out.
+/// A node's layer is the length of the longest path to it. Within a layer nodes are ordered by the
+/// mean place of their neighbours above and below, alternately. Edges that close a cycle, which a
+/// text may contain, are ignored.
 pub(crate) fn assign(graph: &mut Graph) {
     let count = graph.nodes.len();
     let index_of: std::collections::HashMap<usize, usize> =
@@ -54,7 +54,8 @@ pub(crate) fn assign(graph: &mut Graph) {
     }
 }
 
-/// Places of nodes as shares of their layer's width, so that wide and narrow layers compare.
+/// Sets the places of nodes as fractions of their layer's width, so that wide and narrow layers
+/// compare.
 fn number(rows: &[Vec<usize>], place: &mut [f64]) {
     for row in rows {
         for (position, &node) in row.iter().enumerate() {
@@ -68,7 +69,8 @@ fn mean(neighbours: &[usize], place: &[f64]) -> Option<f64> {
     (!neighbours.is_empty()).then(|| sum / neighbours.len() as f64)
 }
 
-/// The length of the longest path to each node. Nodes of a cycle are released one by one, in order.
+/// Returns the length of the longest path to each node. Nodes of a cycle are released one by one,
+/// in order.
 fn longest_paths(above: &[Vec<usize>], below: &[Vec<usize>]) -> Vec<usize> {
     let count = above.len();
     let mut waits: Vec<usize> = above.iter().map(Vec::len).collect();

@@ -1,8 +1,8 @@
-//! Pictures of graphs: one self-contained page, SVG, and a tree of text.
+//! Pictures of graphs: a self-contained page, SVG, and a text tree.
 //!
-//! The crate knows text only, no device and no graph of Gridloom's: it reads the JSON that
-//! `Graph::to_json` writes, or the DOT that CUDA's `cuGraphDebugDotPrint` writes, into one
-//! [`Picture`], and draws that.
+//! The crate works on text only and knows neither devices nor Gridloom's graphs. It reads the JSON
+//! of `Graph::to_json`, or the DOT of CUDA's `cuGraphDebugDotPrint`, into a [`Picture`] and draws
+//! that.
 //!
 //! ```
 //! let json = r#"{ "format": "gridloom-graph", "version": 1, "graph": {
@@ -35,15 +35,15 @@ pub use picture::{Body, Edge, Graph, Node, Picture};
 
 /// The most bytes of text that are read.
 pub const MOST_BYTES: usize = 256 << 20;
-/// The most nodes of a picture, those of bodies included.
+/// The most nodes of a picture, including those of bodies.
 pub const MOST_NODES: usize = 1_000_000;
 /// The deepest nesting of bodies.
 pub const MOST_DEPTH: usize = 64;
 
-/// Says why a text is not the graph of a picture.
+/// The reason why a text cannot be read as a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadError {
-    /// The line, from 1, where it is known.
+    /// The line, from 1, if it is known.
     pub line: Option<usize>,
     /// What is wrong.
     pub message: String,
@@ -70,11 +70,11 @@ impl std::fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// Reads a graph: JSON where the text begins with `{`, DOT otherwise.
+/// Reads a graph: JSON if the text begins with `{`, else DOT.
 ///
 /// # Errors
-/// Fails where the text is neither, names what it does not contain, or is larger than
-/// [`MOST_BYTES`], [`MOST_NODES`] or [`MOST_DEPTH`] allow.
+/// Fails if the text is neither, refers to something it does not contain, or exceeds
+/// [`MOST_BYTES`], [`MOST_NODES`] or [`MOST_DEPTH`].
 pub fn read(text: &str) -> Result<Picture, ReadError> {
     if text.len() > MOST_BYTES {
         return Err(ReadError::new(format!("more than {} MiB of text", MOST_BYTES >> 20)));

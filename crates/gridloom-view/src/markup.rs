@@ -1,4 +1,4 @@
-//! Graphviz's DOT and Mermaid, for programs that draw those.
+//! Writers of Graphviz's DOT and of Mermaid.
 
 use std::fmt::Write;
 
@@ -48,7 +48,7 @@ fn dot_graph(text: &mut String, graph: &Graph, depth: usize) {
 }
 
 fn mermaid_escape(text: &str) -> String {
-    // Mermaid reads entities by number inside quotes.
+    // Inside quotes, Mermaid reads entities by number.
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

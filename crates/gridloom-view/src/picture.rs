@@ -1,11 +1,11 @@
-//! The graph as it is drawn.
+//! The model of a picture.
 
 use serde::Serialize;
 
 /// A graph with a title, ready to be drawn.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Picture {
-    /// What stands above it.
+    /// The title above the graph.
     pub title: String,
     /// The outermost graph.
     pub graph: Graph,
@@ -23,13 +23,13 @@ pub struct Graph {
 /// One node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Node {
-    /// Its number, different for every node of the picture.
+    /// Its number, unique in the picture.
     pub id: usize,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it does, in the words of Gridloom: `kernel`, `memcpy`, `while` …
+    /// Its kind, in the words of Gridloom: `kernel`, `memcpy`, `while` …
     pub kind: String,
-    /// What is known of it, in order.
+    /// Names and values of its parameters, in order.
     pub facts: Vec<(String, String)>,
     /// Graphs inside it: the bodies of a conditional, or an embedded graph.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -50,32 +50,32 @@ pub struct Body {
     pub graph: Graph,
 }
 
-/// An order between two nodes of one graph.
+/// A dependency between two nodes of one graph.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Edge {
-    /// The number of the node that comes first.
+    /// The number of the node that runs first.
     pub from: usize,
-    /// The number of the node that waits for it.
+    /// The number of the node that depends on it.
     pub to: usize,
-    /// Whether the second may start before the first has ended.
+    /// Whether the second node may start before the first has ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub programmatic: bool,
 }
 
 impl Picture {
-    /// Returns the number of nodes, those of bodies included.
+    /// Returns the number of nodes, including those of bodies.
     pub fn node_count(&self) -> usize {
         self.graph.node_count()
     }
 
-    /// Gives every node its layer and its place within the layer, in every graph.
+    /// Assigns every node its layer and its place within the layer, in every graph.
     pub fn arrange(&mut self) {
         self.graph.arrange();
     }
 }
 
 impl Graph {
-    /// Returns the number of nodes, those of bodies included.
+    /// Returns the number of nodes, including those of bodies.
     pub fn node_count(&self) -> usize {
         let inside = |node: &Node| node.bodies.iter().map(|body| body.graph.node_count()).sum::<usize>();
         self.nodes.iter().map(|node| 1 + inside(node)).sum()
@@ -89,7 +89,7 @@ impl Graph {
     }
 }
 
-/// Returns what stands above the bodies of a node.
+/// Returns the label above a body of a node.
 pub(crate) fn body_label(kind: &str, index: usize) -> String {
     match (kind, index) {
         ("if-else" | "if_else", 0) => "then".to_owned(),

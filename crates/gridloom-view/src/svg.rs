@@ -1,4 +1,4 @@
-//! A drawing of the whole graph with every body open.
+//! Writer of SVG: a drawing of the whole graph with every body open.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ const PAD: f64 = 12.0;
 const HEAD: f64 = 28.0;
 const LEAST_WIDTH: f64 = 90.0;
 const MOST_WIDTH: f64 = 260.0;
-/// About the width of a character of the font.
+/// The approximate width of a character of the font.
 const CHARACTER: f64 = 7.2;
 
 impl Picture {
@@ -32,7 +32,7 @@ impl Picture {
     }
 }
 
-/// A graph whose nodes have sizes and places.
+/// A graph whose nodes have sizes and positions.
 struct Drawing<'a> {
     graph: &'a Graph,
     boxes: Vec<NodeBox<'a>>,
@@ -102,7 +102,7 @@ fn place(graph: &Graph) -> Drawing<'_> {
 }
 
 impl Drawing<'_> {
-    /// Writes the drawing with its corner at `(x, y)`. Nesting is limited, so recursion is.
+    /// Writes the drawing with its corner at `(x, y)`. The recursion is limited because nesting is.
     fn write(&self, svg: &mut String, x: f64, y: f64) {
         for (node, place) in self.graph.nodes.iter().zip(&self.boxes) {
             let (left, top) = (x + place.x, y + place.y);
@@ -167,7 +167,7 @@ fn shorten(name: &str, width: f64) -> String {
     short
 }
 
-/// The colours of the page, by kind.
+/// Returns the colour of a kind of node, the same as on the page.
 fn colour_of(kind: &str) -> &'static str {
     match kind {
         "kernel" => "#4c78a8",
@@ -186,7 +186,7 @@ fn colour_of(kind: &str) -> &'static str {
     }
 }
 
-/// Dark ink on light colours.
+/// Returns a text colour that is readable on a colour.
 fn ink_on(colour: &str) -> &'static str {
     match colour {
         "#88c9a1" | "#d8c373" | "#bab0ac" | "#c8ccd2" | "#8f99a6" | "#b79a20" => "#15181d",

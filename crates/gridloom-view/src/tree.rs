@@ -1,11 +1,11 @@
-//! A graph as an indented text.
+//! Writer of an indented text tree.
 
 use std::fmt::Write;
 
 use crate::picture::{Graph, Picture};
 
 impl Picture {
-    /// Returns the graph as an indented tree: a line for each node, with what it waits for, and its
+    /// Returns the graph as an indented tree: a line for each node with its dependencies, and its
     /// bodies below it.
     pub fn to_tree(&self) -> String {
         let mut text = format!("{} ({} nodes)\n", self.title, self.node_count());

@@ -1,4 +1,4 @@
-//! Reading graphs, good and bad, and the texts that are made of them.
+//! Reading of valid and invalid graphs, and the texts written from them.
 
 use gridloom_view::{MOST_DEPTH, Picture, read};
 

@@ -1,21 +1,22 @@
-//! What CUDA's labels say of a node.
+//! Interpretation of the node labels that CUDA writes.
 //!
-//! A verbose label is a record: fields between `|`, groups between braces, keys in one group and their values in
-//! the next. A short one has the number of the node on its first line and its name on the second.
+//! A verbose label is a record: fields between `|`, groups between braces, keys in one group and
+//! their values in the next. A short label has the number of the node on its first line and its
+//! name on the second.
 
 use super::text::NodeText;
 
-/// What is known of a node.
+/// What is known about a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) lines: Vec<(String, String)>,
-    /// Names of graphs that the label mentions, in order.
+    /// The names of graphs in the label, in order.
     pub(super) graphs: Vec<String>,
 }
 
-/// Words of CUDA for kinds of node, and ours.
+/// CUDA's words for kinds of nodes, and ours.
 const KINDS: [(&str, &str); 17] = [
     ("KERNEL", "kernel"),
     ("MEMCPY", "memcpy"),
@@ -54,7 +55,7 @@ pub(super) fn facts_of(node: &NodeText) -> Facts {
     if facts.kind.is_empty() {
         facts.kind = "node".to_owned();
     }
-    // A node that is called after its kind gets its number too, so that it can be told from others.
+    // A node that is named after its kind also gets its number, to distinguish it from others.
     if kind_of(&facts.name).is_some() {
         let number = facts.lines.iter().find(|(key, _)| key == "number").map(|(_, number)| number.as_str());
         let number = number.and_then(|number| number.split(' ').next()).unwrap_or_default();
@@ -64,7 +65,8 @@ pub(super) fn facts_of(node: &NodeText) -> Facts {
     facts
 }
 
-/// Gives a kernel of C++ the name that its author gave it, and keeps the whole name as a fact.
+/// Shortens the name of a C++ kernel to the one its author gave it, and keeps the whole name as a
+/// fact.
 fn readable(facts: &mut Facts) {
     if !facts.name.starts_with("_Z") {
         return;
@@ -75,7 +77,8 @@ fn readable(facts: &mut Facts) {
     facts.name = base_name(&whole);
 }
 
-/// Leaves out the type in front, template arguments and parameters: `void a::f<int>(float)` is `a::f`.
+/// Removes the return type, template arguments and parameters: `void a::f<int>(float)` becomes
+/// `a::f`.
 fn base_name(whole: &str) -> String {
     let (mut name, mut depth) = (String::new(), 0usize);
     for (at, character) in whole.char_indices() {
@@ -105,7 +108,7 @@ fn conditional_kind(label: &str, bodies: usize) -> String {
     kind.to_owned()
 }
 
-/// Names of graphs: `graph_` and a number, as a word of its own.
+/// Returns the names of graphs in a label: `graph_` and a number, as a separate word.
 fn graphs_in(label: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for word in label.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
@@ -127,7 +130,8 @@ fn kind_of(text: &str) -> Option<&'static str> {
         .map(|&(_, kind)| kind)
 }
 
-/// Takes a label's escapes away: `\n`, `\l` and `\r` end lines, any other character stands for itself.
+/// Resolves the escapes of a label: `\n`, `\l` and `\r` end lines, any other character stands for
+/// itself.
 fn unescape(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars();
@@ -150,7 +154,7 @@ fn short(label: &str, shape: &str) -> Facts {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut facts = Facts::default();
     let first = lines.next().unwrap_or_default();
-    // The number alone, or with the place in a topological order behind it.
+    // The number alone, or followed by the position in a topological order.
     let number = first.split_once(" (").map_or(first, |(number, _)| number);
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     let name = if is_number { lines.next().unwrap_or(first) } else { first };
@@ -168,7 +172,7 @@ fn short(label: &str, shape: &str) -> Facts {
     facts
 }
 
-/// A record: its fields as a tree.
+/// A record, as a tree of fields.
 #[derive(Debug)]
 enum Field {
     Text(String),
@@ -200,7 +204,7 @@ fn add_field(field: &Field, facts: &mut Facts) {
         Field::Text(text) if text.trim().is_empty() => {}
         Field::Text(text) => facts.lines.push((String::new(), text.trim().to_owned())),
         Field::Group(group) => match &group[..] {
-            // A number and a name: the kernel's.
+            // The number and name of a kernel.
             [Field::Text(id), Field::Text(number), Field::Text(name)] if id.trim() == "ID" => {
                 facts.lines.push(("number".to_owned(), number.trim().to_owned()));
                 name.trim().clone_into(&mut facts.name);
@@ -233,7 +237,8 @@ fn flat(field: &Field) -> String {
     }
 }
 
-/// Splits a record at `|` and braces. Braces nest as deep as the text has them, so a stack and no recursion.
+/// Splits a record at `|` and braces. It uses a stack instead of recursion, because braces may nest
+/// to any depth.
 fn fields_of(label: &str) -> Vec<Field> {
     let mut stack: Vec<Vec<Field>> = vec![Vec::new()];
     let mut text = String::new();
@@ -288,7 +293,7 @@ fn fields_of(label: &str) -> Vec<Field> {
     fields
 }
 
-/// Takes `name<<<grid,block,shared>>>` apart.
+/// Splits `name<<<grid,block,shared>>>`.
 fn launch_shape(facts: &mut Facts) {
     let Some((name, shape)) = facts.name.split_once("<<<") else { return };
     let shape = shape.trim_end().trim_end_matches(">>>").to_owned();

@@ -1,8 +1,8 @@
-//! Reads DOT: what CUDA's `cuGraphDebugDotPrint` writes, and other directed graphs.
+//! Reader of DOT: the output of CUDA's `cuGraphDebugDotPrint`, and other directed graphs.
 //!
-//! CUDA writes one cluster for each graph, side by side. A node that contains a graph, an embedded one or the
-//! body of a conditional, has the name of that graph in its label. Other programs nest clusters; each
-//! nested one becomes a node with a body.
+//! CUDA writes one cluster for each graph, side by side. A node that contains a graph (an embedded
+//! one, or the body of a conditional) has the name of that graph in its label. Other programs nest
+//! clusters. Each nested one becomes a node with a body.
 
 mod cuda;
 mod text;
@@ -15,7 +15,8 @@ use crate::{MOST_DEPTH, MOST_NODES, ReadError};
 /// Reads a directed graph.
 ///
 /// # Errors
-/// Fails where the text is no directed graph in DOT, with the line, or where it is too large or nested too deep.
+/// Fails if the text is not a directed graph in DOT, with the line, or if it is too large or nested
+/// too deep.
 pub fn read(text: &str) -> Result<Picture, ReadError> {
     let file = text::parse(text)?;
     if file.nodes.is_empty() {
@@ -28,7 +29,7 @@ pub fn read(text: &str) -> Result<Picture, ReadError> {
     Ok(picture)
 }
 
-/// Puts together which node is in which graph.
+/// Determines which node is in which graph.
 struct Builder<'a> {
     file: &'a text::File,
     facts: Vec<cuda::Facts>,
@@ -96,7 +97,7 @@ impl<'a> Builder<'a> {
                 "graphs are nested deeper than {MOST_DEPTH}, or contain themselves"
             )));
         }
-        // A graph that several nodes contain is drawn in each, with numbers of its own.
+        // A graph that several nodes contain is drawn in each, with separate numbers.
         let first_time = depth == 0 || self.made < self.file.nodes.len();
         let mut graph = Graph::default();
         let mut ids = HashMap::new();

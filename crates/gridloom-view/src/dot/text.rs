@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::{MOST_DEPTH, MOST_NODES, ReadError};
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Default)]
 pub(super) struct File {
     pub(super) name: String,
@@ -94,7 +94,7 @@ fn tokenize(text: &str) -> Result<Vec<(usize, Token)>, ReadError> {
                         Some('"') => break,
                         Some('\\') => match characters.next() {
                             Some('"') => quoted.push('"'),
-                            // Other escapes are the label's, and are read with it.
+                            // Other escapes belong to the label and are resolved with it.
                             Some(other) => {
                                 line += usize::from(other == '\n');
                                 quoted.push('\\');
@@ -313,7 +313,7 @@ impl Parser {
         Ok(())
     }
 
-    /// A port says where at a node an edge ends.
+    /// Skips a port, which says where at a node an edge ends.
     fn port(&mut self) -> Result<(), ReadError> {
         while self.skip(':') {
             if !matches!(self.next(), Some(Token::Text(_))) {

@@ -1,7 +1,7 @@
 //! The page in a real browser: what a person does with it, done by mouse and keys.
 //!
-//! Without Chromium one line says that the tests were skipped. `GRIDLOOM_CHROMIUM` names another program, and
-//! `GRIDLOOM_SCREENSHOTS=FOLDER` keeps pictures of the page.
+//! Without Chromium one line says that the tests were skipped. `GRIDLOOM_CHROMIUM` names another
+//! program, and `GRIDLOOM_SCREENSHOTS=FOLDER` keeps pictures of the page.
 
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
@@ -60,7 +60,7 @@ fn open(name: &str, html: &str, dark: bool) -> Option<(Browser, Folder)> {
     Some((browser?, folder))
 }
 
-/// The middle of a node on the screen.
+/// Returns the middle of a node on the screen.
 fn middle(browser: &mut Browser, node: &str) -> (f64, f64) {
     let at = browser.value(&format!(
         "(() => {{ const node = [...nodes.values()].find(node => node.name === {node:?}); const area = canvas.getBoundingClientRect(); \
