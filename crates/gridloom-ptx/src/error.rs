@@ -1,4 +1,4 @@
-//! Diagnostics, and how they are shown.
+//! Diagnostics, and their rendering.
 
 use std::fmt;
 
@@ -6,24 +6,24 @@ use crate::limits;
 use crate::model::Span;
 use crate::source::Source;
 
-/// One thing wrong with a module, and where.
+/// An error in a module, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// What is wrong.
     pub message: String,
-    /// What to do about it, if there is something to say.
+    /// A suggestion, if there is one.
     pub help: Option<String>,
-    /// Line, from 1; 0 if the module was not read from text.
+    /// The line, from 1; 0 if the module was not read from text.
     pub line: u32,
-    /// Column in characters, from 1; 0 if the module was not read from text.
+    /// The column in characters, from 1; 0 if the module was not read from text.
     pub column: u32,
-    /// The text of that line; of a very long one, the part around the place.
+    /// The text of that line. Of a very long line it is the part around the position.
     pub source_line: String,
-    /// The bytes it is about.
+    /// The bytes concerned.
     pub span: Span,
-    /// How many characters of the line it is about.
+    /// The number of characters of the line that are concerned.
     width: u32,
-    /// How many characters of the line come before [`Self::source_line`].
+    /// The number of characters of the line before [`Self::source_line`].
     skipped: u32,
 }
 
@@ -52,13 +52,14 @@ impl Diagnostic {
         self
     }
 
-    /// Shows the diagnostic as `file:line:column: message`, the line, and a caret under the place.
+    /// Renders the diagnostic as `file:line:column: message`, the line, and a caret under the
+    /// position.
     #[must_use]
     pub fn render(&self, file: &str) -> String {
         let mut out = format!("{file}:{}:{}: {}", self.line, self.column, self.message);
         if self.line > 0 {
             let (shown, column, dots) = self.excerpt();
-            // Tabs stay tabs below the line, so that the caret stands right whatever a tab's width is.
+            // Tabs are kept in the line below, so that the caret is right for every tab width.
             let indent: String =
                 shown.chars().take(column).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
             let room = shown.chars().count().saturating_sub(column).max(1);
@@ -75,9 +76,10 @@ impl Diagnostic {
         out
     }
 
-    /// The part of the line that is shown, the caret's column in it, and what stands before it.
+    /// Returns the part of the line that is shown, the caret's column in it, and the marker before
+    /// it.
     fn excerpt(&self) -> (String, usize, &'static str) {
-        // Control characters could drive a terminal.
+        // Control characters could affect a terminal.
         let line: Vec<char> = self
             .source_line
             .chars()
@@ -94,7 +96,8 @@ impl Diagnostic {
     }
 }
 
-/// A line, or of a long one the part around a column, and how many characters come before it.
+/// Returns a line or, if it is long, the part around a column, and how many characters come before
+/// it.
 fn part(line: &str, column: usize) -> (String, u32) {
     if line.len() <= limits::SOURCE_LINE {
         return (line.to_owned(), 0);
@@ -110,7 +113,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Why a text is not a PTX module: everything that was found, in the order of the text.
+/// The errors in a text that is not a valid PTX module, in the order of the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Error {
     diagnostics: Vec<Diagnostic>,
@@ -121,13 +124,13 @@ impl Error {
         Self { diagnostics }
     }
 
-    /// What was found, in the order of the text; never empty.
+    /// Returns the diagnostics in the order of the text. There is at least one.
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
 
-    /// Shows all diagnostics, naming the text `file`.
+    /// Renders all diagnostics. `file` is the name of the text.
     #[must_use]
     pub fn render(&self, file: &str) -> String {
         let parts: Vec<String> = self.diagnostics.iter().map(|diagnostic| diagnostic.render(file)).collect();
@@ -141,9 +144,9 @@ impl fmt::Display for Error {
     }
 }
 
-/// The candidate most like `wrong`, if one is close enough to have been meant.
+/// Returns the candidate most similar to `wrong`, if one is similar enough.
 pub(crate) fn closest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Beyond these a suggestion is noise, and the search must stay cheap on hostile input.
+    // Suggestions for longer words are not useful, and the search must stay cheap on hostile input.
     const LONGEST: usize = 40;
     const MOST: usize = 2000;
     if wrong.len() > LONGEST {

@@ -1,5 +1,5 @@
-//! Text to tokens. Every byte of the text belongs to a token, a comment or white space; nothing fails here:
-//! what cannot be a token becomes [`Kind::Unknown`] and the parser reports it.
+//! The lexer. Every byte of the text belongs to a token, a comment or white space. Lexing never
+//! fails: bytes that cannot be a token become [`Kind::Unknown`], which the parser reports.
 
 use crate::model::Span;
 
@@ -9,7 +9,7 @@ pub(crate) enum Kind {
     Ident,
     /// A dot and the word after it: `.f32`, `.L2::cache_hint`, `.128x256b`.
     Dot,
-    /// An integer of any base.
+    /// An integer in any base.
     Int,
     /// A floating point constant: `1.5`, `2e-3`, `0f3F800000`, `0d…`.
     Float,
@@ -47,7 +47,7 @@ pub(crate) enum Kind {
     Eq,
     EqEq,
     BangEq,
-    /// A byte that starts no token, or a string or comment that does not end.
+    /// A byte that starts no token, or an unterminated string or comment.
     Unknown,
     /// The end of the text.
     End,
@@ -66,11 +66,11 @@ fn is_word(byte: u8) -> bool {
 struct Lexer<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Whether the last token ends a value, so that `%` after it divides.
+    /// Whether the last token ends a value, so that `%` after it is an operator.
     after_value: bool,
 }
 
-/// All tokens of `text` (shorter than 4 GiB), ending with one [`Kind::End`].
+/// Returns all tokens of `text` (shorter than 4 GiB), ending with one [`Kind::End`].
 pub(crate) fn tokenize(text: &str) -> Vec<Token> {
     let mut lexer = Lexer { bytes: text.as_bytes(), at: 0, after_value: false };
     let mut tokens = Vec::with_capacity(text.len() / 4 + 1);
@@ -105,7 +105,7 @@ impl Lexer<'_> {
         Token { kind, span }
     }
 
-    /// Skips white space and comments; the start of a comment that never ends, if one does not.
+    /// Skips white space and comments. Returns the start of an unterminated comment.
     fn skip_blank(&mut self) -> Option<usize> {
         loop {
             self.skip_while(|byte| byte.is_ascii_whitespace() || byte == 0x0b);
@@ -185,7 +185,7 @@ impl Lexer<'_> {
             (b'>', _) => (Kind::Greater, 1),
             (b'=', _) => (Kind::Eq, 1),
             _ => {
-                // A whole character, so that spans stay on character boundaries.
+                // Consumes a whole character, so that spans are on character boundaries.
                 self.at += 1;
                 self.skip_while(|byte| byte & 0xc0 == 0x80);
                 return Kind::Unknown;

@@ -1,28 +1,33 @@
-//! PTX: reading, checking and printing NVIDIA's parallel thread code.
+//! PTX: parsing, checking and printing NVIDIA's virtual instruction set.
 //!
-//! [`parse`] turns text into a [`Module`]: tables of typed instructions in which every name is a typed index.
-//! [`check`] says what is wrong with a module's types. A module prints (`Display`) as PTX that parses to the
-//! same module.
+//! [`parse`] turns text into a [`Module`]: tables of typed instructions in which every name is a
+//! typed index. [`check`] finds errors in a module's types. Printing a module (`Display`) gives PTX
+//! that parses to the same module.
 //!
-//! - **Anything loads.** An instruction outside the model is kept as [`op::Unsupported`]; whoever wants to execute
-//!   the function that holds it finds out with [`Function::unsupported`].
-//! - **Scopes are gone.** Nested scopes are flattened; names that would clash are changed.
-//! - **Everything knows its place.** Spans point into [`Module::source`], so errors at any later stage can show the
-//!   line, and `.loc` gives the line of the program it was compiled from.
-//! - **No text is too bad.** The parser is linear in the length of its input, bounded in depth, and never panics.
+//! - **Unknown instructions load.** An instruction outside the model is kept as
+//!   [`op::Unsupported`]. [`Function::unsupported`] finds it before the function is executed.
+//! - **Scopes are flattened.** Names that would clash are changed.
+//! - **Everything has a position.** Spans point into [`Module::source`], so errors at any later
+//!   stage can show the line. `.loc` gives the line of the program that the PTX was compiled from.
+//! - **Hostile text is safe.** The parser is linear in the length of its input, bounded in depth,
+//!   and never panics.
 
 mod check;
+mod cuda;
 mod error;
 mod lexer;
 mod limits;
 pub mod model;
+mod not_run;
 mod parse;
 mod print;
 mod source;
 
 pub use check::check;
+pub use cuda::{CUDA_HELP, looks_like_cuda};
 pub use error::{Diagnostic, Error};
 pub use model::*;
+pub use not_run::{NEWEST_PTX, NOT_RUN, NotRun};
 pub use parse::{parse, parse_bytes};
 pub use print::instruction_text;
 pub use source::Source;

@@ -27,19 +27,20 @@ impl Source {
         Self { text: text.into(), lines: starts.collect() }
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The text of a span; empty if the span is not of this source.
+    /// Returns the text of a span; empty if the span is not of this source.
     #[must_use]
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.start()..span.end()).unwrap_or("")
     }
 
-    /// Line and column (in characters), both from 1, of a span's first byte. Both 0 for an empty source.
+    /// Line and column (in characters), both from 1, of a span's first byte. Both 0 for an empty
+    /// source.
     #[must_use]
     pub fn position(&self, span: Span) -> (u32, u32) {
         if self.text.is_empty() {
@@ -51,7 +52,7 @@ impl Source {
         (line, column.saturating_add(1))
     }
 
-    /// The line a span starts on, without its end-of-line characters.
+    /// Returns the line a span starts on, without its end-of-line characters.
     #[must_use]
     pub fn line(&self, span: Span) -> &str {
         let (_, start) = self.line_start(span);

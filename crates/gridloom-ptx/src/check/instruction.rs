@@ -75,7 +75,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether a conversion rounds is up to its types.
+    /// Checks the rounding of a conversion, which depends on its types.
     fn conversion(&mut self, context: &Context<'a>, cvt: &Cvt) {
         let (to, from) = (cvt.dst_ty, cvt.src_ty);
         let plain = |ty: ScalarType| {
@@ -96,7 +96,7 @@ impl<'a> Checker<'a> {
         self.wrong(context.span, format!("a conversion from .{from} to .{to} {wrong}"));
     }
 
-    /// The elements of a pack or unpack make up the whole exactly.
+    /// Checks that the elements of a pack or unpack have the size of the whole.
     fn packing(&mut self, context: &Context<'a>, op: &ConvertOp) {
         if let ConvertOp::CvtPack { dst_ty, c, .. } = op
             && matches!(dst_ty, PackType::U16 | PackType::S16) == c.is_some()

@@ -1,20 +1,23 @@
-//! What the grammar cannot say: types, sizes, ranges, and that every index has something behind it.
+//! Checks beyond the grammar: types, sizes, ranges, and that every index refers to something.
 //!
-//! The rules are those of PTX's own assembler where they are known, and lenient where they are not: a module that
-//! the assembler takes must pass.
+//! The rules are those of NVIDIA's assembler where they are known, and lenient elsewhere: a module
+//! that the assembler accepts must pass.
 
 mod instruction;
 mod types;
 
-use crate::error::Diagnostic;
+use crate::error::{Diagnostic, closest};
 use crate::limits;
-use crate::model::op::{Op, Place, RawToken};
+use crate::model::op::{Op, Place, RawToken, Unsupported};
 use crate::model::{
     AddressBase, Body, Function, FunctionKind, Item, LabelId, Module, Operand, RegId, ScalarType, Span,
     Symbol, SymbolId, VarRef, VarSpace, Variable,
 };
+use crate::not_run::{NEWEST_PTX, NotRun};
+use crate::parse::inst::MNEMONICS;
 
-/// What is wrong with a module's types, sizes and ranges (the first 50 of it); empty if nothing is.
+/// Returns the errors in a module's types, sizes and ranges: at most the first 50, or none if the
+/// module is correct.
 ///
 /// ```
 /// let module = gridloom_ptx::parse(
@@ -54,7 +57,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The place of a word inside a span; the span itself, if the word is not there as it is called now.
+    /// Returns the span of a word inside a span, or the span itself if the word does not occur in
+    /// it.
     fn word(&self, span: Span, word: &str) -> Span {
         let text = self.module.source.slice(span);
         let part_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%');
@@ -169,11 +173,42 @@ impl<'a> Checker<'a> {
                     self.wrong(instruction.span, format!("`@{name}`: a guard is a predicate, not a .{ty}"));
                 }
             }
-            self.instruction(&context, &instruction.op);
+            match &instruction.op {
+                Op::Unsupported(op) => self.unsupported(instruction.span, op),
+                op => self.instruction(&context, op),
+            }
         }
     }
 
-    /// Whether every index in the instruction has something behind it; the other checks rely on it.
+    /// Reports an instruction outside the model, unless it is one that exists.
+    fn unsupported(&mut self, span: Span, op: &Unsupported) {
+        if NotRun::find(&op.mnemonic, &op.modifiers).is_some() || self.found.len() >= limits::DIAGNOSTICS {
+            return;
+        }
+        let known = || MNEMONICS.iter().copied().chain(NotRun::mnemonics());
+        let mnemonic = op.mnemonic.as_str();
+        // The reason names the culprit in backquotes: the last word of it, or the instruction as a
+        // whole.
+        let culprit = op.reason.rsplit('`').nth(1).map_or(mnemonic, |word| word.trim_start_matches('.'));
+        let mut diagnostic =
+            Diagnostic::new(&self.module.source, self.word(span, culprit), op.reason.clone());
+        if let Some(meant) = closest(mnemonic, known()).filter(|_| !known().any(|known| known == mnemonic)) {
+            diagnostic = diagnostic.with_help(format!("did you mean `{meant}`?"));
+        } else {
+            let version = self.module.version;
+            let (major, minor) = NEWEST_PTX;
+            if (version.major, version.minor) > NEWEST_PTX {
+                diagnostic = diagnostic.with_help(format!(
+                    "the module is PTX {}.{}, and Gridloom knows PTX up to {major}.{minor}",
+                    version.major, version.minor
+                ));
+            }
+        }
+        self.found.push(diagnostic);
+    }
+
+    /// Returns whether every index in the instruction refers to something. The other checks rely on
+    /// it.
     fn operands_exist(
         &mut self,
         context: &Context<'a>,

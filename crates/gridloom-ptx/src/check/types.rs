@@ -1,4 +1,4 @@
-//! Which register types fit where, and which types an instruction exists for.
+//! Which register types an operand accepts, and which types an instruction exists for.
 
 use crate::model::op::{
     ApproxOp, AtomOp, AtomicOp, AtomicRmw, BitsOp, Compare, CompareOp, ConvertOp, FloatOp, FloatPrecision,
@@ -6,7 +6,7 @@ use crate::model::op::{
 };
 use crate::model::{ScalarType, TypeClass};
 
-/// Whether a register of type `reg` may stand where `rule` applies.
+/// Returns whether a register of type `reg` is allowed where `rule` applies.
 pub(super) fn fits(rule: Rule, reg: ScalarType) -> bool {
     match rule {
         Rule::Any => true,
@@ -24,20 +24,21 @@ pub(super) fn fits(rule: Rule, reg: ScalarType) -> bool {
     }
 }
 
-/// Untyped bits go with everything, integers with integers, and a float with its own format.
+/// Returns whether types are compatible: untyped bits with everything, integers with integers, a
+/// float with its own format.
 fn same_kind(ty: ScalarType, reg: ScalarType) -> bool {
     match (ty.class(), reg.class()) {
         (TypeClass::Opaque, _) | (_, TypeClass::Opaque) => true,
         (TypeClass::Bits, _) | (_, TypeClass::Bits) => true,
         (TypeClass::Float, TypeClass::Float) => ty == reg,
-        // Packed halves and the small formats have no register type of their own in most compilers.
+        // Most compilers have no register types for packed halves and the small formats.
         (TypeClass::Float, _) => !matches!(ty, ScalarType::F32 | ScalarType::F64 | ScalarType::F16),
         (_, TypeClass::Float) => false,
         _ => true,
     }
 }
 
-/// The first type of the operation that it does not exist for, if any.
+/// Returns the first type of the operation for which it does not exist, if any.
 pub(super) fn wrong_type(op: &Op) -> Option<ScalarType> {
     match op {
         Op::Int(op) => int(op),
@@ -136,7 +137,7 @@ fn float(op: &FloatOp) -> Option<ScalarType> {
         }
         FloatOp::Approx { op, ty, ftz, .. } => match op {
             ApproxOp::Rsqrt => unless(matches!(ty, F32 | F64), *ty),
-            // Of the halves, one kind always flushes and the other never does.
+            // `ex2` on `.f16` never has `.ftz`; on `.bf16` it always has.
             ApproxOp::Ex2 if matches!(ty, F16 | F16x2) => unless(!ftz, *ty),
             ApproxOp::Ex2 if matches!(ty, Bf16 | Bf16x2) => unless(*ftz, *ty),
             ApproxOp::Ex2 | ApproxOp::Tanh => unless(*ty == F32 || is_half(*ty), *ty),
@@ -230,7 +231,7 @@ fn atomic(rmw: &AtomicRmw) -> Option<ScalarType> {
         AtomOp::Inc | AtomOp::Dec => ty == U32,
         AtomOp::Min | AtomOp::Max => matches!(ty, U32 | S32 | U64 | S64) || (is_half(ty) && rmw.b.len() > 1),
     };
-    // The halves never flush, and say so.
+    // Additions of halves never flush, and must say `.noftz`.
     unless(ok && rmw.noftz == is_half(ty), ty)
 }
 

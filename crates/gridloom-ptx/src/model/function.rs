@@ -33,8 +33,8 @@ pub struct Param {
     pub var: Variable,
     /// `.ptr`.
     pub pointer: Option<PointerAttr>,
-    /// The register that holds it, for a `.reg` parameter. Register parameters are the first registers of
-    /// the body: returns first, then parameters.
+    /// The register that holds it, for a `.reg` parameter. Register parameters are the first
+    /// registers of the body: returns first, then parameters.
     pub register: Option<RegId>,
     /// Bytes from the start of the parameter buffer (each at the next multiple of its alignment).
     pub offset: u64,
@@ -99,13 +99,14 @@ pub struct Function {
 }
 
 impl Function {
-    /// Bytes of the parameter buffer of a launch: the end of the last parameter.
+    /// Returns the size of a launch's parameter buffer in bytes: the end of the last parameter.
     #[must_use]
     pub fn param_bytes(&self) -> u64 {
         self.params.iter().map(|param| param.offset.saturating_add(param.var.size())).max().unwrap_or(0)
     }
 
-    /// The first instruction outside the model, if any: this function cannot be executed because of it.
+    /// Returns the first instruction outside the model, if any. The function cannot be executed
+    /// because of it.
     #[must_use]
     pub fn unsupported(&self) -> Option<(&Instruction, &Unsupported)> {
         self.body.as_ref()?.instructions.iter().find_map(|instruction| match &instruction.op {
@@ -120,7 +121,8 @@ impl Function {
 pub struct Label {
     /// The name, unique in the function.
     pub name: String,
-    /// The index of the instruction it stands before; the number of instructions for one at the end.
+    /// The index of the instruction after the label, or the number of instructions for a label at
+    /// the end.
     pub target: u32,
     /// Where it is defined.
     pub span: Span,
@@ -181,7 +183,8 @@ pub struct BodyPragma {
 pub struct Body {
     /// All registers.
     pub registers: Registers,
-    /// Variables declared inside: `.shared`, `.local`, `.param`, and statics in `.global` or `.const`.
+    /// Variables declared inside: `.shared`, `.local`, `.param`, and statics in `.global` or
+    /// `.const`.
     pub locals: Vec<Variable>,
     /// Labels.
     pub labels: Vec<Label>,
@@ -200,13 +203,13 @@ pub struct Body {
 }
 
 impl Body {
-    /// The source position of an instruction.
+    /// Returns the source position of an instruction.
     #[must_use]
     pub fn location(&self, id: LocationId) -> &SourceLocation {
         &self.locations[id.index()]
     }
 
-    /// The instruction index a label stands for.
+    /// Returns the instruction index a label stands for.
     #[must_use]
     pub fn target(&self, label: LabelId) -> usize {
         self.labels[label.index()].target as usize

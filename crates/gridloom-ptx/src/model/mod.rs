@@ -1,4 +1,4 @@
-//! What a PTX module is, after parsing: tables, typed indices and typed instructions.
+//! The model of a PTX module: tables, typed indices and typed instructions.
 
 mod debug;
 mod function;

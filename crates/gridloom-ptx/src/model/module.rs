@@ -24,7 +24,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The compute capability: 80 for `sm_80`, 90 for `sm_90a`.
+    /// Returns the compute capability: 80 for `sm_80`, 90 for `sm_90a`.
     #[must_use]
     pub fn sm(&self) -> Option<u32> {
         self.words.iter().find_map(|word| {
@@ -45,7 +45,7 @@ pub enum Symbol {
 }
 
 impl Symbol {
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -54,7 +54,7 @@ impl Symbol {
         }
     }
 
-    /// The function, if it is one.
+    /// Returns the function, if it is one.
     #[must_use]
     pub fn as_function(&self) -> Option<&Function> {
         match self {
@@ -63,7 +63,7 @@ impl Symbol {
         }
     }
 
-    /// Where it was declared.
+    /// Returns where it was declared.
     #[must_use]
     pub fn span(&self) -> Span {
         match self {
@@ -73,8 +73,8 @@ impl Symbol {
     }
 }
 
-/// A statement at module scope, in source order. PTX wants a declaration before each use, so the order of
-/// declarations and definitions is part of the module.
+/// A statement at module scope, in source order. PTX requires a declaration before each use, so the
+/// order of declarations and definitions is part of the module.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// A variable, or a function's prototype without body.
@@ -114,38 +114,38 @@ pub struct Module {
 }
 
 impl Module {
-    /// The symbol `id` stands for.
+    /// Returns a symbol.
     ///
     /// # Panics
-    /// If the module has no such symbol; [`check`](crate::check()) finds every index that leads nowhere.
+    /// If the module has no such symbol. [`check`](crate::check()) finds every such index.
     #[must_use]
     pub fn symbol(&self, id: SymbolId) -> &Symbol {
         &self.symbols[id.index()]
     }
 
-    /// The name of a symbol; empty if the module has no such symbol.
+    /// Returns the name of a symbol; empty if the module has no such symbol.
     #[must_use]
     pub fn name_of(&self, id: SymbolId) -> &str {
         self.symbols.get(id.index()).map_or("", Symbol::name)
     }
 
-    /// The source file that `.loc` calls `index`.
+    /// Returns the source file that `.loc` calls `index`.
     #[must_use]
     pub fn file(&self, index: u32) -> Option<&SourceFile> {
         self.files.iter().find(|file| file.index == index)
     }
 
-    /// The variable or function named `name`.
+    /// Returns the variable or function named `name`.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<(SymbolId, &Symbol)> {
         let index = self.symbols.iter().position(|symbol| symbol.name() == name)?;
         Some((SymbolId(u32::try_from(index).ok()?), &self.symbols[index]))
     }
 
-    /// The function `id` stands for, following aliases; `None` for a variable.
+    /// Returns a function, following aliases, or `None` for a variable.
     #[must_use]
     pub fn function(&self, id: SymbolId) -> Option<&Function> {
-        // Aliases of aliases are not PTX, but a chain (or ring) of them must not hang.
+        // PTX has no aliases of aliases, but a chain or ring of them must not hang.
         let mut id = id;
         for _ in 0..8 {
             match self.symbols.get(id.index())? {
@@ -159,7 +159,7 @@ impl Module {
         None
     }
 
-    /// The variable `id` stands for; `None` for a function.
+    /// Returns a variable, or `None` for a function.
     #[must_use]
     pub fn variable(&self, id: SymbolId) -> Option<&Variable> {
         match self.symbols.get(id.index())? {
@@ -168,7 +168,7 @@ impl Module {
         }
     }
 
-    /// All functions and kernels, declared or defined.
+    /// Returns all functions and kernels, declared or defined.
     pub fn functions(&self) -> impl Iterator<Item = (SymbolId, &Function)> {
         (0u32..).zip(&self.symbols).filter_map(|(index, symbol)| match symbol {
             Symbol::Function(function) => Some((SymbolId(index), &**function)),
@@ -176,7 +176,7 @@ impl Module {
         })
     }
 
-    /// All module-scope variables.
+    /// Returns all module-scope variables.
     pub fn variables(&self) -> impl Iterator<Item = (SymbolId, &Variable)> {
         (0u32..).zip(&self.symbols).filter_map(|(index, symbol)| match symbol {
             Symbol::Variable(variable) => Some((SymbolId(index), variable)),
@@ -184,13 +184,13 @@ impl Module {
         })
     }
 
-    /// All kernels with a body.
+    /// Returns all kernels with a body.
     pub fn entries(&self) -> impl Iterator<Item = (SymbolId, &Function)> {
         self.functions()
             .filter(|(_, function)| function.kind == FunctionKind::Entry && function.body.is_some())
     }
 
-    /// The kernel named `name`.
+    /// Returns the kernel named `name`.
     #[must_use]
     pub fn entry(&self, name: &str) -> Option<(SymbolId, &Function)> {
         self.entries().find(|(_, function)| function.name == name)

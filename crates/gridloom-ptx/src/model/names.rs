@@ -5,9 +5,9 @@ pub(crate) trait Word: Sized {
     fn parse_word(word: &str) -> Option<Self>;
 }
 
-/// Declares an enum whose every variant is spelled one way in PTX text.
+/// Declares an enum in which every variant has one spelling in PTX text.
 ///
-/// The spelling lives beside the variant, so that parser and printer cannot disagree about it.
+/// The spelling is next to the variant, so that parser and printer always agree.
 macro_rules! words {
     (
         $(#[$meta:meta])*
@@ -21,13 +21,13 @@ macro_rules! words {
             /// Every value, in declaration order.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
 
-            /// The word in PTX text, without a leading dot.
+            /// Returns the word in PTX text, without a leading dot.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $text),+ }
             }
 
-            /// The value spelled `word` (without a leading dot), if there is one.
+            /// Returns the value spelled `word` (without a leading dot), if there is one.
             #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 match word { $($text => Some($name::$variant),)+ _ => None }
@@ -56,7 +56,7 @@ macro_rules! index {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The index as a `usize`, for indexing the table it belongs to.
+            /// Returns the index as a `usize`, for indexing the table it belongs to.
             #[must_use]
             pub const fn index(self) -> usize {
                 self.0 as usize
@@ -70,12 +70,14 @@ index! {
     RegId;
     /// A variable declared inside a function: an index into [`Body::locals`](super::Body::locals).
     LocalVarId;
-    /// A formal parameter or return value: an index into [`Function::params`](super::Function::params)
-    /// or [`Function::returns`](super::Function::returns).
+    /// A formal parameter or return value: an index into
+    /// [`Function::params`](super::Function::params) or
+    /// [`Function::returns`](super::Function::returns).
     ParamId;
     /// A label of one function: an index into [`Body::labels`](super::Body::labels).
     LabelId;
-    /// A module-scope variable or function: an index into [`Module::symbols`](super::Module::symbols).
+    /// A module-scope variable or function: an index into
+    /// [`Module::symbols`](super::Module::symbols).
     SymbolId;
     /// A `.branchtargets` list: an index into [`Body::branch_tables`](super::Body::branch_tables).
     BranchTableId;

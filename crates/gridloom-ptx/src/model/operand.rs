@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 use super::names::{LocalVarId, ParamId, RegId, SymbolId};
 use super::special::SpecialReg;
 
-/// A constant. Integers keep their 64 bits whatever sign they were written with; the instruction's type
-/// says how many of them count and how they are read.
+/// A constant. Integers keep their 64 bits whatever sign they were written with; the instruction's
+/// type says how many of them count and how they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Imm {
     /// An integer, as two's complement.
@@ -18,7 +18,7 @@ pub enum Imm {
 }
 
 impl Imm {
-    /// The value as single precision bits, rounding a double-precision literal.
+    /// Returns the value as single precision bits, rounding a double-precision literal.
     #[must_use]
     pub fn to_f32_bits(self) -> u32 {
         match self {
@@ -30,7 +30,7 @@ impl Imm {
         }
     }
 
-    /// The value as double precision bits.
+    /// Returns the value as double precision bits.
     #[must_use]
     pub fn to_f64_bits(self) -> u64 {
         match self {
@@ -41,7 +41,7 @@ impl Imm {
         }
     }
 
-    /// The integer, if it is one.
+    /// Returns the integer, if it is one.
     #[must_use]
     pub const fn as_int(self) -> Option<i64> {
         match self {
@@ -83,7 +83,7 @@ pub enum Operand {
 }
 
 impl Operand {
-    /// The register, if it is one.
+    /// Returns the register, if it is one.
     #[must_use]
     pub const fn as_reg(&self) -> Option<RegId> {
         match self {

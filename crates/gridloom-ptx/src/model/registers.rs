@@ -20,7 +20,7 @@ pub struct RegGroup {
 }
 
 impl RegGroup {
-    /// How many registers this declares.
+    /// Returns how many registers this declares.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.range.unwrap_or(1)
@@ -35,13 +35,14 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// No registers.
+    /// Returns an empty table.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Declares one register, or a range of them, and returns the first. `None` if their number would overflow.
+    /// Declares one register or a range of them and returns the first. Returns `None` if their
+    /// number overflows.
     pub fn declare(&mut self, name: &str, range: Option<u32>, ty: ScalarType, span: Span) -> Option<RegId> {
         let first = RegId(self.count);
         self.count = self.count.checked_add(range.unwrap_or(1))?;
@@ -49,37 +50,37 @@ impl Registers {
         Some(first)
     }
 
-    /// The declarations, in order.
+    /// Returns the declarations, in order.
     #[must_use]
     pub fn groups(&self) -> &[RegGroup] {
         &self.groups
     }
 
-    /// How many registers there are.
+    /// Returns how many registers there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The declaration a register came from.
+    /// Returns the declaration a register came from.
     #[must_use]
     pub fn group(&self, reg: RegId) -> Option<&RegGroup> {
         if reg.0 >= self.count {
             return None;
         }
-        // Empty ranges share their `first` with the next group; the last group that starts at or before the
-        // register is the one that holds it.
+        // An empty range has the same `first` as the next group. So the group of a register is the
+        // last one that starts at or before it.
         let after = self.groups.partition_point(|group| group.first <= reg);
         self.groups.get(after.checked_sub(1)?)
     }
 
-    /// The declared type of a register.
+    /// Returns the declared type of a register.
     ///
     /// # Panics
     /// If the register is not one of this function's.
@@ -88,7 +89,8 @@ impl Registers {
         self.group(reg).expect("a register of this function").ty
     }
 
-    /// The name of a register, for printing and messages; `%?` and its number if it is not one of this function's.
+    /// Returns the name of a register, for printing and messages. It is `%?` and the number if the
+    /// function has no such register.
     #[must_use]
     pub fn name(&self, reg: RegId) -> String {
         match self.group(reg) {
@@ -98,7 +100,7 @@ impl Registers {
         }
     }
 
-    /// The register named `name`.
+    /// Returns the register named `name`.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<RegId> {
         self.groups.iter().find_map(|group| match group.range {
@@ -112,7 +114,7 @@ impl Registers {
         })
     }
 
-    /// The types of all registers, in order.
+    /// Returns the types of all registers, in order.
     pub fn types(&self) -> impl Iterator<Item = ScalarType> + '_ {
         self.groups.iter().flat_map(|group| std::iter::repeat_n(group.ty, group.count() as usize))
     }

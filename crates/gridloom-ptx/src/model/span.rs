@@ -2,8 +2,8 @@
 
 /// A range of bytes in the source text.
 ///
-/// Two spans always compare equal: comparing models asks whether they mean the same program, not whether
-/// they were written in the same place. Compare [`Span::start`] and [`Span::end`] to compare positions.
+/// Two spans always compare equal, because comparing models tells whether they mean the same
+/// program. Compare [`Span::start`] and [`Span::end`] to compare positions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Span {
     start: u32,
@@ -11,25 +11,25 @@ pub struct Span {
 }
 
 impl Span {
-    /// The bytes from `start` up to but not including `end`.
+    /// Creates a span of the bytes from `start` up to but not including `end`.
     #[must_use]
     pub const fn new(start: u32, end: u32) -> Self {
         Self { start, end }
     }
 
-    /// The first byte.
+    /// Returns the first byte.
     #[must_use]
     pub const fn start(self) -> usize {
         self.start as usize
     }
 
-    /// The byte after the last.
+    /// Returns the byte after the last.
     #[must_use]
     pub const fn end(self) -> usize {
         self.end as usize
     }
 
-    /// The smallest span that covers both.
+    /// Returns the smallest span that covers both.
     #[must_use]
     pub fn to(self, other: Span) -> Span {
         Span { start: self.start.min(other.start), end: self.end.max(other.end) }

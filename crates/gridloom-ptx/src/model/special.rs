@@ -72,7 +72,8 @@ pub enum SpecialReg {
 }
 
 impl SpecialReg {
-    /// The register named `name`, with `dim` the component after it, if there is such a register.
+    /// Returns the register named `name`, with `dim` the component after it, if there is such a
+    /// register.
     #[must_use]
     pub fn from_name(name: &str, dim: Option<Dim>) -> Option<Self> {
         if let Some(dim) = dim {
@@ -100,7 +101,7 @@ impl SpecialReg {
         None
     }
 
-    /// Whether a name is that of a special register, or of a range whose members would be.
+    /// Returns whether a name is that of a special register, or of a range whose members would be.
     #[must_use]
     pub fn is_reserved(name: &str) -> bool {
         matches!(name, "%envreg" | "%pm" | "%reserved_smem_offset_")
@@ -108,7 +109,7 @@ impl SpecialReg {
             || SpecialReg::from_name(name, None).is_some()
     }
 
-    /// The width of the register in bits.
+    /// Returns the width of the register in bits.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {

@@ -38,8 +38,8 @@ pub enum TypeClass {
 }
 
 impl ScalarType {
-    /// Size in bytes of a value in memory. A predicate has none; it is reported as 1.
-    /// References to textures and the like are 8-byte handles.
+    /// Returns the size in memory in bytes. A predicate is not stored in memory and counts as 1.
+    /// References to textures and the like are handles of 8 bytes.
     #[must_use]
     pub const fn size(self) -> u32 {
         use ScalarType::*;
@@ -53,7 +53,7 @@ impl ScalarType {
         }
     }
 
-    /// Size in bits; a predicate has 1.
+    /// Returns the size in bits. A predicate has 1.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -62,7 +62,7 @@ impl ScalarType {
         }
     }
 
-    /// How the bits are read. Packed integers count as integers, packed floats as floats.
+    /// Returns how the bits are read. Packed integers count as integers, packed floats as floats.
     #[must_use]
     pub const fn class(self) -> TypeClass {
         use ScalarType::*;
@@ -76,25 +76,25 @@ impl ScalarType {
         }
     }
 
-    /// Whether this is a signed integer, packed or not.
+    /// Returns whether this is a signed integer, packed or not.
     #[must_use]
     pub const fn is_signed(self) -> bool {
         matches!(self.class(), TypeClass::Signed)
     }
 
-    /// Whether this is a floating-point type, packed or not.
+    /// Returns whether this is a floating-point type, packed or not.
     #[must_use]
     pub const fn is_float(self) -> bool {
         matches!(self.class(), TypeClass::Float)
     }
 
-    /// Whether this is an integer type, signed or not, packed or not.
+    /// Returns whether this is an integer type, signed or not, packed or not.
     #[must_use]
     pub const fn is_integer(self) -> bool {
         matches!(self.class(), TypeClass::Signed | TypeClass::Unsigned)
     }
 
-    /// For a packed type, the type of one element and their number.
+    /// Returns the element type and the number of elements of a packed type.
     #[must_use]
     pub const fn packed(self) -> Option<(ScalarType, u32)> {
         use ScalarType::*;
@@ -114,7 +114,8 @@ impl ScalarType {
 }
 
 words! {
-    /// Where an instruction's address points. [`Space::Generic`] is the absence of a state space modifier.
+    /// Where an instruction's address points. [`Space::Generic`] is the absence of a state space
+    /// modifier.
     pub enum Space {
         Generic = "",
         Global = "global",
@@ -130,13 +131,13 @@ words! {
 }
 
 impl Space {
-    /// Whether this is shared memory, of this block or of the cluster.
+    /// Returns whether this is shared memory, of this block or of the cluster.
     #[must_use]
     pub const fn is_shared(self) -> bool {
         matches!(self, Space::Shared | Space::SharedCta | Space::SharedCluster)
     }
 
-    /// Whether this is parameter space.
+    /// Returns whether this is parameter space.
     #[must_use]
     pub const fn is_param(self) -> bool {
         matches!(self, Space::Param | Space::ParamEntry | Space::ParamFunc)

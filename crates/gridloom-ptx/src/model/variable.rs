@@ -18,7 +18,8 @@ pub enum Attribute {
 pub struct Relocation {
     /// Bytes from the start of the variable.
     pub offset: u64,
-    /// How many bytes of the address are stored: the element's size, or 1 for a byte taken by [`Self::byte`].
+    /// How many bytes of the address are stored: the element's size, or 1 for a byte taken by
+    /// [`Self::byte`].
     pub size: u32,
     /// The variable or function whose address it is.
     pub symbol: SymbolId,
@@ -39,7 +40,7 @@ pub struct Image {
     pub relocations: Vec<Relocation>,
 }
 
-/// What a variable starts as.
+/// The initial value of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Initializer {
     /// Bytes.
@@ -63,7 +64,8 @@ pub struct Variable {
     pub ty: ScalarType,
     /// Elements of the vector type: 1, 2, 4 or 8.
     pub vector: u32,
-    /// Array dimensions, outermost first; empty for a scalar. `None` is `[]`: sized elsewhere (only outermost).
+    /// Array dimensions, outermost first; empty for a scalar. `None` is `[]`: sized elsewhere (only
+    /// outermost).
     pub dims: Vec<Option<u64>>,
     /// The initial value.
     pub init: Option<Initializer>,
@@ -74,31 +76,33 @@ pub struct Variable {
 }
 
 impl Variable {
-    /// Bytes of one element (a whole vector, for a vector type).
+    /// Returns the size of one element in bytes. For a vector type, that of the whole vector.
     #[must_use]
     pub fn element_size(&self) -> u64 {
         u64::from(self.ty.size()) * u64::from(self.vector)
     }
 
-    /// Size in bytes; 0 for an array sized elsewhere (`extern .shared x[]`). The parser refuses sizes that overflow.
+    /// Returns the size in bytes, or 0 for an array sized elsewhere (`extern .shared x[]`). The
+    /// parser refuses sizes that overflow.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.dims.iter().fold(self.element_size(), |size, dim| size.saturating_mul(dim.unwrap_or(0)))
     }
 
-    /// Alignment in bytes: what `.align` says, else that of the (vector) type.
+    /// Returns the alignment in bytes: that of `.align`, else that of the (vector) type.
     #[must_use]
     pub fn alignment(&self) -> u64 {
         self.align.map_or_else(|| self.element_size(), u64::from)
     }
 
-    /// Whether this is an array sized elsewhere: dynamic shared memory, or an array of another module.
+    /// Returns whether this is an array sized elsewhere: dynamic shared memory, or an array of
+    /// another module.
     #[must_use]
     pub fn is_unsized(&self) -> bool {
         self.dims.iter().any(Option::is_none)
     }
 
-    /// The initial bytes, if it has any.
+    /// Returns the initial bytes, if it has any.
     #[must_use]
     pub fn image(&self) -> Option<&Image> {
         match &self.init {

@@ -6,6 +6,7 @@ use super::function::Role;
 use super::inst::Mods;
 use super::scope::{Entity, Names};
 use super::{Parse, Parser, Stop, shorten};
+use crate::NotRun;
 use crate::lexer::Kind;
 use crate::limits;
 use crate::model::op::{Instruction, IntOp, Op, Unsupported};
@@ -14,21 +15,21 @@ use crate::model::{
     LocationId, Prototype, PrototypeId, SourceLocation, Span, VarSpace,
 };
 
-/// What is known of the function being read.
+/// The state of the function being parsed.
 #[derive(Default)]
 pub(super) struct FunctionState<'a> {
     pub(super) body: Body,
     pub(super) names: Names<'a>,
     /// The labels of each scope, by the index of the token that opens it.
     labels: HashMap<usize, Vec<(&'a str, Span, Entity)>>,
-    /// Additions written as `%r1+4` among the operands of the instruction being read.
+    /// Additions written as `%r1+4` among the operands of the current instruction.
     pub(super) sums: Vec<IntOp>,
     location: Option<SourceLocation>,
     /// The entries of the body's table of locations.
     locations: HashMap<SourceLocation, LocationId>,
     /// The positions of those entries.
     positions: HashSet<Position>,
-    /// Every `.loc` so far, by its position, for calls that were inlined.
+    /// Every `.loc` so far, by position, for inlined calls.
     seen: HashMap<Position, SourceLocation>,
 }
 
@@ -36,7 +37,7 @@ pub(super) struct FunctionState<'a> {
 type Position = (u32, u32, u32);
 
 impl<'a> Parser<'a> {
-    /// The body, from its `{` to its `}`. The scope of the parameters is open already.
+    /// Parses the body, from its `{` to its `}`. The scope of the parameters is already open.
     pub(super) fn function_body(&mut self) -> Parse<()> {
         self.find_labels();
         self.declare_labels(self.at);
@@ -61,7 +62,7 @@ impl<'a> Parser<'a> {
                     self.advance();
                     self.fun.names.close();
                     if self.fun.names.depth() == 0 {
-                        // Errors inside are reported; the next function can still be read.
+                        // Errors inside are reported, and the next function can still be parsed.
                         return Ok(());
                     }
                 }
@@ -77,7 +78,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// After an error inside a body: to the next statement, or the end of the scope.
+    /// Skips to the next statement or the end of the scope, after an error inside a body.
     fn skip_in_body(&mut self) {
         let mut braces = 0usize;
         loop {
@@ -96,11 +97,11 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Looks ahead for all labels of the body that starts at the cursor: branches may go forward, and a label is
-    /// known in all of its scope. Tables and prototypes have labels too.
+    /// Finds all labels of the body that starts at the cursor. Branches may go forward, and a label
+    /// is visible in all of its scope. Tables and prototypes have labels too.
     fn find_labels(&mut self) {
         let mut scopes: Vec<usize> = Vec::new();
-        // Whether the token at hand starts a statement.
+        // Whether the current token starts a statement.
         let mut start = true;
         let mut operand_braces = 0usize;
         let mut at = self.at;
@@ -142,7 +143,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The index of the token after a `.loc` whose numbers start at `at`.
+    /// Returns the index of the token after a `.loc` whose numbers start at `at`.
     fn after_location(&self, mut at: usize) -> usize {
         let kind = |at: usize| self.tokens.get(at).map_or(Kind::End, |token| token.kind);
         while kind(at) == Kind::Int {
@@ -164,7 +165,7 @@ impl<'a> Parser<'a> {
         at
     }
 
-    /// A new entry of the table that the word after a label says.
+    /// Adds an entry to the table that the word after a label names.
     fn new_label(&mut self, after: &str, span: Span) -> Entity {
         let body = &mut self.fun.body;
         let id = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
@@ -196,7 +197,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Makes the labels of the scope that the token `opens` opens known.
+    /// Declares the labels of the scope that the token `opens` opens.
     fn declare_labels(&mut self, opens: usize) {
         for (name, span, entity) in self.fun.labels.remove(&opens).unwrap_or_default() {
             if self.fun.names.declared_here(name) {
@@ -237,7 +238,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A label, with the table or prototype it names if there is one.
+    /// Parses a label, with the table or prototype it names if there is one.
     fn labelled(&mut self) -> Parse<()> {
         let (name, span) = self.ident("a label")?;
         self.advance();
@@ -284,7 +285,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// After `.callprototype`.
+    /// Parses a prototype after `.callprototype`.
     fn prototype(&mut self, id: PrototypeId) -> Parse<()> {
         let mut registers = 0;
         let returns =
@@ -376,6 +377,10 @@ impl<'a> Parser<'a> {
                 self.at = operands;
                 self.fun.sums.clear();
                 let (mnemonic, modifiers) = mods.into_words();
+                let reason = match NotRun::find(&mnemonic, &modifiers) {
+                    Some(family) => format!("{} are not run yet", family.family),
+                    None => reason,
+                };
                 let operands = self.raw_operands()?;
                 Op::Unsupported(Box::new(Unsupported { mnemonic, modifiers, operands, reason }))
             }
@@ -404,8 +409,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The `.loc` in force, as an entry of the function's table. The place it was inlined at gets one too, before it:
-    /// the assembler wants to have seen that place.
+    /// Returns the current `.loc` as an entry of the function's table. The position it was inlined
+    /// at gets an entry before it, because the assembler requires that order.
     fn location_id(&mut self) -> Option<LocationId> {
         let fun = &mut self.fun;
         let location = fun.location.as_ref()?;

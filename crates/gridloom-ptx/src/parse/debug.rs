@@ -5,7 +5,7 @@ use crate::lexer::Kind;
 use crate::model::{InlinedAt, Section, SectionData, SectionItem, SectionValue, SourceFile, SourceLocation};
 
 impl Parser<'_> {
-    /// After `.file`.
+    /// Parses the rest of a statement after `.file`.
     pub(super) fn file(&mut self) -> Parse<()> {
         let index = self.debug_number()?;
         let name = self.string()?;
@@ -21,7 +21,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// After `.loc`. It has no terminator: it ends where its grammar does.
+    /// Parses the rest of a statement after `.loc`. It has no terminator.
     pub(super) fn location(&mut self) -> Parse<SourceLocation> {
         let file = self.debug_number()?;
         let line = self.debug_number()?;
@@ -50,7 +50,7 @@ impl Parser<'_> {
         Ok(location)
     }
 
-    /// A plain number: an expression could run on into the next statement.
+    /// Parses a plain number. An expression could extend into the next statement.
     fn debug_number(&mut self) -> Parse<u32> {
         let token = self.expect(Kind::Int, "a number")?;
         match self.text_of(token).parse() {
@@ -62,7 +62,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A label, or the name of a section.
+    /// Parses a label or the name of a section.
     fn section_name(&mut self) -> Parse<String> {
         let token = self.token();
         if !matches!(token.kind, Kind::Ident | Kind::Dot) {
@@ -72,7 +72,7 @@ impl Parser<'_> {
         Ok(self.text_of(token).to_owned())
     }
 
-    /// After `.section`: its name, and its lines in braces.
+    /// Parses a section after `.section`: its name, and its lines in braces.
     pub(super) fn section(&mut self) -> Parse<()> {
         let name = self.section_name()?;
         let mut section = Section { name, items: Vec::new() };

@@ -5,7 +5,7 @@ use crate::lexer::{Kind, Token};
 use crate::limits;
 use crate::model::{Imm, ScalarType};
 
-/// A value while it is computed: integers keep the sign PTX gives their type.
+/// A value during evaluation. Integers keep the signedness that PTX gives them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Const {
     Signed(i64),
@@ -53,7 +53,7 @@ impl Const {
 }
 
 impl<'a> Parser<'a> {
-    /// Whether the next token can start a constant expression.
+    /// Returns whether the next token can start a constant expression.
     pub(super) fn at_constant(&self) -> bool {
         match self.kind() {
             Kind::Int | Kind::Float | Kind::LParen | Kind::Minus | Kind::Plus | Kind::Tilde | Kind::Bang => {
@@ -64,12 +64,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A constant expression.
+    /// Parses a constant expression.
     pub(super) fn constant(&mut self) -> Parse<Imm> {
         self.ternary(0).map(Const::imm)
     }
 
-    /// A constant expression that is an integer.
+    /// Parses a constant expression that is an integer.
     pub(super) fn integer(&mut self, what: &str) -> Parse<i64> {
         let span = self.span();
         if !self.at_constant() {
@@ -81,7 +81,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A constant expression that is an integer in the range of a `u32`.
+    /// Parses a constant expression that is an integer in the range of a `u32`.
     pub(super) fn small(&mut self, what: &str) -> Parse<u32> {
         let span = self.span();
         let value = self.integer(what)?;
@@ -105,7 +105,7 @@ impl<'a> Parser<'a> {
         Ok(if condition.is_true() { yes } else { no })
     }
 
-    /// Operators of at least the precedence `least`, left to right.
+    /// Parses operators of at least the precedence `least`, left to right.
     fn binary(&mut self, least: u8, depth: u32) -> Parse<Const> {
         let mut left = self.prefix(depth)?;
         loop {
@@ -134,7 +134,7 @@ impl<'a> Parser<'a> {
                 self.advance();
                 Ok(match self.prefix(depth + 1)? {
                     Const::Signed(value) => Const::Signed(value.wrapping_neg()),
-                    // The one magnitude that only fits without its sign.
+                    // This magnitude is a signed integer only when it is negated.
                     Const::Unsigned(value) if value == 1 << 63 => Const::Signed(i64::MIN),
                     Const::Unsigned(value) => Const::Unsigned(value.wrapping_neg()),
                     Const::F32(value) => Const::F32(-value),
@@ -278,7 +278,8 @@ impl<'a> Parser<'a> {
         if matches!(operator.kind, Slash | Percent) && b == 0 {
             return self.error(operator.span, "division by zero in a constant expression");
         }
-        // As in C: an unsigned operand makes the operation unsigned; a shift has its left operand's type.
+        // As in C, an unsigned operand makes the operation unsigned, and a shift has the type of
+        // its left operand.
         let shift = u32::try_from(b).unwrap_or(u32::MAX);
         let signed_left = matches!(left, Const::Signed(_));
         let signed = signed_left && matches!(right, Const::Signed(_));

@@ -8,7 +8,7 @@ use crate::model::{
     Directives, Function, FunctionKind, Item, Linkage, Param, ParamId, RegId, Span, Symbol, VarRef, VarSpace,
 };
 
-/// Which list a parameter stands in.
+/// The list that a parameter is in.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Role {
     Return,
@@ -16,7 +16,7 @@ pub(super) enum Role {
 }
 
 impl<'a> Parser<'a> {
-    /// After `.entry` or `.func`: the signature, directives, and a body or `;`.
+    /// Parses a function after `.entry` or `.func`: the signature, directives, and a body or `;`.
     pub(super) fn function(&mut self, kind: FunctionKind, linkage: Linkage) -> Parse<()> {
         let mut attributes = Vec::new();
         let mut directives = Directives::default();
@@ -57,7 +57,7 @@ impl<'a> Parser<'a> {
         self.define(name, span, function, &returns, &params)
     }
 
-    /// Reads the body and puts it into the function's symbol.
+    /// Parses the body and adds it to the function's symbol.
     fn define(
         &mut self,
         name: &'a str,
@@ -66,7 +66,7 @@ impl<'a> Parser<'a> {
         returns: &[(&'a str, Param)],
         params: &[(&'a str, Param)],
     ) -> Parse<()> {
-        // The symbol comes first: a function may call itself.
+        // The symbol is declared first, because a function may call itself.
         let id = self.declare_symbol(name, span, Symbol::Function(Box::new(function.clone())))?;
         if let Symbol::Function(old) = &self.module.symbols[id.index()]
             && old.body.is_some()
@@ -92,14 +92,15 @@ impl<'a> Parser<'a> {
         if ok { Ok(()) } else { Err(super::Stop::Reported) }
     }
 
-    /// Makes a formal parameter known in the body.
+    /// Declares a formal parameter in the body.
     fn declare_param(&mut self, name: &'a str, param: &Param, role: Role, index: usize) -> Parse<()> {
         let span = param.var.span;
         if name != "_" && self.fun.names.declared_here(name) {
             return self.error(span, format!("two parameters are named `{}`", shorten(name)));
         }
         if param.register.is_some() {
-            // Its name in the register table must be the one in the signature, even if the module has it too.
+            // Its name in the register table must be the one in the signature, even if the module
+            // also uses it.
             self.fun.names.unique(name, false, |_| false);
             let reg = self.declare_register(name, None, param.var.ty, span)?;
             self.fun.names.insert(name, Entity::Reg(reg));
@@ -110,13 +111,13 @@ impl<'a> Parser<'a> {
         }
         let id = ParamId(u32::try_from(index).unwrap_or(u32::MAX));
         let place = if role == Role::Return { VarRef::Return(id) } else { VarRef::Param(id) };
-        // Reserves the name, so that no inner declaration takes it once scopes are flattened.
+        // Reserves the name, so that no inner declaration takes it when scopes are flattened.
         self.fun.names.unique(name, false, |_| false);
         self.fun.names.insert(name, Entity::Var(place));
         Ok(())
     }
 
-    /// A list of parameters in parentheses. `registers` counts those that are registers.
+    /// Parses a list of parameters in parentheses. `registers` counts those that are registers.
     pub(super) fn params(&mut self, role: Role, registers: &mut u32) -> Parse<Vec<(&'a str, Param)>> {
         self.expect(Kind::LParen, "`(`")?;
         let mut params = Vec::new();
@@ -129,7 +130,7 @@ impl<'a> Parser<'a> {
             };
             self.advance();
             let header = self.header(Linkage::Internal, space)?;
-            // Prototypes may leave the name out.
+            // Prototypes may omit the name.
             let (name, span) =
                 if self.at_kind(Kind::Ident) { self.ident("a name")? } else { ("_", self.span()) };
             let var = self.declarator(&header, name, span)?;
@@ -153,7 +154,7 @@ impl<'a> Parser<'a> {
         Ok(params)
     }
 
-    /// Directives after a signature.
+    /// Parses the directives after a signature.
     fn directives(&mut self, directives: &mut Directives) -> Parse<()> {
         while let Some(word) = self.peek_dot() {
             self.advance();
@@ -191,7 +192,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// One to three numbers.
+    /// Parses one to three numbers.
     fn extent(&mut self) -> Parse<[u32; 3]> {
         let mut extent = [1; 3];
         for (index, dim) in extent.iter_mut().enumerate() {

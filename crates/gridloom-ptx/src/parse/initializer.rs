@@ -6,7 +6,7 @@ use crate::lexer::{Kind, Token};
 use crate::model::{Image, Imm, Initializer, Relocation, ScalarType, Span, Symbol, Variable};
 
 impl Parser<'_> {
-    /// `= value`, if there is one.
+    /// Parses `= value`, if there is one.
     pub(super) fn initializer(&mut self, variable: &mut Variable) -> Parse<()> {
         if !self.eat(Kind::Eq) {
             return Ok(());
@@ -19,7 +19,7 @@ impl Parser<'_> {
             return self.error(variable.span, "a predicate cannot have an initial value");
         }
         let element = u64::from(variable.ty.size());
-        // Elements below each level of braces; a vector is one level more.
+        // The number of elements below each level of braces. A vector is one more level.
         let mut counts: Vec<u64> = Vec::new();
         let mut below = 1u64;
         if variable.vector > 1 {
@@ -54,7 +54,7 @@ impl Parser<'_> {
         let open = self.span();
         self.expect(Kind::LBrace, "`{`")?;
         let start = fill.at;
-        // A list may not reach beyond the part of the array it stands for.
+        // A list must not exceed the part of the array it stands for.
         let end = if level == 0 {
             fill.total
         } else {
@@ -83,7 +83,7 @@ impl Parser<'_> {
         self.expect(Kind::RBrace, "`}`").map(|_| ())
     }
 
-    /// Leaves elements zero up to `to`, within the module's bound.
+    /// Leaves elements zero up to `to`, within the module's limit.
     fn skip_elements(&mut self, fill: &mut Fill, to: u64, list: Span) -> Parse<()> {
         let bytes = to.saturating_sub(fill.at).saturating_mul(fill.element);
         match self.padding_left.checked_sub(bytes) {
@@ -94,13 +94,13 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// One value: a constant, or an address, or a byte of an address.
+    /// Parses one value: a constant, an address, or a byte of an address.
     fn init_value(&mut self, fill: &mut Fill) -> Parse<()> {
         let offset = fill.at * fill.element;
         let end = usize::try_from(offset + fill.element).unwrap_or(usize::MAX);
         let masked = self.at_kind(Kind::Int) && self.token_at(1).kind == Kind::LParen;
         let address = self.at_kind(Kind::Ident) && !self.at_constant();
-        // What was skipped over is zero; `skip_elements` bounds it.
+        // Skipped bytes are zero. `skip_elements` limits their number.
         fill.image.bytes.resize(end, 0);
         if masked || address {
             let mut relocation = self.relocation(masked)?;
@@ -117,7 +117,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `x`, `x+4`, `generic(x)+4`, and with a mask before it, `0xFF00(x)`.
+    /// Parses `x`, `x+4`, `generic(x)+4` and, with a mask before it, `0xFF00(x)`.
     fn relocation(&mut self, masked: bool) -> Parse<Relocation> {
         let mut byte = None;
         if masked {
@@ -172,7 +172,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `{ addr_mode_0 = wrap, … }` of a texture, sampler or surface reference.
+    /// Parses `{ addr_mode_0 = wrap, … }` of a texture, sampler or surface reference.
     fn opaque_fields(&mut self) -> Parse<Initializer> {
         self.expect(Kind::LBrace, "`{`")?;
         let mut fields = Vec::new();
@@ -199,13 +199,13 @@ struct Fill {
     image: Image,
     /// The next element.
     at: u64,
-    /// Elements of the variable, unless it is as long as its list.
+    /// The number of elements of the variable, or `None` if its list determines it.
     total: Option<u64>,
     ty: ScalarType,
     element: u64,
 }
 
-/// The bytes of a constant as an element of type `ty`.
+/// Returns the bytes of a constant as an element of type `ty`.
 fn encode(value: Imm, ty: ScalarType) -> Vec<u8> {
     let bits: u64 = match (value, ty.size()) {
         (Imm::Int(_), 4) if ty.is_float() => u64::from(value.to_f32_bits()),

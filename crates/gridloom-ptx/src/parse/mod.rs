@@ -1,14 +1,14 @@
-//! Tokens to the typed model.
+//! The parser: from tokens to the typed model.
 //!
-//! One pass over the tokens, and one look ahead per function body for its labels. A statement that fails is
-//! reported and skipped, so that one run shows everything that is wrong.
+//! It makes one pass over the tokens, and looks ahead once per function body for its labels. A
+//! statement that fails is reported and skipped, so that one run shows all errors.
 
 mod body;
 mod debug;
 mod expr;
 mod function;
 mod initializer;
-mod inst;
+pub(crate) mod inst;
 mod module;
 mod operand;
 mod scope;
@@ -22,13 +22,14 @@ use crate::limits;
 use crate::model::{Module, Span, SymbolId, Target, Version};
 use crate::source::Source;
 
-/// Reads a PTX module.
+/// Parses a PTX module.
 ///
-/// An instruction outside the model is not an error: it becomes [`Op::Unsupported`](crate::op::Op::Unsupported).
-/// Types and arity beyond what the model itself demands are the business of [`check`](crate::check()).
+/// An instruction outside the model is not an error: it becomes
+/// [`Op::Unsupported`](crate::op::Op::Unsupported). The parser checks types and operand counts only
+/// as far as the model requires. [`check`](crate::check()) does the rest.
 ///
 /// # Errors
-/// Everything that is wrong with the text, each with its line and column.
+/// Returns all errors in the text, each with its line and column.
 ///
 /// ```
 /// let module = gridloom_ptx::parse(
@@ -51,15 +52,16 @@ pub fn parse(text: &str) -> Result<Module, Error> {
     if parser.diagnostics.is_empty() { Ok(parser.module) } else { Err(Error::new(parser.diagnostics)) }
 }
 
-/// Reads a PTX module from bytes that need not be UTF-8: what is not (in comments and file names) is replaced.
+/// Parses a PTX module from bytes that need not be UTF-8. Invalid bytes (in comments and file
+/// names) are replaced.
 ///
 /// # Errors
-/// As [`parse`].
+/// As for [`parse`].
 pub fn parse_bytes(bytes: &[u8]) -> Result<Module, Error> {
     parse(&String::from_utf8_lossy(bytes))
 }
 
-/// Why a construct could not be read.
+/// The reason why a construct could not be parsed.
 #[derive(Debug)]
 enum Stop {
     /// It is wrong; the diagnostic has been recorded.
@@ -78,9 +80,9 @@ struct Parser<'a> {
     diagnostics: Vec<Diagnostic>,
     module: Module,
     symbols: HashMap<&'a str, SymbolId>,
-    /// Zero bytes that initialisers may still skip over.
+    /// How many zero bytes initialisers may still skip.
     padding_left: u64,
-    /// The function being read; empty between functions.
+    /// The function being parsed; empty between functions.
     fun: body::FunctionState<'a>,
 }
 
@@ -117,7 +119,7 @@ impl<'a> Parser<'a> {
     }
 
     fn token_at(&self, ahead: usize) -> Token {
-        // The last token is `End`; beyond it there is only more of it.
+        // The last token is `End`, and every position beyond it counts as `End` too.
         self.tokens.get(self.at + ahead).or(self.tokens.last()).copied().unwrap_or(END)
     }
 
@@ -145,12 +147,12 @@ impl<'a> Parser<'a> {
         self.kind() == kind
     }
 
-    /// Whether the next token is the dotted word `word` (given without its dot).
+    /// Returns whether the next token is the dotted word `word` (given without its dot).
     fn at_dot(&self, word: &str) -> bool {
         self.peek_dot() == Some(word)
     }
 
-    /// The next token's word, if it is a dotted one, without the dot.
+    /// Returns the next token's word, if it is a dotted one, without the dot.
     fn peek_dot(&self) -> Option<&'a str> {
         let token = self.token();
         (token.kind == Kind::Dot).then(|| self.text_of(token).get(1..).unwrap_or(""))
@@ -239,7 +241,7 @@ impl<'a> Parser<'a> {
 
 const END: Token = Token { kind: Kind::End, span: Span::new(0, 0) };
 
-/// At most the first few words of `text`, for messages.
+/// Returns at most the first few words of `text`, for messages.
 fn shorten(text: &str) -> String {
     const MOST: usize = 40;
     if text.chars().count() <= MOST {

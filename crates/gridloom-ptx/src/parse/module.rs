@@ -5,7 +5,7 @@ use crate::error::{Diagnostic, closest};
 use crate::lexer::Kind;
 use crate::model::{FunctionKind, Item, Linkage, Span, SpecialReg, Symbol, SymbolId, VarSpace, Version};
 
-/// Directives that can stand at module scope, for suggestions.
+/// Directives that are allowed at module scope, for suggestions.
 const DIRECTIVES: &[&str] = &[
     "version",
     "target",
@@ -28,10 +28,10 @@ const DIRECTIVES: &[&str] = &[
 ];
 
 impl<'a> Parser<'a> {
-    /// The whole text, into `self.module`.
+    /// Parses the whole text into `self.module`.
     pub(super) fn module(&mut self) {
         if self.header_directives().is_err() {
-            // Without a header this is hardly PTX; more complaints would be noise.
+            // Without a header this is hardly PTX, and further errors would not help.
             return;
         }
         while !self.at_kind(Kind::End) && !self.gave_up() {
@@ -47,10 +47,15 @@ impl<'a> Parser<'a> {
 
     fn header_directives(&mut self) -> Parse<()> {
         if !self.eat_dot("version") {
+            let help = if crate::looks_like_cuda(self.text) {
+                crate::CUDA_HELP
+            } else {
+                "for example: .version 8.0"
+            };
             return self.error_with_help(
                 self.span(),
                 "a PTX module starts with .version",
-                Some("for example: .version 8.0".to_owned()),
+                Some(help.to_owned()),
             );
         }
         self.version()?;
@@ -197,7 +202,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// After `.pragma`: strings, and `;`.
+    /// Parses the rest of a statement after `.pragma`: strings, and `;`.
     pub(super) fn pragma(&mut self) -> Parse<Vec<String>> {
         let mut texts = Vec::new();
         loop {
@@ -210,14 +215,15 @@ impl<'a> Parser<'a> {
         Ok(texts)
     }
 
-    /// A string, without its quotes, as written.
+    /// Parses a string. Returns it without its quotes, as written.
     pub(super) fn string(&mut self) -> Parse<String> {
         let token = self.expect(Kind::Str, "a string")?;
         let text = self.text_of(token);
         Ok(text.get(1..text.len().saturating_sub(1)).unwrap_or("").to_owned())
     }
 
-    /// Makes a symbol known. A variable or prototype may be declared again; one definition may follow.
+    /// Declares a symbol. A variable or prototype may be declared again, and one definition may
+    /// follow.
     pub(super) fn declare_symbol(&mut self, name: &'a str, span: Span, symbol: Symbol) -> Parse<SymbolId> {
         if SpecialReg::is_reserved(name) {
             return self.error(span, format!("`{name}` is the name of a special register"));
@@ -250,7 +256,7 @@ impl<'a> Parser<'a> {
             {
                 if old.linkage == Linkage::Extern && new.linkage != Linkage::Extern {
                     *old = new;
-                    // Its initial value may name what was declared since.
+                    // Its initial value may refer to symbols declared in between.
                     self.module.items.push(Item::Define(id));
                 }
                 Ok(id)
@@ -278,7 +284,7 @@ impl<'a> Parser<'a> {
         Err(Stop::Reported)
     }
 
-    /// After an error at module scope: to the next statement, over whole bodies.
+    /// Skips to the next statement, over whole bodies, after an error at module scope.
     fn skip_statement(&mut self) {
         let mut depth = 0usize;
         loop {
@@ -291,7 +297,8 @@ impl<'a> Parser<'a> {
                 Kind::LBrace => depth += 1,
                 Kind::RBrace => {
                     depth = depth.saturating_sub(1);
-                    // The end of a body; after the braces of an initial value there is more to come.
+                    // This is the end of a body, unless more follows, as after the braces of an
+                    // initial value.
                     if depth == 0 && matches!(self.token_at(1).kind, Kind::Dot | Kind::End) {
                         self.advance();
                         return;

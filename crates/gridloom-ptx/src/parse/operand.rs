@@ -11,7 +11,7 @@ use crate::model::{
     SpecialReg, Srcs, Symbol, SymbolId, VarRef,
 };
 
-/// What an identifier among operands stands for.
+/// The meaning of an identifier among operands.
 enum Name {
     Entity(Entity),
     Symbol(SymbolId),
@@ -68,7 +68,7 @@ impl<'a> Parser<'a> {
         self.error_with_help(span, format!("unknown {what} `{}`", shorten(name)), help)
     }
 
-    /// A source operand.
+    /// Parses a source operand.
     pub(super) fn src(&mut self) -> Parse<Operand> {
         if self.at_constant() {
             return self.constant().map(Operand::Imm);
@@ -92,7 +92,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `%r1+4` as a value: an addition of its own, before the instruction that uses it.
+    /// Parses `%r1+4` as a value: an addition before the instruction that uses it.
     fn sum(&mut self, reg: RegId, span: Span) -> Parse<Operand> {
         let ty = match self.fun.body.registers.ty(reg) {
             ty if ty.is_float() || ty == ScalarType::Pred => {
@@ -112,13 +112,13 @@ impl<'a> Parser<'a> {
         Ok(Operand::Reg(dst))
     }
 
-    /// After the name of a variable used as a value: its offset.
+    /// Parses the offset after the name of a variable used as a value.
     fn address_operand(&mut self, base: VarRef) -> Parse<Operand> {
         let offset = self.offset(base)?;
         Ok(Operand::Address { base, offset })
     }
 
-    /// `+4`, `-4`, `[index]`, or nothing.
+    /// Parses `+4`, `-4`, `[index]`, or nothing.
     fn offset(&mut self, base: VarRef) -> Parse<i64> {
         if matches!(self.kind(), Kind::Plus | Kind::Minus) {
             return self.integer("an offset");
@@ -145,7 +145,7 @@ impl<'a> Parser<'a> {
         size.cast_signed()
     }
 
-    /// A destination register. `_` becomes a register of its own that nothing reads.
+    /// Parses a destination register. `_` becomes a new register that nothing reads.
     pub(super) fn dst(&mut self, ty: ScalarType) -> Parse<RegId> {
         let span = self.span();
         match self.opt_dst()? {
@@ -154,9 +154,9 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A new register of type `ty`.
+    /// Declares a new register of type `ty`.
     pub(super) fn scratch(&mut self, ty: ScalarType, span: Span) -> Parse<RegId> {
-        // As wide as the type; registers narrower than 16 bits do not exist.
+        // It is as wide as the type, but at least 16 bits.
         let ty = match ty {
             ScalarType::Pred => ty,
             _ => match ty.size() {
@@ -170,7 +170,7 @@ impl<'a> Parser<'a> {
         self.declare_register(&name, None, ty, span)
     }
 
-    /// A destination register, or `None` for `_`.
+    /// Parses a destination register, or `None` for `_`.
     pub(super) fn opt_dst(&mut self) -> Parse<Option<RegId>> {
         if !self.at_kind(Kind::Ident) {
             return self.expected("a destination register");
@@ -182,7 +182,7 @@ impl<'a> Parser<'a> {
         self.reg("a destination register").map(Some)
     }
 
-    /// A register.
+    /// Parses a register.
     pub(super) fn reg(&mut self, what: &str) -> Parse<RegId> {
         if !self.at_kind(Kind::Ident) {
             return self.expected(what);
@@ -195,7 +195,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A predicate: `p`, `!p`, or a constant.
+    /// Parses a predicate: `p`, `!p`, or a constant.
     pub(super) fn pred(&mut self) -> Parse<PredOperand> {
         let negated = self.at_kind(Kind::Bang) && self.token_at(1).kind == Kind::Ident;
         if negated {
@@ -212,7 +212,7 @@ impl<'a> Parser<'a> {
         Ok(PredOperand::Reg { reg, negated })
     }
 
-    /// One destination, or several in braces.
+    /// Parses one destination, or several in braces.
     pub(super) fn dsts(&mut self) -> Parse<Dsts> {
         if let Some((first, count)) = self.whole_vector() {
             return Ok((0..count).map(|index| Some(RegId(first.0 + index))).collect());
@@ -235,7 +235,7 @@ impl<'a> Parser<'a> {
         Ok(dsts)
     }
 
-    /// One source, or several in braces.
+    /// Parses one source, or several in braces.
     pub(super) fn srcs(&mut self) -> Parse<Srcs> {
         if let Some((first, count)) = self.whole_vector() {
             return Ok((0..count).map(|index| Operand::Reg(RegId(first.0 + index))).collect());
@@ -258,7 +258,7 @@ impl<'a> Parser<'a> {
         Ok(srcs)
     }
 
-    /// The elements of a vector register named as a whole.
+    /// Parses a whole vector register and returns its elements.
     fn whole_vector(&mut self) -> Option<(RegId, u32)> {
         if !self.at_kind(Kind::Ident) || self.token_at(1).kind == Kind::Dot {
             return None;
@@ -272,7 +272,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The elements of a special register such as `%tid` named as a whole. There is a fourth, which is always 0.
+    /// Parses a whole special register such as `%tid` and returns its elements. There is a fourth
+    /// one, which is always 0.
     pub(super) fn whole_special(&mut self) -> Option<Srcs> {
         if !self.at_kind(Kind::Ident) || self.token_at(1).kind == Kind::Dot {
             return None;
@@ -283,7 +284,7 @@ impl<'a> Parser<'a> {
         Some(dims.chain([Operand::Imm(Imm::Int(0))]).collect())
     }
 
-    /// `[base + offset]`, or the old form `name[index]`.
+    /// Parses `[base + offset]`, or the old form `name[index]`.
     pub(super) fn addr(&mut self) -> Parse<Address> {
         if self.at_kind(Kind::Ident) && self.token_at(1).kind == Kind::LBracket {
             let (base, _) = self.address_base()?;
@@ -295,7 +296,7 @@ impl<'a> Parser<'a> {
         Ok(address)
     }
 
-    /// What stands between the brackets of an address.
+    /// Parses the contents of an address's brackets.
     pub(super) fn addr_inner(&mut self) -> Parse<Address> {
         if self.at_constant() {
             let offset = self.integer("an address")?;
@@ -322,7 +323,7 @@ impl<'a> Parser<'a> {
         Ok((Address { base, offset }, span))
     }
 
-    /// The label a branch goes to.
+    /// Parses the label of a branch.
     pub(super) fn label(&mut self) -> Parse<LabelId> {
         let (name, span) = self.ident("a label")?;
         if let Some(Entity::Label(label)) = self.fun.names.find(name) {
@@ -338,19 +339,19 @@ impl<'a> Parser<'a> {
         self.error_with_help(span, format!("unknown label `{}`", shorten(name)), help)
     }
 
-    /// The entity a name inside the function stands for, for names of tables and prototypes.
+    /// Returns the meaning of a name inside the function, for names of tables and prototypes.
     pub(super) fn entity(&self, name: &str) -> Option<Entity> {
         self.fun.names.find(name)
     }
 
-    /// Whether a word among operands stands for itself: `_`, `WARP_SZ`, or a whole `%tid`.
+    /// Returns whether a word among operands stands for itself: `_`, `WARP_SZ`, or a whole `%tid`.
     fn is_plain_word(&self, token: Token) -> bool {
         let text = self.text_of(token);
         let whole = DimSpecial::from_word(text).is_some() && self.token_at(1).kind != Kind::Dot;
         matches!(text, "_" | "WARP_SZ") || (whole && self.fun.names.find(text).is_none())
     }
 
-    /// The operands of an instruction outside the model, up to its `;`.
+    /// Parses the operands of an instruction outside the model, up to its `;`.
     pub(super) fn raw_operands(&mut self) -> Parse<Vec<RawToken>> {
         let mut tokens = Vec::new();
         let mut braces = 0usize;

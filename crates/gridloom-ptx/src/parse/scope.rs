@@ -1,10 +1,10 @@
-//! Names inside a function: what they stand for, scope by scope, and what they are called once scopes are gone.
+//! Names inside a function: their meaning, scope by scope, and their names in the flattened body.
 
 use std::collections::HashMap;
 
 use crate::model::{BranchTableId, CallTableId, LabelId, LocalVarId, PrototypeId, RegId, VarRef};
 
-/// What a name inside a function stands for.
+/// The meaning of a name inside a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entity {
     Reg(RegId),
@@ -20,7 +20,7 @@ pub(super) enum Entity {
     Prototype(PrototypeId),
 }
 
-/// What `name<n>` declares n of: the first member.
+/// The first of the members that `name<n>` declares.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Members {
     Regs(RegId),
@@ -36,16 +36,17 @@ struct Scope<'a> {
     ranges: HashMap<&'a str, (Members, u32)>,
 }
 
-/// The open scopes of a function, and the names its flat body uses.
+/// The open scopes of a function, and the names in its flat body.
 #[derive(Default)]
 pub(super) struct Names<'a> {
     open: Vec<Scope<'a>>,
     serials: u32,
     /// For every name in the flat body, the scope that declared it first.
     singles: HashMap<String, u32>,
-    /// The same for names of ranges, without trailing digits: `%r<5>` and `%r1<5>` could share members.
+    /// The same for names of ranges, without trailing digits, because `%r<5>` and `%r1<5>` could
+    /// share members.
     range_stems: HashMap<String, u32>,
-    /// The same for all single names without trailing digits; `None` once two scopes share it.
+    /// The same for all single names without trailing digits, or `None` once two scopes share it.
     single_stems: HashMap<String, Option<u32>>,
     /// How often each name had to be changed.
     renamed: HashMap<String, u32>,
@@ -69,14 +70,14 @@ impl<'a> Names<'a> {
         self.open.len()
     }
 
-    /// Whether the innermost scope has this name already.
+    /// Returns whether the innermost scope has this name already.
     pub(super) fn declared_here(&self, name: &str) -> bool {
         self.open
             .last()
             .is_some_and(|scope| scope.names.contains_key(name) || scope.range_member(name).is_some())
     }
 
-    /// Whether the innermost scope has a range of this name already.
+    /// Returns whether the innermost scope has a range of this name already.
     pub(super) fn range_declared_here(&self, name: &str) -> bool {
         self.open.last().is_some_and(|scope| scope.ranges.contains_key(name))
     }
@@ -93,7 +94,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// What a name stands for, innermost scope first.
+    /// Returns the meaning of a name, innermost scope first.
     pub(super) fn find(&self, name: &str) -> Option<Entity> {
         self.open
             .iter()
@@ -101,18 +102,18 @@ impl<'a> Names<'a> {
             .find_map(|scope| scope.names.get(name).copied().or_else(|| scope.range_member(name)))
     }
 
-    /// All names that can be used here but members of ranges, for suggestions.
+    /// Returns all visible names except members of ranges, for suggestions.
     pub(super) fn visible(&self) -> impl Iterator<Item = (&'a str, Entity)> + '_ {
         self.open.iter().rev().flat_map(|scope| scope.names.iter().map(|(name, entity)| (*name, *entity)))
     }
 
-    /// The ranges that can be used here.
+    /// Returns all visible ranges.
     pub(super) fn visible_ranges(&self) -> impl Iterator<Item = (&'a str, u32)> + '_ {
         self.open.iter().rev().flat_map(|scope| scope.ranges.iter().map(|(name, (_, count))| (*name, *count)))
     }
 
-    /// The name that a declaration of the innermost scope gets in the flat body: its own, unless another scope's
-    /// declaration has it, or the module does (`taken`).
+    /// Returns the name of an innermost declaration in the flat body: its own, unless another scope
+    /// or the module (`taken`) uses it.
     pub(super) fn unique(&mut self, name: &str, is_range: bool, taken: impl Fn(&str) -> bool) -> String {
         let serial = self.open.last().map_or(0, |scope| scope.serial);
         let root = stem(name);
@@ -143,7 +144,8 @@ impl<'a> Names<'a> {
         name.to_owned()
     }
 
-    /// A name made from `name` that nothing in the function has, and that no declaration to come will get.
+    /// Returns a name made from `name` that nothing in the function uses and that no later
+    /// declaration will get.
     pub(super) fn fresh(&mut self, name: &str, taken: impl Fn(&str) -> bool) -> String {
         let count = self.renamed.entry(name.to_owned()).or_insert(0);
         loop {
@@ -173,7 +175,8 @@ impl Scope<'_> {
             return None;
         }
         let digits_at = stem(name).len();
-        // `%r10` is member 10 of `%r` or member 0 of `%r1`. Ranges are bounded, so seven digits suffice.
+        // `%r10` is member 10 of `%r` or member 0 of `%r1`. Ranges are bounded, so seven digits
+        // suffice.
         for split in (digits_at..name.len()).rev().take(7) {
             let (prefix, digits) = name.split_at(split);
             if digits.len() > 1 && digits.starts_with('0') {

@@ -9,7 +9,7 @@ use crate::model::{
     VarSpace, Variable,
 };
 
-/// What stands before the name in a declaration.
+/// The part of a declaration before the name.
 pub(super) struct Header {
     pub(super) linkage: Linkage,
     pub(super) space: VarSpace,
@@ -21,7 +21,7 @@ pub(super) struct Header {
 }
 
 impl<'a> Parser<'a> {
-    /// The words between the state space and the name: `.align 8 .v2 .f32`, in any order.
+    /// Parses the words between the state space and the name: `.align 8 .v2 .f32`, in any order.
     pub(super) fn header(&mut self, linkage: Linkage, space: VarSpace) -> Parse<Header> {
         let mut header = Header {
             linkage,
@@ -72,7 +72,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// After `.ptr`: the space pointed to, and its alignment.
+    /// Parses what follows `.ptr`: the space pointed to, and its alignment.
     fn pointer(&mut self) -> Parse<PointerAttr> {
         let mut pointer = PointerAttr { space: None, align: None };
         while let Some(word) = self.peek_dot() {
@@ -92,7 +92,7 @@ impl<'a> Parser<'a> {
         Ok(pointer)
     }
 
-    /// After `.attribute`: the list in parentheses.
+    /// Parses the list in parentheses after `.attribute`.
     pub(super) fn attributes(&mut self, attributes: &mut Vec<Attribute>) -> Parse<()> {
         self.expect(Kind::LParen, "`(`")?;
         loop {
@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
         self.expect(Kind::RParen, "`)`").map(|_| ())
     }
 
-    /// The rest of a declaration after its name: dimensions.
+    /// Parses the rest of a declaration after its name: dimensions.
     pub(super) fn declarator(&mut self, header: &Header, name: &str, span: Span) -> Parse<Variable> {
         let mut dims = Vec::new();
         while self.at_kind(Kind::LBracket) {
@@ -174,7 +174,7 @@ impl<'a> Parser<'a> {
         Ok(variable)
     }
 
-    /// Variables at module scope, after the state space, up to and including `;`.
+    /// Parses variables at module scope, after the state space, up to and including `;`.
     pub(super) fn module_variables(&mut self, linkage: Linkage, space: VarSpace) -> Parse<()> {
         let header = self.header(linkage, space)?;
         loop {
@@ -189,7 +189,7 @@ impl<'a> Parser<'a> {
         self.expect(Kind::Semi, "`;`").map(|_| ())
     }
 
-    /// Variables inside a function, after the state space, up to and including `;`.
+    /// Parses variables inside a function, after the state space, up to and including `;`.
     pub(super) fn local_variables(&mut self, linkage: Linkage, space: VarSpace) -> Parse<()> {
         let header = self.header(linkage, space)?;
         loop {
@@ -211,7 +211,7 @@ impl<'a> Parser<'a> {
         self.expect(Kind::Semi, "`;`").map(|_| ())
     }
 
-    /// `name<n>` of a variable in memory: n variables.
+    /// Parses `name<n>` of a variable in memory: n variables.
     fn local_range(&mut self, header: &Header, name: &'a str, span: Span) -> Parse<()> {
         let count = self.range()?;
         if self.fun.names.range_declared_here(name) {
@@ -222,7 +222,7 @@ impl<'a> Parser<'a> {
         if count > room {
             return self.error(span, format!("ranges declare at most {} variables", limits::LOCAL_RANGE));
         }
-        // Every member gets a name of its own, which must not multiply a long one.
+        // Every member has its own name, so a long name would be multiplied.
         if name.len() > limits::RANGE_NAME {
             return self.error(span, format!("the name of a range has at most {} bytes", limits::RANGE_NAME));
         }
@@ -243,7 +243,7 @@ impl<'a> Parser<'a> {
         Ok(count)
     }
 
-    /// A plain integer; an expression would take the `>` that ends a range for an operator.
+    /// Parses a plain integer. An expression would take the `>` that ends a range as an operator.
     fn small_primary(&mut self) -> Parse<u32> {
         let token = self.expect(Kind::Int, "the number of registers")?;
         let text = self.text_of(token);
@@ -266,7 +266,7 @@ impl<'a> Parser<'a> {
 
     pub(super) fn unique_name(&mut self, name: &str, is_range: bool) -> String {
         let symbols = &self.symbols;
-        // A special register must keep its name to itself, wherever else in the function it is read.
+        // A special register must keep its name, because the function may read it elsewhere.
         self.fun
             .names
             .unique(name, is_range, |name| symbols.contains_key(name) || SpecialReg::is_reserved(name))
@@ -277,7 +277,7 @@ impl<'a> Parser<'a> {
         self.fun.names.fresh(name, |name| symbols.contains_key(name))
     }
 
-    /// After `.reg`: types and names, up to and including `;`.
+    /// Parses types and names after `.reg`, up to and including `;`.
     pub(super) fn registers(&mut self) -> Parse<()> {
         let header = self.header(Linkage::Internal, VarSpace::Reg)?;
         loop {
@@ -291,7 +291,7 @@ impl<'a> Parser<'a> {
                     let unique = self.unique_name(name, true);
                     Members::Regs(self.declare_register(&unique, Some(count), header.ty, span)?)
                 } else {
-                    // The elements of all vectors, one after the other.
+                    // The elements of all vectors follow each other.
                     let unique = self.fresh_name(name);
                     let elements = count.saturating_mul(header.vector);
                     Members::Vectors(
@@ -338,7 +338,7 @@ impl<'a> Parser<'a> {
         Ok(first)
     }
 
-    /// Adds to the register table, within the bound.
+    /// Adds to the register table, within the limit.
     pub(super) fn declare_register(
         &mut self,
         name: &str,
@@ -355,7 +355,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Elements of a variable, vectors' elements counted; `None` if they overflow.
+/// Returns the number of elements of a variable, including those of vectors, or `None` on overflow.
 pub(super) fn element_count(variable: &Variable) -> Option<u64> {
     variable
         .dims

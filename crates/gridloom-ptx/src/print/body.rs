@@ -11,7 +11,7 @@ pub(super) fn body(f: &mut dyn Write, module: &Module, function: &Function) -> f
     let Some(body) = &function.body else { return f.write_str(";\n") };
     f.write_str("{\n")?;
     declarations(f, module, function, body)?;
-    // Labels in the order of the instructions they stand before.
+    // Labels in the order of the instructions after them.
     let mut labels: Vec<usize> = (0..body.labels.len()).collect();
     labels.sort_by_key(|index| body.labels[*index].target);
     let mut labels = labels.into_iter().map(|index| &body.labels[index]).peekable();
@@ -42,7 +42,7 @@ pub(super) fn body(f: &mut dyn Write, module: &Module, function: &Function) -> f
     f.write_str("}\n")
 }
 
-/// What has been printed of a body's source positions.
+/// The source positions of a body that are already printed.
 struct Locations<'a> {
     all: &'a [SourceLocation],
     /// The first entry with each position.
@@ -59,7 +59,8 @@ impl<'a> Locations<'a> {
         Self { all: &body.locations, first, printed: HashSet::new() }
     }
 
-    /// Writes an entry, after the entries it was inlined at: the assembler wants to have seen those.
+    /// Writes an entry after the entries it was inlined at, because the assembler requires that
+    /// order.
     fn write(&mut self, f: &mut dyn Write, index: usize) -> fmt::Result {
         let mut chain = vec![index];
         while let Some(last) = chain.last().copied()
@@ -87,7 +88,7 @@ impl<'a> Locations<'a> {
 }
 
 fn declarations(f: &mut dyn Write, module: &Module, function: &Function, body: &Body) -> fmt::Result {
-    // Register parameters are declared by the signature; they come first.
+    // Register parameters are declared by the signature and come first.
     let declared =
         function.returns.iter().chain(&function.params).filter(|param| param.register.is_some()).count();
     for group in body.registers.groups().iter().skip(declared) {

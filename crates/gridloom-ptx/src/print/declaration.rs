@@ -26,7 +26,7 @@ fn linkage(linkage: Linkage) -> String {
     if linkage == Linkage::Internal { String::new() } else { format!(".{linkage} ") }
 }
 
-/// Everything of a variable but its initial value.
+/// Returns a variable's declaration without its initial value.
 pub(super) fn declarator(variable: &Variable) -> String {
     let mut text =
         format!("{}.{} {}", linkage(variable.linkage), variable.space, attributes(&variable.attributes));
@@ -60,7 +60,7 @@ pub(super) fn module_variable(f: &mut dyn Write, module: &Module, variable: &Var
     f.write_str(";\n")
 }
 
-/// ` = …`, if the variable has an initial value.
+/// Writes ` = …`, if the variable has an initial value.
 pub(super) fn initializer(f: &mut dyn Write, module: &Module, variable: &Variable) -> fmt::Result {
     match &variable.init {
         None => Ok(()),

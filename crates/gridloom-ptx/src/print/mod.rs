@@ -67,7 +67,7 @@ impl fmt::Display for Module {
     }
 }
 
-/// The text of one instruction of `function`, without its `;`.
+/// Returns the text of one instruction of `function`, without its `;`.
 #[must_use]
 pub fn instruction_text(module: &Module, function: &Function, instruction: &Instruction) -> String {
     let names = Names { module, function };
@@ -79,7 +79,7 @@ pub fn instruction_text(module: &Module, function: &Function, instruction: &Inst
     text
 }
 
-/// The name of an operation with its modifiers.
+/// Returns the name of an operation with its modifiers.
 pub(crate) fn op_name(module: &Module, function: &Function, op: &Op) -> String {
     let text = instruction::op(&Names { module, function }, op);
     text.split(' ').next().unwrap_or("").to_owned()

@@ -1,4 +1,4 @@
-//! The checker, on modules that no parser made: every index that leads nowhere is found, and nothing panics.
+//! The checker, on modules that no parser made: it finds every invalid index and never panics.
 
 use crate::common::module;
 use gridloom_ptx::op::{CallTarget, ControlOp, IntOp, MemoryOp, Op};

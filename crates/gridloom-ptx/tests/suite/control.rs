@@ -1,4 +1,4 @@
-//! Branches, calls, ends, guards and labels.
+//! Branches, calls, exits, guards and labels.
 
 use crate::common::{assert_canonical, assert_round_trip, check_errors, first, module, op, parse_errors};
 use gridloom_ptx::op::{CallArg, CallTarget, ControlOp, Op};

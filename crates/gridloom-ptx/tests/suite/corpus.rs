@@ -1,4 +1,5 @@
-//! Every file of the corpus, as compilers wrote it: reads, has nothing wrong, and survives printing.
+//! Every file of the corpus, as compilers wrote it: it parses, passes the checker, and survives
+//! printing.
 
 use std::path::{Path, PathBuf};
 

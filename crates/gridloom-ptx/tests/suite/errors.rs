@@ -1,4 +1,4 @@
-//! How errors are shown, and that all of them are.
+//! Rendering of errors, and that all errors are reported.
 
 use gridloom_ptx::{Error, parse};
 

@@ -1,5 +1,5 @@
-//! Texts that no compiler writes: cut, mixed up, deep, long, and large. Whatever comes in, the parser answers; and what
-//! it takes, it prints and takes again.
+//! Texts that no compiler writes: cut, mixed up, deep, long, and large. Whatever comes in, the
+//! parser answers; and what it takes, it prints and takes again.
 
 use std::path::Path;
 

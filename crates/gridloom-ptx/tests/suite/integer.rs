@@ -133,5 +133,5 @@ fn widths_and_kinds_must_agree() {
     assert_eq!(check_errors("mul.wide.s32 %r1, %r2, %r3;").len(), 1);
     assert_eq!(check_errors("add.s32 %r1, %r2, 0f3F800000;").len(), 1);
     assert_eq!(check_errors("add.b32 %r1, %r2, %r3;").len(), 1);
-    assert_eq!(check_errors("add.sat.u32 %r1, %r2, %r3;").len(), 1);
+    assert_eq!(check_errors("sub.sat.u32 %r1, %r2, %r3;").len(), 1);
 }

@@ -1,4 +1,4 @@
-//! All tests of this crate in one program: linking is most of what building a test program takes.
+//! All tests of this crate in one program, because linking takes most of the build time.
 
 mod common;
 mod generate;
@@ -14,6 +14,7 @@ mod float;
 mod hostile;
 mod integer;
 mod literals;
+mod manual;
 mod memory;
 mod modules;
 mod names;

@@ -1,11 +1,11 @@
-//! Whoever changes the names of an instruction sees every name that it has.
+//! The mutable visitor reaches every name of an instruction.
 
 use crate::generate::Choices;
 use gridloom_ptx::op::PlaceMut;
 use gridloom_ptx::{AddressBase, Operand, PredOperand, RegId, parse};
 use proptest::prelude::*;
 
-/// The register of a place, if there is one.
+/// Returns the register of a place, if there is one.
 fn reg(place: &PlaceMut<'_>) -> Option<RegId> {
     match place {
         PlaceMut::Def(reg) | PlaceMut::Use(reg) => Some(**reg),

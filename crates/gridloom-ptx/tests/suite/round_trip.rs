@@ -1,4 +1,4 @@
-//! What is printed parses to the module it was printed from: for modules that no compiler wrote.
+//! Printing and parsing a random module gives the same module.
 
 use crate::generate::Choices;
 use gridloom_ptx::{check, instruction_text, parse};

@@ -1,4 +1,4 @@
-//! Instructions outside the model load, print back, and are found by who wants to execute them.
+//! Instructions outside the model load, print back, and can be found.
 
 use crate::common::{assert_round_trip, first, module, parse_errors};
 use gridloom_ptx::check;
@@ -14,20 +14,70 @@ const KNOWN_TO_EXIST: &str = "
     suld.b.1d.b32.trap %r1, [%rd1, {%r2}]
     vadd.u32.u32.u32 %r1, %r2.b0, %r3.b1
     add.f32.bf16 %f1, %rs1, %f2
-    add.u8x4 %r1, %r2, %r3
+    add.u8x4 %r1, %r2, %r3";
+
+const NOT_THERE: &str = "
     mov.b64 {%r1, %r2}, {%r3, %r4}
     brandnew.modifier %r1, -5 + 3, [buffer+4], end, %tid.x, \"text\"";
 
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty())
+}
+
 #[test]
-fn unknown_instructions_are_kept() {
-    for line in KNOWN_TO_EXIST.lines().map(str::trim).filter(|line| !line.is_empty()) {
+fn instructions_outside_the_model_are_kept() {
+    for line in lines(KNOWN_TO_EXIST).chain(lines(NOT_THERE)) {
         let module = module(&format!("@%p1 {line};"));
         let instruction = first(&module);
         let Op::Unsupported(unsupported) = &instruction.op else { panic!("{line} is in the model") };
         assert_eq!(unsupported.full_name(), line.split(' ').next().unwrap_or_default());
         assert!(instruction.guard.is_some());
-        assert!(check(&module).is_empty());
         assert_round_trip(&module);
+    }
+}
+
+#[test]
+fn instructions_that_exist_are_not_wrong() {
+    for line in lines(KNOWN_TO_EXIST) {
+        assert_eq!(check(&module(&format!("{line};"))), [], "{line}");
+    }
+}
+
+#[test]
+fn instructions_that_do_not_exist_are_wrong_and_underlined() {
+    let cases = [
+        ("brandnew.foo %r1, %r2;", "there is no instruction `brandnew`", "brandnew", None),
+        ("@%p1 ad.s32 %r1, %r2, %r3;", "there is no instruction `ad`", "ad", Some("did you mean `add`?")),
+        ("mna.sync %r1;", "there is no instruction `mna`", "mna", Some("did you mean `mma`?")),
+        ("add.sideways.s32 %r1, %r2, %r3;", "`add` has no `.sideways`", "sideways", None),
+        ("ld.global.u99 %r1, [%rd1];", "`ld` has no `.u99`", "u99", None),
+        ("cp.sync %r1;", "`cp` needs `.async`", "cp.sync", None),
+    ];
+    for (text, message, culprit, help) in cases {
+        let found = check(&module(text));
+        assert_eq!(found.len(), 1, "{text}");
+        assert_eq!(found[0].message, message);
+        assert_eq!(found[0].help.as_deref(), help);
+        let rendered = found[0].render("k");
+        let [_, line, caret, ..] = rendered.lines().collect::<Vec<_>>()[..] else { panic!("{rendered}") };
+        assert_eq!(line.find(culprit), caret.find('^'), "{rendered}");
+    }
+}
+
+#[test]
+fn newer_ptx_is_said_to_be_newer() {
+    let text = ".version 99.1\n.target sm_80\n.entry k() { zzzzzzzz; }";
+    let found = check(&gridloom_ptx::parse(text).expect("a module"));
+    assert_eq!(found[0].help.as_deref(), Some("the module is PTX 99.1, and Gridloom knows PTX up to 9.2"));
+}
+
+#[test]
+fn every_mnemonic_of_the_model_is_known() {
+    // Wrong operands are an error of the parser; a mnemonic nobody knows is not.
+    for mnemonic in ["add", "mapa", "elect", "setmaxnreg", "mbarrier"] {
+        let text = format!(".version 8.0 .target sm_80 .entry k() {{ {mnemonic}x; }}");
+        let found = check(&gridloom_ptx::parse(&text).expect("a module"));
+        assert_eq!(found[0].help, Some(format!("did you mean `{mnemonic}`?")));
     }
 }
 

@@ -51,8 +51,8 @@ pub enum CompareOp {
         a: Operand,
         b: Operand,
     },
-    /// `setp p|q, a, b, c`: `p` is `(a cmp b) op c`, `q` is `!(a cmp b) op c`. For `.f16x2` and `.bf16x2`,
-    /// `p` is the low and `q` the high element's result. `None` is `_`.
+    /// `setp p|q, a, b, c`: `p` is `(a cmp b) op c`, `q` is `!(a cmp b) op c`. For `.f16x2` and
+    /// `.bf16x2`, `p` is the low and `q` the high element's result. `None` is `_`.
     Setp {
         cmp: Compare,
         combine: Option<Combine>,

@@ -1,4 +1,4 @@
-//! Branches, calls and ends.
+//! Branches, calls, returns and exits.
 #![allow(missing_docs, reason = "operand fields carry the names of the PTX manual's syntax lines")]
 
 use crate::model::names::{BranchTableId, CallTableId, LabelId, PrototypeId, RegId, SymbolId, words};
@@ -9,18 +9,18 @@ words! {
     pub enum GridDep { LaunchDependents = "launch_dependents", Wait = "wait", }
 }
 
-/// What a call calls.
+/// The target of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallTarget {
     /// A function.
     Direct(SymbolId),
-    /// The function a register points to, of this prototype.
+    /// The function that a register points to, with this prototype.
     Prototype(RegId, PrototypeId),
-    /// The function a register points to, one of these.
+    /// The function that a register points to, which is one of this table.
     Table(RegId, CallTableId),
 }
 
-/// An argument or return place of a call.
+/// An argument or a result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallArg {
     /// A `.param` variable, of this function or one of its own formal parameters.
@@ -29,11 +29,11 @@ pub enum CallArg {
     Reg(RegId),
     /// A constant argument.
     Imm(Imm),
-    /// `_`: a return value nobody wants.
+    /// `_`: a result that is not used.
     Sink,
 }
 
-/// Branches, calls and ends.
+/// Branches, calls, returns and exits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ControlOp {
     /// `bra`.

@@ -49,7 +49,8 @@ pub struct Cvt {
 }
 
 words! {
-    /// The fields that `cvt.pack` packs: those of 16 bits fill a register, smaller ones go below what was packed before.
+    /// The fields that `cvt.pack` packs: those of 16 bits fill a register, smaller ones go below
+    /// what was packed before.
     pub enum PackType {
         U2 = "u2", S2 = "s2", U4 = "u4", S4 = "s4", U8 = "u8", S8 = "s8", U16 = "u16", S16 = "s16",
     }
@@ -62,7 +63,8 @@ pub enum ConvertOp {
     Cvt(Box<Cvt>),
     /// `cvt.pack.sat.dst_ty.ty{.b32} d, a, b{, c}`.
     CvtPack { dst_ty: PackType, ty: ScalarType, dst: RegId, a: Operand, b: Operand, c: Option<Operand> },
-    /// `cvta{.to}.space`: from (or with `.to`, to) an address in `space`, to (or from) a generic one.
+    /// `cvta{.to}.space`: from (or with `.to`, to) an address in `space`, to (or from) a generic
+    /// one.
     Cvta { to: bool, space: Space, ty: ScalarType, dst: RegId, src: Operand },
     /// `isspacep`: whether a generic address is in `space`.
     Isspacep { space: Space, dst: RegId, src: Operand },
@@ -70,9 +72,11 @@ pub enum ConvertOp {
     Mapa { space: Space, ty: ScalarType, dst: RegId, src: Operand, rank: Operand },
     /// `getctarank`: the block of the cluster an address belongs to.
     Getctarank { space: Space, ty: ScalarType, dst: RegId, src: Operand },
-    /// `mov` between registers, of a constant, of a special register, or of an address (`.pred` too).
+    /// `mov` between registers, of a constant, of a special register, or of an address (`.pred`
+    /// too).
     Mov { ty: ScalarType, dst: RegId, src: Operand },
-    /// `mov.v2`, `.v4`: as many moves at once, for vector registers as a whole. An element without a destination is written `_`.
+    /// `mov.v2`, `.v4`: as many moves at once, for vector registers as a whole. An element without
+    /// a destination is written `_`.
     MovVector { ty: ScalarType, dsts: Dsts, srcs: Srcs },
     /// `mov d, {a, b, …}`: packs, first element lowest.
     Pack { ty: ScalarType, dst: RegId, srcs: Srcs },

@@ -58,8 +58,8 @@ pub enum FloatPrecision {
 /// Floating point arithmetic. `ftz` flushes subnormal inputs and results to zero of the same sign.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FloatOp {
-    /// `add`, `sub`, `mul` on any floating point type, packed or not. No rounding modifier means `.rn`, and
-    /// lets a compiler contract the instruction into an `fma`; hence the `Option`.
+    /// `add`, `sub`, `mul` on any floating point type, packed or not. No rounding modifier means
+    /// `.rn`, and lets a compiler contract the instruction into an `fma`; hence the `Option`.
     Arith {
         op: FloatArith,
         ty: ScalarType,
@@ -116,7 +116,8 @@ pub enum FloatOp {
         ftz: bool,
         /// A NaN operand makes the result NaN.
         nan: bool,
-        /// The magnitude of the result is that of the operands' absolute values, its sign the XOR of theirs.
+        /// The magnitude of the result is that of the operands' absolute values, its sign the XOR
+        /// of theirs.
         xorsign_abs: bool,
         /// Takes absolute values first (`.abs`, three operands).
         abs: bool,

@@ -53,7 +53,8 @@ pub enum IntOp {
     },
     /// `mul.wide`: `ty` is the operands' type, the result is twice as wide.
     MulWide { ty: ScalarType, dst: RegId, a: Operand, b: Operand },
-    /// `mul24`: the low 32 (`.lo`) or high 32 (`.hi`) of the 48 bits of the product of two 24-bit values.
+    /// `mul24`: the low 32 (`.lo`) or high 32 (`.hi`) of the 48 bits of the product of two 24-bit
+    /// values.
     Mul24 { half: Half, ty: ScalarType, dst: RegId, a: Operand, b: Operand },
     /// `mad`: product, plus `c`. For [`MulMode::Wide`], `dst` and `c` are twice as wide as `ty`.
     Mad { mode: MulMode, ty: ScalarType, sat: bool, dst: RegId, a: Operand, b: Operand, c: Operand },
@@ -89,7 +90,8 @@ pub enum IntOp {
     Abs { ty: ScalarType, dst: RegId, a: Operand },
     /// `neg`.
     Neg { ty: ScalarType, dst: RegId, a: Operand },
-    /// `dp4a`: dot product of four bytes each, plus `c`. The types are `.u32` or `.s32`: how bytes are read.
+    /// `dp4a`: dot product of four bytes each, plus `c`. The types are `.u32` or `.s32`: how bytes
+    /// are read.
     Dp4a { a_ty: ScalarType, b_ty: ScalarType, dst: RegId, a: Operand, b: Operand, c: Operand },
     /// `dp2a`: dot product of the halves of `a` with the low or high two bytes of `b`, plus `c`.
     Dp2a { half: Half, a_ty: ScalarType, b_ty: ScalarType, dst: RegId, a: Operand, b: Operand, c: Operand },

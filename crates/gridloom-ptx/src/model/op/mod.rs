@@ -1,8 +1,8 @@
 //! The typed instruction model, one file per family.
 //!
-//! Fields are named as in the syntax lines of the PTX manual: `dst` (its `d`), `a`, `b`, `c`, and the
-//! modifiers by their meaning. A modifier that was left out and has a defined default is stored as that
-//! default, so two spellings of one instruction are one value.
+//! Fields are named as in the syntax lines of the PTX manual: `dst` (its `d`), `a`, `b`, `c`, and
+//! the modifiers by their meaning. A modifier that was left out and has a defined default is stored
+//! as that default, so two spellings of one instruction are one value.
 
 mod atomic;
 mod bits;
@@ -44,17 +44,17 @@ use super::special::SpecialReg;
 /// One instruction of a function's flat body.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instruction {
-    /// The predicate it runs under.
+    /// The predicate that guards it.
     pub guard: Option<Guard>,
-    /// What it does.
+    /// The operation.
     pub op: Op,
-    /// The source line in force (`.loc`).
+    /// The source position that `.loc` gives.
     pub location: Option<LocationId>,
-    /// Where it is in the PTX text.
+    /// Its position in the PTX text.
     pub span: Span,
 }
 
-/// What an instruction does, by family.
+/// An operation, by family.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     /// Integer arithmetic.
@@ -71,7 +71,7 @@ pub enum Op {
     Memory(MemoryOp),
     /// Atomic operations.
     Atomic(AtomicOp),
-    /// Branches, calls and ends.
+    /// Branches, calls, returns and exits.
     Control(ControlOp),
     /// Barriers and fences.
     Sync(SyncOp),
@@ -95,7 +95,7 @@ pub struct Unsupported {
 }
 
 impl Unsupported {
-    /// The mnemonic with all its modifiers, as written.
+    /// Returns the mnemonic with all its modifiers, as written.
     #[must_use]
     pub fn full_name(&self) -> String {
         let mut name = self.mnemonic.clone();

@@ -53,7 +53,8 @@ pub enum BarrierKind {
     Sync,
     /// Does not wait.
     Arrive,
-    /// Waits for all and reduces a predicate: [`RedOp::Popc`] writes a `.u32`, the others a predicate.
+    /// Waits for all and reduces a predicate: [`RedOp::Popc`] writes a `.u32`, the others a
+    /// predicate.
     Red { op: RedOp, dst: RegId, pred: PredOperand },
 }
 

@@ -1,4 +1,4 @@
-//! The operands of an instruction, one by one, with the type each must have.
+//! Visitor of an instruction's operands, with the type each must have.
 
 use super::{
     AtomicOp, BarrierKind, BitsOp, CallArg, CallTarget, CompareOp, ControlOp, ConvertOp, FloatOp, IntOp,
@@ -11,18 +11,18 @@ use crate::model::{Address, AddressBase, Operand, PredOperand, RegId, ScalarType
 pub enum Place<'a> {
     /// A register that is written.
     Def(RegId),
-    /// A register that is read, where nothing but a register can stand.
+    /// A register that is read, where only a register is allowed.
     Use(RegId),
     /// A value that is read.
     Src(&'a Operand),
     /// A predicate that is read.
     Pred(&'a PredOperand),
-    /// An address whose register, if it has one, is read.
+    /// An address. Its register, if it has one, is read.
     Addr(&'a Address),
 }
 
 impl Place<'_> {
-    /// The register read or written here, if there is one.
+    /// Returns the register read or written here, if there is one.
     #[must_use]
     pub fn reg(&self) -> Option<RegId> {
         match self {
@@ -37,14 +37,14 @@ impl Place<'_> {
         }
     }
 
-    /// Whether the register is written.
+    /// Returns whether the register is written.
     #[must_use]
     pub fn is_def(&self) -> bool {
         matches!(self, Place::Def(_))
     }
 }
 
-/// The type a register must have in a place.
+/// The type that a register must have as an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// Compatible with this type: the same size, and no mix of integer and floating point.
@@ -92,7 +92,7 @@ impl<'a> Visit<'_, 'a> {
     }
 }
 
-/// The type twice as wide, as far as there is one.
+/// Returns the type twice as wide, as far as there is one.
 pub(crate) const fn twice(ty: ScalarType) -> ScalarType {
     match ty {
         ScalarType::U16 => ScalarType::U32,
@@ -103,8 +103,8 @@ pub(crate) const fn twice(ty: ScalarType) -> ScalarType {
 }
 
 impl Op {
-    /// Calls `f` with each operand and the type it must have: destinations first, then sources, in the order
-    /// they are written. The guard is not an operand of the operation.
+    /// Calls `f` with each operand and the type it must have: destinations first, then sources, in
+    /// the order of the text. The guard is not included.
     pub fn for_each_operand<'a>(&'a self, f: &mut dyn FnMut(Place<'a>, Rule)) {
         let mut v = Visit(f);
         match self {
@@ -261,7 +261,8 @@ fn float<'a>(v: &mut Visit<'_, 'a>, op: &'a FloatOp) {
 fn compare<'a>(v: &mut Visit<'_, 'a>, op: &'a CompareOp) {
     match op {
         CompareOp::Set { combine, dst_ty, ty, dst, a, b, .. } => {
-            // Of a packed comparison to a scalar type, the destination holds both results.
+            // For a packed comparison with a scalar result type, the destination holds both
+            // results.
             v.def(*dst, *dst_ty);
             v.srcs(*ty, [a, b]);
             if let Some(combine) = combine {

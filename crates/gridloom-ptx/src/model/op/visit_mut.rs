@@ -1,4 +1,5 @@
-//! The names in an instruction, one by one, for changing them: registers, variables, labels, tables and functions.
+//! Visitor that can change the names in an instruction: registers, variables, labels, tables and
+//! functions.
 
 use super::{
     AtomicOp, BarrierKind, BitsOp, CallArg, CallTarget, CompareOp, ControlOp, ConvertOp, FloatOp,
@@ -13,7 +14,7 @@ use crate::model::{
 pub enum PlaceMut<'a> {
     /// A register that is written.
     Def(&'a mut RegId),
-    /// A register that is read, where nothing but a register can stand.
+    /// A register that is read, where only a register is allowed.
     Use(&'a mut RegId),
     /// A value that is read.
     Src(&'a mut Operand),
@@ -21,7 +22,8 @@ pub enum PlaceMut<'a> {
     Pred(&'a mut PredOperand),
     /// An address.
     Addr(&'a mut Address),
-    /// A `.param` variable that a call passes, or a variable among the operands of an instruction outside the model.
+    /// A `.param` variable that a call passes, or a variable among the operands of an instruction
+    /// outside the model.
     Var(&'a mut VarRef),
     /// A label.
     Label(&'a mut LabelId),
@@ -70,7 +72,8 @@ impl Instruction {
 }
 
 impl Op {
-    /// Calls `f` with every name in the operation: destinations first, then sources, in the order they are written.
+    /// Calls `f` with every name in the operation: destinations first, then sources, in the order
+    /// of the text.
     pub fn for_each_name_mut(&mut self, f: &mut dyn FnMut(PlaceMut<'_>)) {
         let mut v = Visit(f);
         match self {

@@ -131,7 +131,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Whether a type packs two values that are converted from one operand each.
+/// Returns whether a type packs two values that are converted from one operand each.
 pub(crate) fn is_pair(ty: ScalarType) -> bool {
     use ScalarType::*;
     matches!(ty, F16x2 | Bf16x2 | E4m3x2 | E5m2x2 | E2m3x2 | E3m2x2 | E2m1x2 | Ue8m0x2)

@@ -97,7 +97,8 @@ impl<'a> Parser<'a> {
         Ok(op.into())
     }
 
-    /// How exact, and the type. Before PTX 1.4 neither `.approx` nor a rounding was written.
+    /// Returns how exact, and the type. Before PTX 1.4 neither `.approx` nor a rounding was
+    /// written.
     fn precision(&mut self, m: &mut Mods<'a>) -> Parse<(FloatPrecision, ScalarType)> {
         let written = if m.flag("approx") {
             Some(FloatPrecision::Approx)

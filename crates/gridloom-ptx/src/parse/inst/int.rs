@@ -3,7 +3,7 @@
 use super::Mods;
 use crate::model::ScalarType;
 use crate::model::op::{Half, IntArith, IntOp, MulMode, Op, twice};
-use crate::parse::{Parse, Parser};
+use crate::parse::{Parse, Parser, Stop};
 
 impl<'a> Parser<'a> {
     pub(super) fn int(&mut self, m: &mut Mods<'a>) -> Parse<Op> {
@@ -83,6 +83,11 @@ impl<'a> Parser<'a> {
         let relu = matches!(op, IntArith::Min | IntArith::Max) && m.flag("relu");
         let ty = self.need_type(m)?;
         m.finish()?;
+        // These exist, but the model has no meaning for them.
+        if sat && op == IntArith::Add && matches!(ty, ScalarType::U32 | ScalarType::U16x2 | ScalarType::S16x2)
+        {
+            return Err(Stop::Unsupported(format!("`add.sat` has no `.{ty}`")));
+        }
         let (dst, a, b) = self.binary_operands(ty)?;
         Ok(IntOp::Arith { op, ty, sat, relu, dst, a, b }.into())
     }

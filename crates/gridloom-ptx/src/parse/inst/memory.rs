@@ -88,7 +88,8 @@ impl<'a> Parser<'a> {
                 order = Order::Mmio;
             }
         }
-        // After `.shared::cluster` and the like there is no other `.cluster`, so a scope is a scope.
+        // After `.shared::cluster` and the like there is no other `.cluster`, so a scope is a
+        // scope.
         let scope: Option<Scope> = m.take();
         let space = m.space();
         let nc = m.flag("nc");
@@ -176,7 +177,7 @@ impl<'a> Parser<'a> {
 
     fn cp_async(&mut self, m: &mut Mods<'a>) -> Parse<Op> {
         if !m.flag("async") {
-            return Err(crate::parse::Stop::Unsupported("`cp` without `.async` is not known".to_owned()));
+            return Err(crate::parse::Stop::Unsupported("`cp` needs `.async`".to_owned()));
         }
         if m.flag("commit_group") {
             m.finish()?;

@@ -1,7 +1,8 @@
-//! Instructions: modifiers, and the choice of family. One file per family.
+//! Instructions: modifiers, and the dispatch by family. There is one file per family.
 //!
-//! A decoder first takes the modifiers it knows, in any order; if some are left, the instruction is outside the
-//! model. Only then does it read operands, and from there on what is wrong is an error.
+//! A decoder first takes the modifiers it knows, in any order. If some are left, the instruction is
+//! outside the model. Only then does it parse operands, and from there on anything wrong is an
+//! error.
 
 mod atomic;
 mod bits;
@@ -21,6 +22,104 @@ use crate::lexer::Kind;
 use crate::limits;
 use crate::model::op::Op;
 use crate::model::{Operand, PredOperand, RegId, ScalarType, Space, Span, Word};
+
+/// The mnemonics that [`Parser::decode`] knows.
+pub(crate) const MNEMONICS: &[&str] = &[
+    "add",
+    "sub",
+    "mul",
+    "mad",
+    "div",
+    "min",
+    "max",
+    "abs",
+    "neg",
+    "addc",
+    "subc",
+    "madc",
+    "rem",
+    "mul24",
+    "mad24",
+    "sad",
+    "dp4a",
+    "dp2a",
+    "and",
+    "or",
+    "xor",
+    "not",
+    "cnot",
+    "lop3",
+    "shl",
+    "shr",
+    "shf",
+    "bfe",
+    "bfi",
+    "bfind",
+    "brev",
+    "clz",
+    "popc",
+    "fns",
+    "prmt",
+    "szext",
+    "bmsk",
+    "fma",
+    "rcp",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "lg2",
+    "ex2",
+    "tanh",
+    "copysign",
+    "testp",
+    "set",
+    "setp",
+    "selp",
+    "slct",
+    "cvt",
+    "cvta",
+    "isspacep",
+    "mapa",
+    "getctarank",
+    "mov",
+    "ld",
+    "ldu",
+    "st",
+    "prefetch",
+    "prefetchu",
+    "discard",
+    "applypriority",
+    "createpolicy",
+    "cp",
+    "alloca",
+    "stacksave",
+    "stackrestore",
+    "atom",
+    "red",
+    "bra",
+    "brx",
+    "call",
+    "ret",
+    "exit",
+    "trap",
+    "brkpt",
+    "nanosleep",
+    "griddepcontrol",
+    "pmevent",
+    "setmaxnreg",
+    "bar",
+    "barrier",
+    "membar",
+    "fence",
+    "mbarrier",
+    "shfl",
+    "vote",
+    "match",
+    "redux",
+    "activemask",
+    "elect",
+];
 
 /// The words of an instruction's name.
 pub(super) struct Mods<'a> {
@@ -69,12 +168,12 @@ impl<'a> Mods<'a> {
         Some(value)
     }
 
-    /// Whether the first word is `word`; does not take it.
+    /// Returns whether the first word is `word`, without taking it.
     fn starts_with(&self, word: &str) -> bool {
         self.words.first() == Some(&word)
     }
 
-    /// Takes the state space; generic if there is none.
+    /// Takes the state space. It is generic if there is none.
     fn space(&mut self) -> Space {
         self.take().unwrap_or(Space::Generic)
     }
@@ -91,15 +190,13 @@ impl<'a> Mods<'a> {
     fn finish(&self) -> Parse<()> {
         match self.unused().next() {
             None => Ok(()),
-            Some((_, word)) => {
-                Err(Stop::Unsupported(format!("`{}` with `.{word}` is not known", self.mnemonic)))
-            }
+            Some((_, word)) => Err(Stop::Unsupported(format!("`{}` has no `.{word}`", self.mnemonic))),
         }
     }
 }
 
 impl<'a> Parser<'a> {
-    /// The instruction named by `mods`, whose operands start at the cursor.
+    /// Decodes the instruction named by `mods`, whose operands start at the cursor.
     pub(super) fn decode(&mut self, mods: &mut Mods<'a>) -> Parse<Op> {
         if mods.words.len() > limits::MODIFIERS {
             return Err(Stop::Unsupported("it has too many modifiers".to_owned()));
@@ -120,23 +217,23 @@ impl<'a> Parser<'a> {
             | "pmevent" | "setmaxnreg" => self.control(mods),
             "bar" | "barrier" | "membar" | "fence" | "mbarrier" => self.sync(mods),
             "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => self.warp(mods),
-            other => Err(Stop::Unsupported(format!("`{other}` is not known"))),
+            other => Err(Stop::Unsupported(format!("there is no instruction `{other}`"))),
         }
     }
 
-    /// Instructions whose type decides between integer and floating point.
+    /// Decodes instructions whose type decides between integer and floating point.
     fn arithmetic(&mut self, mods: &mut Mods<'a>) -> Parse<Op> {
         let is_float =
             mods.unused().filter_map(|(_, word)| ScalarType::from_word(word)).any(ScalarType::is_float);
         if is_float { self.float(mods) } else { self.int(mods) }
     }
 
-    /// Takes a modifier that must be there.
+    /// Takes a required modifier.
     fn need<T: Word>(&mut self, mods: &mut Mods<'a>, what: &str) -> Parse<T> {
         match mods.take() {
             Some(value) => Ok(value),
             None => {
-                // A word nobody knows may well be what is missing, in a newer PTX.
+                // An unknown word may be the missing one, in a newer PTX.
                 if mods.unused().any(|(_, word)| ScalarType::from_word(word).is_none()) {
                     mods.finish()?;
                 }
@@ -169,19 +266,19 @@ impl<'a> Parser<'a> {
         Ok((dst, a, b, self.src()?))
     }
 
-    /// `d|p`, each `None` when `_` or absent.
+    /// Parses `d|p`. Each is `None` if it is `_` or absent.
     fn dst_pair(&mut self) -> Parse<(Option<RegId>, Option<RegId>)> {
         let first = self.opt_dst()?;
         let second = if self.eat(Kind::Pipe) { self.opt_dst()? } else { None };
         Ok((first, second))
     }
 
-    /// `, operand`, if there is one more.
+    /// Parses `, operand`, if there is one more.
     fn optional_src(&mut self) -> Parse<Option<Operand>> {
         if self.eat(Kind::Comma) { self.src().map(Some) } else { Ok(None) }
     }
 
-    /// An operand that turned out to be a predicate.
+    /// Converts an operand to a predicate.
     fn operand_to_pred(&mut self, operand: Operand, span: Span) -> Parse<PredOperand> {
         match operand {
             Operand::Reg(reg) => Ok(PredOperand::Reg { reg, negated: false }),

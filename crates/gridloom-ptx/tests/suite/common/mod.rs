@@ -31,7 +31,7 @@ pub(crate) fn module(statements: &str) -> Module {
     parse(&text).unwrap_or_else(|error| panic!("{statements}\n{error}"))
 }
 
-/// The diagnostics of parsing `statements`, as messages with their help.
+/// Returns the diagnostics of parsing `statements`, as messages with their help.
 pub(crate) fn parse_errors(statements: &str) -> Vec<String> {
     let text = format!("{BEFORE}{statements}{AFTER}");
     let Err(error) = parse(&text) else { panic!("no error in {statements}") };
@@ -45,30 +45,31 @@ pub(crate) fn parse_errors(statements: &str) -> Vec<String> {
         .collect()
 }
 
-/// What the checker says of `statements`.
+/// Returns what the checker says of `statements`.
 pub(crate) fn check_errors(statements: &str) -> Vec<String> {
     check(&module(statements)).into_iter().map(|diagnostic| diagnostic.message).collect()
 }
 
-/// The first instruction of the kernel.
+/// Returns the first instruction of the kernel.
 pub(crate) fn first(module: &Module) -> &Instruction {
     let (_, kernel) = module.entry("kernel").expect("the kernel");
     &kernel.body.as_ref().expect("a body").instructions[0]
 }
 
-/// The operation that `statement` is.
+/// Returns the operation that `statement` is.
 pub(crate) fn op(statement: &str) -> Op {
     first(&module(statement)).op.clone()
 }
 
-/// How `statement` prints.
+/// Returns how `statement` prints.
 pub(crate) fn printed(statement: &str) -> String {
     let module = module(statement);
     let (_, kernel) = module.entry("kernel").expect("the kernel");
     instruction_text(&module, kernel, first(&module))
 }
 
-/// Each line is one instruction that is in the model, has the right types, prints as it is written, and reads back.
+/// Each line is one instruction that is in the model, has the right types, prints as it is written,
+/// and reads back.
 pub(crate) fn assert_canonical(lines: &str) {
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let statement = format!("{line};");

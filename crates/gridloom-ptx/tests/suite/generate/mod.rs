@@ -1,6 +1,7 @@
 //! Random modules, made from the model: every variant of every family, with every modifier.
 //!
-//! A module is a function of a list of numbers, so that the property test's shrinking shrinks the module.
+//! A module is a function of a list of numbers, so that the property test's shrinking shrinks the
+//! module.
 
 mod ops;
 

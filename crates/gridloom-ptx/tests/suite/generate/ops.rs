@@ -29,7 +29,13 @@ impl Choices<'_> {
         match self.below(12) {
             0 => {
                 let op = self.pick(IntArith::ALL);
-                let sat = matches!(op, IntArith::Add | IntArith::Sub) && self.flag();
+                // `add.sat` of these types is outside the model.
+                let outside = matches!(ty, ScalarType::U32 | ScalarType::U16x2 | ScalarType::S16x2);
+                let sat = match op {
+                    IntArith::Add => self.flag() && !outside,
+                    IntArith::Sub => self.flag(),
+                    _ => false,
+                };
                 let relu = matches!(op, IntArith::Min | IntArith::Max) && self.flag();
                 IntOp::Arith { op, ty, sat, relu, dst, a, b }
             }
@@ -417,12 +423,16 @@ impl Choices<'_> {
                 ),
             })
             .collect();
-        let mnemonic = self.pick(&["wgmma", "tex", "brandnew"]);
+        let (mnemonic, reason) = self.pick(&[
+            ("wgmma", "tensor cores and matrices are not run yet"),
+            ("tex", "textures and surfaces are not run yet"),
+            ("brandnew", "there is no instruction `brandnew`"),
+        ]);
         Op::Unsupported(Box::new(Unsupported {
             mnemonic: mnemonic.to_owned(),
             modifiers: vec!["sync".to_owned(), "x4".to_owned(), "kind::f16".to_owned()],
             operands,
-            reason: format!("`{mnemonic}` is not known"),
+            reason: reason.to_owned(),
         }))
     }
 }
