@@ -1,4 +1,5 @@
-//! What it costs that copies and fills of device memory may race: accesses of `racy` beside plain ones, by turns in one run.
+//! What it costs that copies and fills of device memory may race: accesses of `racy` beside plain
+//! ones, by turns in one run.
 //!
 //! `cargo bench -p gridloom-interp --bench racy`
 

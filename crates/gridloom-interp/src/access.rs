@@ -1,11 +1,11 @@
-//! Instructions that access memory, in the active lanes of a group.
+//! Instructions that access memory, for the active lanes of a group.
 
 use super::budget::{grow, growth};
 use super::code::{
     Alloca, Atomic, AtomicKind, Base, Code, CopyAsync, Extend, Load, Mbarrier, MbarrierAction, MemoryOperand,
     Store,
 };
-use super::fault::{FaultKind, Raised, Space};
+use super::fault::{AccessKind, FaultKind, Raised, Space};
 use super::lanes::{Frame, Lanes, Slot, Source, lanes_of};
 use super::memory::{self, Access};
 use super::warp::{Context, Flow, Group, Warp};
@@ -21,7 +21,7 @@ impl Extend {
 }
 
 impl Warp {
-    /// The address that a memory operand has in each lane.
+    /// Returns the address that a memory operand has in each lane.
     #[inline]
     fn addresses(&self, code: &Code, operand: &MemoryOperand, base: u32) -> Lanes {
         let mask = if operand.narrow { 0xffff_ffff } else { u64::MAX };
@@ -45,7 +45,14 @@ impl Warp {
         let addresses = self.addresses(cx.code, &load.operand, base);
         let (space, align) = (load.operand.space, load.align);
         for lane in lanes_of(active) {
-            let access = Access { space, address: addresses[lane as usize], size: total, align, lane };
+            let access = Access {
+                kind: AccessKind::Read,
+                space,
+                address: addresses[lane as usize],
+                size: total,
+                align,
+                lane,
+            };
             let location = cx.memory.location(access)?;
             for (i, slot) in load.destinations.iter().enumerate() {
                 let value = load.extend.apply(memory::read(&location, i * size as usize, size));
@@ -72,7 +79,14 @@ impl Warp {
         let addresses = self.addresses(cx.code, &store.operand, base);
         let (space, align) = (store.operand.space, store.align);
         for lane in lanes_of(active) {
-            let access = Access { space, address: addresses[lane as usize], size: total, align, lane };
+            let access = Access {
+                kind: AccessKind::Write,
+                space,
+                address: addresses[lane as usize],
+                size: total,
+                align,
+                lane,
+            };
             let frame = Frame { slots: &mut self.registers[base as usize..], constants: &cx.code.constants };
             let mut location = cx.memory.location(access)?;
             for (i, &source) in store.sources.iter().enumerate() {
@@ -85,7 +99,7 @@ impl Warp {
         Ok(())
     }
 
-    /// Lanes take turns in their order, which is one of those that PTX allows.
+    /// Executes an atomic operation. Lanes take turns in ascending order, which PTX allows.
     pub(crate) fn atomic(
         &mut self,
         cx: &mut Context<'_>,
@@ -95,6 +109,7 @@ impl Warp {
     ) -> Result<(), Raised> {
         let addresses = self.addresses(cx.code, &atomic.operand, base);
         let access_of = |lane: u32, element: usize, size: u32| Access {
+            kind: AccessKind::Atomic,
             space: atomic.operand.space,
             address: addresses[lane as usize].wrapping_add(element as u64 * u64::from(size)),
             size,
@@ -139,7 +154,8 @@ impl Warp {
         Ok(())
     }
 
-    /// Copies at once: whoever waits for the copy finds it done, and nobody may look before.
+    /// Copies immediately, which PTX allows: nothing may read the destination before it waits for
+    /// the copy.
     pub(crate) fn copy_async(
         &mut self,
         cx: &mut Context<'_>,
@@ -156,8 +172,22 @@ impl Warp {
             let size = if ignored { 0 } else { given.min(copy.size) };
             let align = copy.size;
             cx.memory.copy(
-                Access { space: copy.to.space, address: to[i], size: copy.size, align, lane },
-                Access { space: copy.from.space, address: from[i], size, align, lane },
+                Access {
+                    kind: AccessKind::Write,
+                    space: copy.to.space,
+                    address: to[i],
+                    size: copy.size,
+                    align,
+                    lane,
+                },
+                Access {
+                    kind: AccessKind::Read,
+                    space: copy.from.space,
+                    address: from[i],
+                    size,
+                    align,
+                    lane,
+                },
             )?;
         }
         Ok(())
@@ -180,7 +210,7 @@ impl Warp {
         Ok(())
     }
 
-    /// Makes the stack of a lane end at `end`, with zeros in what is new.
+    /// Moves the end of a lane's stack to `end`. New bytes are zero.
     pub(crate) fn grow_stack(&mut self, cx: &mut Context<'_>, lane: u32, end: u64) -> Result<(), Raised> {
         let limit = cx.launch.stack_bytes();
         if end > limit {
@@ -214,7 +244,8 @@ impl Warp {
         Ok(())
     }
 
-    /// `mbarrier`: one word of shared memory, laid out as [`PhaseWord`] says.
+    /// Executes an `mbarrier` instruction on one word of shared memory, laid out as in
+    /// [`PhaseWord`].
     pub(crate) fn mbarrier(
         &mut self,
         cx: &mut Context<'_>,
@@ -227,7 +258,14 @@ impl Warp {
         let addresses = self.addresses(cx.code, &mbarrier.operand, base);
         let space = mbarrier.operand.space;
         for lane in lanes_of(active) {
-            let access = Access { space, address: addresses[lane as usize], size: 8, align: 8, lane };
+            let access = Access {
+                kind: AccessKind::Atomic,
+                space,
+                address: addresses[lane as usize],
+                size: 8,
+                align: 8,
+                lane,
+            };
             let mut registers = self.registers(base, cx.code);
             let word = PhaseWord(cx.memory.load(access)?);
             let after = match mbarrier.action {
@@ -264,12 +302,12 @@ impl Warp {
 }
 
 fn read_only(access: Access) -> Raised {
-    let Access { address, size, lane, .. } = access;
-    FaultKind::IllegalAddress { address, space: Space::Param, size }.in_lane(lane)
+    let Access { kind, address, size, lane, .. } = access;
+    FaultKind::IllegalAddress { access: kind, address, space: Space::Param, size }.in_lane(lane)
 }
 
-/// The word of an mbarrier: pending arrivals in bits 0 to 19, expected ones in 20 to 39, pending transactions in 40 to 62
-/// with a sign, and the parity of the phase in 63.
+/// The word of an mbarrier. Bits 0 to 19 are pending arrivals, 20 to 39 expected arrivals, 40 to 62
+/// pending transactions (signed), and bit 63 is the parity of the phase.
 #[derive(Clone, Copy)]
 struct PhaseWord(u64);
 
@@ -301,7 +339,8 @@ impl PhaseWord {
     }
 }
 
-/// `mbarrier.pending_count`: the arrivals that the phase of a state still waited for.
+/// Implements `mbarrier.pending_count`: returns how many arrivals the phase of a state still waited
+/// for.
 pub(crate) fn pending_count(state: u64) -> u64 {
     state & PhaseWord::COUNT
 }

@@ -1,9 +1,10 @@
 //! The sixteen barriers of a block.
 //!
-//! Arrivals are counted per thread, as on every machine with independent thread scheduling: lanes of one warp may come to a
-//! barrier at different times and from different places. A barrier without a thread count is complete when every live
-//! thread has arrived. One with a count is complete when so many have; a warp whose live lanes have all arrived counts in
-//! full, since counts are whole warps even where the last warp of the block is not.
+//! Arrivals are counted per thread, as on all GPUs with independent thread scheduling: lanes of one
+//! warp may arrive at different times and at different instructions. A barrier without a thread
+//! count is complete when every live thread has arrived. A barrier with a count is complete when
+//! that many threads have. Counts are whole warps, so a warp whose live lanes have all arrived
+//! counts as 32, even if it is the last, partial one.
 
 use super::code::{BarrierAction, Code, Op};
 use super::fault::FaultKind;
@@ -15,16 +16,16 @@ const BARRIERS: u32 = 16;
 
 #[derive(Default)]
 pub(crate) struct Barriers {
-    /// Barriers that some thread has arrived at.
+    /// The barriers at which some thread has arrived, as bits.
     pending: u16,
     state: [State; BARRIERS as usize],
 }
 
 #[derive(Default)]
 struct State {
-    /// Threads expected; none where all of the block are.
+    /// The expected number of threads, or `None` for all threads of the block.
     expected: Option<u32>,
-    /// For each warp, the lanes that arrived, whether they wait or not.
+    /// The lanes of each warp that have arrived, waiting or not.
     arrived: Vec<u32>,
 }
 
@@ -38,12 +39,12 @@ impl Barriers {
         }
     }
 
-    /// Whether a thread has arrived at a barrier that is not complete.
+    /// Returns whether some thread has arrived at a barrier that is not complete.
     pub(crate) fn are_pending(&self) -> bool {
         self.pending != 0
     }
 
-    /// Notes that a thread has come to a barrier, and returns which.
+    /// Records that a thread arrived at a barrier. Returns the barrier's number.
     pub(crate) fn arrive(
         &mut self,
         id: u32,
@@ -72,7 +73,7 @@ impl Barriers {
         Ok(id as u8)
     }
 
-    /// The next complete barrier, if any, which starts over.
+    /// Returns a complete barrier, if there is one, and resets it.
     fn complete(&mut self, warps: &[Warp]) -> Option<u8> {
         let complete = lanes_of(self.pending.into()).find(|&id| {
             let State { expected, arrived } = &self.state[id as usize];
@@ -94,7 +95,7 @@ impl Barriers {
     }
 }
 
-/// Lets every thread go on that waits at a complete barrier.
+/// Releases every thread that waits at a complete barrier.
 pub(crate) fn release(warps: &mut [Warp], barriers: &mut Barriers, code: &Code) {
     while let Some(id) = barriers.complete(warps) {
         let waiting = |warp: &Warp| {

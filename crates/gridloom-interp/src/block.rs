@@ -2,7 +2,7 @@
 
 use super::barrier::{self, Barriers};
 use super::code::{BarrierAction, Code, Op, Pc};
-use super::compiled::{Came, Compiled, EXITED, Local, Machine, PC, REFUSED, YIELDED};
+use super::compiled::{BlocksRun, Compiled, EXITED, Local, Machine, PC, REFUSED, SHARED_MARGIN, YIELDED};
 use super::fault::{Fault, FaultKind, Raised, SourceLine, Waiting};
 use super::lanes::{LANES, lanes_of};
 use super::launch::Launch;
@@ -11,51 +11,60 @@ use super::special::coordinates;
 use super::warp::{Context, Warp};
 use std::ops::Range;
 
-/// How far a block has come.
+/// The progress of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Some threads live.
+    /// Some threads are live.
     Running,
-    /// All have exited.
+    /// All threads have exited.
     Done,
 }
 
-/// The state of a block. It outlives the block, so that its memory is used again for the next.
+/// The state of a block. It is reused for the next block, so that its memory is allocated once.
 #[derive(Default)]
 pub(crate) struct ThreadBlock {
-    /// Which block of the grid it is, counted through and by coordinates.
+    /// The linear index of the block in the grid.
     linear: u64,
     index: [u32; 3],
-    /// How many blocks, this one among them, compiled code may run one after the other in the place of this one.
+    /// How many blocks, including this one, compiled code may run in one call.
     ahead: u32,
+    /// Shared memory, between margins.
     shared: Vec<u8>,
     warps: Vec<Warp>,
-    /// Local memory of every thread, 32 per warp.
+    /// The local memory of every thread, 32 per warp.
     local: Vec<Vec<u8>>,
     barriers: Barriers,
     last: Range<u64>,
-    /// Where all threads are, while compiled code drives them together.
+    /// The instruction of all threads, while compiled code runs them together.
     together: Option<Pc>,
-    /// Whether the warps are those of this block; while all threads run together, nobody asks them.
+    /// Whether the warps hold the state of this block. While all threads run together, the warps
+    /// are not used.
     materialised: bool,
-    /// For compiled code: where each thread is, the registers of each warp, and local memory of each thread.
+    /// Tables for compiled code: the program counter of each thread, the registers of each warp,
+    /// and the local memory of each thread.
     pcs: Vec<u32>,
     registers: Vec<*mut u64>,
     local_table: Vec<Local>,
     kept: Vec<u128>,
-    /// Bytes that it took of the launch's budget.
+    /// The bytes that it took from the launch's budget.
     taken: u64,
 }
 
-/// Blocks that are run in one call of compiled code, at most, before anybody asks whether the launch is cancelled.
-const MOST_AHEAD: u64 = 256;
+/// Returns shared memory without the margins around it.
+fn within_margins(memory: &mut [u8]) -> &mut [u8] {
+    let end = memory.len() - SHARED_MARGIN;
+    &mut memory[SHARED_MARGIN..end]
+}
 
-// SAFETY: the tables of pointers are filled from the block's own memory right before each call of compiled code, and are not
-// read at any other time.
+/// The most blocks that one call of compiled code runs before cancellation is checked.
+const MAX_BLOCKS_AHEAD: u64 = 256;
+
+// SAFETY: the tables of pointers are filled from the block's own memory before each call of
+// compiled code, and are read at no other time.
 unsafe impl Send for ThreadBlock {}
 
 impl ThreadBlock {
-    /// Which block of the grid it is now.
+    /// Returns the linear index of the current block.
     pub(crate) fn number(&self) -> u64 {
         self.linear
     }
@@ -68,7 +77,8 @@ impl ThreadBlock {
         self.taken = 0;
     }
 
-    /// Starts the block of a linear index, the first of so many to be run.
+    /// Starts the block with a linear index. `ahead` is the number of blocks from this one on that
+    /// the caller wants to run.
     pub(crate) fn reset(&mut self, launch: &Launch<'_>, linear: u64, ahead: u64) {
         let code = &launch.kernel.code;
         let threads = launch.threads_per_block();
@@ -77,7 +87,8 @@ impl ThreadBlock {
         self.index = coordinates(linear, launch.grid);
         self.ahead = 1;
         self.shared.clear();
-        self.shared.resize((launch.kernel.shared_bytes() + launch.dynamic_shared) as usize, 0);
+        let bytes = (launch.kernel.shared_bytes() + launch.dynamic_shared) as usize;
+        self.shared.resize(bytes + 2 * SHARED_MARGIN, 0);
         self.last = 0..0;
         self.together = None;
         self.materialised = false;
@@ -88,7 +99,7 @@ impl ThreadBlock {
         {
             self.together = Some(start);
             if code.functions[0].frame == 0 && !compiled.uses_local() {
-                self.ahead = ahead.min(MOST_AHEAD) as u32;
+                self.ahead = ahead.min(MAX_BLOCKS_AHEAD) as u32;
             }
             if self.warps.len() != warps {
                 self.warps.resize_with(warps, Warp::default);
@@ -105,7 +116,7 @@ impl ThreadBlock {
         }
     }
 
-    /// Makes the warps those of this block, at its start.
+    /// Puts the warps into the state at the start of this block.
     fn materialise(&mut self, launch: &Launch<'_>, compiled: bool) {
         if std::mem::replace(&mut self.materialised, true) {
             return;
@@ -126,7 +137,7 @@ impl ThreadBlock {
 
     /// Gives every warp one turn.
     pub(crate) fn run(&mut self, launch: &Launch<'_>) -> Result<Progress, Box<Fault>> {
-        // The warps of a cancelled launch say so; compiled code would only be entered again.
+        // The warps of a cancelled launch raise the fault. Compiled code would only return at once.
         if let Some(compiled) = launch.machine_code().filter(|_| !launch.is_cancelled()) {
             if self.together.is_none() {
                 self.together = self.find_together(launch);
@@ -139,7 +150,8 @@ impl ThreadBlock {
         }
         let mut ran = false;
         for i in 0..self.warps.len() {
-            // A warp with lanes at a collective only may be complete since another of its lanes exited; it sees that itself.
+            // Another lane may have exited and so completed a collective at which all lanes of this
+            // warp wait. The warp checks that itself.
             if self.warps[i].ready() == 0 {
                 continue;
             }
@@ -156,7 +168,7 @@ impl ThreadBlock {
         Ok(Progress::Running)
     }
 
-    /// Runs a warp, and says where a fault of it happened.
+    /// Runs a warp, and adds the position to a fault.
     fn with_warp<T>(
         &mut self,
         launch: &Launch<'_>,
@@ -167,7 +179,7 @@ impl ThreadBlock {
             launch,
             code: &launch.kernel.code,
             memory: Memory {
-                shared: &mut self.shared,
+                shared: within_margins(&mut self.shared),
                 local: &mut self.local[i * LANES..][..LANES],
                 params: launch.params,
                 map: launch.memory_map,
@@ -187,7 +199,8 @@ impl ThreadBlock {
         barrier::release(&mut self.warps, &mut self.barriers, &launch.kernel.code);
     }
 
-    /// Where all threads of the block are, if that is one place and none has exited or waits.
+    /// Returns the instruction of all threads of the block, if it is the same and no thread has
+    /// exited or waits.
     fn find_together(&self, launch: &Launch<'_>) -> Option<Pc> {
         let threads = launch.threads_per_block();
         let pc = self.warps.first()?.together(threads)?;
@@ -195,8 +208,8 @@ impl ThreadBlock {
         (!self.barriers.are_pending() && (0..).zip(&self.warps).all(same)).then_some(pc)
     }
 
-    /// Runs all threads, which are all at `pc`, for as long as they stay together. Instructions that are not compiled are
-    /// executed warp by warp by the interpreter.
+    /// Runs all threads from `pc` for as long as they stay together. The interpreter executes
+    /// instructions that are not compiled, warp by warp.
     fn run_together(
         &mut self,
         launch: &Launch<'_>,
@@ -247,8 +260,8 @@ impl ThreadBlock {
         }
     }
 
-    /// Runs compiled code in all threads, and in the blocks ahead while each comes to its end. Whether the block, which may now be
-    /// another one, goes on.
+    /// Runs compiled code in all threads of this block, and then in the following blocks while each
+    /// ends. Returns whether the current block, which may be a later one, is still running.
     fn enter(&mut self, launch: &Launch<'_>, compiled: &dyn Compiled, pc: Pc) -> bool {
         let threads = launch.threads_per_block();
         self.pcs.clear();
@@ -270,18 +283,19 @@ impl ThreadBlock {
             kept: self.kept.as_mut_ptr().cast(),
             blocks: std::mem::replace(&mut self.ahead, 1),
             whole: 1,
-            ..launch.machine(&mut self.shared, self.index)
+            ..launch.machine(within_margins(&mut self.shared), self.index)
         };
-        // SAFETY: all threads are at `pc`, in the kernel itself, whose registers each warp has room for. The tables are those of
-        // this block, and nothing else touches it meanwhile; memory is the launch's promise. There are blocks ahead only before the
-        // first has started, where no local memory is used.
-        let Came { ended, running } = unsafe { compiled.run_blocks(&machine, pc) };
+        // SAFETY: all threads are at `pc`, in the kernel itself, and each warp has room for its
+        // registers. The tables are those of this block, and nothing else uses the block meanwhile.
+        // The caller of the launch promised that the memory is valid. More than one block is run
+        // only from the start of the kernel, and then no local memory is used.
+        let BlocksRun { ended, running } = unsafe { compiled.run_blocks(&machine, pc) };
         self.linear += u64::from(if running { ended } else { ended.max(1) - 1 });
         self.index = coordinates(self.linear, launch.grid);
         running
     }
 
-    /// Makes room for what compiled code keeps between barriers.
+    /// Allocates the spill frame of compiled code.
     fn keep(&mut self, compiled: &dyn Compiled, block: [u32; 3]) {
         let words = compiled.kept_bytes(block).div_ceil(size_of::<u128>());
         if self.kept.len() < words {
@@ -289,14 +303,14 @@ impl ThreadBlock {
         }
     }
 
-    /// Puts all threads at one instruction, for their warps to go on.
+    /// Puts all threads at one instruction and continues warp by warp.
     fn leave_together(&mut self, launch: &Launch<'_>, pc: Pc) {
         self.pcs.clear();
         self.pcs.resize(launch.threads_per_block() as usize, pc);
         self.scatter(launch);
     }
 
-    /// Puts each thread where compiled code has left it, for its warp to go on.
+    /// Puts each thread where compiled code left it and continues warp by warp.
     fn scatter(&mut self, launch: &Launch<'_>) {
         self.materialise(launch, true);
         for (warp, pcs) in self.warps.iter_mut().zip(self.pcs.chunks(LANES)) {
@@ -321,7 +335,7 @@ impl ThreadBlock {
         })
     }
 
-    /// Every live thread waits, and nothing is left that could let one go on.
+    /// Returns the fault for a block whose live threads all wait and can never continue.
     fn deadlock(&mut self, launch: &Launch<'_>) -> Box<Fault> {
         let code = &launch.kernel.code;
         let mut first = None;
@@ -357,7 +371,7 @@ fn position(code: &Code, pc: u32) -> (u32, Option<SourceLine>) {
     code.positions.get(pc as usize).map_or((0, None), |position| (position.line, position.source.clone()))
 }
 
-/// What a lane waits at, in words.
+/// Returns a description of what a lane waits at.
 fn describe(warp: &mut Warp, code: &Code, lane: u32) -> String {
     match &code.instructions[warp.pc[lane as usize] as usize].op {
         Op::Barrier(barrier) => {

@@ -1,20 +1,21 @@
-//! The memory that running kernels take for themselves: registers, stacks, shared and local memory.
+//! The budget for memory that running kernels use: registers, stacks, shared and local memory.
 //!
-//! What blocks take from the start is known before a launch ([`Launch::block_bytes`](super::Launch::block_bytes)), and whoever launches sees to it.
-//! What nested calls and `alloca` add is asked for here, before it is allocated.
+//! What a block needs at its start is known before the launch
+//! ([`Launch::block_bytes`](super::Launch::block_bytes)), and the caller of the launch accounts for
+//! it. Nested calls and `alloca` ask the budget before they allocate more.
 
-/// Says whether there is memory left.
+/// A limit on memory.
 pub trait Budget: Send + Sync {
-    /// Takes bytes, or says that there are not so many.
+    /// Takes bytes from the budget. Returns `false` if there are not enough.
     #[must_use]
     fn take(&self, bytes: u64) -> bool;
 
-    /// Gives bytes back that were taken.
+    /// Returns bytes to the budget.
     fn give_back(&self, bytes: u64);
 }
 
-/// The bytes by which a vector will have grown when it has `length` elements, in one step that leaves some room: what its next allocation takes.
-/// 0 where it has the room already.
+/// Returns how many bytes a vector will grow by to hold `length` elements. It grows in one step
+/// that leaves some room. Returns 0 if it has the room already.
 pub(crate) fn growth<T>(vector: &Vec<T>, length: usize) -> u64 {
     match vector.capacity() {
         capacity if length <= capacity => 0,
@@ -22,7 +23,7 @@ pub(crate) fn growth<T>(vector: &Vec<T>, length: usize) -> u64 {
     }
 }
 
-/// Makes room for `length` elements, by as many bytes as [`growth`] says.
+/// Grows a vector to hold `length` elements, by the bytes that [`growth`] returns.
 pub(crate) fn grow<T>(vector: &mut Vec<T>, length: usize) {
     let capacity = vector.capacity();
     if length > capacity {

@@ -1,17 +1,17 @@
-//! The functions that CUDA's device runtime provides, here by the interpreter itself.
+//! The functions of CUDA's device runtime, implemented by the interpreter.
 
 use super::code::Builtin;
-use super::fault::{FaultKind, Raised, Space};
+use super::fault::{AccessKind, FaultKind, Raised, Space};
 use super::memory::Access;
 use super::printf;
 use super::warp::Context;
 use std::sync::atomic::Ordering;
 
-/// The handle of condition `i`, as `cudaGraphSetConditional` takes it, is `CONDITION_TAG | i`. The tag keeps ordinary
-/// pointers and small numbers from passing for handles.
+/// The tag of condition handles. The handle of condition `i` for `cudaGraphSetConditional` is
+/// `CONDITION_TAG | i`. The tag distinguishes handles from pointers and small numbers.
 pub const CONDITION_TAG: u64 = 0x0c0d_0000_0000_0000;
 
-/// Calls a builtin in one lane and returns its result, 0 where it has none.
+/// Calls a builtin in one lane and returns its result, or 0 if it has none.
 pub(crate) fn call(
     cx: &mut Context<'_>,
     builtin: Builtin,
@@ -52,5 +52,5 @@ pub(crate) fn call(
 }
 
 fn read(cx: &mut Context<'_>, address: u64, size: u32, lane: u32) -> Result<u64, Raised> {
-    cx.memory.load(Access { space: Space::Generic, address, size, align: size, lane })
+    cx.memory.load(Access { kind: AccessKind::Read, space: Space::Generic, address, size, align: size, lane })
 }

@@ -1,4 +1,5 @@
-//! Calls and returns. A call costs no stack of the host: what a return restores is kept beside the lane.
+//! Calls and returns. A call uses no host stack: the state that a return restores is kept with the
+//! lane.
 
 use super::budget::{grow, growth};
 use super::builtin;
@@ -8,12 +9,13 @@ use super::lanes::lanes_of;
 use super::memory::FUNCTION_WINDOW;
 use super::warp::{Caller, Context, Flow, Group, Warp};
 
-/// Bytes that a call takes of the stack besides the frame, so that endless recursion meets the stack limit.
+/// The bytes of stack that a call uses in addition to the frame, so that endless recursion reaches
+/// the stack limit.
 const CALL_BYTES: u64 = 16;
-/// Register slots a warp may hold in nested calls.
+/// The most register slots that a warp may use in nested calls.
 const MAX_SLOTS: usize = 1 << 18;
 
-/// One side of a call: the registers and frame that a passed value is in.
+/// One side of a call: the registers and the frame that hold a passed value.
 #[derive(Clone, Copy)]
 struct Side {
     base: u32,
@@ -112,7 +114,7 @@ impl Warp {
         Ok(())
     }
 
-    /// Returns from a function; from the kernel, exits.
+    /// Returns from a function. A return from the kernel exits the lanes.
     pub(crate) fn return_from(&mut self, cx: &mut Context<'_>, pc: Pc, lanes: u32) {
         let code = cx.code;
         let function = function_at(code, pc);
@@ -183,19 +185,19 @@ impl Warp {
     }
 }
 
-/// The function of the kernel that an address is that of.
+/// Returns the function at an address.
 fn resolve(code: &Code, address: u64) -> Option<u32> {
     let symbol = address.checked_sub(FUNCTION_WINDOW)?;
     *code.by_symbol.get(usize::try_from(symbol).ok()?)?
 }
 
-/// The function that an instruction belongs to.
+/// Returns the function that an instruction belongs to.
 fn function_at(code: &Code, pc: Pc) -> Option<&Function> {
     let after = code.functions.partition_point(|function| function.entry <= pc);
     code.functions.get(after.checked_sub(1)?)
 }
 
-/// Whether a function takes and returns what a call passes.
+/// Returns whether the parameters and results of a function match a call.
 fn accepts(function: &Function, call: &Call) -> bool {
     function.params.len() == call.arguments.len()
         && (call.results.is_empty() || function.returns.len() == call.results.len())

@@ -1,4 +1,4 @@
-//! What a kernel is decoded to: one flat array of instructions with every name resolved.
+//! The decoded form of a kernel: one flat array of instructions with every name resolved.
 
 use super::fault::{SourceLine, Space};
 use super::lanes::{Lanes, Lanewise, Slot, Source};
@@ -8,53 +8,53 @@ use gridloom_ptx::{ScalarType, SpecialReg};
 /// An index into the instructions of a kernel.
 pub type Pc = u32;
 
-/// The instructions of a kernel and of every function it can reach.
+/// The instructions of a kernel and of every function it can call.
 pub struct Code {
     pub instructions: Vec<Instruction>,
-    /// Where each instruction came from; beside the instructions, since only faults ask.
+    /// The source position of each instruction. They are kept apart because only faults need them.
     pub positions: Vec<Position>,
     pub constants: Vec<Lanes>,
-    /// The kernel first, then the functions it can reach.
+    /// The kernel first, then the functions it can call.
     pub functions: Vec<Function>,
-    /// For each symbol of the module, which of `functions` it is.
+    /// The index in `functions` of each symbol of the module.
     pub by_symbol: Vec<Option<u32>>,
 }
 
-/// Where an instruction came from.
+/// The source position of an instruction.
 #[derive(Clone, Debug)]
 pub struct Position {
     pub line: u32,
     pub source: Option<SourceLine>,
 }
 
-/// A function: where it starts, and what a call of it needs.
+/// A function: its first instruction, and the facts that a call needs.
 #[derive(Clone, Debug, Default)]
 pub struct Function {
-    /// Which symbol of the module it is.
+    /// The symbol of the module.
     pub symbol: u32,
     pub entry: Pc,
-    /// Registers it uses.
+    /// The number of registers it uses.
     pub slots: u32,
-    /// Bytes of local memory its variables and parameters take.
+    /// The bytes of local memory for its variables and parameters.
     pub frame: u32,
-    /// What its frame must start at a multiple of.
+    /// The alignment of its frame.
     pub align: u32,
-    /// The type of each slot: of the register it holds, or of what the decoder keeps in it.
+    /// The type of each slot: that of its register, or of the decoder's temporary.
     pub types: Vec<ScalarType>,
     pub params: Vec<Passed>,
     pub returns: Vec<Passed>,
 }
 
-/// A value passed to or from a function: where it is, on either side of the call.
+/// The place of a value that a call passes, on either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// A register. `size` is that of its type.
+    /// A register. `size` is the size of its type.
     Slot { slot: Slot, size: u32 },
     /// An operand of the call.
     Source(Source),
     /// Bytes of the frame.
     Frame { offset: u32, size: u32 },
-    /// A result that nobody wants.
+    /// A result that is not used.
     Nowhere,
 }
 
@@ -71,24 +71,24 @@ pub struct Instruction {
     pub meaning: Meaning,
 }
 
-/// What a [`Op::Map`] computes, for a compiler that wants to do better than to call it.
+/// The meaning of an [`Op::Map`], for a compiler that can do better than to call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// What the instruction of this index in the function's body says, on its operands in their order.
+    /// The instruction with this index in the function's body, applied to its operands in order.
     Instruction(u32),
     /// A copy.
     Copy,
-    /// The other truth value.
+    /// The negation of a predicate.
     Not,
-    /// Two values of so many bits as one, the first lower.
+    /// Two values of `bits` bits joined into one, the first in the lower half.
     Pair { bits: u32 },
-    /// So many bits from a position.
+    /// `bits` bits from bit `start` on.
     Field { start: u32, bits: u32 },
-    /// Nothing that has a name.
+    /// No simple meaning.
     Other,
 }
 
-/// What an instruction does.
+/// An operation of the decoded code.
 pub enum Op {
     /// A function of registers.
     Map(Box<dyn Lanewise>),
@@ -97,7 +97,7 @@ pub enum Op {
         destination: Slot,
         register: SpecialReg,
     },
-    /// The address of a variable of this frame, in local space.
+    /// Computes the address of a variable of this frame, in local space.
     FrameAddress {
         destination: Slot,
         offset: u32,
@@ -122,10 +122,10 @@ pub enum Op {
     Exit,
     Trap,
     Breakpoint,
-    /// Gives the other threads a turn.
+    /// Lets other threads run.
     Yield,
     Fence,
-    /// An instruction whose effect is none here: cache hints and the like.
+    /// An instruction that has no effect here, such as a cache hint.
     Nothing,
     ActiveMask {
         destination: Slot,
@@ -141,11 +141,11 @@ pub struct MemoryOperand {
     pub space: Space,
     pub base: Base,
     pub offset: i64,
-    /// Whether the address is one of 32 bits, where sums wrap.
+    /// Whether the address has 32 bits, so that sums wrap.
     pub narrow: bool,
 }
 
-/// What the address of a memory operand starts from.
+/// The base of a memory operand's address.
 #[derive(Clone, Copy, Debug)]
 pub enum Base {
     /// A value.
@@ -154,19 +154,19 @@ pub enum Base {
     Frame,
 }
 
-/// How a value of memory becomes that of a register.
+/// How a value in memory is extended to a register.
 #[derive(Clone, Copy, Debug)]
 pub struct Extend {
-    /// Bytes in memory.
+    /// The size in memory in bytes.
     pub size: u32,
-    /// The register's bits, where the value is sign-extended to them.
+    /// The width of the register in bits, if the value is sign-extended.
     pub signed_to: Option<u32>,
 }
 
 pub struct Load {
     pub operand: MemoryOperand,
     pub extend: Extend,
-    /// One per element; those of 16 bytes have two, low half first.
+    /// One slot per element. An element of 16 bytes has two, low half first.
     pub destinations: Vec<Slot>,
     pub align: u32,
     pub acquire: bool,
@@ -174,28 +174,28 @@ pub struct Load {
 
 pub struct Store {
     pub operand: MemoryOperand,
-    /// Bytes of each of `sources`.
+    /// The size of each of `sources` in bytes.
     pub size: u32,
-    /// One per element; those of 16 bytes have two, low half first.
+    /// One source per element. An element of 16 bytes has two, low half first.
     pub sources: Vec<Source>,
     pub align: u32,
     pub release: bool,
 }
 
-/// The new value as a function of the one in memory and the operands.
+/// Computes the new value from the one in memory and the operands.
 pub type Rmw = Box<dyn Fn(u64, u64, u64) -> u64 + Send + Sync>;
 
 pub struct Atomic {
     pub operand: MemoryOperand,
     pub kind: AtomicKind,
-    /// None for `red`.
+    /// Empty for `red`.
     pub destinations: Vec<Slot>,
 }
 
 pub enum AtomicKind {
-    /// 2, 4 or 8 bytes; one operand pair per element.
+    /// Updates values of 2, 4 or 8 bytes, with one pair of operands per element.
     Update { size: u32, function: Rmw, operands: Vec<[Source; 2]> },
-    /// 16 bytes, halves low first: exchange, or compare and exchange with `compare`.
+    /// Exchanges 16 bytes, low half first, or compares and exchanges them if there is `compare`.
     Wide { compare: Option<[Source; 2]>, value: [Source; 2] },
 }
 
@@ -204,7 +204,7 @@ pub struct CopyAsync {
     pub from: MemoryOperand,
     pub size: u32,
     pub source_size: Option<Source>,
-    /// Where it holds, zeros are written.
+    /// If this predicate is true, zeros are written.
     pub ignore: Option<Source>,
 }
 
@@ -223,20 +223,20 @@ pub struct Call {
     pub target: Target,
     pub arguments: Vec<Passed>,
     pub results: Vec<Passed>,
-    /// Registers of the calling function; those of the called one come after.
+    /// The number of registers of the calling function. Those of the called one follow.
     pub slots: u32,
 }
 
 pub enum Target {
     /// One of [`Code::functions`].
     Function(u32),
-    /// The function whose address a register holds; it must be among `table`, where there is one.
+    /// The function whose address is in a register. It must be in `table` if there is one.
     Indirect { address: Source, table: Option<Vec<u32>> },
-    /// A function that the device itself provides.
+    /// A function that the device provides.
     Builtin(Builtin),
 }
 
-/// Functions that CUDA's device runtime provides and kernels declare `.extern`.
+/// The functions of CUDA's device runtime, which kernels declare `.extern`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Builtin {
     Vprintf,
@@ -247,7 +247,7 @@ pub enum Builtin {
 }
 
 impl Builtin {
-    /// The builtin of a name, with the sizes of what it takes and returns.
+    /// Returns the builtin with a name, and the sizes of its parameters and results.
     pub fn from_name(name: &str) -> Option<(Self, &'static [u32], &'static [u32])> {
         Some(match name {
             "vprintf" => (Self::Vprintf, &[8, 8], &[4]),
@@ -260,10 +260,11 @@ impl Builtin {
     }
 }
 
-/// An instruction that lanes of one warp execute together.
+/// An instruction that the lanes of a warp execute together.
 pub struct Collective {
     pub kind: CollectiveKind,
-    /// The lanes that take part. None in the forms before `.sync`: those that happen to be active.
+    /// The participating lanes. The forms without `.sync` have no mask; the active lanes
+    /// participate.
     pub mask: Option<Source>,
     /// The value a lane contributes.
     pub value: Source,
@@ -273,7 +274,7 @@ pub struct Collective {
     pub predicate: Option<Slot>,
 }
 
-/// What a collective computes. Lanes meet only in equal ones.
+/// The operation of a collective. Lanes meet only in the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollectiveKind {
     Shuffle(ShuffleMode),
@@ -288,7 +289,7 @@ pub enum CollectiveKind {
 /// A barrier of the block.
 pub struct Barrier {
     pub id: Source,
-    /// How many threads take part; all of the block where none is given.
+    /// The number of participating threads, or `None` for all threads of the block.
     pub threads: Option<Source>,
     pub action: BarrierAction,
 }
@@ -312,7 +313,7 @@ pub enum MbarrierAction {
         count: Source,
     },
     Invalidate,
-    /// `drop` also lowers the count that later phases expect.
+    /// `drop` also lowers the number of arrivals that later phases expect.
     Arrive {
         count: Source,
         drop: bool,
@@ -332,14 +333,14 @@ pub enum MbarrierAction {
 }
 
 impl Function {
-    /// The type of a slot.
+    /// Returns the type of a slot.
     pub fn type_of(&self, slot: Slot) -> ScalarType {
         self.types.get(slot.0 as usize).copied().unwrap_or(ScalarType::B64)
     }
 }
 
 impl Instruction {
-    /// Whether it is a barrier for all threads of the block, as `__syncthreads()` is.
+    /// Returns whether it is a barrier for all threads of the block, like `__syncthreads()`.
     pub fn is_plain_barrier(&self, code: &Code) -> bool {
         let Op::Barrier(barrier) = &self.op else { return false };
         self.guard.is_none()
@@ -348,7 +349,7 @@ impl Instruction {
             && matches!(barrier.id, Source::Constant(id) if code.constants[id as usize][0] < 16)
     }
 
-    /// Calls `visit` with every operand it reads, its guard included.
+    /// Calls `visit` with every operand it reads, including its guard.
     pub fn for_each_use(&self, visit: &mut dyn FnMut(Source)) {
         if let Some(guard) = self.guard {
             visit(Source::Slot(guard.slot));
@@ -432,7 +433,8 @@ impl Instruction {
         }
     }
 
-    /// Calls `visit` with every slot it writes. Under a guard, and for the results of a call, it may also leave them as they are.
+    /// Calls `visit` with every slot it may write. With a guard, and for results of a call, a slot
+    /// may keep its value.
     pub fn for_each_definition(&self, visit: &mut dyn FnMut(Slot)) {
         match &self.op {
             Op::Map(map) => map.destinations().iter().for_each(|&slot| visit(slot)),

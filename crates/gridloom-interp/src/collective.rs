@@ -1,8 +1,8 @@
-//! Instructions that the lanes of a warp execute together: shuffles, votes, matches, reductions, elections and the barrier
-//! of the warp.
+//! Instructions that the lanes of a warp execute together: shuffles, votes, matches, reductions,
+//! elections and the warp barrier.
 //!
-//! A lane that comes to one waits until every live lane named in its mask has come to one of the same kind with the same
-//! mask, at whichever place of the program.
+//! A lane waits at such an instruction until every live lane in its mask is at one of the same kind
+//! with the same mask. They need not be at the same place in the program.
 
 use super::code::{Code, Collective, CollectiveKind, Op};
 use super::fault::{FaultKind, Raised};
@@ -13,18 +13,18 @@ use crate::numeric::compare::{self, Extremum};
 use gridloom_ptx::ScalarType;
 use gridloom_ptx::op::{ReduxOp, ShuffleMode, VoteMode};
 
-/// What lanes bring to a collective that they execute together, and what they take away.
+/// The inputs and results of one collective, per lane.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     /// The value that each lane contributes.
     pub value: Lanes,
-    /// The second operand, of `shfl` the lane or distance.
+    /// The second operand. For `shfl` it is the lane or distance.
     pub b: Lanes,
-    /// The third operand, of `shfl` clamp and segment.
+    /// The third operand. For `shfl` it holds clamp and segment.
     pub c: Lanes,
-    /// What each lane gets.
+    /// The result of each lane.
     pub result: Lanes,
-    /// Lanes whose predicate is true.
+    /// The lanes whose predicate is true.
     pub predicate: u32,
 }
 
@@ -35,7 +35,7 @@ impl Default for Exchange {
 }
 
 impl Warp {
-    /// The active lanes of a group come to a collective.
+    /// Makes the active lanes of a group wait at a collective, and executes it if it is complete.
     pub(crate) fn meet(
         &mut self,
         cx: &mut Context<'_>,
@@ -72,7 +72,7 @@ impl Warp {
         Ok(Flow::Apart)
     }
 
-    /// Lets lanes go on that are complete at a collective.
+    /// Executes the collectives at which all lanes have arrived.
     pub(crate) fn complete_collectives(&mut self, cx: &Context<'_>) {
         let mut unseen = self.at_collective;
         while unseen != 0 {
@@ -92,7 +92,7 @@ impl Warp {
         }
     }
 
-    /// What a waiting lane waits for: the kind of instruction, and the lanes it names.
+    /// Returns the kind of collective that a waiting lane is at, and its mask.
     pub(crate) fn collective_of(&mut self, code: &Code, lane: u32) -> Option<(CollectiveKind, u32)> {
         let Op::Collective(collective) = &code.instructions[self.pc[lane as usize] as usize].op else {
             return None;
@@ -102,7 +102,8 @@ impl Warp {
         Some((collective.kind, members as u32))
     }
 
-    /// Executes the collective that the lanes are at. Each reads and writes the registers of its own instruction.
+    /// Executes the collective that the lanes are at. Each lane reads and writes the registers of
+    /// its own instruction.
     fn exchange(&mut self, cx: &Context<'_>, lanes: u32) {
         let code = cx.code;
         let mut exchange = Exchange::default();
@@ -139,7 +140,7 @@ impl Warp {
 }
 
 impl Exchange {
-    /// Computes what some lanes get, which have come together. That of the others is left as it is.
+    /// Computes the results of the given lanes. Those of other lanes are unchanged.
     pub fn compute(&mut self, kind: CollectiveKind, lanes: u32) {
         match kind {
             CollectiveKind::Shuffle(mode) => self.shuffle(mode, lanes),
@@ -197,8 +198,8 @@ impl Exchange {
     }
 }
 
-/// The lane that `shfl` reads in a lane, as the manual writes it, and whether that is in range. A source lane that takes no part has no value to
-/// give; the reader keeps its own.
+/// Returns the lane that `shfl` reads from and whether it is in range, as the PTX manual defines. A
+/// lane that reads from one that does not participate keeps its own value.
 pub fn shuffle_source(mode: ShuffleMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     let b = b & 31;
     let (clamp, segment) = (c & 31, c >> 8 & 31);

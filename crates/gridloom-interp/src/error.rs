@@ -1,60 +1,62 @@
-//! Why a module cannot be laid out, or a kernel of it not be run here.
+//! Errors of modules and kernels that cannot run on the CPU device.
 
 use std::fmt;
 
-/// Bytes of parameters that a launch can pass, as on GPUs.
+/// The most bytes of parameters that a launch can pass, as on GPUs.
 pub(crate) const PARAMETER_BYTES: u64 = 32_764;
 
-/// Why a module cannot be laid out, or a kernel of it not be run by the CPU device.
+/// The reason why a module cannot be loaded, or a kernel cannot be run by the CPU device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// The module has no kernel of that name.
     UnknownKernel {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The kernels there are.
+        /// The kernels of the module.
         known: Vec<String>,
     },
-    /// The kernel, or a function that it can reach, uses an instruction that the CPU device does not execute.
+    /// The kernel, or a function that it can reach, uses an instruction that the CPU device does
+    /// not execute.
     Unsupported {
-        /// The kernel looked up.
+        /// The requested kernel.
         kernel: String,
-        /// The function the instruction stands in.
+        /// The function that contains the instruction.
         function: String,
         /// The instruction, as written.
         instruction: String,
         /// Its line in the PTX.
         line: u32,
-        /// What is not executed about it.
+        /// What is not supported.
         reason: String,
     },
-    /// The kernel can call a function that the module declares but does not define, and that the device does not provide.
+    /// The kernel can call a function that the module declares but does not define, and that the
+    /// device does not provide.
     UndefinedFunction {
-        /// The kernel looked up.
+        /// The requested kernel.
         kernel: String,
         /// The function that refers to it.
         caller: String,
-        /// The function missing.
+        /// The missing function.
         function: String,
-        /// The line of the PTX that refers to it.
+        /// The line of the PTX that refers to the missing function.
         line: u32,
     },
-    /// A module variable cannot be given memory or an initial value.
+    /// A module variable cannot be allocated or initialised.
     Variable {
         /// Its name.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The parameters of the kernel take more than a launch can pass.
+    /// The parameters of the kernel are larger than a launch can pass.
     Parameters {
-        /// The kernel looked up.
+        /// The requested kernel.
         kernel: String,
-        /// Bytes of its parameters.
+        /// The size of its parameters in bytes.
         bytes: u64,
     },
-    /// The module is not one for 64-bit addresses.
+    /// The module does not use 64-bit addresses.
     AddressSize {
         /// Its `.address_size`.
         bits: u32,

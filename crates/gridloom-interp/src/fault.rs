@@ -1,13 +1,13 @@
-//! What ends a launch early, and where it happened.
+//! Faults: what ends a launch early, and where it happened.
 
 use std::fmt;
 
-/// A state space, as far as an address can lie in it.
+/// A state space of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
-    /// No space named: the address itself says which window it lies in.
+    /// No named space: the address itself tells its window.
     Generic,
-    /// Memory of the device, by its host address.
+    /// Device memory, by its host address.
     Global,
     /// Constant memory of the module, by its host address.
     Const,
@@ -32,7 +32,29 @@ impl fmt::Display for Space {
     }
 }
 
-/// A line of the source that the PTX was compiled from, known where the module holds `.loc` directives.
+/// What an instruction does to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AccessKind {
+    /// It reads.
+    Read,
+    /// It writes.
+    Write,
+    /// It reads and writes in one step.
+    Atomic,
+}
+
+impl fmt::Display for AccessKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AccessKind::Read => "read",
+            AccessKind::Write => "write",
+            AccessKind::Atomic => "atomic update",
+        })
+    }
+}
+
+/// A line of the source that the PTX was compiled from. It is known if the module has `.loc`
+/// directives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLine {
     /// The file as the `.file` directive names it.
@@ -47,49 +69,53 @@ impl fmt::Display for SourceLine {
     }
 }
 
-/// Threads of a deadlocked block that wait at one place.
+/// Threads of a deadlocked block that wait at the same place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// What they wait for: `barrier 0`, `shfl.sync with mask 0x3`.
     pub at: String,
     /// The line of the PTX they wait at.
     pub line: u32,
-    /// The source line, where known.
+    /// The source line, if known.
     pub source: Option<SourceLine>,
     /// How many threads wait there.
     pub threads: u32,
 }
 
-/// Why a launch failed.
+/// The reason why a launch failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultKind {
     /// A `trap` instruction.
     Trap,
-    /// A `brkpt` instruction, with no debugger to stop in.
+    /// A `brkpt` instruction. There is no debugger to stop in.
     Breakpoint,
-    /// A call of `__assertfail`.
+    /// A call of `__assertfail`: a failed assertion.
     Assert {
         /// The expression that was false.
         message: String,
-        /// The file the assertion stands in.
+        /// The file of the assertion.
         file: String,
         /// Its line.
         line: u32,
-        /// The function it stands in.
+        /// The function of the assertion.
         function: String,
     },
     /// An access outside every live allocation of its space.
     IllegalAddress {
+        /// Whether it would have been read or written.
+        access: AccessKind,
         /// The address, as the instruction computed it.
         address: u64,
-        /// The space it was looked for in.
+        /// The space of the address.
         space: Space,
-        /// How many bytes were accessed.
+        /// The size of the access in bytes.
         size: u32,
     },
-    /// An access whose address is no multiple of its size.
+    /// An access whose address is not a multiple of its size.
     Misaligned {
+        /// Whether it would have been read or written.
+        access: AccessKind,
         /// The address, as the instruction computed it.
         address: u64,
         /// The space it lies in.
@@ -97,14 +123,14 @@ pub enum FaultKind {
         /// The alignment that the access needs.
         size: u32,
     },
-    /// The shape or parameters of the launch are not ones that the kernel can run with.
+    /// The kernel cannot run with the shape or parameters of the launch.
     InvalidLaunch {
         /// What is wrong with them.
         reason: String,
     },
     /// Every live thread of a block waits for another one.
     Deadlock {
-        /// The places waited at.
+        /// The places where threads wait.
         waiting: Vec<Waiting>,
     },
     /// A warp ran more instructions than the launch allows.
@@ -112,29 +138,29 @@ pub enum FaultKind {
         /// The limit, in instructions of one warp.
         limit: u64,
     },
-    /// Nested calls or `alloca` wanted more memory than there is left.
+    /// Nested calls or `alloca` need more memory than is left.
     OutOfMemory {
-        /// What was asked for last.
+        /// The size of the last request in bytes.
         bytes: u64,
     },
-    /// The launch was cancelled from outside.
+    /// The launch was cancelled.
     Cancelled,
-    /// An instruction whose operands have no meaning.
+    /// An instruction whose operands are invalid.
     IllegalInstruction {
         /// What is wrong with them.
         reason: String,
     },
-    /// An indirect call of something that is no function, or a function of another signature.
+    /// An indirect call of an address that is not a function with the expected signature.
     InvalidIndirectCall {
         /// The value called.
         target: u64,
     },
-    /// Calls nested too deep, or too much memory taken by `alloca`.
+    /// Calls are nested too deep, or `alloca` took too much memory.
     StackOverflow {
         /// The bytes of stack that one thread may use.
         limit: u64,
     },
-    /// `cudaGraphSetConditional` with a handle that names no condition of this launch.
+    /// `cudaGraphSetConditional` with a handle that is no condition of this launch.
     BadCondition {
         /// The handle.
         handle: u64,
@@ -154,14 +180,23 @@ impl fmt::Display for FaultKind {
             FaultKind::Assert { message, file, line, function } => {
                 write!(f, "assertion `{message}` failed at {file}:{line} in {function}")
             }
-            FaultKind::IllegalAddress { address, space, size } => {
+            FaultKind::IllegalAddress { access, address, space: Space::Param, size }
+                if *access != AccessKind::Read =>
+            {
                 write!(
                     f,
-                    "access of {size} bytes at {space} address {address:#x}, outside every live allocation"
+                    "{access} of {size} bytes at parameter address {address:#x}; parameters are read-only"
                 )
             }
-            FaultKind::Misaligned { address, space, size } => {
-                write!(f, "access at {space} address {address:#x}, which is not a multiple of {size}")
+            FaultKind::IllegalAddress { access, address, space, size } => {
+                let plural = if *size == 1 { "" } else { "s" };
+                write!(
+                    f,
+                    "{access} of {size} byte{plural} at {space} address {address:#x}, outside every live allocation"
+                )
+            }
+            FaultKind::Misaligned { access, address, space, size } => {
+                write!(f, "{access} at {space} address {address:#x}, which is not a multiple of {size}")
             }
             FaultKind::InvalidLaunch { reason } => write!(f, "invalid launch: {reason}"),
             FaultKind::Deadlock { waiting } => {
@@ -211,20 +246,20 @@ impl fmt::Display for FaultKind {
     }
 }
 
-/// The failure of one launch: what happened, in which thread, at which line.
+/// The failure of a launch: what happened, in which thread and at which line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// What happened.
     pub kind: FaultKind,
-    /// The kernel launched.
+    /// The launched kernel.
     pub kernel: String,
     /// The block, as `%ctaid`.
     pub block: [u32; 3],
-    /// The thread in its block, as `%tid`. The first one concerned where it concerns several.
+    /// The thread in its block, as `%tid`. If several are concerned, the first of them.
     pub thread: [u32; 3],
-    /// The line of the PTX, where one instruction is to blame.
+    /// The line of the PTX, if one instruction caused the fault.
     pub line: Option<u32>,
-    /// The source line, where `.loc` tells it.
+    /// The source line, if `.loc` tells it.
     pub source: Option<SourceLine>,
 }
 
@@ -244,7 +279,7 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// A fault as an instruction raises it: what, and in which lane. The warp adds where.
+/// A fault as an instruction raises it, with its lane. The warp adds the position.
 #[derive(Debug)]
 pub(crate) struct Raised {
     pub(crate) kind: Box<FaultKind>,
@@ -252,7 +287,7 @@ pub(crate) struct Raised {
 }
 
 impl FaultKind {
-    /// This fault, raised by a lane.
+    /// Attaches the lane that raised the fault.
     pub(crate) fn in_lane(self, lane: u32) -> Raised {
         Raised { kind: Box::new(self), lane }
     }
@@ -265,7 +300,12 @@ mod tests {
     #[test]
     fn a_fault_names_kernel_block_thread_and_line() {
         let fault = Fault {
-            kind: FaultKind::IllegalAddress { address: 0x10, space: Space::Global, size: 4 },
+            kind: FaultKind::IllegalAddress {
+                access: AccessKind::Write,
+                address: 0x10,
+                space: Space::Global,
+                size: 4,
+            },
             kernel: "saxpy".into(),
             block: [1, 2, 0],
             thread: [3, 0, 0],
@@ -275,7 +315,7 @@ mod tests {
         assert_eq!(
             fault.to_string(),
             "kernel saxpy, block (1, 2, 0), thread (3, 0, 0), PTX line 17, saxpy.cu:5: \
-             access of 4 bytes at global address 0x10, outside every live allocation"
+             write of 4 bytes at global address 0x10, outside every live allocation"
         );
     }
 

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use super::budget::Budget;
 
-/// The alignment of every allocation, as the CUDA device heap gives it.
+/// The alignment of every allocation, as in CUDA's device heap.
 const ALIGN: usize = 16;
 
-/// A bounded heap that kernels allocate from. Like the CUDA device heap it outlives a launch: what one kernel allocated,
-/// a later one may free. Dropping it frees everything.
+/// A bounded heap that kernels allocate from. Like CUDA's device heap it outlives a launch: a later
+/// kernel may free what an earlier one allocated. Dropping it frees everything.
 pub struct Heap {
     limit: u64,
-    /// Is asked for every allocation as well.
+    /// The budget that every allocation is also taken from.
     budget: Option<Arc<dyn Budget>>,
     state: Mutex<State>,
 }
@@ -22,11 +22,12 @@ pub struct Heap {
 #[derive(Debug, Default)]
 struct State {
     used: u64,
-    /// Allocations by address. Each is a run of 16-byte cells, hence aligned, and zeroed, hence initialised.
+    /// The allocations by address. Each is an array of 16-byte cells, and therefore aligned and
+    /// initialised to zero.
     live: BTreeMap<u64, Box<[Cell]>>,
 }
 
-/// Sixteen bytes, aligned so.
+/// A cell of sixteen bytes, aligned to its size.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(16))]
 struct Cell(
@@ -35,18 +36,19 @@ struct Cell(
 );
 
 impl Heap {
-    /// A heap of at most `limit` bytes in live allocations. CUDA's default is 8 MiB.
+    /// Creates a heap with at most `limit` bytes in live allocations. CUDA's default is 8 MiB.
     pub fn new(limit: u64) -> Self {
         Self { limit, budget: None, state: Mutex::default() }
     }
 
-    /// The same, whose allocations are taken of a budget.
+    /// Takes all allocations from a budget too.
     pub fn with_budget(mut self, budget: Arc<dyn Budget>) -> Self {
         self.budget = Some(budget);
         self
     }
 
-    /// Allocates `size` bytes and returns their address, or 0 where the heap has no room or nothing is asked for.
+    /// Allocates `size` bytes and returns their address. Returns 0 if `size` is 0 or the heap has
+    /// no room.
     pub fn allocate(&self, size: u64) -> u64 {
         let Some(cells) = size.checked_add(ALIGN as u64 - 1).map(|padded| padded / ALIGN as u64) else {
             return 0;
@@ -66,7 +68,7 @@ impl Heap {
         address
     }
 
-    /// Frees an allocation. False where the address is not that of a live one.
+    /// Frees an allocation. Returns `false` if the address is not that of a live one.
     #[must_use]
     pub fn free(&self, address: u64) -> bool {
         let mut state = self.state.lock();
@@ -80,7 +82,7 @@ impl Heap {
         true
     }
 
-    /// Whether `[address, address + size)` lies inside one live allocation.
+    /// Returns whether `[address, address + size)` lies inside one live allocation.
     pub fn contains(&self, address: u64, size: u64) -> bool {
         let state = self.state.lock();
         state.live.range(..=address).next_back().is_some_and(|(start, memory)| {
@@ -89,7 +91,7 @@ impl Heap {
         })
     }
 
-    /// Bytes in live allocations.
+    /// Returns how many bytes live allocations have.
     pub fn used(&self) -> u64 {
         self.state.lock().used
     }

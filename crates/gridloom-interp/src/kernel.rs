@@ -1,4 +1,4 @@
-//! A kernel decoded for execution, with what a launch of it must respect.
+//! A kernel decoded for execution, with the facts that a launch must respect.
 
 use super::code::Code;
 use gridloom_ptx::{Module, ScalarType};
@@ -9,19 +9,19 @@ use std::sync::Arc;
 pub struct KernelParam {
     /// Its name.
     pub name: String,
-    /// Bytes from the start of the parameters.
+    /// Its offset from the start of the parameters, in bytes.
     pub offset: u64,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u64,
-    /// What its offset is a multiple of.
+    /// Its alignment in bytes.
     pub align: u64,
-    /// The type declared; that of an element, for an array.
+    /// Its declared type. For an array, the type of an element.
     pub ty: ScalarType,
     /// Whether it is declared as a pointer (`.ptr`).
     pub pointer: bool,
 }
 
-/// A kernel, ready to be launched: its own instructions and those of every function it can reach.
+/// A kernel ready for launching: its instructions and those of every function it can call.
 pub struct KernelCode {
     pub(crate) name: String,
     pub(crate) params: Vec<KernelParam>,
@@ -33,54 +33,55 @@ pub struct KernelCode {
 }
 
 impl KernelCode {
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its parameters.
+    /// Returns its parameters.
     pub fn params(&self) -> &[KernelParam] {
         &self.params
     }
 
-    /// Bytes of the parameters of a launch.
+    /// Returns the size of the parameters in bytes.
     pub fn param_bytes(&self) -> u64 {
         self.params.iter().map(|param| param.offset + param.size).max().unwrap_or(0)
     }
 
-    /// Bytes of static shared memory.
+    /// Returns the size of static shared memory in bytes.
     pub fn shared_bytes(&self) -> u32 {
         self.shared_bytes
     }
 
-    /// Bytes of local memory that the kernel itself takes per thread; functions it calls take more.
+    /// Returns the local memory of the kernel itself in bytes per thread. Functions that it calls
+    /// use more.
     pub fn local_bytes(&self) -> u32 {
         self.code.functions[0].frame
     }
 
-    /// `.maxntid`: the threads that a block may have, as a product.
+    /// Returns `.maxntid`: the dimensions whose product is the most threads of a block.
     pub fn max_threads(&self) -> Option<[u32; 3]> {
         self.max_threads
     }
 
-    /// `.reqntid`: the threads that a block must have.
+    /// Returns `.reqntid`: the dimensions that a block must have.
     pub fn required_threads(&self) -> Option<[u32; 3]> {
         self.required_threads
     }
 
-    /// The decoded instructions, for a compiler.
+    /// Returns the decoded instructions, for a compiler.
     #[doc(hidden)]
     pub fn code(&self) -> &Code {
         &self.code
     }
 
-    /// The module it is from, for a compiler.
+    /// Returns its module, for a compiler.
     #[doc(hidden)]
     pub fn module(&self) -> &Module {
         &self.module
     }
 
-    /// Instructions, with those of every function it can reach: what decoding cost, and a first guess at what running does.
+    /// Returns the number of instructions, including those of every function it can call.
     pub fn instruction_count(&self) -> usize {
         self.code.instructions.len()
     }

@@ -1,26 +1,26 @@
-//! The register file of a warp, and instructions that are a function of registers.
+//! The register file of a warp, and instructions that only compute on registers.
 //!
-//! Registers are stored structure of arrays: one *slot* holds the value of one register in all 32 lanes. An instruction
-//! that only computes is a Rust closure over the values of one lane, lifted here to the active lanes of a warp. The loop is
-//! compiled once per closure, so that the type and modifiers of an instruction are chosen when it is decoded, never when
-//! it runs.
+//! Registers are stored as a structure of arrays: one *slot* holds one register of all 32 lanes. An
+//! instruction that only computes is a Rust closure over the values of one lane. `map` lifts it
+//! to the active lanes of a warp. The loop over the lanes is compiled once per closure, so an
+//! instruction's type and modifiers are resolved when it is decoded and not when it runs.
 
-/// Lanes of a warp.
+/// The number of lanes of a warp.
 pub const LANES: usize = 32;
 
-/// One register in every lane of a warp. A value narrower than 64 bits is held zero-extended.
+/// One register in every lane of a warp. Values narrower than 64 bits are zero-extended.
 pub type Lanes = [u64; LANES];
 
-/// The register of a frame, counted from the frame's first slot.
+/// A register of a frame, counted from the frame's first slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(pub u32);
 
-/// Where an operand is read from.
+/// The source of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A register.
     Slot(Slot),
-    /// A constant of the kernel, stored once per lane so that it reads like a register.
+    /// A constant of the kernel. It is stored once per lane so that it can be read like a register.
     Constant(u32),
 }
 
@@ -50,7 +50,7 @@ impl Frame<'_> {
     }
 }
 
-/// The lanes of a mask, lowest first.
+/// Returns the lanes of a mask, lowest first.
 #[inline]
 pub fn lanes_of(mask: u32) -> impl Iterator<Item = u32> {
     let mut rest = mask;
@@ -68,14 +68,15 @@ pub trait Lanewise: Send + Sync {
     /// Executes it in the lanes of `mask`.
     fn run(&self, frame: &mut Frame<'_>, mask: u32);
 
-    /// Executes it on the values of one lane. Both slices are as long as [`sources`](Self::sources) and
-    /// [`destinations`](Self::destinations); missing values are zeros, and results past the end are dropped.
+    /// Executes it on the values of one lane. The slices are as long as [`sources`](Self::sources)
+    /// and [`destinations`](Self::destinations). Missing values count as zero, and results past the
+    /// end are dropped.
     fn call(&self, values: &[u64], results: &mut [u64]);
 
-    /// What it reads.
+    /// Returns the operands it reads.
     fn sources(&self) -> &[Source];
 
-    /// What it writes.
+    /// Returns the slots it writes.
     fn destinations(&self) -> &[Slot];
 }
 
@@ -90,7 +91,8 @@ where
     F: Fn([u64; N]) -> [u64; M] + Send + Sync,
 {
     fn run(&self, frame: &mut Frame<'_>, mask: u32) {
-        // Results are written only after every operand is read: a destination may be an operand too.
+        // Results are written after every operand is read, because a destination may also be an
+        // operand.
         let mut results = [[0; LANES]; M];
         let sources = self.sources.map(|source| frame.lanes(source));
         let mut step = |lane: usize| {

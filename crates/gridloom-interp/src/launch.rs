@@ -1,4 +1,4 @@
-//! A launch: a kernel, its shape and arguments, and what the device lends it.
+//! A launch: a kernel, its shape and arguments, and the resources that the device lends it.
 
 use super::block::{Progress, ThreadBlock};
 use super::budget::Budget;
@@ -12,60 +12,63 @@ use super::warp::Warp;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Bytes of stack that calls and `alloca` may take per thread, unless a launch says otherwise.
+/// The default limit on the stack that calls and `alloca` use, in bytes per thread.
 pub const DEFAULT_STACK: u32 = 64 << 10;
 
-/// The flag of a launch that nobody can cancel.
+/// The flag of a launch that cannot be cancelled.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// How many flags can end a launch: one of its own, and those of others who may want it to end.
+/// The number of flags that can cancel a launch.
 pub const CANCEL_FLAGS: usize = 3;
 
-/// Threads of a block, at most.
+/// The most threads of a block.
 const MAX_THREADS: u32 = 1024;
 
 /// A launch, ready to be executed block by block.
 ///
-/// It is a value of plain borrows: workers share one by reference, and each runs its own blocks with its own
+/// It only borrows. Workers share one launch by reference, and each runs its blocks with its own
 /// [`Scratch`].
 #[derive(Clone, Copy)]
 pub struct Launch<'a> {
     /// The kernel.
     pub kernel: &'a KernelCode,
-    /// Blocks in each dimension.
+    /// The number of blocks in each dimension.
     pub grid: [u32; 3],
-    /// Threads in each dimension of a block.
+    /// The number of threads in each dimension of a block.
     pub block: [u32; 3],
-    /// Bytes of dynamic shared memory.
+    /// The size of dynamic shared memory in bytes.
     pub dynamic_shared: u32,
-    /// The parameters, laid out as [`KernelCode::params`] says.
+    /// The parameters, laid out as in [`KernelCode::params`].
     pub params: &'a [u8],
-    /// In checked mode, knows which addresses are memory. Without it, addresses are used as the kernel computes them.
+    /// The map of valid addresses, for checked mode. Without a map, addresses are used as the
+    /// kernel computes them.
     pub memory_map: Option<&'a dyn MemoryMap>,
-    /// Conditions that `cudaGraphSetConditional` sets; the handle of the one at index `i` is
+    /// The conditions that `cudaGraphSetConditional` sets. The handle of the one at index `i` is
     /// [`CONDITION_TAG`](super::CONDITION_TAG)` | i`.
     pub conditions: &'a [AtomicU32],
-    /// Takes what `printf` prints, one call per `printf`.
+    /// Receives the output of `printf`, one call per `printf`.
     pub print: &'a (dyn Fn(&[u8]) + Sync),
-    /// Serves `malloc` and `free`.
+    /// The heap for `malloc` and `free`.
     pub heap: &'a Heap,
-    /// Instructions that one warp may execute.
+    /// The most instructions that one warp may execute.
     pub step_limit: Option<u64>,
-    /// Bytes of stack per thread, on top of what the kernel itself takes.
+    /// The size of the stack in bytes per thread, in addition to the kernel's own frame.
     pub stack_limit: u32,
-    /// Where there is a limit on memory: what blocks ask for more than [`block_bytes`](Launch::block_bytes).
+    /// The budget for memory beyond [`block_bytes`](Launch::block_bytes), if memory is limited.
     pub budget: Option<&'a dyn Budget>,
-    /// Each ends the launch with [`FaultKind::Cancelled`](super::FaultKind::Cancelled) when it becomes true. See
-    /// [`uncancelled`](Launch::uncancelled) for where there is no need of one.
+    /// The launch ends with [`FaultKind::Cancelled`](super::FaultKind::Cancelled) when one of these
+    /// becomes true. [`uncancelled`](Launch::uncancelled) returns flags that never do.
     pub cancel: [&'a AtomicBool; CANCEL_FLAGS],
     /// `%gridid`.
     pub grid_id: u64,
-    /// The kernel compiled, where it is. A launch with a memory map or a step limit is interpreted all the same.
+    /// The compiled kernel, if there is one. A launch with a memory map or a step limit is
+    /// interpreted anyway.
     pub compiled: Option<&'a dyn Compiled>,
 }
 
 impl<'a> Launch<'a> {
-    /// A launch of one block of one thread, unchecked, without parameters; the fields are public, to be set.
+    /// Creates an unchecked launch of one block with one thread and no parameters. Set the public
+    /// fields to change it.
     pub fn new(kernel: &'a KernelCode, heap: &'a Heap) -> Self {
         Self {
             kernel,
@@ -86,23 +89,24 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Flags that never become true.
+    /// Returns flags that never become true.
     pub fn uncancelled() -> [&'a AtomicBool; CANCEL_FLAGS] {
         [&NEVER; CANCEL_FLAGS]
     }
 
-    /// Blocks of the grid. Their linear index counts `x` fastest.
+    /// Returns the number of blocks of the grid. In their linear index `x` varies fastest.
     pub fn blocks(&self) -> u64 {
         self.grid.iter().fold(1, |blocks, &extent| blocks.saturating_mul(u64::from(extent)))
     }
 
-    /// Threads of a block.
+    /// Returns the number of threads of a block.
     pub fn threads_per_block(&self) -> u32 {
         self.block.iter().fold(1, |threads, &extent| threads.saturating_mul(extent))
     }
 
-    /// Bytes that a block takes while it runs: registers, local and shared memory, and what compiled code keeps. Nested calls and `alloca` may take
-    /// more, which the [budget](Launch::budget) is asked for.
+    /// Returns how many bytes a block needs: registers, local and shared memory, and the spill
+    /// frame of compiled code. Nested calls and `alloca` may need more, which they take from the
+    /// [budget](Launch::budget).
     pub fn block_bytes(&self) -> u64 {
         let warps = u64::from(self.threads_per_block().div_ceil(LANES as u32));
         let function = &self.kernel.code.functions[0];
@@ -115,16 +119,16 @@ impl<'a> Launch<'a> {
         warp.saturating_mul(warps).saturating_add(kept).saturating_add(shared)
     }
 
-    /// What the execution of any launch rests on. A device has limits of its own besides.
+    /// Checks the conditions that execution relies on. A device has limits of its own.
     fn validate(&self) -> Result<(), Box<Fault>> {
         let threads = self.threads_per_block();
         let reason = if threads == 0 || threads > MAX_THREADS {
-            format!("a block of {threads} threads; it has 1 to {MAX_THREADS}")
+            format!("a block of {threads} threads; it must have 1 to {MAX_THREADS}")
         } else if (self.params.len() as u64) < self.kernel.param_bytes() {
             let (given, needed) = (self.params.len(), self.kernel.param_bytes());
-            format!("{given} bytes of parameters; the kernel takes {needed}")
+            format!("{given} bytes of parameters; the kernel needs {needed}")
         } else if self.kernel.shared_bytes().checked_add(self.dynamic_shared).is_none() {
-            format!("{} bytes of dynamic shared memory", self.dynamic_shared)
+            format!("{} bytes of dynamic shared memory are too many", self.dynamic_shared)
         } else {
             return Ok(());
         };
@@ -142,12 +146,13 @@ impl<'a> Launch<'a> {
         self.cancel.iter().any(|cancel| cancel.load(Ordering::Relaxed))
     }
 
-    /// The compiled kernel, where it can serve this launch.
+    /// Returns the compiled kernel, if this launch can use it.
     pub(crate) fn machine_code(&self) -> Option<&'a dyn Compiled> {
         self.compiled.filter(|_| self.memory_map.is_none() && self.step_limit.is_none())
     }
 
-    /// What compiled code needs of the launch and of the block at `index`, without its threads.
+    /// Returns the state that compiled code needs of the launch and of the block at `index`. The
+    /// tables of its threads are left empty.
     pub(crate) fn machine(&self, shared: &mut [u8], index: [u32; 3]) -> Machine {
         Machine {
             registers: std::ptr::null(),
@@ -173,18 +178,18 @@ impl<'a> Launch<'a> {
         u64::from(self.stack_limit) + u64::from(self.kernel.local_bytes())
     }
 
-    /// Runs the blocks of a range of linear indexes, one after the other, each to its end.
+    /// Runs the blocks of a range of linear indexes, each to its end before the next.
     ///
-    /// Several workers may do so at once with ranges that do not overlap. A block may wait for another one that started
-    /// before it, so workers should take blocks in rising order.
+    /// Several workers may do so at once with ranges that do not overlap. A block may wait for an
+    /// earlier one, so workers should take blocks in ascending order.
     ///
     /// # Errors
-    /// The first fault of a block; the blocks after it are not run.
+    /// Returns the first fault of a block. The blocks after it do not run.
     ///
     /// # Safety
-    /// The kernel's loads, stores and atomics must be allowed to happen: every address that it computes in global or
-    /// constant memory is either refused by the memory map of the launch, or valid for that access, and no other thread
-    /// accesses that memory at the same time except by atomic operations (as other blocks of this launch do).
+    /// Every address in global or constant memory that the kernel accesses is either refused by the
+    /// memory map of the launch or valid for that access. No other thread accesses that memory at
+    /// the same time except by atomic operations, as other blocks of this launch do.
     pub unsafe fn run_blocks(&self, range: Range<u64>, scratch: &mut Scratch) -> Result<(), Box<Fault>> {
         self.validate()?;
         let block = scratch.block(0);
@@ -197,12 +202,13 @@ impl<'a> Launch<'a> {
         Ok(())
     }
 
-    /// Runs the blocks of a range in turns, so that they may wait for each other, as those of a cooperative launch do.
+    /// Runs the blocks of a range in turns, so that they may wait for each other, as in a
+    /// cooperative launch.
     ///
-    /// Where several workers share such a launch, all their ranges must run at once.
+    /// If several workers share such a launch, all their ranges must run at the same time.
     ///
     /// # Errors
-    /// The first fault of a block; the others are left where they are.
+    /// Returns the first fault of a block. The other blocks stop where they are.
     ///
     /// # Safety
     /// As for [`run_blocks`](Self::run_blocks).
@@ -233,20 +239,21 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// The memory that blocks run in: registers, shared and local memory. A worker keeps one and runs block after block in it, so
-/// that nothing is allocated for a block once the first has run.
+/// The memory that blocks run in: registers, shared and local memory. A worker keeps one and runs
+/// all its blocks in it, so that only the first block allocates.
 #[derive(Default)]
 pub struct Scratch {
     blocks: Vec<ThreadBlock>,
 }
 
 impl Scratch {
-    /// Nothing yet.
+    /// Creates an empty one.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives back what blocks took of the budget, and frees their memory where all in all that of a launch is more than `keep` bytes.
+    /// Returns what blocks took from the budget. Frees their memory if that of the launch is more
+    /// than `keep` bytes.
     pub fn settle(&mut self, launch: &Launch<'_>, keep: u64) {
         let taken = self.blocks.iter().fold(0u64, |sum, block| sum.saturating_add(block.taken()));
         let all = launch.block_bytes().saturating_mul(self.blocks.len() as u64).saturating_add(taken);

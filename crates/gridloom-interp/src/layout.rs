@@ -1,4 +1,4 @@
-//! The variables of a module that live in device memory: their sizes and first contents.
+//! The module variables in device memory: their sizes and initial contents.
 
 use super::error::Error;
 use super::memory::FUNCTION_WINDOW;
@@ -10,20 +10,20 @@ use std::collections::HashMap;
 pub struct ModuleVariable {
     /// Its name. Variables of different functions may share one.
     pub name: String,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u64,
-    /// What its address must be a multiple of.
+    /// Its alignment in bytes.
     pub align: u64,
-    /// Whether it lies in constant memory.
+    /// Whether it is in constant memory.
     pub constant: bool,
     /// Whether it is declared at module scope, where `module.global(name)` finds it.
     pub module_scope: bool,
-    /// Bytes it starts as; those beyond their end are zero.
+    /// Its initial bytes. Bytes beyond the end are zero.
     bytes: Vec<u8>,
     relocations: Vec<Relocation>,
 }
 
-/// Which variable: of the module, or a static of a function.
+/// Identifies a variable: one of the module, or a static variable of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum VariableId {
     Module(SymbolId),
@@ -32,8 +32,8 @@ pub(crate) enum VariableId {
 
 /// All variables of a module in global and constant memory.
 ///
-/// The device allocates each of [`variables`](Self::variables), fills it with its [`image`](Self::image), and hands
-/// layout and addresses to [`Program::new`](super::Program::new).
+/// The device allocates each of [`variables`](Self::variables), fills it with its
+/// [`image`](Self::image), and hands layout and addresses to [`Program::new`](super::Program::new).
 #[derive(Clone, Debug)]
 pub struct Layout {
     variables: Vec<ModuleVariable>,
@@ -41,10 +41,11 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of a module.
+    /// Returns the layout of a module.
     ///
     /// # Errors
-    /// If its addresses are not of 64 bits, or a variable starts as something that has no address on this device.
+    /// If addresses do not have 64 bits, or an initial value contains an address that does not
+    /// exist on this device.
     pub fn of(module: &Module) -> Result<Self, Error> {
         if module.address_size != 64 {
             return Err(Error::AddressSize { bits: module.address_size });
@@ -63,7 +64,7 @@ impl Layout {
 
     fn add(&mut self, id: VariableId, variable: &Variable, module: &Module) -> Result<(), Error> {
         let in_memory = matches!(variable.space, VarSpace::Global | VarSpace::Const);
-        // One of another module has no memory here; a kernel that uses it is refused.
+        // A variable of another module has no memory here. Kernels that use it are refused.
         if !in_memory || variable.linkage == Linkage::Extern {
             return Ok(());
         }
@@ -101,7 +102,7 @@ impl Layout {
         Ok(())
     }
 
-    /// The variables, in the order their addresses are given in.
+    /// Returns the variables. Addresses are passed in the same order.
     pub fn variables(&self) -> &[ModuleVariable] {
         &self.variables
     }
@@ -110,8 +111,9 @@ impl Layout {
         self.index.get(&id).copied()
     }
 
-    /// What a variable starts as, given the addresses of all: its first bytes, up to the last that has a value. The others are zeros,
-    /// of which a line of PTX can ask for a terabyte.
+    /// Returns the initial bytes of a variable, given the addresses of all variables, up to the
+    /// last byte that has a value. The rest is zero and is not returned, because one line of PTX
+    /// can declare a terabyte of it.
     pub fn image(&self, index: usize, addresses: &[u64]) -> Vec<u8> {
         let variable = &self.variables[index];
         let mut bytes = variable.bytes.clone();
@@ -124,7 +126,8 @@ impl Layout {
         for relocation in &variable.relocations {
             let target = match self.index(VariableId::Module(relocation.symbol)) {
                 Some(index) => addresses[index],
-                // What is no variable in memory is a function; `add` has refused the rest.
+                // A symbol that is not a variable in memory is a function. `add` has refused
+                // everything else.
                 None => FUNCTION_WINDOW + u64::from(relocation.symbol.0),
             };
             let address = target.wrapping_add_signed(relocation.addend).to_le_bytes();
@@ -140,7 +143,7 @@ impl Layout {
         bytes
     }
 
-    /// The functions whose address some variable starts as.
+    /// Returns the functions whose address is in the initial value of a variable.
     pub(crate) fn functions_in_images(&self) -> impl Iterator<Item = SymbolId> + '_ {
         let relocations = self.variables.iter().flat_map(|variable| &variable.relocations);
         relocations.map(|r| r.symbol).filter(|&symbol| self.index(VariableId::Module(symbol)).is_none())

@@ -1,10 +1,12 @@
-//! The memory that a warp sees: windows of shared, local and parameter memory, and host memory for everything else.
+//! The memory that a warp sees: windows of shared, local and parameter memory, and host memory for
+//! everything else.
 //!
-//! A generic address is a host address, or lies in one of the windows below. Windows sit where no host address can be: user
-//! space of every supported machine lies far below them. Inside a space, shared, local and parameter addresses are offsets
-//! from the window's start, so that 32-bit shared addresses work.
+//! A generic address is a host address, or lies in one of the windows below. No host address lies
+//! in a window: user space of every supported machine is far below. Within a space, shared, local
+//! and parameter addresses are offsets from the start of the window, so that 32-bit shared
+//! addresses work.
 
-use super::fault::{FaultKind, Raised, Space};
+use super::fault::{AccessKind, FaultKind, Raised, Space};
 use super::heap::Heap;
 use super::racy;
 use std::ops::Range;
@@ -13,26 +15,26 @@ use std::sync::Mutex;
 #[cfg(target_endian = "big")]
 compile_error!("PTX is little-endian, and the interpreter reads its values from host memory as they are");
 
-/// Where shared memory starts in the generic address space.
+/// The start of shared memory in the generic address space.
 pub const SHARED_WINDOW: u64 = 0x0100_0000_0000_0000;
-/// Where local memory starts in the generic address space.
+/// The start of local memory in the generic address space.
 pub const LOCAL_WINDOW: u64 = 0x0200_0000_0000_0000;
-/// Where kernel parameters start in the generic address space.
+/// The start of kernel parameters in the generic address space.
 pub const PARAM_WINDOW: u64 = 0x0300_0000_0000_0000;
-/// The address of a function is this, plus its index in the module.
+/// The address of a function is this plus its index in the module.
 pub const FUNCTION_WINDOW: u64 = 0x0400_0000_0000_0000;
-/// How far a window reaches.
+/// The size of a window.
 const WINDOW_SIZE: u64 = 1 << 32;
-/// Addresses below this one are never memory: a null pointer plus a field or an index.
+/// Addresses below this are never valid: they come from a null pointer plus a field or an index.
 const NULL_PAGE: u64 = 4096;
 
-/// Knows which addresses are memory. The device gives it to launches in checked mode.
+/// A map of the valid addresses. The device passes it to launches in checked mode.
 pub trait MemoryMap: Sync {
-    /// The live allocation that holds `address`, as addresses from first to one past the last.
+    /// Returns the live allocation that contains `address`, as a range of addresses.
     fn allocation(&self, address: u64) -> Option<Range<u64>>;
 }
 
-/// The space that a generic address lies in, and the address there.
+/// Returns the space that a generic address lies in, and the address there.
 pub(crate) fn split_generic(address: u64) -> (Space, u64) {
     for (window, space) in
         [(SHARED_WINDOW, Space::Shared), (LOCAL_WINDOW, Space::Local), (PARAM_WINDOW, Space::Param)]
@@ -44,7 +46,7 @@ pub(crate) fn split_generic(address: u64) -> (Space, u64) {
     (Space::Global, address)
 }
 
-/// The generic address of an address in a space.
+/// Returns the generic address of an address in a space.
 pub(crate) fn to_generic(space: Space, address: u64) -> u64 {
     match space {
         Space::Shared => address.wrapping_add(SHARED_WINDOW),
@@ -54,7 +56,7 @@ pub(crate) fn to_generic(space: Space, address: u64) -> u64 {
     }
 }
 
-/// The address in `space` of a generic address.
+/// Returns the address in `space` of a generic address.
 pub(crate) fn from_generic(space: Space, address: u64) -> u64 {
     match space {
         Space::Shared => address.wrapping_sub(SHARED_WINDOW),
@@ -64,43 +66,44 @@ pub(crate) fn from_generic(space: Space, address: u64) -> u64 {
     }
 }
 
-/// One access of one lane.
+/// An access by one lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
+    pub(crate) kind: AccessKind,
     pub(crate) space: Space,
     pub(crate) address: u64,
-    /// Bytes accessed.
+    /// The size in bytes.
     pub(crate) size: u32,
-    /// What the address must be a multiple of: a power of two.
+    /// The required alignment, a power of two.
     pub(crate) align: u32,
     pub(crate) lane: u32,
 }
 
-/// Memory that an access was granted.
+/// The memory that an access was granted.
 pub(crate) enum Location<'a> {
     /// Host memory, shared with other workers.
     Host(*mut u8),
-    /// Part of a window. Only this worker sees it.
+    /// A part of a window. Only this worker uses it.
     Window(&'a mut [u8]),
-    /// Part of a window that cannot be written.
+    /// A part of a window that is read-only.
     ReadOnly(&'a [u8]),
 }
 
-/// What a warp can access.
+/// The memory that a warp can access.
 pub(crate) struct Memory<'a> {
     pub(crate) shared: &'a mut [u8],
-    /// Local memory of each lane of the warp.
+    /// The local memory of each lane of the warp.
     pub(crate) local: &'a mut [Vec<u8>],
     pub(crate) params: &'a [u8],
     pub(crate) map: Option<&'a dyn MemoryMap>,
     pub(crate) heap: &'a Heap,
-    /// The allocation that the last checked access lay in; the next one often does too.
+    /// The allocation of the last checked access. The next access often uses the same one.
     pub(crate) last: &'a mut Range<u64>,
 }
 
 impl Memory<'_> {
-    /// Grants an access, or says why not. Most are to shared memory, or to the allocation of the access before; those are
-    /// granted here, in line.
+    /// Grants or refuses an access. Most accesses are to shared memory or to the allocation of the
+    /// previous access. Those are granted inline.
     #[inline(always)]
     pub(crate) fn location(&mut self, access: Access) -> Result<Location<'_>, Raised> {
         let Access { space, address, size, align, .. } = access;
@@ -121,12 +124,12 @@ impl Memory<'_> {
 
     #[inline(never)]
     fn look_up(&mut self, access: Access) -> Result<Location<'_>, Raised> {
-        let Access { space, address, size, align, lane } = access;
+        let Access { kind, space, address, size, align, lane } = access;
         let (space, offset) = if space == Space::Generic { split_generic(address) } else { (space, address) };
         if offset & u64::from(align - 1) != 0 {
-            return Err(FaultKind::Misaligned { address, space, size: align }.in_lane(lane));
+            return Err(FaultKind::Misaligned { access: kind, address, space, size: align }.in_lane(lane));
         }
-        let illegal = || FaultKind::IllegalAddress { address, space, size }.in_lane(lane);
+        let illegal = || FaultKind::IllegalAddress { access: kind, address, space, size }.in_lane(lane);
         let window = |length: usize| -> Result<Range<usize>, Raised> {
             let end = offset
                 .checked_add(u64::from(size))
@@ -154,15 +157,16 @@ impl Memory<'_> {
         }
     }
 
-    /// Whether host memory may be accessed there. Without a map the launch has promised that every address it computes is
-    /// valid; only what can be no host address at all is refused.
+    /// Returns whether host memory may be accessed there. Without a map, the caller of the launch
+    /// has promised that every address is valid, and only addresses that can never be host
+    /// addresses are refused.
     fn is_host_memory(&mut self, address: u64, size: u32) -> bool {
         if !(NULL_PAGE..SHARED_WINDOW).contains(&address) {
             return false;
         }
         let end = address + u64::from(size);
         let Some(map) = self.map else {
-            // As good an allocation as any.
+            // The whole range of host addresses counts as one allocation.
             *self.last = NULL_PAGE..SHARED_WINDOW;
             return end <= SHARED_WINDOW;
         };
@@ -181,7 +185,8 @@ impl Memory<'_> {
         Ok(read(&location, 0, access.size))
     }
 
-    /// Copies bytes from one location to another, as `cp.async` does; what `from` lacks in size is filled with zeros.
+    /// Copies bytes from one location to another, as `cp.async` does. If `from` is shorter, the
+    /// rest is zero.
     pub(crate) fn copy(&mut self, to: Access, from: Access) -> Result<(), Raised> {
         let mut bytes = [0; 16];
         if from.size > 0 {
@@ -191,7 +196,12 @@ impl Memory<'_> {
             }
         }
         let lane = to.lane;
-        let illegal = FaultKind::IllegalAddress { address: to.address, space: to.space, size: to.size };
+        let illegal = FaultKind::IllegalAddress {
+            access: to.kind,
+            address: to.address,
+            space: to.space,
+            size: to.size,
+        };
         let mut location = self.location(to)?;
         for (i, &byte) in bytes.iter().enumerate().take(to.size as usize) {
             if !write(&mut location, i, 1, u64::from(byte)) {
@@ -209,15 +219,17 @@ pub(crate) fn read(location: &Location<'_>, offset: usize, size: u32) -> u64 {
         Location::Window(bytes) => read_bytes(bytes, offset, size),
         Location::ReadOnly(bytes) => read_bytes(bytes, offset, size),
         Location::Host(pointer) => {
-            // SAFETY: `Memory::location` granted the access: the memory is live (a map said so, or the caller of the launch
-            // promised it) and the address is aligned, to the whole access and so to each element. Other threads access it
-            // in the same way only while the launch runs.
+            // SAFETY: `Memory::location` granted the access. The memory is live: a map said so, or
+            // the caller of the launch promised it. The address is aligned to the whole access and
+            // so to each element. While the launch runs, other threads access the memory only in
+            // the same way.
             unsafe { racy::load(pointer.wrapping_add(offset), size) }
         }
     }
 }
 
-/// Reads a value of 1, 2, 4 or 8 bytes from a window; each size by itself, since a copy of fixed length is one instruction.
+/// Reads a value of 1, 2, 4 or 8 bytes from a window. Each size is a separate case, because a copy
+/// of fixed length compiles to one instruction.
 #[inline]
 fn read_bytes(bytes: &[u8], offset: usize, size: u32) -> u64 {
     fn at<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
@@ -233,7 +245,8 @@ fn read_bytes(bytes: &[u8], offset: usize, size: u32) -> u64 {
     }
 }
 
-/// Writes a value of 1, 2, 4 or 8 bytes, `offset` bytes into a location. False where the location is read-only.
+/// Writes a value of 1, 2, 4 or 8 bytes, `offset` bytes into a location. Returns `false` if the
+/// location is read-only.
 #[inline]
 #[must_use]
 pub(crate) fn write(location: &mut Location<'_>, offset: usize, size: u32, value: u64) -> bool {
@@ -256,8 +269,8 @@ pub(crate) fn write(location: &mut Location<'_>, offset: usize, size: u32, value
     true
 }
 
-/// Replaces the value of 2, 4 or 8 bytes at a location by a function of it, in one step as every other thread sees it, and
-/// returns the value before. None where the location is read-only.
+/// Replaces a value of 2, 4 or 8 bytes by a function of it and returns the old value. Other threads
+/// see it as one step. Returns `None` if the location is read-only.
 pub(crate) fn update(location: &mut Location<'_>, size: u32, function: impl Fn(u64) -> u64) -> Option<u64> {
     match location {
         Location::Window(_) => {
@@ -272,8 +285,8 @@ pub(crate) fn update(location: &mut Location<'_>, size: u32, function: impl Fn(u
     }
 }
 
-/// Replaces 16 bytes likewise. Host machines have no such instruction that Rust offers, hence a lock: these accesses are
-/// atomic among each other, which is all that PTX promises for accesses of one size.
+/// Replaces 16 bytes in the same way. Rust offers no instruction of that size, so a lock makes
+/// these accesses atomic with respect to each other. PTX promises no more for accesses of one size.
 pub(crate) fn update_wide(location: &mut Location<'_>, function: impl Fn(u128) -> u128) -> Option<u128> {
     static LOCK: Mutex<()> = Mutex::new(());
     let _guard = LOCK.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -295,7 +308,7 @@ mod tests {
     }
 
     fn access(space: Space, address: u64, size: u32) -> Access {
-        Access { space, address, size, align: size, lane: 0 }
+        Access { kind: AccessKind::Read, space, address, size, align: size, lane: 0 }
     }
 
     fn with_memory(map: Option<&dyn MemoryMap>, test: impl FnOnce(&mut Memory<'_>)) {
@@ -329,7 +342,10 @@ mod tests {
                 [(Space::Shared, 16), (Space::Local, 8), (Space::Param, 4), (Space::Shared, u64::MAX - 3)]
             {
                 let raised = memory.load(access(space, address, 4)).unwrap_err();
-                assert_eq!(*raised.kind, FaultKind::IllegalAddress { address, space, size: 4 });
+                assert_eq!(
+                    *raised.kind,
+                    FaultKind::IllegalAddress { access: AccessKind::Read, address, space, size: 4 }
+                );
             }
         });
     }
@@ -338,7 +354,15 @@ mod tests {
     fn a_null_pointer_faults_even_when_unchecked() {
         with_memory(None, |memory| {
             let raised = memory.load(access(Space::Global, 0, 4)).unwrap_err();
-            assert_eq!(*raised.kind, FaultKind::IllegalAddress { address: 0, space: Space::Global, size: 4 });
+            assert_eq!(
+                *raised.kind,
+                FaultKind::IllegalAddress {
+                    access: AccessKind::Read,
+                    address: 0,
+                    space: Space::Global,
+                    size: 4
+                }
+            );
         });
     }
 
@@ -350,7 +374,14 @@ mod tests {
         with_memory(Some(&map), |memory| {
             assert_eq!(memory.load(access(Space::Global, start + 4, 4)).unwrap(), 6);
             assert!(memory.load(access(Space::Global, start + 8, 4)).is_err());
-            let straddling = Access { space: Space::Global, address: start + 4, size: 8, align: 4, lane: 0 };
+            let straddling = Access {
+                kind: AccessKind::Read,
+                space: Space::Global,
+                address: start + 4,
+                size: 8,
+                align: 4,
+                lane: 0,
+            };
             assert!(memory.load(straddling).is_err());
         });
     }
@@ -359,7 +390,10 @@ mod tests {
     fn an_address_must_be_a_multiple_of_its_size() {
         with_memory(None, |memory| {
             let raised = memory.load(access(Space::Shared, 2, 4)).unwrap_err();
-            assert_eq!(*raised.kind, FaultKind::Misaligned { address: 2, space: Space::Shared, size: 4 });
+            assert_eq!(
+                *raised.kind,
+                FaultKind::Misaligned { access: AccessKind::Read, address: 2, space: Space::Shared, size: 4 }
+            );
         });
     }
 

@@ -1,15 +1,18 @@
-//! Formatting as C's `printf` does it, over arguments packed as CUDA packs them for `vprintf`: one after the other, each
-//! at its natural alignment, with integers of at least 4 bytes and floats as doubles.
+//! Formatting as in C's `printf`. The arguments are packed as CUDA packs them for `vprintf`: one
+//! after the other at their natural alignment, with integers of at least 4 bytes and floats as
+//! doubles.
 
-/// Reads memory of the thread that prints: `size` bytes (1, 4 or 8) at a generic address.
+/// Reads memory of the printing thread: `size` bytes (1, 4 or 8) at a generic address.
 pub(crate) type Read<'a, E> = dyn FnMut(u64, u32) -> Result<u64, E> + 'a;
 
-/// The longest string read from memory; a longer one is cut, as a string without an end must be somewhere.
+/// The longest string that is read from memory. A longer one is cut, because a string may lack its
+/// terminator.
 const LONGEST: usize = 1 << 16;
-/// The widest field and the highest precision obeyed, lest a wrong argument ask for gigabytes of blanks.
+/// The widest field and the highest precision. It keeps a wrong argument from producing gigabytes
+/// of blanks.
 const WIDEST: usize = 1 << 12;
 
-/// What a conversion asks for besides its letter.
+/// The flags, width and precision of a conversion.
 #[derive(Default)]
 struct Spec {
     left: bool,
@@ -19,7 +22,8 @@ struct Spec {
     zero: bool,
     width: usize,
     precision: Option<usize>,
-    /// Bytes that the length modifier names: 1 for `hh`, 2 for `h`, 8 for `l`, `ll`, `j`, `z`, `t`, else 4.
+    /// The size that the length modifier names, in bytes: 1 for `hh`, 2 for `h`, 8 for `l`, `ll`,
+    /// `j`, `z` and `t`, else 4.
     bytes: u32,
 }
 
@@ -50,7 +54,7 @@ pub(crate) fn format<E>(format: u64, arguments: u64, read: &mut Read<'_, E>) -> 
         let (spec, conversion, tail) = parse_spec(rest, &mut arguments, read)?;
         match conversion {
             Some(letter) if convert(&mut out, &spec, letter, &mut arguments, read)? => rest = tail,
-            // Not a conversion: the text stands for itself.
+            // Not a conversion: the text is printed as it is.
             _ => out.push(b'%'),
         }
     }
@@ -64,7 +68,7 @@ struct Arguments {
 
 impl Arguments {
     fn next<E>(&mut self, bytes: u32, read: &mut Read<'_, E>) -> Result<u64, E> {
-        // A kernel may give any address, and then fails where it is read.
+        // A kernel may pass any address. If it is invalid, reading it fails.
         let address = self.at.checked_next_multiple_of(u64::from(bytes)).unwrap_or(self.at);
         self.at = address.wrapping_add(u64::from(bytes));
         self.taken += 1;
@@ -124,7 +128,8 @@ fn parse_spec<'f, E>(
     Ok((spec, conversion, rest.get(1..).unwrap_or_default()))
 }
 
-/// Prints one conversion. False, with nothing taken, where the letter is none.
+/// Prints one conversion. Returns `false`, having read no argument, if the letter is not a
+/// conversion.
 fn convert<E>(
     out: &mut Vec<u8>,
     spec: &Spec,
@@ -212,7 +217,8 @@ fn pad(out: &mut Vec<u8>, spec: &Spec, sign: &str, text: &str, zeros: bool) {
     pad_bytes(out, spec, sign, text.as_bytes(), zeros);
 }
 
-/// Writes `sign` and `text` in a field of the width asked for, filled with zeros after the sign where allowed.
+/// Writes `sign` and `text` in a field of the requested width. If `zeros` is set, the padding is
+/// zeros after the sign.
 fn pad_bytes(out: &mut Vec<u8>, spec: &Spec, sign: &str, text: &[u8], zeros: bool) {
     let fill = spec.width.saturating_sub(sign.len() + text.len());
     let zeros = zeros && spec.zero && !spec.left;
@@ -295,7 +301,8 @@ mod tests {
     use super::*;
     use std::convert::Infallible;
 
-    /// Formats over a memory of its own: the format at 0x1000, the packed arguments at 0x2000, a string at 0x3000.
+    /// Formats with a small memory: the format at 0x1000, the packed arguments at 0x2000, a string
+    /// at 0x3000.
     fn printed(text: &str, arguments: &[u8]) -> (String, u32) {
         let mut memory = vec![0u8; 0x4000];
         memory[0x1000..][..text.len()].copy_from_slice(text.as_bytes());

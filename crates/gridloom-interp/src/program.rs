@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-/// A module whose variables have addresses. It decodes a kernel when it is first looked up.
+/// A module whose variables have addresses. A kernel is decoded when it is first looked up.
 pub struct Program {
     pub(crate) module: Arc<Module>,
     pub(crate) layout: Layout,
@@ -20,35 +20,38 @@ pub struct Program {
 }
 
 impl Program {
-    /// A program from a module and the addresses of its variables, in the order of [`Layout::variables`].
+    /// Creates a program from a module and the addresses of its variables, in the order of
+    /// [`Layout::variables`].
     ///
     /// # Panics
-    /// If there are not as many addresses as variables.
+    /// If the numbers of addresses and variables differ.
     pub fn new(module: Arc<Module>, layout: Layout, addresses: Vec<u64>) -> Self {
         assert_eq!(layout.variables().len(), addresses.len(), "one address per variable");
         Self { module, layout, addresses, kernels: Mutex::default(), functions_by_address: OnceLock::new() }
     }
 
-    /// The module.
+    /// Returns the module.
     pub fn module(&self) -> &Arc<Module> {
         &self.module
     }
 
-    /// The layout of its variables.
+    /// Returns the layout of its variables.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The address of the module-scope variable of that name, with its index in [`Layout::variables`].
+    /// Returns the address of the module-scope variable of that name, with its index in
+    /// [`Layout::variables`].
     pub fn variable(&self, name: &str) -> Option<(usize, u64)> {
         let found = self.layout.variables().iter().position(|v| v.module_scope && v.name == name)?;
         Some((found, self.addresses[found]))
     }
 
-    /// The kernel of that name, decoded with every function it can reach.
+    /// Returns a kernel by name, decoded with every function it can call.
     ///
     /// # Errors
-    /// If there is none, or it can reach an instruction that is not executed here, or a function that nobody defines.
+    /// If there is no such kernel, or it can reach an instruction that is not supported or a
+    /// function that is not defined.
     pub fn kernel(&self, name: &str) -> Result<Arc<KernelCode>, Error> {
         if let Some(kernel) = self.kernels.lock().get(name) {
             return Ok(kernel.clone());
@@ -61,8 +64,9 @@ impl Program {
         Ok(self.kernels.lock().entry(name.to_owned()).or_insert(kernel).clone())
     }
 
-    /// The functions whose address is taken anywhere in the module, by an instruction or the initial value of a variable. An
-    /// indirect call may reach any of them, since addresses travel through memory from one kernel to another.
+    /// Returns the functions whose address is taken anywhere in the module, by an instruction or in
+    /// an initial value. An indirect call may reach any of them, because addresses can pass from
+    /// one kernel to another through memory.
     pub(crate) fn functions_by_address(&self) -> &[SymbolId] {
         self.functions_by_address.get_or_init(|| {
             let mut found: Vec<SymbolId> = self.layout.functions_in_images().collect();

@@ -1,17 +1,23 @@
-//! Accesses to device memory, which other threads may access at the same time.
+//! Accesses to device memory that may race with accesses by other threads.
 //!
-//! Kernels, copies and fills of two streams may touch the same memory without an order between them. On a GPU that gives torn or
-//! stale values, and it must give no more here. Rust's ordinary accesses are undefined behaviour then, and so are its atomic ones where their sizes
-//! differ (see [`std::sync::atomic`]). So device memory is never accessed by either, but only through this module, and by compiled kernels.
+//! Kernels, copies and fills of two streams may access the same memory without an order between
+//! them. On a GPU the values are then torn or stale, and nothing worse may happen here. For Rust's
+//! ordinary accesses such a race is undefined behaviour. It is also undefined for atomic accesses
+//! of different sizes (see [`std::sync::atomic`]). So device memory is accessed only through this
+//! module and by compiled kernels.
 //!
-//! What an access means to Rust is what `bytewise` does: each byte is loaded or stored by itself, atomically and relaxed. Such accesses
-//! may race with each other, and whatever is read was written by somebody. `words` does the same in the instructions of the
-//! machine, out of sight of the compiler: assembly for single values, and the C library for long runs of bytes. A machine
-//! that moves eight bytes at once moves each of them, and none is torn. Compiled kernels are such instructions too.
+//! The module `bytewise` defines what an access means to Rust: each byte is loaded or stored by
+//! itself, with a relaxed atomic access. Such accesses may race with each other, and each byte that
+//! is read was written by some thread. The module `words` does the same with machine instructions
+//! that the compiler does not see: assembly for single values, the C library for long runs of
+//! bytes. An instruction that moves eight bytes also moves each of them, and tears none. Compiled
+//! kernels are such instructions too.
 //!
-//! [Updates](update) are atomic among each other. Ordinary builds have them as instructions of the machine as well, atomic towards everything.
+//! [Updates](update) are atomic with respect to each other. In ordinary builds they are machine
+//! instructions, atomic with respect to all accesses.
 //!
-//! Miri runs `bytewise`, and so does a build with `--cfg gridloom_bytewise`, for sanitizers that would look into the C library.
+//! Miri runs `bytewise`. So does a build with `--cfg gridloom_bytewise`, for sanitizers that
+//! instrument the C library.
 
 #[cfg(any(miri, gridloom_bytewise))]
 use bytewise as chosen;
@@ -21,8 +27,8 @@ use words as chosen;
 /// Loads a value of 1, 2, 4 or 8 bytes.
 ///
 /// # Safety
-/// It is live memory that was initialised, aligned to the size, and nobody accesses it otherwise than through this module or compiled kernels unless that
-/// is ordered before or after.
+/// The memory is live, initialised and aligned to the size. Every access by other means than this
+/// module or compiled kernels is ordered before or after this one.
 #[inline]
 pub unsafe fn load(pointer: *const u8, size: u32) -> u64 {
     // SAFETY: the caller's promise.
@@ -39,7 +45,8 @@ pub unsafe fn store(pointer: *mut u8, size: u32, value: u64) {
     unsafe { chosen::store(pointer, size, value) }
 }
 
-/// Replaces a value of 2, 4 or 8 bytes by a function of it, in one step as other updates see it, and returns the value before.
+/// Replaces a value of 2, 4 or 8 bytes by a function of it and returns the old value. Other updates
+/// see it as one step.
 ///
 /// # Safety
 /// As for [`store`].
@@ -49,7 +56,7 @@ pub unsafe fn update(pointer: *mut u8, size: u32, function: impl Fn(u64) -> u64)
     unsafe { chosen::update(pointer, size, function) }
 }
 
-/// Copies bytes between two places of device memory that do not overlap.
+/// Copies bytes between two regions of device memory that do not overlap.
 ///
 /// # Safety
 /// As for [`load`] and [`store`], for each byte.
@@ -64,7 +71,7 @@ pub unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize) {
 /// # Safety
 /// As for [`load`], for as many bytes as `dst` has.
 pub unsafe fn read(dst: &mut [u8], src: *const u8) {
-    // SAFETY: the caller's promise; the destination is borrowed alone.
+    // SAFETY: the caller's promise. The destination is borrowed exclusively.
     unsafe { chosen::read(dst, src) }
 }
 
@@ -73,7 +80,7 @@ pub unsafe fn read(dst: &mut [u8], src: *const u8) {
 /// # Safety
 /// As for [`store`], for as many bytes as `src` has.
 pub unsafe fn write(dst: *mut u8, src: &[u8]) {
-    // SAFETY: the caller's promise; nobody writes the source while it is borrowed.
+    // SAFETY: the caller's promise. The source is borrowed, so nothing writes it.
     unsafe { chosen::write(dst, src) }
 }
 
@@ -82,9 +89,9 @@ pub unsafe fn write(dst: *mut u8, src: &[u8]) {
 /// # Safety
 /// As for [`store`], for each byte. Address and length are multiples of the size.
 pub unsafe fn fill(dst: *mut u8, value: u32, size: u32, bytes: usize) {
-    /// Fills of up to so many values are made value by value.
+    /// Fills of at most this many values store one value at a time.
     const FEW: usize = 16;
-    /// Fills of more bytes are made by copies of a long run.
+    /// Fills of more bytes than this copy a longer run.
     const LONG: usize = 1 << 14;
 
     if bytes <= FEW * size as usize || cfg!(any(miri, gridloom_bytewise)) {
@@ -104,7 +111,7 @@ pub unsafe fn fill(dst: *mut u8, value: u32, size: u32, bytes: usize) {
         // SAFETY: the caller's promise.
         return unsafe { chosen::fill_bytes(dst, byte, bytes) };
     }
-    // A short fill must not pay for a long run.
+    // A short fill uses a short run, because building a long one costs more than the fill.
     // SAFETY: the caller's promise.
     unsafe {
         match bytes {
@@ -114,7 +121,7 @@ pub unsafe fn fill(dst: *mut u8, value: u32, size: u32, bytes: usize) {
     }
 }
 
-/// Fills `bytes` bytes by copies of a run of `RUN` bytes.
+/// Fills `bytes` bytes with copies of a run of `RUN` bytes.
 ///
 /// # Safety
 /// As for [`fill`].
@@ -122,12 +129,12 @@ unsafe fn fill_by_runs<const RUN: usize>(dst: *mut u8, pattern: u64, bytes: usiz
     let mut run = [0; RUN];
     run.as_chunks_mut().0.fill(pattern.to_ne_bytes());
     for offset in (0..bytes).step_by(RUN) {
-        // SAFETY: the caller's promise; every run begins with a whole value.
+        // SAFETY: the caller's promise. Every run begins with a whole value.
         unsafe { chosen::write(dst.wrapping_add(offset), &run[..RUN.min(bytes - offset)]) };
     }
 }
 
-/// Byte by byte: the definition.
+/// Accesses byte by byte. This module is the definition.
 #[cfg(any(miri, gridloom_bytewise, test))]
 #[cfg_attr(
     not(any(miri, gridloom_bytewise)),
@@ -138,7 +145,8 @@ mod bytewise {
     use std::sync::atomic::{AtomicU8, Ordering};
 
     unsafe fn byte<'a>(pointer: *const u8) -> &'a AtomicU8 {
-        // SAFETY: the caller's promise: live memory, which others access atomically only.
+        // SAFETY: the caller promises that the memory is live and that others access it only
+        // atomically.
         unsafe { AtomicU8::from_ptr(pointer.cast_mut()) }
     }
 
@@ -197,13 +205,14 @@ mod bytewise {
     }
 }
 
-/// As the machine does it.
+/// Accesses with machine instructions.
 #[cfg(not(any(miri, gridloom_bytewise)))]
 mod words {
     use std::ffi::{c_int, c_void};
     use std::hint::black_box;
 
-    // Called by addresses that the compiler does not know, so that it sees neither what is called nor what that does.
+    // Called through addresses that the compiler cannot trace, so that it does not know these are
+    // `memcpy` and `memset`.
     unsafe extern "C" {
         fn memcpy(dst: *mut c_void, src: *const c_void, bytes: usize) -> *mut c_void;
         fn memset(dst: *mut c_void, value: c_int, bytes: usize) -> *mut c_void;
@@ -212,7 +221,7 @@ mod words {
     #[inline]
     pub(super) unsafe fn load(pointer: *const u8, size: u32) -> u64 {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an aligned load of memory that the caller promises to be there.
+        // SAFETY: an aligned load of memory that the caller promises to be valid.
         unsafe {
             use std::arch::asm;
             let value: u64;
@@ -229,7 +238,7 @@ mod words {
             value
         }
         #[cfg(target_arch = "aarch64")]
-        // SAFETY: an aligned load of memory that the caller promises to be there.
+        // SAFETY: an aligned load of memory that the caller promises to be valid.
         unsafe {
             use std::arch::asm;
             let value: u64;
@@ -246,7 +255,8 @@ mod words {
             value
         }
         #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        // SAFETY: the caller's promise. These machines have no JIT either, and no other size of access to race with is known there.
+        // SAFETY: the caller's promise. There is no JIT for these machines, and no access of
+        // another size is known to race there.
         unsafe {
             use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
             let pointer = pointer.cast_mut();
@@ -262,7 +272,7 @@ mod words {
     #[inline]
     pub(super) unsafe fn store(pointer: *mut u8, size: u32, value: u64) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an aligned store to memory that the caller promises to be there.
+        // SAFETY: an aligned store to memory that the caller promises to be valid.
         unsafe {
             use std::arch::asm;
             match size {
@@ -277,7 +287,7 @@ mod words {
             }
         }
         #[cfg(target_arch = "aarch64")]
-        // SAFETY: an aligned store to memory that the caller promises to be there.
+        // SAFETY: an aligned store to memory that the caller promises to be valid.
         unsafe {
             use std::arch::asm;
             match size {
@@ -304,13 +314,13 @@ mod words {
         }
     }
 
-    /// Puts `new` in the place of `old`, and returns what was there.
+    /// Stores `new` if the value is `old`. Returns the value before.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     unsafe fn compare_exchange(pointer: *mut u8, size: u32, old: u64, new: u64) -> u64 {
         use std::arch::asm;
         let mut there = old;
-        // SAFETY: an access to memory that the caller promises to be there.
+        // SAFETY: an access to memory that the caller promises to be valid.
         unsafe {
             match size {
                 2 => asm!("lock cmpxchg word ptr [{1}], {0:x}", in(reg) new, in(reg) pointer,
@@ -324,8 +334,9 @@ mod words {
         there & (u64::MAX >> (64 - 8 * size))
     }
 
-    /// The same. How these machines exchange differs from one to the next, so Rust's own operation is used; its size differs from that of other accesses at
-    /// most where a kernel does the same, which PTX leaves undefined.
+    /// Does the same for other machines, whose instructions differ. It uses Rust's own operation.
+    /// Its size differs from that of other accesses only if a kernel mixes sizes, which PTX leaves
+    /// undefined.
     #[cfg(not(target_arch = "x86_64"))]
     #[inline]
     unsafe fn compare_exchange(pointer: *mut u8, size: u32, old: u64, new: u64) -> u64 {
@@ -367,7 +378,7 @@ mod words {
         let aligned = (dst.addr() | src.addr() | bytes).trailing_zeros();
         // SAFETY: the caller's promise.
         unsafe {
-            // Graphs copy single values often.
+            // Graphs often copy single values.
             match bytes {
                 8 if aligned >= 3 => store(dst, 8, load(src, 8)),
                 4 if aligned >= 2 => store(dst, 4, load(src, 4)),
@@ -400,7 +411,7 @@ mod words {
 mod tests {
     use super::*;
 
-    /// Memory that only this test knows, aligned to eight bytes.
+    /// Allocates memory for one test, aligned to eight bytes.
     fn memory(values: &[u8]) -> (Vec<u64>, *mut u8) {
         let mut words = vec![0u64; values.len().div_ceil(8).max(1)];
         let start = words.as_mut_ptr().cast::<u8>();

@@ -5,7 +5,8 @@ use super::warp::{Context, Group, Warp};
 use gridloom_ptx::{Dim, DimSpecial, PlainSpecial, ScalarType, SpecialReg};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The registers that the CPU device has a value for. The others are refused when the kernel is looked up.
+/// Returns whether the CPU device supports a special register. Kernels that read another one are
+/// refused when they are looked up.
 pub(crate) fn is_supported(register: SpecialReg) -> bool {
     match register {
         SpecialReg::Plain(_) | SpecialReg::Dim(..) | SpecialReg::EnvReg(_) => true,
@@ -13,7 +14,7 @@ pub(crate) fn is_supported(register: SpecialReg) -> bool {
     }
 }
 
-/// The type of a temporary that holds a special register.
+/// Returns the type of a temporary that holds a special register.
 pub(crate) fn type_of(register: SpecialReg) -> ScalarType {
     match register {
         SpecialReg::Dim(..)
@@ -31,7 +32,7 @@ pub(crate) fn type_of(register: SpecialReg) -> ScalarType {
     }
 }
 
-/// The coordinates of a linear index.
+/// Returns the coordinates of a linear index.
 pub(crate) fn coordinates(linear: u64, extent: [u32; 3]) -> [u32; 3] {
     let [x, y, _] = extent.map(|e| u64::from(e.max(1)));
     [(linear % x) as u32, (linear / x % y) as u32, (linear / (x * y)) as u32]
@@ -53,7 +54,7 @@ impl Warp {
         }
     }
 
-    /// The value of a register that is the same in all lanes.
+    /// Returns the value of a register that is the same in all lanes.
     fn uniform_special(&self, cx: &Context<'_>, register: SpecialReg) -> Option<u64> {
         let component = |values: [u32; 3], dim| match dim {
             Dim::X => values[0].into(),
@@ -68,7 +69,7 @@ impl Warp {
                 DimSpecial::NTid => component(launch.block, dim),
                 DimSpecial::CtaId | DimSpecial::ClusterId => component(cx.block, dim),
                 DimSpecial::NCtaId | DimSpecial::NClusterId => component(launch.grid, dim),
-                // Without clusters every block is one of its own.
+                // Without clusters, each block is a cluster of its own.
                 DimSpecial::ClusterCtaId => 0,
                 DimSpecial::ClusterNCtaId => 1,
             },

@@ -1,4 +1,5 @@
-//! A warp: 32 lanes, each with a program counter and call stack of its own, run in groups that share both.
+//! A warp: 32 lanes, each with its own program counter and call stack. Lanes that share both run as
+//! a group.
 
 use super::barrier::Barriers;
 use super::code::{BarrierAction, BranchTable, Code, Guard, Instruction, Op, Pc};
@@ -8,27 +9,28 @@ use super::lanes::{Frame, LANES, Lanes, lanes_of};
 use super::launch::Launch;
 use super::memory::Memory;
 
-/// Instructions that a warp runs before a group that branches backwards must let others run: first the other groups of
-/// the warp, then the other warps of the block, then, in a cooperative launch, the other blocks.
+/// The number of instructions in a turn. A group that branches backwards after that lets others
+/// run: first the other groups of the warp, then the other warps of the block, then, in a
+/// cooperative launch, the other blocks.
 const TURN: u64 = 4096;
 
-/// What a warp needs of the block and launch it belongs to.
+/// The state of the block and launch that a warp needs.
 pub(crate) struct Context<'a> {
     pub(crate) launch: &'a Launch<'a>,
     pub(crate) code: &'a Code,
     pub(crate) memory: Memory<'a>,
     pub(crate) barriers: &'a mut Barriers,
-    /// Bytes that the block took of the launch's budget.
+    /// The bytes that the block took from the launch's budget.
     pub(crate) taken: &'a mut u64,
     /// `%ctaid`.
     pub(crate) block: [u32; 3],
     pub(crate) compiled: Option<&'a dyn Compiled>,
-    /// What compiled code may use as [`Machine::kept`].
+    /// The memory that compiled code may use as [`Machine::kept`].
     pub(crate) kept: *mut u8,
 }
 
 impl Context<'_> {
-    /// Takes bytes of the launch's budget, where there is one.
+    /// Takes bytes from the launch's budget, if there is one.
     pub(crate) fn take(&mut self, bytes: u64, lane: u32) -> Result<(), Raised> {
         let Some(budget) = self.launch.budget.filter(|_| bytes > 0) else { return Ok(()) };
         if !budget.take(bytes) {
@@ -39,44 +41,45 @@ impl Context<'_> {
     }
 }
 
-/// What a return restores.
+/// The state that a return restores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
-    /// The call; execution goes on behind it.
+    /// The call instruction. Execution continues after it.
     pub(crate) call: Pc,
     pub(crate) base: u32,
     pub(crate) frame: u32,
     pub(crate) stack: u32,
 }
 
-/// The state of a warp. It outlives a block, so that its memory is used again for the next.
+/// The state of a warp. It is reused for the next block, so that its memory is allocated once.
 #[derive(Default)]
 pub(crate) struct Warp {
     /// Its number in the block.
     pub(crate) index: u32,
     /// Lanes that have not exited.
     pub(crate) live: u32,
-    /// Live lanes that wait at a collective, or at a barrier of the block. Their counter stays at the instruction.
+    /// Live lanes that wait at a collective or at a barrier of the block. Their program counter
+    /// stays at the instruction.
     pub(crate) at_collective: u32,
     pub(crate) at_barrier: u32,
-    /// For each lane in `at_barrier`, which barrier.
+    /// The barrier at which each lane in `at_barrier` waits.
     pub(crate) barrier: [u8; LANES],
-    /// Lanes that have had their turn.
+    /// Lanes whose turn is over.
     yielded: u32,
     pub(crate) pc: [Pc; LANES],
-    /// First register slot of the lane's function.
+    /// The first register slot of each lane's function.
     pub(crate) base: [u32; LANES],
-    /// Start of the lane's frame, and end of its stack, in local memory.
+    /// The start of each lane's frame, and the end of its stack, in local memory.
     pub(crate) frame: [u32; LANES],
     pub(crate) stack: [u32; LANES],
     pub(crate) calls: [Vec<Caller>; LANES],
     pub(crate) registers: Vec<Lanes>,
-    /// Instructions executed.
+    /// The number of executed instructions.
     pub(crate) steps: u64,
     turn_end: u64,
-    /// Set when the block must look at its barriers before this warp goes on.
+    /// Whether the block must check its barriers before this warp continues.
     arrived: bool,
-    /// Lanes whose next instruction compiled code has left to the interpreter.
+    /// Lanes whose next instruction compiled code left to the interpreter.
     interpret: u32,
     /// Those of them whose access must fault.
     refused: u32,
@@ -88,17 +91,17 @@ pub(crate) struct Group {
     pub(crate) pc: Pc,
     pub(crate) base: u32,
     pub(crate) mask: u32,
-    /// The nearest instruction ahead where other lanes are ready, to be met there.
+    /// The next instruction at which other lanes are ready. The group stops there to join them.
     limit: Pc,
 }
 
-/// Where a group goes after an instruction that may change its course.
+/// The effect of an instruction on the course of a group.
 pub(crate) enum Flow {
-    /// All lanes to the next instruction.
+    /// All lanes continue with the next instruction.
     Next,
-    /// All lanes to this one.
+    /// All lanes continue with this one.
     Jump(Pc),
-    /// Their own ways, already noted in [`Warp::pc`].
+    /// Lanes continue separately. [`Warp::pc`] is already set.
     Apart,
 }
 
@@ -136,7 +139,7 @@ impl Warp {
         }
     }
 
-    /// Makes room for the registers of compiled code, which sets those it reads.
+    /// Allocates the registers of compiled code. Compiled code sets those it reads.
     pub(crate) fn reserve(&mut self, code: &Code) {
         let slots = code.functions[0].slots as usize;
         if self.registers.len() < slots {
@@ -144,7 +147,8 @@ impl Warp {
         }
     }
 
-    /// Where all lanes are, if none has exited or waits and all are at one instruction of the kernel itself.
+    /// Returns the instruction of all lanes, if it is the same instruction of the kernel itself and
+    /// no lane has exited or waits.
     pub(crate) fn together(&self, threads: u32) -> Option<Pc> {
         let all = if threads >= 32 { u32::MAX } else { (1 << threads) - 1 };
         let pc = self.pc[0];
@@ -153,7 +157,7 @@ impl Warp {
         (ready && lanes_of(all).all(kernel)).then_some(pc)
     }
 
-    /// Puts all lanes at an instruction of the kernel, or where compiled code has left them.
+    /// Puts all lanes at instructions of the kernel, as compiled code left them.
     pub(crate) fn put(&mut self, pcs: &[u32]) {
         for (lane, &at) in (0..).zip(pcs) {
             match at {
@@ -167,12 +171,12 @@ impl Warp {
         }
     }
 
-    /// Lanes that could execute an instruction now.
+    /// Returns the lanes that could execute an instruction now.
     pub(crate) fn ready(&self) -> u32 {
         self.live & !self.at_collective & !self.at_barrier
     }
 
-    /// Runs until every lane waits, has exited or has had its turn.
+    /// Runs until every lane waits, has exited or has finished its turn.
     pub(crate) fn run(&mut self, cx: &mut Context<'_>) -> Result<(), Raised> {
         self.yielded = 0;
         self.arrived = false;
@@ -192,8 +196,8 @@ impl Warp {
         Ok(())
     }
 
-    /// The group to run: the deepest call first, then the earliest instruction, so that lanes that went different ways
-    /// wait for each other where the ways meet.
+    /// Returns the group to run: the deepest call first, then the earliest instruction. So lanes
+    /// that diverged wait for each other where their paths join.
     fn select(&self, ready: u32) -> Group {
         let first = ready.trailing_zeros() as usize;
         let mut group = Group { pc: self.pc[first], base: self.base[first], mask: 0, limit: Pc::MAX };
@@ -217,12 +221,12 @@ impl Warp {
         }
     }
 
-    /// The registers of a group's function.
+    /// Returns the registers of a group's function.
     pub(crate) fn registers<'a>(&'a mut self, base: u32, code: &'a Code) -> Frame<'a> {
         Frame { slots: &mut self.registers[base as usize..], constants: &code.constants }
     }
 
-    /// Runs a group until it splits, waits, meets other lanes or has had its turn.
+    /// Runs a group until it splits, waits, joins other lanes or has finished its turn.
     fn run_group(&mut self, cx: &mut Context<'_>, mut group: Group) -> Result<(), Raised> {
         let code = cx.code;
         if let Some(compiled) = cx.compiled
@@ -278,7 +282,8 @@ impl Warp {
         }
     }
 
-    /// Hands a group at an entry to compiled code, which leaves each lane at an instruction for the interpreter.
+    /// Runs a group that is at an entry in compiled code. Each lane returns at an instruction for
+    /// the interpreter.
     fn run_compiled(
         &mut self,
         cx: &mut Context<'_>,
@@ -306,8 +311,9 @@ impl Warp {
         while rest != 0 {
             let start = rest.trailing_zeros();
             let length = (rest >> start).trailing_ones();
-            // SAFETY: the lanes of the group are at the entry, in the function whose registers start at the group's base. The
-            // tables above are those of this warp and live until the call returns, and nothing else touches the warp meanwhile.
+            // SAFETY: the lanes of the group are at the entry, in the function whose registers
+            // start at the group's base. The tables above belong to this warp and live until the
+            // call returns. Nothing else uses the warp meanwhile.
             unsafe { compiled.run(&machine, group.pc, first + start..first + start + length) };
             rest &= if start + length == 32 { 0 } else { u32::MAX << (start + length) };
         }
@@ -327,8 +333,8 @@ impl Warp {
         if yielded != 0 { self.end_turn(cx, yielded) } else { Ok(()) }
     }
 
-    /// Executes one instruction in all live lanes, which are all at it and go on behind it. False where they do not; then
-    /// they are where the instruction has sent them.
+    /// Executes one instruction in all live lanes, which are all at it. Returns whether all of them
+    /// continue with the next instruction. Otherwise they are where the instruction sent them.
     pub(crate) fn step(&mut self, cx: &mut Context<'_>, pc: Pc) -> Result<bool, Raised> {
         let group = Group { pc, base: 0, mask: self.live, limit: Pc::MAX };
         let Instruction { guard, op, .. } = &cx.code.instructions[pc as usize];
@@ -354,7 +360,8 @@ impl Warp {
                 Ok(false)
             }
             Flow::Apart => {
-                // Lanes that name different masks may be complete although none is left that would look.
+                // Lanes that wait with different masks may be complete, and no other lane would
+                // check for it.
                 self.complete_collectives(cx);
                 Ok(false)
             }
@@ -377,7 +384,7 @@ impl Warp {
         self.poll(cx)
     }
 
-    /// Checks what ends a launch from outside.
+    /// Checks whether the launch was cancelled or is past its limit.
     fn poll(&self, cx: &Context<'_>) -> Result<(), Raised> {
         let lane = self.live.trailing_zeros();
         match cx.launch.step_limit {
@@ -390,7 +397,7 @@ impl Warp {
         Ok(())
     }
 
-    /// Executes any instruction but a map, in the active lanes of a group.
+    /// Executes any instruction except a map, in the active lanes of a group.
     fn execute(&mut self, cx: &mut Context<'_>, op: &Op, group: Group, active: u32) -> Result<Flow, Raised> {
         let rest = group.mask & !active;
         let first = active.trailing_zeros();
@@ -428,7 +435,7 @@ impl Warp {
             Op::Branch { target } => {
                 self.set_pc(active, *target);
                 self.set_pc(rest, group.pc + 1);
-                // A loop that some lanes leave in every pass must come to its end too.
+                // A loop that some lanes leave in every pass must also end its turn.
                 if *target <= group.pc && self.steps >= self.turn_end {
                     self.end_turn(cx, active)?;
                 }
@@ -444,7 +451,7 @@ impl Warp {
             }
             Op::Call(call) => {
                 let flow = self.call(cx, call, group, active)?;
-                // Recursion can go on for as long as a loop.
+                // Recursion can run as long as a loop.
                 if matches!(flow, Flow::Apart) && self.steps >= self.turn_end {
                     self.end_turn(cx, active)?;
                 }
@@ -496,7 +503,8 @@ impl Warp {
         Ok(Flow::Next)
     }
 
-    /// Sends each lane to its entry of the table; behind the last entry is nowhere in particular, so the last one is taken.
+    /// Sends each lane to its entry of the table. An index past the end, which PTX leaves
+    /// undefined, takes the last entry.
     fn branch_table(&mut self, cx: &Context<'_>, table: &BranchTable, group: Group, active: u32) {
         for lane in lanes_of(active) {
             let index = self.registers(group.base, cx.code).get(table.index, lane) as u32 as usize;
@@ -504,7 +512,7 @@ impl Warp {
         }
     }
 
-    /// Lets lanes go on that waited at a barrier.
+    /// Releases lanes that wait at a barrier.
     pub(crate) fn release(&mut self, lanes: u32) {
         self.at_barrier &= !lanes;
         for lane in lanes_of(lanes) {
@@ -512,7 +520,7 @@ impl Warp {
         }
     }
 
-    /// Ends the turn after an instruction whose lanes all go on behind it.
+    /// Ends the turn after an instruction after which all lanes continue.
     pub(crate) fn pause(&mut self, cx: &Context<'_>, group: Group) -> Result<Flow, Raised> {
         self.set_pc(group.mask, group.pc + 1);
         self.end_turn(cx, group.mask)?;

@@ -1,6 +1,7 @@
-//! Machine code of the host: the target, and memory for code.
+//! The host as a compilation target, and memory for machine code.
 //!
-//! Code is written to pages that are writable, which are then made executable and not writable any more; no page is ever both.
+//! Code is written to writable pages, which then become executable and read-only. No page is ever
+//! writable and executable.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::types::I64;
@@ -12,19 +13,20 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module, default_libcall_names};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// The host as a target, or why it is none.
+/// Returns the host as a target, or why it is not one.
 pub(crate) fn target() -> Result<OwnedTargetIsa, String> {
     static TARGET: OnceLock<Result<OwnedTargetIsa, String>> = OnceLock::new();
     TARGET
         .get_or_init(|| {
             let mut flags = settings::builder();
             for (name, value) in [
-                // The optimiser moves what is computed into the branches that use it, and would write it out once for each way out of the
-                // code; what pays here is done while the code is written.
+                // The optimiser would sink computations into the branches that use them and
+                // duplicate them at every side exit. The optimisations that are worthwhile here are
+                // made while the code is emitted.
                 ("opt_level", "none"),
                 ("is_pic", "false"),
                 ("use_colocated_libcalls", "false"),
-                // Loads see what other threads have stored meanwhile, each by itself.
+                // Each load must see what other threads have stored in the meantime.
                 ("enable_alias_analysis", "false"),
                 ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
             ] {
@@ -39,7 +41,7 @@ pub(crate) fn target() -> Result<OwnedTargetIsa, String> {
         .map_err(|reason| format!("no code is generated for this machine: {reason}"))
 }
 
-/// Whether an element of a vector can be picked by the sign of another.
+/// Returns whether the machine can select vector elements by the sign of another vector.
 pub(crate) fn picks_by_sign() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::arch::is_x86_feature_detected!("sse4.1");
@@ -47,8 +49,8 @@ pub(crate) fn picks_by_sign() -> bool {
     return false;
 }
 
-/// A function of the runtime's as one that leaves all registers as they are, and returns nothing. A call of it is no reason to move anything to memory
-/// on the ways that do not lead there.
+/// Wraps a runtime function in one that preserves all registers and returns nothing. A call of it
+/// does not force values into memory on paths that do not reach it.
 pub(crate) fn preserving(function: usize, params: &[Type]) -> Result<usize, String> {
     static MADE: Mutex<Vec<(usize, Machine)>> = Mutex::new(Vec::new());
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,10 +83,11 @@ pub(crate) fn preserving(function: usize, params: &[Type]) -> Result<usize, Stri
     Ok(entry)
 }
 
-/// Memory that compiling takes, for the next function. What is compiled at once takes its own.
+/// The compiler's working memory, kept for the next function. A concurrent compilation allocates
+/// its own.
 static SPARE: Mutex<Option<Box<Context>>> = Mutex::new(None);
 
-/// Instructions of Cranelift's of a function whose memory is not kept: a few megabytes.
+/// The most Cranelift instructions of a function whose working memory is kept: a few megabytes.
 const MOST_SPARED: usize = 16 << 10;
 
 fn spare_context() -> Box<Context> {
@@ -99,21 +102,23 @@ fn spare(mut context: Box<Context>) {
     }
 }
 
-/// A function as machine code, and the memory it is in.
+/// A function as machine code, with the memory it is in.
 pub(crate) struct Machine {
     module: Option<JITModule>,
     entry: *const u8,
-    /// The intermediate code, and the machine code in words, where they were asked for.
+    /// Bytes of the code.
+    pub(crate) bytes: usize,
+    /// The intermediate code and the disassembly, if they were requested.
     pub(crate) listing: Option<[String; 2]>,
 }
 
-// SAFETY: the code is complete and never changes again; the module is only kept to be dropped.
+// SAFETY: the code is complete and never changes again. The module is only kept to be dropped.
 unsafe impl Send for Machine {}
 // SAFETY: as above.
 unsafe impl Sync for Machine {}
 
 impl Machine {
-    /// Compiles a function that `build` writes.
+    /// Compiles the function that `build` emits.
     pub(crate) fn compile(
         list: bool,
         build: impl FnOnce(&mut ir::Function, &OwnedTargetIsa) -> Result<(), String>,
@@ -121,7 +126,7 @@ impl Machine {
         let isa = target()?;
         let mut module = JITModule::new(JITBuilder::with_isa(isa.clone(), default_libcall_names()));
         let mut context = spare_context();
-        let mut machine = Machine { module: None, entry: std::ptr::null(), listing: None };
+        let mut machine = Machine { module: None, entry: std::ptr::null(), bytes: 0, listing: None };
         let result = (|| -> Result<_, String> {
             build(&mut context.func, &isa)?;
             let text = list.then(|| context.func.to_string());
@@ -131,17 +136,18 @@ impl Machine {
                 .map_err(|error| error.to_string())?;
             module.define_function(id, &mut context).map_err(|error| format!("{error:?}"))?;
             module.finalize_definitions().map_err(|error| error.to_string())?;
-            let code = context.compiled_code().and_then(|code| code.vcode.clone()).unwrap_or_default();
-            Ok((module.get_finalized_function(id), text.map(|text| [text, code])))
+            let compiled = context.compiled_code();
+            let bytes = compiled.map_or(0, |code| code.code_buffer().len());
+            let code = compiled.and_then(|code| code.vcode.clone()).unwrap_or_default();
+            Ok((module.get_finalized_function(id), bytes, text.map(|text| [text, code])))
         })();
         machine.module = Some(module);
         spare(context);
-        let (entry, listing) = result?;
-        (machine.entry, machine.listing) = (entry, listing);
+        (machine.entry, machine.bytes, machine.listing) = result?;
         Ok(machine)
     }
 
-    /// Where it starts.
+    /// Returns its address.
     pub(crate) fn entry(&self) -> *const u8 {
         self.entry
     }
@@ -150,7 +156,8 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         if let Some(module) = self.module.take() {
-            // SAFETY: a launch holds what it runs, so nobody is in this code and nobody comes.
+            // SAFETY: a launch keeps the code it runs alive, so no thread is in this code or can
+            // enter it.
             unsafe { module.free_memory() };
         }
     }

@@ -1,4 +1,4 @@
-//! A kernel as machine code: compiled when it first runs, part by part.
+//! A kernel as machine code. Each part is compiled when it first runs.
 
 mod run;
 mod width;
@@ -23,16 +23,17 @@ use gridloom_interp::{KernelCode, Space};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Threads that a group that is run in vectors may have.
+/// The sizes of groups that run in vectors, in threads.
 const GROUPS: [u32; 3] = [8, 16, 32];
 
-/// Which accesses to memory are checked that are likely to be good.
+/// How many of the accesses that are probably valid are still checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Checks {
-    /// Those to shared memory that could be outside in a block of as many threads as it seems to be meant for, and those whose address
-    /// is not known to be near a pointer that the launch was given.
+    /// Checks accesses to shared memory that could be out of bounds in a block of the size the
+    /// kernel seems to be written for, and accesses whose address is not known to be near a pointer
+    /// parameter.
     Few,
-    /// The same, in blocks of any size.
+    /// Checks the same accesses, for blocks of any size.
     Some,
     All,
 }
@@ -40,14 +41,14 @@ enum Checks {
 /// The code of one function, for groups of one size.
 struct Part {
     code: host::Machine,
-    /// What the code refers to.
+    /// The data that the code refers to.
     _tables: Tables,
     entries: Vec<Pc>,
-    /// Threads of a group.
+    /// The number of threads of a group.
     lanes: u32,
-    /// What groups keep between barriers.
+    /// What groups keep in their spill frame between barriers.
     layout: FrameLayout,
-    /// What the code takes for granted of pointers.
+    /// What the code assumes about pointers.
     bounds_checks: BoundsChecks,
 }
 
@@ -57,50 +58,53 @@ impl Part {
     }
 }
 
-/// How often threads of a kernel were run.
+/// How many threads of a kernel ran in vectors and one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Runs {
-    /// In vectors.
+    /// The number run in vectors.
     pub wide: u64,
-    /// One by one.
+    /// The number run one by one.
     pub alone: u64,
 }
 
 impl Runs {
-    /// The share of them in vectors, once there were any.
+    /// Returns the share of threads that ran in vectors, or `None` if none ran.
     pub fn share_wide(self) -> Option<f64> {
         let all = self.wide + self.alone;
         (all > 0).then(|| self.wide as f64 / all as f64)
     }
 }
 
-/// The texts of a compiled kernel, for a person to read.
+/// The listing of a compiled kernel, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// Which part of the kernel it is.
+    /// The part of the kernel.
     pub name: String,
-    /// Cranelift's intermediate code.
+    /// The intermediate code (CLIF) of Cranelift.
     pub clif: String,
-    /// Machine code.
+    /// The machine code.
     pub assembly: String,
 }
 
 /// A kernel as machine code.
 pub struct CompiledKernel {
     kernel: Arc<KernelCode>,
-    /// For each instruction whether it is an entry of the code for single threads.
+    /// For each instruction, whether it is an entry of the code for single threads.
     entries: Vec<bool>,
     uses_local: bool,
-    /// For each function the code for single threads, where it could be compiled.
+    /// The code for single threads of each function, if it could be compiled.
     single: Vec<OnceLock<Option<Part>>>,
-    /// The code of the kernel itself for groups of each size, where it could be compiled, by how much it checks.
+    /// The kernel's own code for groups, if it could be compiled, by group size and by how much it
+    /// checks.
     groups_of: [[OnceLock<Option<Part>>; 3]; GROUPS.len()],
-    /// Threads of the largest group that pays.
+    /// The size of the largest groups that are worthwhile.
     widest: u32,
-    /// Groups run, and those of them whose threads parted.
+    /// Whether large launches are faster one thread after the other.
+    alone: bool,
+    /// How many groups ran, and how many of those diverged.
     groups: AtomicU32,
     parted: AtomicU32,
-    /// How often threads were run in groups, and how often alone.
+    /// How often threads ran in groups, and how often alone.
     runs: [AtomicU64; 2],
 }
 
@@ -108,7 +112,7 @@ impl CompiledKernel {
     /// Prepares a kernel to be compiled.
     ///
     /// # Errors
-    /// Why the kernel is left to the interpreter.
+    /// Returns why the kernel must be interpreted.
     pub fn new(kernel: Arc<KernelCode>) -> Result<Self, String> {
         let code = kernel.code();
         if let Some(reason) = flow::refusal(code) {
@@ -141,38 +145,55 @@ impl CompiledKernel {
             single,
             groups_of: Default::default(),
             widest: 8,
+            alone: false,
             groups: AtomicU32::new(0),
             parted: AtomicU32::new(0),
             runs: Default::default(),
         };
         host::target()?;
         this.widest = this.find_widest();
+        this.alone = this.find_alone();
         Ok(this)
     }
 
-    /// Makes groups as large as 8, 16 or 32 threads, whether or not that pays. For tests of groups of each size.
+    /// Limits groups to 8, 16 or 32 threads, whether or not that is worthwhile. For tests of each
+    /// size.
     #[doc(hidden)]
     pub fn with_groups_of(mut self, threads: u32) -> Self {
-        self.widest = threads;
+        (self.widest, self.alone) = (threads, false);
         self
     }
 
-    /// Whether threads of a warp are run in vectors.
+    /// Returns whether threads run in vectors.
     pub fn is_vectorized(&self) -> bool {
         self.group(self.widest, Checks::Few).is_some()
     }
 
-    /// How often threads were run in vectors so far, and how often one by one, each time from where code is entered to where it is left. A thread
-    /// that is run in vectors, leaves its group and goes on alone counts once for each.
+    /// Returns how many threads have run in vectors and how many one by one, counted once each time
+    /// they enter compiled code. A thread that leaves its group and continues alone counts once for
+    /// each.
     pub fn runs(&self) -> Runs {
         let [wide, alone] = [&self.runs[0], &self.runs[1]].map(|count| count.load(Ordering::Relaxed));
         Runs { wide, alone }
     }
 
-    /// Compiles all of it now rather than when it first runs.
+    /// Compiles what most launches run, now rather than when it first runs.
+    pub fn compile_first(&self) {
+        if self.alone || !self.is_vectorized() {
+            self.single(0);
+        }
+    }
+
+    /// Bytes of machine code that have been made of it so far.
+    pub fn code_bytes(&self) -> usize {
+        let parts = self.single.iter().chain(self.groups_of.iter().flatten());
+        parts.filter_map(|part| part.get()?.as_ref()).map(|part| part.code.bytes).sum()
+    }
+
+    /// Compiles everything now instead of when it first runs.
     ///
     /// # Errors
-    /// What could not be compiled, which the interpreter then runs.
+    /// Returns what could not be compiled. The interpreter runs that.
     pub fn compile_all(&self) -> Result<(), String> {
         self.compile(0, self.widest, Checks::Few, false).map_err(|error| format!("in groups: {error}"))?;
         for function in 0..self.kernel.code().functions.len() {
@@ -181,10 +202,10 @@ impl CompiledKernel {
         Ok(())
     }
 
-    /// Its code, as texts.
+    /// Returns its code as text.
     ///
     /// # Errors
-    /// What could not be compiled.
+    /// Returns what could not be compiled.
     pub fn listings(&self) -> Result<Vec<Listing>, String> {
         let mut listings = Vec::new();
         let functions = self.kernel.code().functions.len();
@@ -216,7 +237,7 @@ impl CompiledKernel {
         let slots = code.functions[function].slots;
         let (shapes, divergence) = match lanes {
             1 => (Uniformity::single(slots), Divergence::none(&flow)),
-            _ => Uniformity::of(&flow, &natives, slots),
+            _ => Uniformity::of(&flow, &natives, slots, lanes),
         };
         let entries = entries_of(&flow, lanes == 1);
         let rematerialization = Rematerialization::of(&flow, &natives, self.kernel.param_bytes());
@@ -280,7 +301,7 @@ impl CompiledKernel {
         self.single[function].get_or_init(|| self.compile(function, 1, Checks::All, false).ok()).as_ref()
     }
 
-    /// The code for groups of a size, which is one of [`GROUPS`].
+    /// Returns the code for groups of one of the sizes in [`GROUPS`].
     fn group(&self, lanes: u32, checks: Checks) -> Option<&Part> {
         let index = GROUPS.iter().position(|&size| size == lanes)?;
         let part = &self.groups_of[index][checks as usize];
@@ -288,8 +309,9 @@ impl CompiledKernel {
     }
 }
 
-/// Where the code of a function can be entered: at its start, behind each instruction that is left to the interpreter, at the
-/// head of each loop that is left to let others run, and, on request, at every block.
+/// Returns the instructions where the code of a function can be entered: its start, the instruction
+/// after each one that is interpreted, the head of each loop that is left to let others run and, on
+/// request, every basic block.
 fn entries_of(flow: &Flow<'_>, every_block: bool) -> Vec<Pc> {
     let mut entries = Vec::new();
     for block in &flow.blocks {

@@ -1,6 +1,7 @@
-//! Which computing instructions become machine instructions, and which.
+//! Which PTX instructions become machine instructions, and how.
 //!
-//! What is not here calls the interpreter's own function for the instruction; see [`runtime`](crate::runtime).
+//! All others call the interpreter's own function for the instruction; see
+//! [`runtime`](crate::runtime).
 
 use gridloom_interp::code::{Code, Instruction, Meaning, Op as Decoded};
 use gridloom_interp::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
@@ -34,7 +35,7 @@ impl Class {
         }
     }
 
-    /// Untyped bits of a width.
+    /// Returns the class of untyped bits of a width.
     pub(crate) fn of_bits(bits: u32) -> Self {
         match bits {
             1 => Class::Pred,
@@ -45,7 +46,7 @@ impl Class {
         }
     }
 
-    /// How values of a type are held.
+    /// Returns the class of values of a type.
     pub(crate) fn of(ty: ScalarType) -> Self {
         match ty {
             ScalarType::F32 => Class::F32,
@@ -68,7 +69,7 @@ pub(crate) enum Integral {
     Up,
 }
 
-/// What a machine instruction, or a few, can compute.
+/// An operation that one or a few machine instructions compute.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
     Copy,
@@ -81,9 +82,9 @@ pub(crate) enum Kind {
         bits: u32,
     },
     AddConstant(u64),
-    /// Bytes of two words, picked by the nibbles of a third.
+    /// Selects bytes of two words by the nibbles of a third.
     Permute,
-    /// The sum of four products of bytes and a third word.
+    /// The sum of four byte products and a third word.
     DotProduct {
         signed: [bool; 2],
     },
@@ -128,7 +129,8 @@ pub(crate) enum Kind {
     CountZeros,
     CountOnes,
     Reverse,
-    /// Of integers or floats by the operands' class. One or two results: the comparison and its opposite.
+    /// Compares integers or floats, by the class of the operands. There are one or two results: the
+    /// comparison and its negation.
     Compare {
         compare: Compare,
         signed: bool,
@@ -163,14 +165,14 @@ pub(crate) enum Kind {
     FloatRsqrt {
         ftz: bool,
     },
-    /// Rounded towards minus infinity, in single precision.
+    /// `fma.rm` in single precision: rounded towards minus infinity.
     FloatFmaDown,
-    /// One that the runtime computes, in single precision.
+    /// An approximate function in single precision, computed by the runtime.
     FloatApprox {
         op: ApproxOp,
         ftz: bool,
     },
-    /// Into [0, 1].
+    /// Clamps to [0, 1].
     FloatSaturate {
         ftz: bool,
     },
@@ -188,7 +190,7 @@ pub(crate) enum Kind {
     FloatNeg {
         ftz: bool,
     },
-    /// From so many bits to so many, then to the width of the result's class.
+    /// Converts from `from` bits to `to` bits, then to the width of the result's class.
     Extend {
         from: u32,
         signed: bool,
@@ -216,7 +218,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether it is arithmetic of floating point that is rounded as the standard says.
+    /// Returns whether it is floating-point arithmetic with IEEE rounding.
     pub(crate) fn is_float_arithmetic(self) -> bool {
         matches!(
             self,
@@ -233,7 +235,7 @@ impl Kind {
     }
 }
 
-/// A computing instruction that is compiled: its operands' classes and its result's.
+/// An instruction that is compiled, with the classes of its operands and result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Native {
     pub(crate) kind: Kind,
@@ -248,13 +250,13 @@ impl Native {
         Some(Native { kind, operands: all, result })
     }
 
-    /// All of one class.
+    /// Returns an instruction whose operands and result have one class.
     fn same(kind: Kind, class: Class) -> Option<Self> {
         Some(Native { kind, operands: [class; 4], result: class })
     }
 }
 
-/// How a computing instruction is compiled, if it is.
+/// Returns how an instruction is compiled, or `None` if it is not.
 pub(crate) fn native(
     module: &Module,
     code: &Code,
@@ -298,7 +300,7 @@ fn from_op(op: &Op, result: Class) -> Option<Native> {
                 Space::Param | Space::ParamEntry => PARAM_WINDOW,
                 _ => return None,
             };
-            // In a function `.param` is local memory; only the interpreter knows which it is there.
+            // In a function, `.param` is local memory. Only the interpreter can tell which.
             if start == PARAM_WINDOW || result != Class::B64 {
                 return None;
             }
@@ -374,7 +376,7 @@ fn bits(op: &BitsOp) -> Option<Native> {
     }
 }
 
-/// Single and double precision are the machine's own.
+/// Returns the class of single and double precision, which the machine has itself.
 fn machine_float(ty: ScalarType) -> Option<Class> {
     matches!(ty, ScalarType::F32 | ScalarType::F64).then(|| Class::of(ty))
 }

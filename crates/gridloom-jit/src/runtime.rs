@@ -1,4 +1,4 @@
-//! What compiled code calls.
+//! Functions that compiled code calls.
 
 use crate::spill_frame::{EntryShapes, GroupExit};
 use gridloom_interp::code::{CollectiveKind, Rmw};
@@ -9,14 +9,16 @@ use gridloom_interp::numeric::{F32, approx};
 use gridloom_interp::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, racy};
 use gridloom_ptx::op::ApproxOp;
 
-/// Operands and results that an instruction of the interpreter can have here.
+/// The most operands or results of an interpreter instruction that compiled code calls.
 pub(crate) const MOST: usize = 8;
 
-/// Executes an instruction of the interpreter in some lanes: `values` holds its operands and `results` takes its results, each in all lanes before the
-/// next. Of the operands whose bit is set in `once`, the first lane's is that of all.
+/// Executes an instruction of the interpreter in some lanes. `values` holds its operands and
+/// `results` receives its results, each for all lanes before the next. For an operand whose bit is
+/// set in `once`, the first lane's value applies to all.
 ///
 /// # Safety
-/// `map` is an instruction of the kernel that runs, of at most [`MOST`] operands and results, and the arrays are as long as these times `lanes`.
+/// `map` is an instruction of the running kernel with at most [`MOST`] operands and results. Each
+/// array is as long as their number times `lanes`.
 pub(crate) unsafe extern "C" fn call_map(
     map: *const Box<dyn Lanewise>,
     values: *const u64,
@@ -43,16 +45,18 @@ pub(crate) unsafe extern "C" fn call_map(
     }
 }
 
-/// Where the results of [`exchange`] are in its frame, behind masks, values and two more operands of 32 lanes each; and the bytes of the frame.
+/// The offset of the results of [`exchange`] in its frame, after masks, values and two more
+/// operands of 32 lanes each; and the size of the frame.
 pub(crate) const EXCHANGED: i32 = 4 * 8 * LANES as i32;
 pub(crate) const EXCHANGE_BYTES: u32 = 5 * 8 * LANES as u32;
 
-/// Executes a collective in some lanes of a warp: `frame` holds their masks, values and further operands, each in all lanes before the next, and takes the
-/// results. Of the operands whose bit is set in `once`, the first lane's is that of all. Returns which lanes' predicates are true, and above those 32 bits 1;
-/// or 0, if others have to come first.
+/// Executes a collective in some lanes of a warp. `frame` holds their masks, values and further
+/// operands, each for all lanes before the next, and receives the results. For an operand whose bit
+/// is set in `once`, the first lane's value applies to all. Returns the lanes whose predicate is
+/// true in the low 32 bits and 1 above them, or 0 if other lanes must arrive first.
 ///
 /// # Safety
-/// `kind` is that of an instruction of the kernel that runs, and the frame has [`EXCHANGE_BYTES`].
+/// `kind` belongs to an instruction of the running kernel, and the frame has [`EXCHANGE_BYTES`].
 pub(crate) unsafe extern "C" fn exchange(
     kind: *const CollectiveKind,
     frame: *mut u64,
@@ -81,15 +85,17 @@ pub(crate) unsafe extern "C" fn exchange(
         exchange.compute(kind, together);
         rest &= !together;
     }
-    // SAFETY: the frame has room for the results behind the operands.
+    // SAFETY: the frame has room for the results after the operands.
     unsafe { frame.add(4 * LANES).copy_from_nonoverlapping(exchange.result.as_ptr(), LANES) };
     1 << 32 | u64::from(exchange.predicate)
 }
 
-/// Puts the registers of a group that is left where the interpreter looks for them, and notes where its threads are.
+/// Moves the registers of a group that is left to where the interpreter reads them, and records
+/// where its threads are.
 ///
 /// # Safety
-/// The machine is that of the call that compiled code is in, `thread` the first of the group, and `frame` what was stored for `left`.
+/// The machine is that of the current call of compiled code, `thread` is the first of the group,
+/// and `frame` is what was stored for `left`.
 pub(crate) unsafe extern "C" fn leave(
     machine: *const Machine,
     thread: u32,
@@ -97,14 +103,16 @@ pub(crate) unsafe extern "C" fn leave(
     frame: *const u8,
 ) {
     let thread = thread as usize;
-    // SAFETY: the tables of the machine have entries for all threads of the call and their warps; the rest is the caller's promise.
+    // SAFETY: the tables of the machine have entries for all threads of the call and their warps.
+    // The rest is the caller's promise.
     unsafe {
         let registers = *(*machine).registers.add(thread / 32);
         (*left).settle(frame, registers.add(thread % 32), (*machine).pcs.add(thread));
     }
 }
 
-/// Whether the registers of a group that is entered have their shapes; the answer is written as 1 or 0.
+/// Checks whether the registers of a group that is entered have their shapes. Writes 1 or 0 to
+/// `answer`.
 ///
 /// # Safety
 /// `registers` is the first slot in the first lane of the group.
@@ -113,19 +121,22 @@ pub(crate) unsafe extern "C" fn enter(registers: *const u64, entered: *const Ent
     unsafe { *answer = (*entered).holds(registers).into() };
 }
 
-/// What makes an access in some threads: at an address in the first and more by a step in each that follows, where a mask of 32 bits is not zero.
-/// `frame` has the elements, each in all lanes before the next.
+/// A function that makes an access in some threads. The address increases by a step from thread to
+/// thread, and a thread takes part if its 32-bit mask is not zero. `frame` has the elements, each
+/// for all lanes before the next.
 pub(crate) type Masked = unsafe extern "C" fn(*mut u8, i64, *const u32, *mut u8, u32);
 
-/// How many lanes an access has that [`Masked`] makes, the bytes of an element, and how many elements, in one word.
+/// Packs the number of lanes, the size of an element in bytes and the number of elements of a
+/// [`Masked`] access into one word.
 pub(crate) fn masked_shape(lanes: u32, size: u32, elements: u32) -> u32 {
     lanes | size << 8 | elements << 16
 }
 
-/// For each access of [`Masked`] where the element is in memory, and where in the frame.
+/// Calls `access` for each element of a [`Masked`] access, with its place in memory and in the
+/// frame.
 ///
 /// # Safety
-/// There are as many masks and places for elements as the shape says.
+/// There are as many masks and elements as the shape says.
 unsafe fn masked(
     [first, frame]: [*mut u8; 2],
     step: i64,
@@ -147,10 +158,11 @@ unsafe fn masked(
     }
 }
 
-/// Loads elements of 4 or 8 bytes, as [`Masked`] says.
+/// Loads elements of 4 or 8 bytes, as [`Masked`] describes.
 ///
 /// # Safety
-/// The elements are memory that may be accessed, aligned to their size, and there are as many masks and places for elements as the shape says.
+/// The elements may be accessed and are aligned to their size. There are as many masks and elements
+/// as the shape says.
 pub(crate) unsafe extern "C" fn load_masked(
     first: *mut u8,
     step: i64,
@@ -167,7 +179,7 @@ pub(crate) unsafe extern "C" fn load_masked(
     }
 }
 
-/// Stores elements of 4 or 8 bytes, as [`Masked`] says.
+/// Stores elements of 4 or 8 bytes, as [`Masked`] describes.
 ///
 /// # Safety
 /// As for [`load_masked`].
@@ -187,10 +199,11 @@ pub(crate) unsafe extern "C" fn store_masked(
     }
 }
 
-/// Replaces a value in memory by a function of it in one step, and returns the value before.
+/// Atomically replaces a value in memory by a function of it. Returns the old value.
 ///
 /// # Safety
-/// `function` is that of an instruction of the kernel that runs, and `pointer` is memory that may be accessed so, aligned to `size`.
+/// `function` belongs to an instruction of the running kernel. `pointer` may be accessed so and is
+/// aligned to `size`.
 pub(crate) unsafe extern "C" fn update(
     function: *const Rmw,
     pointer: *mut u8,
@@ -205,11 +218,11 @@ pub(crate) unsafe extern "C" fn update(
     }
 }
 
-/// The host address of a generic address that is not one itself, or null where it is no memory of the thread. The address is
-/// aligned.
+/// Returns the host address of a generic address in a window, or null if it is no memory of the
+/// thread. The address is aligned.
 ///
 /// # Safety
-/// The machine is that of the call that compiled code is in, and `thread` one of its threads.
+/// The machine is that of the current call of compiled code, and `thread` is one of its threads.
 pub(crate) unsafe extern "C" fn resolve(
     machine: *const Machine,
     thread: u32,
@@ -231,7 +244,7 @@ pub(crate) unsafe extern "C" fn resolve(
     match address >> 56 {
         1 if address >= SHARED_WINDOW => within(machine.shared, machine.shared_length, SHARED_WINDOW),
         2 => {
-            // SAFETY: code with generic accesses is one that uses local memory, so the table is there.
+            // SAFETY: code with generic accesses counts as using local memory, so the table is set.
             let local = unsafe { *machine.local.wrapping_add(thread as usize) };
             within(local.start, local.length, LOCAL_WINDOW)
         }
@@ -240,10 +253,10 @@ pub(crate) unsafe extern "C" fn resolve(
     }
 }
 
-/// An approximate function of single precision, on bits.
+/// An approximate function in single precision, on bits.
 pub(crate) type Approximate = extern "C" fn(u32, u32) -> u32;
 
-/// The approximate function of an instruction, where the interpreter has one; its second argument is `.ftz`.
+/// Returns the approximate function of an instruction. Its second argument is `.ftz`.
 pub(crate) fn approximate(op: ApproxOp) -> Approximate {
     extern "C" fn rsqrt(a: u32, ftz: u32) -> u32 {
         approx::rsqrt_f32(a, ftz != 0)
@@ -273,10 +286,11 @@ pub(crate) fn approximate(op: ApproxOp) -> Approximate {
     }
 }
 
-/// An approximate function of single precision of many values, in place; its third argument is `.ftz`.
+/// An approximate single-precision function applied to many values in place. Its third argument is
+/// `.ftz`.
 pub(crate) type ApproximateMany = unsafe extern "C" fn(*mut u32, u32, u32);
 
-/// The approximate function of an instruction, of the values of a group.
+/// Returns the approximate function of an instruction for the values of a group.
 pub(crate) fn approximate_many(op: ApproxOp) -> Option<ApproximateMany> {
     Some(match op {
         ApproxOp::Ex2 => many::ex2,
@@ -288,7 +302,8 @@ pub(crate) fn approximate_many(op: ApproxOp) -> Option<ApproximateMany> {
     })
 }
 
-/// Approximate functions of many values. What they compute for each is what [`approx`] says, in a form that compilers make vectors of.
+/// Approximate functions of many values. They compute what [`approx`] defines, in a form that
+/// compilers vectorise.
 mod many {
     use gridloom_interp::numeric::elementary;
 
@@ -309,7 +324,7 @@ mod many {
         }
     }
 
-    /// Sines or cosines, of which those of large numbers are computed one by one.
+    /// Computes sines or cosines. Those of large numbers are computed one by one.
     #[inline(always)]
     fn turns(values: &mut [u32], ftz: bool, small: impl Fn(f64) -> f64, large: fn(f64) -> f64) {
         let is_small = |bits: u32| f64::from(f32::from_bits(bits)).abs() <= elementary::MOST_RADIANS;
@@ -324,7 +339,7 @@ mod many {
         ($($name:ident: |$values:ident, $ftz:ident| $compute:expr;)*) => {
             $(
                 /// # Safety
-                /// There are as many values.
+                /// There are `count` values.
                 pub(super) unsafe extern "C" fn $name(values: *mut u32, count: u32, ftz: u32) {
                     #[inline(always)]
                     fn compute($values: &mut [u32], $ftz: bool) {
@@ -357,10 +372,11 @@ mod many {
     }
 }
 
-/// Stores a value to the slot of the first of some lanes, and more by a step in each that follows, in so many bits.
+/// Stores an affine value of `bits` bits to the slot of some lanes: `value` in the first, and a
+/// step more in each that follows.
 ///
 /// # Safety
-/// `slot` is the register of the first lane, in a slot that has the others.
+/// `slot` is the register of the first lane, in a slot that contains the others.
 pub(crate) unsafe extern "C" fn store_affine(slot: *mut u64, value: u64, step: i64, lanes: u32, bits: u32) {
     for lane in 0..lanes as usize {
         let value = value.wrapping_add_signed(step.wrapping_mul(lane as i64));
@@ -369,10 +385,11 @@ pub(crate) unsafe extern "C" fn store_affine(slot: *mut u64, value: u64, step: i
     }
 }
 
-/// Notes where threads are that had nothing to do, in the place of the first thread of each group.
+/// Records where idle threads are, in the entry of the first thread of each group.
 ///
 /// # Safety
-/// `places` is the table of the machine of the call that compiled code is in, and the threads are those of its block.
+/// `places` is the table of the machine of the current call of compiled code, and the threads are
+/// those of its block.
 pub(crate) unsafe extern "C" fn note_idle(places: *mut u32, from: u32, to: u32, lanes: u32, place: u32) {
     for thread in (from..to).step_by(lanes as usize) {
         // SAFETY: the caller's promise.
@@ -380,16 +397,17 @@ pub(crate) unsafe extern "C" fn note_idle(places: *mut u32, from: u32, to: u32, 
     }
 }
 
-/// What notes where groups of threads are.
+/// A function that records where groups of threads are.
 pub(crate) type Note = unsafe extern "C" fn(*mut u32, u32, u32, u32, u32);
 
-/// Notes where groups of threads are that have not left: those whose place is that of an earlier barrier still, or that of the start.
+/// Records where the groups of threads are that have not left: those whose entry is still that of
+/// an earlier barrier or of the start.
 ///
 /// # Safety
 /// As for [`note_idle`].
 pub(crate) unsafe extern "C" fn note_arrived(places: *mut u32, from: u32, to: u32, lanes: u32, place: u32) {
     for thread in (from..to).step_by(lanes as usize) {
-        // SAFETY: the caller's promise; a group has all its lanes in the block.
+        // SAFETY: the caller's promise. All lanes of a group are in the block.
         let group = unsafe { std::slice::from_raw_parts_mut(places.add(thread as usize), lanes as usize) };
         let waited = group[0] != EXITED && group[0] & KEPT != 0;
         if waited || group.iter().all(|&place| place == EXITED) {
@@ -398,23 +416,25 @@ pub(crate) unsafe extern "C" fn note_arrived(places: *mut u32, from: u32, to: u3
     }
 }
 
-/// Fills the shared memory of a block with zeros, before the block starts.
+/// Clears the shared memory of a block before it starts.
 ///
 /// # Safety
-/// The machine is that of the call that compiled code is in.
+/// The machine is that of the current call of compiled code.
 pub(crate) unsafe extern "C" fn clear_shared(machine: *const Machine) {
     // SAFETY: the caller's promise.
     unsafe { (*machine).shared.write_bytes(0, (*machine).shared_length as usize) };
 }
 
-/// Fetches a line of memory into the caches, where the machine can be asked to; its argument is any address.
+/// Prefetches a line of memory into the caches, if the machine has such an instruction. Any address
+/// is allowed.
 pub(crate) const FETCH: Option<unsafe extern "C" fn()> = fetch::FETCH;
 
 #[cfg(target_arch = "x86_64")]
 mod fetch {
     pub(super) const FETCH: Option<unsafe extern "C" fn()> = Some(fetch);
 
-    /// Called with the address in the first register for arguments of System V, whatever the system, and leaves all registers as they are.
+    /// Receives the address in the first argument register of System V, on every system, and
+    /// preserves all registers.
     ///
     /// # Safety
     /// Only compiled code calls this.

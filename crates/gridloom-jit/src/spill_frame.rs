@@ -1,9 +1,11 @@
-//! Registers of groups, stored as they are held: a uniform or affine register as one word, and vectors as they are.
+//! The spill frame: registers of groups, stored in the form they are held in. A uniform or affine
+//! register is one word, others are vectors.
 //!
-//! Where all threads of a block come to a barrier, their groups go on behind it, in the same code, and what they still need is kept in a frame of the
-//! group's. Only where the interpreter is to go on with a thread is that put into the slots where it looks ([`FrameLayout::expand`]). Where a group is left
-//! on a rare way, that follows at once ([`GroupExit`]): there are many such ways, so that what each takes to write counts more than what it takes
-//! to go.
+//! When all threads of a block reach a barrier, their groups continue after it in the same code,
+//! and the live registers stay in the frame of the group. Only if the interpreter must continue a
+//! thread are they moved to its slots ([`FrameLayout::expand`]). A group that leaves through a side
+//! exit does so at once ([`GroupExit`]). There are many side exits, so the size of their code
+//! matters more than its speed.
 
 use crate::analysis::flow::{Flow, Role, SlotSet};
 use crate::analysis::rematerialization::Rematerialization;
@@ -12,27 +14,27 @@ use crate::native::Class;
 use gridloom_interp::code::Pc;
 use gridloom_interp::lanes::Slot;
 
-/// Where a register is kept in the frame of a group, and how.
+/// The place and form of a register in the frame of a group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
     pub(crate) slot: Slot,
     pub(crate) offset: u32,
     shape: Shape,
     class: Class,
-    /// Whether it may hold a NaN that is not the canonical one.
+    /// Whether it may hold a NaN that is not canonical.
     lazy: bool,
 }
 
 /// The frames of a function's groups.
 pub(crate) struct FrameLayout {
-    /// Bytes of a frame, a multiple of 16.
+    /// The size of a frame in bytes, a multiple of 16.
     pub(crate) bytes: u32,
     lanes: u32,
-    /// For each barrier that groups pass together, in rising order, what is kept there.
+    /// For each barrier that groups pass together, in ascending order, the registers kept there.
     barriers: Vec<(Pc, Vec<Kept>)>,
 }
 
-/// Whether all threads of a block can pass a barrier inside compiled code.
+/// Returns whether all threads of a block can pass a barrier inside compiled code.
 pub(crate) fn is_passed(flow: &Flow<'_>, pc: Pc) -> bool {
     flow.is_kernel
         && flow.instruction(pc).is_plain_barrier(flow.code)
@@ -41,7 +43,7 @@ pub(crate) fn is_passed(flow: &Flow<'_>, pc: Pc) -> bool {
 }
 
 impl FrameLayout {
-    /// Of a function whose barriers nobody passes inside.
+    /// Returns the layout of a function whose barriers are not passed inside compiled code.
     pub(crate) fn none() -> Self {
         Self { bytes: 0, lanes: 1, barriers: Vec::new() }
     }
@@ -76,32 +78,34 @@ impl FrameLayout {
         Self { bytes, lanes, barriers }
     }
 
-    /// The barriers that groups pass together.
+    /// Returns the barriers that groups pass together.
     pub(crate) fn barriers(&self) -> impl Iterator<Item = Pc> + '_ {
         self.barriers.iter().map(|&(pc, _)| pc)
     }
 
-    /// The number of a barrier among them, and what is kept at it.
+    /// Returns the number of a barrier among them, and the registers kept at it.
     pub(crate) fn at(&self, pc: Pc) -> Option<(usize, &[Kept])> {
         let index = self.barriers.binary_search_by_key(&pc, |&(pc, _)| pc).ok()?;
         Some((index, &self.barriers[index].1))
     }
 
-    /// Puts what a group keeps at a barrier into the slots of its threads.
+    /// Moves the registers that a group keeps at a barrier to the slots of its threads.
     ///
     /// # Safety
-    /// `frame` is the frame of a group that has come to the barrier, and `registers` the first slot in its first lane.
+    /// `frame` is the frame of a group that has reached the barrier. `registers` is the first slot
+    /// in its first lane.
     pub(crate) unsafe fn expand(&self, pc: Pc, frame: *const u8, registers: *mut u64) {
         let Some((_, kept)) = self.at(pc) else { return };
         for kept in kept {
-            // SAFETY: the layout has room for all lanes of the register; the rest is the caller's promise.
+            // SAFETY: the layout has room for all lanes of the register. The rest is the caller's
+            // promise.
             unsafe { kept.expand(frame, self.lanes as usize, registers) };
         }
     }
 }
 
 impl Kept {
-    /// Bytes that a register takes in a frame.
+    /// Returns the size of a register in a frame, in bytes.
     pub(crate) fn bytes(shape: Shape, class: Class, lanes: u32) -> u32 {
         match shape {
             Shape::Varying => lanes * class.bits().max(32) / 8,
@@ -109,13 +113,13 @@ impl Kept {
         }
     }
 
-    /// Puts it into the slots of so many threads.
+    /// Moves the register to the slots of `lanes` threads.
     ///
     /// # Safety
-    /// `frame` is where the group has stored it, and `registers` the first slot in its first lane.
+    /// `frame` is where the group has stored it. `registers` is the first slot in its first lane.
     unsafe fn expand(&self, frame: *const u8, lanes: usize, registers: *mut u64) {
-        // SAFETY: slots have 32 lanes each, and the frame has as many elements as there are threads. Of an element that is stored in less than
-        // 64 bits, the others are not looked at.
+        // SAFETY: slots have 32 lanes each, and the frame has one element per thread. Only the
+        // stored bits of an element narrower than 64 bits are read.
         unsafe {
             let at = frame.add(self.offset as usize);
             let slot = registers.add(self.slot.0 as usize * 32);
@@ -143,7 +147,7 @@ impl Kept {
         }
     }
 
-    /// What a slot holds, of the bits that code does.
+    /// Converts the bits that compiled code holds to those of a slot.
     fn held(&self, bits: u64) -> u64 {
         match self.class {
             Class::Pred => u64::from(bits as u32 != 0),
@@ -161,7 +165,7 @@ impl Kept {
 #[derive(Debug)]
 pub(crate) struct EntryShapes {
     lanes: u32,
-    /// Which, with the step from one thread to the next, and whether that is one of 64 bits.
+    /// Each register, the step from one thread to the next, and whether it has 64 bits.
     registers: Vec<(Slot, i64, bool)>,
 }
 
@@ -170,7 +174,7 @@ impl EntryShapes {
         Self { lanes, registers: Vec::new() }
     }
 
-    /// Asks for a register to be of a shape that is not any.
+    /// Requires a register to have its shape, unless that is arbitrary.
     pub(crate) fn expect(&mut self, slot: Slot, shape: Shape, class: Class) {
         let step = if let Shape::Affine(step) = shape { step } else { 0 };
         self.registers.push((slot, step, class.bits() == 64));
@@ -180,13 +184,13 @@ impl EntryShapes {
         self.registers.is_empty()
     }
 
-    /// Whether all of them are.
+    /// Returns whether all of them have their shape.
     ///
     /// # Safety
     /// `registers` is the first slot in the first lane of a group.
     pub(crate) unsafe fn holds(&self, registers: *const u64) -> bool {
         self.registers.iter().all(|&(slot, step, wide)| {
-            // SAFETY: slots have 32 lanes each; the rest is the caller's promise.
+            // SAFETY: slots have 32 lanes each. The rest is the caller's promise.
             let lanes = unsafe {
                 std::slice::from_raw_parts(registers.add(slot.0 as usize * 32), self.lanes as usize)
             };
@@ -194,13 +198,13 @@ impl EntryShapes {
                 let value = lanes[0].wrapping_add_signed(step.wrapping_mul(lane as i64));
                 if wide { value } else { u64::from(value as u32) }
             };
-            // All are looked at, which takes less than to ask after each whether to go on.
+            // Comparing all lanes is faster than a branch after each.
             lanes.iter().enumerate().fold(true, |all, (lane, &value)| all & (value == expected(lane)))
         })
     }
 }
 
-/// Threads that wait at a place, as bits in one of some words.
+/// Threads that wait at a place, as bits in one of several words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitingLanes {
     pub(crate) word: u32,
@@ -211,12 +215,14 @@ pub(crate) struct WaitingLanes {
 #[derive(Clone, Debug)]
 pub(crate) enum LanePlaces {
     Same(u32),
-    /// At the first where a mask is not zero, which the frame has at an offset, 32 bits for each thread.
+    /// At the first place where a mask is not zero, else at the second. The frame has the masks at
+    /// an offset, 32 bits for each thread.
     Parted {
         places: [u32; 2],
         masks: u32,
     },
-    /// At a place where a bit is set, and elsewhere where others are. The frame has at an offset where their words are, and those bits.
+    /// At a place where a bit is set; other threads wait elsewhere. At an offset the frame has the
+    /// address of their words, and then those bits.
     Scattered {
         place: u32,
         waiting: Vec<WaitingLanes>,
@@ -224,7 +230,7 @@ pub(crate) enum LanePlaces {
     },
 }
 
-/// How a group is left on a rare way: what it has stored, and where its threads are.
+/// How a group leaves through a side exit: what it has stored, and where its threads are.
 #[derive(Debug)]
 pub(crate) struct GroupExit {
     lanes: u32,
@@ -238,12 +244,12 @@ impl GroupExit {
         Self { lanes, kept: Vec::new(), places: LanePlaces::Same(0), bytes: 0 }
     }
 
-    /// Bytes of the frame.
+    /// Returns the size of the frame in bytes.
     pub(crate) fn bytes(&self) -> u32 {
         self.bytes
     }
 
-    /// Makes room for a register, and says where.
+    /// Reserves room for a register. Returns its offset.
     pub(crate) fn keep(&mut self, slot: Slot, shape: Shape, class: Class, lazy: bool) -> u32 {
         let offset = self.bytes;
         self.bytes += Kept::bytes(shape, class, self.lanes).next_multiple_of(16);
@@ -251,7 +257,8 @@ impl GroupExit {
         offset
     }
 
-    /// Makes room for masks of threads that are at the first of two places, where the others are at the second, and says where.
+    /// Reserves room for the masks of threads at the first of two places; the others are at the
+    /// second. Returns the offset.
     pub(crate) fn part(&mut self, places: [u32; 2]) -> u32 {
         let masks = self.bytes;
         self.bytes += (4 * self.lanes).next_multiple_of(16);
@@ -259,7 +266,8 @@ impl GroupExit {
         masks
     }
 
-    /// Makes room for where words are and for bits of threads that are at a place, where others wait, and says where.
+    /// Reserves room for the address of the waiting threads' words and for the bits of the threads
+    /// at a place. Returns the offset.
     pub(crate) fn scatter(&mut self, place: u32, waiting: Vec<WaitingLanes>) -> u32 {
         let words = self.bytes;
         self.bytes += 16;
@@ -267,19 +275,19 @@ impl GroupExit {
         words
     }
 
-    /// Says that all threads are at one place.
+    /// Puts all threads at one place.
     pub(crate) fn stay(&mut self, place: u32) {
         self.places = LanePlaces::Same(place);
     }
 
-    /// Puts registers where the interpreter looks for them, and notes where the threads are.
+    /// Moves registers to where the interpreter reads them, and records where the threads are.
     ///
     /// # Safety
-    /// `frame` is what the group has stored, with its words where threads wait, `registers` the first slot in its first lane, and `places` the note of its
-    /// first thread.
+    /// `frame` is what the group has stored, with the words of waiting threads. `registers` is the
+    /// first slot in its first lane, and `places` the entry of its first thread.
     pub(crate) unsafe fn settle(&self, frame: *const u8, registers: *mut u64, places: *mut u32) {
         let lanes = self.lanes as usize;
-        // SAFETY: room was made for all that is in the frame; the rest is the caller's promise.
+        // SAFETY: room was reserved for everything in the frame. The rest is the caller's promise.
         unsafe {
             self.kept.iter().for_each(|kept| kept.expand(frame, lanes, registers));
             match &self.places {
@@ -300,7 +308,7 @@ impl GroupExit {
                     };
                     note(bits, *place);
                     for waiting in waiting {
-                        // Nobody waits there any more.
+                        // No thread waits there any more.
                         let word = words.add(waiting.word as usize);
                         note(*word, waiting.place);
                         *word = 0;
@@ -311,7 +319,7 @@ impl GroupExit {
     }
 }
 
-/// What must be kept at a barrier that groups pass.
+/// Returns the registers to keep at a barrier that groups pass.
 fn passed_by(flow: &Flow<'_>, invariants: &Rematerialization, pc: Pc) -> SlotSet {
     let block = flow.blocks.partition_point(|block| block.range.end <= pc);
     invariants.kept(flow, pc, &flow.blocks[block].live_out)
@@ -341,7 +349,8 @@ mod tests {
             .map(|(slot, (shape, class, lazy))| left.keep(Slot(slot), shape, class, lazy))
             .collect();
         assert_eq!((offsets, left.bytes()), (vec![0, 16, 32, 48], 64));
-        // A word, a word whose upper half is anything, a NaN that is not the canonical one, and masks.
+        // A word, a word whose upper half is anything, a NaN that is not the canonical one, and
+        // masks.
         let frame = [
             5u64,
             0,

@@ -12,10 +12,11 @@ use crate::numeric::{self, Bf16, F16, F32, Float};
 use gridloom_ptx::op::{BoolOp, Combine, Compare, CompareOp};
 use gridloom_ptx::{Operand, ScalarType};
 
-/// What a comparison of one lane gives: the result for the low and for the high element, the same for what is not packed.
+/// Compares in one lane. Returns the results for the low and the high element; both are the same if
+/// the type is not packed.
 type Compared = Box<dyn Fn(u64, u64) -> (bool, bool) + Send + Sync>;
 
-/// The comparison, and whether it reads integers as unsigned whatever their type says.
+/// Returns the comparison, and whether it reads integers as unsigned regardless of their type.
 fn comparison(compare: Compare) -> (Comparison, bool) {
     match compare {
         Compare::Eq => (Comparison::Eq, false),
@@ -39,7 +40,7 @@ fn comparison(compare: Compare) -> (Comparison, bool) {
     }
 }
 
-/// The comparison of values of a type.
+/// Returns the comparison of values of a type.
 fn comparer(cmp: Compare, ty: ScalarType, ftz: bool) -> Result<Compared, Refusal> {
     fn halves<F: Float<Bits = u16>>(cmp: Comparison, ftz: bool) -> Compared {
         Box::new(move |a, b| {
@@ -78,7 +79,7 @@ fn combine(op: Option<BoolOp>, result: bool, with: u64) -> bool {
 }
 
 impl FunctionDecoder<'_, '_> {
-    /// The operands of a comparison, with the predicate it is combined with.
+    /// Returns the operands of a comparison, with the predicate it is combined with.
     fn compared(
         &mut self,
         ty: ScalarType,
@@ -100,7 +101,7 @@ impl FunctionDecoder<'_, '_> {
                 let (s, with) = self.compared(*ty, a, b, with.as_ref())?;
                 let (p, q) = (self.slot_or_sink(*p), q.map(|q| self.slot(q)));
                 let packed = ty.packed().is_some();
-                // The comparisons that loops are made of, without a call behind a pointer.
+                // The common comparisons of loops, without an indirect call.
                 if q.is_none() && with.is_none() && !packed && !ty.is_float() {
                     let (cmp, unsigned) = comparison(*cmp);
                     let ty = if unsigned { unsigned_type(*ty) } else { *ty };

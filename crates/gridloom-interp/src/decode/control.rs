@@ -1,4 +1,4 @@
-//! Branches, calls and ends.
+//! Branches, calls, returns and exits.
 
 use super::Refusal;
 use super::function::{FunctionDecoder, immediate};
@@ -29,7 +29,7 @@ impl FunctionDecoder<'_, '_> {
             ControlOp::Trap => self.emit(Op::Trap),
             ControlOp::Brkpt => self.emit(Op::Breakpoint),
             ControlOp::Nanosleep { .. } => self.emit(Op::Yield),
-            // A kernel here starts when those it depends on are complete, and others wait for it to be.
+            // Here a kernel starts only after the kernels it depends on are complete.
             ControlOp::GridDepControl { .. } | ControlOp::PmEvent { .. } | ControlOp::SetMaxNReg { .. } => {
                 self.emit(Op::Nothing);
             }
@@ -84,7 +84,7 @@ impl FunctionDecoder<'_, '_> {
                 Ok((Target::Builtin(builtin), signature))
             }
             Some(_) => Err(Refusal::because(format!(
-                "`{}` is declared with other parameters than the device gives it",
+                "`{}` is declared with parameters that differ from those of the device function",
                 function.name
             ))),
             None => Err(Refusal::Undefined(function.name.clone())),
@@ -103,7 +103,7 @@ impl FunctionDecoder<'_, '_> {
                 let value = immediate(imm, ty)?;
                 Ok(Passed::Source(self.constant(value)))
             }
-            CallArg::Sink => Err(Refusal::because("an argument that is nothing")),
+            CallArg::Sink => Err(Refusal::because("a call passes `_` as an argument")),
         }
     }
 
@@ -112,20 +112,20 @@ impl FunctionDecoder<'_, '_> {
             CallArg::Var(variable) => self.passed_variable(variable),
             CallArg::Reg(register) => self.passed_register(register),
             CallArg::Sink => Ok(Passed::Nowhere),
-            CallArg::Imm(_) => Err(Refusal::because("a constant in the place of a result")),
+            CallArg::Imm(_) => Err(Refusal::because("a call has a constant as its result")),
         }
     }
 
     fn passed_register(&self, register: ptx::RegId) -> Result<Passed, Refusal> {
         let ty = self.type_of(register);
         if ty.bits() > 64 {
-            return Err(Refusal::because("a register of 128 bits passed to a function"));
+            return Err(Refusal::because("a call passes a register of 128 bits"));
         }
         Ok(Passed::Slot { slot: self.slot(register), size: ty.size() })
     }
 }
 
-/// Sizes of what a function takes and returns.
+/// The sizes of a function's parameters and results.
 struct Signature {
     params: Vec<u32>,
     returns: Vec<u32>,
@@ -135,7 +135,8 @@ fn sizes(params: &[Param]) -> Vec<u32> {
     params.iter().map(|param| param.var.size() as u32).collect()
 }
 
-/// A call passes what the function takes: the same number of values, and of the same sizes where both sides say theirs.
+/// Checks that a call passes what the function expects: the same number of values, with the same
+/// sizes where both are known.
 fn check(what: &str, passed: &[Passed], sizes: &[u32]) -> Result<(), Refusal> {
     if passed.len() != sizes.len() {
         return Err(Refusal::because(format!(

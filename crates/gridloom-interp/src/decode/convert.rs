@@ -64,7 +64,7 @@ impl FunctionDecoder<'_, '_> {
             }
             ConvertOp::Mapa { .. } => return Err(Refusal::because("clusters of blocks are not supported")),
             ConvertOp::Getctarank { dst, .. } => {
-                // A block is a cluster of its own, where it has rank 0.
+                // Each block is a cluster of its own, in which it has rank 0.
                 let (d, zero) = (self.slot(*dst), self.constant(0));
                 self.map_as(Meaning::Copy, [d], [zero], |[a]| [a]);
             }
@@ -80,7 +80,8 @@ impl FunctionDecoder<'_, '_> {
         Ok(())
     }
 
-    /// All elements are read before any is written, since they may change places.
+    /// Moves the elements of a vector. All are read before any is written, because sources and
+    /// destinations may overlap.
     fn move_vector(
         &mut self,
         ty: ScalarType,
@@ -120,7 +121,7 @@ impl FunctionDecoder<'_, '_> {
                     });
                 }
                 elements => {
-                    // The destination may be an element too, so it is written last.
+                    // The destination may also be an element, so it is written last.
                     let word = self.temporary(ScalarType::B64);
                     let zero = self.constant(0);
                     self.map_as(Meaning::Copy, [word], [zero], |[a]| [a]);

@@ -1,4 +1,4 @@
-//! `cvt`: picks the conversion of a pair of types.
+//! `cvt`: selects the conversion for a pair of types.
 
 use super::Refusal;
 use super::float::with_float;
@@ -11,7 +11,7 @@ use crate::numeric::{self, Bf16, Clamp, F16, Float, Rounding, packed};
 use gridloom_ptx::op::{Cvt, CvtRounding};
 use gridloom_ptx::{Operand, ScalarType};
 
-/// The direction, and whether it is to an integral value.
+/// Returns the rounding direction, and whether the result is rounded to an integral value.
 fn rounding(rounding: Option<CvtRounding>) -> Result<(Rounding, bool), Refusal> {
     Ok(match rounding {
         None | Some(CvtRounding::Rn) => (Rounding::NearestEven, false),
@@ -38,12 +38,12 @@ fn narrow(ty: ScalarType) -> Option<Narrow> {
     }
 }
 
-/// A float's bits, in a register.
+/// Returns the bits of a float as a register value.
 fn bits(word: impl Word) -> u64 {
     word.into()
 }
 
-/// The bits of a signed result in a register wider than its type.
+/// Returns the bits of a signed result in a register wider than its type.
 fn extend(bits: u64, from: u32, signed: bool, to: u32) -> u64 {
     if !signed || to <= from {
         return bits;
@@ -144,7 +144,7 @@ impl FunctionDecoder<'_, '_> {
         Ok(())
     }
 
-    /// Two single values to a packed pair, the first as the upper one.
+    /// Decodes a conversion of two single values to a packed pair, the first in the upper half.
     fn cvt_pair(&mut self, cvt: &Cvt, operands: [&Operand; 2], finish: Finish) -> Result<(), Refusal> {
         let (d, s) = (self.slot(cvt.dst), self.sources(operands, ScalarType::F32)?);
         let (relu, satfinite, up) = (cvt.relu, cvt.satfinite, finish.rounding == Rounding::Up);

@@ -1,4 +1,5 @@
-//! Floating-point arithmetic: each instruction becomes the numeric function of its format, rounding and modifiers.
+//! Floating-point arithmetic: each instruction becomes the numeric function for its format,
+//! rounding and modifiers.
 
 use super::Refusal;
 use super::function::FunctionDecoder;
@@ -10,7 +11,7 @@ use crate::numeric::{self, Clamp, F32, F64, Float, Mode, approx, packed};
 use gridloom_ptx::op::{ApproxOp, FloatArith, FloatOp, FloatPrecision, MinMax, Rounding, TestpOp};
 use gridloom_ptx::{Operand, ScalarType};
 
-/// Appends a function of floats of any format, packed or not. `$F` is the format in the closure.
+/// Appends a function of floats in any format, packed or not. In the closure, `$F` is the format.
 macro_rules! map_float {
     ($self:ident, $ty:expr, $d:expr, $s:expr, $F:ident => $function:expr) => {
         match $ty {
@@ -47,7 +48,7 @@ macro_rules! map_float {
     };
 }
 
-/// The same for the formats that are not packed.
+/// Appends a function of floats in a format that is not packed.
 macro_rules! with_float {
     ($ty:expr, $F:ident => $body:expr) => {
         match $ty {
@@ -73,7 +74,7 @@ macro_rules! with_float {
 }
 pub(super) use with_float;
 
-/// The values of one format that a function takes.
+/// The operands of a function, in one format.
 type Values<F, const N: usize> = [<F as Float>::Bits; N];
 
 pub(super) fn rounding(rounding: Rounding) -> numeric::Rounding {

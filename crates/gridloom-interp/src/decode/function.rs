@@ -1,4 +1,4 @@
-//! Decoding one function: its registers, frame, labels and operands.
+//! Decoding of one function: its registers, frame, labels and operands.
 
 use super::{Decoder, Refusal};
 use crate::code::{Base, Function, Guard, Instruction, Meaning, MemoryOperand, Op, Passed, Position};
@@ -12,18 +12,18 @@ use gridloom_ptx::{
     ScalarType, SymbolId, TypeClass, VarRef, VarSpace, Variable,
 };
 
-/// Frames start at multiples of this at least, so that vectors in them are aligned.
+/// The least alignment of frames, so that vectors in them are aligned.
 const FRAME_ALIGN: u32 = 16;
-/// Local memory that one thread has on a GPU, and that one function may take here.
+/// The most local memory of one function. GPUs have the same limit per thread.
 const MAX_FRAME: u32 = 512 << 10;
 
-/// Where a variable is.
+/// The location of a variable.
 enum Located {
-    /// In the frame of the function, as local memory.
+    /// In the frame of the function, in local memory.
     Frame(u32),
-    /// At an address of a space.
+    /// At an address in a space.
     At(Space, u64),
-    /// In dynamic shared memory, as a constant that is known last.
+    /// In dynamic shared memory. The address is a constant that is set last.
     Dynamic(u32),
 }
 
@@ -33,26 +33,26 @@ pub(super) struct FunctionDecoder<'d, 'a> {
     id: SymbolId,
     function: &'d ptx::Function,
     pub(super) body: &'d Body,
-    /// For each register its first slot and its type.
+    /// The first slot and the type of each register.
     registers: Vec<(Slot, ScalarType)>,
     slots: u32,
     /// The type of each slot.
     types: Vec<ScalarType>,
-    /// Takes results that nobody wants.
+    /// Receives results that are not used.
     sink: Slot,
     /// The carry flag.
     pub(super) carry: Slot,
-    /// Offsets in the frame of locals, parameters and returns; none for what is elsewhere.
+    /// The offsets of locals, parameters and returns in the frame; `None` for those elsewhere.
     locals: Vec<Option<u32>>,
     params: Vec<Option<u32>>,
     returns: Vec<Option<u32>>,
     frame: u32,
     align: u32,
     entry: u32,
-    /// For each instruction of the body, the first it was decoded to.
+    /// The first decoded instruction of each instruction of the body.
     starts: Vec<u32>,
     guard: Option<Guard>,
-    /// Of the maps that are appended next.
+    /// The meaning of the maps that are appended next.
     meaning: Meaning,
 }
 
@@ -102,7 +102,7 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
             let offset = if in_frame(variable) { Some(this.reserve(variable)?) } else { None };
             this.locals.push(offset);
         }
-        // The parameters of a kernel are in a window of their own.
+        // The parameters of a kernel have a window of their own.
         if function.kind == FunctionKind::Func {
             for param in &function.params {
                 let offset = if in_frame(&param.var) { Some(this.reserve(&param.var)?) } else { None };
@@ -116,7 +116,7 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         Ok(this)
     }
 
-    /// Room for a variable in the frame.
+    /// Reserves room for a variable in the frame.
     fn reserve(&mut self, variable: &Variable) -> Result<u32, Refusal> {
         let align = u32::try_from(variable.alignment().max(1)).unwrap_or(u32::MAX);
         let offset = self.frame.checked_next_multiple_of(align);
@@ -147,7 +147,7 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         self.decoder.code.positions.extend(std::iter::repeat_n(position, count));
     }
 
-    /// Ends the function: a return behind its last instruction, and branches to where their labels are.
+    /// Ends the function: appends a return and resolves the labels of branches.
     pub(super) fn finish(mut self) -> Function {
         let end = self.len() as u32;
         self.guard = None;
@@ -159,7 +159,7 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
             match &mut instruction.op {
                 Op::Branch { target } => *target = at(*target),
                 Op::BranchTable(table) => table.targets.iter_mut().for_each(|target| *target = at(*target)),
-                // A call saves the registers of this function, whose number is known now.
+                // A call saves the registers of this function. Their number is known only now.
                 Op::Call(call) => call.slots = self.slots,
                 _ => {}
             }
@@ -208,12 +208,13 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         }
     }
 
-    /// Appends an instruction under the guard of the one being decoded.
+    /// Appends an instruction under the guard of the current one.
     pub(super) fn emit(&mut self, op: Op) {
         self.decoder.code.instructions.push(Instruction { guard: self.guard, op, meaning: self.meaning });
     }
 
-    /// Appends a function of registers that is not the whole of the instruction being decoded, or has a shorter name.
+    /// Appends a function of registers with its own meaning: one that is only a part of the current
+    /// instruction, or has a simpler description.
     pub(super) fn map_as<const N: usize, const M: usize>(
         &mut self,
         meaning: Meaning,
@@ -236,7 +237,7 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         self.emit(Op::Map(lanes::map(destinations, sources, function)));
     }
 
-    /// A register of the interpreter's own.
+    /// Allocates a temporary register.
     pub(super) fn temporary(&mut self, ty: ScalarType) -> Slot {
         self.slots += 1;
         self.types.push(ty);
@@ -255,12 +256,12 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         self.registers[register.index()].1
     }
 
-    /// Where a result goes, if anywhere.
+    /// Returns the slot of a result, or the sink if there is no destination.
     pub(super) fn slot_or_sink(&self, register: Option<RegId>) -> Slot {
         register.map_or(self.sink, |register| self.slot(register))
     }
 
-    /// The two slots of a 128-bit register.
+    /// Returns the two slots of a 128-bit register.
     pub(super) fn wide_slots(&self, register: Option<RegId>) -> [Slot; 2] {
         match register {
             Some(register) if self.type_of(register).bits() > 64 => {
@@ -287,7 +288,7 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         Source::Constant(self.decoder.constant(value))
     }
 
-    /// An operand read as a type.
+    /// Decodes an operand that is read as a type.
     pub(super) fn source(&mut self, operand: &ptx::Operand, ty: ScalarType) -> Result<Source, Refusal> {
         match operand {
             ptx::Operand::Reg(register) => Ok(Source::Slot(self.slot(*register))),
@@ -321,7 +322,7 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         Ok(sources)
     }
 
-    /// A predicate operand, as 0 or 1.
+    /// Decodes a predicate operand. Its value is 0 or 1.
     pub(super) fn predicate(&mut self, operand: &PredOperand) -> Source {
         match *operand {
             PredOperand::Const(value) => self.constant(value.into()),
@@ -334,7 +335,7 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         }
     }
 
-    /// Where a variable is.
+    /// Returns the location of a variable.
     fn locate(&mut self, variable: VarRef, offset: i64) -> Result<Located, Refusal> {
         let in_frame = |at: u32| Ok(Located::Frame(at));
         match variable {
@@ -399,7 +400,7 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         }
     }
 
-    /// The index of a function with a body.
+    /// Returns the index of a function with a body.
     pub(super) fn find_function(&mut self, id: SymbolId) -> Result<u32, Refusal> {
         let module = self.decoder.module;
         match module.function(id) {
@@ -408,7 +409,7 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         }
     }
 
-    /// Makes every function known that an indirect call may reach.
+    /// Registers every function that an indirect call may reach.
     pub(super) fn find_functions_by_address(&mut self) {
         for &id in self.decoder.program.functions_by_address() {
             self.decoder.find(id);
@@ -429,7 +430,7 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         }
     }
 
-    /// A memory operand. A variable named in it says itself which space it is in.
+    /// Decodes a memory operand. A variable in it determines the space.
     pub(super) fn memory_operand(
         &mut self,
         space: ptx::Space,
@@ -465,7 +466,8 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         }
     }
 
-    /// The space that an instruction names. The parameters of a function, unlike a kernel's, are in its frame.
+    /// Returns the space that an instruction names. The parameters of a kernel are in their window,
+    /// those of a function in its frame.
     pub(super) fn space(&self, space: ptx::Space) -> Space {
         match space {
             ptx::Space::Generic => Space::Generic,
@@ -479,12 +481,12 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
         }
     }
 
-    /// What a label stands for until the function is finished: an instruction of the body.
+    /// Returns the placeholder of a label: an instruction of the body. `finish` replaces it.
     pub(super) fn label(&self, label: LabelId) -> u32 {
         self.body.target(label) as u32
     }
 
-    /// A value passed through a `.param` variable.
+    /// Returns the place of a value that is passed through a `.param` variable.
     pub(super) fn passed_variable(&self, variable: VarRef) -> Result<Passed, Refusal> {
         let (offset, size) = match variable {
             VarRef::Local(id) => (self.locals[id.index()], self.body.locals[id.index()].size()),
@@ -504,14 +506,14 @@ impl<'d, 'a> FunctionDecoder<'d, 'a> {
     }
 }
 
-/// The bits of a constant read as a type.
+/// Returns the bits of a constant read as a type.
 pub(super) fn immediate(imm: Imm, ty: ScalarType) -> Result<u64, Refusal> {
     let mask = if ty.bits() >= 64 { u64::MAX } else { (1 << ty.bits()) - 1 };
     match (imm, ty) {
         (_, ScalarType::F32) => Ok(imm.to_f32_bits().into()),
         (_, ScalarType::F64) => Ok(imm.to_f64_bits()),
         (Imm::Int(value), ScalarType::Pred) => Ok((value != 0).into()),
-        // Halves and packed types have no literals; their bits are written as an integer.
+        // Half and packed types have no literals. Their bits are written as an integer.
         (Imm::Int(value), _) => Ok(value as u64 & mask),
         (Imm::F32(bits), _) if ty.bits() == 32 => Ok(bits.into()),
         (Imm::F64(bits), _) if ty.bits() == 64 && ty.class() != TypeClass::Opaque => Ok(bits),

@@ -1,4 +1,5 @@
-//! Integer arithmetic, logic and bit fields: each instruction becomes the numeric function of its type.
+//! Integer arithmetic, logic and bit fields: each instruction becomes the numeric function for its
+//! type.
 
 use super::Refusal;
 use super::function::FunctionDecoder;
@@ -14,7 +15,8 @@ use gridloom_ptx::op::{
 };
 use gridloom_ptx::{Operand, RegId, ScalarType};
 
-/// Runs an expression with `$T` the Rust type of a PTX integer type; untyped bits are read unsigned.
+/// Evaluates an expression with `$T` as the Rust type of a PTX integer type. Untyped bits are read
+/// as unsigned.
 macro_rules! with_integer {
     ($ty:expr, $T:ident => $body:expr) => {
         match $ty {
@@ -56,7 +58,7 @@ macro_rules! with_integer {
 }
 pub(super) use with_integer;
 
-/// The same for types of one width.
+/// Does the same for types of 32 bits.
 macro_rules! with_32_bits {
     ($ty:expr, $T:ident => $body:expr) => {
         match $ty {
@@ -108,7 +110,7 @@ impl FunctionDecoder<'_, '_> {
         self.map([destination], sources, move |values| [function(values.map(T::from_bits)).to_bits()]);
     }
 
-    /// The same, with a count of 32 bits in the place of the other operands.
+    /// Appends a function of an integer whose other operands are 32-bit counts.
     fn map_counts<T: Integer, R: Integer, const N: usize>(
         &mut self,
         destination: Slot,
@@ -245,12 +247,13 @@ impl FunctionDecoder<'_, '_> {
         Ok(())
     }
 
-    /// The carry flag, or what it is where a chain starts: set in one of subtractions, where a clear flag is a borrow.
+    /// Returns the incoming carry flag. A chain starts with a clear flag, or in subtractions with a
+    /// set one, because there a clear flag means a borrow.
     fn carry_in(&mut self, used: bool, subtract: bool) -> Source {
         if used { Source::Slot(self.carry) } else { self.constant(subtract.into()) }
     }
 
-    /// Where sum and carry go. A carry that is not asked for must not change the flag.
+    /// Returns the slots of sum and carry. If the carry is not wanted, the flag must not change.
     fn carry_out(&self, destination: RegId, wanted: bool) -> [Slot; 2] {
         [self.slot(destination), if wanted { self.carry } else { self.slot_or_sink(None) }]
     }
@@ -377,7 +380,7 @@ impl FunctionDecoder<'_, '_> {
         Ok(())
     }
 
-    /// An operand copied unchanged.
+    /// Decodes a copy of an operand.
     pub(super) fn copy(
         &mut self,
         destination: Slot,

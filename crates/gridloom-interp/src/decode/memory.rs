@@ -1,4 +1,4 @@
-//! Loads, stores, copies, the stack, and atomic operations.
+//! Loads, stores, copies, the stack and atomic operations.
 
 use super::Refusal;
 use super::function::FunctionDecoder;
@@ -40,7 +40,7 @@ impl FunctionDecoder<'_, '_> {
             | MemoryOp::CpAsyncCommitGroup
             | MemoryOp::CpAsyncWaitGroup { .. }
             | MemoryOp::CpAsyncWaitAll => self.emit(Op::Nothing),
-            // A policy is only ever handed back to a cache hint, which is ignored.
+            // A policy is only used in cache hints, which are ignored.
             MemoryOp::CreatePolicyFractional { dst, .. }
             | MemoryOp::CreatePolicyRange { dst, .. }
             | MemoryOp::CreatePolicyCvt { dst, .. } => {
@@ -132,7 +132,8 @@ impl FunctionDecoder<'_, '_> {
             (AtomicKind::Wide { .. }, [dst]) => self.wide_slots(*dst).to_vec(),
             _ => dsts.iter().map(|dst| self.slot_or_sink(*dst)).collect(),
         };
-        // Every atomic operation here is sequentially consistent by itself; `.sc` fences order what is around it.
+        // Every atomic operation here is sequentially consistent. A `.sc` fence orders the accesses
+        // around it.
         let fenced = matches!(rmw.sem, Some(FenceSem::Sc));
         if fenced {
             self.emit(Op::Fence);
@@ -151,7 +152,7 @@ impl FunctionDecoder<'_, '_> {
         }
     }
 
-    /// An operand, or 1 where there is none.
+    /// Decodes an operand, or the constant 1 if there is none.
     pub(super) fn count(&mut self, operand: Option<&Operand>) -> Result<Source, Refusal> {
         match operand {
             Some(operand) => self.source(operand, ScalarType::U32),
@@ -160,7 +161,7 @@ impl FunctionDecoder<'_, '_> {
     }
 }
 
-/// The new value that an atomic operation stores.
+/// Returns the function that computes the value an atomic operation stores.
 fn update(rmw: &AtomicRmw, shared: bool) -> Result<Rmw, Refusal> {
     let AtomicRmw { op, ty, .. } = *rmw;
     let refuse = || Refusal::because(format!("atom.{op} on .{ty}"));

@@ -1,7 +1,8 @@
 //! Decoding: from the typed model of a module to the flat code of one kernel.
 //!
-//! A kernel is decoded with every function it can reach: those it calls, and those whose address it or a module variable
-//! holds. Shared memory is laid out per kernel, from the variables that this code mentions.
+//! A kernel is decoded with every function it can call: directly, or through an address that the
+//! code or a module variable holds. Shared memory is laid out per kernel, from the variables that
+//! its code uses.
 
 mod compare;
 mod control;
@@ -24,14 +25,14 @@ use function::FunctionDecoder;
 use gridloom_ptx::{Module, SymbolId, Variable};
 use std::collections::HashMap;
 
-/// Dynamic shared memory starts at a multiple of this, as CUDA has it.
+/// The alignment of dynamic shared memory, as in CUDA.
 const DYNAMIC_ALIGN: u64 = 16;
 
-/// Why an instruction is not executed here.
+/// The reason why an instruction cannot be executed here.
 pub(crate) enum Refusal {
-    /// In words.
+    /// A description.
     Because(String),
-    /// It needs a function that nobody defines.
+    /// It needs a function that is not defined.
     Undefined(String),
 }
 
@@ -46,14 +47,14 @@ pub(crate) struct Decoder<'a> {
     program: &'a Program,
     module: &'a Module,
     code: Code,
-    /// Functions found, in the order of [`Code::functions`].
+    /// The functions found so far, in the order of [`Code::functions`].
     found: Vec<SymbolId>,
-    /// Constants by value, to hold each once.
+    /// The constants by value, so that each is stored once.
     constants: HashMap<u64, u32>,
-    /// Offsets of shared variables in the window.
+    /// The offsets of shared variables in the window.
     shared: HashMap<VariableId, u64>,
     shared_bytes: u64,
-    /// Constants that are addresses in dynamic shared memory, whose start is known last.
+    /// The constants that are addresses in dynamic shared memory. Its start is known last.
     dynamic: Vec<u32>,
     dynamic_align: u64,
 }
@@ -87,7 +88,7 @@ pub(crate) fn kernel(program: &Program, id: SymbolId) -> Result<KernelCode, Erro
         return Err(Error::Parameters { kernel: entry.name.clone(), bytes });
     }
     decoder.find(id);
-    // Decoding a function finds others, behind it.
+    // Decoding a function may find others, which are appended.
     let mut next = 0;
     while let Some(&id) = decoder.found.get(next) {
         let function = decoder.function(&entry.name, id)?;
@@ -115,7 +116,7 @@ pub(crate) fn kernel(program: &Program, id: SymbolId) -> Result<KernelCode, Erro
 }
 
 impl Decoder<'_> {
-    /// The index of a function in the code, which is decoded if it is not yet.
+    /// Returns the index of a function in the code. A new function is queued for decoding.
     fn find(&mut self, id: SymbolId) -> u32 {
         if let Some(index) = self.code.by_symbol[id.index()] {
             return index;
@@ -130,7 +131,7 @@ impl Decoder<'_> {
     fn function(&mut self, kernel: &str, id: SymbolId) -> Result<Function, Error> {
         let module = self.module;
         let Some((function, body)) = module.function(id).and_then(|f| Some((f, f.body.as_deref()?))) else {
-            // `find` is only called for functions with a body.
+            // `find` is called only for functions with a body.
             let name = module.symbol(id).name().to_owned();
             return Err(Error::UndefinedFunction {
                 kernel: kernel.to_owned(),
@@ -158,7 +159,7 @@ impl Decoder<'_> {
         Ok(decoder.finish())
     }
 
-    /// A constant that reads like a register.
+    /// Returns the index of a constant. It can be read like a register.
     fn constant(&mut self, value: u64) -> u32 {
         if let Some(&index) = self.constants.get(&value) {
             return index;
@@ -173,7 +174,7 @@ impl Decoder<'_> {
         self.code.constants.len() as u32 - 1
     }
 
-    /// The offset of a variable in static shared memory.
+    /// Returns the offset of a variable in static shared memory.
     fn shared_offset(&mut self, id: VariableId, variable: &Variable) -> u64 {
         *self.shared.entry(id).or_insert_with(|| {
             let offset = self.shared_bytes.next_multiple_of(variable.alignment().max(1));
@@ -182,7 +183,8 @@ impl Decoder<'_> {
         })
     }
 
-    /// A constant that is `offset` bytes into dynamic shared memory.
+    /// Returns the index of a constant that is an address `offset` bytes into dynamic shared
+    /// memory.
     fn dynamic_shared(&mut self, variable: &Variable, offset: i64) -> u32 {
         self.dynamic_align = self.dynamic_align.max(variable.alignment());
         let index = self.new_constant(offset as u64);
@@ -190,7 +192,7 @@ impl Decoder<'_> {
         index
     }
 
-    /// Puts dynamic shared memory behind the static variables, and returns the bytes before it.
+    /// Places dynamic shared memory after the static variables. Returns the bytes before it.
     fn place_dynamic(&mut self, kernel: &str) -> Result<u32, Error> {
         let start = if self.dynamic.is_empty() {
             self.shared_bytes
@@ -209,7 +211,7 @@ impl Decoder<'_> {
     }
 }
 
-/// Says what is refused, and where.
+/// Converts a refusal to an error with its position.
 fn explain(
     module: &Module,
     kernel: &str,

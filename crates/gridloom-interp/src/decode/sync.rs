@@ -34,7 +34,8 @@ impl FunctionDecoder<'_, '_> {
                 let (mask, zero) = (self.source(mask, WORD)?, self.constant(0));
                 self.collective(CollectiveKind::Barrier, Some(mask), [zero; 3], None, None);
             }
-            // A block is a cluster of its own: arriving is all there is to it, and waiting is the block's own barrier.
+            // Each block is a cluster of its own. Arriving has no further effect, and waiting is
+            // the block's own barrier.
             SyncOp::ClusterBarrier(ClusterBarrier::Arrive { .. }) => self.emit(Op::Fence),
             SyncOp::ClusterBarrier(ClusterBarrier::Wait { .. }) => {
                 let id = self.constant(0);
@@ -82,8 +83,8 @@ impl FunctionDecoder<'_, '_> {
         Ok(())
     }
 
-    /// `cp.async.mbarrier.arrive`: the copies are done, so it arrives at once. Without `.noinc` it first adds the arrival to
-    /// those waited for, which cancels out.
+    /// Decodes `cp.async.mbarrier.arrive`. The copies are already done, so it arrives at once.
+    /// Without `.noinc` it first increments the expected arrivals, which cancels out.
     pub(super) fn copies_arrive(&mut self, noinc: bool, space: Space, addr: &Address) -> Result<(), Refusal> {
         let operand = self.memory_operand(space, addr)?;
         if noinc {

@@ -1,7 +1,8 @@
 //! The instructions that PTX allows to be approximate.
 //!
-//! Results here are computed in `f64` and rounded once, so that they are the correctly rounded result but for very rare
-//! double roundings. Special operands give exactly what PTX's tables say. A GPU differs within the bound of its table:
+//! Results here are computed in `f64` and rounded once, so that they are the correctly rounded
+//! result but for very rare double roundings. Special operands give exactly what PTX's tables say.
+//! A GPU differs within the bound of its table:
 //!
 //! | instruction | PTX's bound against the exact result | most that `sm_90` was seen to differ from here |
 //! |---|---|---|
@@ -102,7 +103,7 @@ pub fn tanh<F: Float>(a: F::Bits) -> F::Bits {
 /// The upper half of an `.f64`, the lower one zero.
 const UPPER: u64 = 0xffff_ffff_0000_0000;
 
-/// The upper half of a result, which for NaN is all ones without the sign.
+/// Returns the upper half of a result, which for NaN is all ones without the sign.
 #[inline]
 fn upper(result: u64) -> u64 {
     if F64::is_nan(result) { F64::MAGNITUDE & UPPER } else { result & UPPER }
@@ -114,7 +115,8 @@ pub fn rcp_ftz_f64(a: u64) -> u64 {
     upper(float::rcp::<F64>(a & UPPER, Mode::RN.ftz(true)))
 }
 
-/// `rsqrt.approx.ftz.f64`: from the operand's upper half, and with only the upper half of the result.
+/// `rsqrt.approx.ftz.f64`: from the operand's upper half, and with only the upper half of the
+/// result.
 #[inline]
 pub fn rsqrt_ftz_f64(a: u64) -> u64 {
     upper(unary::<F64>(a & UPPER, true, |a| 1.0 / a.sqrt()))
@@ -303,7 +305,8 @@ mod tests {
 
     #[test]
     fn results_are_correctly_rounded() {
-        // Operand, then 2^a, sin a, cos a, tanh a and log2 |a|, computed elsewhere in higher precision.
+        // Operand, then 2^a, sin a, cos a, tanh a and log2 |a|, computed elsewhere in higher
+        // precision.
         for [a, power, sine, cosine, tangent, logarithm] in [
             [0x3f00_0000, 0x3fb5_04f3, 0x3ef5_7744, 0x3f60_a940, 0x3eec_9a9f, 0xbf80_0000],
             [0x3f80_0000, 0x4000_0000, 0x3f57_6aa4, 0x3f0a_5140, 0x3f42_f7d6, 0x0000_0000],

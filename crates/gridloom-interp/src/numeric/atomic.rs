@@ -1,7 +1,7 @@
-//! The arithmetic of `atom` and `red`: what is stored, from what was there and the operand.
+//! The arithmetic of `atom` and `red`: the value to store, from the old value and the operand.
 //!
-//! The rest is elsewhere: integer `add`, `min`, `max` in [`integer`], and `and`, `or`, `xor`, `exch`, `cas` are
-//! Rust's own.
+//! The rest is elsewhere: integer `add`, `min`, `max` in [`integer`], and `and`, `or`, `xor`,
+//! `exch`, `cas` are Rust's own.
 
 use super::{Bf16, F16, F32, F64, Mode, float, integer, packed};
 
@@ -19,7 +19,8 @@ pub fn dec(old: u32, limit: u32) -> u32 {
 
 /// `atom.add.f32`, rounded to nearest.
 ///
-/// PTX says that this flushes subnormals in global memory and keeps them in shared memory: `ftz` tells which.
+/// PTX says that this flushes subnormals in global memory and keeps them in shared memory: `ftz`
+/// tells which.
 #[inline]
 pub fn add_f32(old: u32, value: u32, ftz: bool) -> u32 {
     float::add::<F32>(old, value, Mode::RN.ftz(ftz))

@@ -51,7 +51,7 @@ pub fn shf_r(low: u32, high: u32, count: u32, mode: CountMode) -> u32 {
     (pair >> funnel_count(count, mode)) as u32
 }
 
-/// The `len` low bits.
+/// Returns the `len` low bits.
 #[inline]
 fn low_mask(len: u32) -> u64 {
     if len >= 64 { u64::MAX } else { (1 << len) - 1 }
@@ -59,8 +59,8 @@ fn low_mask(len: u32) -> u64 {
 
 /// A field's position or length as the hardware reads it.
 ///
-/// PTX asks for 0 to 255. Past that, the 32-bit instructions take the low byte and the 64-bit ones the whole value; here it is
-/// brought below 256, where every value past the width means the same.
+/// PTX asks for 0 to 255. Past that, the 32-bit instructions take the low byte and the 64-bit ones
+/// the whole value; here it is brought below 256, where every value past the width means the same.
 #[inline]
 fn field_operand<T: Integer>(operand: u32) -> u32 {
     if T::BITS == 64 { operand.min(0xff) } else { operand & 0xff }
@@ -68,8 +68,8 @@ fn field_operand<T: Integer>(operand: u32) -> u32 {
 
 /// `bfe`: the field of `len` bits at `pos`, extended.
 ///
-/// A signed type extends with the field's last bit that lies inside `a`, or with the sign of `a` where the field ends
-/// past it. An empty field is zero.
+/// A signed type extends with the field's last bit that lies inside `a`, or with the sign of `a`
+/// where the field ends past it. An empty field is zero.
 #[inline]
 pub fn bfe<T: Integer>(a: T, pos: u32, len: u32) -> T {
     let (pos, len) = (field_operand::<T>(pos), field_operand::<T>(len));
@@ -84,7 +84,8 @@ pub fn bfe<T: Integer>(a: T, pos: u32, len: u32) -> T {
     T::from_bits(if fill { field | !low_mask(inside) } else { field })
 }
 
-/// `bfi`: `b` with its field of `len` bits at `pos` replaced by the low bits of `a`. What lies past the width is dropped.
+/// `bfi`: `b` with its field of `len` bits at `pos` replaced by the low bits of `a`. What lies past
+/// the width is dropped.
 #[inline]
 pub fn bfi<T: Integer>(a: T, b: T, pos: u32, len: u32) -> T {
     let (pos, len) = (field_operand::<T>(pos), field_operand::<T>(len));
@@ -95,14 +96,16 @@ pub fn bfi<T: Integer>(a: T, b: T, pos: u32, len: u32) -> T {
     T::from_bits(b.to_bits() & !field | a.to_bits() << pos & field)
 }
 
-/// `bfind`: the position of the highest bit that differs from the sign, or all ones where there is none.
+/// `bfind`: the position of the highest bit that differs from the sign, or all ones where there is
+/// none.
 #[inline]
 pub fn bfind<T: Integer>(a: T) -> u32 {
     let magnitude = if a < T::ZERO { T::from_bits(!a.to_bits()) } else { a };
     63_u32.wrapping_sub(magnitude.to_bits().leading_zeros())
 }
 
-/// `bfind.shiftamt`: how far to shift left to bring that bit to the top, or all ones where there is none.
+/// `bfind.shiftamt`: how far to shift left to bring that bit to the top, or all ones where there is
+/// none.
 #[inline]
 pub fn bfind_shiftamt<T: Integer>(a: T) -> u32 {
     match bfind(a) {
@@ -129,8 +132,9 @@ pub fn popc<T: Integer>(a: T) -> u32 {
     a.to_bits().count_ones()
 }
 
-/// `fns`: the position of the `|offset|`-th set bit of `mask`, counted from `base` inclusive upwards (downwards where
-/// `offset` is negative), or all ones where there is none. Offset 0 asks whether bit `base` itself is set.
+/// `fns`: the position of the `|offset|`-th set bit of `mask`, counted from `base` inclusive
+/// upwards (downwards where `offset` is negative), or all ones where there is none. Offset 0 asks
+/// whether bit `base` itself is set.
 #[inline]
 pub fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     if base > 31 {
@@ -149,7 +153,7 @@ pub fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     nearest(left, offset > 0).checked_ilog2().unwrap_or(u32::MAX)
 }
 
-/// The lowest or highest set bit, alone.
+/// Returns the lowest or highest set bit, alone.
 #[inline]
 fn nearest(mask: u32, lowest: bool) -> u32 {
     if lowest { mask & mask.wrapping_neg() } else { mask.checked_ilog2().map_or(0, |top| 1 << top) }
@@ -217,7 +221,7 @@ mod tests {
         assert_eq!(shf_r(low, high, 63, CountMode::Wrap), shf_r(low, high, 31, CountMode::Wrap));
     }
 
-    /// The manual's definition, bit by bit.
+    /// Returns the manual's definition, bit by bit.
     fn bfe_by_the_manual<T: Integer>(a: T, pos: u32, len: u32) -> T {
         let msb = T::BITS - 1;
         let bit = |at: u32| a.to_bits() >> at & 1;

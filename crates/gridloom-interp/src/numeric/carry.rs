@@ -1,10 +1,11 @@
 //! Extended-precision arithmetic: chains of instructions that hand a carry bit on.
 //!
-//! Each function returns the result and the carry it leaves. An instruction without `.cc` keeps the previous carry: its
-//! caller drops the second value.
+//! Each function returns the result and the carry it leaves. An instruction without `.cc` keeps the
+//! previous carry: its caller drops the second value.
 //!
-//! A subtraction is the addition of the complement, and leaves the carry of that: the bit is *clear* where a borrow is due.
-//! Within a chain of subtractions nothing shows this; a chain that mixes both kinds sees what an NVIDIA GPU shows.
+//! A subtraction is the addition of the complement, and leaves the carry of that: the bit is
+//! *clear* where a borrow is due. Within a chain of subtractions nothing shows this; a chain that
+//! mixes both kinds sees what an NVIDIA GPU shows.
 
 use super::integer::Integer;
 

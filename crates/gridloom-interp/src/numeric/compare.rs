@@ -7,9 +7,9 @@ use super::integer::Integer;
 
 /// The comparison of `set` and `setp`.
 ///
-/// On floating-point types those without `u` are false, and those with it true, where an operand is NaN (`Ne` is no
-/// exception: it is false there). On integers each pair means the same; PTX's `lo`, `ls`, `hi` and `hs` are `Lt`, `Le`, `Gt` and
-/// `Ge` on an unsigned type.
+/// On floating-point types those without `u` are false, and those with it true, where an operand is
+/// NaN (`Ne` is no exception: it is false there). On integers each pair means the same; PTX's `lo`,
+/// `ls`, `hi` and `hs` are `Lt`, `Le`, `Gt` and `Ge` on an unsigned type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are PTX's own, and the type says how they differ")]
 pub enum Comparison {
@@ -32,7 +32,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether it holds for operands in this order, none where one is NaN.
+    /// Returns whether it holds for operands in this order, none where one is NaN.
     #[inline]
     fn holds(self, order: Option<std::cmp::Ordering>) -> bool {
         let Some(order) = order else {
@@ -83,7 +83,8 @@ pub struct Extremum {
     pub ftz: bool,
     /// `.NaN`: a NaN operand makes the result NaN; without it, the other operand is the result.
     pub nan: bool,
-    /// `.xorsign.abs`: magnitudes are compared, and the result's sign is the exclusive or of the operands' signs.
+    /// `.xorsign.abs`: magnitudes are compared, and the result's sign is the exclusive or of the
+    /// operands' signs.
     pub xorsign_abs: bool,
     /// `.abs` of the three-operand form: magnitudes are compared, and the result is not negative.
     pub abs: bool,
@@ -124,7 +125,8 @@ fn extremum<F: Float>(a: F::Bits, b: F::Bits, how: Extremum, largest: bool) -> F
         (true, false) | (false, true) if how.nan => return F::Bits::truncate(F::nan_from(&[b, a])),
         (true, false) => y,
         (false, true) => x,
-        // Equal ranks are equal bits or two zeros, of which the one with the sign bit is the smaller.
+        // Equal ranks are equal bits or two zeros, of which the one with the sign bit is the
+        // smaller.
         (false, false) => {
             let first = (rank::<F>(x), x & F::SIGN == 0) >= (rank::<F>(y), y & F::SIGN == 0);
             if first == largest { x } else { y }

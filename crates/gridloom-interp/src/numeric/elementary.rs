@@ -1,7 +1,9 @@
 //! Elementary functions in double precision, of operands that single precision has.
 //!
-//! They are within 2^−40 of the exact result, far beyond what is left when it is rounded to single precision. Each is a sequence of IEEE additions, multiplications
-//! and divisions and of operations on bits, without a branch or a call, so that every host computes the same bits, one by one or in vectors.
+//! They are within 2^−40 of the exact result, far beyond what is left when it is rounded to single
+//! precision. Each is a sequence of IEEE additions, multiplications and divisions and of operations
+//! on bits, without a branch or a call, so that every host computes the same bits, one by one or in
+//! vectors.
 
 use std::f64::consts::{FRAC_2_PI, LN_2, LOG2_E};
 
@@ -43,7 +45,7 @@ pub fn exp2(x: f64) -> f64 {
     polynomial(y, series) * f64::from_bits(sum.to_bits().wrapping_add(1023) << 52)
 }
 
-/// The logarithm to the base two; minus infinity of zero, and NaN of a negative number.
+/// Returns the logarithm to the base two; minus infinity of zero, and NaN of a negative number.
 #[inline(always)]
 pub fn log2(x: f64) -> f64 {
     const MANTISSA: u64 = (1 << 52) - 1;
@@ -103,19 +105,19 @@ pub fn sin_cos(x: f64) -> (f64, f64) {
     (sign(first, quarter), sign(second, quarter.wrapping_add(1)))
 }
 
-/// The sine.
+/// Returns the sine.
 #[inline(always)]
 pub fn sin(x: f64) -> f64 {
     if x.abs() <= MOST_RADIANS { sin_cos(x).0 } else { x.sin() }
 }
 
-/// The cosine.
+/// Returns the cosine.
 #[inline(always)]
 pub fn cos(x: f64) -> f64 {
     if x.abs() <= MOST_RADIANS { sin_cos(x).1 } else { x.cos() }
 }
 
-/// The hyperbolic tangent.
+/// Returns the hyperbolic tangent.
 #[inline(always)]
 pub fn tanh(x: f64) -> f64 {
     let power = exp2(x * (2.0 * LOG2_E));
@@ -128,7 +130,8 @@ pub fn tanh(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Every so many numbers of single precision: both functions give the same but for the last bits.
+    /// Every so many numbers of single precision: both functions give the same but for the last
+    /// bits.
     fn close(of: impl Fn(f64) -> f64, exact: impl Fn(f64) -> f64, accepts: impl Fn(f64) -> bool) {
         for bits in (0..=u32::MAX).step_by(4099) {
             let x = f64::from(f32::from_bits(bits));

@@ -1,12 +1,13 @@
 //! Exact binary arithmetic, rounded once into any format in any direction.
 //!
-//! The host computes most results itself, but only rounded to nearest and only in its own formats. Everything else goes
-//! through here: a bit pattern is decoded into an exact number, the operation is carried out on whole significands, and
-//! the result is rounded where it is stored.
+//! The host computes most results itself, but only rounded to nearest and only in its own formats.
+//! Everything else goes through here: a bit pattern is decoded into an exact number, the operation
+//! is carried out on whole significands, and the result is rounded where it is stored.
 //!
-//! Numbers that need more than 127 bits are cut off with a *sticky* last bit: it is set where anything non-zero was
-//! dropped. Since at least 60 bits stay above it, and no format here keeps more than 53, it can break a tie or push a
-//! directed rounding but never changes a bit that is kept.
+//! Numbers that need more than 127 bits are cut off with a *sticky* last bit: it is set where
+//! anything non-zero was dropped. Since at least 60 bits stay above it, and no format here keeps
+//! more than 53, it can break a tie or push a directed rounding but never changes a bit that is
+//! kept.
 
 use super::{Float, Rounding};
 
@@ -62,12 +63,13 @@ pub struct Exact {
 pub struct Rounded {
     /// The bits of the magnitude: the largest finite number where the result overflowed.
     pub magnitude: u64,
-    /// Whether the result, rounded as if exponents were unlimited, is past the largest finite number.
+    /// Whether the result, rounded as if exponents were unlimited, is past the largest finite
+    /// number.
     pub overflow: bool,
 }
 
 impl Layout {
-    /// The sign bit.
+    /// Returns the sign bit.
     pub const fn sign_mask(self) -> u64 {
         1 << (self.exponent_bits + self.fraction_bits)
     }
@@ -82,7 +84,7 @@ impl Layout {
         (1 << self.fraction_bits) - 1
     }
 
-    /// The largest finite magnitude.
+    /// Returns the largest finite magnitude.
     pub const fn max_finite(self) -> u64 {
         match self.special {
             Special::Ieee => self.exponent_mask() - 1,
@@ -91,12 +93,12 @@ impl Layout {
         }
     }
 
-    /// The exponent of the smallest normal number.
+    /// Returns the exponent of the smallest normal number.
     const fn min_exponent(self) -> i32 {
         2 - (1 << (self.exponent_bits - 1))
     }
 
-    /// What a bit pattern means.
+    /// Returns what a bit pattern means.
     #[inline]
     pub fn decode(self, bits: u64) -> Value {
         let negative = bits & self.sign_mask() != 0;
@@ -117,7 +119,8 @@ impl Layout {
 }
 
 impl Value {
-    /// The value as bits of `F`, rounded. An overflow goes to infinity or to the largest number, as the direction says.
+    /// Returns the value as bits of `F`, rounded. An overflow goes to infinity or to the largest
+    /// number, as the direction says.
     #[inline]
     pub fn encode<F: Float>(self, rounding: Rounding) -> u64 {
         match self {
@@ -128,7 +131,7 @@ impl Value {
     }
 }
 
-/// The sign bit of a format, or none.
+/// Returns the sign bit of a format, or none.
 #[inline]
 pub(super) fn sign<F: Float>(negative: bool) -> u64 {
     if negative { F::SIGN } else { 0 }
@@ -140,7 +143,8 @@ impl Exact {
         Self { negative: value < 0, significand: value.unsigned_abs(), exponent: 0 }
     }
 
-    /// Rounds into `F`. An overflow goes to infinity or to the largest number, as the direction says.
+    /// Rounds into `F`. An overflow goes to infinity or to the largest number, as the direction
+    /// says.
     #[inline]
     pub fn encode<F: Float>(self, rounding: Rounding) -> u64 {
         let rounded = self.round(F::LAYOUT, rounding);
@@ -162,21 +166,23 @@ impl Exact {
         }
         let top = self.exponent + self.significand.ilog2() as i32;
         let overflow = Rounded { magnitude: layout.max_finite(), overflow: true };
-        // One past the largest exponent that `Special::Finite` has: anything there overflows every layout, and everything
-        // below it fits the arithmetic that follows.
+        // One past the largest exponent that `Special::Finite` has: anything there overflows every
+        // layout, and everything below it fits the arithmetic that follows.
         if top > layout.min_exponent() + (1 << layout.exponent_bits) {
             return overflow;
         }
         let binade = top.max(layout.min_exponent());
         let kept = self.to_multiple_of(binade - layout.fraction_bits as i32, rounding) as u64;
-        // A normal significand carries its leading one, which adds one to the exponent field; a subnormal one does not.
-        // A significand that was rounded up to the next power of two carries into the exponent by itself.
+        // A normal significand carries its leading one, which adds one to the exponent field; a
+        // subnormal one does not. A significand that was rounded up to the next power of two
+        // carries into the exponent by itself.
         let field = (binade - layout.min_exponent()) as u64;
         let magnitude = (field << layout.fraction_bits) + kept;
         if magnitude > layout.max_finite() { overflow } else { Rounded { magnitude, overflow: false } }
     }
 
-    /// The magnitude divided by `2^place`, as an integer rounded in the given direction (which heeds the sign).
+    /// Returns the magnitude divided by `2^place`, as an integer rounded in the given direction
+    /// (which heeds the sign).
     #[inline]
     pub fn to_multiple_of(self, place: i32, rounding: Rounding) -> u128 {
         let drop = place - self.exponent;
@@ -200,7 +206,8 @@ impl Exact {
         kept + u128::from(up)
     }
 
-    /// Whether the number, rounded to the layout's precision with an unlimited exponent, lies below its normal range.
+    /// Returns whether the number, rounded to the layout's precision with an unlimited exponent,
+    /// lies below its normal range.
     pub fn is_subnormal(self, layout: Layout, rounding: Rounding) -> bool {
         if self.significand == 0 {
             return false;
@@ -211,7 +218,8 @@ impl Exact {
         top < layout.min_exponent() - 1 || (top == layout.min_exponent() - 1 && !carries())
     }
 
-    /// The same number with its highest bit moved to bit 125, as far as it does not lie higher already.
+    /// The same number with its highest bit moved to bit 125, as far as it does not lie higher
+    /// already.
     #[inline]
     fn normalized(self) -> Self {
         if self.significand == 0 {
@@ -221,7 +229,8 @@ impl Exact {
         Self { significand: self.significand << shift, exponent: self.exponent - shift as i32, ..self }
     }
 
-    /// The sum, with a sticky last bit. Two operands that cancel give −0 when rounding down, else +0.
+    /// The sum, with a sticky last bit. Two operands that cancel give −0 when rounding down, else
+    /// +0.
     pub fn sum(self, other: Self, rounding: Rounding) -> Self {
         if self.significand == 0 && other.significand == 0 {
             let negative =
@@ -235,7 +244,8 @@ impl Exact {
             return self;
         }
         let (a, b) = (self.normalized(), other.normalized());
-        // Where bits of the smaller one are dropped, it lies so far below that at most one leading bit cancels.
+        // Where bits of the smaller one are dropped, it lies so far below that at most one leading
+        // bit cancels.
         let (large, small) =
             if (a.exponent, a.significand) >= (b.exponent, b.significand) { (a, b) } else { (b, a) };
         let aligned = shift_right_sticky(small.significand, (large.exponent - small.exponent) as u32);
@@ -257,7 +267,8 @@ impl Exact {
         }
     }
 
-    /// The quotient of two numbers of at most 63 bits each, with a sticky last bit. The divisor is not zero.
+    /// The quotient of two numbers of at most 63 bits each, with a sticky last bit. The divisor is
+    /// not zero.
     pub fn quotient(self, other: Self) -> Self {
         let dividend = self.normalized();
         let quotient = dividend.significand / other.significand;

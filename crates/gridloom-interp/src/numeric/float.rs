@@ -1,25 +1,28 @@
 //! Floating-point arithmetic in every format and rounding direction.
 //!
-//! Rounding to nearest uses the host's operations; the other directions go through [`exact`](super::exact).
+//! Rounding to nearest uses the host's operations; the other directions go through
+//! [`exact`](super::exact).
 //!
 //! # NaN
 //!
-//! PTX fixes the NaN that `.f32` and the 16-bit formats produce, whatever the operands held: `0x7fffffff` and `0x7fff`.
-//! For `.f64` it does not. NVIDIA GPUs pass an operand's NaN on, made quiet and with its sign, and this follows them: of two, the
-//! second operand's (of `fma`, the second's, then the third's), save that `div` takes the first's. An invalid operation
-//! without a NaN operand gives `0xfff8000000000000`.
+//! PTX fixes the NaN that `.f32` and the 16-bit formats produce, whatever the operands held:
+//! `0x7fffffff` and `0x7fff`. For `.f64` it does not. NVIDIA GPUs pass an operand's NaN on, made
+//! quiet and with its sign, and this follows them: of two, the second operand's (of `fma`, the
+//! second's, then the third's), save that `div` takes the first's. An invalid operation without a
+//! NaN operand gives `0xfff8000000000000`.
 //!
 //! # Subnormals
 //!
-//! `.ftz` flushes operands before, and the result after, the operation, each keeping its sign. As on the GPU, a result counts
-//! as subnormal by its value rounded with an unlimited exponent: a product just below the smallest normal number is
-//! flushed even where rounding it to a subnormal's precision would have brought it up to that number.
+//! `.ftz` flushes operands before, and the result after, the operation, each keeping its sign. As
+//! on the GPU, a result counts as subnormal by its value rounded with an unlimited exponent: a
+//! product just below the smallest normal number is flushed even where rounding it to a subnormal's
+//! precision would have brought it up to that number.
 
 use super::exact::{Exact, Value};
 use super::format::Word;
 use super::{Clamp, Float, Mode, Rounding};
 
-/// Whether the bits are a NaN.
+/// Returns whether the bits are a NaN.
 #[inline]
 pub fn is_nan<F: Float>(a: F::Bits) -> bool {
     F::is_nan(a.into())
@@ -61,14 +64,14 @@ pub(super) fn clamp_bits<F: Float>(a: u64, clamp: Clamp) -> u64 {
     }
 }
 
-/// The last steps of every instruction: which NaN, and the clamp.
+/// Performs the last steps of every instruction: selects the NaN and applies the clamp.
 #[inline]
 fn finish<F: Float>(result: u64, operands: &[u64], clamp: Clamp) -> F::Bits {
     let result = if F::is_nan(result) { F::nan_from(operands) } else { result };
     F::Bits::truncate(clamp_bits::<F>(result, clamp))
 }
 
-/// The numbers that operands stand for, where none is infinite or NaN.
+/// Returns the exact values of operands, if none is infinite or NaN.
 #[inline]
 fn finite<F: Float, const N: usize>(operands: [u64; N]) -> Option<[Exact; N]> {
     let values = operands.map(|bits| F::LAYOUT.decode(bits));
@@ -93,7 +96,7 @@ pub fn sub<F: Float>(a: F::Bits, b: F::Bits, mode: Mode) -> F::Bits {
     add_signed::<F>(a, b, F::SIGN, mode)
 }
 
-/// The sum of `a` and `b`, where `flip` turns the sign of a `b` that is not NaN.
+/// Returns the sum of `a` and `b`, where `flip` turns the sign of a `b` that is not NaN.
 #[inline]
 fn add_signed<F: Float>(a: F::Bits, b: F::Bits, flip: u64, mode: Mode) -> F::Bits {
     let [a, b] = [a.into(), b.into()].map(|bits| flush_bits::<F>(bits, mode.ftz));

@@ -30,7 +30,8 @@ pub trait Float: Copy + 'static {
     const LAYOUT: Layout;
     /// The NaN of an invalid operation.
     const NAN: u64;
-    /// Whether the NaN of an operand is passed on, made quiet, instead of becoming [`NAN`](Self::NAN).
+    /// Whether the NaN of an operand is passed on, made quiet, instead of becoming
+    /// [`NAN`](Self::NAN).
     const PROPAGATES_NAN: bool;
 
     /// The sign bit.
@@ -46,30 +47,31 @@ pub trait Float: Copy + 'static {
     /// One.
     const ONE: u64 = (Self::INFINITY >> 1) & Self::INFINITY;
 
-    /// The NaN that an instruction produces from its operands, the one that takes precedence first.
+    /// Returns the NaN that an instruction produces from its operands, the one that takes
+    /// precedence first.
     #[inline]
     fn nan_from(operands: &[u64]) -> u64 {
         let propagated = operands.iter().find(|&&bits| Self::PROPAGATES_NAN && Self::is_nan(bits));
         propagated.map_or(Self::NAN, |bits| bits | Self::QUIET)
     }
 
-    /// Whether the bits are a NaN.
+    /// Returns whether the bits are a NaN.
     #[inline]
     fn is_nan(bits: u64) -> bool {
         bits & Self::MAGNITUDE > Self::INFINITY
     }
 
-    /// The value as an `f64`, exactly.
+    /// Returns the value as an `f64`, exactly.
     fn to_f64(bits: u64) -> f64;
-    /// The sum.
+    /// Returns the sum.
     fn add_rn(a: u64, b: u64) -> u64;
-    /// The product.
+    /// Returns the product.
     fn mul_rn(a: u64, b: u64) -> u64;
-    /// The quotient.
+    /// Returns the quotient.
     fn div_rn(a: u64, b: u64) -> u64;
-    /// The square root.
+    /// Returns the square root.
     fn sqrt_rn(a: u64) -> u64;
-    /// The product plus `c`, rounded once.
+    /// Returns the product plus `c`, rounded once.
     fn fma_rn(a: u64, b: u64, c: u64) -> u64;
 }
 
@@ -131,9 +133,10 @@ native!(F64 f64 u64 11 52 0xfff8_0000_0000_0000 true);
 
 /// A 16-bit format computes in `f64` and rounds the result.
 ///
-/// With 53 bits against 11 and 8, rounding twice is the same as rounding once for one addition, multiplication, division
-/// or square root (53 ≥ 2 · 11 + 2). It is not for a fused multiply-add, where the sum is rounded to odd first: that keeps
-/// on which side of a halfway point the exact sum lies.
+/// With 53 bits against 11 and 8, rounding twice is the same as rounding once for one addition,
+/// multiplication, division or square root (53 ≥ 2 · 11 + 2). It is not for a fused multiply-add,
+/// where the sum is rounded to odd first: that keeps on which side of a halfway point the exact sum
+/// lies.
 macro_rules! half {
     ($format:ident $exponent:literal $fraction:literal, $widen:expr) => {
         impl Float for $format {
@@ -185,7 +188,7 @@ pub(super) fn narrow<F: Float>(value: f64) -> u64 {
     F64::LAYOUT.decode(value.to_bits()).encode::<F>(super::Rounding::NearestEven)
 }
 
-/// The sum of two numbers far from overflow and underflow of `f64`, rounded to odd.
+/// Returns the sum of two numbers far from overflow and underflow of `f64`, rounded to odd.
 #[inline]
 fn sum_to_odd(a: f64, b: f64) -> f64 {
     let sum = a + b;

@@ -15,11 +15,11 @@ pub trait Integer: Copy + Ord + std::fmt::Debug + 'static {
     /// The largest value.
     const MAX: Self;
 
-    /// The value's bits, zero-extended.
+    /// Returns the value's bits, zero-extended.
     fn to_bits(self) -> u64;
     /// The value whose bits are the low bits of `bits`.
     fn from_bits(bits: u64) -> Self;
-    /// The value.
+    /// Returns the value.
     fn to_i128(self) -> i128;
     /// The value congruent to `value` modulo two to the width.
     fn wrap(value: i128) -> Self;
@@ -33,11 +33,11 @@ pub trait Integer: Copy + Ord + std::fmt::Debug + 'static {
     fn wrapping_mul(self, other: Self) -> Self;
     /// The high half of the product.
     fn high_mul(self, other: Self) -> Self;
-    /// The quotient, or none where the divisor is zero. The smallest value over −1 wraps.
+    /// Returns the quotient, or none where the divisor is zero. The smallest value over −1 wraps.
     fn quotient(self, other: Self) -> Option<Self>;
-    /// The remainder, or none where the divisor is zero.
+    /// Returns the remainder, or none where the divisor is zero.
     fn remainder(self, other: Self) -> Option<Self>;
-    /// The same bits as the unsigned type.
+    /// Returns the same bits as the unsigned type.
     fn unsigned(self) -> Self::Unsigned;
 }
 
@@ -177,7 +177,7 @@ pub fn mad_wide<T: Widening>(a: T, b: T, c: T::Wide) -> T::Wide {
 
 /// A type that `mul24` and `mad24` take: `u32` or `i32`.
 pub trait Integer24: Integer {
-    /// The product of the low 24 bits of both operands, read in this type's signedness.
+    /// Returns the product of the low 24 bits of both operands, read in this type's signedness.
     fn product24(self, other: Self) -> i64;
 }
 
@@ -234,7 +234,8 @@ pub fn sad<T: Integer>(a: T, b: T, c: T) -> T {
 
 /// `div`: towards zero. The smallest value over −1 wraps to itself.
 ///
-/// PTX leaves division by zero to the machine. Here it gives all ones, as NVIDIA GPUs do (measured on `sm_90`).
+/// PTX leaves division by zero to the machine. Here it gives all ones, as NVIDIA GPUs do (measured
+/// on `sm_90`).
 #[inline]
 pub fn div<T: Integer>(a: T, b: T) -> T {
     a.quotient(b).unwrap_or(T::from_bits(u64::MAX))
@@ -242,7 +243,8 @@ pub fn div<T: Integer>(a: T, b: T) -> T {
 
 /// `rem`: with the sign of the dividend.
 ///
-/// PTX leaves a zero divisor to the machine. Here it gives all ones, as NVIDIA GPUs do (measured on `sm_90`).
+/// PTX leaves a zero divisor to the machine. Here it gives all ones, as NVIDIA GPUs do (measured on
+/// `sm_90`).
 #[inline]
 pub fn rem<T: Integer>(a: T, b: T) -> T {
     a.remainder(b).unwrap_or(T::from_bits(u64::MAX))
@@ -369,7 +371,8 @@ mod tests {
         assert_eq!((min_relu(-5, 3), min_relu(4, 3), max_relu(-5, -3)), (0, 3, 0));
     }
 
-    /// The mathematical result, wrapped to the width in unsigned arithmetic of 256 bits cut to 128.
+    /// Returns the mathematical result, wrapped to the width in unsigned arithmetic of 256 bits cut
+    /// to 128.
     fn wide<T: Integer>(a: T, b: T) -> i128 {
         a.to_i128().wrapping_mul(b.to_i128())
     }

@@ -1,18 +1,22 @@
 //! What PTX instructions compute: pure functions from operand bits to result bits.
 //!
-//! The interpreter calls these for every arithmetic instruction, and compiled code calls the ones that have no machine
-//! instruction of their own, so that there is one definition of each operation. Nothing here touches memory, threads or
-//! the host's floating-point environment, and nothing panics, whatever the operands.
+//! The interpreter calls these for every arithmetic instruction, and compiled code calls the ones
+//! that have no machine instruction of their own, so that there is one definition of each
+//! operation. Nothing here touches memory, threads or the host's floating-point environment, and
+//! nothing panics, whatever the operands.
 //!
 //! # Conventions
 //!
-//! - **Integers** are Rust's own types: a function over [`Integer`](integer::Integer) serves `u8` to `i64`, and the type
-//!   parameter is the instruction's type suffix (`integer::mul_hi::<i32>` is `mul.hi.s32`).
-//! - **Floating-point values are bit patterns** (`u16`, `u32`, `u64`), never Rust floats, so that NaN payloads and signs
-//!   are exactly what is written here. A function over [`Float`] takes the format as its type parameter:
-//!   `float::add::<F32>` is `add.f32`, `float::add::<Bf16>` is `add.bf16`.
-//! - **Modifiers** that change a result are arguments: [`Mode`] carries rounding, `.ftz`, and `.sat` or `.relu`.
-//!   The functions do not check that PTX allows a combination; that is the verifier's work. Every combination is defined.
+//! - **Integers** are Rust's own types: a function over [`Integer`](integer::Integer) serves `u8`
+//!   to `i64`, and the type parameter is the instruction's type suffix (`integer::mul_hi::<i32>` is
+//!   `mul.hi.s32`).
+//! - **Floating-point values are bit patterns** (`u16`, `u32`, `u64`), never Rust floats, so that
+//!   NaN payloads and signs are exactly what is written here. A function over [`Float`] takes the
+//!   format as its type parameter: `float::add::<F32>` is `add.f32`, `float::add::<Bf16>` is
+//!   `add.bf16`.
+//! - **Modifiers** that change a result are arguments: [`Mode`] carries rounding, `.ftz`, and
+//!   `.sat` or `.relu`. The functions do not check that PTX allows a combination; that is the
+//!   verifier's work. Every combination is defined.
 //!
 //! # Modules
 //!

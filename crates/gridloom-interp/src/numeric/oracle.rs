@@ -1,4 +1,5 @@
-//! What the tests compare with: `rustc_apfloat`, which shares no code with this crate, and operands worth trying.
+//! The reference that the tests compare with: `rustc_apfloat`, which shares no code with this
+//! crate. Also operands worth testing.
 
 use proptest::prelude::*;
 use rustc_apfloat::{Float as _, Round, ieee};
@@ -38,23 +39,23 @@ pub(super) fn round(rounding: Rounding) -> Round {
     }
 }
 
-/// The oracle's value of a bit pattern.
+/// Returns the oracle's value of a bit pattern.
 pub(super) fn value<F: Checked>(bits: F::Bits) -> F::Oracle {
     let bits: u64 = bits.into();
     F::Oracle::from_bits(bits.into())
 }
 
-/// The bits of the oracle's value, with every NaN as `None`: which one it is, is tested by tables.
+/// Returns the bits of the oracle's value, or `None` for a NaN. Tables test which NaN it is.
 pub(super) fn number<F: Checked>(value: F::Oracle) -> Option<F::Bits> {
     (!value.is_nan()).then(|| F::Bits::truncate(value.to_bits() as u64))
 }
 
-/// The bits, with every NaN as `None`.
+/// Returns the bits, with every NaN as `None`.
 pub(super) fn bits<F: Float>(bits: F::Bits) -> Option<F::Bits> {
     (!F::is_nan(bits.into())).then_some(bits)
 }
 
-/// Both signs of the values where formats change their ways.
+/// Returns edge values of a format, with both signs.
 pub(super) fn edges<F: Float>() -> Vec<F::Bits> {
     let (one, min, inf) = (F::ONE, F::MIN_NORMAL, F::INFINITY);
     let magnitudes = [

@@ -1,11 +1,11 @@
 //! Two values in one register: the `x2` forms.
 //!
-//! Lane 0 is the low half. Any scalar function becomes its `x2` form through [`map`], [`zip`] or [`zip3`]:
-//! `packed::zip(a, b, |a, b| float::add::<F16>(a, b, mode))` is `add.f16x2`.
+//! Lane 0 is the low half. Any scalar function becomes its `x2` form through [`map`], [`zip`] or
+//! [`zip3`]: `packed::zip(a, b, |a, b| float::add::<F16>(a, b, mode))` is `add.f16x2`.
 
 use super::integer::{self, Integer};
 
-/// The two halves, low first.
+/// Returns the two halves, low first.
 #[inline]
 pub fn unpack(word: u32) -> (u16, u16) {
     (word as u16, (word >> 16) as u16)

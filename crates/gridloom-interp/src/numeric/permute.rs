@@ -3,7 +3,8 @@
 /// How the selector of `prmt` is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PermuteMode {
-    /// No suffix: four selectors of four bits, each a byte number and a flag that replicates that byte's sign.
+    /// No suffix: four selectors of four bits, each a byte number and a flag that replicates that
+    /// byte's sign.
     Index,
     /// `.f4e`: four bytes forward from the selected one.
     Forward4,
@@ -59,7 +60,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Byte `n` of the pair holds `n`, so that a result reads as the list of bytes picked, high first.
+    /// Byte `n` of the pair holds `n`, so that a result reads as the list of bytes picked, high
+    /// first.
     const A: u32 = 0x0302_0100;
     const B: u32 = 0x0706_0504;
 

@@ -3,7 +3,7 @@
 use crate::support::{Module, Params, kernel_text, try_threads};
 use gridloom_interp::{Launch, Scratch};
 
-/// The old values that `threads` threads saw of `word`, and the value it ends with.
+/// Returns the old values that `threads` threads saw of `word`, and the value it ends with.
 fn atomic(space: &str, ty: &str, start: u64, operation: &str, threads: u32) -> (Vec<u32>, u32) {
     let out = try_threads(
         &format!(".{space} .align 8 .b64 word;"),
@@ -200,7 +200,8 @@ fn blocks_on_several_workers_add_up() {
         for worker in 0..4 {
             let launch = &launch;
             scope.spawn(move || {
-                // SAFETY: the kernel writes `out` and its own variable, which only this launch uses.
+                // SAFETY: the kernel writes `out` and its own variable, which only this launch
+                // uses.
                 unsafe { launch.run_blocks(worker * 16..(worker + 1) * 16, &mut Scratch::new()) }.unwrap();
             });
         }

@@ -1,12 +1,12 @@
-//! Kernels compiled from CUDA C++: each can be looked up, and those that exercise what is hard about execution compute what
-//! their sources say, in checked mode.
+//! Kernels compiled from CUDA C++. Each can be looked up. Those that are hard to execute compute
+//! what their sources say, in checked mode.
 
 use crate::support::{Map, Module, Params, run, run_cooperative};
 use gridloom_interp::{FaultKind, Heap, Launch};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// The kernels of the `gridloom` crate, both those of its tests and those of its examples.
+/// Returns the kernels of the `gridloom` crate, both those of its tests and those of its examples.
 fn folders() -> [PathBuf; 2] {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gridloom");
     [root.join("tests/kernels"), root.join("kernels")]

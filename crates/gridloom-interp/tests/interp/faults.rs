@@ -1,7 +1,7 @@
-//! What ends a launch early, and what it says about where.
+//! Faults: what ends a launch early, and how it is reported.
 
 use crate::support::{HEADER, Map, Module, Params, fault, kernel_text, line_of, run, try_threads};
-use gridloom_interp::{FaultKind, Launch, SourceLine, Space};
+use gridloom_interp::{AccessKind, FaultKind, Launch, SourceLine, Space};
 use std::sync::atomic::AtomicBool;
 
 #[test]
@@ -44,19 +44,28 @@ fn a_misaligned_access_faults() {
 #[test]
 fn a_null_pointer_faults_with_its_address() {
     let fault = fault("mov.u64 %rd1, 16; st.global.u32 [%rd1], %r1;", 1);
-    assert_eq!(fault.kind, FaultKind::IllegalAddress { address: 16, space: Space::Global, size: 4 });
+    assert_eq!(
+        fault.kind,
+        FaultKind::IllegalAddress { access: AccessKind::Write, address: 16, space: Space::Global, size: 4 }
+    );
 }
 
 #[test]
 fn shared_and_local_accesses_past_the_end_fault_even_when_unchecked() {
     let before = ".shared .align 4 .b8 mem[16];";
     let fault = try_threads(before, "st.shared.u32 [mem+16], %r1;", 1, 1).unwrap_err();
-    assert_eq!(fault.kind, FaultKind::IllegalAddress { address: 16, space: Space::Shared, size: 4 });
+    assert_eq!(
+        fault.kind,
+        FaultKind::IllegalAddress { access: AccessKind::Write, address: 16, space: Space::Shared, size: 4 }
+    );
     let fault = crate::support::fault(
         ".local .align 4 .b8 own[8]; mov.u64 %rd1, own; ld.local.u32 %r0, [%rd1+8];",
         1,
     );
-    assert_eq!(fault.kind, FaultKind::IllegalAddress { address: 8, space: Space::Local, size: 4 });
+    assert_eq!(
+        fault.kind,
+        FaultKind::IllegalAddress { access: AccessKind::Read, address: 8, space: Space::Local, size: 4 }
+    );
 }
 
 #[test]
@@ -75,7 +84,10 @@ fn a_checked_launch_refuses_memory_outside_every_allocation() {
     };
     let fault = run(&launch).unwrap_err();
     let address = out[6..].as_ptr().addr() as u64;
-    assert_eq!(fault.kind, FaultKind::IllegalAddress { address, space: Space::Global, size: 4 });
+    assert_eq!(
+        fault.kind,
+        FaultKind::IllegalAddress { access: AccessKind::Write, address, space: Space::Global, size: 4 }
+    );
     assert_eq!(fault.thread, [6, 0, 0]);
     assert_eq!(out[..6], [5; 6]);
 }

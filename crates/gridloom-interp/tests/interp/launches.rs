@@ -44,7 +44,8 @@ fn a_cooperative_launch_may_be_shared_by_workers() {
         for worker in 0..2 {
             let launch = &launch;
             scope.spawn(move || {
-                // SAFETY: the kernel writes `out` and its own variable, which only this launch uses.
+                // SAFETY: the kernel writes `out` and its own variable, which only this launch
+                // uses.
                 unsafe { launch.run_cooperative(worker * 3..(worker + 1) * 3, &mut Scratch::new()) }.unwrap();
             });
         }
@@ -101,7 +102,7 @@ fn a_launch_that_the_kernel_cannot_run_with_is_refused() {
         (Launch { block: [33, 32, 1], ..good }, "a block of 1056 threads"),
         (Launch { block: [u32::MAX; 3], ..good }, "threads"),
         (Launch { block: [0, 1, 1], ..good }, "a block of 0 threads"),
-        (Launch { params: &params.0[..4], ..good }, "4 bytes of parameters; the kernel takes 8"),
+        (Launch { params: &params.0[..4], ..good }, "4 bytes of parameters; the kernel needs 8"),
     ] {
         let fault = run_cooperative(&launch).unwrap_err();
         let FaultKind::InvalidLaunch { reason } = &fault.kind else { panic!("{fault}") };

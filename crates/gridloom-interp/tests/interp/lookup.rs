@@ -1,4 +1,4 @@
-//! Looking kernels up: what is refused, when, and in which words.
+//! Looking kernels up: what is refused, and with which message.
 
 use crate::support::{HEADER, Module};
 use gridloom_interp::{Error, Layout};

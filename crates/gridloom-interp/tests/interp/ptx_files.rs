@@ -50,7 +50,7 @@ fn outcome(text: &str, case: &Case) -> Result<Vec<Vec<u8>>, String> {
     Ok(buffers.iter().zip(&case.args).map(bytes).collect())
 }
 
-/// What is wrong with the outcome of a case.
+/// Returns what is wrong with the outcome of a case.
 fn complaint(text: &str, case: &Case) -> Option<String> {
     match (outcome(text, case), &case.outcome) {
         (Ok(buffers), Outcome::Contents(contents)) => {

@@ -1,4 +1,5 @@
-//! Runs PTX on the interpreter: whole modules, or the body of a kernel that gives one number per thread.
+//! Runs PTX on the interpreter: whole modules, or the body of a kernel that gives one number per
+//! thread.
 
 use gridloom_interp::{Fault, Heap, KernelCode, Launch, Layout, MemoryMap, Program, Scratch};
 use std::ops::Range;
@@ -21,7 +22,7 @@ impl Chunk {
         chunks
     }
 
-    /// The first bytes of some chunks.
+    /// Returns the first bytes of some chunks.
     pub(crate) fn bytes(chunks: &[Self], length: usize) -> Vec<u8> {
         chunks.iter().flat_map(|chunk| chunk.0).take(length).collect()
     }
@@ -65,7 +66,7 @@ impl Module {
         self.program.kernel(name).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The bytes of a module-scope variable.
+    /// Returns the bytes of a module-scope variable.
     pub(crate) fn variable(&self, name: &str) -> Vec<u8> {
         let (index, _) = self.program.variable(name).expect("a variable of the module");
         Chunk::bytes(&self.memory[index], self.program.layout().variables()[index].size as usize)
@@ -98,8 +99,8 @@ impl Params {
 
 /// Runs every block of a launch, one after the other.
 pub(crate) fn run(launch: &Launch<'_>) -> Result<(), Box<Fault>> {
-    // SAFETY: the kernels of these tests access the buffers they are given, which outlive the call and which nobody
-    // else uses, or memory that the interpreter refuses.
+    // SAFETY: the kernels of these tests access the buffers they are given, which outlive the call
+    // and which nobody else uses, or memory that the interpreter refuses.
     unsafe { launch.run_blocks(0..launch.blocks(), &mut Scratch::new()) }
 }
 
@@ -127,8 +128,9 @@ impl MemoryMap for Map {
     }
 }
 
-/// The text of a kernel `test(out)` that stores `%r0` of each thread to `out`, by its number in the grid. The body may use
-/// `%r0` to `%r31`, `%rd0` to `%rd15`, `%p0` to `%p7`, `%f0` to `%f7`, `%h0` to `%h7`; `%r1` is `%tid.x`, `%rd15` is `out`.
+/// Returns the text of a kernel `test(out)` that stores `%r0` of each thread to `out`, by its
+/// number in the grid. The body may use `%r0` to `%r31`, `%rd0` to `%rd15`, `%p0` to `%p7`, `%f0`
+/// to `%f7`, `%h0` to `%h7`; `%r1` is `%tid.x`, `%rd15` is `out`.
 pub(crate) fn kernel_text(body: &str) -> String {
     format!(
         ".visible .entry test(.param .u64 out) {{
@@ -179,12 +181,12 @@ pub(crate) fn thread(body: &str) -> u32 {
     threads(body, 1)[0]
 }
 
-/// The fault of `threads` threads that run `body`.
+/// Returns the fault of `threads` threads that run `body`.
 pub(crate) fn fault(body: &str, threads: u32) -> Box<Fault> {
     try_threads("", body, 1, threads).expect_err("a fault")
 }
 
-/// The line of `text` that a marker stands on, in a module of [`HEADER`] and `text`.
+/// Returns the line of `text` that a marker stands on, in a module of [`HEADER`] and `text`.
 pub(crate) fn line_of(text: &str, marker: &str) -> u32 {
     let before = &text[..text.find(marker).expect("the marker")];
     (HEADER.matches('\n').count() + before.matches('\n').count() + 1) as u32

@@ -1,4 +1,5 @@
-//! That instructions reach the numeric function of their type and modifiers. What those compute is tested beside them.
+//! Each instruction uses the numeric function of its type and modifiers. The functions have their
+//! own tests.
 
 use crate::support::thread;
 

@@ -1,11 +1,13 @@
-//! Addresses that lie near a pointer which the launch was given, so that they need no check of their own.
+//! Finds addresses near a pointer parameter, which need no check of their own.
 //!
-//! An access to global memory is checked for its alignment, and for an address that can be memory of the host. Most addresses are a parameter plus
-//! an index of 32 bits times the size of an element: at most a few gigabytes away from the pointer. Where the pointer is aligned, and lies as far from
-//! either end of the host's addresses, they all are good. Whether that is so is asked once for a call ([`BoundsChecks::hold`]), not for each
-//! access; where it is not, code that checks every access runs.
+//! An access to global memory is checked for its alignment and for an address that can be host
+//! memory. Most addresses are a parameter plus a 32-bit index times the size of an element: at most
+//! a few gigabytes from the pointer. If the pointer is aligned and that far from either end of the
+//! host's addresses, all of them are valid. That is checked once per call ([`BoundsChecks::hold`])
+//! instead of at each access. If it does not hold, code that checks every access runs.
 //!
-//! As in [`range`](crate::analysis::range), nothing is known at first, and what is found in each pass holds whenever it stops.
+//! As in [`range`](crate::analysis::range), the analysis starts with no knowledge, and its results
+//! are valid after every pass.
 
 use crate::analysis::flow::Flow;
 use crate::analysis::range::{Access, Ranges, RowLength};
@@ -15,19 +17,19 @@ use gridloom_interp::code::{Base, MemoryOperand, Op};
 use gridloom_interp::lanes::{Slot, Source};
 use std::ops::Range;
 
-/// Passes over the instructions.
+/// The number of passes over the instructions.
 const PASSES: usize = 4;
 
-/// How far from its pointer an address may be.
+/// The greatest distance of an address from its pointer.
 const FAR: u64 = 1 << 36;
 
-/// A value of 64 bits: a pointer that is a parameter, or zero, and at most so much more or less.
+/// A 64-bit value: a pointer parameter, or zero, plus or minus a bounded distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Near {
-    /// Where the pointer is among the parameters.
+    /// The offset of the pointer among the parameters.
     pointer: Option<u64>,
     most: u64,
-    /// The difference is a multiple of two to this power.
+    /// The distance is a multiple of two to this power.
     zeros: u32,
 }
 
@@ -72,31 +74,32 @@ impl Near {
     }
 }
 
-/// What a pointer among the parameters has to be.
+/// The conditions that a pointer parameter must meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PointerBounds {
-    /// Where it is.
+    /// Its offset among the parameters.
     pointer: u64,
     align: u32,
-    /// How far from it memory is accessed.
+    /// The greatest distance at which memory is accessed.
     far: u64,
 }
 
-/// What is known of the addresses of a function, and what has to hold for it.
+/// What is known about the addresses of a function, and the assumptions that it rests on.
 pub(crate) struct BoundsChecks {
     of_slot: Vec<Option<Near>>,
     list: Vec<PointerBounds>,
-    /// The most threads that a row of a block has.
+    /// The most threads of a row of the block.
     row: u32,
 }
 
 impl BoundsChecks {
-    /// Where nothing is taken for granted.
+    /// Returns an analysis without assumptions.
     pub(crate) fn none() -> Self {
         Self { of_slot: Vec::new(), list: Vec::new(), row: RowLength::MOST }
     }
 
-    /// Of the kernel itself, with ranges for rows of so many threads; a function has none.
+    /// Analyses the kernel itself, with ranges for rows of that many threads. There is none for
+    /// called functions.
     pub(crate) fn of(
         flow: &Flow<'_>,
         natives: &[Option<Native>],
@@ -110,9 +113,9 @@ impl BoundsChecks {
         let slots = flow.code.functions[flow.function].slots as usize;
         let mut known: Vec<Option<Near>> = vec![None; slots];
         for _ in 0..PASSES {
-            // Not written yet, or what all that is written has in common.
+            // `None` for a register not written yet, else what all writes so far have in common.
             let mut found: Vec<Option<Option<Near>>> = vec![None; slots];
-            // What is read before it is written is zero.
+            // A register that is read before it is written is zero.
             if let Some(first) = flow.blocks.first() {
                 first.live_in.iter().for_each(|slot| found[slot.0 as usize] = Some(Near::of(0)));
             }
@@ -157,7 +160,7 @@ impl BoundsChecks {
         }
     }
 
-    /// The pointer that an access goes near.
+    /// Returns the pointer that an access is near.
     fn near(&self, operand: &MemoryOperand) -> Option<Near> {
         let Base::Source(Source::Slot(Slot(slot))) = operand.base else { return None };
         let host = matches!(operand.space, Space::Global | Space::Const | Space::Generic);
@@ -166,7 +169,7 @@ impl BoundsChecks {
         fits.then_some(near)
     }
 
-    /// Whether an access is good in every thread if the anchors hold.
+    /// Returns whether an access is valid in every thread if the assumptions hold.
     pub(crate) fn is_good(&self, operand: &MemoryOperand, align: u32) -> bool {
         self.near(operand).is_some_and(|near| {
             let zeros = align.trailing_zeros();
@@ -174,18 +177,19 @@ impl BoundsChecks {
         })
     }
 
-    /// Whether blocks of a shape are such that what was taken for granted holds.
+    /// Returns whether the assumptions hold for a block shape.
     pub(crate) fn hold_for(&self, block: [u32; 3]) -> bool {
         block[0] <= self.row
     }
 
-    /// Whether all pointers are such that what was taken for granted holds, for code that may access host memory at these addresses.
+    /// Returns whether the assumptions hold for all pointers, for code that may access host memory
+    /// at these addresses.
     ///
     /// # Safety
     /// `params` are the parameters of a launch of the kernel.
     pub(crate) unsafe fn hold(&self, params: *const u8, addresses: Range<u64>) -> bool {
         self.list.iter().all(|&PointerBounds { pointer, align, far }| {
-            // SAFETY: the caller's promise, and only pointers that lie inside the parameters are noted.
+            // SAFETY: the caller's promise. Only pointers inside the parameters are recorded.
             let pointer = unsafe { params.add(pointer as usize).cast::<u64>().read_unaligned() };
             let inside = pointer.checked_sub(far).is_some_and(|lowest| addresses.contains(&lowest))
                 && pointer.checked_add(far).is_some_and(|highest| addresses.contains(&highest));
@@ -194,7 +198,7 @@ impl BoundsChecks {
     }
 }
 
-/// What an instruction computes.
+/// Returns what an instruction computes.
 fn result(
     flow: &Flow<'_>,
     known: &[Option<Near>],
@@ -218,7 +222,7 @@ fn result(
             if native.result.bits() != 64 || native.result.is_float() || bits(map.destinations()[0]) != 64 {
                 return None;
             }
-            // An operand of 64 bits, or one that is extended to as many, with its sign or with zeros.
+            // An operand of 64 bits, or one that is sign- or zero-extended to 64 bits.
             let operand = |i: usize, signed: bool| match *map.sources().get(i)? {
                 Source::Constant(index) => {
                     let value = flow.code.constants[index as usize][0];
@@ -238,7 +242,7 @@ fn result(
                         }
                         32 if bits(slot) == 32 => {
                             let most = if signed { range.most.min(1 << 31) } else { range.most };
-                            // What is large without a sign is negative with one.
+                            // A large unsigned value is a negative signed one.
                             Near { zeros: range.zeros, ..Near::up_to(most) }
                         }
                         _ => return None,
@@ -267,7 +271,7 @@ fn result(
                     let count = flow.code.constants[index as usize][0];
                     operand(0, false)?.times(Near::of(1 << u32::try_from(count).ok().filter(|&c| c < 40)?)?)
                 }
-                // The sign that is extended may be that of the source or that of the result.
+                // The extension may be signed by the source or by the result.
                 Kind::Extend { from: 32, signed, to: 64, .. } => operand(0, signed),
                 _ => None,
             }

@@ -1,20 +1,25 @@
-//! Where threads of a group can be while others of them run: what decides which code is written for some threads only.
+//! Where the threads of a group can be while others of it run. This decides which code must exist
+//! in a version for some threads only.
 //!
-//! Threads that part at a branch go on together as soon as they are at the same block. Of the blocks that threads are at, the first in the order of
-//! the program is always run next, by all threads that are at it; the others wait. Ways that part meet behind both, and threads that have left a loop
-//! wait behind it, so that this finds where they meet without looking for it, whatever the control flow.
+//! Threads that diverge at a branch run together again as soon as they are at the same block. The
+//! first block in program order that has threads is always run next, by all threads that are at it.
+//! The others wait. The two sides of a branch join after both, and threads that have left a loop
+//! wait after it. So this order finds the joins in any control flow, without an analysis of its
+//! structure.
 //!
-//! A block can be run by some threads only if others can be waiting meanwhile, or have exited. What those still need, they must keep: a register that such
-//! a block writes is one of each thread by itself, and written in the threads that run.
+//! A block can be run by some threads only if others may be waiting or have exited. The waiting
+//! threads must keep the registers they need. So a register that such a block writes is stored per
+//! thread, and written only in the running threads.
 
 use crate::analysis::flow::{Flow, Role, SlotSet};
 use gridloom_interp::code::Op;
 use gridloom_interp::lanes::{Slot, Source};
 
-/// Blocks of a function in which threads that part are run together again; in larger ones each goes on alone.
+/// The most blocks of a function whose diverged threads run together again. In larger functions
+/// each continues alone.
 const MOST: usize = 400;
 
-/// A set of blocks, and the end of the function, which follows all of them.
+/// A set of blocks. The end of the function follows the last block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BlockSet(Vec<u64>);
 
@@ -31,7 +36,7 @@ impl BlockSet {
         self.0[block / 64] &= !(1 << (block % 64));
     }
 
-    /// Whether others have made it larger.
+    /// Adds another set. Returns whether this one has grown.
     fn union(&mut self, other: &Self) -> bool {
         let mut changed = false;
         for (word, other) in self.0.iter_mut().zip(&other.0) {
@@ -56,21 +61,21 @@ impl BlockSet {
     }
 }
 
-/// For each block of a function which threads can be elsewhere while some run it.
+/// For each block of a function, where other threads can be while some run it.
 pub(crate) struct Divergence {
-    /// For each block that threads can come to after they have parted, where others can be then.
+    /// For each block that threads can reach after they have diverged, where others can be.
     waiting: Vec<Option<BlockSet>>,
-    /// What those need.
+    /// The registers that those need.
     live: Vec<SlotSet>,
 }
 
 impl Divergence {
-    /// Of code in which threads that part do not run together.
+    /// Returns the result for code whose diverged threads do not run together.
     pub(crate) fn none(flow: &Flow<'_>) -> Self {
         Self { waiting: vec![None; flow.blocks.len()], live: Vec::new() }
     }
 
-    /// Of a function, given which registers can differ between threads.
+    /// Analyses a function. `differs` tells which registers can differ between threads.
     pub(crate) fn of(flow: &Flow<'_>, differs: impl Fn(Source) -> bool) -> Self {
         let blocks = flow.blocks.len();
         let mut this = Self::none(flow);
@@ -88,7 +93,7 @@ impl Divergence {
             for way in &ways[block] {
                 this.land(&waiting, way, &mut work);
             }
-            // Nobody may be at the block itself.
+            // No thread may be at the block itself.
             this.land(&waiting, &nowhere, &mut work);
         }
         this.live = (this.waiting.iter())
@@ -103,7 +108,7 @@ impl Divergence {
         this
     }
 
-    /// Notes that threads are at some blocks, of which the first is run next.
+    /// Records that threads are at some blocks. The first of them runs next.
     fn land(&mut self, waiting: &BlockSet, way: &BlockSet, work: &mut Vec<usize>) {
         let mut at = waiting.clone();
         at.union(way);
@@ -122,23 +127,26 @@ impl Divergence {
         }
     }
 
-    /// Whether threads can come to a block after they have parted, though maybe all of them.
+    /// Returns whether threads can reach a block after they have diverged. They may also all be
+    /// there.
     pub(crate) fn is_met(&self, block: usize) -> bool {
         self.waiting[block].is_some()
     }
 
-    /// Where others can be while threads are at a block that they can come to after they have parted.
+    /// Returns where others can be while threads are at a block that is reachable after divergence.
     pub(crate) fn waiting(&self, block: usize) -> Option<&BlockSet> {
         self.waiting[block].as_ref()
     }
 
-    /// What threads need that can be elsewhere while others run a block; none if nobody can.
+    /// Returns the registers that other threads need while a block runs, or `None` if no other
+    /// thread can be elsewhere.
     pub(crate) fn kept(&self, block: usize) -> Option<&SlotSet> {
         let waits = self.waiting[block].as_ref()?.first().is_some();
         waits.then(|| &self.live[block])
     }
 
-    /// Where threads can be behind a block from which they go to some others, and which others there were.
+    /// Returns where threads can be after a block from which they go to `ways`, including the
+    /// threads that were elsewhere.
     pub(crate) fn behind(&self, block: Option<usize>, ways: &[usize]) -> BlockSet {
         let mut at = match block.and_then(|block| self.waiting[block].clone()) {
             Some(waiting) => waiting,
@@ -148,12 +156,12 @@ impl Divergence {
         at
     }
 
-    /// The place behind all blocks, of threads that have exited.
+    /// Returns the position after all blocks, of threads that have exited.
     pub(crate) fn end(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Calls `visit` with the registers that are written while threads that need another value wait.
+    /// Calls `visit` with the registers that are written while waiting threads need another value.
     pub(crate) fn for_each_divided(&self, flow: &Flow<'_>, visit: &mut dyn FnMut(Slot)) {
         for (index, block) in flow.blocks.iter().enumerate() {
             let Some(kept) = self.kept(index) else { continue };
@@ -168,7 +176,8 @@ impl Divergence {
     }
 }
 
-/// The sets of blocks that threads can go to together from one: more than one in a set where they part.
+/// Returns the sets of blocks that threads can go to together from one block. A set has more than
+/// one block if they diverge.
 fn ways(flow: &Flow<'_>, differs: &impl Fn(Source) -> bool, index: usize) -> Vec<BlockSet> {
     let blocks = flow.blocks.len();
     let block = &flow.blocks[index];

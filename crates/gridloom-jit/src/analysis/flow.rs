@@ -1,4 +1,5 @@
-//! The control flow of one function of a kernel: blocks, what is live where, and which loops could wait for another thread.
+//! The control flow of one function: basic blocks, liveness, and the loops that could wait for
+//! another thread.
 
 use gridloom_interp::Space;
 use gridloom_interp::code::{Code, Instruction, Op, Pc};
@@ -11,11 +12,11 @@ const WARP: u32 = 32;
 /// How an instruction is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// By compiled code, which goes on behind it.
+    /// Compiled code executes it and continues after it.
     Compiled,
-    /// By compiled code, as the end of a block.
+    /// Compiled code executes it as the end of a block.
     Terminator,
-    /// By the interpreter: compiled code stops before it and is entered again behind it.
+    /// The interpreter executes it: compiled code stops before it and is entered again after it.
     Interpreted,
 }
 
@@ -75,18 +76,19 @@ pub(crate) struct Flow<'a> {
     pub(crate) range: Range<Pc>,
     pub(crate) function: usize,
     pub(crate) is_kernel: bool,
-    /// Whether a group is a whole warp, so that it executes what lanes of a warp execute together.
+    /// Whether a group is a whole warp, so that it executes collectives of the warp.
     is_whole_warp: bool,
     pub(crate) blocks: Vec<BasicBlock>,
-    /// Targets of backward branches, and whether a thread in the loop may wait for what another thread does.
+    /// The targets of backward branches, and whether a thread in the loop may wait for another
+    /// thread.
     pub(crate) loops: Vec<(Pc, bool)>,
-    /// For each block how many lead to it.
+    /// The number of predecessors of each block.
     predecessors: Vec<u32>,
     slots: u32,
 }
 
 impl<'a> Flow<'a> {
-    /// The flow of the function of this index, in code for groups of so many threads.
+    /// Analyses a function, in code for groups of `lanes` threads.
     pub(crate) fn of(code: &'a Code, function: usize, lanes: u32) -> Self {
         let start = code.functions[function].entry;
         let next = code.functions.get(function + 1).map_or(code.instructions.len() as Pc, |f| f.entry);
@@ -112,12 +114,12 @@ impl<'a> Flow<'a> {
         &self.code.instructions[pc as usize]
     }
 
-    /// How an instruction is executed.
+    /// Returns how an instruction is executed.
     pub(crate) fn role(&self, pc: Pc) -> Role {
         self.role_in(pc, self.is_whole_warp)
     }
 
-    /// Whether a thread by itself leaves an instruction to the interpreter.
+    /// Returns whether code for single threads leaves an instruction to the interpreter.
     pub(crate) fn is_interpreted_alone(&self, pc: Pc) -> bool {
         self.role_in(pc, false) == Role::Interpreted
     }
@@ -180,12 +182,12 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// The index of the block that starts at an instruction.
+    /// Returns the index of the block that starts at an instruction.
     pub(crate) fn block_at(&self, pc: Pc) -> Option<usize> {
         self.blocks.binary_search_by_key(&pc, |block| block.range.start).ok()
     }
 
-    /// Whether a block is only come to from the one before it, by a branch or without one.
+    /// Returns whether the only predecessor of a block is the one before it.
     pub(crate) fn follows(&self, index: usize) -> bool {
         let Some(before) = index.checked_sub(1) else { return false };
         let start = self.blocks[index].range.start;
@@ -195,7 +197,7 @@ impl<'a> Flow<'a> {
             && self.predecessors[index] == 1
     }
 
-    /// The block that alone leads to another, where compiled code goes from one to the other.
+    /// Returns the only predecessor of a block, if compiled code goes from one to the other.
     pub(crate) fn only_predecessor(&self, index: usize) -> Option<usize> {
         let start = self.blocks[index].range.start;
         let before = self.blocks.iter().position(|block| block.successors.contains(&start))?;
@@ -236,7 +238,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// From what is live behind an instruction to what is before it.
+    /// Converts the set of slots live after an instruction to the set live before it.
     fn step_back(&self, pc: Pc, live: &mut SlotSet) {
         let instruction = self.instruction(pc);
         let certain = instruction.guard.is_none() && !matches!(instruction.op, Op::Call(_));
@@ -250,7 +252,7 @@ impl<'a> Flow<'a> {
         });
     }
 
-    /// For each instruction of a block, what is live before it.
+    /// Returns the slots that are live before each instruction of a block.
     pub(crate) fn live_before(&self, block: &BasicBlock) -> Vec<SlotSet> {
         let mut live = block.live_out.clone();
         let mut sets: Vec<SlotSet> = block
@@ -266,7 +268,7 @@ impl<'a> Flow<'a> {
         sets
     }
 
-    /// Every cycle has a branch to an instruction before it.
+    /// Finds the loops. Every cycle has a branch to an earlier instruction.
     fn find_loops(&mut self) {
         let mut found: Vec<(Pc, Pc)> = Vec::new();
         for pc in self.range.clone() {
@@ -290,8 +292,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Whether what leaves a loop depends on memory that another thread may write. A loop of which nothing does comes to its
-    /// end by itself, or never.
+    /// Returns whether the exit of a loop depends on memory that another thread may write. Any
+    /// other loop ends by itself or never.
     fn may_wait(&self, range: Range<Pc>) -> bool {
         let mut wanted = SlotSet::new(self.slots);
         let mut leaves = false;
@@ -340,11 +342,12 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Registers that are loaded and stored at most, over all ways into a function's code and out of it: what compiling takes time for.
+/// The most loads and stores of registers at all entries and exits of a function's code. They
+/// dominate compile time.
 const MOST_MOVES: usize = 1 << 18;
 
 impl Flow<'_> {
-    /// About how many registers are loaded and stored on the ways in and out.
+    /// Returns about how many registers are loaded and stored at entries and exits.
     fn moves(&self) -> usize {
         let mut moves = 0usize;
         for block in &self.blocks {
@@ -360,27 +363,27 @@ impl Flow<'_> {
         moves
     }
 
-    /// Why a function of this size is not compiled.
+    /// Returns why a function is too large to compile, or `None`.
     pub(crate) fn too_large(&self) -> Option<String> {
         (self.moves() > MOST_MOVES)
-            .then(|| "so many registers are in use at once that compiling it would take long".to_owned())
+            .then(|| "it uses so many registers at once that compiling it would take too long".to_owned())
     }
 }
 
-/// Why a kernel is left to the interpreter altogether.
+/// Returns why a kernel must be interpreted as a whole, or `None`.
 pub(crate) fn refusal(code: &Code) -> Option<String> {
     const MOST: usize = 20_000;
     const MOST_BITS: usize = 1 << 26;
     let slots = code.functions.iter().map(|function| function.slots as usize).max().unwrap_or(0);
     if code.instructions.len().saturating_mul(slots) > MOST_BITS {
         return Some(format!(
-            "{} instructions on {slots} registers, more than are compiled",
+            "{} instructions on {slots} registers are too many to compile",
             code.instructions.len()
         ));
     }
     if code.instructions.len() > MOST {
         return Some(format!(
-            "{} instructions, more than the {MOST} that are compiled",
+            "{} instructions are more than the {MOST} that are compiled",
             code.instructions.len()
         ));
     }

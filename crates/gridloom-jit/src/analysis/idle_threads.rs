@@ -1,8 +1,9 @@
-//! Threads that have nothing to do between two barriers.
+//! Finds threads that have nothing to do between two barriers.
 //!
-//! A tree in shared memory halves the threads that work from one barrier to the next: `if (t < 32) …` with a barrier before and behind. Which
-//! threads pass by is told by their index alone, so whole groups of them need not be visited: they are at the next barrier as soon as they
-//! are behind the one before, with the registers that they kept there.
+//! A tree reduction in shared memory halves the working threads from one barrier to the next: `if
+//! (t < 32) …` with a barrier before and after. The index of a thread alone tells that it skips the
+//! branch. So whole groups of such threads need not be visited: they are at the next barrier at
+//! once, with the registers they kept at the one before.
 
 use crate::analysis::flow::{Flow, Role};
 use crate::analysis::region::Regions;
@@ -15,7 +16,7 @@ use gridloom_interp::code::{Op, Pc};
 use gridloom_interp::lanes::{Slot, Source};
 use gridloom_ptx::{Dim, DimSpecial, SpecialReg};
 
-/// What the index of a thread is compared with.
+/// The value that the index of a thread is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
     Constant(u32),
@@ -23,17 +24,17 @@ pub(crate) enum Bound {
     Definition(Pc),
 }
 
-/// Threads that go from a barrier to a place straight away.
+/// The threads that go directly from one barrier to the next or to the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IdleThreads {
-    /// Of `%tid.x` with the bound, where a thread does *not* pass by.
+    /// The comparison of `%tid.x` with the bound for threads that *do* work.
     pub(crate) works: IntCC,
     pub(crate) bound: Bound,
-    /// Where the others come to: the number of the barrier, or none at the end.
+    /// The barrier that the idle threads reach, by number, or `None` for the end.
     pub(crate) barrier: Option<usize>,
 }
 
-/// For each barrier that groups pass, which threads are idle behind it.
+/// Returns for each barrier that groups pass which threads are idle after it.
 pub(crate) fn of(
     flow: &Flow<'_>,
     natives: &[Option<Native>],
@@ -43,7 +44,7 @@ pub(crate) fn of(
     entries: &[Pc],
 ) -> Vec<Option<IdleThreads>> {
     let of_barrier = (entries.len()..).zip(layout.barriers()).map(|(number, barrier)| {
-        // Where a region is entered elsewhere too, what is idle in one round works in another.
+        // A region with a second entry may have work for the same threads in another round.
         let region = regions.list.iter().find(|region| region.entries.contains(&(number as u32)))?;
         let is_here = |&entry: &u32| {
             entry as usize == number || entries.get(entry as usize).is_some_and(|&pc| pc == barrier + 1)
@@ -54,7 +55,7 @@ pub(crate) fn of(
     of_barrier.collect()
 }
 
-/// Which threads are idle behind a barrier, if that is told by their index.
+/// Returns which threads are idle after a barrier, if their index tells it.
 fn behind(
     flow: &Flow<'_>,
     natives: &[Option<Native>],
@@ -81,7 +82,7 @@ fn behind(
         Op::Exit | Op::Return => None,
         _ => return None,
     };
-    // Those that take the branch are idle, or those that do not.
+    // Either the threads that take the branch are idle, or the others.
     let ways = [(taken, holds.complement()), (Some(block.range.end), holds)];
     ways.into_iter().find_map(|(target, works)| {
         let barrier = arrival(flow, layout, target, (index, kept))?;
@@ -89,7 +90,7 @@ fn behind(
     })
 }
 
-/// Whether an instruction has no effect but on registers, in whatever thread it is executed.
+/// Returns whether an instruction only affects registers, in every thread.
 fn is_quiet(flow: &Flow<'_>, pc: Pc) -> bool {
     matches!(flow.instruction(pc).op, Op::Map(_) | Op::Special { .. } | Op::Nothing)
         && flow.role(pc) == Role::Compiled
@@ -101,7 +102,7 @@ fn defines(flow: &Flow<'_>, pc: Pc, slot: Slot) -> bool {
     found
 }
 
-/// The comparison of `%tid.x` with a bound that an invariant definition makes.
+/// Returns the comparison of `%tid.x` with a bound, if an invariant definition is one.
 fn comparison(
     flow: &Flow<'_>,
     natives: &[Option<Native>],
@@ -135,14 +136,14 @@ fn comparison(
     }
 }
 
-/// Whether an invariant definition is `%tid.x`, or a copy of it.
+/// Returns whether an invariant definition is `%tid.x` or a copy of it.
 fn is_thread_index(
     flow: &Flow<'_>,
     invariants: &Rematerialization,
     natives: &[Option<Native>],
     mut definition: Pc,
 ) -> bool {
-    // A definition reads others only, but for defects.
+    // The bound ends the loop even if the definitions were cyclic by mistake.
     for _ in 0..invariants.order.len() {
         match &flow.instruction(definition).op {
             Op::Special { destination, register: SpecialReg::Dim(DimSpecial::Tid, Dim::X) } => {
@@ -164,8 +165,9 @@ fn is_thread_index(
     false
 }
 
-/// The barrier that threads come to from an instruction on without doing anything, or none if they come to their end so; if they
-/// keep nothing there that they have not kept at the barrier before the block of that index.
+/// Returns the barrier that threads reach from an instruction without doing anything, or `None` if
+/// they reach the end. The registers they keep there must be ones that they kept at the barrier
+/// before that block.
 fn arrival(
     flow: &Flow<'_>,
     layout: &FrameLayout,

@@ -1,8 +1,8 @@
-//! Registers that only single threads of a group need.
+//! Finds registers that only single threads of a group need.
 //!
-//! What lies anywhere in memory is loaded and stored thread by thread. An index that was loaded so, the address that is computed from it and what is
-//! stored there need not be put together to vectors in between. This finds the registers of which each use is such, in the block where they are
-//! written.
+//! Scattered elements are loaded and stored thread by thread. An index that was loaded so, the
+//! address computed from it, and the value stored there need not be assembled into vectors in
+//! between. This finds the registers that are used only so, in the block where they are written.
 
 use crate::analysis::flow::Flow;
 use crate::analysis::uniformity::{Shape, Uniformity};
@@ -10,7 +10,7 @@ use crate::native::{Class, Kind, Native};
 use gridloom_interp::code::{AtomicKind, Base, Op};
 use gridloom_interp::lanes::{Slot, Source};
 
-/// Whether an instruction is as good thread by thread.
+/// Returns whether an instruction costs no more thread by thread than in vectors.
 pub(crate) fn is_simple(native: &Native) -> bool {
     let is_word = |class: Class| matches!(class, Class::B32 | Class::B64);
     let kind = match native.kind {
@@ -33,7 +33,7 @@ pub(crate) fn is_simple(native: &Native) -> bool {
     kind && is_word(native.result)
 }
 
-/// For each slot whether it is such a register.
+/// Returns for each slot whether it is such a register.
 pub(crate) fn registers(
     flow: &Flow<'_>,
     natives: &[Option<Native>],
@@ -55,7 +55,7 @@ pub(crate) fn registers(
             instruction.for_each_definition(&mut |slot| is[slot.0 as usize] = false);
         }
     }
-    // What is computed where it is needed is needed once.
+    // A value that is computed where it is needed must be needed only once.
     let mut uses = vec![0u32; storage.len()];
     for pc in flow.range.clone() {
         flow.instruction(pc).for_each_use(&mut |source| {

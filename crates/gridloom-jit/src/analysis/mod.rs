@@ -1,5 +1,6 @@
-//! What is known of a function before code is written for it.
+//! Analyses of a function, made before code is generated for it.
 
+pub(crate) mod alignment;
 pub(crate) mod bounds_checks;
 pub(crate) mod divergence;
 pub(crate) mod flow;

@@ -1,22 +1,23 @@
-//! Registers in which a NaN need not be the canonical one.
+//! Finds registers in which a NaN need not be canonical.
 //!
-//! Single-precision arithmetic gives one NaN, `0x7fffffff`, whatever its operands held; the host's gives others. But arithmetic does
-//! not look at which NaN an operand is, so in a register that only arithmetic writes, the canonical one is put in its place only
-//! where something else reads the register: a store, a move, a suspension. In any other register that arithmetic writes it can wait
-//! until the end of the block.
+//! Single-precision arithmetic in PTX produces one NaN, `0x7fffffff`, whatever its operands were.
+//! The host produces others. But arithmetic does not distinguish the NaNs of its operands. So in a
+//! register that only arithmetic writes, the NaN is made canonical only where something else reads
+//! the register: a store, a move, a suspension. In any other register that arithmetic writes, it
+//! can wait until the end of the block.
 
 use crate::analysis::flow::Flow;
 use crate::native::{Class, Kind, Native};
 use gridloom_interp::code::Op;
 use gridloom_interp::lanes::{Slot, Source};
 
-/// Whether an instruction does not tell one NaN of an operand from another.
+/// Returns whether an instruction does not distinguish the NaNs of its operands.
 pub(crate) fn ignores_payload(native: &Native) -> bool {
     native.operands[0] == Class::F32
         && !matches!(native.kind, Kind::Copy | Kind::Select | Kind::Promote { .. } | Kind::FloatApprox { .. })
 }
 
-/// Whether its result is arithmetic's.
+/// Returns whether an instruction's result comes from floating-point arithmetic.
 pub(crate) fn computes(native: &Native) -> bool {
     let is_more = matches!(
         native.kind,
@@ -29,7 +30,7 @@ pub(crate) fn computes(native: &Native) -> bool {
     native.result == Class::F32 && (native.kind.is_float_arithmetic() || is_more)
 }
 
-/// For each slot whether it is such a register.
+/// Returns for each slot whether it is such a register.
 pub(crate) fn registers(flow: &Flow<'_>, natives: &[Option<Native>]) -> Vec<bool> {
     let function = &flow.code.functions[flow.function];
     let mut lazy: Vec<bool> =

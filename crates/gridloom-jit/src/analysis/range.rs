@@ -1,11 +1,12 @@
-//! What is known of the values that a register can hold, wherever it is read: the most they can be, and of what they are multiples.
+//! Bounds on the values of registers: the greatest value, and a power of two that divides it.
 //!
-//! A byte that was loaded is at most 255, four times that at most 1020 and a multiple of four; so an access to a table of 256 words at such
-//! an address needs no check. Nothing is known at first; each pass over the instructions finds bounds from those found before, so that all of
-//! them hold whenever it stops, and a register that grows in a loop is never bounded.
+//! A loaded byte is at most 255. Four times that is at most 1020 and a multiple of four, so an
+//! access to a table of 256 words at such an address needs no check. The analysis starts with no
+//! knowledge. Each pass over the instructions derives bounds from earlier ones, so they are valid
+//! after every pass. A register that grows in a loop gets no bound.
 //!
-//! The index of a thread is bounded by the row of the block that it is in, and where a branch was taken that compares it, by that: behind
-//! `if (t < 128)` only groups are that have a thread below 128.
+//! The index of a thread is bounded by the row of its block and, after a branch that compares it,
+//! by that comparison: after `if (t < 128)` there are only groups that have a thread below 128.
 
 use crate::analysis::flow::{Flow, Role};
 use crate::emit::integer_condition;
@@ -16,14 +17,14 @@ use gridloom_interp::lanes::{Slot, Source};
 use gridloom_ptx::op::LogicOp;
 use gridloom_ptx::{Dim, DimSpecial, PlainSpecial, SpecialReg};
 
-/// Passes over the instructions.
+/// The number of passes over the instructions.
 const PASSES: usize = 4;
 
-/// Values from 0 to `most`, read without a sign, which are multiples of a power of two.
+/// Unsigned values from 0 to `most` that are multiples of a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) most: u64,
-    /// The power, as its exponent.
+    /// The exponent of that power.
     pub(crate) zeros: u32,
 }
 
@@ -38,29 +39,29 @@ impl Range {
         Self { most, zeros: 0 }
     }
 
-    /// Values of either.
+    /// Returns the range of values that are in either.
     fn join(self, other: Self) -> Self {
         Self { most: self.most.max(other.most), zeros: self.zeros.min(other.zeros) }
     }
 
-    /// What is left in so many bits.
+    /// Returns the range of the lowest `bits` bits.
     fn in_bits(self, bits: u32) -> Self {
         let most = if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
-        // Multiples of a power of two stay such when they wrap.
+        // Multiples of a power of two remain so when they wrap.
         if self.most <= most { self } else { Self { most, zeros: self.zeros } }
     }
 }
 
-/// What an access to memory is.
+/// An access to memory.
 pub(crate) struct Access<'a> {
     pub(crate) operand: &'a MemoryOperand,
-    /// Bytes of the whole access.
+    /// The size of the whole access in bytes.
     pub(crate) size: u32,
     pub(crate) align: u32,
 }
 
 impl<'a> Access<'a> {
-    /// That of an instruction.
+    /// Returns the access of an instruction.
     pub(crate) fn of(flow: &Flow<'a>, pc: Pc) -> Option<Self> {
         let (operand, size, align) = match &flow.instruction(pc).op {
             Op::Load(load) => (&load.operand, load.extend.size * load.destinations.len() as u32, load.align),
@@ -75,17 +76,17 @@ impl<'a> Access<'a> {
     }
 }
 
-/// What is taken for granted of the threads of a block.
+/// What is assumed about the threads of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowLength {
-    /// The most threads that a row has.
+    /// The most threads of a row.
     pub(crate) most: u32,
-    /// Threads of a group, which go where one of them goes.
+    /// The number of threads of a group. All go where one of them goes.
     pub(crate) lanes: u32,
 }
 
 impl RowLength {
-    /// The most threads that any row has.
+    /// The most threads of any row.
     pub(crate) const MOST: u32 = 1024;
 }
 
@@ -94,7 +95,7 @@ pub(crate) struct Ranges {
     of_slot: Vec<Range>,
     /// Whether a slot holds `%tid.x` wherever it is read.
     is_index: Vec<bool>,
-    /// What a slot holds wherever it is read, where that is one constant.
+    /// The constant that a slot holds wherever it is read, if it is one.
     constants: Vec<Option<u64>>,
 }
 
@@ -108,7 +109,7 @@ impl Ranges {
         let mut known: Vec<Range> =
             (0..function.slots).map(|slot| Range::ANY.in_bits(width(Slot(slot)))).collect();
         for _ in 0..PASSES {
-            // What is read before it is written is zero.
+            // A register that is read before it is written is zero.
             let mut found: Vec<Option<Range>> = vec![None; known.len()];
             if let Some(first) = flow.blocks.first() {
                 first.live_in.iter().for_each(|slot| found[slot.0 as usize] = Some(Range::of(0)));
@@ -140,7 +141,8 @@ impl Ranges {
         self.of_slot[slot as usize]
     }
 
-    /// Whether whatever the base of an access can be, it goes to memory of so many bytes in every thread.
+    /// Returns whether an access is inside memory of `bytes` bytes in every thread, whatever its
+    /// base is.
     pub(crate) fn is_inside(&self, access: &Access<'_>, bytes: u64) -> bool {
         let &Access { operand, size, align } = access;
         let Base::Source(Source::Slot(slot)) = operand.base else { return false };
@@ -150,18 +152,18 @@ impl Ranges {
         operand.offset >= 0 && aligned && end.is_some_and(|end| end <= bytes)
     }
 
-    /// The constant that a register holds, and nothing else.
+    /// Returns the constant of a register that holds nothing else.
     pub(crate) fn constant(&self, Slot(slot): Slot) -> Option<u64> {
         self.constants[slot as usize]
     }
 
-    /// Whether a register of 32 bits holds `%tid.x`, and nothing else.
+    /// Returns whether a 32-bit register holds `%tid.x` and nothing else.
     pub(crate) fn is_thread_index(&self, Slot(slot): Slot) -> bool {
         self.is_index[slot as usize]
     }
 }
 
-/// What the index of a thread can be in a block of the function.
+/// Returns the range of thread indexes in a block of the function.
 fn index_in(
     flow: &Flow<'_>,
     natives: &[Option<Native>],
@@ -170,13 +172,13 @@ fn index_in(
     block: usize,
 ) -> Range {
     let row = u64::from(rows.most) - 1;
-    // Threads go along with those of their group.
+    // A thread runs if any thread of its group does.
     let most =
         compared_before(flow, natives, is_index, block).map_or(row, |most| most | u64::from(rows.lanes - 1));
     Range::up_to(most.min(row))
 }
 
-/// The most that the index of a thread can be in a block because of the branch that alone leads there.
+/// Returns the greatest thread index in a block that follows from the only branch leading there.
 fn compared_before(
     flow: &Flow<'_>,
     natives: &[Option<Native>],
@@ -191,7 +193,7 @@ fn compared_before(
         _ => return None,
     };
     let start = flow.blocks[block].range.start;
-    // A branch to where it leads anyway tells nothing.
+    // If both sides of a branch lead to the same block, the branch tells nothing.
     if (target == start) == (before.range.end == start) {
         return None;
     }
@@ -226,13 +228,13 @@ fn compared_before(
     }
 }
 
-/// For each slot whether it holds `%tid.x` wherever it is read.
+/// Returns for each slot whether it holds `%tid.x` wherever it is read.
 fn indices(flow: &Flow<'_>, natives: &[Option<Native>]) -> Vec<bool> {
     let function = &flow.code.functions[flow.function];
     let mut written = vec![false; function.slots as usize];
     let mut is: Vec<bool> =
         (0..function.slots).map(|slot| function.type_of(Slot(slot)).bits() == 32).collect();
-    // What is read before it is written is zero.
+    // A register that is read before it is written is zero.
     if let Some(first) = flow.blocks.first() {
         first.live_in.iter().for_each(|slot| is[slot.0 as usize] = false);
     }
@@ -261,12 +263,12 @@ fn indices(flow: &Flow<'_>, natives: &[Option<Native>]) -> Vec<bool> {
     is.iter().zip(written).map(|(&is, written)| is && written).collect()
 }
 
-/// For each slot the constant that it holds wherever it is read.
+/// Returns for each slot the constant that it holds wherever it is read.
 fn constants(flow: &Flow<'_>, natives: &[Option<Native>]) -> Vec<Option<u64>> {
     let function = &flow.code.functions[flow.function];
     // Not known yet, one constant, or several values.
     let mut known: Vec<Option<Option<u64>>> = vec![None; function.slots as usize];
-    // What is read before it is written is zero.
+    // A register that is read before it is written is zero.
     if let Some(first) = flow.blocks.first() {
         first.live_in.iter().for_each(|slot| known[slot.0 as usize] = Some(None));
     }
@@ -291,7 +293,7 @@ fn constants(flow: &Flow<'_>, natives: &[Option<Native>]) -> Vec<Option<u64>> {
     integer.collect()
 }
 
-/// The range of what an instruction computes, before it is put into a register.
+/// Returns the range of an instruction's result before it is put into a register.
 fn result(
     flow: &Flow<'_>,
     known: impl Fn(Slot) -> Range,
@@ -324,7 +326,8 @@ fn result(
     }
 }
 
-/// The range of a function of values; none where nothing is known, or where it could have wrapped.
+/// Returns the range of a function of values, or `None` if nothing is known or it could have
+/// wrapped.
 fn computed(
     native: &Native,
     [a, b, c, _]: [Range; 4],
@@ -335,7 +338,7 @@ fn computed(
         return None;
     }
     let multiple = |zeros: u32| Range { most: u64::MAX, zeros: zeros.min(bits) };
-    // Where a sum or product can wrap, it is a multiple still.
+    // A sum or product that can wrap remains a multiple.
     let sum = |a: Range, b: Range| match a.most.checked_add(b.most) {
         Some(most) => Range { most, zeros: a.zeros.min(b.zeros) },
         None => multiple(a.zeros.min(b.zeros)),
@@ -344,7 +347,7 @@ fn computed(
         Some(most) => Range { most, zeros: a.zeros.saturating_add(b.zeros) },
         None => multiple(a.zeros.saturating_add(b.zeros)),
     };
-    // Read with a sign, what is large is negative.
+    // A large value is negative if it is read as signed.
     let positive = |range: Range| range.most < 1 << (native.operands[0].bits() - 1);
     Some(match native.kind {
         Kind::Copy => a,
@@ -367,7 +370,7 @@ fn computed(
         Kind::Min { signed: false } => Range { most: a.most.min(b.most), zeros: a.zeros.min(b.zeros) },
         Kind::Extend { from, signed, to, to_signed } => {
             let (a, wide) = (a.in_bits(from), from.min(to));
-            // As it is, if no sign is extended on the way and nothing is cut off.
+            // The value is unchanged if no sign bit is extended and nothing is cut off.
             let same = a.most < 1 << (wide - 1) || !signed && !to_signed && from <= to;
             return same.then_some(a);
         }

@@ -1,7 +1,8 @@
-//! The regions of a function: what a group of threads can run through between one barrier and the next.
+//! The regions of a function: the code that a group can run between one barrier and the next.
 //!
-//! Each region has a loop over the groups of its own, so that what one of them needs does not take registers from the others, and
-//! so that it is known where its groups can come to. Entries from which the same code is reached share a region.
+//! Each region has its own loop over the groups. So the values that one region needs do not occupy
+//! registers in others, and the exits of each are known. Entries that reach the same code share a
+//! region.
 
 use crate::analysis::flow::{Flow, Role};
 use crate::spill_frame::{FrameLayout, is_passed};
@@ -11,21 +12,23 @@ use gridloom_interp::compiled::EXITED;
 /// A region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Region {
-    /// Numbers of the entries that lead into it: those of the code first, then one behind each barrier that groups pass.
+    /// The numbers of its entries: first those of the code, then one after each barrier that groups
+    /// pass.
     pub(crate) entries: Vec<u32>,
-    /// Places that groups can come to from which all may go on together: numbers of entries behind barriers, or [`EXITED`].
+    /// The points that its groups can reach and continue from together: numbers of entries after
+    /// barriers, or [`EXITED`].
     pub(crate) arrivals: Vec<u32>,
 }
 
 /// The regions of a function.
 pub(crate) struct Regions {
     pub(crate) list: Vec<Region>,
-    /// For each block the region it is in; what nothing leads to is in the first.
+    /// The region of each block. Unreachable blocks are in the first.
     of_block: Vec<usize>,
 }
 
 impl Regions {
-    /// Of the code for single threads, which no barrier is passed in.
+    /// Returns the one region of code for single threads, which passes no barriers.
     pub(crate) fn one(flow: &Flow<'_>, entries: &[Pc]) -> Self {
         let entries = (0..entries.len() as u32).collect();
         let all = Region { entries, arrivals: Vec::new() };
@@ -35,7 +38,7 @@ impl Regions {
     pub(crate) fn of(flow: &Flow<'_>, entries: &[Pc], layout: &FrameLayout) -> Self {
         let starts: Vec<Pc> =
             entries.iter().copied().chain(layout.barriers().map(|barrier| barrier + 1)).collect();
-        // Which region an entry or block is in, each first in one of its own.
+        // The region of each entry and block. Each starts in a region of its own.
         let mut of_entry: Vec<usize> = (0..starts.len()).collect();
         let mut of_block: Vec<Option<usize>> = vec![None; flow.blocks.len()];
         for (entry, &start) in starts.iter().enumerate() {
@@ -45,7 +48,7 @@ impl Regions {
                 match of_block[index] {
                     Some(region) if region == mine => continue,
                     Some(other) => {
-                        // The two are one.
+                        // Merges the two regions.
                         of_entry
                             .iter_mut()
                             .filter(|region| **region == mine)
@@ -98,7 +101,7 @@ impl Regions {
         Self { list, of_block }
     }
 
-    /// The region that a block is in.
+    /// Returns the region that a block is in.
     pub(crate) fn of_block(&self, block: usize) -> usize {
         self.of_block[block]
     }

@@ -1,9 +1,11 @@
-//! Registers that need not be kept across a suspension, because they can be computed again.
+//! Finds registers that need not be kept across a suspension, because they can be computed again.
 //!
-//! A definition is *invariant* where its value depends on nothing but the launch, the block and the thread: a parameter, `%tid`, and
-//! what is computed from such alone. It is the same whenever it is computed, so all of them are computed once before the code of a
-//! group is entered, outside the loop over groups where the thread does not matter. Where only an invariant definition reaches, the
-//! register is neither stored when threads are suspended nor loaded, nor checked for its shape, when they go on.
+//! A definition is *invariant* if its value depends only on the launch, the block and the thread: a
+//! parameter, `%tid`, and what is computed from those alone. It has the same value whenever it is
+//! computed. So all of them are computed once before the code of a group is entered, outside the
+//! loop over groups if they do not depend on the thread. Where only an invariant definition
+//! reaches, the register is neither stored when threads are suspended, nor loaded and checked for
+//! its shape when they continue.
 
 use crate::analysis::flow::{Flow, Role, SlotSet};
 use crate::analysis::uniformity;
@@ -14,34 +16,34 @@ use gridloom_interp::lanes::{Slot, Source};
 use gridloom_ptx::op::LogicOp;
 use gridloom_ptx::{Dim, DimSpecial, PlainSpecial, SpecialReg};
 
-/// What reaches a place in a register.
+/// The definition that reaches a point in a register.
 type Reaching = u32;
 
-/// Nothing known yet.
+/// Not known yet.
 const NOTHING: Reaching = u32::MAX;
 /// More than one definition, or one under a guard.
 const SEVERAL: Reaching = u32::MAX - 1;
 /// The zero that registers start with.
 const START: Reaching = u32::MAX - 2;
 
-/// Blocks times registers that are looked at; larger functions do without.
+/// The most blocks times registers. Larger functions are not analysed.
 const MOST: usize = 1 << 22;
 
-/// Values at least as large are not told apart.
+/// Bounds are not tracked from this value on.
 const FAR: u64 = 1 << 40;
 
-/// What is known of an invariant value.
+/// What is known about an invariant value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Value {
     /// Whether it differs between the threads of a row.
     varies: bool,
     /// Whether it is the same in all threads of a block.
     of_block: bool,
-    /// The most it can be, read without a sign.
+    /// The greatest unsigned value.
     most: Option<u64>,
 }
 
-/// What is known of a special register.
+/// Returns what is known about a special register.
 fn special(register: SpecialReg) -> Value {
     let (varies, most) = match register {
         SpecialReg::Dim(DimSpecial::Tid, dim) => (dim == Dim::X, Some(1023)),
@@ -62,7 +64,7 @@ fn special(register: SpecialReg) -> Value {
     Value { varies, of_block: !varies && !in_block, most }
 }
 
-/// The most that an instruction can give.
+/// Returns the greatest result of an instruction.
 fn most(kind: Kind, operands: &[Value]) -> Option<u64> {
     let of = |i: usize| operands.get(i)?.most;
     match kind {
@@ -80,19 +82,19 @@ fn most(kind: Kind, operands: &[Value]) -> Option<u64> {
     }
 }
 
-/// The invariant definitions of a function, and what reaches its blocks.
+/// The invariant definitions of a function, and the definitions that reach its blocks.
 pub(crate) struct Rematerialization {
-    /// In an order in which they can be computed, each with the definitions it reads.
+    /// The definitions in an order in which they can be computed, each with those it reads.
     pub(crate) order: Vec<(Pc, Vec<(Slot, Pc)>)>,
-    /// For each instruction what is known of its value, if it is one.
+    /// For each instruction that is one, what is known about its value.
     is: Vec<Option<Value>>,
-    /// For each block and slot what reaches its start.
+    /// For each block and slot, the definition that reaches its start.
     at: Vec<Vec<Reaching>>,
     first: Pc,
 }
 
 impl Rematerialization {
-    /// Of the kernel itself; a function has none.
+    /// Analyses the kernel itself. Called functions have no invariant definitions.
     pub(crate) fn of(flow: &Flow<'_>, natives: &[Option<Native>], param_bytes: u64) -> Self {
         let length = (flow.range.end - flow.range.start) as usize;
         let mut this = Rematerialization {
@@ -168,7 +170,7 @@ impl Rematerialization {
         }
     }
 
-    /// What an instruction computes, where that is invariant.
+    /// Returns what is known about an instruction's result if it is invariant.
     fn value(
         &self,
         flow: &Flow<'_>,
@@ -214,7 +216,8 @@ impl Rematerialization {
                     of_block: operands.iter().all(|operand| operand.of_block),
                     most: most(native.kind, &operands).filter(|&most| most < FAR),
                 };
-                // A register of 32 bits that is widened must be known not to wrap within a group, so that nobody need ask.
+                // A widened 32-bit value must be known not to wrap within a group, so that no check
+                // is needed.
                 let bounded = |operand: &Value| operand.most.is_some_and(|most| most < 1 << 30);
                 let narrow = operands.iter().zip(native.operands).filter(|(_, class)| class.bits() <= 32);
                 let safe = !value.varies
@@ -234,27 +237,29 @@ impl Rematerialization {
         self.known(reaching).is_some()
     }
 
-    /// Whether an instruction is an invariant definition.
+    /// Returns whether an instruction is an invariant definition.
     pub(crate) fn contains(&self, pc: Pc) -> bool {
         self.is[(pc - self.first) as usize].is_some()
     }
 
-    /// Whether an invariant definition is the same in all threads of a block.
+    /// Returns whether an invariant definition is the same in all threads of a block.
     pub(crate) fn is_of_block(&self, pc: Pc) -> bool {
         self.is[(pc - self.first) as usize].is_some_and(|value| value.of_block)
     }
 
-    /// The invariant definition that alone reaches a slot at the start of a block.
+    /// Returns the invariant definition that is the only one to reach a slot at the start of a
+    /// block.
     pub(crate) fn at_block(&self, block: usize, Slot(slot): Slot) -> Option<Pc> {
         let reaching = *self.at.get(block)?.get(slot as usize)?;
         self.is_value(reaching).then_some(reaching)
     }
 
-    /// The registers that must be in memory when a thread is suspended before an instruction: those live there that are not
-    /// computed again where the thread is entered next, and those that the interpreter reads before that.
+    /// Returns the registers that must be in memory when a thread is suspended before an
+    /// instruction: those that are live there and not computed again where the thread is entered
+    /// next, and those that the interpreter reads before that.
     ///
-    /// Where it is entered decides, not where it is suspended: ways may join there, and what one of them can compute again
-    /// the others cannot.
+    /// The point of entry decides, not the point of suspension: paths may join there, and not all
+    /// of them can compute the value again.
     pub(crate) fn kept(&self, flow: &Flow<'_>, pc: Pc, live: &SlotSet) -> SlotSet {
         let mut entry = pc;
         while entry < flow.range.end && flow.role(entry) == Role::Interpreted {
@@ -281,7 +286,7 @@ impl Rematerialization {
     }
 }
 
-/// What reaches behind an instruction.
+/// Applies an instruction to the reaching definitions.
 fn step(flow: &Flow<'_>, pc: Pc, state: &mut [Reaching]) {
     let instruction = flow.instruction(pc);
     let certain = instruction.guard.is_none() && !matches!(instruction.op, Op::Call(_));

@@ -1,8 +1,10 @@
-//! Shared memory that a block fills before it reads any of it, so that nobody sees what was there before.
+//! Finds shared memory that a block fills before it reads any of it, so that it need not be
+//! cleared.
 //!
-//! Shared memory is zero at the start of a block. Where each thread stores the element of its index, `s[t] = …`, before it comes to the first
-//! barrier, and nothing is loaded before all have passed that, memory that has no more elements than the block has threads need not be
-//! cleared: each byte is written before it can be read. Who stops in between, and who goes on, does not matter to that.
+//! Shared memory is zero at the start of a block. Suppose each thread stores the element of its
+//! index, `s[t] = …`, before it reaches the first barrier, and nothing is loaded before all threads
+//! have passed that barrier. If the memory has no more elements than the block has threads, each
+//! byte is written before it can be read. That is so in whatever order threads stop and continue.
 
 use crate::analysis::flow::{Flow, Role};
 use crate::analysis::range::Ranges;
@@ -15,20 +17,22 @@ use gridloom_interp::lanes::{Slot, Source};
 /// How far definitions are followed.
 const DEPTH: u32 = 8;
 
-/// Steps and offsets that are looked at: with no more threads than blocks have, nothing wraps, nor is negative.
+/// The greatest steps and offsets considered. With the most threads of a block, nothing below wraps
+/// or is negative.
 const MOST: u64 = 1 << 16;
 
-/// How far a thread has come.
+/// The progress of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Come {
     Started,
-    /// Its element is stored.
+    /// It has stored its element.
     Stored,
-    /// All elements are.
+    /// All threads have stored theirs.
     Passed,
 }
 
-/// Bytes of the elements that threads fill shared memory with, from its start on, in the order of `%tid.x`; none where it may be read before.
+/// Returns the size of the elements that threads fill shared memory with, from its start in the
+/// order of `%tid.x`. Returns `None` if the memory may be read before.
 pub(crate) fn element(flow: &Flow<'_>, natives: &[Option<Native>], ranges: &Ranges) -> Option<u32> {
     if !flow.is_kernel {
         return None;
@@ -37,7 +41,8 @@ pub(crate) fn element(flow: &Flow<'_>, natives: &[Option<Native>], ranges: &Rang
     stores.into_iter().find(|&(pc, _)| is_before_all(flow, pc)).map(|(_, size)| size)
 }
 
-/// The size of what a store writes, if it is the element of the thread's index, in every thread that comes there.
+/// Returns the size of a store that writes the element of the thread's index in every thread that
+/// reaches it.
 fn fills(flow: &Flow<'_>, natives: &[Option<Native>], ranges: &Ranges, pc: Pc) -> Option<u32> {
     let instruction = flow.instruction(pc);
     let Op::Store(store) = &instruction.op else { return None };
@@ -57,7 +62,8 @@ fn fills(flow: &Flow<'_>, natives: &[Option<Native>], ranges: &Ranges, pc: Pc) -
     (address.step == u64::from(size) && start == 0).then_some(size)
 }
 
-/// Whether every thread executes an instruction before it ends, and before any reads shared memory, with a barrier of all threads in between.
+/// Returns whether every thread executes an instruction before it ends, and before any thread reads
+/// shared memory, with a barrier of all threads in between.
 fn is_before_all(flow: &Flow<'_>, fill: Pc) -> bool {
     let mut come: Vec<Option<Come>> = vec![None; flow.blocks.len()];
     let Some(first) = come.first_mut() else { return false };
@@ -89,7 +95,7 @@ fn is_before_all(flow: &Flow<'_>, fill: Pc) -> bool {
         }
         for &successor in &block.successors {
             let Some(next) = flow.block_at(successor) else { return false };
-            // The least that any way there has come to.
+            // The least progress on any path to it.
             let least = come[next].map_or(at, |before| before.min(at));
             if come[next] != Some(least) {
                 come[next] = Some(least);
@@ -100,7 +106,7 @@ fn is_before_all(flow: &Flow<'_>, fill: Pc) -> bool {
     true
 }
 
-/// A value that is `start`, and `step` more from one `%tid.x` to the next.
+/// A value that is `start` at `%tid.x` 0 and increases by `step` with each index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Linear {
     start: u64,
@@ -127,7 +133,7 @@ impl Linear {
     }
 }
 
-/// What registers hold, as functions of the index of a thread.
+/// The values of registers as linear functions of the thread index.
 struct Index<'a> {
     flow: &'a Flow<'a>,
     natives: &'a [Option<Native>],
@@ -148,7 +154,7 @@ impl Index<'_> {
         }
     }
 
-    /// Of a register that one instruction writes, before all that read it.
+    /// Returns the function of a register that one instruction writes, before all reads.
     fn computed(&self, slot: Slot, depth: u32) -> Option<Linear> {
         let flow = self.flow;
         let writes = |pc: &Pc| {

@@ -1,9 +1,12 @@
-//! How a register differs between neighbouring threads: not at all, by a constant step, or in any way.
+//! How a register differs between neighbouring threads: not at all, by a constant step, or
+//! arbitrarily.
 //!
-//! Neighbours are the threads of one *group*, which compiled code runs in lockstep. A value is the same in all of those that run where it is computed
-//! from such values alone. It is the same in all threads that need it unless others wait meanwhile that need another one ([`Divergence`]). Where a
-//! group is entered with registers from memory, the code checks that they have the shape found here.
+//! Neighbours are the threads of one *group*, which compiled code runs in lockstep. A value is the
+//! same in all running threads if it is computed only from such values. It is the same in all
+//! threads that need it, unless others that wait need another value ([`Divergence`]). Where a group
+//! is entered with registers from memory, the code checks that they have the shape found here.
 
+use crate::analysis::alignment;
 use crate::analysis::divergence::Divergence;
 use crate::analysis::flow::Flow;
 use crate::native::{Kind, Native};
@@ -14,11 +17,11 @@ use gridloom_ptx::{Dim, DimSpecial, PlainSpecial, SpecialReg};
 /// How a value differs between the threads of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// The same in all.
+    /// The same in all threads.
     Uniform,
-    /// More by this in each than in the one before, modulo the width of the register.
+    /// Greater by this step than in the thread before, modulo the width of the register.
     Affine(i64),
-    /// Anything.
+    /// Arbitrary.
     Varying,
 }
 
@@ -42,23 +45,34 @@ impl Shape {
 }
 
 /// The shape of every slot of a function.
-pub(crate) struct Uniformity(Vec<Shape>);
+pub(crate) struct Uniformity {
+    shapes: Vec<Shape>,
+    /// Of which power of two each is a multiple in the first thread of a group, as its exponent.
+    exponents: Vec<u32>,
+    /// Threads of a group.
+    lanes: u32,
+}
 
 impl Uniformity {
-    /// Of groups of one thread.
+    /// Returns the shapes for groups of one thread.
     pub(crate) fn single(slots: u32) -> Self {
-        Self(vec![Shape::Uniform; slots as usize])
+        Self { shapes: vec![Shape::Uniform; slots as usize], exponents: vec![0; slots as usize], lanes: 1 }
     }
 
-    /// Of groups of neighbours, and where their threads part.
-    pub(crate) fn of(flow: &Flow<'_>, natives: &[Option<Native>], slots: u32) -> (Self, Divergence) {
+    /// Returns the shapes for groups of neighbours, and where their threads diverge.
+    pub(crate) fn of(
+        flow: &Flow<'_>,
+        natives: &[Option<Native>],
+        slots: u32,
+        lanes: u32,
+    ) -> (Self, Divergence) {
         let mut divided = vec![false; slots as usize];
         loop {
-            let this = Self::of_divided(flow, natives, &divided);
+            let this = Self::of_divided(flow, natives, &divided, lanes);
             let divergence = Divergence::of(flow, |source| this.source(source) != Shape::Uniform);
             let mut changed = false;
             divergence.for_each_divided(flow, &mut |Slot(slot)| {
-                changed |= this.0[slot as usize] != Shape::Varying && !divided[slot as usize];
+                changed |= this.shapes[slot as usize] != Shape::Varying && !divided[slot as usize];
                 divided[slot as usize] = true;
             });
             if !changed {
@@ -67,12 +81,13 @@ impl Uniformity {
         }
     }
 
-    /// Of groups in which some registers are known to differ in any way.
-    fn of_divided(flow: &Flow<'_>, natives: &[Option<Native>], divided: &[bool]) -> Self {
-        // Not known yet, which is whatever the first definition says.
+    /// Returns the shapes for groups in which some registers are known to differ arbitrarily.
+    fn of_divided(flow: &Flow<'_>, natives: &[Option<Native>], divided: &[bool], lanes: u32) -> Self {
+        let mut exponents = vec![alignment::MOST; divided.len()];
+        // `None` until the first definition determines it.
         let mut shapes: Vec<Option<Shape>> =
             divided.iter().map(|divided| divided.then_some(Shape::Varying)).collect();
-        // What is read before it is written is zero.
+        // A register that is read before it is written is zero.
         if let Some(first) = flow.blocks.first() {
             for Slot(slot) in first.live_in.iter() {
                 shapes[slot as usize].get_or_insert(Shape::Uniform);
@@ -84,14 +99,18 @@ impl Uniformity {
             for pc in flow.range.clone() {
                 let instruction = flow.instruction(pc);
                 let native = natives[(pc - flow.range.start) as usize].as_ref();
-                let Some(mut shape) = result_shape(flow, &shapes, &instruction.op, native) else { continue };
-                // Under a guard that differs, what was there before stays in some.
+                let found = result_shape(flow, (&shapes, &exponents, lanes), &instruction.op, native);
+                let Some(mut shape) = found else { continue };
+                let exponent = result_exponent(flow, &exponents, &instruction.op, native, lanes);
+                // Under a guard that differs, some threads keep the old value.
                 if let Some(guard) = instruction.guard
                     && shapes[guard.slot.0 as usize] != Some(Shape::Uniform)
                 {
                     shape = Shape::Varying;
                 }
                 instruction.for_each_definition(&mut |Slot(slot)| {
+                    changed |= exponent < exponents[slot as usize];
+                    exponents[slot as usize] = exponents[slot as usize].min(exponent);
                     let known = &mut shapes[slot as usize];
                     let joined = known.map_or(shape, |known| known.join(shape));
                     if *known != Some(joined) {
@@ -101,14 +120,26 @@ impl Uniformity {
                 });
             }
         }
-        Self(shapes.into_iter().map(|shape| shape.unwrap_or(Shape::Uniform)).collect())
+        let shapes = shapes.into_iter().map(|shape| shape.unwrap_or(Shape::Uniform)).collect();
+        Self { shapes, exponents, lanes }
     }
 
     pub(crate) fn get(&self, Slot(slot): Slot) -> Shape {
-        self.0[slot as usize]
+        self.shapes[slot as usize]
     }
 
-    /// The shape of an operand.
+    /// Of which power of two a register is a multiple in the first thread of a group, as its
+    /// exponent.
+    pub(crate) fn exponent(&self, Slot(slot): Slot) -> u32 {
+        self.exponents[slot as usize]
+    }
+
+    /// Threads of a group.
+    pub(crate) fn lanes(&self) -> u32 {
+        self.lanes
+    }
+
+    /// Returns the shape of an operand.
     pub(crate) fn source(&self, source: Source) -> Shape {
         match source {
             Source::Slot(slot) => self.get(slot),
@@ -117,10 +148,10 @@ impl Uniformity {
     }
 }
 
-/// The shape of what an instruction computes; none while an operand is not known yet.
+/// Returns the shape of an instruction's result, or `None` while an operand is not known yet.
 fn result_shape(
     flow: &Flow<'_>,
-    shapes: &[Option<Shape>],
+    (shapes, exponents, lanes): (&[Option<Shape>], &[u32], u32),
     op: &Op,
     native: Option<&Native>,
 ) -> Option<Shape> {
@@ -134,7 +165,7 @@ fn result_shape(
             let sources = map.sources();
             for (i, (shape, &source)) in operands.iter_mut().zip(sources).enumerate() {
                 *shape = of(source)?;
-                // Extended with zeros to a wider operand, it may wrap.
+                // Zero-extended to a wider operand, the value may wrap.
                 if let (Source::Slot(slot), Shape::Affine(_), Some(native)) = (source, *shape, native) {
                     let held = flow.code.functions[flow.function].type_of(slot).bits().max(32);
                     let read = native.operands.get(i).map_or(0, |class| class.bits());
@@ -152,7 +183,12 @@ fn result_shape(
                 _ => None,
             };
             Some(match (native, map.destinations().len()) {
-                (Some(native), 1) => affine(native, operands, constant).unwrap_or(Shape::Varying),
+                (Some(native), 1) => affine(native, operands, constant)
+                    .or_else(|| {
+                        let exponent = |i: usize| exponent_of(flow, exponents, sources[i]);
+                        alignment::shape(native, operands, exponent, constant, lanes)
+                    })
+                    .unwrap_or(Shape::Varying),
                 _ => Shape::Varying,
             })
         }
@@ -168,7 +204,7 @@ fn result_shape(
                 || load.operand.space == gridloom_interp::Space::Generic;
             Some(if address == Shape::Uniform && !own { Shape::Uniform } else { Shape::Varying })
         }
-        // All that take part get the same.
+        // All participating threads get the same value.
         Op::Collective(collective)
             if matches!(collective.kind, CollectiveKind::Vote(_) | CollectiveKind::Redux { .. }) =>
         {
@@ -179,7 +215,31 @@ fn result_shape(
     }
 }
 
-/// The shape of a special register. Groups are never across rows of the block.
+/// Of which power of two an operand is a multiple in the first thread of a group, as its exponent.
+fn exponent_of(flow: &Flow<'_>, exponents: &[u32], source: Source) -> u32 {
+    match source {
+        Source::Slot(Slot(slot)) => exponents[slot as usize],
+        Source::Constant(index) => alignment::constant(flow.code.constants[index as usize][0]),
+    }
+}
+
+/// The same of what an instruction computes.
+fn result_exponent(flow: &Flow<'_>, exponents: &[u32], op: &Op, native: Option<&Native>, lanes: u32) -> u32 {
+    match (op, native) {
+        (Op::Map(map), Some(native)) if map.destinations().len() == 1 => {
+            let sources = map.sources();
+            let constant = |i: usize| match sources.get(i) {
+                Some(Source::Constant(index)) => Some(flow.code.constants[*index as usize][0]),
+                _ => None,
+            };
+            alignment::of(native, |i| exponent_of(flow, exponents, sources[i]), constant)
+        }
+        (Op::Special { register, .. }, _) => alignment::special(*register, lanes),
+        _ => 0,
+    }
+}
+
+/// Returns the shape of a special register. A group never spans two rows of the block.
 fn special(register: SpecialReg) -> Shape {
     match register {
         SpecialReg::Dim(DimSpecial::Tid, Dim::X) => Shape::Affine(1),
@@ -195,7 +255,7 @@ fn special(register: SpecialReg) -> Shape {
     }
 }
 
-/// The shape of a result of affine operands, where it is affine too.
+/// Returns the shape of a result of affine operands, if it is affine too.
 pub(crate) fn affine(
     native: &Native,
     operands: &[Shape],
@@ -206,16 +266,16 @@ pub(crate) fn affine(
         return None;
     }
     let step = |i: usize| operands.get(i)?.step();
-    // A factor that is the same everywhere must be known to tell the step.
+    // The step of a product is known only if the uniform factor is a known constant.
     let product = |a: usize, b: usize| match (step(a)?, step(b)?) {
         (0, 0) => Some(0),
         (step, 0) => Some(step.wrapping_mul(sign_extend(constant(b)?, native.operands[b].bits()))),
         (0, step) => Some(step.wrapping_mul(sign_extend(constant(a)?, native.operands[a].bits()))),
         _ => None,
     };
-    // An unsigned factor above the signed range is not what it looks like.
+    // A factor above the signed range would be read as negative.
     let small = |i: usize| constant(i).is_none_or(|value| value >> (native.operands[i].bits() - 1) == 0);
-    // So that a group can wrap around at most once, which is then seen at its last thread.
+    // With such a step a group wraps at most once, which its last thread shows.
     let slow = |i: usize| step(i).is_none_or(|step| step.unsigned_abs() < 1 << 26);
     if widens(native).is_some() && !(slow(0) && (slow(1) || operands.len() < 2)) {
         return None;
@@ -238,7 +298,8 @@ pub(crate) fn affine(
     Some(Shape::of_step(step, bits))
 }
 
-/// Whether the result widens an affine operand, which must then not wrap within the group.
+/// Returns whether the result widens an affine operand, which must then not wrap within the group.
+/// The value tells whether it is sign-extended.
 pub(crate) fn widens(native: &Native) -> Option<bool> {
     match native.kind {
         Kind::MulWide { signed } | Kind::MadWide { signed } => Some(signed),

@@ -1,7 +1,7 @@
-//! Where accesses go: addresses in each space, and whether they are good.
+//! Addresses of accesses in each space, and checks that they are valid.
 //!
-//! An access that is not aligned, or outside its window, leaves the code before it happens: the interpreter then makes it, and
-//! raises the fault.
+//! An access that is misaligned or outside its window leaves compiled code before it happens. The
+//! interpreter then makes it and raises the fault.
 
 use super::value::Val;
 use super::{Emitter, Facts};
@@ -19,27 +19,30 @@ use std::mem::offset_of;
 
 /// No host memory lies below this address.
 const LOWEST: i64 = 1 << 16;
-/// Where memory of the host can lie.
+/// The addresses at which host memory can lie.
 pub(crate) const HOST: std::ops::Range<u64> = LOWEST as u64..SHARED_WINDOW - LOWEST as u64;
-/// Addresses this close to one that was checked are as good, since what is checked keeps as far from either end.
+/// An address this close to a checked one is also valid, because the check keeps this distance from
+/// either end.
 pub(super) const NEAR: i64 = 1 << 14;
 
-/// Below this, memory of the host is near any address that is no less than [`LOWEST`]: one bit tells. Hardly any is above it.
+/// Below this, any address of at least [`LOWEST`] is near host memory, so a test of one bit
+/// suffices. Hardly any host memory lies above it.
 const USUAL: u64 = SHARED_WINDOW / 2;
 
-/// What an access needs to know of an address.
+/// What an access needs to know about an address.
 #[derive(Clone, Copy)]
 pub(super) struct Access {
     pub(super) space: Space,
-    /// Bytes of the whole access.
+    /// The size of the whole access in bytes.
     pub(super) size: u32,
     pub(super) align: u32,
     pub(super) writes: bool,
-    /// Whether the address is one of 32 bits, where sums wrap.
+    /// Whether the address has 32 bits, so that sums wrap.
     pub(super) narrow: bool,
 }
 
-/// One past the last address that may be accessed in a window of so many bytes, in units of the alignment, rounded up.
+/// One past the last valid address in a window of so many bytes, in units of the alignment, rounded
+/// up.
 macro_rules! limit {
     ($b:expr, $bytes:expr, $length:expr, $shift:expr) => {{
         let (bytes, length, shift) = ($bytes, i64::from($length), $shift);
@@ -52,7 +55,7 @@ macro_rules! limit {
 }
 
 impl Emitter<'_> {
-    /// The address that a memory operand has, in its space, before its offset is added; and the offset.
+    /// Returns the address of a memory operand in its space without its offset, and the offset.
     pub(super) fn address(&mut self, operand: &MemoryOperand) -> (Val, i64) {
         match operand.base {
             Base::Frame if self.plan.flow.is_kernel => {
@@ -74,7 +77,8 @@ impl Emitter<'_> {
                 }
                 (Val::One(self.constant(address, Class::B64)), 0)
             }
-            // Sums that wrap in 32 bits are out of bounds in 64, and then the interpreter's.
+            // A sum that wraps in 32 bits is out of bounds in 64 bits, and is then left to the
+            // interpreter.
             Base::Source(source) if operand.narrow => {
                 (self.get(source, Class::B32), i64::from(operand.offset as i32))
             }
@@ -82,7 +86,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A constant address, where it is one.
+    /// Returns the address if it is a constant.
     pub(super) fn constant_address(&self, operand: &MemoryOperand) -> Option<u64> {
         match operand.base {
             Base::Source(Source::Constant(index)) => {
@@ -95,7 +99,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The address in one thread, in 64 bits.
+    /// Returns the address in one thread, in 64 bits.
     pub(super) fn lane_address(&mut self, operand: &MemoryOperand, address: &Val, lane: usize) -> Value {
         let class = if operand.narrow && !matches!(operand.base, Base::Source(Source::Constant(_))) {
             Class::B32
@@ -106,7 +110,7 @@ impl Emitter<'_> {
         if class == Class::B64 {
             return value;
         }
-        // The same each time, for checks to be known by it.
+        // The same value is reused, so that earlier checks of it are found.
         if let Some(&(_, wide)) = self.facts.widened.iter().find(|(narrow, _)| *narrow == value) {
             return wide;
         }
@@ -115,8 +119,8 @@ impl Emitter<'_> {
         wide
     }
 
-    /// The address in one thread of an access that all threads make, as what is more than another: near the first thread's, where a
-    /// check of that one is enough.
+    /// Returns the address in one thread of an access that all threads make, as the address of
+    /// another thread plus a distance. If it is near, a check of that one suffices.
     pub(super) fn near_address(
         &mut self,
         access: Access,
@@ -137,7 +141,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Truth of an address being one that the access may go to, of which `length` bytes from it on are accessed.
+    /// Returns the truth of an address being valid for an access of `length` bytes.
     pub(super) fn is_valid(
         &mut self,
         access: Access,
@@ -172,7 +176,7 @@ impl Emitter<'_> {
         self.b.ins().icmp(IntCC::UnsignedLessThan, turned, limit)
     }
 
-    /// One past the last address of shared memory that may be accessed, in units of the alignment.
+    /// Returns one past the last valid address of shared memory, in units of the alignment.
     pub(super) fn shared_limit(&mut self, length: u32, shift: i64) -> Value {
         if let Some(&limit) = self.limits.get(&(length, shift)) {
             return limit;
@@ -183,7 +187,8 @@ impl Emitter<'_> {
         limit
     }
 
-    /// An address in units of its alignment; huge, where it is not a multiple.
+    /// Returns an address in units of its alignment. The result is huge if the address is not a
+    /// multiple.
     pub(super) fn turn(&mut self, address: Value, shift: i64) -> Value {
         if shift == 0 {
             return address;
@@ -192,7 +197,7 @@ impl Emitter<'_> {
         self.b.ins().rotr(address, shift)
     }
 
-    /// Start and length of local memory of a thread.
+    /// Returns the start and length of a thread's local memory.
     pub(super) fn local(&mut self, lane: usize) -> (Value, Value) {
         let table = self.machine_field(offset_of!(Machine, local), I64);
         let index = self.b.ins().uextend(I64, self.thread);
@@ -205,7 +210,8 @@ impl Emitter<'_> {
         (start, length)
     }
 
-    /// What is known of addresses now, to be gone back to where a way ends that not all threads go.
+    /// Returns the current number of known facts about addresses, to be restored after a path that
+    /// not all threads take.
     pub(super) fn mark(&self) -> [usize; 4] {
         let Facts { checked, checked_groups, checked_shared, widened, .. } = &self.facts;
         [checked.len(), checked_groups.len(), checked_shared.len(), widened.len()]
@@ -218,14 +224,16 @@ impl Emitter<'_> {
         self.facts.widened.truncate(widened);
     }
 
-    /// Leaves the code unless a truth value holds; where it does not, the interpreter is sure to find a fault or not.
+    /// Leaves compiled code unless a truth value holds. `fault` says whether the interpreter is
+    /// then certain to raise a fault.
     pub(super) fn require(&mut self, valid: Value, fault: bool) {
         let (exit, go_on) = (self.exit_here(fault), self.b.create_block());
         self.b.ins().brif(valid, go_on, &[], exit, &[]);
         self.go_on_in(go_on);
     }
 
-    /// The host address of an access in one thread that is checked, with the offset that is still to be added.
+    /// Returns the checked host address of an access in one thread, and the offset still to be
+    /// added.
     pub(super) fn host_address(
         &mut self,
         access: Access,
@@ -267,7 +275,7 @@ impl Emitter<'_> {
                 self.based(start, address, offset)
             }
             Space::Generic if self.lanes > 1 => {
-                // A window's address is rare enough to be done thread by thread.
+                // An address in a window is rare enough to be handled thread by thread.
                 if !self.plan.bounds_checks.is_good(operand, access.align) {
                     self.check_host(access, address, offset, length, lane);
                 }
@@ -285,8 +293,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Checks the host addresses of all threads at once, where they lie in vectors. Whether it did: then they are the
-    /// addresses of the access. Bad ones are left to the interpreter, and so are a few that are not.
+    /// Checks the host addresses of all threads at once if they are in vectors. Returns whether it
+    /// did; then they are the addresses of the access. Invalid addresses, and a few valid ones, are
+    /// left to the interpreter.
     pub(super) fn check_group(
         &mut self,
         access: Access,
@@ -339,7 +348,8 @@ impl Emitter<'_> {
         self.leave_if_any(found, false);
     }
 
-    /// Leaves the instruction to the interpreter if any bit of a vector is set, where it is sure to find a fault or not.
+    /// Leaves the instruction to the interpreter if any bit of a vector is set. `fault` says
+    /// whether the interpreter is then certain to raise a fault.
     pub(super) fn leave_if_any(&mut self, bits: Value, fault: bool) {
         let any = self.b.ins().vany_true(bits);
         let (exit, go_on) = (self.exit_here(fault), self.b.create_block());
@@ -347,7 +357,7 @@ impl Emitter<'_> {
         self.go_on_in(go_on);
     }
 
-    /// Whether whatever the base of an access to shared memory can be, it is good in every thread.
+    /// Returns whether an access to shared memory is valid in every thread, whatever its base is.
     pub(super) fn is_within_shared(&self, access: Access, operand: &MemoryOperand) -> bool {
         let access = range::Access { operand, size: access.size, align: access.align };
         self.plan.ranges.is_inside(&access, self.shared_bytes)
@@ -375,8 +385,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Checks an address in shared memory together with those that follow from the same base in this block, so that they need no
-    /// check of their own.
+    /// Checks an address in shared memory together with the later ones from the same base in this
+    /// block, so that those need no check.
     pub(super) fn check_shared(
         &mut self,
         access: Access,
@@ -445,7 +455,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// A generic address in one thread: the host's own, or what the runtime finds.
+    /// Returns the host address of a generic address in one thread: the address itself, or what the
+    /// runtime finds.
     pub(super) fn resolve(
         &mut self,
         access: Access,

@@ -1,6 +1,7 @@
-//! Machine instructions for computing instructions, in one thread or in a vector of threads.
+//! Machine instructions for arithmetic, in one thread or in a vector of threads.
 //!
-//! A lowering may be wrong for rare operands, if it says for which: there the interpreter's own function is called instead.
+//! A lowering may be wrong for rare operands if it reports them. For those the interpreter's own
+//! function is called.
 
 use super::Emitter;
 use super::value::{Val, per_vector, scalar_type, vector_type};
@@ -10,10 +11,10 @@ use cranelift_codegen::ir::types::{F32X4, I8X16, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use gridloom_ptx::op::{BoolOp, Compare, LogicOp};
 
-/// What instructions compute, and where that is not the result.
+/// The result of a lowering, and where it is not valid.
 pub(crate) struct Lowered {
     pub(crate) value: Value,
-    /// Where the interpreter's function must be called: a truth value, or a mask.
+    /// Where the interpreter's function must be called: a truth value or a mask.
     pub(crate) rare: Option<Value>,
 }
 
@@ -24,7 +25,8 @@ impl From<Value> for Lowered {
 }
 
 impl Emitter<'_> {
-    /// The instruction in all threads, as vectors; none where there are no vector instructions for it.
+    /// Emits the instruction for all threads in vectors. Returns `None` if there are no vector
+    /// instructions for it.
     pub(crate) fn lower_vectors(
         &mut self,
         native: &Native,
@@ -41,7 +43,7 @@ impl Emitter<'_> {
             return Some((self.approximate_many(op, ftz, &operands[0])?, rare));
         }
         match native.kind {
-            // Shift counts are the same in all elements of a vector.
+            // All elements of a vector are shifted by the same count.
             Kind::ShiftLeft | Kind::ShiftRight { .. } => {
                 let Val::One(count) = operands[1] else { return None };
                 for part in self.vectors(&operands[0], classes[0]) {
@@ -64,7 +66,7 @@ impl Emitter<'_> {
                 let count = if wrap { count & 31 } else { count.min(32) };
                 let (low, high) =
                     (self.vectors(&operands[0], Class::B32), self.vectors(&operands[1], Class::B32));
-                // The word that stays where nothing is shifted, and how far both are.
+                // The word that remains if nothing is shifted, and the shift counts of both.
                 let up = if left { count } else { 32 - count };
                 for (low, high) in low.into_iter().zip(high) {
                     values.push(match up {
@@ -241,7 +243,7 @@ impl Emitter<'_> {
         Some((values, rare))
     }
 
-    /// The instruction on values of one thread, or element by element on vectors.
+    /// Emits the instruction for one thread, or element by element for vectors.
     pub(crate) fn lower(&mut self, native: &Native, x: &[Value], vector: bool) -> Lowered {
         let class = native.result;
         match native.kind {
@@ -332,7 +334,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// An integer from one width to another.
+    /// Converts an integer from one width to another.
     fn extend(&mut self, value: Value, from: u32, signed: bool, to: u32) -> Value {
         let ty = scalar_type(Class::of_bits(to));
         match to.cmp(&from) {
@@ -357,7 +359,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Division by zero gives all ones; the smallest number by minus one wraps.
+    /// Emits a division. Division by zero gives all ones, and the smallest number divided by minus
+    /// one wraps.
     fn divide(&mut self, signed: bool, remainder: bool, class: Class, a: Value, b: Value) -> Value {
         let ty = scalar_type(class);
         let (zero, one, ones) =
@@ -380,7 +383,7 @@ impl Emitter<'_> {
         self.b.ins().select(by_zero, ones, result)
     }
 
-    /// A shift by a count in 32 bits, of which those past the width shift everything out.
+    /// Emits a shift by a 32-bit count. A count past the width shifts everything out.
     fn shift(&mut self, kind: Kind, value: Value, count: Value, class: Class, vector: bool) -> Value {
         let bits = i64::from(class.bits());
         if let Kind::ShiftRight { signed: true } = kind {
@@ -397,7 +400,7 @@ impl Emitter<'_> {
         self.b.ins().select(within, shifted, zero)
     }
 
-    /// `shf`: half of a pair of words shifted.
+    /// Emits `shf`: half of a pair of words after a shift.
     fn funnel(&mut self, left: bool, wrap: bool, x: &[Value]) -> Value {
         let (low, high) = (self.b.ins().uextend(I64, x[0]), self.b.ins().uextend(I64, x[1]));
         let high = self.b.ins().ishl_imm_u(high, 32);
@@ -418,7 +421,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Any function of three bits: the sum of the rows of its table that are true.
+    /// Emits any function of three bits, as the disjunction of the rows of its table that are true.
     fn lop3(&mut self, table: u8, x: &[Value], vector: bool) -> Value {
         let constant = |emitter: &mut Self, bits| {
             if vector { emitter.vector_of(bits, Class::B32) } else { emitter.constant(bits, Class::B32) }
@@ -463,7 +466,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A comparison: a truth value, or a mask of the operands' width.
+    /// Emits a comparison. The result is a truth value or a mask of the operands' width.
     #[expect(clippy::too_many_arguments, reason = "the modifiers of one instruction")]
     pub(crate) fn compare(
         &mut self,
@@ -481,7 +484,7 @@ impl Emitter<'_> {
         }
         match integer_condition(compare, signed) {
             Some(code) => self.b.ins().icmp(code, a, b),
-            // Integers are numbers.
+            // An integer is always a number.
             None if compare == Compare::Num => self.b.ins().icmp(IntCC::Equal, a, a),
             None => self.b.ins().icmp(IntCC::NotEqual, a, a),
         }
@@ -501,7 +504,7 @@ impl Emitter<'_> {
             Compare::Geu => FloatCC::UnorderedOrGreaterThanOrEqual,
             Compare::Num => FloatCC::Ordered,
             Compare::Nan => FloatCC::Unordered,
-            // Two comparisons, since machines have neither as one of vectors.
+            // Machines have neither as one vector instruction, so it takes two comparisons.
             Compare::Ne => {
                 let (ordered, differ) =
                     (self.b.ins().fcmp(FloatCC::Ordered, a, b), self.b.ins().fcmp(FloatCC::NotEqual, a, b));
@@ -517,7 +520,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The condition of a comparison of integers, if that is one that depends on them.
+/// Returns the condition of an integer comparison, if it depends on the operands.
 pub(crate) fn integer_condition(compare: Compare, signed: bool) -> Option<IntCC> {
     Some(match (compare, signed) {
         (Compare::Eq | Compare::Equ, _) => IntCC::Equal,

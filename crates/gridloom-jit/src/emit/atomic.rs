@@ -15,7 +15,7 @@ use gridloom_interp::code::{Atomic, AtomicKind, Guard};
 use gridloom_ptx::ScalarType;
 use gridloom_ptx::op::AtomOp;
 
-/// Whether an atomic operation is compiled.
+/// Returns whether an atomic operation is compiled.
 pub(crate) fn atomic_role(atomic: &Atomic) -> Role {
     match &atomic.kind {
         AtomicKind::Update { operands, .. } if operands.len() == 1 => Role::Compiled,
@@ -37,7 +37,7 @@ impl Emitter<'_> {
         let [b, c] = operands[0];
         let (b, c) = (self.get(b, class), self.get(c, class));
         let native = self.native_atomic();
-        // All are checked before the first happens, so that none happens twice.
+        // All addresses are checked before the first operation, so that none happens twice.
         let destination = atomic.destinations.first().copied();
         let sure = guard.is_none()
             && access.space == Space::Shared
@@ -62,7 +62,7 @@ impl Emitter<'_> {
             let done = condition.map(|condition| self.when(condition, nothing, scalar_type(class)));
             let (b, c) = (self.lane(&b, class, lane), self.lane(&c, class, lane));
             let mut old = match native {
-                // Nobody else sees shared memory while this block runs.
+                // No other host thread accesses shared memory while this block runs.
                 Some(how) if access.space == Space::Shared => self.update_alone(how, class, host, b, c),
                 Some(Atomically::Rmw(op)) => {
                     self.b.ins().atomic_rmw(scalar_type(class), MemFlagsData::trusted(), op, host, b)
@@ -90,7 +90,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// An atomic operation on memory that no other thread of the host accesses.
+    /// Emits an atomic operation on memory that no other host thread accesses.
     fn update_alone(&mut self, how: Atomically, class: Class, host: Value, b: Value, c: Value) -> Value {
         let old = self.b.ins().load(scalar_type(class), shared_flags(), host, 0);
         let new = match how {
@@ -114,7 +114,7 @@ impl Emitter<'_> {
         old
     }
 
-    /// The machine's own instruction for the atomic operation being compiled.
+    /// Returns the machine's instruction for the atomic operation being compiled, if there is one.
     fn native_atomic(&self) -> Option<Atomically> {
         let (op, ty) = self.atomic_operation()?;
         if ty.is_float() && op != AtomOp::Exch || ty.bits() < 32 || ty.packed().is_some() {
@@ -147,7 +147,7 @@ impl Emitter<'_> {
     }
 }
 
-/// How the machine does an atomic operation.
+/// The machine's form of an atomic operation.
 #[derive(Clone, Copy)]
 enum Atomically {
     Rmw(AtomicRmwOp),

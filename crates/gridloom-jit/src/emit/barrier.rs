@@ -1,4 +1,5 @@
-//! Barriers for the whole block, seen from one group: what it keeps when it comes there, and has again when it goes on behind.
+//! Barriers for the whole block, as one group sees them: the registers it keeps before a barrier
+//! and restores after it.
 
 use super::Emitter;
 use super::value::{per_vector, vector_type};
@@ -12,7 +13,7 @@ use gridloom_interp::compiled::{INTERPRET, KEPT, Machine};
 use std::mem::offset_of;
 
 impl Emitter<'_> {
-    /// The frame of the group.
+    /// Returns the frame of the group.
     fn frame(&mut self) -> Value {
         let frames = self.machine_field(offset_of!(Machine, kept), I64);
         let thread = self.b.ins().uextend(I64, self.thread);
@@ -21,7 +22,7 @@ impl Emitter<'_> {
         self.b.ins().iadd(frames, offset)
     }
 
-    /// Leaves the group at a barrier that all may pass together.
+    /// Suspends the group at a barrier that all threads may pass together.
     pub(super) fn wait(&mut self, number: usize, kept: &[Kept]) {
         let frame = self.frame();
         let flags = MemFlagsData::trusted();
@@ -44,7 +45,7 @@ impl Emitter<'_> {
         self.arrive(place, self.pc | INTERPRET | KEPT);
     }
 
-    /// Goes on behind a barrier.
+    /// Continues after a barrier.
     pub(super) fn pass(&mut self, barrier: Pc) {
         let (flow, layout) = (self.plan.flow, self.plan.frame_layout);
         let (Some(index), Some((_, kept))) = (flow.block_at(barrier + 1), layout.at(barrier)) else {

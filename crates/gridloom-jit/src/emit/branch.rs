@@ -1,4 +1,5 @@
-//! Branches: where all threads of a group go one way, where they part, and short ways that only some of them go.
+//! Branches that all threads of a group take together, branches at which they diverge, and short
+//! blocks that only some of them run.
 
 use super::rounds::FUEL;
 use super::value::Val;
@@ -15,51 +16,59 @@ use gridloom_interp::compiled::{EXITED, INTERPRET, Machine, YIELDED};
 use std::mem::offset_of;
 use std::ops::Range;
 
-/// Instructions of a way that is short enough to be gone by some threads while the others wait, and accesses among them, which are
-/// made thread by thread.
+/// The most instructions of a block that some threads run while the others wait, and the most
+/// accesses among them, which are made thread by thread.
 const SHORT: usize = 20;
 const FEW: usize = 4;
 
-/// Where a branch leads.
+/// The target of a branch.
 #[derive(Clone, Copy)]
 pub(super) enum Way {
     To(Pc),
     Exit,
 }
 
-/// The threads of a group that go a short way, while the others wait at its end.
+/// The threads of a group that run a short block while the others wait at its end.
 #[derive(Clone)]
 pub(super) struct Party {
-    /// Which they are.
+    /// The masks of those threads.
     masks: Vec<Value>,
-    /// Whether they are all of those that the code is written for now, which may be fewer than a group has.
+    /// Whether they are all threads that the code is emitted for now. Those may be fewer than the
+    /// group has.
     all: bool,
-    /// Which they are, where that is known now.
+    /// Those threads, if they are known at compile time.
     known: Option<Range<u32>>,
-    /// Where the others are.
+    /// The instruction at which the others wait.
     end: Pc,
-    /// Where the group goes when an instruction cannot be executed: to where its threads part before the way.
+    /// The block to go to if an instruction cannot be executed: the threads diverge there, before
+    /// the short block.
     pub(super) given_up: Block,
-    /// Whether the instruction being compiled is executed in these threads only, or may as well be executed in all.
+    /// Whether the current instruction must be executed in these threads only.
     guards: bool,
-    /// Whether it has a guard of its own, or writes what is seen behind the way; otherwise it may write anything in the others.
+    /// Whether the current instruction must leave the other threads' registers unchanged: it has a
+    /// guard, or writes a register that is read after the short block.
     selects: bool,
 }
 
 impl Party {
-    /// Which threads go the way, where that is known now.
+    /// Returns the threads that run the short block, if they are known at compile time.
     pub(super) fn known(&self) -> Option<Range<u32>> {
         self.known.clone()
     }
 
-    /// Whether threads that do not go the way must keep what a register holds.
+    /// Which threads go the way, as masks, unless all do.
+    pub(super) fn masks(&self) -> Option<&[Value]> {
+        (!self.all).then_some(&self.masks)
+    }
+
+    /// Returns whether the other threads must keep the value of a register.
     pub(super) fn selects(&self) -> bool {
         self.selects
     }
 }
 
 impl Emitter<'_> {
-    /// What a thread is told that goes a way by itself.
+    /// Returns the state recorded for a thread that takes a branch by itself.
     fn note(&self, way: Way) -> u32 {
         match way {
             Way::Exit => EXITED,
@@ -116,8 +125,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// A branch that threads may take or not, by the mask of those that take it; unless that is known to be neither all nor none, the blocks
-    /// where all go and where none goes.
+    /// Emits a branch at which threads may diverge, given the mask of those that take it. `ways`
+    /// are the blocks for all threads and for none, unless it is known that neither happens.
     fn branch_apart(&mut self, taken: Way, behind: Way, masks: &[Value], ways: Option<[Block; 2]>) {
         if let Some(ways) = ways {
             let apart = self.b.create_block();
@@ -147,8 +156,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Goes a short way with some of the first threads of a group, in as few vectors as these need. The others take the branch, as `evaluate` tells of
-    /// those that code is written for.
+    /// Runs a short block with some of the first threads of a group, in as few vectors as they
+    /// need. The others take the branch, as `evaluate` tells for the threads that code is emitted
+    /// for.
     fn go_short_way_first(
         &mut self,
         (index, end): (usize, Pc),
@@ -171,7 +181,7 @@ impl Emitter<'_> {
         self.part(&masks, taken, behind);
     }
 
-    /// A mask of some threads.
+    /// Returns the mask of some threads.
     fn mask_of(&mut self, threads: &Range<u32>) -> Vec<Value> {
         let part = |part: u32| {
             let mut bytes = [0; 16];
@@ -183,7 +193,7 @@ impl Emitter<'_> {
         (0..self.lanes / 4).map(|index| self.vector_constant(I32X4, part(index))).collect()
     }
 
-    /// Goes on where a short way is given up, with registers as they were before it.
+    /// Continues where a short block was abandoned, with registers as they were before it.
     fn give_up(&mut self, given_up: Block, held: Vec<(Variable, Value)>) {
         self.go_on_in(given_up);
         self.b.set_cold_block(given_up);
@@ -192,14 +202,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// What some registers hold now.
+    /// Returns the current values of some registers.
     fn hold(&mut self, slots: &SlotSet) -> Vec<(Variable, Value)> {
         let variables: Vec<Variable> =
             slots.iter().flat_map(|slot| self.variables[slot.0 as usize].clone()).collect();
         variables.into_iter().map(|variable| (variable, self.b.use_var(variable))).collect()
     }
 
-    /// What is live on either of two ways.
+    /// Returns the registers that are live at either of two targets.
     fn live_on_both(&self, taken: Way, behind: Way) -> SlotSet {
         let mut live = self.live.clone();
         live.clear();
@@ -213,7 +223,7 @@ impl Emitter<'_> {
         live
     }
 
-    /// What is kept on either of two ways.
+    /// Returns the registers that are kept at either of two targets.
     fn kept_on_both(&self, taken: Way, behind: Way) -> SlotSet {
         let mut kept = self.live.clone();
         kept.clear();
@@ -225,7 +235,7 @@ impl Emitter<'_> {
         kept
     }
 
-    /// Goes where all threads go, or none, or to where they part.
+    /// Branches to where all threads go, to where none goes, or to where they diverge.
     fn sort_out(&mut self, masks: &[Value], [all_go, none_goes]: [Block; 2], apart: Block) {
         let test = self.b.create_block();
         let all = self.all_true(masks);
@@ -235,7 +245,8 @@ impl Emitter<'_> {
         self.b.ins().brif(any, apart, &[], none_goes, &[]);
     }
 
-    /// The block that a branch leads around, if some threads can go it while the others wait behind it, and where it ends.
+    /// Returns the short block that a branch skips and its end, if some threads can run it while
+    /// the others wait after it.
     fn short_way(&self, taken: Way) -> Option<(usize, Pc)> {
         let flow = self.plan.flow;
         let Way::To(end) = taken else { return None };
@@ -250,6 +261,8 @@ impl Emitter<'_> {
                 Op::Load(load) => &load.operand,
                 Op::Store(store) => &store.operand,
                 Op::Atomic(atomic) => &atomic.operand,
+                // The threads of a warp meet in it, and must not be split between groups.
+                Op::Collective(_) => return None,
                 _ => continue,
             };
             let in_order = match place.base {
@@ -258,7 +271,8 @@ impl Emitter<'_> {
             };
             accesses += 1;
             let writes = !matches!(flow.instruction(pc).op, Op::Load(_));
-            // Until the last instruction nothing has happened, so that the way can be given up.
+            // Nothing has an effect before the last instruction, so that the short block can be
+            // abandoned.
             if !in_order || accesses > FEW || writes && pc + 1 != end {
                 return None;
             }
@@ -273,7 +287,8 @@ impl Emitter<'_> {
                 seen |= after.contains(slot);
                 varying &= self.plan.uniformity.get(slot) == Shape::Varying;
             });
-            // What is seen behind must be able to differ between those that go and those that wait.
+            // A register that is read afterwards must be able to differ between running and waiting
+            // threads.
             let one = matches!(&flow.instruction(pc).op, Op::Load(load) if load.destinations.len() > 1);
             let fits = (!one || varying) && (!seen || varying && !self.plan.rematerialization.contains(pc));
             if !fits {
@@ -283,7 +298,7 @@ impl Emitter<'_> {
         Some((index, end))
     }
 
-    /// Goes a short way with some of the threads.
+    /// Runs a short block with some of the threads.
     fn go_short_way(&mut self, index: usize, mut party: Party) {
         let flow = self.plan.flow;
         let block = &flow.blocks[index];
@@ -297,7 +312,7 @@ impl Emitter<'_> {
             instruction.for_each_definition(&mut |slot| seen |= after.contains(slot));
             party.guards = match &instruction.op {
                 Op::Store(_) | Op::Atomic(_) => true,
-                // Where the address is one for all, some thread makes the access.
+                // If the address is the same for all, one of the threads makes the access.
                 Op::Load(load) => {
                     load.destinations.iter().any(|&slot| self.plan.uniformity.get(slot) == Shape::Varying)
                 }
@@ -313,7 +328,7 @@ impl Emitter<'_> {
         self.b.ins().jump(self.blocks[target], &[]);
     }
 
-    /// The guard of an instruction on a short way: its own, in the threads that go it.
+    /// Returns the guard of an instruction in a short block: its own guard, in the running threads.
     pub(super) fn guard_on_short_way(&mut self, guard: Option<Val>) -> Option<Val> {
         let Some(Party { masks, all: false, guards: true, .. }) = self.party.clone() else { return guard };
         let Some(guard) = guard else { return Some(Val::Many(masks)) };
@@ -322,7 +337,7 @@ impl Emitter<'_> {
         Some(Val::Many(both))
     }
 
-    /// Sends each thread of the group its own way.
+    /// Records for each thread of the group which side of the branch it takes.
     fn part(&mut self, masks: &[Value], taken: Way, behind: Way) {
         if let (Some(taken), Some(behind)) = (self.place_on(taken), self.place_on(behind))
             && self
@@ -344,7 +359,7 @@ impl Emitter<'_> {
         self.leave_parted(&held, masks, places);
     }
 
-    /// A block that leads a way, which is written when the current one is done.
+    /// Returns a block that leads to a target. It is emitted after the current one.
     fn way(&mut self, way: Way) -> Block {
         match way {
             Way::To(pc) if pc > self.pc => match self.plan.flow.block_at(pc) {
@@ -362,7 +377,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Writes the blocks that lead away. Where one leads back, groups that have had their turn leave there.
+    /// Emits the blocks that lead to other blocks. Groups whose turn is over leave at backward
+    /// branches.
     pub(super) fn write_ways(&mut self) {
         for (block, way) in std::mem::take(&mut self.ways) {
             self.go_on_in(block);
@@ -387,7 +403,7 @@ impl Emitter<'_> {
         self.b.ins().brif(fuel, target, &[], over, &[]);
         self.go_on_in(over);
         if !waits {
-            // It ends by itself; only the launch may be cancelled.
+            // The loop ends by itself, so only cancellation is checked.
             let flags = MemFlagsData::trusted();
             let mut cancelled = self.b.ins().iconst(I8, 0);
             for flag in 0..CANCEL_FLAGS {
@@ -418,7 +434,7 @@ impl Emitter<'_> {
             if self.branch_table_of_some(table, &index, guard.as_ref(), all) {
                 return;
             }
-            // Threads that go many ways are sorted out by the interpreter.
+            // The interpreter handles threads that take many different targets.
             let exit = self.exit_here(false);
             self.b.ins().jump(exit, &[]);
             return;
@@ -432,7 +448,7 @@ impl Emitter<'_> {
         self.branch_by(index, &targets);
     }
 
-    /// Goes to one of some blocks by its number; past the end, to the last.
+    /// Branches to one of several blocks by index. An index past the end takes the last.
     pub(super) fn branch_by(&mut self, index: Value, targets: &[Block]) {
         let calls: Vec<ir::BlockCall> =
             targets.iter().map(|&target| self.b.func.dfg.block_call(target, &[])).collect();

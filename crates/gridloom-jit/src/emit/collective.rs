@@ -1,7 +1,10 @@
-//! What the lanes of a warp execute together, where a group is a warp: shuffles, votes, matches, reductions, elections and the barrier of the warp.
+//! Collectives, for groups that are whole warps: shuffles, votes, matches, reductions, elections
+//! and the warp barrier.
 //!
-//! The lanes that a mask names have to be those that execute the instruction now, but for those that have exited. Where they are not, the interpreter has the
-//! others come, or finds a fault. What moves between lanes that are known is a few instructions on vectors; the rest the runtime computes, as the interpreter does.
+//! The lanes of a mask must be those that execute the instruction now, except lanes that have
+//! exited. If they are not, the interpreter lets the others arrive or raises a fault. Moves between
+//! lanes that are known at compile time take a few vector instructions. The runtime computes the
+//! rest, as the interpreter does.
 
 use super::Emitter;
 use super::value::{Val, per_vector};
@@ -19,16 +22,16 @@ use gridloom_ptx::op::{ReduxOp, ShuffleMode, VoteMode};
 /// Lanes of a warp.
 const WARP: u32 = 32;
 
-/// Who executes a collective.
+/// The lanes that execute a collective.
 #[derive(Clone, Copy)]
 struct Members {
-    /// Those that do, as bits.
+    /// Their bits.
     bits: Value,
     /// Whether these are all lanes.
     all: bool,
 }
 
-/// What lanes get: a value of 32 bits, and a truth value.
+/// The results of the lanes: a 32-bit value and a truth value.
 struct Given {
     value: Option<Val>,
     predicate: Option<Val>,
@@ -95,7 +98,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Lanes that have not exited.
+    /// Returns the lanes that have not exited.
     fn live_lanes(&mut self) -> Value {
         let all = self.b.ins().iconst(I32, i64::from(u32::MAX));
         match self.exited_lanes() {
@@ -104,7 +107,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Leaves the instruction to the interpreter unless the lanes that a mask names are those that execute it.
+    /// Leaves the instruction to the interpreter unless the lanes of a mask are those that execute
+    /// it.
     fn require_members(&mut self, mask: Value, members: Members) {
         if members.all && self.constant_of(mask).is_some_and(|mask| mask as u32 == u32::MAX) {
             return;
@@ -115,7 +119,7 @@ impl Emitter<'_> {
         self.require(here, false);
     }
 
-    /// What lanes get, where that takes a few instructions.
+    /// Returns the results of the lanes, if that takes a few instructions.
     fn exchange(&mut self, collective: &Collective, members: Members) -> Option<Given> {
         let value = |emitter: &mut Self| emitter.get(collective.value, Class::B32);
         match collective.kind {
@@ -176,7 +180,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A shuffle of which it is known which lane reads which.
+    /// Emits a shuffle whose source lanes are known at compile time.
     fn shuffle_known(&mut self, mode: ShuffleMode, value: &Val, b: u32, c: u32) -> Given {
         let parts = self.vectors(value, Class::B32);
         let sources: Vec<(u32, bool)> = (0..WARP)
@@ -199,7 +203,7 @@ impl Emitter<'_> {
         Given { value: Some(Val::Many(picked)), predicate: Some(Val::Many(valid)) }
     }
 
-    /// A vector of four lanes of some vectors.
+    /// Returns a vector of four lanes of some vectors.
     fn pick_lanes(&mut self, parts: &[Value], lanes: &[u32]) -> Value {
         let mut wanted: Vec<usize> = lanes.iter().map(|&lane| lane as usize / 4).collect();
         wanted.dedup();
@@ -213,7 +217,7 @@ impl Emitter<'_> {
         while let Some(next) = (0..4).find(|&i| !done[i]) {
             let part = lanes[next] as usize / 4;
             let second = self.vector_cast(parts[part], I8X16);
-            // What was found before stays; the rest is picked from this part.
+            // Lanes found before stay; the others are selected from this part.
             let first = found.unwrap_or(second);
             let mut bytes = [0u8; 16];
             for (i, (&lane, done)) in lanes.iter().zip(&mut done).enumerate() {
@@ -228,7 +232,7 @@ impl Emitter<'_> {
         self.vector_cast(found, I32X4)
     }
 
-    /// A shuffle by a distance, or from a lane, that is one for all lanes, in segments of the whole warp.
+    /// Emits a shuffle by a uniform distance or from a uniform lane, in segments of the whole warp.
     fn shuffle_by(&mut self, mode: ShuffleMode, value: &Val, b: Value, c: u32) -> Option<Given> {
         let clamp = i64::from(c & 31);
         if mode == ShuffleMode::Bfly {
@@ -237,7 +241,7 @@ impl Emitter<'_> {
         let b = self.b.ins().band_imm_u(b, 31);
         let parts = self.vectors(value, Class::B32);
         let flags = MemFlagsData::trusted();
-        // Between as many words that are anything.
+        // The values are stored between two areas of unspecified words of the same size.
         let bytes = 4 * WARP as i32;
         let words = self.scratch(3 * bytes as u32);
         for (part, &value) in parts.iter().enumerate() {
@@ -285,7 +289,7 @@ impl Emitter<'_> {
         Some(Given { value: Some(Val::Many(picked)), predicate: Some(Val::Many(valid)) })
     }
 
-    /// A reduction of integers.
+    /// Emits a reduction of integers.
     fn reduce(&mut self, op: ReduxOp, ty: ScalarType, value: &Val, members: Members) -> Val {
         let mut parts = self.vectors(value, Class::B32);
         if !members.all {
@@ -327,7 +331,7 @@ impl Emitter<'_> {
         Val::One(self.b.ins().extractlane(all, 0))
     }
 
-    /// What lanes get, as the runtime computes it.
+    /// Returns the results of the lanes, computed by the runtime.
     fn exchange_by_call(&mut self, collective: &Collective, members: Members) -> Given {
         let Some(mask) = collective.mask else {
             self.defect("lanes that are not named");

@@ -1,10 +1,11 @@
-//! Loads that nothing uses. Of what a block shares, and of the machine, every group loads what it may need; Cranelift leaves out what is only
-//! computed and not used, but no load.
+//! Removal of unused loads. Every group loads what it may need of the machine and of what a block
+//! shares. Cranelift removes unused computations, but no loads.
 
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, ValueDef};
 
-/// Takes out loads of the code's own memory whose result is not used. Those of the kernel stay: they may fault.
+/// Removes loads of the code's own memory whose result is not used. Loads of the kernel stay,
+/// because they may fault.
 pub(super) fn remove_loads(func: &mut Function) {
     let mut is_used = SecondaryMap::with_capacity(func.dfg.num_values());
     let mut own: Vec<Inst> = Vec::new();
@@ -25,7 +26,7 @@ pub(super) fn remove_loads(func: &mut Function) {
     }
 }
 
-/// Whether an instruction is a load from the stack, or of what stays as it is.
+/// Returns whether an instruction loads from the stack or from memory that never changes.
 fn is_own(func: &Function, inst: Inst) -> bool {
     let InstructionData::Load { opcode: Opcode::Load, arg, flags, .. } = func.dfg.insts[inst] else {
         return false;

@@ -1,9 +1,13 @@
-//! Threads of a group that have parted: each block is written once more for some of them, while the others wait at the blocks that they are at.
+//! Code for diverged threads: each block is emitted once more for some threads of a group, while
+//! the others wait at the blocks they are at.
 //!
-//! For each block that threads can wait at there is a word with a bit for each of them. A block is *met* after threads have parted: if nobody is
-//! at it, the next one that somebody can be at is; if all threads are, they go on as a group; otherwise the block is run by those that are, under a mask.
-//! Then they are noted at the blocks where they go from there, and the first of all those where anybody can be is met next
-//! (`analysis::divergence`). An address that is bad, or an instruction that is left to the interpreter, sends each thread its own way, to the code for single threads.
+//! Each block that threads can wait at has a word with a bit for each of them. After divergence,
+//! blocks are *met* in order. If no thread is at a block, the next block that can have threads is
+//! met. If all threads are there, they continue as a group. Otherwise the threads that are there
+//! run the block under a mask. Then they are recorded at the blocks they go to, and the first block
+//! that can have threads is met next (`analysis::divergence`). At an invalid address, or an
+//! instruction for the interpreter, each thread continues separately in the code for single
+//! threads.
 
 use super::branch::Way;
 use super::rounds::FUEL;
@@ -23,32 +27,35 @@ use gridloom_interp::lanes::Slot;
 use std::mem::offset_of;
 use std::rc::Rc;
 
-/// Targets of a branch by a table that threads are sorted by; more are the interpreter's.
+/// The most targets of a branch table that threads are sorted by. The interpreter handles larger
+/// tables.
 const MOST_TARGETS: usize = 32;
 
 /// The threads that run a block while others wait.
 #[derive(Clone)]
 pub(super) struct Running {
-    /// Which they are, as masks and as bits.
+    /// Those threads, as masks and as bits.
     pub(super) masks: Rc<Vec<Value>>,
     pub(super) bits: Value,
-    /// What they run.
+    /// The first and the last of them.
+    pub(super) ends: [Value; 2],
+    /// The block they run.
     block: usize,
 }
 
-/// Where threads wait.
+/// The state of waiting threads.
 #[derive(Default)]
 pub(super) struct Apart {
     /// A word for each block, and one for threads that have exited.
     words: Option<StackSlot>,
-    /// Where each block is met.
+    /// The code that meets each block.
     meetings: Vec<Option<Block>>,
-    /// For each region where all threads have exited, not all at once.
+    /// For each region, the block for when all threads have exited, but not all at once.
     ends: Vec<Option<Block>>,
 }
 
 impl Emitter<'_> {
-    /// Prepares for threads to part.
+    /// Prepares for diverged threads.
     pub(super) fn prepare_apart(&mut self) {
         let divergence = self.plan.divergence;
         let blocks = self.plan.flow.blocks.len();
@@ -82,17 +89,17 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether threads can come to a block after they have parted.
+    /// Returns whether threads can reach a block after they have diverged.
     pub(super) fn is_met(&self, place: usize) -> bool {
         self.apart.meetings.get(place).is_none_or(Option::is_some) && self.apart.words.is_some()
     }
 
-    /// All threads of a group, as bits.
+    /// Returns the bits of all threads of a group.
     pub(super) fn all_bits(&self) -> i64 {
         i64::from(u32::MAX >> (32 - self.plan.lanes))
     }
 
-    /// The block that a way leads to, or the end.
+    /// Returns the block that a branch target is in, or the end.
     pub(super) fn place_on(&self, way: Way) -> Option<usize> {
         match way {
             Way::To(pc) => self.plan.flow.block_at(pc),
@@ -100,7 +107,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Masks as bits, one for each thread.
+    /// Converts masks to bits, one for each thread.
     pub(super) fn bits_of(&mut self, masks: &[Value]) -> Value {
         let halves: Vec<Value> = masks
             .chunks(2)
@@ -133,7 +140,7 @@ impl Emitter<'_> {
         if masks.len() == 1 { self.b.ins().band_imm_u(bits, 15) } else { bits }
     }
 
-    /// Bits as masks.
+    /// Converts bits to masks.
     pub(super) fn masks_of(&mut self, bits: Value) -> Vec<Value> {
         let all = self.b.ins().splat(I32X4, bits);
         (0..self.lanes / 4)
@@ -149,7 +156,7 @@ impl Emitter<'_> {
             .collect()
     }
 
-    /// Whether an instruction writes what threads need that wait meanwhile.
+    /// Returns whether an instruction writes a register that waiting threads need.
     pub(super) fn is_divided(&self, instruction: &Instruction) -> bool {
         let Some(kept) = self.kept_by_waiting() else { return false };
         let mut found = false;
@@ -157,18 +164,18 @@ impl Emitter<'_> {
         found
     }
 
-    /// What threads need that wait while the block being written is run.
+    /// Returns the registers that waiting threads need while the current block runs.
     pub(super) fn kept_by_waiting(&self) -> Option<&SlotSet> {
         let running = self.running.as_ref()?;
         self.plan.divergence.kept(running.block)
     }
 
-    /// Whether threads need a register that wait while the block being written is run.
+    /// Returns whether waiting threads need a register while the current block runs.
     pub(super) fn is_kept(&self, slot: Slot) -> bool {
         self.kept_by_waiting().is_some_and(|kept| kept.contains(slot))
     }
 
-    /// A guard, in the threads that run.
+    /// Returns a guard restricted to the running threads.
     pub(super) fn guard_of_running(&mut self, guard: Option<Val>) -> Option<Val> {
         let Some(Running { masks, .. }) = self.running.clone() else { return guard };
         let Some(guard) = guard else { return Some(Val::Many(masks.to_vec())) };
@@ -178,18 +185,19 @@ impl Emitter<'_> {
         ))
     }
 
-    /// Whether all threads can come to a block together after they have parted.
+    /// Returns whether all threads can reach a block together after they have diverged.
     pub(super) fn rejoins(&self, index: usize) -> bool {
         let (flow, divergence) = (self.plan.flow, self.plan.divergence);
         let is_table = |before: usize| {
             matches!(flow.instruction(flow.blocks[before].range.end - 1).op, Op::BranchTable(_))
         };
         let before = index.checked_sub(1).filter(|&before| flow.follows(index) && !is_table(before));
-        // Those that come from one block alone, to where nobody waits, are not all, or they would not have parted.
+        // Threads that come from only one block, with no thread waiting here, cannot be all
+        // threads: else they would not have diverged.
         before.is_none_or(|before| divergence.waiting(before).is_some_and(|waiting| waiting.contains(index)))
     }
 
-    /// Writes where a block is met.
+    /// Emits the code that meets a block.
     pub(super) fn meet(&mut self, index: usize) {
         let Some(meeting) = self.apart.meetings[index] else { return };
         let (flow, divergence) = (self.plan.flow, self.plan.divergence);
@@ -204,7 +212,7 @@ impl Emitter<'_> {
         let Some(bits) = self.waiting_at(index) else { return self.defect("threads that wait nowhere") };
         let zero = self.b.ins().iconst(I32, 0);
         let Some(next) = waiting.first() else {
-            // Nobody is elsewhere.
+            // No thread is elsewhere.
             self.set_waiting_at(index, zero);
             self.b.ins().jump(self.blocks[index], &[]);
             return;
@@ -224,7 +232,8 @@ impl Emitter<'_> {
         }
         let masks = Rc::new(self.masks_of(bits));
         let facts = std::mem::take(&mut self.facts_before);
-        self.running = Some(Running { masks, bits, block: index });
+        let ends = self.ends_of(bits);
+        self.running = Some(Running { masks, bits, ends, block: index });
         self.forget_all();
         self.write_instructions(index);
         self.write_exits();
@@ -232,7 +241,7 @@ impl Emitter<'_> {
         self.facts_before = facts;
     }
 
-    /// Where a place is met: a block, or the end.
+    /// Returns the code that meets a place: a block, or the end.
     fn meeting_at(&mut self, place: usize) -> Block {
         if place < self.apart.meetings.len() {
             return match self.apart.meetings[place] {
@@ -251,7 +260,8 @@ impl Emitter<'_> {
         *self.apart.ends[region].insert(block)
     }
 
-    /// Notes threads at the places that they go to from the block being written, and meets the first where anybody can be.
+    /// Records threads at the places they go to from the current block, and meets the first place
+    /// that can have threads.
     pub(super) fn go_apart(&mut self, ways: &[(usize, Value)]) {
         let divergence = self.plan.divergence;
         let block = self.running.as_ref().map(|running| running.block);
@@ -275,7 +285,7 @@ impl Emitter<'_> {
             self.b.ins().jump(meeting, &[]);
             return;
         };
-        // Some lead back, and must not for ever.
+        // Some targets lead back, so the number of passes must be bounded.
         let over = self.b.create_block();
         self.b.set_cold_block(over);
         let fuel = self.b.use_var(self.fuel);
@@ -305,7 +315,8 @@ impl Emitter<'_> {
         self.leave_apart(&held, None, &places);
     }
 
-    /// Threads that have exited before others run the block being written, as bits; none where none can have.
+    /// Returns the bits of threads that exited before the current block, or `None` if none can
+    /// have.
     pub(super) fn exited_lanes(&mut self) -> Option<Value> {
         let end = self.plan.divergence.end();
         let block = self.running.as_ref()?.block;
@@ -313,7 +324,7 @@ impl Emitter<'_> {
         waiting.contains(end).then(|| self.waiting_at(end)).flatten()
     }
 
-    /// Where threads that wait are told to go on, and which word has them.
+    /// Returns where waiting threads continue, and which words hold them.
     pub(super) fn waiting_lanes(&self, places: &[usize]) -> Vec<WaitingLanes> {
         let flow = self.plan.flow;
         let of = |&place: &usize| {
@@ -327,14 +338,14 @@ impl Emitter<'_> {
         places.iter().map(of).collect()
     }
 
-    /// Where threads can wait while the block being written is run.
+    /// Returns where threads can wait while the current block runs.
     pub(super) fn places_waited_at(&self) -> Vec<usize> {
         let block = self.running.as_ref().map(|running| running.block);
         let waiting = block.and_then(|block| self.plan.divergence.waiting(block));
         waiting.into_iter().flat_map(crate::analysis::divergence::BlockSet::iter).collect()
     }
 
-    /// The words where threads wait.
+    /// Returns the words of waiting threads.
     pub(super) fn words(&mut self) -> Value {
         match self.apart.words {
             Some(words) => self.b.ins().stack_addr(I64, words, 0),
@@ -345,7 +356,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The end of a block that some threads run.
+    /// Emits the end of a block that some threads run.
     pub(super) fn terminator_of_some(&mut self, instruction: &Instruction) {
         let Some(Running { bits, masks, .. }) = self.running.clone() else { return };
         let taken = match &instruction.op {
@@ -390,7 +401,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A branch by a table that some threads take together.
+    /// Emits a branch table that some threads take together.
     fn branch_table_together(&mut self, table: &BranchTable, index: Value, guard: Option<&Val>, bits: Value) {
         let behind = self.plan.flow.block_at(self.pc + 1);
         if let (Some(Val::One(condition)), Some(behind)) = (guard, behind) {
@@ -413,7 +424,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// A branch by a table, in some threads, which each go their own way; false where that is left to the interpreter.
+    /// Emits a branch table that some threads take to different targets. Returns `false` if that is
+    /// left to the interpreter.
     pub(super) fn branch_table_of_some(
         &mut self,
         table: &BranchTable,
@@ -451,13 +463,13 @@ impl Emitter<'_> {
             rest = self.b.ins().bxor(rest, here);
             ways.push((place, here));
         }
-        // Past the end the last one is taken.
+        // An index past the end takes the last target.
         ways.push((last, rest));
         self.go_apart(&ways);
         true
     }
 
-    /// Writes where all threads of a group have exited that have parted before.
+    /// Emits the blocks for when all threads of a diverged group have exited.
     pub(super) fn write_ends(&mut self) {
         for region in 0..self.apart.ends.len() {
             let Some(block) = self.apart.ends[region] else { continue };

@@ -1,4 +1,4 @@
-//! The ways into the code and out of it: registers from and to memory, branches, and threads that part.
+//! Entries to and exits from the code: registers are loaded from and stored to memory.
 
 use super::value::{Val, per_vector, vector_type};
 use super::{Emitter, SINGLE};
@@ -15,11 +15,11 @@ use gridloom_interp::compiled::{INTERPRET, Machine};
 use gridloom_interp::lanes::Slot;
 use std::mem::offset_of;
 
-/// Bytes from one slot to the next.
+/// The distance of two slots in bytes.
 const SLOT: i32 = 256;
 
 impl Emitter<'_> {
-    /// Where the registers of the group's first thread are in memory.
+    /// Returns where the registers of the group's first thread are in memory.
     fn registers(&mut self) -> Value {
         let warp = self.b.ins().ushr_imm_u(self.thread, 5);
         let warp = self.b.ins().uextend(I64, warp);
@@ -37,15 +37,15 @@ impl Emitter<'_> {
         slot.0 as i32 * SLOT + 8 * lane as i32
     }
 
-    /// Loads what is live at an entry, and goes there. Registers that do not have the shape that the code relies on send the
-    /// group to the code for single threads.
+    /// Loads the live registers at an entry and goes there. If registers do not have the shape that
+    /// the code relies on, the group goes to the code for single threads.
     pub(super) fn enter(&mut self, pc: Pc) {
         let Some(index) = self.plan.flow.block_at(pc) else {
             return self.defect("an entry inside a block");
         };
         let flow = self.plan.flow;
         let target = self.blocks[index];
-        // What is read at the start of the kernel and was never written is zero.
+        // At the start of the kernel, a register that was never written is zero.
         let fresh = pc == flow.range.start && flow.is_kernel;
         if !fresh {
             self.compute_for_entry(index);
@@ -202,7 +202,8 @@ impl Emitter<'_> {
 
     fn spill_all(&mut self, live: &SlotSet) {
         let mut slots: Vec<Slot> = live.iter().collect();
-        // Those that are stored by a call last: no vector would stay in a register across it, nor before it on the ways that do not come here.
+        // Registers that are stored by a call come last. No vector stays in a register across the
+        // call.
         slots.sort_by_key(|&slot| matches!(self.plan.uniformity.get(slot), Shape::Affine(_)));
         let base = self.registers();
         for slot in slots {
@@ -210,13 +211,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// Leaves the threads of the group at an instruction for others to go on with.
+    /// Leaves the threads of the group at an instruction for others to continue.
     pub(super) fn leave_at(&mut self, at: u32) {
         self.note_left();
         self.note_place(at);
     }
 
-    /// Notes where the threads of the group are, and goes on with the next.
+    /// Records where the threads of the group are, and continues with the next group.
     pub(super) fn note_place(&mut self, at: u32) {
         if self.lanes == 1 {
             let at = self.b.ins().iconst(I32, i64::from(at));
@@ -226,8 +227,9 @@ impl Emitter<'_> {
         self.note_places(&vec![at; self.lanes as usize / 4]);
     }
 
-    /// Notes where all threads of the group are, in the place of the first: the others are noted to have exited, as they were before anything was run,
-    /// unless the group has left this call. Whoever looks at it makes that of the others the same.
+    /// Records where all threads of the group are, in the entry of the first. The entries of the
+    /// others still say that they have exited, as at the start of the call, unless the group has
+    /// left. The reader of the table copies the first entry to them.
     pub(super) fn note_group(&mut self, at: u32) {
         let at = self.b.ins().iconst(I32, i64::from(at));
         self.note_places(&[at]);
@@ -244,7 +246,7 @@ impl Emitter<'_> {
         self.b.ins().jump(self.next, &[]);
     }
 
-    /// Leaves the instruction at the end of a block to the interpreter, which comes back behind it.
+    /// Leaves the instruction at the end of a block to the interpreter, which returns after it.
     pub(super) fn interpret_next(&mut self) {
         if self.running.is_some() {
             let exit = self.exit_here(false);

@@ -1,7 +1,8 @@
-//! Floating-point arithmetic, exactly as PTX has it.
+//! Floating-point arithmetic, with exactly the results of PTX.
 //!
-//! A result that is NaN is the canonical one in single precision; in double precision it depends on the operands in ways of the
-//! GPU's own, so there the interpreter is asked. The same for `.ftz` where rounding decides whether a result was subnormal.
+//! In single precision a NaN result is the canonical one. In double precision it depends on the
+//! operands in ways specific to GPUs, so the interpreter computes it. The same holds for `.ftz`
+//! where rounding decides whether a result was subnormal.
 
 use super::Emitter;
 use super::arith::Lowered;
@@ -21,7 +22,7 @@ const NAN: u64 = 0x7fff_ffff;
 const TWO_TO_126: u64 = 0x7e80_0000;
 
 impl Emitter<'_> {
-    /// The bits of a float as an integer.
+    /// Returns the bits of a float as an integer.
     fn float_bits(&mut self, value: Value, class: Class, vector: bool) -> Value {
         match (vector, class) {
             (true, Class::F64) => self.vector_cast(value, I64X2),
@@ -49,7 +50,7 @@ impl Emitter<'_> {
         if vector { self.vector_of(bits, class) } else { self.constant(bits, class) }
     }
 
-    /// One of two floats, by a truth value or mask.
+    /// Selects one of two floats by a truth value or mask.
     fn choose(&mut self, condition: Value, a: Value, b: Value, class: Class, vector: bool) -> Value {
         if !vector {
             return self.b.ins().select(condition, a, b);
@@ -59,7 +60,7 @@ impl Emitter<'_> {
         self.b.ins().bitselect(mask, a, b)
     }
 
-    /// The canonical NaN for any other.
+    /// Replaces every NaN by the canonical one.
     pub(crate) fn canonical(&mut self, value: Value, vector: bool) -> Value {
         if self.keeps_nan {
             return value;
@@ -69,7 +70,8 @@ impl Emitter<'_> {
         self.choose(is_nan, nan, value, Class::F32, vector)
     }
 
-    /// Zero of the same sign for a subnormal number, where `ftz` asks for it. It does in single precision only.
+    /// Replaces a subnormal number by a zero of the same sign if `ftz` is set. Only single
+    /// precision does so.
     pub(crate) fn flush(&mut self, value: Value, ftz: bool, class: Class, vector: bool) -> Value {
         if !ftz || class != Class::F32 {
             return value;
@@ -90,8 +92,8 @@ impl Emitter<'_> {
         self.choose(subnormal, zero, value, class, vector)
     }
 
-    /// The last steps of arithmetic. `rounded` is where a result that is the smallest normal number may have been rounded up
-    /// to it.
+    /// Emits the last steps of arithmetic. `rounded` says whether a result equal to the smallest
+    /// normal number may have been rounded up to it.
     fn finish(&mut self, value: Value, ftz: bool, rounded: bool, class: Class, vector: bool) -> Lowered {
         if class == Class::F64 {
             let rare = self.b.ins().fcmp(FloatCC::Unordered, value, value);
@@ -136,7 +138,7 @@ impl Emitter<'_> {
         match native.kind {
             Kind::FloatAdd { ftz } => {
                 let sum = self.b.ins().fadd(x[0], x[1]);
-                // A sum that is subnormal is exact.
+                // A subnormal sum is exact.
                 self.finish(sum, ftz, false, class, vector)
             }
             Kind::FloatSub { ftz } => {
@@ -164,7 +166,7 @@ impl Emitter<'_> {
                 let one = self.float_constant(1f32.to_bits().into(), class, vector);
                 let below = self.b.ins().fcmp(FloatCC::LessThan, x[0], one);
                 let value = self.choose(below, x[0], one, class, vector);
-                // Neither a NaN nor a zero of either sign is above zero.
+                // Neither a NaN nor a zero is above zero.
                 let above = self.b.ins().fcmp(FloatCC::GreaterThan, x[0], zero);
                 self.choose(above, value, zero, class, vector).into()
             }
@@ -201,7 +203,7 @@ impl Emitter<'_> {
                     inverses.push(self.b.ins().fdiv(one, root));
                 }
                 let value = self.unwiden(&inverses);
-                // No such result is subnormal.
+                // Such a result is never subnormal.
                 self.finish(value, ftz, false, class, vector)
             }
             Kind::FloatMin { nan, .. } | Kind::FloatMax { nan, .. } => {
@@ -250,7 +252,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Values of single precision in double, of a vector its two halves.
+    /// Converts single precision to double. A vector becomes two.
     fn widen(&mut self, value: Value, vector: bool) -> Vec<Value> {
         if !vector {
             return vec![self.b.ins().fpromote(F64, value)];
@@ -261,7 +263,7 @@ impl Emitter<'_> {
         vec![self.b.ins().fvpromote_low(value), self.b.ins().fvpromote_low(high)]
     }
 
-    /// The way back, rounded to nearest.
+    /// Converts double precision to single, rounded to nearest.
     fn unwiden(&mut self, values: &[Value]) -> Value {
         let &[low, high] = values else { return self.b.ins().fdemote(F32, values[0]) };
         let (low, high) = (self.b.ins().fvdemote(low), self.b.ins().fvdemote(high));
@@ -270,8 +272,9 @@ impl Emitter<'_> {
         self.vector_cast(both, F32X4)
     }
 
-    /// `fma.rm`. The product is exact in double precision, and the sum with what rounding left of it is the exact result: where
-    /// the nearest number is above that, the next one below it is meant.
+    /// Emits `fma.rm`. The product is exact in double precision, and the sum with its rounding
+    /// error is the exact result. If the nearest number is above that, the result is the next
+    /// number below.
     fn fma_down(&mut self, x: &[Value], vector: bool) -> Lowered {
         let [a, b, c] = [x[0], x[1], x[2]].map(|x| self.widen(x, vector));
         let mut sums = Vec::new();
@@ -303,7 +306,7 @@ impl Emitter<'_> {
         let bits = self.float_bits(nearest, Class::F32, vector);
         let shift = self.b.ins().iconst(I32, 31);
         let sign = self.b.ins().sshr(bits, shift);
-        // Down is one less in bits for a positive number, and one more for a negative one.
+        // The next lower number is one less in bits if positive, and one more if negative.
         let ones = self.bits_constant(u32::MAX.into(), Class::F32, vector);
         let twice = self.b.ins().iadd(sign, sign);
         let delta = self.b.ins().isub(ones, twice);
@@ -328,7 +331,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// `min` and `max`: without `.NaN`, a number wins over a NaN.
+    /// Emits `min` and `max`. Without `.NaN`, a number is preferred to a NaN.
     fn extremum(
         &mut self,
         largest: bool,
@@ -339,7 +342,7 @@ impl Emitter<'_> {
         vector: bool,
     ) -> Lowered {
         if class == Class::F64 {
-            // Of a NaN the interpreter is asked, whether it wins or not.
+            // The interpreter handles operands that are NaN.
             let picked = self.extremum_of_numbers(largest, a, b, class, vector);
             let rare = self.b.ins().fcmp(FloatCC::Unordered, a, b);
             return Lowered { value: picked, rare: Some(rare) };
@@ -359,7 +362,7 @@ impl Emitter<'_> {
         self.canonical(picked, vector).into()
     }
 
-    /// The larger or smaller of two numbers; of a NaN, anything.
+    /// Returns the larger or smaller of two numbers. The result for a NaN is unspecified.
     fn extremum_of_numbers(
         &mut self,
         largest: bool,
@@ -371,23 +374,24 @@ impl Emitter<'_> {
         if !vector || cfg!(not(target_arch = "x86_64")) {
             return if largest { self.b.ins().fmax(a, b) } else { self.b.ins().fmin(a, b) };
         }
-        // Both orders together have the signs of two zeros.
+        // The results in both orders have the signs of both zeros.
         let [first, second] = [(a, b), (b, a)].map(|(a, b)| self.extremum_or_second(largest, a, b, class));
         if largest { self.b.ins().band(first, second) } else { self.b.ins().bor(first, second) }
     }
 
-    /// The larger or smaller of two vectors; the second, of a NaN or of two zeros. One instruction on x86-64, where one that looks at zeros and
-    /// NaNs as well is eight.
+    /// Returns the larger or smaller of two vectors, or the second for a NaN or two zeros. On
+    /// x86-64 this is one instruction; one that handles zeros and NaNs takes eight.
     fn extremum_or_second(&mut self, largest: bool, a: Value, b: Value, class: Class) -> Value {
         let (less, more) = if largest { (b, a) } else { (a, b) };
         let wins = self.b.ins().fcmp(FloatCC::LessThan, less, more);
         self.choose(wins, a, b, class, true)
     }
 
-    /// `min` and `max` without `.NaN` of vectors of single precision, where elements can be picked by a sign.
+    /// Emits `min` and `max` without `.NaN` for single-precision vectors, if the machine can select
+    /// elements by a sign.
     fn extremum_in_vectors(&mut self, largest: bool, a: Value, b: Value) -> Value {
         let class = Class::F32;
-        // A constant that is right where the other operand is a NaN or a zero.
+        // With such a constant the result is right even if the other operand is a NaN or a zero.
         let is_right = |value: Value| {
             let lesser_zero = if largest { SIGN } else { 0 };
             self.element_of(value).is_some_and(|bits| bits & MAGNITUDE <= INFINITY && bits != lesser_zero)
@@ -397,7 +401,7 @@ impl Emitter<'_> {
             (true, _) => return self.extremum_or_second(largest, b, a, class),
             _ => {}
         }
-        // Of two zeros the one of the right sign is put second.
+        // Of two zeros, the one with the right sign is made the second.
         let [x, y] = [a, b].map(|value| self.vector_cast(value, I32X4));
         let swapped = [(y, x), (x, y)];
         let [first, second] =
@@ -406,7 +410,8 @@ impl Emitter<'_> {
                 self.vector_cast(picked, F32X4)
             });
         let picked = self.extremum_or_second(largest, first, second, class);
-        // Of a NaN that was it the second, so that one more can only be in that.
+        // If the first operand was a NaN, the result is the second, so only that can still be a
+        // NaN.
         let is_nan = self.b.ins().fcmp(FloatCC::Unordered, second, second);
         let picked = self.choose(is_nan, first, picked, class, true);
         self.canonical(picked, true)

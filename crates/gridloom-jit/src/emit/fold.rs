@@ -1,4 +1,4 @@
-//! Arithmetic on operands that are constants, which nobody else folds: the code is compiled without an optimiser.
+//! Constant folding. The code is compiled without an optimiser, so it must happen here.
 
 use super::Emitter;
 use crate::native::Class;
@@ -8,7 +8,7 @@ use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, InstructionData, Opcode, Type, Value, ValueDef};
 
 impl Emitter<'_> {
-    /// The bits of an integer that is a constant, without those past its width.
+    /// Returns the bits of a constant integer, cut to its width.
     pub(super) fn constant_of(&self, value: Value) -> Option<u64> {
         let dfg = &self.b.func.dfg;
         let ValueDef::Result(inst, _) = dfg.value_def(value) else { return None };
@@ -22,7 +22,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The bits of a floating-point number that is a constant.
+    /// Returns the bits of a constant floating-point number.
     pub(super) fn float_constant_of(&self, value: Value) -> Option<u64> {
         let dfg = &self.b.func.dfg;
         let ValueDef::Result(inst, _) = dfg.value_def(value) else { return None };
@@ -33,7 +33,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// The bits of a floating-point number that is a constant, or of each element of a vector of such.
+    /// Returns the bits of a constant floating-point number, or of each element of a constant
+    /// vector.
     pub(super) fn element_of(&self, value: Value) -> Option<u64> {
         let dfg = &self.b.func.dfg;
         match dfg.value_def(value) {
@@ -52,7 +53,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A sum of integers, or of vectors of them.
+    /// Returns the sum of integers or of vectors of them.
     pub(super) fn sum(&mut self, a: Value, b: Value) -> Value {
         match (self.constant_of(a), self.constant_of(b)) {
             (Some(0), _) => b,
@@ -61,12 +62,12 @@ impl Emitter<'_> {
         }
     }
 
-    /// A sum with a constant.
+    /// Returns the sum with a constant.
     pub(super) fn sum_with(&mut self, a: Value, more: i64) -> Value {
         if more == 0 { a } else { self.b.ins().iadd_imm_s(a, more) }
     }
 
-    /// A product of integers, or of vectors of them.
+    /// Returns the product of integers or of vectors of them.
     pub(super) fn product(&mut self, a: Value, b: Value) -> Value {
         let power = |value: Option<u64>| value.filter(|value| value.is_power_of_two());
         match (power(self.constant_of(a)), power(self.constant_of(b))) {
@@ -78,7 +79,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// A product of two values that may be the same in a whole block, where it is then computed once for all its groups.
+    /// Returns the product of two values. If both are the same in a whole block, it is computed
+    /// once for all groups.
     pub(super) fn product_of_block(&mut self, a: Value, b: Value) -> Value {
         let (start, block) = (self.start, self.block_start);
         let of_block = |value: Value| {
@@ -100,7 +102,7 @@ impl Emitter<'_> {
         let mut cursor = FuncCursor::new(self.b.func);
         match cursor.func.layout.last_inst(block) {
             Some(last) if cursor.func.dfg.insts[last].opcode().is_terminator() => cursor.goto_inst(last),
-            // The block is being written.
+            // The block is still being emitted.
             _ => return self.product(a, b),
         }
         let product = cursor.ins().imul(a, b);
@@ -108,7 +110,7 @@ impl Emitter<'_> {
         product
     }
 
-    /// An integer in twice its width.
+    /// Returns an integer in twice its width.
     pub(super) fn widened(&mut self, value: Value, class: Class, signed: bool) -> Value {
         let (wide, bits) = (super::value::scalar_type(class), self.b.func.dfg.value_type(value).bits());
         match self.constant_of(value) {
@@ -121,7 +123,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// An integer, extended with its sign: as it was before in this block, if it was.
+    /// Returns a sign-extended integer. An earlier result in this block is reused.
     pub(super) fn sign_extended(&mut self, value: Value, wide: Type) -> Value {
         let on_trunk = self.trunk.is_some() && self.b.current_block() == self.trunk;
         if let Some(&extended) = self.extended.get(&(value, wide)).filter(|_| on_trunk) {
@@ -134,7 +136,8 @@ impl Emitter<'_> {
         extended
     }
 
-    /// An integer, extended with zeros: what it was cut off from, where nothing was cut off.
+    /// Returns a zero-extended integer. If it was truncated from a value without loss, that value
+    /// is returned.
     pub(super) fn extended(&mut self, value: Value, wide: Type) -> Value {
         let dfg = &self.b.func.dfg;
         if let ValueDef::Result(inst, _) = dfg.value_def(value)
@@ -149,7 +152,8 @@ impl Emitter<'_> {
         self.b.ins().uextend(wide, value)
     }
 
-    /// Whether a shift by a count in 32 bits leaves something of so many bits, where the count is not a constant for which it does.
+    /// Returns the condition under which a shift by a 32-bit count leaves anything of `bits` bits.
+    /// Returns `None` if the count is a constant for which it does.
     pub(super) fn shifts_within(&mut self, count: Value, bits: u32) -> Option<Value> {
         match self.constant_of(count) {
             Some(count) if count < u64::from(bits) => None,

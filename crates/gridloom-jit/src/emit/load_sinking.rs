@@ -1,15 +1,16 @@
-//! Vectors of rows in memory, loaded where they are first computed with: a row is one load after the other, and the next one's too, so that with
-//! several rows more vectors would be held than there are registers. The loads of a thread stay in their order.
+//! Load sinking: vectors of a row are loaded where they are first used. Otherwise all vectors of
+//! several rows would be loaded first and need more registers than there are. The loads of a thread
+//! stay in order.
 
 use super::Emitter;
 use crate::native::Class;
 use cranelift_codegen::ir::{Block, Inst, Opcode, Value, ValueDef};
 use std::collections::HashMap;
 
-/// How far back a load is looked for.
+/// How far back a load is looked for, in instructions.
 const FAR: usize = 40;
 
-/// Loads of vectors in the block that is being written, and which part of a group each is of.
+/// The vector loads of the current block, and which part of a group each belongs to.
 #[derive(Default)]
 pub(super) struct LoadedRows {
     block: Option<Block>,
@@ -17,7 +18,7 @@ pub(super) struct LoadedRows {
 }
 
 impl Emitter<'_> {
-    /// Notes the vectors of a row that were loaded just now.
+    /// Records the vectors of a row that were just loaded.
     pub(super) fn note_row(&mut self, class: Class, vectors: &[Value]) {
         let block = self.b.current_block();
         if self.rows.block != block {
@@ -25,7 +26,7 @@ impl Emitter<'_> {
             self.rows.block = block;
         }
         if class.bits() != 32 {
-            // Parts of other sizes are of other threads.
+            // Parts of other sizes belong to other threads.
             return;
         }
         for (part, &vector) in vectors.iter().enumerate() {
@@ -43,7 +44,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Loads operands of a part here, if nothing but loads of other parts and arithmetic has come since they were loaded.
+    /// Moves the loads of a part's operands here, if only loads of other parts and arithmetic came
+    /// between.
     pub(super) fn sink_loads(&mut self, part: usize, operands: &[Value]) {
         let Some(block) = self.rows.block.filter(|&block| self.b.current_block() == Some(block)) else {
             return;
@@ -71,7 +73,7 @@ impl Emitter<'_> {
             {
                 break;
             } else {
-                // One that was computed with already stays where it is.
+                // A load whose result was already used stays in place.
                 let used = |load: &Inst| {
                     dfg.inst_values(inst).any(|value| dfg.first_result(*load) == dfg.resolve_aliases(value))
                 };

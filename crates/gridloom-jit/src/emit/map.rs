@@ -1,7 +1,10 @@
-//! Instructions that compute: functions of registers, for each thread of a group or once for all.
+//! Instructions that only compute: functions of registers, for each thread of a group or once for
+//! all.
 
 use super::Emitter;
+use super::speculative_nan::Doubt;
 use super::value::{Val, per_vector};
+use crate::analysis::alignment;
 use crate::analysis::lanewise;
 use crate::analysis::nan_canonicalization;
 use crate::analysis::uniformity::{self, Shape};
@@ -14,7 +17,7 @@ use gridloom_interp::code::Instruction;
 use gridloom_interp::lanes::{Lanewise, Slot, Source};
 
 impl Emitter<'_> {
-    /// A function of registers.
+    /// Emits a function of registers.
     #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
     pub(super) fn map(&mut self, instruction: &Instruction, map: &Box<dyn Lanewise>) {
         self.keeps_nan = false;
@@ -31,7 +34,7 @@ impl Emitter<'_> {
         let lazy = destinations.iter().all(|slot| self.plan.noncanonical_nan[slot.0 as usize]);
         let pending = !lazy && guard.is_none() && self.can_be_pending(&native, map.as_ref());
         self.keeps_nan = lazy || pending;
-        // What only passes a value on may pass any NaN on to where any may be.
+        // A plain move may pass any NaN to a register that may hold any.
         self.any_nan = nan_canonicalization::ignores_payload(&native)
             || self.keeps_nan && matches!(native.kind, Kind::Copy | Kind::Select);
         let mut operands: Vec<Val> = map
@@ -45,7 +48,8 @@ impl Emitter<'_> {
             && !(matches!(operands[0], Val::Many(_)) && self.ends_here(a, destinations))
             && (matches!(operands[1], Val::Many(_)) && self.ends_here(b, destinations))
         {
-            // The result takes the register of the first factor, which is copied where it is needed later on.
+            // The result takes the register of the first factor, which is copied if it is needed
+            // later.
             operands.swap(0, 1);
         }
         let by_lane = operands.iter().any(|operand| matches!(operand, Val::Scalarized(_)));
@@ -98,7 +102,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether an operand is not needed any more once an instruction has been executed.
+    /// Returns whether an operand is dead after the instruction.
     fn ends_here(&self, source: Source, destinations: &[Slot]) -> bool {
         match source {
             Source::Slot(slot) => destinations.contains(&slot) || !self.live_after.contains(slot),
@@ -106,7 +110,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether the result may be any NaN until the end of the block, where the canonical one is meant by all of them.
+    /// Returns whether the result may stay a non-canonical NaN until the end of the block. Every
+    /// NaN in it then stands for the canonical one.
     fn can_be_pending(&self, native: &Native, map: &dyn Lanewise) -> bool {
         let passes_on = |count: usize| {
             map.sources().iter().take(count).all(|&source| match source {
@@ -116,7 +121,7 @@ impl Emitter<'_> {
         };
         self.party.is_none()
             && !self.rematerializing
-            // What threads hold that wait may be a NaN that was loaded.
+            // Waiting threads may hold a NaN that was loaded.
             && matches!(map.destinations(), &[slot] if self.storage(slot).bits() == 32 && !self.is_kept(slot))
             && match native.kind {
                 Kind::Copy => native.result == Class::F32 && passes_on(1),
@@ -125,7 +130,8 @@ impl Emitter<'_> {
             }
     }
 
-    /// A value of all threads for a register that differs between them, though this value does not.
+    /// Converts a value that is the same in all threads to the form of a register that may differ
+    /// between them.
     fn fit(&mut self, slot: Slot, value: Val, class: Class) -> Val {
         match (self.plan.uniformity.get(slot), &value) {
             (Shape::Varying, Val::One(one)) if class == Class::Pred => {
@@ -144,7 +150,7 @@ impl Emitter<'_> {
             let lowered = self.lower(native, &values, false);
             let Some(rare) = lowered.rare else { return Val::One(lowered.value) };
             if self.can_speculate(native) {
-                self.speculate(&[], Some(rare));
+                self.speculate(native, operands, &[lowered.value], Doubt::One(rare));
                 return Val::One(lowered.value);
             }
             let joined = self.unless(rare, &[lowered.value], native.result, map);
@@ -167,12 +173,24 @@ impl Emitter<'_> {
         {
             return self.evaluate_affine(native, operands, shape);
         }
+        if let Some(shape) = self.aligned_shape(native, &shapes, map.sources()) {
+            let values: Vec<Value> = operands
+                .iter()
+                .zip(native.operands)
+                .map(|(operand, class)| self.lane(operand, class, 0))
+                .collect();
+            let first = self.lower(native, &values, false).value;
+            return match shape {
+                Shape::Affine(step) => Val::Affine(first, step),
+                _ => Val::One(first),
+            };
+        }
         if let Some((values, rare)) = self.lower_vectors(native, operands) {
             if rare.is_empty() {
                 return Val::Many(values);
             }
             if self.can_speculate(native) {
-                self.speculate(&rare, None);
+                self.speculate(native, operands, &values, Doubt::Many(&rare));
                 return Val::Many(values);
             }
             let any = self.any_true(&rare);
@@ -202,7 +220,22 @@ impl Emitter<'_> {
         })
     }
 
-    /// A result that is affine because its operands are; where the register is widened, only if it does not wrap in the group.
+    /// The shape of a result of an operand that rises from a multiple of a power of two.
+    fn aligned_shape(&self, native: &Native, operands: &[Shape], sources: &[Source]) -> Option<Shape> {
+        let uniformity = self.plan.uniformity;
+        let constant = |i: usize| match sources.get(i) {
+            Some(Source::Constant(index)) => Some(self.plan.flow.code.constants[*index as usize][0]),
+            _ => None,
+        };
+        let exponent = |i: usize| match sources[i] {
+            Source::Slot(slot) => uniformity.exponent(slot),
+            Source::Constant(_) => 0,
+        };
+        alignment::shape(native, operands, exponent, constant, uniformity.lanes())
+    }
+
+    /// Emits a result that is affine because its operands are. If it widens an operand, that must
+    /// not wrap within the group.
     fn evaluate_affine(&mut self, native: &Native, operands: &[Val], shape: Shape) -> Val {
         let at = |emitter: &mut Self, lane: usize| {
             let values: Vec<Value> = operands
@@ -212,12 +245,18 @@ impl Emitter<'_> {
                 .collect();
             emitter.lower(native, &values, false).value
         };
+        if uniformity::widens(native).is_some()
+            && !self.plan.rematerialization.contains(self.pc)
+            && (self.party.is_some() || self.running.is_some())
+        {
+            return self.evaluate_affine_of_some(native, operands, shape);
+        }
         let first = at(self, 0);
         let step = match shape {
             Shape::Affine(step) => step,
             _ => 0,
         };
-        // An invariant is known not to.
+        // An invariant value is known not to wrap.
         if let Some(signed) = uniformity::widens(native)
             && !self.plan.rematerialization.contains(self.pc)
         {
@@ -248,7 +287,7 @@ impl Emitter<'_> {
         self.require(holds, false);
     }
 
-    /// Whether an affine value of 32 bits, of a step that is not large, does not wrap around within the group.
+    /// Returns the truth of an affine 32-bit value with a small step not wrapping within the group.
     pub(super) fn does_not_wrap(&mut self, first: Value, step: i64, signed: bool) -> Value {
         let span = step * i64::from(self.lanes - 1);
         let (most, least) =
@@ -263,7 +302,8 @@ impl Emitter<'_> {
         self.b.ins().icmp(compare, first, limit)
     }
 
-    /// Leaves the instruction to the interpreter where an affine operand wraps around within the group, unless that is known not to be.
+    /// Leaves the instruction to the interpreter if an affine operand wraps within the group,
+    /// unless it is known not to.
     pub(super) fn require_no_wrap(&mut self, first: Value, step: i64, signed: bool) {
         if !self.facts.unwrapped.contains(&(first, step, signed)) {
             let holds = self.does_not_wrap(first, step, signed);
@@ -272,7 +312,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Values, unless a truth value holds: then what the interpreter's function gives.
+    /// Returns values or, if a truth value holds, the results of the interpreter's function.
     #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
     fn unless(&mut self, rare: Value, values: &[Value], class: Class, map: &Box<dyn Lanewise>) -> Vec<Value> {
         let (cold, done) = (self.b.create_block(), self.b.create_block());
@@ -300,7 +340,8 @@ impl Emitter<'_> {
         self.b.block_params(done).to_vec()
     }
 
-    /// Calls the interpreter's function for an instruction; results in the class of their registers.
+    /// Calls the interpreter's function for an instruction. The results have the classes of their
+    /// registers.
     #[expect(clippy::borrowed_box, reason = "the runtime is given the address of the box")]
     fn call_map(&mut self, map: &Box<dyn Lanewise>) -> Vec<Val> {
         let classes: Vec<Class> = map.destinations().iter().map(|&slot| self.storage(slot)).collect();

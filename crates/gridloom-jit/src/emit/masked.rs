@@ -1,17 +1,20 @@
 //! Accesses of some threads of a group.
 //!
-//! A row is loaded as a whole where that cannot fault: it does not cross a page of memory, and some thread loads from the page. Otherwise each thread makes
-//! its access, and those that make none make it to memory of the code's own, so that no branch asks which they are. Only the addresses of threads that
-//! make the access are checked. Where elements are a step apart and it is rare, the runtime makes the accesses one by one: to write them out for each thread is
-//! most of what compiling a small kernel takes.
+//! A row is loaded as a whole where that cannot fault: it does not cross a page of memory, and some
+//! thread loads from the page. Otherwise each thread makes its access, and those that make none
+//! make it to memory of the code's own, so that no branch asks which they are. Only the addresses
+//! of threads that make the access are checked. Where elements are a step apart and it is rare, the
+//! runtime makes the accesses one by one: to write them out for each thread is most of what
+//! compiling a small kernel takes.
 
 use super::Emitter;
 use super::address::{Access, NEAR};
+use super::interleaved::Place;
 use super::value::{Val, per_vector, vector_type};
 use crate::native::Class;
 use crate::runtime;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value};
 use gridloom_interp::Space;
 use gridloom_interp::code::{Load, MemoryOperand, Store};
@@ -24,11 +27,13 @@ const MOST_LANES: u32 = 32;
 /// Threads of the largest group whose stores are written out for each.
 const INLINE: u32 = 16;
 
-/// Bytes of memory that can all be loaded if one of them can, where they start at a multiple of as many.
+/// Bytes of memory that can all be loaded if one of them can, where they start at a multiple of as
+/// many.
 const PAGE: i64 = 4096;
 
 impl Emitter<'_> {
-    /// The address in the first thread, checked for all, and the step, where the runtime can make an access of elements of so many bytes.
+    /// The address in the first thread, checked for all, and the step, where the runtime can make
+    /// an access of elements of so many bytes.
     fn masked_address(
         &mut self,
         (access, size): (Access, u32),
@@ -111,7 +116,8 @@ impl Emitter<'_> {
         true
     }
 
-    /// Where masks are in memory: they are stored, unless an access before on the same way has stored them.
+    /// Where masks are in memory: they are stored, unless an access before on the same way has
+    /// stored them.
     fn store_masks(&mut self, guard: &Val) -> Value {
         let masks = self.vectors(guard, Class::Pred);
         let slot = *self.side_exits.masks.get_or_insert_with(|| {
@@ -183,8 +189,8 @@ impl Emitter<'_> {
         self.forget(before);
     }
 
-    /// Truth of a row of elements being memory that can be loaded as a whole, if any element of it is; none where that is not known of such a row. Elements that
-    /// some thread loads are checked.
+    /// Truth of a row of elements being memory that can be loaded as a whole, if any element of it
+    /// is; none where that is not known of such a row. Elements that some thread loads are checked.
     fn is_row_loadable(
         &mut self,
         access: Access,
@@ -198,12 +204,6 @@ impl Emitter<'_> {
             return None;
         }
         match access.space {
-            Space::Shared if self.is_within_shared(access, operand) => Some(self.constant(1, Class::Pred)),
-            Space::Shared => {
-                let base = self.lane_address(operand, address, 0);
-                let valid = self.is_valid(access, base, offset, length, 0);
-                Some(valid)
-            }
             Space::Global if !access.narrow && access.align == access.size => {
                 // Addresses near one that is good are good.
                 if !self.plan.bounds_checks.is_good(operand, access.align) {
@@ -221,17 +221,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Notes that a row in shared memory was found to be inside.
-    fn note_row_inside(&mut self, access: Access, operand: &MemoryOperand, address: &Val, offset: i64) {
-        if access.space == Space::Shared {
-            let base = self.lane_address(operand, address, 0);
-            let reach = offset..offset + i64::from(access.size * self.lanes);
-            self.facts.checked_shared.push((base, access.align, reach));
-        }
-    }
-
-    /// Loads where a guard holds, which it does in some thread; registers are written where another holds, or in all threads, where anything may be in
-    /// those that do not load.
+    /// Loads where a guard holds, which it does in some thread; registers are written where another
+    /// holds, or in all threads, where anything may be in those that do not load.
     pub(super) fn load_by_masks(
         &mut self,
         load: &Load,
@@ -241,19 +232,21 @@ impl Emitter<'_> {
         own: Option<&Val>,
     ) {
         let is_plain = load.destinations.len() == 1 && load.extend.signed_to.is_none();
+        if is_plain
+            && self.is_row(access, address, 1)
+            && let Some(row) = self.shared_row(access, &load.operand, (address, offset), guard)
+        {
+            return self.load_row(load, row, own);
+        }
         let row = if is_plain { self.is_row_loadable(access, &load.operand, address, offset) } else { None };
         let Some(loadable) = row else {
             return self.load_each(load, access, (address, offset), guard, own);
         };
-        if self.constant_of(loadable) == Some(1) {
-            return self.load_all(load, access, address, offset, own);
-        }
         let (row, each, done) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(each);
         self.b.ins().brif(loadable, row, &[], each, &[]);
         let before = self.mark();
         self.go_on_in(row);
-        self.note_row_inside(access, &load.operand, address, offset);
         self.load_all(load, access, address, offset, own);
         self.b.ins().jump(done, &[]);
         self.go_on_in(each);
@@ -324,28 +317,12 @@ impl Emitter<'_> {
         values: &[Val],
         guard: &Val,
     ) {
-        let is_row = self.is_row(access, address, values.len());
-        let row = if is_row { self.is_row_loadable(access, &store.operand, address, offset) } else { None };
-        let Some(storable) = row else {
-            return self.store_each(store, access, (address, offset), values, guard);
-        };
-        if self.constant_of(storable) == Some(1) {
-            return self.store_into_row(store, access, address, offset, &values[0], guard);
+        if self.is_row(access, address, values.len())
+            && let Some(row) = self.shared_row(access, &store.operand, (address, offset), guard)
+        {
+            return self.store_into_row(store, row, &values[0], guard);
         }
-        let (row, each, done) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
-        self.b.set_cold_block(each);
-        self.b.ins().brif(storable, row, &[], each, &[]);
-        let before = self.mark();
-        self.go_on_in(row);
-        self.note_row_inside(access, &store.operand, address, offset);
-        self.store_into_row(store, access, address, offset, &values[0], guard);
-        self.b.ins().jump(done, &[]);
-        self.go_on_in(each);
-        self.forget(before);
         self.store_each(store, access, (address, offset), values, guard);
-        self.b.ins().jump(done, &[]);
-        self.go_on_in(done);
-        self.forget(before);
     }
 
     fn store_each(
@@ -361,16 +338,15 @@ impl Emitter<'_> {
         }
         match self.places_by_masks(access, &store.operand, address, offset, guard) {
             Some(places) => {
-                for (lane, host) in places.into_iter().enumerate() {
-                    self.store_elements(store, host, 0, values, lane);
-                }
+                let places: Vec<Place> = places.into_iter().map(|host| (host, 0)).collect();
+                self.store_at(store, &places, values);
             }
             None => self.store_some(store, access, address, offset, values, guard),
         }
     }
 
-    /// Where an access goes in each thread: where a guard holds, to its address, which is checked; elsewhere to memory of the code's own. None where
-    /// that is to be done in another way.
+    /// Where an access goes in each thread: where a guard holds, to its address, which is checked;
+    /// elsewhere to memory of the code's own. None where that is to be done in another way.
     fn places_by_masks(
         &mut self,
         access: Access,
@@ -389,17 +365,13 @@ impl Emitter<'_> {
             if !self.plan.bounds_checks.is_good(operand, access.align) {
                 self.check_host(access, first, offset, access.size, 0);
             }
-            let bits = match &self.running {
-                Some(running) if *running.masks == masks => running.bits,
-                _ => self.bits_of(&masks),
-            };
-            let nowhere = self.nowhere();
-            let places = (0..self.lanes).map(|lane| {
-                let there = self.b.ins().iadd_imm_s(first, step * i64::from(lane) + offset);
-                let holds = self.b.ins().band_imm_u(bits, 1 << lane);
-                self.b.ins().select(holds, there, nowhere)
-            });
-            return Some(places.collect());
+            let first = self.sum_with(first, offset);
+            return Some(self.places_by_step((first, 0), step, &masks));
+        }
+        if let &Val::Affine(_, step) = address
+            && let Some(first) = self.shared_start(access, operand, (address, offset), guard)
+        {
+            return Some(self.places_by_step(first, step, &masks));
         }
         let hosts = match access.space {
             Space::Global | Space::Const | Space::Generic if !access.narrow => {
@@ -414,7 +386,7 @@ impl Emitter<'_> {
                     _ => addresses.into_iter().map(|part| self.b.ins().iadd(part, more)).collect(),
                 }
             }
-            Space::Shared if operand.narrow => self.shared_hosts(access, operand, address, offset, &masks)?,
+            Space::Shared => self.shared_hosts(access, operand, address, offset, Some(&masks))?,
             _ => return None,
         };
         let wide = self.masks(guard, Class::B64);
@@ -428,51 +400,92 @@ impl Emitter<'_> {
         Some(places)
     }
 
-    /// Addresses of the host for addresses of 32 bits in shared memory, checked where masks are set.
-    fn shared_hosts(
+    /// Where an access goes in each thread: where a mask is set, to an address that rises by a
+    /// step; elsewhere to memory of the code's own.
+    fn places_by_step(&mut self, (first, at): Place, step: i64, masks: &[Value]) -> Vec<Value> {
+        let bits = match &self.running {
+            Some(running) if *running.masks == masks => running.bits,
+            _ => self.bits_of(masks),
+        };
+        let nowhere = self.nowhere();
+        let places = (0..self.lanes).map(|lane| {
+            let there = self.b.ins().iadd_imm_s(first, step * i64::from(lane) + i64::from(at));
+            let holds = self.b.ins().band_imm_u(bits, 1 << lane);
+            self.b.ins().select(holds, there, nowhere)
+        });
+        places.collect()
+    }
+
+    /// Addresses of the host for addresses in shared memory, checked where masks are set, or in all
+    /// threads.
+    pub(super) fn shared_hosts(
         &mut self,
         access: Access,
         operand: &MemoryOperand,
         address: &Val,
         offset: i64,
-        masks: &[Value],
+        masks: Option<&[Value]>,
     ) -> Option<Vec<Value>> {
-        // Sums wrap, as these addresses do.
         let class = match address {
-            Val::One(value) if self.b.func.dfg.value_type(*value) == I64 => return None,
-            _ => Class::B32,
+            Val::One(value) | Val::Affine(value, _) if self.b.func.dfg.value_type(*value) == I64 => {
+                Class::B64
+            }
+            Val::One(_) | Val::Affine(..) => Class::B32,
+            _ if operand.narrow => Class::B32,
+            _ => Class::B64,
         };
         let mut addresses = self.vectors(address, class);
         if offset != 0 {
-            let more = self.vector_of(offset as u32 as u64, Class::B32);
+            // Sums wrap, as these addresses do.
+            let more = self.vector_of(offset as u64, class);
             addresses.iter_mut().for_each(|part| *part = self.b.ins().iadd(*part, more));
         }
         if !self.is_within_shared(access, operand) {
+            let words: Vec<Value> = match class {
+                Class::B64 => addresses.chunks(2).map(|pair| self.narrow(pair[0], pair[1])).collect(),
+                _ => addresses.clone(),
+            };
             let end = self.shared_limit(access.size, 0);
             let end = self.b.ins().ireduce(I32, end);
             let end = self.b.ins().splat(I32X4, end);
             let low = self.vector_of(u64::from(access.align) - 1, Class::B32);
             let mut bad: Option<Value> = None;
-            for (&part, &mask) in addresses.iter().zip(masks) {
+            for (i, &part) in words.iter().enumerate() {
                 let mut wrong = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, part, end);
                 if access.align > 1 {
                     let odd = self.b.ins().band(part, low);
                     wrong = self.b.ins().bor(wrong, odd);
                 }
-                let wrong = self.b.ins().band(wrong, mask);
+                if class == Class::B64 {
+                    let high = self.upper_halves(addresses[2 * i], addresses[2 * i + 1]);
+                    wrong = self.b.ins().bor(wrong, high);
+                }
+                if let Some(masks) = masks {
+                    wrong = self.b.ins().band(wrong, masks[i]);
+                }
                 bad = Some(bad.map_or(wrong, |bad| self.b.ins().bor(bad, wrong)));
             }
-            self.leave_if_any(bad?, true);
+            self.leave_if_any(bad?, operand.narrow);
         }
         let start = self.machine_field(offset_of!(Machine, shared), I64);
         let start = self.b.ins().splat(I64X2, start);
         let mut hosts = Vec::new();
         for part in addresses {
-            for half in [self.b.ins().uwiden_low(part), self.b.ins().uwiden_high(part)] {
-                hosts.push(self.b.ins().iadd(half, start));
-            }
+            let halves = match class {
+                Class::B64 => vec![part],
+                _ => vec![self.b.ins().uwiden_low(part), self.b.ins().uwiden_high(part)],
+            };
+            hosts.extend(halves.into_iter().map(|half| self.b.ins().iadd(half, start)));
         }
         Some(hosts)
+    }
+
+    /// The upper halves of four values of 64 bits.
+    fn upper_halves(&mut self, low: Value, high: Value) -> Value {
+        let (low, high) = (self.vector_cast(low, I8X16), self.vector_cast(high, I8X16));
+        let bytes = [4u8, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31];
+        let value = self.shuffle(low, high, bytes);
+        self.vector_cast(value, I32X4)
     }
 
     /// Memory that an access goes to in threads that do not make it.

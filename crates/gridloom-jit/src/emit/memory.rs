@@ -3,12 +3,14 @@
 use super::Emitter;
 use super::address::{Access, NEAR};
 use super::branch::Party;
+use super::interleaved::Place;
 use super::value::{Val, per_vector, scalar_type, vector_type};
 use crate::native::Class;
 use cranelift_codegen::ir::types::{I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value};
 use gridloom_interp::Space;
 use gridloom_interp::code::{Guard, Load, MemoryOperand, Store};
+use gridloom_interp::lanes::Slot;
 
 /// Flags of an access to memory that kernels share.
 pub(super) fn shared_flags() -> MemFlagsData {
@@ -46,9 +48,11 @@ impl Emitter<'_> {
             }
             Some(guard) if self.party.is_some() => {
                 let before = self.mark();
-                if self.is_row(access, &address, load.destinations.len()) && load.extend.signed_to.is_none() {
-                    // What the others would load is there as well.
-                    self.load_all(load, access, &address, offset, Some(guard));
+                let is_row =
+                    self.is_row(access, &address, load.destinations.len()) && load.extend.signed_to.is_none();
+                if is_row && let Some(row) = self.shared_row(access, &load.operand, (&address, offset), guard)
+                {
+                    self.load_row(load, row, Some(guard));
                 } else {
                     self.load_some(load, access, &address, offset, guard);
                 }
@@ -73,7 +77,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Blocks for a guard that holds in every thread and in some, of which the current block picks; and where they meet.
+    /// Blocks for a guard that holds in every thread and in some, of which the current block picks;
+    /// and where they meet.
     pub(super) fn split(&mut self, guard: &Val) -> (Block, Block, Block) {
         let masks = self.vectors(guard, Class::Pred);
         let (every, some, test, done) =
@@ -106,7 +111,15 @@ impl Emitter<'_> {
                 let base = self.lane_address(&load.operand, address, 0);
                 let (host, at) = self.host_address(access, &load.operand, base, offset, access.size, 0);
                 for (i, &slot) in load.destinations.iter().enumerate() {
-                    let (value, class) = self.load_element(load, host, at + (i as u32 * size) as i32);
+                    let at = at + (i as u32 * size) as i32;
+                    // A float is loaded as one, so that it need not move between registers.
+                    let held = self.storage(slot);
+                    if held.is_float() && 8 * size == held.bits() && load.operand.space != Space::Param {
+                        let value = self.b.ins().load(scalar_type(held), shared_flags(), host, at);
+                        self.define(slot, Val::One(value), held, guard);
+                        continue;
+                    }
+                    let (value, class) = self.load_element(load, host, at);
                     self.define(slot, Val::One(value), class, guard);
                 }
             }
@@ -123,17 +136,7 @@ impl Emitter<'_> {
                 if guard.is_none() {
                     self.prefetch(load, host);
                 }
-                // As it is held: a load that one instruction uses, with no cast between them, is an operand of it.
-                let held = self.storage(load.destinations[0]);
-                let class = Self::element(size);
-                let class = if held.untyped() == class { held } else { class };
-                let parts = (0..self.lanes as usize / per_vector(class))
-                    .map(|part| self.load_vector(class, part, host, at + 16 * part as i32))
-                    .collect::<Vec<Value>>();
-                if guard.is_none() && !load.acquire {
-                    self.note_row(class, &parts);
-                }
-                self.define(load.destinations[0], Val::Many(parts), class, guard);
+                self.load_row(load, (host, at), guard);
             }
             Val::Affine(_, step)
                 if !own
@@ -146,17 +149,18 @@ impl Emitter<'_> {
                 self.load_packed(load, access, address, offset, guard);
             }
             _ => {
+                let places = self.places_of_all(access, &load.operand, address, offset);
+                let by_lane = |slot: &Slot| guard.is_none() && self.is_by_lane(*slot);
+                if self.is_interleaved_load(load) && !load.destinations.iter().any(by_lane) {
+                    let (columns, class) = self.load_interleaved(load, &places);
+                    for (&slot, parts) in load.destinations.iter().zip(columns) {
+                        self.define(slot, Val::Many(parts), class, guard);
+                    }
+                    return;
+                }
                 let mut columns: Vec<Vec<Value>> = vec![Vec::new(); load.destinations.len()];
                 let mut class = Class::B64;
-                let checked = self.check_group(access, &load.operand, address, offset);
-                for lane in 0..self.lanes as usize {
-                    let (base, more) = self.near_address(access, &load.operand, address, lane);
-                    let (host, at) = match checked {
-                        true => self.based_host(base, offset),
-                        false => {
-                            self.host_address(access, &load.operand, base, offset + more, access.size, lane)
-                        }
-                    };
+                for (host, at) in places {
                     for (i, column) in columns.iter_mut().enumerate() {
                         let (value, element) = self.load_element(load, host, at + (i as u32 * size) as i32);
                         class = element;
@@ -175,8 +179,83 @@ impl Emitter<'_> {
         }
     }
 
-    /// A vector of a row of elements. Where it is known that only its first threads load, no more than these do: what lies behind may have been stored apart
-    /// and just now, and a load of the two would wait until both are in memory.
+    /// Where an access of all threads goes in each, all of them checked.
+    fn places_of_all(
+        &mut self,
+        access: Access,
+        operand: &MemoryOperand,
+        address: &Val,
+        offset: i64,
+    ) -> Vec<Place> {
+        if let Some(places) = self.strided_shared(access, operand, address, offset) {
+            return places;
+        }
+        if let (Val::Many(_), Space::Shared) = (address, access.space)
+            && let Some(hosts) = self.shared_hosts(access, operand, address, offset, None)
+        {
+            let mut places = Vec::new();
+            for host in hosts {
+                places.extend([0, 1].map(|lane| (self.b.ins().extractlane(host, lane), 0)));
+            }
+            return places;
+        }
+        let checked = self.check_group(access, operand, address, offset);
+        (0..self.lanes as usize)
+            .map(|lane| {
+                let (base, more) = self.near_address(access, operand, address, lane);
+                match checked {
+                    true => self.based_host(base, offset),
+                    false => self.host_address(access, operand, base, offset + more, access.size, lane),
+                }
+            })
+            .collect()
+    }
+
+    /// The same for elements in shared memory that are a step apart: all of them are inside if the
+    /// first and the last are.
+    fn strided_shared(
+        &mut self,
+        access: Access,
+        operand: &MemoryOperand,
+        address: &Val,
+        offset: i64,
+    ) -> Option<Vec<Place>> {
+        let &Val::Affine(_, step) = address else { return None };
+        let fits = access.space == Space::Shared
+            && step % i64::from(access.align) == 0
+            && step.unsigned_abs() < NEAR as u64
+            && offset.unsigned_abs() < 1 << 24;
+        if !fits {
+            return None;
+        }
+        let last = self.lanes as usize - 1;
+        let lowest = if step > 0 { 0 } else { last };
+        let base = self.lane_address(operand, address, lowest);
+        let length = access.size + step.unsigned_abs() as u32 * last as u32;
+        let (host, at) = self.host_address(access, operand, base, offset, length, lowest);
+        let place = |lane: usize| (host, at + step as i32 * (lane as i32 - lowest as i32));
+        Some((0..=last).map(place).collect())
+    }
+
+    /// Loads a row of elements of four or eight bytes.
+    pub(super) fn load_row(&mut self, load: &Load, (host, at): Place, guard: Option<&Val>) {
+        // As it is held: a load that one instruction uses, with no cast between them, is an operand
+        // of it.
+        let held = self.storage(load.destinations[0]);
+        let class = Self::element(load.extend.size);
+        let class = if held.untyped() == class { held } else { class };
+        let parts = (0..self.lanes as usize / per_vector(class))
+            .map(|part| self.load_vector(class, part, host, at + 16 * part as i32))
+            .collect::<Vec<Value>>();
+        if guard.is_none() && !load.acquire {
+            self.note_row(class, &parts);
+        }
+        self.define(load.destinations[0], Val::Many(parts), class, guard);
+    }
+
+    /// A vector of a row of elements. Where it is known that only its first threads load, no more
+    /// than these do: what lies behind may have been stored apart and just now, and a load of the
+    /// two would wait until both are in memory.
     fn load_vector(&mut self, class: Class, part: usize, host: Value, at: i32) -> Value {
         let ty = vector_type(class).unwrap_or(I64);
         let per = per_vector(class);
@@ -228,7 +307,8 @@ impl Emitter<'_> {
         self.define(slot, Val::Many(parts), Class::B32, guard);
     }
 
-    /// Whether a thread makes the access being compiled, where that is known: on a short way of certain threads.
+    /// Whether a thread makes the access being compiled, where that is known: on a short way of
+    /// certain threads.
     fn is_known_to_go(&self, lane: usize) -> Option<bool> {
         let own = self.plan.flow.instruction(self.pc).guard;
         let known = self.party.as_ref().filter(|_| own.is_none()).and_then(Party::known)?;
@@ -241,7 +321,8 @@ impl Emitter<'_> {
         Some(self.lane(guard, Class::Pred, lane))
     }
 
-    /// Where an access goes in each thread where a guard holds, all of them checked; zero in the others.
+    /// Where an access goes in each thread where a guard holds, all of them checked; zero in the
+    /// others.
     pub(super) fn places(
         &mut self,
         access: Access,
@@ -302,8 +383,8 @@ impl Emitter<'_> {
         places
     }
 
-    /// Goes on in a new block where a truth value holds; [`rejoin`](Self::rejoin) ends that, and until then `otherwise` is the
-    /// result.
+    /// Goes on in a new block where a truth value holds; [`rejoin`](Self::rejoin) ends that, and
+    /// until then `otherwise` is the result.
     pub(super) fn when(&mut self, condition: Value, otherwise: Value, ty: Type) -> Block {
         let (then, done) = (self.b.create_block(), self.b.create_block());
         self.b.append_block_param(done, ty);
@@ -333,6 +414,15 @@ impl Emitter<'_> {
             Some(bits) if bits > 8 * load.extend.size => Class::of_bits(bits),
             _ => Self::element(load.extend.size),
         };
+        let everywhere: Option<Vec<Place>> =
+            places.iter().map(|&(host, condition)| condition.is_none().then_some((host, 0))).collect();
+        if let Some(places) = everywhere.filter(|_| self.is_interleaved_load(load)) {
+            let (columns, class) = self.load_interleaved(load, &places);
+            for (&slot, parts) in load.destinations.iter().zip(columns) {
+                self.define(slot, Val::Many(parts), class, guard);
+            }
+            return;
+        }
         for (i, &slot) in load.destinations.iter().enumerate() {
             let at = (i as u32 * load.extend.size) as i32;
             let mut values = Vec::new();
@@ -397,14 +487,16 @@ impl Emitter<'_> {
                 self.go_on_in(done);
                 self.forget(before);
             }
-            Some(guard) if self.party.is_some() && self.is_row(access, &address, values.len()) => {
-                let before = self.mark();
-                self.store_into_row(store, access, &address, offset, &values[0], guard);
-                self.forget(before);
-            }
             Some(guard) if self.party.is_some() => {
                 let before = self.mark();
-                self.store_some(store, access, &address, offset, &values, guard);
+                let is_row = self.is_row(access, &address, values.len());
+                if is_row
+                    && let Some(row) = self.shared_row(access, &store.operand, (&address, offset), guard)
+                {
+                    self.store_into_row(store, row, &values[0], guard);
+                } else {
+                    self.store_some(store, access, &address, offset, &values, guard);
+                }
                 self.forget(before);
             }
             Some(guard) => {
@@ -422,7 +514,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether an access of a group goes to a row of elements in shared memory, which nobody else sees meanwhile.
+    /// Whether an access of a group goes to a row of elements in shared memory, which nobody else
+    /// sees meanwhile.
     pub(super) fn is_row(&self, access: Access, address: &Val, elements: usize) -> bool {
         access.space == Space::Shared
             && elements == 1
@@ -431,19 +524,8 @@ impl Emitter<'_> {
     }
 
     /// Stores to a row of elements where a guard holds, and leaves the others what they are.
-    pub(super) fn store_into_row(
-        &mut self,
-        store: &Store,
-        access: Access,
-        address: &Val,
-        offset: i64,
-        value: &Val,
-        guard: &Val,
-    ) {
+    pub(super) fn store_into_row(&mut self, store: &Store, (host, at): Place, value: &Val, guard: &Val) {
         let class = Self::element(store.size);
-        let base = self.lane_address(&store.operand, address, 0);
-        let length = access.size * self.lanes;
-        let (host, at) = self.host_address(access, &store.operand, base, offset, length, 0);
         let (values, masks) = (self.vectors(value, class), self.masks(guard, class));
         for (part, (value, mask)) in values.into_iter().zip(masks).enumerate() {
             let at = at + 16 * part as i32;
@@ -532,25 +614,22 @@ impl Emitter<'_> {
                 self.store_elements(store, host, at, values, self.lanes as usize - 1);
             }
             _ => {
-                if self.check_group(access, &store.operand, address, offset) {
-                    for lane in 0..self.lanes as usize {
-                        let base = self.lane_address(&store.operand, address, lane);
-                        let (host, at) = self.based_host(base, offset);
-                        self.store_elements(store, host, at, values, lane);
-                    }
-                    return;
-                }
-                // A fault in one thread must not come after the store of another is done twice: all are checked first.
-                let places: Vec<(Value, i32)> = (0..self.lanes as usize)
-                    .map(|lane| {
-                        let (base, more) = self.near_address(access, &store.operand, address, lane);
-                        self.host_address(access, &store.operand, base, offset + more, access.size, lane)
-                    })
-                    .collect();
-                for (lane, (host, at)) in places.into_iter().enumerate() {
-                    self.store_elements(store, host, at, values, lane);
-                }
+                // A fault in one thread must not come after the store of another is done twice: all
+                // are checked first.
+                let places = self.places_of_all(access, &store.operand, address, offset);
+                self.store_at(store, &places, values);
             }
+        }
+    }
+
+    /// Stores in all threads, each at an address that was checked.
+    pub(super) fn store_at(&mut self, store: &Store, places: &[Place], values: &[Val]) {
+        let is_by_lane = |value: &Val| matches!(value, Val::Scalarized(_));
+        if self.is_interleaved_store(store) && !values.iter().any(is_by_lane) {
+            return self.store_interleaved(store, places, values);
+        }
+        for (lane, &(host, at)) in places.iter().enumerate() {
+            self.store_elements(store, host, at, values, lane);
         }
     }
 

@@ -8,6 +8,7 @@
 //!     where a thread exits or leaves: store live registers, note where it is, next group
 //! ```
 
+mod active_lanes;
 mod address;
 mod arith;
 mod atomic;
@@ -19,6 +20,7 @@ mod divergent;
 mod exit;
 mod float;
 mod fold;
+mod interleaved;
 mod load_sinking;
 mod map;
 mod masked;
@@ -112,7 +114,8 @@ struct Facts {
     checked_shared: Vec<(Value, u32, std::ops::Range<i64>)>,
     /// Addresses of 32 bits, extended.
     widened: Vec<(Value, Value)>,
-    /// Affine values of 32 bits, by that of the first thread, that do not wrap around within the group, read with a sign or without.
+    /// Affine values of 32 bits, by that of the first thread, that do not wrap around within the
+    /// group, read with a sign or without.
     unwrapped: Vec<(Value, i64, bool)>,
     /// Predicates that the ends of a group tell.
     predicates: Vec<(Slot, Rc<predicate::Predicate>)>,
@@ -121,7 +124,8 @@ struct Facts {
 pub(crate) struct Emitter<'a> {
     b: FunctionBuilder<'a>,
     plan: &'a Plan<'a>,
-    /// The values of invariant definitions, by instruction: those that a block shares, and, while a group is entered, those that it needs.
+    /// The values of invariant definitions, by instruction: those that a block shares, and, while a
+    /// group is entered, those that it needs.
     rematerialized: HashMap<Pc, Vec<Value>>,
     /// Whether invariant definitions are being computed, out of their places.
     rematerializing: bool,
@@ -167,20 +171,22 @@ pub(crate) struct Emitter<'a> {
     live_after: SlotSet,
     /// Vectors of constants that the instruction being compiled has used already.
     vector_constants: Vec<((Type, [u8; 16]), Value)>,
-    /// Vectors that were made of values of the first thread in this block, with the step between threads and how many there are.
+    /// Vectors that were made of values of the first thread in this block, with the step between
+    /// threads and how many there are.
     spreads: HashMap<(Value, i64, Type, u32), Vec<Value>>,
     /// Integers that were extended with their sign in this block.
     extended: HashMap<(Value, Type), Value>,
     rows: load_sinking::LoadedRows,
-    /// Where the instruction being compiled starts, behind which everything is that is written later in the block.
+    /// Where the instruction being compiled starts, behind which everything is that is written
+    /// later in the block.
     trunk: Option<Block>,
     facts: Facts,
     /// What was known before the branch at the end of the block that was written last.
     facts_before: Facts,
     /// Where the block ends.
     block_end: Pc,
-    /// Registers whose NaN need not be canonical, and others of which that is so now, until the end of the block; whether the instruction being
-    /// compiled takes any NaN, and may give any.
+    /// Registers whose NaN need not be canonical, and others of which that is so now, until the end
+    /// of the block; whether the instruction being compiled takes any NaN, and may give any.
     pending: SlotSet,
     any_nan: bool,
     keeps_nan: bool,
@@ -300,7 +306,8 @@ pub(crate) fn build(
     }
 }
 
-/// How each slot is held: as a float where most instructions on it are of floats, so that it need not move between registers.
+/// How each slot is held: as a float where most instructions on it are of floats, so that it need
+/// not move between registers.
 pub(crate) fn storage(flow: &Flow<'_>, natives: &[Option<Native>], shapes: &Uniformity) -> Vec<Class> {
     let function = &flow.code.functions[flow.function];
     let mut votes = vec![0i32; function.slots as usize];
@@ -385,7 +392,8 @@ impl<'a> Emitter<'a> {
         self.b.inst_results(call).first().copied()
     }
 
-    /// Calls a function of the runtime on a rare way, where it is better to save all registers than to have none that stays.
+    /// Calls a function of the runtime on a rare way, where it is better to save all registers than
+    /// to have none that stays.
     pub(crate) fn call_rarely(&mut self, address: usize, arguments: &[Value]) {
         let types: Vec<Type> = arguments.iter().map(|&value| self.b.func.dfg.value_type(value)).collect();
         let Ok(address) = host::preserving(address, &types) else {
@@ -416,7 +424,8 @@ impl<'a> Emitter<'a> {
         self.b.ins().vany_true(any)
     }
 
-    /// Goes on with a block that everything that leads to has been written of, so that registers are known in it.
+    /// Goes on with a block that everything that leads to has been written of, so that registers
+    /// are known in it.
     pub(crate) fn go_on_in(&mut self, block: Block) {
         self.b.switch_to_block(block);
         self.b.seal_block(block);

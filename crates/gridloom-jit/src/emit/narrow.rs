@@ -1,20 +1,24 @@
-//! Integers of 8 and 16 bits in vectors: each in 32 bits, of which the upper ones are zero in a register.
+//! Integers of 8 and 16 bits in vectors. Each takes 32 bits, and in a register the upper ones are
+//! zero.
 
 use super::Emitter;
 use super::value::Val;
 use crate::native::{Class, Kind, Native};
 use crate::runtime;
-use cranelift_codegen::ir::types::{F32X4, I8, I8X16, I32, I32X4, I64, I64X2};
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use cranelift_codegen::ir::types::{F32X4, I8, I8X16, I16X8, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef};
 use gridloom_ptx::op::ApproxOp;
 
 impl Emitter<'_> {
-    /// Elements of 32 bits of which the lowest ones are meant, extended with their sign or with zeros.
+    /// Extends the lowest bits of 32-bit elements, by sign or with zeros.
     fn extended_in_vector(&mut self, value: Value, bits: u32, signed: bool) -> Value {
         if bits >= 32 {
             return value;
         }
         if !signed {
+            if self.fits_in(value, bits, 4) {
+                return value;
+            }
             let mask = self.vector_of((1 << bits) - 1, Class::B32);
             return self.b.ins().band(value, mask);
         }
@@ -23,10 +27,38 @@ impl Emitter<'_> {
         self.b.ins().sshr(value, count)
     }
 
-    /// An operand in vectors of 32 bits.
+    /// Whether each element of 32 bits is known to have no bits above the lowest ones, from the
+    /// last few instructions that made it.
+    fn fits_in(&self, value: Value, bits: u32, depth: u32) -> bool {
+        let dfg = &self.b.func.dfg;
+        let ValueDef::Result(inst, _) = dfg.value_def(dfg.resolve_aliases(value)) else { return false };
+        let Some(depth) = depth.checked_sub(1) else { return false };
+        match dfg.insts[inst] {
+            InstructionData::Binary { opcode: Opcode::Band, args } => args.iter().any(|&arg| {
+                self.element_of(arg).is_some_and(|mask| mask >> bits == 0) || self.fits_in(arg, bits, depth)
+            }),
+            InstructionData::Binary { opcode: Opcode::Bor | Opcode::Bxor, args } => {
+                args.iter().all(|&arg| self.fits_in(arg, bits, depth))
+            }
+            InstructionData::Binary { opcode: Opcode::Ushr, args: [_, count] } => {
+                self.constant_of(count).is_some_and(|count| count < 32 && 32 - count <= u64::from(bits))
+            }
+            InstructionData::Unary { opcode: Opcode::UwidenLow | Opcode::UwidenHigh, arg } => {
+                let from_bytes = match dfg.value_def(dfg.resolve_aliases(arg)) {
+                    ValueDef::Result(inst, _) => dfg.insts[inst].opcode() == Opcode::Uload8x8,
+                    _ => false,
+                };
+                bits >= 16 || bits >= 8 && from_bytes
+            }
+            InstructionData::Load { opcode: Opcode::Uload16x4, .. } => bits >= 16,
+            _ => false,
+        }
+    }
+
+    /// Returns an operand in vectors of 32 bits.
     fn narrow_operand(&mut self, operand: &Val, class: Class, signed: bool) -> Option<Vec<Value>> {
         let parts = match operand {
-            // In one, before it is in many.
+            // Extended once, before it is copied to all elements.
             Val::One(value) => {
                 let value = self.convert(*value, class, Class::B32);
                 self.vectors(&Val::One(value), Class::B32)
@@ -39,7 +71,8 @@ impl Emitter<'_> {
         Some(parts.into_iter().map(|part| self.extended_in_vector(part, bits, signed)).collect())
     }
 
-    /// An instruction on integers of fewer than 32 bits, or one that makes such; none where there are no vector instructions for it.
+    /// Emits an instruction on integers of fewer than 32 bits, or one that produces them. Returns
+    /// `None` if there are no vector instructions for it.
     pub(super) fn lower_narrow(&mut self, native: &Native, operands: &[Val]) -> Option<Vec<Value>> {
         let classes = native.operands;
         if native.result.is_float()
@@ -141,7 +174,7 @@ impl Emitter<'_> {
         Some(values.into_iter().map(|value| self.extended_in_vector(value, bits, false)).collect())
     }
 
-    /// An approximate function of the values of a group, which the runtime computes at once.
+    /// Emits an approximate function of the values of a group, which the runtime computes at once.
     pub(super) fn approximate_many(&mut self, op: ApproxOp, ftz: bool, operand: &Val) -> Option<Vec<Value>> {
         let function = runtime::approximate_many(op)?;
         let parts = self.vectors(operand, Class::F32);
@@ -160,7 +193,8 @@ impl Emitter<'_> {
         Some(loads.collect())
     }
 
-    /// `prmt` of a selector that is known, in a vector; none where it repeats signs.
+    /// Emits `prmt` with a constant selector in a vector. Returns `None` if the selector replicates
+    /// signs.
     pub(super) fn permute_by(&mut self, a: Value, b: Value, selector: u32) -> Option<Value> {
         let nibble = |byte: usize| (selector >> (4 * byte) & 15) as u8;
         if (0..4).any(|byte| nibble(byte) > 7) {
@@ -175,7 +209,7 @@ impl Emitter<'_> {
         Some(self.vector_cast(picked, I32X4))
     }
 
-    /// `prmt` in one thread.
+    /// Emits `prmt` in one thread.
     pub(super) fn permute(&mut self, x: &[Value]) -> Value {
         let (low, high) = (self.b.ins().uextend(I64, x[0]), self.b.ins().uextend(I64, x[1]));
         let high = self.b.ins().ishl_imm_u(high, 32);
@@ -187,7 +221,7 @@ impl Emitter<'_> {
             let count = self.b.ins().ishl_imm_u(index, 3);
             let picked = self.b.ins().ushr(pair, count);
             let picked = self.b.ins().ireduce(I8, picked);
-            // Or its sign throughout.
+            // Or the sign of the byte in all its bits.
             let sign = self.b.ins().sshr_imm_u(picked, 7);
             let repeats = self.b.ins().band_imm_u(nibble, 8);
             let picked = self.b.ins().select(repeats, sign, picked);
@@ -198,21 +232,20 @@ impl Emitter<'_> {
         word.unwrap_or(x[0])
     }
 
-    /// `dp4a`, in one thread or element by element.
+    /// Emits `dp4a`, in one thread or element by element.
     pub(super) fn dot_product(&mut self, signed: [bool; 2], x: &[Value], vector: bool) -> Value {
+        if vector {
+            return self.dot_product_of_vectors(signed, x);
+        }
         let mut sum = x[2];
-        let mask = if vector { self.vector_of(255, Class::B32) } else { self.constant(255, Class::B32) };
         for byte in 0..4 {
             let [a, b] = [0, 1].map(|i| {
-                let up = self.b.ins().iconst(I32, 24 - 8 * byte);
                 if signed[i] {
-                    let value = self.b.ins().ishl(x[i], up);
-                    let down = self.b.ins().iconst(I32, 24);
-                    self.b.ins().sshr(value, down)
+                    let value = self.b.ins().ishl_imm_u(x[i], 24 - 8 * byte);
+                    self.b.ins().sshr_imm_u(value, 24)
                 } else {
-                    let down = self.b.ins().iconst(I32, 8 * byte);
-                    let value = self.b.ins().ushr(x[i], down);
-                    self.b.ins().band(value, mask)
+                    let value = self.b.ins().ushr_imm_u(x[i], 8 * byte);
+                    self.b.ins().band_imm_u(value, 255)
                 }
             });
             let product = self.b.ins().imul(a, b);
@@ -221,7 +254,38 @@ impl Emitter<'_> {
         sum
     }
 
-    /// The lowest bytes, one or two, of elements of 32 bits, as words of 64 bits.
+    /// Each second byte at a time, in 16 bits: a machine adds the products of two neighbours of
+    /// those.
+    fn dot_product_of_vectors(&mut self, signed: [bool; 2], x: &[Value]) -> Value {
+        let mut sum = x[2];
+        for odd in [false, true] {
+            let [a, b] = [0, 1].map(|i| {
+                let halves = self.vector_cast(x[i], I16X8);
+                let count = self.b.ins().iconst(I32, 8);
+                match (signed[i], odd) {
+                    (true, true) => self.b.ins().sshr(halves, count),
+                    (true, false) => {
+                        let high = self.b.ins().ishl(halves, count);
+                        self.b.ins().sshr(high, count)
+                    }
+                    (false, true) => self.b.ins().ushr(halves, count),
+                    (false, false) => {
+                        let mask = self.vector_of(0x00ff_00ff, Class::B32);
+                        let even = self.b.ins().band(x[i], mask);
+                        self.vector_cast(even, I16X8)
+                    }
+                }
+            });
+            let (low_a, low_b) = (self.b.ins().swiden_low(a), self.b.ins().swiden_low(b));
+            let (high_a, high_b) = (self.b.ins().swiden_high(a), self.b.ins().swiden_high(b));
+            let (low, high) = (self.b.ins().imul(low_a, low_b), self.b.ins().imul(high_a, high_b));
+            let products = self.b.ins().iadd_pairwise(low, high);
+            sum = self.b.ins().iadd(sum, products);
+        }
+        sum
+    }
+
+    /// Returns the lowest one or two bytes of 32-bit elements, packed into 64-bit words.
     pub(super) fn packed(&mut self, parts: &[Value], size: u32) -> Vec<Value> {
         let mask = self.vector_of((1 << (8 * size)) - 1, Class::B32);
         let parts: Vec<Value> = parts.iter().map(|&part| self.b.ins().band(part, mask)).collect();

@@ -1,11 +1,14 @@
-//! Predicates that the first and the last thread of a group tell for all of them.
+//! Predicates that the first and the last thread of a group decide for all of them.
 //!
-//! Whether `i < n` for a value that rises from thread to thread holds from the first thread up to some thread, or not at all. So it holds nowhere
-//! if it does at neither end, and everywhere if it does at both; and so does a disjunction, or a conjunction, of such comparisons. That costs two
-//! comparisons of scalars, however many threads a group has. `i == n` holds in one thread at most, and in none if `n` is not between the ends.
+//! For a value that increases from thread to thread, `i < n` holds up to some thread or not at all.
+//! So it holds nowhere if it holds at neither end, and everywhere if it holds at both. The same is
+//! true for a disjunction or conjunction of such comparisons. That costs two scalar comparisons for
+//! a group of any size. `i == n` holds in at most one thread, and in none if `n` is not between the
+//! ends.
 
 use super::Emitter;
 use super::value::Val;
+use crate::analysis::uniformity::Shape;
 use crate::native::{Class, Kind, Native};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, InstBuilder, InstructionData, Value, ValueDef};
@@ -14,27 +17,29 @@ use gridloom_interp::lanes::{Slot, Source};
 use gridloom_ptx::op::{BoolOp, LogicOp};
 use std::rc::Rc;
 
-/// Comparisons that one predicate may be made of.
+/// The most comparisons of one predicate.
 const MOST: usize = 8;
 
-/// A comparison of an affine value of 32 bits with a uniform one.
+/// A comparison of an affine 32-bit value with a uniform one.
 #[derive(Clone, Copy)]
 struct Comparison {
     /// The affine value in the first thread, and its step.
     first: Value,
     step: i64,
     bound: Value,
-    /// Of the affine value with the other.
+    /// The condition between the affine value and the uniform one.
     condition: IntCC,
     signed: bool,
-    /// Whether the affine value is known not to wrap around within the group.
+    /// Whether the affine value is known not to wrap within the group.
     bounded: bool,
-    /// What `%tid.x` is compared with, where it is that and a constant.
+    /// The constant that the affine value is compared with, if it is one and the value rises by one
+    /// from a multiple of the threads of a group.
     index: Option<u32>,
 }
 
 impl Comparison {
-    /// The comparison that an instruction makes, if it is one. `bounded` tells which operands are below 2^31 in every thread.
+    /// Returns the comparison of an instruction, if it is one. `bounded` tells which operands are
+    /// below 2^31 in every thread.
     fn of(native: &Native, operands: &[Val], bounded: impl Fn(usize) -> bool) -> Option<Self> {
         let Kind::Compare { compare, signed, .. } = native.kind else { return None };
         if native.operands[0] != Class::B32 {
@@ -47,12 +52,12 @@ impl Comparison {
             _ => return None,
         };
         let slow = step != 0 && step.unsigned_abs() < 1 << 24;
-        // Whether two values are equal does not depend on where they wrap.
+        // Equality does not depend on wrapping.
         let bounded = bounded(affine) || matches!(condition, IntCC::Equal | IntCC::NotEqual);
         slow.then_some(Self { first, step, bound, condition, signed, bounded, index: None })
     }
 
-    /// Whether an order begins to hold from some thread on, or ends to.
+    /// Returns whether an order starts to hold from some thread on. Otherwise it ceases to hold.
     fn rises(&self) -> bool {
         let above = matches!(
             self.condition,
@@ -64,7 +69,8 @@ impl Comparison {
         above == (self.step > 0)
     }
 
-    /// Whether the ends of a group tell something in such a join: that an equality holds nowhere, or its opposite everywhere.
+    /// Returns whether the ends of a group decide anything in such a join: that an equality holds
+    /// nowhere, or an inequality everywhere.
     fn tells(&self, join: Join) -> bool {
         match self.condition {
             IntCC::Equal => join != Join::And,
@@ -77,18 +83,18 @@ impl Comparison {
 /// How the terms of a predicate are joined.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Join {
-    /// There is one.
+    /// There is only one term.
     Alone,
     Or,
     And,
 }
 
-/// A predicate of which the ends of a group tell.
+/// A predicate that the ends of a group decide.
 #[derive(Clone)]
 pub(super) struct Predicate {
     join: Join,
     comparisons: Vec<Comparison>,
-    /// Truth values that are the same in all threads, and whether the term is their opposite.
+    /// Truth values that are the same in all threads, and whether each is negated.
     uniform: Vec<(Value, bool)>,
 }
 
@@ -101,7 +107,7 @@ impl Predicate {
         Self { join: Join::Alone, comparisons: Vec::new(), uniform: vec![(value, false)] }
     }
 
-    /// Both of two, or any of them.
+    /// Returns the conjunction or disjunction of two predicates.
     fn join(&self, other: &Self, join: Join) -> Option<Self> {
         let fits = |predicate: &Self| predicate.join == Join::Alone || predicate.join == join;
         let mut joined = self.clone();
@@ -113,7 +119,7 @@ impl Predicate {
         (fits(self) && fits(other) && small && tell).then_some(joined)
     }
 
-    /// Its opposite.
+    /// Returns its negation.
     fn negated(mut self) -> Self {
         for comparison in &mut self.comparisons {
             comparison.condition = comparison.condition.complement();
@@ -131,7 +137,8 @@ impl Predicate {
 }
 
 impl Emitter<'_> {
-    /// Notes what an instruction has put into a predicate register, if the ends of a group tell it.
+    /// Records the predicate that an instruction has put into a register, if the ends of a group
+    /// decide it.
     pub(super) fn note_predicate(
         &mut self,
         slot: Slot,
@@ -177,7 +184,8 @@ impl Emitter<'_> {
         };
         comparison.index = match *sources {
             [Source::Slot(slot), other, ..] | [other @ Source::Constant(_), Source::Slot(slot), ..]
-                if self.plan.ranges.is_thread_index(slot) =>
+                if self.plan.uniformity.get(slot) == Shape::Affine(1)
+                    && self.plan.uniformity.exponent(slot) >= self.plan.lanes.trailing_zeros() =>
             {
                 constant(other)
             }
@@ -186,9 +194,10 @@ impl Emitter<'_> {
         Some(comparison)
     }
 
-    /// How many threads from the first on there are among which all are for which a predicate does not hold, where it differs within a
-    /// group; and whether it holds for none of them. Known where it compares the index of a thread, which is a multiple of the threads
-    /// of a group in the first of them: then they are of the first group of a row.
+    /// Returns how many of the first threads include all threads for which a predicate does not
+    /// hold, and whether it holds for none of them. It is known if the predicate differs within a
+    /// group and compares the thread index. The index of a group's first thread is a multiple of
+    /// the group size, so these are threads of the first group of a row.
     pub(super) fn first_threads(&self, predicate: &Predicate) -> Option<(u32, bool)> {
         let (Join::Alone, [comparison]) = (predicate.join, &predicate.comparisons[..]) else { return None };
         let bound = comparison.index.filter(|&bound| bound < self.lanes)?;
@@ -201,12 +210,13 @@ impl Emitter<'_> {
         (threads > 0).then_some((threads, all))
     }
 
-    /// Whether an operand of 32 bits is not negative in any thread, read with a sign.
+    /// Returns whether a signed 32-bit operand is not negative in any thread.
     fn is_bounded(&self, source: Source) -> bool {
         matches!(source, Source::Slot(slot) if self.plan.ranges.get(slot).most < 1 << 31)
     }
 
-    /// The comparison that an invariant definition made that alone reaches the block being written, of operands that are still the same.
+    /// Returns the comparison of an invariant definition that is the only one to reach the current
+    /// block, if its operands are unchanged.
     fn predicate_before(&mut self, register: Slot) -> Option<Predicate> {
         let (flow, invariants) = (self.plan.flow, self.plan.rematerialization);
         let block = flow.blocks.partition_point(|block| block.range.end <= self.pc);
@@ -234,13 +244,13 @@ impl Emitter<'_> {
         self.comparison(&native, &operands, sources).map(Predicate::of_comparison)
     }
 
-    /// What is in a predicate register in the block being written, if the ends of a group tell it.
+    /// Returns the predicate in a register in the current block, if the ends of a group decide it.
     fn predicate_in(&self, register: Slot) -> Option<Rc<Predicate>> {
         let (_, predicate) = self.facts.predicates.iter().rev().find(|(slot, _)| *slot == register)?;
         Some(Rc::clone(predicate))
     }
 
-    /// The predicate of a guard, if the ends of a group tell it.
+    /// Returns the predicate of a guard, if the ends of a group decide it.
     pub(super) fn predicate(&mut self, guard: Guard) -> Option<Predicate> {
         let predicate = match self.predicate_in(guard.slot) {
             Some(predicate) => (*predicate).clone(),
@@ -249,7 +259,8 @@ impl Emitter<'_> {
         Some(if guard.negated { predicate.negated() } else { predicate })
     }
 
-    /// Goes where all threads go, or none, if the ends tell so; otherwise goes on. Whether some threads are then known to go and some not to.
+    /// Branches to where all threads go, or none, if the ends decide so; otherwise continues.
+    /// Returns whether it is then known that some threads go and some do not.
     pub(super) fn sort_out_by_ends(
         &mut self,
         predicate: &Predicate,
@@ -274,7 +285,8 @@ impl Emitter<'_> {
             self.go_on_in(slow);
             return bounded && exact;
         }
-        // Each term at one end: in a disjunction where it holds if it does anywhere, in a conjunction where it does not unless it does everywhere.
+        // Each term is tested at one end: in a disjunction where it holds if it holds anywhere, in
+        // a conjunction where it fails if it fails anywhere.
         let or = predicate.join != Join::And;
         let mut terms = Vec::new();
         for &(value, negated) in &predicate.uniform {
@@ -291,7 +303,7 @@ impl Emitter<'_> {
             let end = if rises == or { self.last_of(comparison) } else { first };
             terms.push(self.b.ins().icmp(condition, end, bound));
         }
-        // A comparison and its branch are one instruction of most machines, so each has its own.
+        // Most machines fuse a comparison and its branch, so each has its own branch.
         for (i, &term) in terms.iter().enumerate() {
             let last = i + 1 == terms.len();
             let next = if last && or {
@@ -314,7 +326,7 @@ impl Emitter<'_> {
         false
     }
 
-    /// Whether the bound is between the ends of the group, in whatever way the value wraps.
+    /// Returns the truth of the bound being between the ends of the group, even if the value wraps.
     fn is_within(&mut self, comparison: &Comparison) -> Value {
         let &Comparison { first, step, bound, .. } = comparison;
         let span = step.abs() * i64::from(self.lanes - 1);
@@ -326,14 +338,15 @@ impl Emitter<'_> {
         self.b.ins().iadd_imm_s(comparison.first, comparison.step * i64::from(self.lanes - 1))
     }
 
-    /// One comparison can be told to hold everywhere as well as nowhere. Whether it holds in some threads and not in others where that is not so.
+    /// Decides one comparison: whether it holds everywhere or nowhere. Returns whether it otherwise
+    /// holds in some threads and not in others.
     fn sort_out_alone(&mut self, comparison: &Comparison, [all_go, none_goes, slow]: [Block; 3]) -> bool {
         let &Comparison { first, step, bound, condition, .. } = comparison;
         if let IntCC::Equal | IntCC::NotEqual = condition {
             let otherwise = if condition == IntCC::Equal { none_goes } else { all_go };
             let within = self.is_within(comparison);
             self.b.ins().brif(within, slow, &[], otherwise, &[]);
-            // Between the ends it may lie between two threads.
+            // A bound between the ends may lie between two threads.
             return step.abs() == 1;
         }
         let last = self.last_of(comparison);
@@ -355,7 +368,8 @@ impl Emitter<'_> {
         true
     }
 
-    /// A truth value, compared anew where a comparison gave it: one that only branches use is nowhere but in the flags of the machine.
+    /// Returns a truth value, compared again if a comparison produced it. A comparison that only a
+    /// branch uses stays in the machine's flags.
     fn compared_again(&mut self, value: Value) -> Value {
         let dfg = &self.b.func.dfg;
         let ValueDef::Result(inst, _) = dfg.value_def(dfg.resolve_aliases(value)) else { return value };
@@ -368,7 +382,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// A value, anew where it is a constant, which would otherwise be in a register from where it was needed first.
+    /// Returns a value. A constant is made again, because it would otherwise occupy a register from
+    /// its first use on.
     fn integer_again(&mut self, value: Value) -> Value {
         let ty = self.b.func.dfg.value_type(value);
         match self.constant_of(value) {
@@ -377,7 +392,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The predicate in every thread, as masks.
+    /// Returns the predicate in every thread, as masks.
     pub(super) fn evaluate_predicate(&mut self, predicate: &Predicate) -> Vec<Value> {
         let mut joined: Option<Vec<Value>> = None;
         let mut terms = Vec::new();

@@ -1,9 +1,10 @@
-//! Fetching ahead what a loop is going to load.
+//! Prefetching of what a loop will load.
 //!
-//! A loop over all elements of an array by all threads of a grid goes on by the number of threads: so far that the machine does not guess where it
-//! loads next, and it finds out in time only where an iteration is a few dozen instructions. Where each thread of a group goes to memory by itself, an
-//! iteration is longer than what the machine looks ahead; the line that is loaded some iterations later is then fetched early. That is a hint:
-//! an address that is no memory is not an error, and the registers of the code are left alone.
+//! A loop in which all threads of a grid traverse an array advances by the number of threads. That
+//! is too far for the hardware prefetcher, and out-of-order execution hides the latency only if a
+//! pass is a few dozen instructions. If the threads of a group access memory one by one, a pass is
+//! longer than that. The line for a later pass is then prefetched. A prefetch is a hint: an invalid
+//! address is not an error, and registers are preserved.
 
 use super::Emitter;
 use crate::analysis::uniformity::Shape;
@@ -16,14 +17,16 @@ use gridloom_interp::Space;
 use gridloom_interp::code::{Base, Load, Op, Pc};
 use gridloom_interp::lanes::{Slot, Source};
 
-/// Iterations ahead. Lines a power of two apart share a few places of the caches, so there must not be many on their way.
+/// How many passes ahead. Lines that are a power of two apart compete for the same cache sets, so
+/// few may be in flight.
 const AHEAD: i64 = 2;
 
-/// What is fetched at once.
+/// The size of a cache line in bytes.
 const LINE: u32 = 64;
 
 impl Emitter<'_> {
-    /// Fetches what a load of a row, at this host address in the first thread, loads some iterations later, if that pays.
+    /// Prefetches what the load of a row will load some passes later, if that is worthwhile. `host`
+    /// is the address in the first thread.
     pub(super) fn prefetch(&mut self, load: &Load, host: Value) {
         let Some(fetch) = runtime::FETCH else { return };
         let row = self.lanes * load.extend.size * load.destinations.len() as u32;
@@ -46,8 +49,8 @@ impl Emitter<'_> {
         self.b.ins().call_indirect(signature, callee, &[at]);
     }
 
-    /// By which register, and how many times that, the address of a load advances with every iteration of the loop that it is in, where an iteration is
-    /// one long block.
+    /// Returns the register that the address of a load advances by in every pass of its loop, and
+    /// the factor. The pass must be one long block.
     fn advance_of(&self, load: &Load) -> Option<(Slot, i64)> {
         let flow = self.plan.flow;
         let index = flow.blocks.partition_point(|block| block.range.end <= self.pc);
@@ -58,7 +61,7 @@ impl Emitter<'_> {
         }
         let Base::Source(Source::Slot(mut slot)) = load.operand.base else { return None };
         let (mut at, mut scale) = (self.pc, 1i64);
-        // From the address back to the register that counts the iterations.
+        // Follows the address back to the register that counts the passes.
         while let Some(pc) = self.definition_in(block.range.start..at, slot) {
             let Op::Map(map) = &flow.instruction(pc).op else { return None };
             let native = self.plan.natives[(pc - flow.range.start) as usize]?;
@@ -95,7 +98,7 @@ impl Emitter<'_> {
         fits.then_some((step, scale))
     }
 
-    /// The last definition of a register among some instructions.
+    /// Returns the last definition of a register among some instructions.
     fn definition_in(&self, range: std::ops::Range<Pc>, slot: Slot) -> Option<Pc> {
         range.rev().find(|&pc| {
             let mut found = false;

@@ -1,4 +1,4 @@
-//! Definitions that are the same however often they are computed: computed once, and recalled where they are asked for.
+//! Rematerialization: invariant definitions are computed once and reused where they are needed.
 
 use super::Emitter;
 use crate::native::Class;
@@ -17,8 +17,9 @@ impl Emitter<'_> {
         self.share();
     }
 
-    /// Computes the invariant definitions that a group needs where it is entered, and puts them into their registers. On the way others are
-    /// overwritten, so they are loaded after this.
+    /// Computes the invariant definitions that a group needs where it is entered, and puts them
+    /// into their registers. Other registers are overwritten meanwhile, so they are loaded after
+    /// this.
     pub(super) fn compute_for_entry(&mut self, index: usize) {
         let (flow, invariants) = (self.plan.flow, self.plan.rematerialization);
         let live = &flow.blocks[index].live_in;
@@ -57,7 +58,7 @@ impl Emitter<'_> {
         self.forget_all();
     }
 
-    /// The value of an invariant definition of 32 bits that a block shares.
+    /// Returns the value of a 32-bit invariant definition that a block shares.
     pub(crate) fn known_word(&mut self, definition: Pc) -> Value {
         let mut class = Class::B32;
         self.plan.flow.instruction(definition).for_each_definition(&mut |slot| class = self.storage(slot));
@@ -67,14 +68,14 @@ impl Emitter<'_> {
             return self.constant(0, Class::B32);
         };
         if self.b.func.dfg.value_type(value).is_vector() {
-            // Another definition of the register differs between threads.
+            // Another definition of the register differs between threads, so it is a vector.
             let value = self.vector_cast(value, I32X4);
             return self.b.ins().extractlane(value, 0);
         }
         self.convert(value, class, Class::B32)
     }
 
-    /// Gives a register the value of an invariant definition.
+    /// Assigns the value of an invariant definition to a register.
     pub(crate) fn recall(&mut self, slot: Slot, definition: Pc) {
         let Some(values) = self.rematerialized.get(&definition).cloned() else {
             return self.defect("an invariant that was not computed");

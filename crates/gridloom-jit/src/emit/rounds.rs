@@ -1,4 +1,5 @@
-//! The loops around the code of a group: over the blocks of a call, over the rounds between barriers, over the groups.
+//! The loops around the code of a group: over the blocks of a call, over the rounds between
+//! barriers, and over the groups.
 //!
 //! ```text
 //! for each block:
@@ -9,7 +10,7 @@
 //!   otherwise return: others go on with the threads, from where each is noted to be
 //! ```
 //!
-//! Each region has its own loop over the groups. The code for single threads is that of one round.
+//! Each region has its own loop over the groups. Code for single threads has one round.
 
 mod idle_threads;
 
@@ -28,50 +29,55 @@ use gridloom_interp::compiled::{EXITED, INTERPRET, KEPT, Machine};
 use std::collections::HashMap;
 use std::mem::offset_of;
 
-/// Backward branches that a group takes before it lets others run, or asks whether the launch is cancelled.
+/// The backward branches that a group takes before it lets others run or checks for cancellation.
 pub(super) const FUEL: i64 = 1 << 14;
 
-/// Barriers that the threads of a block pass before others are let run.
+/// The barriers that the threads of a block pass before others may run.
 const ROUNDS: i64 = 1 << 12;
 
-/// In [`Cell::Left`]: a group was left. The code is then left too when the round is over.
+/// In [`Cell::Left`]: a group has left. The code then returns at the end of the round.
 const LEFT: i64 = 1;
-/// In [`Cell::Left`]: others have threads of the block, so that not all are seen to come to a barrier.
+/// In [`Cell::Left`]: some threads of the block are outside this call, so no barrier can be passed
+/// in it.
 const STAYS: i64 = 2;
 
-/// What is counted over the groups of a round.
+/// The state of a round over all groups.
 pub(super) struct Round {
-    /// All the places that groups have come to, as bits that some has and bits that all have, in regions that lead to more than one. A place is
-    /// the entry behind a barrier, or all ones at the end.
+    /// The places that groups have reached, in regions with more than one exit: the bits that some
+    /// place has, and the bits that all have. A place is the entry after a barrier, or all ones at
+    /// the end.
     some: Variable,
     all: Variable,
-    /// Words of the call, which would only take registers from the code of groups.
+    /// Words of the call that are kept in memory, because they would occupy registers.
     cells: StackSlot,
-    /// Starts of groups, as far as blocks have them.
+    /// The starts of groups, limited to the threads of the block.
     bounds: Vec<((i64, Value), Value)>,
-    /// Whether there are barriers and each is passed once, so that regions follow each other and their loops are short. What is the same in a whole block, or in
-    /// all, is then kept in memory: as values it would be live through all regions, in registers that are loaded and stored in each group.
+    /// Whether there are barriers and each is passed once, so that regions follow each other and
+    /// their loops are short. Values that are the same in a whole block, or in all blocks, are then
+    /// kept in memory. Otherwise they would be live through all regions and be spilled and reloaded
+    /// in each group.
     pub(super) forward: bool,
-    /// What a block shares, by value where it is in memory.
+    /// The values that a block shares, if they are in memory.
     pub(super) shared: HashMap<Value, (StackSlot, Type)>,
 }
 
-/// A word of the call that is looked at between rounds.
+/// A word of the call that is read between rounds.
 #[derive(Clone, Copy)]
 pub(super) enum Cell {
-    /// [`LEFT`] once a group is to be gone on with by others, and [`STAYS`] before that where no barrier may be passed.
+    /// [`LEFT`] once others must continue a group, and [`STAYS`] before that if no barrier may be
+    /// passed.
     Left,
-    /// Groups whose threads went different ways.
+    /// The number of groups that diverged.
     Parted,
-    /// How many more rounds there may be.
+    /// The number of rounds left.
     Rounds,
-    /// Blocks that have ended.
+    /// The number of blocks that have ended.
     Ended,
     /// Whether shared memory is cleared for each block.
     Clears,
-    /// Which block of the grid it is, on one axis.
+    /// The index of the block in the grid, on one axis.
     Index(usize),
-    /// The first thread, and the one behind the last.
+    /// The first thread, and one past the last.
     First,
     Last,
 }
@@ -108,34 +114,34 @@ impl Round {
     }
 }
 
-/// The loop over the groups in one region.
+/// The loop over the groups of one region.
 #[derive(Clone, Copy)]
 pub(super) struct Groups {
-    /// The first thread of the group, and where it is in its block.
+    /// The first thread of the group, and its position in its block.
     thread: Value,
     position: [Option<Value>; 3],
-    /// Where a group goes when it is done with.
+    /// The block that ends a group.
     next: Block,
 }
 
-/// Blocks that the loops meet in.
+/// The blocks that connect the loops.
 struct Meeting {
-    /// A round from each entry.
+    /// The start of a round from each entry.
     rounds: Vec<Block>,
     /// All threads of a block have exited.
     exited: Block,
-    /// Back to whoever has called.
+    /// Returns to the caller.
     give_back: Block,
     first: Value,
     last: Value,
-    /// Where the first thread is.
+    /// The position of the first thread.
     start: [Option<Value>; 3],
     /// Whether the block is one row of threads.
     one_row: Value,
 }
 
 impl Emitter<'_> {
-    /// Writes the loops, and the ways in.
+    /// Emits the loops and the entries.
     pub(super) fn loops(&mut self, [entry, first, last]: [Value; 3]) {
         let zero = self.b.ins().iconst(I32, 0);
         self.put(Cell::Parted, zero);
@@ -194,7 +200,7 @@ impl Emitter<'_> {
         self.b.ins().return_(&[outcome]);
     }
 
-    /// Whether barriers are all passed once.
+    /// Returns whether each barrier is passed once.
     fn is_forward(&self) -> bool {
         let ends =
             |region: usize| self.plan.regions.list[region].arrivals.iter().all(|&place| place == EXITED);
@@ -204,7 +210,7 @@ impl Emitter<'_> {
                 .all(|region| ends(region) || self.leads_onward(region).is_some())
     }
 
-    /// The first thread of the call, and the one behind the last.
+    /// Returns the first thread of the call, and one past the last.
     fn all_threads(&mut self, meeting: &Meeting) -> (Value, Value) {
         if self.round.forward {
             (self.word(Cell::First), self.word(Cell::Last))
@@ -213,7 +219,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// What a word of the call is now.
+    /// Returns the current value of a word of the call.
     fn word(&mut self, cell: Cell) -> Value {
         self.b.ins().stack_load(I64, I32, self.round.cells, cell.offset())
     }
@@ -222,12 +228,12 @@ impl Emitter<'_> {
         self.b.ins().stack_store(I64, value, self.round.cells, cell.offset());
     }
 
-    /// A field of the machine where it is rarely needed: not loaded before.
+    /// Returns a field of the machine that is rarely needed, loaded here.
     pub(super) fn rare_field(&mut self, offset: usize, ty: Type) -> Value {
         self.b.ins().load(ty, MemFlagsData::trusted().with_readonly(), self.machine, offset as i32)
     }
 
-    /// Goes to one of some blocks by its number.
+    /// Branches to one of several blocks by index.
     fn jump_by(&mut self, number: Value, blocks: &[Block]) {
         if let [only] = blocks {
             self.b.ins().jump(*only, &[]);
@@ -235,13 +241,14 @@ impl Emitter<'_> {
         }
         let calls: Vec<ir::BlockCall> =
             blocks.iter().map(|&block| self.b.func.dfg.block_call(block, &[])).collect();
-        // One of its own: a call's arguments are a list that nobody else may hold.
+        // A separate one, because argument lists of block calls must not be shared.
         let default = self.b.func.dfg.block_call(blocks[0], &[]);
         let table = self.b.create_jump_table(JumpTableData::new(default, &calls));
         self.b.ins().br_table(number, table);
     }
 
-    /// The block after one whose threads have all exited, if this call is to run it.
+    /// Continues with the next block after all threads of one have exited, if this call must run
+    /// it.
     fn next_block(&mut self, meeting: &Meeting, block: Block) {
         let ended = self.word(Cell::Ended);
         let ended = self.b.ins().iadd_imm_u(ended, 1);
@@ -253,7 +260,7 @@ impl Emitter<'_> {
         self.b.switch_to_block(next);
         let (clear, go_on) = (self.b.create_block(), self.b.create_block());
         let advanced = self.b.create_block();
-        // The next on the first axis; on another only where those before are at their ends.
+        // Advances the first axis, and each further axis only if those before it are at their ends.
         for axis in 0..3 {
             let at = self.word(Cell::Index(axis));
             let at = self.b.ins().iadd_imm_u(at, 1);
@@ -278,13 +285,14 @@ impl Emitter<'_> {
         self.b.ins().jump(block, &[]);
     }
 
-    /// The loop over the groups in one region, from the starts of its rounds to what follows them.
+    /// Emits the loop over the groups of one region, from the starts of its rounds to what follows
+    /// them.
     fn region_loop(&mut self, region: usize, meeting: &Meeting) -> Groups {
         let regions = self.plan.regions;
         let entries = &regions.list[region].entries;
         let (start, head) = (self.b.create_block(), self.b.create_block());
         let (body, over, next) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
-        // The entry, and the threads to be visited.
+        // The entry, and the threads to visit.
         let [entry, from, to, x] = [0; 4].map(|_| self.b.append_block_param(start, I32));
         for &number in entries {
             self.b.switch_to_block(meeting.rounds[number as usize]);
@@ -309,7 +317,8 @@ impl Emitter<'_> {
         let more = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, end, to);
         self.b.ins().brif(more, body, &[], over, &[]);
         self.b.switch_to_block(next);
-        // Once more: the group has a use for its first thread, and none for the end.
+        // Computed again: the group uses its first thread, but not the end, so that the end needs
+        // no register.
         let end =
             if self.round.forward { self.b.ins().iadd_imm_u(thread, i64::from(self.lanes)) } else { end };
         let mut arguments = vec![end.into()];
@@ -326,13 +335,13 @@ impl Emitter<'_> {
         groups
     }
 
-    /// Goes on with code of a region.
+    /// Continues with code of a region.
     pub(super) fn visit(&mut self, region: usize, groups: Groups) {
         self.region = region;
         (self.thread, self.position, self.next) = (groups.thread, groups.position, groups.next);
     }
 
-    /// The start of a round from an entry: which threads are to be visited.
+    /// Starts a round from an entry: selects the threads to visit.
     fn start_round(&mut self, number: u32, start: Block, meeting: &Meeting) {
         let zero = self.b.ins().iconst(I32, 0);
         let ones = self.b.ins().iconst(I32, i64::from(u32::MAX));
@@ -362,7 +371,7 @@ impl Emitter<'_> {
         self.b.ins().jump(start, &[number.into(), from.into(), to.into(), x.into()]);
     }
 
-    /// Another round, another block, or back to whoever has called.
+    /// Ends a round: continues with another round or block, or returns to the caller.
     fn end_of_round(&mut self, region: usize, [from, to]: [Value; 2], meeting: &Meeting) {
         if self.lanes == 1 {
             self.b.ins().jump(meeting.give_back, &[]);
@@ -406,7 +415,7 @@ impl Emitter<'_> {
         }
         self.b.switch_to_block(leave);
         let Region { entries, arrivals } = &regions.list[region];
-        // Only a region that lies behind one barrier has idle threads.
+        // Only a region after one barrier has idle threads.
         let idle = entries.iter().find_map(|&entry| self.idle_behind(entry));
         let (first, last) = self.all_threads(meeting);
         match (&arrivals[..], idle) {
@@ -423,7 +432,8 @@ impl Emitter<'_> {
         self.b.ins().jump(meeting.give_back, &[]);
     }
 
-    /// The only place that a region leads to, if that is a barrier behind all of it: such are passed a limited number of times, so nobody counts.
+    /// Returns the only exit of a region, if that is a barrier after the whole region. Such
+    /// barriers are passed a limited number of times, so they are not counted.
     fn leads_onward(&self, region: usize) -> Option<u32> {
         let Region { entries, arrivals } = &self.plan.regions.list[region];
         let pc = |place: u32| match (place as usize).checked_sub(self.plan.entries.len()) {
@@ -435,7 +445,7 @@ impl Emitter<'_> {
         entries.iter().all(|&entry| pc(entry).is_some_and(|start| start < end)).then_some(only)
     }
 
-    /// Notes that groups of threads, from one on up to another, have come to a place.
+    /// Records that groups of threads in a range have reached a place.
     fn note_place_of(&mut self, place: u32, [from, to]: [Value; 2], note: runtime::Note) {
         let barrier = (place as usize).checked_sub(self.plan.entries.len());
         let place = match barrier.and_then(|barrier| self.plan.frame_layout.barriers().nth(barrier)) {
@@ -455,7 +465,7 @@ impl Emitter<'_> {
         self.call(note as *const () as usize, &arguments, None);
     }
 
-    /// Goes on with all groups from a place that they have come to together.
+    /// Continues all groups from a place that they have reached together.
     fn go_to(&mut self, place: u32, leave: Block, meeting: &Meeting) {
         if place == EXITED {
             self.b.ins().jump(meeting.exited, &[]);
@@ -467,7 +477,8 @@ impl Emitter<'_> {
         self.b.ins().brif(rounds, meeting.rounds[place as usize], &[], leave, &[]);
     }
 
-    /// Goes where the code is entered: one of the entries, or behind a barrier that the groups have passed.
+    /// Goes to where the code is entered: one of the entries, or after a barrier that the groups
+    /// have passed.
     fn ways_in(&mut self, numbers: &[u32], entry: Value) {
         let barriers: Vec<Pc> = self.plan.frame_layout.barriers().collect();
         let stubs: Vec<Block> = numbers.iter().map(|_| self.b.create_block()).collect();
@@ -475,7 +486,8 @@ impl Emitter<'_> {
             (_, &[only]) => {
                 self.b.ins().jump(only, &[]);
             }
-            // Behind a barrier, from the one before or from whoever calls: no table is needed to tell.
+            // One entry after a barrier and one from the caller: a comparison suffices instead of a
+            // table.
             (&[number, barrier], &[other, passed]) => {
                 if self.round.forward && number > 0 && barrier as usize >= self.plan.entries.len() {
                     self.b.set_cold_block(other);
@@ -499,8 +511,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Counts a group that has come to a place where all may go on together, and notes it; unless it is the only such place, which groups have
-    /// come to that have not left.
+    /// Counts a group that has reached a place where all may continue together, and records it. It
+    /// is not recorded if there is only one such place.
     pub(super) fn arrive(&mut self, place: u32, at: u32) {
         if self.plan.regions.list[self.region].arrivals.len() < 2 {
             self.b.ins().jump(self.next, &[]);
@@ -514,26 +526,26 @@ impl Emitter<'_> {
         self.note_group(at);
     }
 
-    /// Leaves the group, all of whose threads have exited.
+    /// Leaves a group whose threads have all exited.
     pub(super) fn leave_exited(&mut self) {
         if self.lanes == 1 {
             return self.note_place(EXITED);
         }
         if self.plan.frame_layout.barriers().next().is_none() {
-            // That is where threads are noted to be before anything is run.
+            // The table already says so, since before the call.
             self.b.ins().jump(self.next, &[]);
             return;
         }
         self.arrive(EXITED, EXITED);
     }
 
-    /// Notes that others go on with the group.
+    /// Records that others continue the group.
     pub(super) fn note_left(&mut self) {
         let left = self.b.ins().iconst(I32, LEFT);
         self.put(Cell::Left, left);
     }
 
-    /// Counts a group whose threads go different ways.
+    /// Counts a group that diverged.
     pub(super) fn note_parted(&mut self) {
         let parted = self.word(Cell::Parted);
         let parted = self.b.ins().iadd_imm_u(parted, 1);

@@ -1,7 +1,8 @@
-//! Values that are computed thread by thread, where a thread needs its own.
+//! Values that are computed thread by thread, where each thread needs its own.
 //!
-//! An index that was loaded and the address made of it are needed once, by one access of each thread: until then nothing is computed, so that
-//! one thread's values are out of the registers before the next one's are made.
+//! A loaded index, and the address computed from it, are needed once, by one access of each thread.
+//! They are computed only there, so that one thread's values no longer occupy registers when the
+//! next thread's are computed.
 
 use super::Emitter;
 use super::value::Val;
@@ -11,12 +12,12 @@ use cranelift_codegen::ir::{InstBuilder, Value};
 use gridloom_interp::lanes::Slot;
 use std::rc::Rc;
 
-/// How the value of a thread is come by.
+/// How the value of a thread is obtained.
 #[derive(Debug)]
 enum How {
-    /// It is there.
+    /// It is already computed.
     Known(Vec<Value>),
-    /// It is one of the elements of so many bytes in some words.
+    /// It is an element of `size` bytes in some words.
     Packed { words: Vec<Value>, size: u32 },
     /// An instruction computes it.
     Computed { native: Native, operands: Vec<Val> },
@@ -27,12 +28,12 @@ enum How {
 pub(crate) struct Scalarized {
     how: How,
     class: Class,
-    /// How the register is held that it is read from.
+    /// How the register that it is read from is held.
     storage: Class,
 }
 
 impl Emitter<'_> {
-    /// The value in one thread.
+    /// Returns the value in one thread.
     pub(super) fn scalarized_lane(&mut self, each: &Scalarized, class: Class, lane: usize) -> Value {
         let value = match &each.how {
             How::Known(values) => values[lane],
@@ -42,7 +43,7 @@ impl Emitter<'_> {
                 let word = words[lane / per];
                 let element = match bits * (lane % per) as i64 {
                     0 => word,
-                    // Turned, which need not copy the word first.
+                    // A rotation does not need a copy of the word first.
                     bits => self.b.ins().rotr_imm_u(word, bits),
                 };
                 self.b.ins().band_imm_u(element, (1 << bits) - 1)
@@ -64,28 +65,30 @@ impl Emitter<'_> {
         self.by_lane.push((slot, Rc::new(Scalarized { how, class, storage })));
     }
 
-    /// Writes a register thread by thread, which only single threads need.
+    /// Writes a register thread by thread. Only single threads need it.
     pub(super) fn define_each(&mut self, slot: Slot, values: Vec<Value>, class: Class) {
         self.write_each(slot, How::Known(values), class);
     }
 
-    /// Writes a register that only single threads need with elements of one or two bytes, which lie in words of 64 bits.
+    /// Writes a register that only single threads need, with elements of one or two bytes in 64-bit
+    /// words.
     pub(super) fn define_packed(&mut self, slot: Slot, words: Vec<Value>, size: u32) {
         debug_assert!(words.iter().all(|&word| self.b.func.dfg.value_type(word) == I64));
         self.write_each(slot, How::Packed { words, size }, Class::B64);
     }
 
-    /// Writes a register that only single threads need, each once, with what an instruction computes.
+    /// Writes a register that each thread needs once, with the result of an instruction that is
+    /// computed later.
     pub(super) fn define_computed(&mut self, slot: Slot, native: Native, operands: Vec<Val>) {
         self.write_each(slot, How::Computed { native, operands }, native.result);
     }
 
-    /// What was written to a register thread by thread in this block.
+    /// Returns what was written thread by thread to a register in this block.
     pub(super) fn scalarized_of(&self, slot: Slot) -> Option<Rc<Scalarized>> {
         self.by_lane.iter().find(|(other, _)| *other == slot).map(|(_, each)| Rc::clone(each))
     }
 
-    /// Whether a register is to be written thread by thread.
+    /// Returns whether a register is to be written thread by thread.
     pub(super) fn is_by_lane(&self, slot: Slot) -> bool {
         self.plan.lanewise[slot.0 as usize]
             && self.party.is_none()

@@ -1,4 +1,5 @@
-//! What is the same in a whole block, where its regions follow each other: computed once, and loaded in each region that needs it; and the memory that its threads share.
+//! Values that are the same in a whole block: they are computed once and loaded in each region that
+//! needs them. Also the initialisation of shared memory.
 
 use super::Emitter;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -11,7 +12,8 @@ use std::collections::HashSet;
 use std::mem::offset_of;
 
 impl Emitter<'_> {
-    /// Puts what is the same in a whole block into memory, for its regions to load, where that is better.
+    /// Stores values that are the same in a whole block to memory, for its regions to load, if that
+    /// is better.
     pub(super) fn share(&mut self) {
         if !self.round.forward {
             return;
@@ -32,7 +34,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// A value that is the same in a whole block, made anew or from memory where that is better.
+    /// Returns a value that is the same in a whole block, computed again or loaded if that is
+    /// better.
     pub(super) fn share_of(&mut self, value: Value) -> Value {
         match self.round.shared.get(&value) {
             _ if !self.round.forward => value,
@@ -41,8 +44,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// A value, or where it is a vector of constants the same made in the current block: that takes an instruction, and to have it from another block takes a
-    /// register, or the way to the stack and back in each group.
+    /// Returns a value, or a copy of it made in the current block if it is a constant vector.
+    /// Making it takes one instruction. Keeping it takes a register, or a spill and a reload in
+    /// each group.
     fn constant_again(&mut self, value: Value) -> Value {
         let dfg = &self.b.func.dfg;
         let ValueDef::Result(inst, _) = dfg.value_def(value) else { return value };
@@ -56,7 +60,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether there is shared memory that has to be cleared: that is not filled with an element for each thread of a row.
+    /// Returns the truth of shared memory having to be cleared: there is some, and the threads of a
+    /// row do not fill it.
     pub(super) fn clears(&mut self, one_row: Value) -> Value {
         let length = self.rare_field(offset_of!(Machine, shared_length), I64);
         let any = self.b.ins().icmp_imm_u(IntCC::NotEqual, length, 0);

@@ -1,5 +1,6 @@
-//! Side exits: what a group holds is stored as it is, and one block of each region has the runtime put it where the interpreter looks
-//! for it. An address that may be bad, a branch at which threads may part: most instructions have such a way, and few are ever gone.
+//! Side exits: a group stores what it holds as it is, and one block of each region lets the runtime
+//! move that to where the interpreter reads it. Most instructions have a side exit, for an invalid
+//! address or a branch at which threads may diverge. Few are ever taken.
 
 use super::Emitter;
 use super::divergent::Running;
@@ -18,30 +19,30 @@ use gridloom_interp::compiled::{INTERPRET, REFUSED};
 use gridloom_interp::lanes::{Slot, Source};
 use std::rc::Rc;
 
-/// What a register held.
+/// The contents of a register.
 pub(super) struct Held {
     slot: Slot,
     as_is: As,
 }
 
 enum As {
-    /// As its variables are, and whether a NaN need not be the canonical one.
+    /// The values of its variables, and whether a NaN may be non-canonical.
     Values(Vec<Value>, bool),
-    /// Thread by thread.
+    /// A value of each thread by itself.
     Scalarized(Rc<Scalarized>),
 }
 
-/// A block where the group is left, to be written when the current block of the function is.
+/// A side exit to be emitted after the current block of the function.
 struct Exit {
     block: Block,
-    /// The instruction before which it is, and whether that is known to fault.
+    /// The instruction before which the group leaves, and whether that is known to fault.
     of: (Pc, bool),
     held: Vec<Held>,
-    /// The threads that are left there, where others wait.
+    /// The threads that leave there, if others wait.
     running: Option<Running>,
 }
 
-/// What the code of a function refers to, by address.
+/// The data that the code of a function refers to by address.
 #[derive(Default)]
 #[expect(clippy::vec_box, reason = "the code has the addresses")]
 pub(crate) struct Tables {
@@ -49,24 +50,26 @@ pub(crate) struct Tables {
     entered: Vec<Box<EntryShapes>>,
 }
 
-/// What the rare ways of a function share.
+/// The state that the side exits of a function share.
 #[derive(Default)]
 pub(super) struct SideExits {
     exits: Vec<Exit>,
     pub(super) tables: Tables,
-    /// For each region where it is left, given how.
+    /// For each region, the block through which groups leave. Its argument says how.
     blocks: Vec<(usize, Block)>,
-    /// Memory for what is stored on the way, and for what calls take and give.
+    /// Memory for registers stored at side exits, and for arguments and results of calls.
     scratch: Option<StackSlot>,
-    /// Memory for accesses of threads that make none.
+    /// Memory for the accesses of threads that make none.
     pub(super) nowhere: Option<StackSlot>,
-    /// Memory for masks of threads that make an access, and those that are in it at this place of the short way being written.
+    /// Memory for masks of threads that make an access, and the masks that it holds at this point
+    /// of a short block.
     pub(super) masks: Option<StackSlot>,
     pub(super) masks_held: Vec<Value>,
 }
 
 impl Emitter<'_> {
-    /// The address of memory of at least so many bytes, for what is passed to the next call and back.
+    /// Returns the address of memory of at least `bytes` bytes, for the arguments and results of
+    /// the next call.
     pub(super) fn scratch(&mut self, bytes: u32) -> Value {
         let slot = self.reserve(bytes);
         self.b.ins().stack_addr(I64, slot, 0)
@@ -85,7 +88,7 @@ impl Emitter<'_> {
         slot
     }
 
-    /// What registers hold now.
+    /// Returns the current contents of registers.
     pub(super) fn held(&mut self, slots: impl IntoIterator<Item = Slot>) -> Vec<Held> {
         let mut held = Vec::new();
         for slot in slots {
@@ -102,25 +105,26 @@ impl Emitter<'_> {
         held
     }
 
-    /// Where the instruction being compiled is left to the interpreter, and what follows it in the block; or, where it is known to fault, only that.
+    /// Returns the exit that leaves the current instruction, and the rest of the block, to the
+    /// interpreter. If the instruction is known to fault, the interpreter executes only that.
     pub(super) fn exit_here(&mut self, fault: bool) -> Block {
         if self.rematerializing {
             self.defect("an invariant that not all threads can compute");
             return self.next;
         }
         if let Some(party) = &self.party {
-            // Nothing has happened on the way yet.
+            // Nothing in the short block has had an effect yet.
             return party.given_up;
         }
         if let Some(speculation) = &self.speculation {
-            // From where nothing is speculative.
+            // Leaves before the first speculative instruction.
             return speculation.exit;
         }
         let of = (self.pc, fault);
         if let Some(exit) = self.side_exits.exits.iter().rfind(|exit| exit.of == of) {
             return exit.block;
         }
-        // Where others wait, all they need goes with them.
+        // If other threads wait, everything they need is stored too.
         let held = if fault && self.running.is_none() {
             let mut slots = Vec::new();
             self.plan.flow.instruction(self.pc).for_each_use(&mut |source| {
@@ -139,14 +143,16 @@ impl Emitter<'_> {
         block
     }
 
-    /// Has a block written that leaves the group before an instruction with what registers held.
+    /// Schedules a block that leaves the group before an instruction with these contents of
+    /// registers.
     pub(super) fn write_exit_later(&mut self, block: Block, pc: Pc, fault: bool, held: Vec<Held>) {
         self.b.set_cold_block(block);
         let running = self.running.clone();
         self.side_exits.exits.push(Exit { block, of: (pc, fault), held, running });
     }
 
-    /// What is live before the instruction being compiled, in threads that run it or wait meanwhile.
+    /// Returns the registers that are live before the current instruction, in running or waiting
+    /// threads.
     pub(super) fn live_here(&self) -> SlotSet {
         let mut live = self.live.clone();
         if let Some(kept) = self.kept_by_waiting() {
@@ -155,7 +161,7 @@ impl Emitter<'_> {
         live
     }
 
-    /// Writes the blocks where groups are left before instructions of a block.
+    /// Emits the exits before instructions of a block.
     pub(super) fn write_exits(&mut self) {
         for Exit { block, of: (pc, fault), held, running } in std::mem::take(&mut self.side_exits.exits) {
             self.go_on_in(block);
@@ -170,7 +176,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Leaves the group with what registers held, some threads at one place, and those that wait where they do.
+    /// Leaves the group with some threads at one place and the waiting threads where they wait.
     pub(super) fn leave_apart(&mut self, held: &[Held], running: Option<(Value, u32)>, waiting: &[usize]) {
         self.note_parted();
         let mut left = GroupExit::new(self.lanes);
@@ -187,7 +193,7 @@ impl Emitter<'_> {
         self.go_and_leave(left);
     }
 
-    /// Leaves the group with what registers held, all threads at one place.
+    /// Leaves the group with all threads at one place.
     pub(super) fn leave_together(&mut self, held: &[Held], place: u32) {
         let mut left = GroupExit::new(self.lanes);
         left.stay(place);
@@ -195,7 +201,8 @@ impl Emitter<'_> {
         self.go_and_leave(left);
     }
 
-    /// Leaves the group with what registers held, the threads of a mask at the first of two places, the others at the second.
+    /// Leaves the group with the threads of a mask at the first of two places and the others at the
+    /// second.
     pub(super) fn leave_parted(&mut self, held: &[Held], masks: &[Value], places: [u32; 2]) {
         let mut left = GroupExit::new(self.lanes);
         let frame = self.store_left(&mut left, held);
@@ -206,7 +213,7 @@ impl Emitter<'_> {
         self.go_and_leave(left);
     }
 
-    /// Stores registers as they were held.
+    /// Stores registers in the form they are held in.
     fn store_left(&mut self, left: &mut GroupExit, held: &[Held]) -> Value {
         let frame = self.scratch(0);
         let flags = MemFlagsData::trusted();
@@ -253,7 +260,7 @@ impl Emitter<'_> {
         self.b.ins().jump(block, &[address.into()]);
     }
 
-    /// Truth of some registers having their shape in memory.
+    /// Returns the truth of some registers having their shape in memory.
     pub(super) fn check_entered(&mut self, registers: Value, entered: EntryShapes) -> Value {
         let entered = Box::new(entered);
         let address = self.b.ins().iconst(I64, std::ptr::from_ref(&*entered) as i64);
@@ -263,7 +270,7 @@ impl Emitter<'_> {
         self.b.ins().load(I32, MemFlagsData::trusted(), answer, 0)
     }
 
-    /// Writes the blocks where groups are left.
+    /// Emits the blocks through which groups leave.
     pub(super) fn write_side_exits(&mut self) {
         for (region, block) in std::mem::take(&mut self.side_exits.blocks) {
             self.visit(region, self.groups[region]);

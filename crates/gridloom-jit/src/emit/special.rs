@@ -1,4 +1,4 @@
-//! Special registers, and where a group is in its block.
+//! Special registers, and the position of a group in its block.
 
 use super::Emitter;
 use super::value::Val;
@@ -12,7 +12,8 @@ use gridloom_interp::compiled::Machine;
 use gridloom_ptx::{Dim, DimSpecial, PlainSpecial, SpecialReg};
 use std::mem::offset_of;
 
-/// Whether reading a special register is compiled. Clocks are not: the interpreter counts.
+/// Returns whether reading a special register is compiled. Clocks are not, because the interpreter
+/// counts them.
 pub(crate) fn special_role(register: SpecialReg) -> Role {
     match register {
         SpecialReg::Dim(..) => Role::Compiled,
@@ -41,21 +42,21 @@ fn component(dim: Dim) -> usize {
 }
 
 impl Emitter<'_> {
-    /// Which components of `%tid` the function reads.
+    /// Returns which components of `%tid` the function reads.
     pub(super) fn dimensions(&self) -> [bool; 3] {
         let mut read = [false; 3];
         for pc in self.plan.flow.range.clone() {
             if let Op::Special { register: SpecialReg::Dim(DimSpecial::Tid, dim), .. } =
                 &self.plan.flow.instruction(pc).op
             {
-                // The ones before it tell when it changes.
+                // The dimensions before it tell when it changes.
                 read[..=component(*dim)].fill(true);
             }
         }
         read
     }
 
-    /// Where a thread is in its block, as far as that is asked for.
+    /// Returns the position of a thread in its block, in the requested dimensions.
     pub(super) fn start_position(&mut self, thread: Value, read: [bool; 3]) -> [Option<Value>; 3] {
         let mut position = [None; 3];
         let mut rest = thread;
@@ -74,13 +75,13 @@ impl Emitter<'_> {
         position
     }
 
-    /// Where the next group is.
+    /// Returns the position of the next group.
     pub(super) fn next_position(&mut self) -> Vec<Value> {
         let [Some(x), Some(_), _] = self.position else {
             let lanes = self.b.ins().iconst(I32, i64::from(self.lanes));
             return self.moved_on(0, lanes);
         };
-        // In the same row, mostly: a branch that is foreseen, where the sums would be in the way of what follows.
+        // The next group is mostly in the same row. A predictable branch is faster than the sums.
         let (next_row, done) = (self.b.create_block(), self.b.create_block());
         let others: Vec<Value> = self.position.iter().skip(1).copied().flatten().collect();
         let sum = self.b.ins().iadd_imm_u(x, i64::from(self.lanes));
@@ -101,7 +102,7 @@ impl Emitter<'_> {
         self.b.block_params(done).to_vec()
     }
 
-    /// The position from a dimension on, so much further in it.
+    /// Returns the position from a dimension on, advanced by `more`.
     fn moved_on(&mut self, from: usize, mut more: Value) -> Vec<Value> {
         let mut next = Vec::new();
         for i in from..3 {
@@ -113,7 +114,7 @@ impl Emitter<'_> {
             }
             let extent = self.machine_field(offset_of!(Machine, block) + 4 * i, I32);
             let over = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, sum, extent);
-            // A group ends where its row does, unless there is only one.
+            // A group ends with its row, unless there is only one row.
             let zero = self.b.ins().iconst(I32, 0);
             next.push(self.b.ins().select(over, zero, sum));
             more = self.b.ins().uextend(I32, over);
@@ -121,7 +122,7 @@ impl Emitter<'_> {
         next
     }
 
-    /// A special register, and its class.
+    /// Returns a special register and its class.
     pub(super) fn special(&mut self, register: SpecialReg) -> (Val, Class) {
         let field = |emitter: &mut Self, offset: usize, dim: Dim| {
             let value = emitter.machine_field(offset + 4 * component(dim), I32);
@@ -177,7 +178,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// `%lanemask_…` in one thread of the group.
+    /// Returns `%lanemask_…` in one thread of the group.
     fn lane_mask(&mut self, register: PlainSpecial, lane: u32) -> Value {
         let thread = self.b.ins().iadd_imm_u(self.thread, i64::from(lane));
         let lane = self.b.ins().band_imm_u(thread, 31);
@@ -194,7 +195,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The address of a variable of the frame, in local space.
+    /// Returns the address of a variable of the frame, in local space.
     pub(super) fn frame_address(&mut self, offset: u32) -> Val {
         if self.plan.flow.is_kernel {
             return Val::One(self.constant(offset.into(), Class::B64));

@@ -1,47 +1,73 @@
-//! Arithmetic whose results are in doubt until it is known that none of them is a NaN.
+//! Arithmetic that is speculative until it is known that no result is a NaN.
 //!
-//! In double precision the interpreter is asked for the bits of a NaN. To ask after every instruction takes a branch, and a call that is never made.
-//! So a group goes on, as long as nothing but such arithmetic reads what is in doubt and nothing is stored; then one branch asks for all of it. Where
-//! there was a NaN, the interpreter goes on from the first instruction that was in doubt, with what the registers held there.
+//! In double precision, the interpreter computes the bits of a NaN. Checking after every
+//! instruction takes a branch and a call that hardly ever happens. So a group continues as long as
+//! only such arithmetic reads speculative results and nothing is stored. Then one branch checks all
+//! of them. If there was a NaN, the interpreter continues from the first speculative instruction,
+//! with the registers as they were there.
+//!
+//! Arithmetic on a NaN gives a NaN. So only results are checked that no such instruction reads.
 
 use super::Emitter;
 use super::value::Val;
 use crate::analysis::flow::SlotSet;
-use crate::native::{Class, Native};
+use crate::native::{Class, Kind, Native};
 use cranelift_codegen::ir::types::I64X2;
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use gridloom_interp::code::{Instruction, Op};
 use gridloom_interp::lanes::{Slot, Source};
 use std::rc::Rc;
 
-/// Instructions that are in doubt together at most: the registers as they were before must be held for as long.
+/// The most speculative instructions. The registers before the first must be kept for as long.
 const MOST: u32 = 24;
 
-/// Instructions in speculation.
+/// The speculative instructions so far.
 pub(super) struct SpeculativeNan {
-    /// Where a result is a NaN, in any of the vectors so far; and whether one that is the same in all threads is.
-    masks: Option<Value>,
-    truth: Option<Value>,
-    /// Registers in speculation.
+    /// Vectors of results: the value, which vector of its register it is, and a mask that is set
+    /// where it is a NaN.
+    masks: Vec<(Value, usize, Value)>,
+    /// Uniform results: the value, and whether it is a NaN.
+    truths: Vec<(Value, Value)>,
+    /// The registers with speculative values.
     slots: SlotSet,
     count: u32,
-    /// Where the group is left, before the first of them.
+    /// The exit before the first speculative instruction.
     pub(super) exit: Block,
 }
 
-/// Whether an instruction may be in doubt: it does not tell one NaN from another, but in what it gives.
+/// Where the results of an instruction are NaNs.
+pub(super) enum Doubt<'a> {
+    /// A uniform result is one if a truth value holds.
+    One(Value),
+    /// Vectors hold one where a mask is not zero.
+    Many(&'a [Value]),
+}
+
+/// Returns whether the result is a NaN if any operand is.
+fn passes_on_nan(native: &Native) -> bool {
+    is_arithmetic(native) && !matches!(native.kind, Kind::FloatMin { .. } | Kind::FloatMax { .. })
+}
+
+/// Returns whether an instruction may be speculative: only its result depends on which NaN an
+/// operand is.
 fn is_arithmetic(native: &Native) -> bool {
     (native.operands[0], native.result) == (Class::F64, Class::F64) && native.kind.is_float_arithmetic()
 }
 
 impl Emitter<'_> {
-    /// Whether results of an instruction can be left in speculation.
+    /// Returns whether the results of an instruction can be speculative.
     pub(super) fn can_speculate(&self, native: &Native) -> bool {
         self.lanes > 1 && self.party.is_none() && !self.rematerializing && is_arithmetic(native)
     }
 
-    /// Leaves results in doubt that are NaNs where one of some masks is not zero, or a truth value holds.
-    pub(super) fn speculate(&mut self, masks: &[Value], truth: Option<Value>) {
+    /// Makes the results of an instruction speculative.
+    pub(super) fn speculate(
+        &mut self,
+        native: &Native,
+        operands: &[Val],
+        results: &[Value],
+        doubt: Doubt<'_>,
+    ) {
         let mut speculation = match self.speculation.take() {
             Some(speculation) => speculation,
             None => {
@@ -50,27 +76,33 @@ impl Emitter<'_> {
                 let exit = self.b.create_block();
                 self.write_exit_later(exit, self.pc, false, before);
                 let slots = SlotSet::new(self.plan.noncanonical_nan.len() as u32);
-                SpeculativeNan { masks: None, truth: None, slots, count: 0, exit }
+                SpeculativeNan { masks: Vec::new(), truths: Vec::new(), slots, count: 0, exit }
             }
         };
-        let running = self.running.as_ref().map(|running| Rc::clone(&running.masks));
-        let running = running.map(|masks| self.masks(&Val::Many(masks.to_vec()), Class::F64));
-        for (part, &mask) in masks.iter().enumerate() {
-            let mut mask = self.vector_cast(mask, I64X2);
-            if let Some(running) = running.as_ref().and_then(|running| running.get(part)) {
-                // What the others have computed is not theirs.
-                mask = self.b.ins().band(mask, *running);
-            }
-            speculation.masks = Some(speculation.masks.map_or(mask, |masks| self.b.ins().bor(masks, mask)));
+        if passes_on_nan(native) {
+            let reads = |result: &Value| {
+                operands.iter().any(|operand| match operand {
+                    Val::One(value) => value == result,
+                    Val::Many(parts) => parts.contains(result),
+                    _ => false,
+                })
+            };
+            speculation.masks.retain(|(result, ..)| !reads(result));
+            speculation.truths.retain(|(result, _)| !reads(result));
         }
-        if let Some(new) = truth {
-            speculation.truth = Some(speculation.truth.map_or(new, |truth| self.b.ins().bor(truth, new)));
+        match doubt {
+            Doubt::One(truth) => speculation.truths.push((results[0], truth)),
+            Doubt::Many(masks) => {
+                for (part, &mask) in masks.iter().enumerate() {
+                    speculation.masks.push((results[part], part, mask));
+                }
+            }
         }
         speculation.count += 1;
         self.speculation = Some(speculation);
     }
 
-    /// Notes that a register was written by an instruction that is in doubt, or reads what is.
+    /// Records that a register was written by a speculative instruction.
     pub(super) fn note_speculative(&mut self, slot: Slot, native: &Native) {
         if let Some(speculation) = &mut self.speculation
             && is_arithmetic(native)
@@ -79,7 +111,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Ends the doubt where an instruction follows that needs to know, or could not be executed again.
+    /// Ends speculation before an instruction that needs the actual value or could not be executed
+    /// again.
     pub(super) fn check_speculation_before(&mut self, instruction: &Instruction) {
         let Some(speculation) = &self.speculation else { return };
         let native = self.plan.natives[(self.pc - self.plan.flow.range.start) as usize];
@@ -97,11 +130,24 @@ impl Emitter<'_> {
         }
     }
 
-    /// Asks whether what is in doubt holds.
+    /// Checks the speculative results.
     pub(super) fn check_speculation(&mut self) {
         let Some(speculation) = self.speculation.take() else { return };
-        let any = speculation.masks.map(|masks| self.b.ins().vany_true(masks));
-        let any = match (any, speculation.truth) {
+        let running = self.running.as_ref().map(|running| Rc::clone(&running.masks));
+        let running = running.map(|masks| self.masks(&Val::Many(masks.to_vec()), Class::F64));
+        let mut masks: Option<Value> = None;
+        for &(_, part, mask) in &speculation.masks {
+            let mut mask = self.vector_cast(mask, I64X2);
+            if let Some(running) = running.as_ref().and_then(|running| running.get(part)) {
+                // What the others have computed is not theirs.
+                mask = self.b.ins().band(mask, *running);
+            }
+            masks = Some(masks.map_or(mask, |masks| self.b.ins().bor(masks, mask)));
+        }
+        let any = masks.map(|masks| self.b.ins().vany_true(masks));
+        let truths = speculation.truths.iter().map(|&(_, truth)| truth);
+        let truth = truths.reduce(|a, b| self.b.ins().bor(a, b));
+        let any = match (any, truth) {
             (Some(any), Some(truth)) => self.b.ins().bor(any, truth),
             (Some(any), None) | (None, Some(any)) => any,
             (None, None) => return self.defect("a doubt about nothing"),

@@ -18,17 +18,17 @@ use std::rc::Rc;
 /// A value in all threads of a group.
 #[derive(Clone, Debug)]
 pub(crate) enum Val {
-    /// The same in all.
+    /// The same in all threads.
     One(Value),
-    /// This in the first, and more by a step in each that follows.
+    /// This value in the first thread, and a step more in each that follows.
     Affine(Value, i64),
-    /// Vectors, for as many threads each as they have elements.
+    /// Vectors, each for as many threads as it has elements.
     Many(Vec<Value>),
-    /// That of each thread by itself.
+    /// A value of each thread by itself.
     Scalarized(Rc<Scalarized>),
 }
 
-/// The type of a value of one thread.
+/// Returns the type of a value of one thread.
 pub(crate) fn scalar_type(class: Class) -> Type {
     match class {
         Class::Pred | Class::B8 => I8,
@@ -40,7 +40,8 @@ pub(crate) fn scalar_type(class: Class) -> Type {
     }
 }
 
-/// The type of a vector of such values, where there is one. A predicate is all ones or zeros in 32 bits.
+/// Returns the vector type of a class, if there is one. A predicate is all ones or all zeros in 32
+/// bits.
 pub(crate) fn vector_type(class: Class) -> Option<Type> {
     match class {
         Class::Pred | Class::B32 => Some(I32X4),
@@ -51,24 +52,24 @@ pub(crate) fn vector_type(class: Class) -> Option<Type> {
     }
 }
 
-/// Values of one vector.
+/// Returns how many values a vector holds.
 pub(crate) fn per_vector(class: Class) -> usize {
     if class.bits() == 64 { 2 } else { 4 }
 }
 
 impl Emitter<'_> {
-    /// How a slot's value is held: in 1, 32 or 64 bits, as an integer or not.
+    /// Returns how the value of a slot is held: in 1, 32 or 64 bits, as an integer or a float.
     pub(crate) fn storage(&self, slot: Slot) -> Class {
         self.plan.storage[slot.0 as usize]
     }
 
-    /// The same bits as another type of vector.
+    /// Returns the same bits as another type of vector.
     pub(crate) fn vector_cast(&mut self, value: Value, ty: Type) -> Value {
         let flags = MemFlagsData::new().with_endianness(cranelift_codegen::ir::Endianness::Little);
         self.cast(value, ty, flags)
     }
 
-    /// The same bits as another type of one value.
+    /// Returns the same bits as another type of one value.
     pub(crate) fn bitcast(&mut self, value: Value, ty: Type) -> Value {
         self.cast(value, ty, MemFlagsData::new())
     }
@@ -78,7 +79,7 @@ impl Emitter<'_> {
         if dfg.value_type(value) == ty {
             return value;
         }
-        // Back to what it was before another cast, which then often is not needed.
+        // Undoes an earlier cast, which is then often not needed.
         if let ValueDef::Result(inst, _) = dfg.value_def(value)
             && let InstructionData::LoadNoOffset { opcode: Opcode::Bitcast, arg, .. } = dfg.insts[inst]
         {
@@ -90,12 +91,12 @@ impl Emitter<'_> {
         }
     }
 
-    /// A value of one thread in another class: its bits cut off or extended with zeros.
+    /// Converts a value of one thread to another class: truncates or zero-extends its bits.
     pub(crate) fn convert(&mut self, value: Value, from: Class, to: Class) -> Value {
         if from == to {
             return value;
         }
-        // To an integer of its own width first, and to that of the result's last.
+        // First to an integer of its own width, last to the result's class.
         let (value, from) = match from {
             Class::F32 => (self.bitcast(value, I32), Class::B32),
             Class::F64 => (self.bitcast(value, I64), Class::B64),
@@ -121,7 +122,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A constant of a class.
+    /// Returns a constant of a class.
     pub(crate) fn constant(&mut self, bits: u64, class: Class) -> Value {
         match class {
             Class::Pred => self.b.ins().iconst(I8, i64::from(bits != 0)),
@@ -137,7 +138,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A vector of constants.
+    /// Returns a constant vector.
     pub(crate) fn vector_constant(&mut self, ty: Type, bytes: [u8; 16]) -> Value {
         if let Some(&(_, value)) = self.vector_constants.iter().find(|(key, _)| *key == (ty, bytes)) {
             return value;
@@ -148,7 +149,7 @@ impl Emitter<'_> {
         value
     }
 
-    /// The same bits in each element of a vector of a class.
+    /// Returns the same bits in each element of a vector of a class.
     pub(crate) fn vector_of(&mut self, bits: u64, class: Class) -> Value {
         let mut bytes = [0; 16];
         let size = if class.bits() == 64 { 8 } else { 4 };
@@ -159,7 +160,7 @@ impl Emitter<'_> {
         self.vector_constant(ty, bytes)
     }
 
-    /// An operand of an instruction.
+    /// Returns an operand of an instruction.
     pub(crate) fn get(&mut self, source: Source, class: Class) -> Val {
         match source {
             Source::Constant(index) => {
@@ -197,7 +198,7 @@ impl Emitter<'_> {
                 {
                     return Val::Affine(self.convert(value, storage, class), step);
                 }
-                // Extended with zeros, it may not be affine any more.
+                // Zero-extended, it may no longer be affine.
                 let parts = self.vectors(&whole, storage);
                 Val::Many(self.convert_parts(parts, storage, class))
             }
@@ -213,12 +214,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether a NaN in a register need not be the canonical one, which is then meant.
+    /// Returns whether a NaN in a register may be non-canonical. It then stands for the canonical
+    /// one.
     pub(crate) fn holds_any_nan(&self, slot: Slot) -> bool {
         self.plan.noncanonical_nan[slot.0 as usize] || self.pending.contains(slot)
     }
 
-    /// Puts the canonical NaN into registers that hold another only in this block, where they are live.
+    /// Makes NaNs canonical in the live registers that may hold others only in this block.
     pub(super) fn settle_pending(&mut self) {
         for slot in std::mem::replace(&mut self.pending, SlotSet::new(0)).iter() {
             if self.live.contains(slot) {
@@ -228,7 +230,8 @@ impl Emitter<'_> {
         self.pending = SlotSet::new(self.plan.noncanonical_nan.len() as u32);
     }
 
-    /// Puts the canonical NaN into a register that holds another only in this block, before some threads write it.
+    /// Makes NaNs canonical in a register that may hold others only in this block, before some
+    /// threads write it.
     pub(super) fn settle_if_pending(&mut self, slot: Slot) {
         if self.pending.contains(slot) {
             self.settle_register(slot);
@@ -249,8 +252,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// The canonical NaN for any other, in vectors that may hold one. That is rare, so it is asked of all of them at once, while they are on their way
-    /// to where they are needed.
+    /// Makes NaNs canonical in vectors that may hold others. NaNs are rare, so one check covers all
+    /// vectors.
     fn settle_all(&mut self, parts: Vec<Value>, class: Class) -> Vec<Value> {
         let mut rare = Vec::new();
         for pair in parts.chunks(2) {
@@ -274,7 +277,7 @@ impl Emitter<'_> {
         self.b.block_params(done).to_vec()
     }
 
-    /// The canonical NaN for any other, in a register that may hold one.
+    /// Makes a NaN canonical in a register that may hold another.
     pub(crate) fn settle(&mut self, value: Value, class: Class, vector: bool) -> Value {
         let ty = self.b.func.dfg.value_type(value);
         let float =
@@ -285,7 +288,7 @@ impl Emitter<'_> {
         if vector { self.vector_cast(float, ty) } else { self.convert(float, Class::F32, class) }
     }
 
-    /// Vectors in another class. Classes of 8 and 16 bits stay as they are held, in 32.
+    /// Converts vectors to another class. Classes of 8 and 16 bits stay in 32 bits.
     pub(super) fn convert_parts(&mut self, parts: Vec<Value>, from: Class, to: Class) -> Vec<Value> {
         let ty = vector_type(to).unwrap_or(I32X4);
         match (from, to) {
@@ -319,7 +322,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The lower halves of four values of 64 bits.
+    /// Returns the lower halves of four values of 64 bits.
     pub(crate) fn narrow(&mut self, low: Value, high: Value) -> Value {
         let (low, high) = (self.vector_cast(low, I8X16), self.vector_cast(high, I8X16));
         let bytes = [0u8, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27];
@@ -327,13 +330,13 @@ impl Emitter<'_> {
         self.vector_cast(value, I32X4)
     }
 
-    /// Bytes picked out of two vectors of bytes.
+    /// Selects bytes of two vectors.
     pub(crate) fn shuffle(&mut self, a: Value, b: Value, bytes: [u8; 16]) -> Value {
         let mask = self.b.func.dfg.immediates.push(ConstantData::from(&bytes[..]));
         self.b.ins().shuffle(a, b, mask)
     }
 
-    /// The value in each thread, as vectors. Only of classes that have vectors.
+    /// Returns the value in each thread, as vectors. The class must have vectors.
     pub(crate) fn vectors(&mut self, value: &Val, class: Class) -> Vec<Value> {
         match value {
             Val::Many(parts) => parts.clone(),
@@ -347,11 +350,12 @@ impl Emitter<'_> {
         }
     }
 
-    /// A value of the first thread, and more by a step in each that follows, as vectors: those that were made of it before in this block, if any.
+    /// Converts an affine value to vectors. Vectors made earlier in this block are reused.
     fn spread(&mut self, first: Value, step: i64, class: Class) -> Vec<Value> {
         let ty = vector_type(class).unwrap_or(I32X4);
         let key = (first, step, ty, self.lanes);
-        // Where the instruction has branched already, what follows it may not be behind this; and what only a rare way needs is made there.
+        // If the instruction has already branched, the code after it may not be dominated by this
+        // point. Vectors that only a side exit needs are made there.
         let on_trunk = self.trunk.is_some() && self.b.current_block() == self.trunk;
         if let Some(parts) = self.spreads.get(&key).filter(|_| on_trunk) {
             return parts.clone();
@@ -383,7 +387,7 @@ impl Emitter<'_> {
         parts
     }
 
-    /// The value in one thread of the group.
+    /// Returns the value in one thread of the group.
     pub(crate) fn lane(&mut self, value: &Val, class: Class, lane: usize) -> Value {
         match value {
             Val::One(value) => *value,
@@ -395,7 +399,7 @@ impl Emitter<'_> {
                 let element = self.b.ins().extractlane(parts[lane / per], (lane % per) as u8);
                 match class {
                     Class::Pred => self.convert(element, Class::B32, Class::Pred),
-                    // Held in 32 bits.
+                    // It is held in 32 bits.
                     Class::B8 | Class::B16 => self.convert(element, Class::B32, class),
                     _ => element,
                 }
@@ -403,7 +407,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Vectors of the values of single threads.
+    /// Assembles the values of single threads into vectors.
     pub(crate) fn gather(&mut self, values: &[Value], class: Class) -> Vec<Value> {
         let ty = vector_type(class).unwrap_or(I32X4);
         values
@@ -426,18 +430,18 @@ impl Emitter<'_> {
             .collect()
     }
 
-    /// Whether a value is one for all threads.
+    /// Returns whether a value is the same in all threads.
     pub(crate) fn is_one(&self, value: &Val) -> bool {
         matches!(value, Val::One(_))
     }
 
-    /// The predicate of an access: true where it is made.
+    /// Returns the predicate of an access: true where it is made.
     pub(crate) fn access_guard(&mut self, guard: Option<Guard>) -> Option<Val> {
         let own = self.guard(guard);
         self.guard_of_running(own)
     }
 
-    /// The predicate of an instruction: true where it is executed, of those threads that run it.
+    /// Returns the predicate of an instruction, true in the running threads that execute it.
     pub(crate) fn guard(&mut self, guard: Option<Guard>) -> Option<Val> {
         let own = guard.map(|guard| self.own_guard(guard));
         self.guard_on_short_way(own)
@@ -495,7 +499,7 @@ impl Emitter<'_> {
             }
             (Shape::Varying, value) => {
                 let parts = match value {
-                    // In one, before it is in many.
+                    // Converted once, before it is copied to all elements.
                     Val::One(value) => {
                         let value = self.convert(value, class, storage);
                         self.vectors(&Val::One(value), storage)
@@ -529,7 +533,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Elements of two vectors, by a mask. That stays what compared it, so that it is known to be ones or zeros throughout.
+    /// Selects elements of two vectors by a mask. The mask keeps the type that compared it, so that
+    /// it is known to be all ones or zeros.
     fn pick(&mut self, mask: Value, a: Value, b: Value) -> Value {
         let (ty, bits) = (self.b.func.dfg.value_type(a), self.b.func.dfg.value_type(mask));
         let (a, b) = (self.vector_cast(a, bits), self.vector_cast(b, bits));
@@ -537,7 +542,7 @@ impl Emitter<'_> {
         self.vector_cast(picked, ty)
     }
 
-    /// A predicate as masks of the width of a class.
+    /// Returns a predicate as masks of a class's width.
     pub(crate) fn masks(&mut self, predicate: &Val, class: Class) -> Vec<Value> {
         let parts = self.vectors(predicate, Class::Pred);
         if class.bits() < 64 {
@@ -551,7 +556,7 @@ impl Emitter<'_> {
 }
 
 impl Class {
-    /// The integer of the same width.
+    /// Returns the integer class of the same width.
     pub(crate) fn untyped(self) -> Self {
         match self {
             Class::F32 => Class::B32,

@@ -1,31 +1,32 @@
-//! Running compiled code: threads in groups where they can and should be, one by one where not.
+//! Running compiled code: threads run in groups if possible and worthwhile, else one by one.
 
 use super::{Checks, CompiledKernel, GROUPS, Part};
 use crate::emit::{self, SINGLE};
 use gridloom_interp::code::Pc;
-use gridloom_interp::compiled::{Came, Compiled, EXITED, INTERPRET, KEPT, Machine, PC, YIELDED};
+use gridloom_interp::compiled::{BlocksRun, Compiled, EXITED, INTERPRET, KEPT, Machine, PC, YIELDED};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-/// Groups that are watched to see whether their threads stay together.
+/// How many groups are observed to decide whether threads stay together.
 const SAMPLE: u32 = 1024;
 
-/// What compiled code is called as.
+/// The signature of compiled code.
 type Code = unsafe extern "C" fn(*const Machine, u32, u32, u32) -> u64;
 
-/// What a call of compiled code has come to.
+/// The result of a call of compiled code.
 struct Outcome {
-    /// Blocks whose threads have all exited.
+    /// How many blocks have ended.
     ended: u32,
-    /// Groups whose threads went different ways.
+    /// How many groups diverged.
     parted: u32,
 }
 
 impl Part {
     /// # Safety
-    /// As for [`Compiled::run`], at the entry of this number.
+    /// As for [`Compiled::run`], at the entry with this number.
     unsafe fn run(&self, machine: &Machine, entry: u32, threads: Range<u32>) -> Outcome {
-        // SAFETY: the code was generated with this signature, and is complete; the rest is the caller's promise.
+        // SAFETY: the code is complete and was generated with this signature. The rest is the
+        // caller's promise.
         let outcome = unsafe {
             let code: Code = std::mem::transmute::<*const u8, Code>(self.code.entry());
             code(machine, entry, threads.start, threads.end)
@@ -33,14 +34,15 @@ impl Part {
         Outcome { ended: outcome as u32, parted: (outcome >> 32) as u32 }
     }
 
-    /// Puts what groups keep at a barrier where the interpreter looks for it.
+    /// Moves what groups keep at a barrier to where the interpreter reads it.
     ///
     /// # Safety
     /// A call of [`run`](Self::run) with these threads has just returned.
     unsafe fn expand(&self, machine: &Machine, threads: Range<u32>) {
         for thread in threads.step_by(self.lanes as usize) {
-            // SAFETY: the tables of the machine have entries for all threads of the call and their warps, and the frame is that of the
-            // group, which the code has filled where it says so.
+            // SAFETY: the tables of the machine have entries for all threads of the call and their
+            // warps. The frame is that of the group, and the code has filled what its layout
+            // describes.
             unsafe {
                 let places = machine.pcs.wrapping_add(thread as usize);
                 let place = *places;
@@ -69,16 +71,21 @@ impl Compiled for CompiledKernel {
     }
 
     fn kept_bytes(&self, block: [u32; 3]) -> usize {
+        // Without barriers nothing is kept.
+        if self.alone {
+            return 0;
+        }
         let [x, y, z] = block;
         let threads = x * y * z;
-        // However much is checked, groups keep the same.
+        // The spill frame does not depend on how much is checked.
         self.group_for(block, Checks::Few)
             .map_or(0, |part| part.layout.bytes as usize * threads.div_ceil(part.lanes) as usize)
     }
 
-    unsafe fn run_blocks(&self, machine: &Machine, pc: Pc) -> Came {
+    unsafe fn run_blocks(&self, machine: &Machine, pc: Pc) -> BlocksRun {
         let threads: u32 = machine.block.iter().product();
-        // SAFETY: the table has an entry for each thread; it is looked at between calls of the code that fills it.
+        // SAFETY: the table has an entry for each thread. It is read only between calls of the code
+        // that fills it.
         let places = || unsafe { std::slice::from_raw_parts_mut(machine.pcs, threads as usize) };
         let group = self.group_at(machine, pc).filter(|(part, _)| threads.is_multiple_of(part.lanes));
         let Some((part, entry)) = group else {
@@ -86,32 +93,33 @@ impl Compiled for CompiledKernel {
             // SAFETY: the caller's promise.
             unsafe { self.run(&alone, pc, 0..threads) };
             let ended = places().iter().all(|&place| place == EXITED);
-            return Came { ended: ended.into(), running: !ended };
+            return BlocksRun { ended: ended.into(), running: !ended };
         };
         // SAFETY: the caller's promise.
         let Outcome { ended, parted } = unsafe { part.run(machine, entry, 0..threads) };
         let blocks = ended + u32::from(ended < machine.blocks);
         self.count(blocks * (threads / part.lanes), parted, part.lanes);
         if ended == machine.blocks {
-            return Came { ended, running: false };
+            return BlocksRun { ended, running: false };
         }
         let index = advance(machine.index, machine.grid, ended);
         let machine = &Machine { index, blocks: 1, ..*machine };
         let at = places()[0];
-        // Of a group that waits, the first thread is noted.
+        // For a group that waits, only the entry of its first thread is set.
         let all_wait = at != EXITED
             && at & KEPT != 0
             && places().iter().step_by(part.lanes as usize).all(|&place| place == at);
-        // SAFETY: the code has just returned; the rest is the caller's promise.
+        // SAFETY: the code has just returned. The rest is the caller's promise.
         unsafe {
             part.expand(machine, 0..threads);
             self.run_parted(machine, 0..threads, parted);
         }
         if all_wait {
-            // They have passed so many barriers that others should run before they go on behind this one.
+            // The threads have passed so many barriers that others should run before they continue
+            // after this one.
             places().fill(((at & PC) + 1) | YIELDED);
         }
-        Came { ended, running: true }
+        BlocksRun { ended, running: true }
     }
 
     unsafe fn run(&self, machine: &Machine, pc: Pc, threads: Range<u32>) {
@@ -154,14 +162,16 @@ impl CompiledKernel {
                 self.runs[1].fetch_add(threads.len() as u64, Ordering::Relaxed);
                 part.run(machine, entry, threads);
             },
-            // Some registers are only in compiled code, so there is no way back; whoever runs the launch reports it.
+            // Some registers exist only in compiled code, so the interpreter cannot take over. The
+            // caller of the launch reports the panic.
             None => panic!("no code for single threads of {} at {pc}", self.kernel.name()),
         }
     }
 
-    /// The code for groups, with its entry at an instruction, where threads can and should be run in groups.
+    /// Returns the code for groups and its entry at an instruction, if threads can and should run
+    /// in groups.
     fn group_at(&self, machine: &Machine, pc: Pc) -> Option<(&Part, u32)> {
-        if self.parts_often() {
+        if self.parts_often() || self.alone && is_large(machine) {
             return None;
         }
         let few = self.group_for(machine.block, Checks::Few)?;
@@ -176,7 +186,8 @@ impl CompiledKernel {
         Some((part, part.entry(pc)?))
     }
 
-    /// The code for the largest groups that blocks of a shape can be run in: groups are never across rows of the block.
+    /// Returns the code for the largest groups that fit a block shape. A group never spans two rows
+    /// of the block.
     fn group_for(&self, [x, y, z]: [u32; 3], checks: Checks) -> Option<&Part> {
         let fits = |&&lanes: &&u32| {
             lanes <= self.widest
@@ -185,10 +196,11 @@ impl CompiledKernel {
         self.group(*GROUPS.iter().rev().find(fits)?, checks)
     }
 
-    /// Goes on with threads that have left their group, one by one.
+    /// Continues threads that have left their group, one by one.
     ///
     /// # Safety
-    /// As for [`Compiled::run`]: a thread that has left its group is at an entry of the code for single threads, with its registers in memory.
+    /// As for [`Compiled::run`]. A thread that has left its group is at an entry of the code for
+    /// single threads, with its registers in memory.
     unsafe fn run_parted(&self, machine: &Machine, threads: Range<u32>, parted: u32) {
         if parted == 0 {
             return;
@@ -198,7 +210,7 @@ impl CompiledKernel {
         let mut thread = threads.start;
         while thread < threads.end {
             let (at, first) = (place(thread), thread);
-            // Neighbours mostly go the same way.
+            // Neighbours are often at the same instruction.
             while thread < threads.end && place(thread) == at {
                 thread += 1;
             }
@@ -211,21 +223,29 @@ impl CompiledKernel {
 
     fn count(&self, groups: u32, parted: u32, lanes: u32) {
         self.runs[0].fetch_add(u64::from(groups) * u64::from(lanes), Ordering::Relaxed);
-        // A sample is enough, and threads of the host would wait for each other here.
+        // A sample is enough, and host threads would contend for the counters.
         if self.groups.load(Ordering::Relaxed) < SAMPLE {
             self.groups.fetch_add(groups, Ordering::Relaxed);
             self.parted.fetch_add(parted, Ordering::Relaxed);
         }
     }
 
-    /// Whether groups part so often that they do not pay.
+    /// Returns whether groups diverge so often that they are not worthwhile.
     fn parts_often(&self) -> bool {
         let groups = self.groups.load(Ordering::Relaxed);
         groups >= SAMPLE && self.parted.load(Ordering::Relaxed) > groups / 2
     }
 }
 
-/// The block that comes so many after another.
+/// Threads of a launch that is large enough for it to matter how they are run.
+const LARGE: u64 = 8192;
+
+fn is_large(machine: &Machine) -> bool {
+    let extents = machine.grid.iter().chain(&machine.block);
+    extents.fold(1u64, |threads, &extent| threads.saturating_mul(extent.into())) >= LARGE
+}
+
+/// Returns the index of the block that is `blocks` after another.
 fn advance(index: [u32; 3], grid: [u32; 3], blocks: u32) -> [u32; 3] {
     let mut rest = u64::from(blocks);
     std::array::from_fn(|i| {

@@ -1,26 +1,28 @@
-//! How many threads are run at once, and how long the rows of blocks are taken to be.
+//! How many threads run at once, and how long the rows of blocks are assumed to be.
 
 use super::{CompiledKernel, GROUPS};
-use crate::analysis::flow::{Flow, SlotSet};
+use crate::analysis::flow::{Flow, Role, SlotSet};
 use crate::analysis::lanewise;
 use crate::analysis::range::{self, Ranges, RowLength};
 use crate::analysis::uniformity::{Shape, Uniformity};
 use crate::emit;
 use crate::native::{self, Native};
 use gridloom_interp::Space;
-use gridloom_interp::code::{Base, MemoryOperand, Op};
+use gridloom_interp::code::{Base, MemoryOperand, Op, Pc};
+use std::ops::Range;
 
-/// Vectors that the registers in use at once should take at most.
+/// The most vectors that the registers in use at once should occupy.
 const VECTORS: u32 = 16;
 
-/// Accesses that may be made thread by thread in larger groups.
+/// The most scattered accesses with which larger groups are still worthwhile.
 const FEW: usize = 2;
 
-/// Instructions of a function that is too long to be looked at for several sizes of blocks.
+/// The length, in instructions, above which a function is not analysed for several block sizes.
 const LONG: usize = 2048;
 
 impl CompiledKernel {
-    /// The most threads of a row with which as many accesses to shared memory as possible are inside it whatever they are given.
+    /// Returns the greatest row length for which the most accesses to shared memory are known to be
+    /// in bounds.
     pub(super) fn likely_row(&self, flow: &Flow<'_>, natives: &[Option<Native>], lanes: u32) -> u32 {
         let accesses = || flow.range.clone().filter_map(|pc| range::Access::of(flow, pc));
         let bytes = self.kernel.shared_bytes().into();
@@ -42,14 +44,31 @@ impl CompiledKernel {
         best.0
     }
 
-    /// The largest groups whose registers have room in those of the machine. What is done thread by thread, with what lies anywhere in memory,
-    /// is written out for each, so that larger ones do not pay; unless there is little of it beside rows of bytes, of which a small group
-    /// would take little at a time from where it is far to.
+    /// Whether most of what is in loops is faster one thread after the other.
+    pub(super) fn find_alone(&self) -> bool {
+        let code = self.kernel.code();
+        let flow = Flow::of(code, 0, GROUPS[0]);
+        if flow.loops.is_empty() || flow.range.clone().any(|pc| flow.role(pc) == Role::Interpreted) {
+            return false;
+        }
+        let natives: Vec<Option<Native>> = flow
+            .range
+            .clone()
+            .map(|pc| native::native(self.kernel.module(), code, 0, flow.instruction(pc)))
+            .collect();
+        let (shapes, _) = Uniformity::of(&flow, &natives, code.functions[0].slots, GROUPS[0]);
+        is_better_alone(&flow, &shapes)
+    }
+
+    /// Returns the size of the largest groups whose registers fit into those of the machine.
+    /// Scattered accesses are emitted once per thread, so larger groups do not help if there are
+    /// many of them. If there are only a few, beside rows of bytes, a larger group is better: a
+    /// small one would load few bytes of each row.
     pub(super) fn find_widest(&self) -> u32 {
         let code = self.kernel.code();
         let flow = Flow::of(code, 0, GROUPS[0]);
         if flow.range.clone().any(|pc| matches!(flow.instruction(pc).op, Op::Collective(_))) {
-            // A warp executes it by itself.
+            // A warp executes collectives by itself.
             return GROUPS[2];
         }
         let natives: Vec<Option<Native>> = flow
@@ -58,7 +77,7 @@ impl CompiledKernel {
             .map(|pc| native::native(self.kernel.module(), code, 0, flow.instruction(pc)))
             .collect();
         let function = &code.functions[0];
-        let (shapes, _) = Uniformity::of(&flow, &natives, function.slots);
+        let (shapes, _) = Uniformity::of(&flow, &natives, function.slots, GROUPS[0]);
         let (mut scattered, mut packed) = (0, false);
         for pc in flow.range.clone() {
             let in_row = match &flow.instruction(pc).op {
@@ -83,7 +102,7 @@ impl CompiledKernel {
         }
         let storage = emit::storage(&flow, &natives, &shapes);
         let lanewise = lanewise::registers(&flow, &natives, &shapes, &storage);
-        // Vectors for eight threads.
+        // The number of vectors for eight threads.
         let vectors = |live: &SlotSet| {
             let varying =
                 live.iter().filter(|&slot| shapes.get(slot) == Shape::Varying && !lanewise[slot.0 as usize]);
@@ -91,21 +110,72 @@ impl CompiledKernel {
         };
         let blocks = flow.blocks.iter();
         let most = blocks.flat_map(|block| flow.live_before(block)).map(|live| vectors(&live)).max();
-        let fits = |&&lanes: &&u32| most.unwrap_or(0) * (lanes / 8) <= VECTORS;
+        // Elements that are widened and narrowed take registers on the way.
+        let most = most.unwrap_or(0) * if packed && scattered == 0 { 2 } else { 1 };
+        let fits = |&&lanes: &&u32| most * (lanes / 8) <= VECTORS;
         GROUPS.iter().rev().find(fits).copied().unwrap_or(GROUPS[0])
     }
 }
 
-/// How an access of a group is made at once.
+/// In a loop that threads leave at different times, how many other instructions there are at most
+/// for each access that is made thread by thread, for the loop to be run faster by one thread after
+/// the other: no thread then waits for others.
+const OTHERS: usize = 12;
+
+/// Whether most of what is in loops is faster one thread after the other.
+fn is_better_alone(flow: &Flow<'_>, shapes: &Uniformity) -> bool {
+    let differs = |pc: Pc| {
+        let guard = flow.instruction(pc).guard;
+        guard.is_some_and(|guard| shapes.get(guard.slot) != Shape::Uniform)
+    };
+    let mut loops: Vec<Range<Pc>> = Vec::new();
+    for pc in flow.range.clone() {
+        if let Op::Branch { target } = flow.instruction(pc).op
+            && target <= pc
+        {
+            loops.push(target..pc + 1);
+        }
+    }
+    let (mut alone, mut all) = (0, 0);
+    for range in &loops {
+        let is_inside =
+            |other: &Range<Pc>| other != range && range.start <= other.start && other.end <= range.end;
+        if loops.iter().any(is_inside) {
+            continue;
+        }
+        let leaves = |pc: Pc| match flow.instruction(pc).op {
+            Op::Branch { target } => !range.contains(&target) || target == range.start,
+            Op::Exit | Op::Return => true,
+            _ => false,
+        };
+        let scattered = range.clone().filter(|&pc| {
+            let operand = match &flow.instruction(pc).op {
+                Op::Load(load) => &load.operand,
+                Op::Store(store) => &store.operand,
+                Op::Atomic(atomic) => &atomic.operand,
+                _ => return false,
+            };
+            matches!(operand.base, Base::Source(source) if shapes.source(source) == Shape::Varying)
+        });
+        let scattered = scattered.count();
+        all += range.len();
+        if range.clone().any(|pc| leaves(pc) && differs(pc)) && scattered * OTHERS > range.len() - scattered {
+            alone += range.len();
+        }
+    }
+    2 * alone > all
+}
+
+/// How a whole group makes an access at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Row {
-    /// As vectors, or as one element for all.
+    /// With vectors, or with one element for all threads.
     Whole,
-    /// As vectors of elements that are narrower than a register.
+    /// With vectors of elements that are narrower than a register.
     Packed,
 }
 
-/// Whether an access of a group is one of elements that lie in a row, or of one element for all.
+/// Returns whether the threads of a group access consecutive elements, or one element for all.
 fn in_row(shapes: &Uniformity, operand: &MemoryOperand, size: u32, elements: usize) -> Option<Row> {
     let shared = !matches!(operand.space, Space::Local | Space::Generic);
     let shape = match operand.base {

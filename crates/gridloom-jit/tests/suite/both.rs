@@ -1,4 +1,4 @@
-//! Kernels that are run by the interpreter alone and with compiled code: memory and faults must be the same.
+//! Kernels that run in the interpreter and in compiled code: memory and faults must be the same.
 
 use crate::case::{Case, STORE};
 
@@ -56,7 +56,8 @@ fn a_nan_is_the_canonical_one_wherever_it_is_seen() {
 
 #[test]
 fn what_was_loaded_before_a_store_to_its_place_is_what_is_computed_with() {
-    // Two rows, of which one is written before their sum, and read again twice; the other one is computed with twice.
+    // Two rows, of which one is written before their sum, and read again twice; the other one is
+    // computed with twice.
     let body = format!(
         "mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1; mov.f32 %f2, 0f42280000;
          ld.global.f32 %f0, [%rd2]; ld.global.f32 %f1, [%rd2+256]; st.global.f32 [%rd2], %f2; add.f32 %f3, %f0, %f1;
@@ -150,7 +151,8 @@ fn guarded_accesses_are_made_where_the_guard_holds() {
 
 #[test]
 fn threads_that_part_in_a_later_block_of_a_call_know_their_block() {
-    // The group of the last thread parts in the third block, which is run in one call with those before it.
+    // The group of the last thread parts in the third block, which is run in one call with those
+    // before it.
     let body =
         "mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ctaid.y; mov.u32 %r4, %nctaid.x; mad.lo.u32 %r5, %r3, %r4, %r2;
          mad.lo.u32 %r6, %r5, 16, %r1; setp.ge.u32 %p1, %r6, %r0; @%p1 bra E;
@@ -176,7 +178,8 @@ fn blocks_of_one_call_each_start_with_zeros_in_shared_memory() {
 
 #[test]
 fn some_threads_of_a_group_go_a_short_way() {
-    // Registers that differ behind it, and that do not; loads and stores; a way that ends at a barrier.
+    // Registers that differ behind it, and that do not; loads and stores; a way that ends at a
+    // barrier.
     let body = format!(
         "mov.u32 %r2, tile; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3; mov.u32 %r19, 5; mov.u32 %r9, 1;
          st.shared.u32 [%r4], %r1; bar.sync 0;
@@ -239,7 +242,8 @@ fn an_address_that_was_checked_on_one_way_is_checked_on_the_other() {
 
 #[test]
 fn threads_at_a_border_wait_while_the_others_read_their_neighbours() {
-    // The middle of the buffer is a row of 48 words; the first and the last thread have no neighbour to read on one side.
+    // The middle of the buffer is a row of 48 words; the first and the last thread have no
+    // neighbour to read on one side.
     let body = format!(
         "mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1; ld.global.u32 %r19, [%rd2]; bar.sync 0;\n\
          setp.lt.u32 %p1, %r1, 1; setp.gt.u32 %p2, %r1, 46; or.pred %p3, %p1, %p2; @%p3 bra L;\n\
@@ -257,7 +261,8 @@ fn threads_at_a_border_wait_while_the_others_read_their_neighbours() {
 
 #[test]
 fn global_memory_is_accessed_by_the_threads_that_go_a_short_way_and_no_others() {
-    // Of a row of words, of pairs, and of doubles backwards; the last of the threads that go are in the middle of a group.
+    // Of a row of words, of pairs, and of doubles backwards; the last of the threads that go are in
+    // the middle of a group.
     let accesses = [
         (
             "mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1;",

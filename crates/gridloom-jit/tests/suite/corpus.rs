@@ -1,4 +1,5 @@
-//! Every kernel that compilers have written for the tests of this workspace is compiled, in both forms.
+//! Every compiled kernel in the tests of this workspace can be compiled, for single threads and for
+//! groups.
 
 use gridloom_interp::{Layout, Program};
 use gridloom_jit::CompiledKernel;

@@ -1,4 +1,4 @@
-//! Threads of a group that part: they stay in vectors, under masks, and meet again.
+//! Diverged threads of a group: they stay in vectors, under masks, and join again.
 
 use crate::case::{Case, STORE};
 use gridloom_jit::Runs;

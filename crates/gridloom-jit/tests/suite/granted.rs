@@ -1,4 +1,5 @@
-//! What compiled code takes for granted of a launch, asked once, and what becomes of launches of which it does not hold.
+//! The assumptions of compiled code about a launch, which are checked once, and launches for which
+//! they do not hold.
 
 use crate::case::{Case, STORE};
 
@@ -45,7 +46,8 @@ fn negative_indices_lead_back() {
     assert_eq!(words[7], 12);
 }
 
-/// A word of `tile` for each thread, of which there is room for 256; then each reads its neighbour's.
+/// A word of `tile` for each thread, of which there is room for 256; then each reads its
+/// neighbour's.
 fn words_of_threads(guard: &str) -> String {
     format!(
         "mul.wide.u32 %rd1, %r1, 4; mov.u64 %rd2, tile; add.u64 %rd3, %rd2, %rd1; mad.lo.u32 %r2, %r1, 3, 1;\n\

@@ -1,4 +1,5 @@
-//! Modules that no compiler writes, compiled: real ones changed at random, and long ones. Whatever is in them, the compiler answers.
+//! Modules that no compiler writes, compiled: real ones changed at random, and long ones. Whatever
+//! is in them, the compiler answers.
 //!
 //! `GRIDLOOM_RANDOM_MODULES=10000` changes more of them.
 
@@ -79,7 +80,8 @@ fn tokens(text: &str) -> Vec<&str> {
     tokens
 }
 
-/// The text with a few of its words exchanged, left out, said twice, or made another of the language.
+/// Returns the text with a few of its words exchanged, left out, said twice, or made another of the
+/// language.
 fn mutate(text: &str, random: &mut Random) -> String {
     const TYPES: [&str; 19] = [
         "u8", "s8", "u16", "s16", "b16", "u32", "s32", "b32", "u64", "s64", "b64", "b128", "f16", "bf16",
@@ -169,7 +171,8 @@ fn kernel(body: &str) -> String {
     )
 }
 
-/// What takes a compiler of whole functions long is left to the interpreter, or taken in parts; either way there is an answer soon.
+/// What takes a compiler of whole functions long is left to the interpreter, or taken in parts;
+/// either way there is an answer soon.
 #[test]
 fn long_kernels_are_answered() {
     let mut straight = String::new();

@@ -1,9 +1,9 @@
-//! Threads that have nothing to do between two barriers, and predicates that the ends of a group tell.
+//! Threads that are idle between two barriers, and predicates that the ends of a group decide.
 
 use crate::case::{Case, STORE};
 
-/// Steps of a tree in `tile`: each is a comparison of `%r1`, `%tid.x`, that threads pass by for which it holds, and the distance to the element that
-/// the others add.
+/// Steps of a tree in `tile`: each is a comparison of `%r1`, `%tid.x`, that threads pass by for
+/// which it holds, and the distance to the element that the others add.
 fn tree(steps: &[(&str, u32)]) -> String {
     let mut text = String::from(
         "mad.lo.u32 %r2, %r1, 7, 3; mul.wide.u32 %rd1, %r1, 4; mov.u64 %rd2, tile; add.u64 %rd3, %rd2, %rd1;\n\
@@ -107,7 +107,8 @@ fn the_index_in_a_row_is_not_the_number_of_a_thread() {
 
 #[test]
 fn what_idle_threads_hold_is_still_theirs() {
-    // A value that differs, one that is computed in the quiet part before the branch, and one of 64 bits.
+    // A value that differs, one that is computed in the quiet part before the branch, and one of 64
+    // bits.
     let body = "mul.wide.u32 %rd1, %r1, 4; mov.u64 %rd2, tile; add.u64 %rd3, %rd2, %rd1; st.shared.u32 [%rd3], %r1;\n\
         xor.b32 %r2, %r1, 21; mul.lo.u32 %r2, %r2, %r2; cvt.rn.f64.u32 %d1, %r2; bar.sync 0;\n\
         add.u32 %r2, %r2, 5; setp.ge.u32 %p1, %r1, 32; @%p1 bra L0; ld.shared.u32 %r5, [%rd3+128]; st.shared.u32 [%rd3], %r5; L0: bar.sync 0;\n\
@@ -131,7 +132,8 @@ fn idle_threads_may_exit() {
 
 #[test]
 fn threads_that_part_while_others_are_idle_meet_them_at_the_barrier() {
-    // The way is too long to be gone by some while the others wait, and loops as often as a thread's index says.
+    // The way is too long to be gone by some while the others wait, and loops as often as a
+    // thread's index says.
     let body = "mul.wide.u32 %rd1, %r1, 4; mov.u64 %rd2, tile; add.u64 %rd3, %rd2, %rd1; st.shared.u32 [%rd3], %r1; bar.sync 0;\n\
         setp.ge.u32 %p1, %r1, 40; @%p1 bra L0;\n\
         mov.u32 %r5, %r1; mov.u32 %r6, 1; W: mad.lo.u32 %r6, %r6, 3, %r5; add.u32 %r5, %r5, -1; setp.gt.s32 %p2, %r5, 0; @%p2 bra W;\n\
@@ -165,7 +167,8 @@ fn rounds_with_idle_threads_are_many() {
 fn the_first_threads_go_a_short_way() {
     for threads in 0..34 {
         for compare in [format!("ge.u32 %p1, %r1, {threads}"), format!("ne.s32 %p1, %r1, {threads}")] {
-            // Values that are seen behind the way, of one and two words, from a row and from anywhere, and an instruction with a guard.
+            // Values that are seen behind the way, of one and two words, from a row and from
+            // anywhere, and an instruction with a guard.
             let body = format!(
                 "mul.wide.u32 %rd1, %r1, 8; mov.u64 %rd2, tile; add.u64 %rd3, %rd2, %rd1; cvt.rn.f64.u32 %d1, %r1; st.shared.f64 [%rd3], %d1;\n\
                  xor.b32 %r2, %r1, 3; and.b32 %r3, %r2, 1; setp.eq.u32 %p2, %r3, 0; mov.u32 %r4, 77; mov.f64 %d2, %d1;\n\

@@ -1,8 +1,9 @@
-//! All tests of this crate in one program: linking is most of what building a test program takes.
+//! All tests of this crate in one program, because linking takes most of the build time.
 
 mod case;
 
-/// Random numbers, as the tests of `gridloom` have them: its generator of programs is used here too.
+/// Random numbers, as the tests of `gridloom` have them: its generator of programs is used here
+/// too.
 mod support {
     pub(crate) use super::random_numbers::Random;
 }

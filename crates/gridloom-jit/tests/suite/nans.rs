@@ -1,8 +1,10 @@
-//! NaNs in registers that are written again and again: of arithmetic one is the canonical NaN, of a load and a move it is what was loaded.
+//! NaNs in registers that are written repeatedly: arithmetic gives the canonical NaN, a load or
+//! move keeps the loaded one.
 
 use crate::case::{Case, STORE};
 
-/// Loads the thread's word to `%f0` and the next one to `%f9`, and makes a NaN of arithmetic of each that is one.
+/// Loads the thread's word to `%f0` and the next one to `%f9`, and makes a NaN of arithmetic of
+/// each that is one.
 const LOAD: &str = "mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1; ld.global.f32 %f0, [%rd2];
      xor.b32 %r2, %r1, 1; mul.wide.u32 %rd3, %r2, 4; add.u64 %rd3, %rd0, %rd3; ld.global.f32 %f9, [%rd3];
      and.b32 %r3, %r1, 1; setp.eq.u32 %p1, %r3, 0; bar.sync 0;";
@@ -110,7 +112,8 @@ fn extrema_of_double_precision_are_those_of_the_interpreter() {
     }
 }
 
-/// Makes doubles of the words, NaNs of all kinds among them, and goes on with a body that leaves its result in `%d9`.
+/// Makes doubles of the words, NaNs of all kinds among them, and goes on with a body that leaves
+/// its result in `%d9`.
 #[track_caller]
 fn same_in_double(body: &str) -> Vec<u32> {
     same(&format!(

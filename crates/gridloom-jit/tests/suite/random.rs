@@ -1,6 +1,8 @@
-//! Random kernels, run in groups of each size, also where these do not pay, and compared with the interpreter.
+//! Random kernels, run in groups of each size, also where these do not pay, and compared with the
+//! interpreter.
 //!
-//! The programs are those of the tests of `gridloom`, as are the names of the variables that choose them.
+//! The programs are those of the tests of `gridloom`, as are the names of the variables that choose
+//! them.
 
 #[path = "../../../gridloom/tests/random_ptx/buffers.rs"]
 mod buffers;
@@ -33,7 +35,8 @@ fn variable(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
 }
 
-/// What a program leaves in its buffers, or its fault in words; run in groups of so many threads, or by the interpreter.
+/// Returns what a program leaves in its buffers, or its fault in words; run in groups of so many
+/// threads, or by the interpreter.
 fn run(program: &Program, text: &str, groups: Option<u32>) -> Result<Vec<Vec<u8>>, String> {
     let module = gridloom_ptx::parse(text).unwrap_or_else(|error| panic!("{error}"));
     let layout = Layout::of(&module).expect("a layout");

@@ -1,9 +1,9 @@
-//! Addresses whose range is known, and those of which less is known than it seems.
+//! Addresses whose range is known, and addresses that only seem to have a known range.
 
 use crate::case::{Case, STORE};
 
-/// Adds 1 to the word of `tile` that a byte of the buffer names by way of some instructions, which leave the address in `%rd4`; then
-/// each thread reads one word of `tile`.
+/// Adds 1 to the word of `tile` that a byte of the buffer names by way of some instructions, which
+/// leave the address in `%rd4`; then each thread reads one word of `tile`.
 fn count(address: &str, offset: i64) -> String {
     format!(
         "cvt.u64.u32 %rd1, %r1; add.u64 %rd2, %rd0, %rd1; ld.global.u8 %r2, [%rd2]; mov.u64 %rd3, tile;\n{address}\n\

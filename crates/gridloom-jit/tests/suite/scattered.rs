@@ -1,8 +1,9 @@
-//! Addresses of host memory that lie in vectors: those of all threads of a group are checked at once.
+//! Scattered host addresses in vectors: those of all threads of a group are checked at once.
 
 use crate::case::{Case, Outcome, STORE};
 
-/// The address of the word of another thread to `%rd2`, and in thread 13 another one, which a body in front has put into `%rd3`.
+/// The address of the word of another thread to `%rd2`, and in thread 13 another one, which a body
+/// in front has put into `%rd3`.
 const ADDRESS: &str =
     "xor.b32 %r2, %r1, 5; cvt.u64.u32 %rd4, %r2; shl.b64 %rd4, %rd4, 2; add.u64 %rd2, %rd0, %rd4;
      setp.eq.u32 %p1, %r1, 13; selp.b64 %rd2, %rd3, %rd2, %p1;";

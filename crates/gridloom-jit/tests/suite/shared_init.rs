@@ -1,13 +1,15 @@
-//! Shared memory that is filled before it is read is not cleared for each block, and all other is.
+//! Shared memory is cleared for each block, unless it is filled before it is read.
 
 use crate::case::{Case, STORE};
 
-/// The thread's word of `tile` in `%rd3`, and that of the thread opposite in `%rd4`; a value of the thread and its block in `%r4`.
+/// The thread's word of `tile` in `%rd3`, and that of the thread opposite in `%rd4`; a value of the
+/// thread and its block in `%r4`.
 const WORDS: &str = "mul.wide.u32 %rd1, %r1, 4; mov.u64 %rd2, tile; add.u64 %rd3, %rd2, %rd1;
     sub.u32 %r2, 255, %r1; mul.wide.u32 %rd5, %r2, 4; add.u64 %rd4, %rd2, %rd5;
     mov.u32 %r3, %ctaid.x; mad.lo.u32 %r4, %r3, 1000, %r1; add.u32 %r4, %r4, 7;\n";
 
-/// Runs four blocks, one after the other, which leave something in shared memory; tells what the last one stored.
+/// Runs four blocks, one after the other, which leave something in shared memory; tells what the
+/// last one stored.
 #[track_caller]
 fn last(block: [u32; 3], body: &str) -> Vec<u32> {
     let body = format!("{WORDS}{body}\n{STORE}");
@@ -40,7 +42,8 @@ fn an_atomic_operation_reads_too() {
 
 #[test]
 fn words_that_some_threads_do_not_fill_are_zero() {
-    // By a guard, by a branch, and since they have exited: odd words in the last block, which the one before has filled.
+    // By a guard, by a branch, and since they have exited: odd words in the last block, which the
+    // one before has filled.
     for how in [
         "@%p1 st.shared.u32 [%rd3], %r4;",
         "@!%p1 bra PAST; st.shared.u32 [%rd3], %r4; PAST:",

@@ -21,7 +21,7 @@ const ALL: [Comparison; 14] = [
     Comparison::Nan,
 ];
 
-/// What the host's comparisons say.
+/// Returns what the host's comparisons say.
 fn on_host(comparison: Comparison, a: f64, b: f64) -> bool {
     let nan = a.is_nan() || b.is_nan();
     match comparison {

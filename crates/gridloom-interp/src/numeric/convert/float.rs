@@ -9,10 +9,11 @@ use crate::numeric::{Bf16, Clamp, F32, Float, Mode, Rounding, packed};
 /// How a conversion between floating-point formats ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Finish {
-    /// `.rn`, `.rz`, `.rm` or `.rp`; of no consequence where the destination holds every value of the source.
+    /// `.rn`, `.rz`, `.rm` or `.rp`; of no consequence where the destination holds every value of
+    /// the source.
     pub rounding: Rounding,
-    /// `.ftz`: flushes an operand and a result that are `.f32`, and no other. (An operand that becomes `.f16` is not flushed,
-    /// as on the GPU; it shows only where rounding is directed.)
+    /// `.ftz`: flushes an operand and a result that are `.f32`, and no other. (An operand that
+    /// becomes `.f16` is not flushed, as on the GPU; it shows only where rounding is directed.)
     pub ftz: bool,
     /// `.sat` or `.relu`.
     pub clamp: Clamp,
@@ -20,14 +21,15 @@ pub struct Finish {
     pub satfinite: bool,
 }
 
-/// Whether this is the format that `.ftz` of `cvt` applies to.
+/// Returns whether this is the format that `.ftz` of `cvt` applies to.
 const fn is_f32<F: Float>() -> bool {
     F::LAYOUT.exponent_bits == 8 && F::LAYOUT.fraction_bits == 23
 }
 
 /// `cvt` from floating point to an integer type.
 ///
-/// Out of range is brought into range. NaN becomes zero, save where either side has 64 bits: there only the top bit is set.
+/// Out of range is brought into range. NaN becomes zero, save where either side has 64 bits: there
+/// only the top bit is set.
 #[inline]
 pub fn float_to_integer<F: Float, D: Integer>(a: F::Bits, rounding: Rounding, ftz: bool) -> D {
     let a = flush_bits::<F>(a.into(), ftz && is_f32::<F>());
@@ -54,12 +56,13 @@ pub fn integer_to_float<S: Integer, F: Float>(a: S, rounding: Rounding, clamp: C
     F::Bits::truncate(clamp_bits::<F>(bits, clamp))
 }
 
-/// Whether this is `.f16`, for which the GPU leaves an `.f32` operand unflushed.
+/// Returns whether this is `.f16`, for which the GPU leaves an `.f32` operand unflushed.
 const fn is_f16<F: Float>() -> bool {
     F::LAYOUT.exponent_bits == 5
 }
 
-/// `cvt` from one floating-point format to another, or to the same one without rounding to an integral value.
+/// `cvt` from one floating-point format to another, or to the same one without rounding to an
+/// integral value.
 #[inline]
 pub fn float_to_float<S: Float, D: Float>(a: S::Bits, finish: Finish) -> D::Bits {
     let a = flush_bits::<S>(a.into(), finish.ftz && is_f32::<S>() && !is_f16::<D>());
@@ -74,11 +77,12 @@ pub fn float_to_float<S: Float, D: Float>(a: S::Bits, finish: Finish) -> D::Bits
     D::Bits::truncate(clamp_bits::<D>(bits, mode.clamp))
 }
 
-/// The NaN that a NaN becomes.
+/// Returns the NaN that a NaN becomes.
 ///
-/// Between `.f64` and any other format it keeps its sign and the upper bits of its payload, made quiet. A conversion that is a
-/// mere move of bits, to the same format or from `.bf16` to `.f32`, keeps all of it unless a modifier makes it more
-/// than a move. Everywhere else the result is the canonical NaN.
+/// Between `.f64` and any other format it keeps its sign and the upper bits of its payload, made
+/// quiet. A conversion that is a mere move of bits, to the same format or from `.bf16` to `.f32`,
+/// keeps all of it unless a modifier makes it more than a move. Everywhere else the result is the
+/// canonical NaN.
 #[inline]
 fn nan_to_nan<S: Float, D: Float>(a: u64, finish: Finish) -> u64 {
     // To flush is to compute, and that alone makes the NaN of an `.f32` canonical.
@@ -105,7 +109,8 @@ pub fn pair_to_packed<D: Float<Bits = u16>>(a: u32, b: u32, finish: Finish) -> u
     packed::pack(float_to_float::<F32, D>(b, finish), float_to_float::<F32, D>(a, finish))
 }
 
-/// `cvt.rni`, `.rzi`, `.rmi` and `.rpi` within one format: the integral value in that direction. Zero keeps the sign.
+/// `cvt.rni`, `.rzi`, `.rmi` and `.rpi` within one format: the integral value in that direction.
+/// Zero keeps the sign.
 #[inline]
 pub fn round_to_integral<F: Float>(a: F::Bits, rounding: Rounding, ftz: bool, clamp: Clamp) -> F::Bits {
     let a = flush_bits::<F>(a.into(), ftz && is_f32::<F>());
@@ -129,10 +134,11 @@ const TF32: Layout = Layout { exponent_bits: 8, fraction_bits: 10, special: Spec
 /// The bits of a register that `.tf32` uses.
 const TF32_BITS: u32 = 0xffff_e000;
 
-/// `cvt.rna.tf32.f32`, `cvt.rn.tf32.f32` and `cvt.rz.tf32.f32`: an `.f32` whose last 13 bits are zero.
+/// `cvt.rna.tf32.f32`, `cvt.rn.tf32.f32` and `cvt.rz.tf32.f32`: an `.f32` whose last 13 bits are
+/// zero.
 ///
-/// NaN becomes `0x7fffe000`. The plain `.rna` form cuts its payload off instead, as the GPU does, which makes an infinity of a NaN
-/// whose payload lies in the last 13 bits.
+/// NaN becomes `0x7fffe000`. The plain `.rna` form cuts its payload off instead, as the GPU does,
+/// which makes an infinity of a NaN whose payload lies in the last 13 bits.
 #[inline]
 pub fn to_tf32(a: u32, rounding: Rounding, relu: bool, satfinite: bool) -> u32 {
     let negative = a & 0x8000_0000;

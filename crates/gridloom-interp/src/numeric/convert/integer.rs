@@ -37,7 +37,7 @@ impl PackType {
         }
     }
 
-    /// The value brought into the type's range, as its bits.
+    /// Returns the value brought into the type's range, as its bits.
     #[inline]
     fn saturate(self, value: i32) -> u32 {
         let (bits, signed) = self.shape();
@@ -47,7 +47,8 @@ impl PackType {
     }
 }
 
-/// `cvt.pack.sat`: `b` in the lowest field, `a` above it, and `c` (0 in the form without it) shifted up above both.
+/// `cvt.pack.sat`: `b` in the lowest field, `a` above it, and `c` (0 in the form without it)
+/// shifted up above both.
 #[inline]
 pub fn pack_sat(to: PackType, a: i32, b: i32, c: u32) -> u32 {
     let (bits, _) = to.shape();

@@ -1,6 +1,7 @@
 //! The formats of 8, 6 and 4 bits, which exist in registers only as packed pairs.
 //!
-//! Conversions to them always saturate to the largest finite number (`.satfinite` is mandatory) and round to nearest even.
+//! Conversions to them always saturate to the largest finite number (`.satfinite` is mandatory) and
+//! round to nearest even.
 
 use crate::numeric::exact::{Layout, Special, Value};
 use crate::numeric::format::Word;
@@ -22,7 +23,7 @@ pub enum Narrow {
 }
 
 impl Narrow {
-    /// Where sign, exponent and fraction lie.
+    /// Returns where sign, exponent and fraction lie.
     pub const fn layout(self) -> Layout {
         let (exponent_bits, fraction_bits, special) = match self {
             Self::E4M3 => (4, 3, Special::OneNan),
@@ -34,12 +35,13 @@ impl Narrow {
         Layout { exponent_bits, fraction_bits, special }
     }
 
-    /// The result for a NaN: all ones without the sign, which the finite formats read as their largest number.
+    /// Returns the result for a NaN: all ones without the sign, which the finite formats read as
+    /// their largest number.
     const fn nan(self) -> u8 {
         self.layout().sign_mask() as u8 - 1
     }
 
-    /// The bits between the two values of a packed pair.
+    /// Returns the bits between the two values of a packed pair.
     const fn stride(self) -> u32 {
         match self {
             Self::E2M1 => 4,
@@ -92,9 +94,11 @@ pub fn widen_packed(from: Narrow, a: u16, relu: bool) -> u32 {
     packed::pack(half(a), half(a >> from.stride()))
 }
 
-/// `.ue8m0`, the power of two `2^(bits − 127)`: the magnitude of `a` rounded up (`.rp`) or down (`.rz`) to one.
+/// `.ue8m0`, the power of two `2^(bits − 127)`: the magnitude of `a` rounded up (`.rp`) or down
+/// (`.rz`) to one.
 ///
-/// `0xff` is NaN. Past `2^127`, and for an infinity, the result is `2^127` with `.satfinite` and NaN without.
+/// `0xff` is NaN. Past `2^127`, and for an infinity, the result is `2^127` with `.satfinite` and
+/// NaN without.
 #[inline]
 fn to_ue8m0<F: Float>(a: F::Bits, up: bool, satfinite: bool) -> u8 {
     let exact = match F::LAYOUT.decode(a.into()) {

@@ -35,14 +35,15 @@ fn pack_puts_b_lowest_then_a_then_c() {
     assert_eq!(pack_sat(PackType::S2, -9, 9, 0xf), 0xf9);
 }
 
-/// The oracle's conversion to an integer, brought into range.
+/// Returns the oracle's conversion to an integer, brought into range.
 fn to_integer_by_oracle<F: Checked, D: Integer>(a: F::Bits, rounding: Rounding) -> i128 {
     let value = value::<F>(a).round_to_integral(round(rounding)).value;
     let (min, max) = (D::MIN.to_i128(), D::MAX.to_i128());
     if value.is_infinite() {
         return if value.is_negative() { min } else { max };
     }
-    // A hundred bits hold every value that is still in any range; past them the oracle saturates by itself.
+    // A hundred bits hold every value that is still in any range; past them the oracle saturates by
+    // itself.
     value.to_i128(100).value.clamp(min, max)
 }
 
@@ -133,7 +134,8 @@ proptest! {
     #[test]
     fn tf32_is_an_f32_rounded_to_eleven_bits(a in operand::<F32>()) {
         prop_assume!(!F32::is_nan(a.into()));
-        // On the bits of the magnitude a carry runs into the exponent, and out of it into infinity, by itself.
+        // On the bits of the magnitude a carry runs into the exponent, and out of it into infinity,
+        // by itself.
         let (sign, magnitude) = (a & 0x8000_0000, a & 0x7fff_ffff);
         for (r, carry) in [
             (Rounding::NearestEven, 0xfff + (magnitude >> 13 & 1)),
@@ -303,7 +305,8 @@ fn tf32_makes_its_own_nan() {
     assert_eq!(to_tf32(0xbf80_0000, Rounding::NearestEven, true, false), 0);
 }
 
-/// Every value of a format by arithmetic, where no more than eight bits make that easy: `None` is NaN, infinity is itself.
+/// Every value of a format by arithmetic, where no more than eight bits make that easy: `None` is
+/// NaN, infinity is itself.
 fn narrow_value(format: Narrow, bits: u8) -> Option<f64> {
     let (exponent_bits, fraction_bits) = match format {
         Narrow::E4M3 => (4, 3),
@@ -400,7 +403,8 @@ fn narrow_pairs_hold_their_first_operand_above_the_second() {
 
 #[test]
 fn f32_narrows_once_and_not_through_f16() {
-    // 1.0625 + 2^-20 is above the tie between 1 and 1.125; an f16 in between would round to the tie, and that to 1.
+    // 1.0625 + 2^-20 is above the tie between 1 and 1.125; an f16 in between would round to the
+    // tie, and that to 1.
     assert_eq!(narrow_from::<F32>(Narrow::E4M3, 0x3f88_0008, false), 0x39);
     assert_eq!(narrow_from::<F32>(Narrow::E4M3, 0x3f88_0000, false), 0x38);
 }

@@ -13,7 +13,8 @@ const FTZ: Mode = Mode::RN.ftz(true);
 const SAT: Mode = Mode::RN.clamp(Clamp::Saturate);
 const RELU: Mode = Mode::RN.clamp(Clamp::Relu);
 
-/// Whether `root` is the square root of `a` rounded in this direction: its square and its neighbours' lie on the right sides.
+/// Returns whether `root` is the square root of `a` rounded in this direction: its square and its
+/// neighbours' lie on the right sides.
 ///
 /// Squares of every format fit the oracle's quadruple precision exactly.
 fn is_root<F: Checked>(a: F::Bits, root: F::Bits, rounding: Rounding) -> bool
@@ -85,7 +86,8 @@ against_the_oracle!(F16 f16, Bf16 bf16, F32 f32, F64 f64);
 #[test]
 fn fused_multiply_add_of_bf16_sees_an_addend_far_below_a_tie() {
     let (plus, minus) = (0x0080, 0x8080); // ±2^-126
-    // 1.5 × (1 + 2^-7) lies halfway between the first and second number after 1.5, and the second is even.
+    // 1.5 × (1 + 2^-7) lies halfway between the first and second number after 1.5, and the second
+    // is even.
     let upper_even = [0, plus, minus].map(|c| fma::<Bf16>(0x3fc0, 0x3f81, c, Mode::RN));
     assert_eq!(upper_even, [0x3fc2, 0x3fc2, 0x3fc1]);
     // 1.5 × (1 + 3 × 2^-7) lies halfway between the fourth and the fifth, and the fourth is even.
@@ -215,7 +217,8 @@ fn ftz_flushes_what_only_a_subnormals_precision_would_round_to_normal() {
     assert_eq!(fma::<F32>(0xbf7f_ffff, 0x0080_0000, 0x8000_0000, FTZ), 0x8000_0000);
     assert_eq!(div::<F32>(0x3f7f_ffff, 0x7e80_0000, FTZ), 0);
     assert_eq!(mul::<F16>(0x3bff, 0x0400, FTZ), 0);
-    // (1 − 2^-23)(1 + 2^-23) × 2^-126 is closer: it rounds to 2^-126 even with an unlimited exponent.
+    // (1 − 2^-23)(1 + 2^-23) × 2^-126 is closer: it rounds to 2^-126 even with an unlimited
+    // exponent.
     assert_eq!(mul::<F32>(0x3f7f_fffe, 0x0080_0001, FTZ), 0x0080_0000);
     assert_eq!(mul::<F32>(0x3f7f_fffe, 0x0080_0001, FTZ.rounding(Rounding::Up)), 0x0080_0000);
     assert_eq!(mul::<F32>(0x3f7f_fffe, 0x0080_0001, FTZ.rounding(Rounding::Zero)), 0);

@@ -1,4 +1,5 @@
-//! Which threads have something to do in a round: where all others of a block are known to pass it by, their groups are left out.
+//! Selection of the threads to visit in a round. Groups whose threads are all known to be idle are
+//! left out.
 
 use super::{Emitter, Meeting};
 use crate::analysis::idle_threads::{Bound, IdleThreads};
@@ -7,22 +8,22 @@ use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use gridloom_interp::compiled::EXITED;
 
-/// No block has more threads.
+/// The most threads of a block.
 const MOST_THREADS: i64 = 1024;
 
 impl Emitter<'_> {
-    /// Which threads are idle in a round, by the number of its entry.
+    /// Returns which threads are idle in a round, by the number of its entry.
     pub(super) fn idle_behind(&self, entry: u32) -> Option<IdleThreads> {
         let barrier = (entry as usize).checked_sub(self.plan.entries.len())?;
         *self.plan.idle_threads.get(barrier)?
     }
 
-    /// Where idle threads come to.
+    /// Returns the place that idle threads reach.
     pub(super) fn place_of(&self, idle: IdleThreads) -> u32 {
         idle.barrier.map_or(EXITED, |barrier| (self.plan.entries.len() + barrier) as u32)
     }
 
-    /// From where up to where threads work in a round, in whole groups.
+    /// Returns the range of threads that work in a round, in whole groups.
     pub(super) fn threads_that_work(&mut self, idle: IdleThreads, meeting: &Meeting) -> (Value, Value) {
         let signed = matches!(
             idle.works,
@@ -31,7 +32,7 @@ impl Emitter<'_> {
                 | IntCC::SignedGreaterThan
                 | IntCC::SignedGreaterThanOrEqual
         );
-        // How much more than the bound is the first thread that works, and the first behind those that do.
+        // The distance from the bound to the first thread that works, and to one past the last.
         let (lowest, end) = match idle.works {
             IntCC::SignedLessThan | IntCC::UnsignedLessThan => (None, Some(0)),
             IntCC::SignedLessThanOrEqual | IntCC::UnsignedLessThanOrEqual => (None, Some(1)),
@@ -41,8 +42,9 @@ impl Emitter<'_> {
         };
         let lanes = i64::from(self.lanes);
         let &Meeting { first, last, one_row, .. } = meeting;
-        // A bound that is not below -1, where no thread is, nor above all threads, to the start of a group at or before it, or behind it. Only in one row
-        // is the number of a thread its index.
+        // The bound is limited to the range from -1 to the number of threads, and then rounded to
+        // the start of a group: down for the first thread, up for the last. The number of a thread
+        // is its index only if the block is one row.
         let [from, to] = [(lowest, 0, first), (end, lanes - 1, last)].map(|(more, up, otherwise)| {
             let Some(more) = more else { return otherwise };
             let bound = match idle.bound {
@@ -72,7 +74,8 @@ impl Emitter<'_> {
         (from, to)
     }
 
-    /// The start of a group, where the block is one row and has it, or otherwise another; the same in all blocks of the call.
+    /// Returns the start of a group if the block is one row and has that group, else `otherwise`.
+    /// It is the same in all blocks of the call.
     fn group_at(&mut self, group: i64, otherwise: Value, meeting: &Meeting) -> Value {
         let known = self.round.bounds.iter().find(|(key, _)| *key == (group, otherwise));
         if let Some(&(_, value)) = known {

@@ -1,4 +1,4 @@
-//! A kernel that is run by the interpreter alone and with compiled code.
+//! A kernel that runs in the interpreter and in compiled code.
 
 #![allow(dead_code, reason = "each test uses what it needs")]
 
