@@ -18,15 +18,16 @@
 
 use std::any::Any;
 use std::fmt::Debug;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::{Result, bail};
 use crate::executable::{InstantiateOptions, MemoryUse, Report};
-use crate::graph::{Definition, Graph, NodeKey};
+use crate::graph::{ConditionKey, Definition, Graph, NodeKey};
 use crate::launch::{KernelLimits, Limits};
-use crate::memory::{MemoryKind, OutlivingMemory};
+use crate::memory::{GraphMemory, MemoryKind, OutlivingMemory};
 use crate::op::contract::Signature;
 use crate::op::{KernelOp, Operation, Params};
 
@@ -81,8 +82,16 @@ pub unsafe trait Device: Send + Sync + Debug {
     fn allocate(&self, bytes: u64, kind: MemoryKind) -> Result<Arc<dyn Allocation>>;
     /// Returns the number of bytes allocated now, and the limit or capacity.
     fn memory_use(&self) -> Result<(u64, Option<u64>)>;
-    /// Creates a stream.
-    fn create_stream(&self) -> Result<Arc<dyn Stream>>;
+    /// Returns the memory that graphs hold on this device.
+    fn graph_memory(&self) -> Result<GraphMemory>;
+    /// Sets the high-water mark of [`graph_memory`](Device::graph_memory) to the current value.
+    fn reset_graph_memory_high(&self) -> Result<()>;
+    /// Returns memory to the system that the device keeps for later and nobody uses.
+    fn trim(&self) -> Result<()>;
+    /// Returns the priorities of streams. The first, which is the smallest number, is served first.
+    fn priority_range(&self) -> Result<RangeInclusive<i32>>;
+    /// Creates a stream. The priority is within [`priority_range`](Device::priority_range).
+    fn create_stream(&self, options: StreamOptions) -> Result<Arc<dyn Stream>>;
     /// Creates an event.
     fn create_event(&self, options: EventOptions) -> Result<Arc<dyn Event>>;
     /// Loads kernels from PTX text.
@@ -103,6 +112,8 @@ pub unsafe trait Device: Send + Sync + Debug {
     /// Waits like [`wait_all`](Device::wait_all), then copies bytes from host memory to an
     /// allocation. The method checks the range itself.
     fn write(&self, dst: &dyn Allocation, offset: u64, src: &[u8]) -> Result<()>;
+    /// Fails, with the reason, if kernels on this device cannot launch graphs.
+    fn check_device_launch(&self) -> Result<()>;
     /// Prepares a checked definition for launching. A backend that keeps the whole definition also
     /// keeps alive what updates replace in it, so it should keep only the parts it needs.
     ///
@@ -129,6 +140,14 @@ pub fn check_access(device: DeviceId, memory: &dyn Allocation, offset: u64, byte
         Some(end) if end <= memory.bytes() => Ok(()),
         _ => bail!(InvalidArgument, "{bytes} bytes at {offset} of a buffer of {}", memory.bytes()),
     }
+}
+
+/// Checks that `bytes` bytes from `offset` on are in host memory.
+pub fn check_host_access(memory: &dyn Allocation, offset: u64, bytes: usize) -> Result<()> {
+    if memory.kind() != MemoryKind::Host {
+        bail!(InvalidArgument, "{} memory cannot be read from a callback", memory.kind().name());
+    }
+    check_access(memory.device(), memory, offset, bytes)
 }
 
 /// Fails if the memory outlived a launch and was freed since. The next launch owns what lies there.
@@ -175,6 +194,12 @@ pub unsafe trait Allocation: Send + Sync + Debug {
     fn bytes(&self) -> u64;
     /// Returns the kind of memory.
     fn kind(&self) -> MemoryKind;
+    /// Copies bytes of [host](MemoryKind::Host) memory for a callback, without waiting for
+    /// anything. A byte that is written meanwhile has its old or its new value. The method checks
+    /// the range itself.
+    fn read_host(&self, _offset: u64, _dst: &mut [u8]) -> Result<()> {
+        bail!(NotSupported, "this memory cannot be read from a callback")
+    }
     /// Returns the state of memory that can be freed while there are handles to it: memory that
     /// outlived a launch. Only the core creates such memory.
     fn outliving(&self) -> Option<&OutlivingMemory> {
@@ -182,6 +207,58 @@ pub unsafe trait Allocation: Send + Sync + Debug {
     }
     /// Returns the object as `Any`, so that a backend can recognize its own.
     fn as_any(&self) -> &dyn Any;
+}
+
+/// The options of a stream.
+///
+/// ```
+/// use gridloom_core::backend::StreamOptions;
+///
+/// let options = StreamOptions::new().priority(-1);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct StreamOptions {
+    /// The priority. Smaller numbers are served first, and 0 is the usual one.
+    pub priority: i32,
+    /// Whether the stream ignores CUDA's legacy default stream.
+    pub non_blocking: bool,
+}
+
+impl StreamOptions {
+    /// Creates the default options: priority 0, non-blocking.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the priority. Smaller numbers are served first. A number outside of the range of the
+    /// device is clamped to it, as CUDA does.
+    ///
+    /// On a GPU, blocks of a kernel with a smaller number are started before waiting blocks of
+    /// other kernels. Running blocks are not interrupted. The CPU device has only the priority 0,
+    /// so a priority changes nothing there.
+    #[must_use]
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Sets whether the stream ignores CUDA's legacy default stream, which it does by default.
+    ///
+    /// Work on a blocking stream waits for earlier work on the legacy default stream, and that
+    /// stream waits for it. Use a blocking stream next to CUDA code that uses the default stream.
+    /// The CPU device has no default stream, so the option changes nothing there.
+    #[must_use]
+    pub fn non_blocking(mut self, non_blocking: bool) -> Self {
+        self.non_blocking = non_blocking;
+        self
+    }
+}
+
+impl Default for StreamOptions {
+    fn default() -> Self {
+        StreamOptions { priority: 0, non_blocking: true }
+    }
 }
 
 /// A queue of work that runs in order.
@@ -219,6 +296,12 @@ pub unsafe trait Stream: Send + Sync + Debug {
     /// Returns whether everything enqueued so far has run. A failure stays for `synchronize` to
     /// report.
     fn is_idle(&self) -> Result<bool>;
+    /// Returns the priority.
+    fn priority(&self) -> Result<i32>;
+    /// Waits until everything enqueued on this stream so far has run, then copies bytes from an
+    /// allocation to host memory. A failure of that work stays for `synchronize` to report. The
+    /// method checks the range itself.
+    fn read(&self, src: &dyn Allocation, offset: u64, dst: &mut [u8]) -> Result<()>;
     /// Returns the object as `Any`, so that a backend can recognize its own.
     fn as_any(&self) -> &dyn Any;
     /// Converts the object to `Any`, so that a backend can recognize and keep its own.
@@ -280,8 +363,8 @@ pub unsafe trait Event: Send + Sync + Debug {
     fn synchronize_timeout(&self, timeout: Duration) -> Result<()>;
     /// Returns whether the latest recording is reached.
     fn is_reached(&self) -> Result<bool>;
-    /// Returns the time from the recording of `earlier` to that of this event. Both have timing and
-    /// belong to the same device.
+    /// Returns the time from the recording of `earlier` to that of this event, or zero if `earlier`
+    /// was recorded later. Both have timing and belong to the same device.
     fn elapsed_since(&self, earlier: &dyn Event) -> Result<Duration>;
     /// Returns the object as `Any`, so that a backend can recognize its own.
     fn as_any(&self) -> &dyn Any;
@@ -355,7 +438,7 @@ pub unsafe trait Opaque: Send + Sync + Debug {
 /// wait itself.
 pub type Cancel = Arc<dyn Fn() + Send + Sync>;
 
-/// A function that returns the number of iterations of a conditional. It may wait for the device,
+/// A function that returns the number of passes of a conditional. It may wait for the device,
 /// and is called while nothing is locked.
 pub type Passes = Box<dyn FnOnce() -> Result<u64> + Send>;
 
@@ -370,8 +453,9 @@ pub trait Executable: Send + Debug {
     /// graph frees. Launches in flight keep it alive, even after the executable is gone. The core
     /// tracks whether it is freed.
     fn outliving(&mut self, alloc: NodeKey) -> Result<Arc<dyn Allocation>>;
-    /// Returns a function for the number of iterations of a loop in the latest finished launch, or
-    /// 0 or 1 for other conditionals. Fails if they were not counted.
+    /// Returns a function for the number of passes of a loop in the latest finished launch, or
+    /// 0 or 1 for other conditionals. A conditional that ran several times in the launch has those
+    /// of its last execution. Fails if they were not counted.
     fn passes(&mut self, conditional: NodeKey) -> Result<Passes>;
     /// Returns the function that cancels the launches, or `None` if the host cannot reach any of
     /// them. The core calls this once, after instantiation.
@@ -391,8 +475,13 @@ pub trait Executable: Send + Debug {
     /// Takes over the operations of these nodes from the definition, all or none. `replaced` holds
     /// the previous operations. Launches in flight continue with those, so what they use must stay
     /// alive until the launches end. A node that was changed several times is listed as often. The
-    /// topology is unchanged.
-    fn update(&mut self, definition: &Definition, replaced: &[(NodeKey, Operation)]) -> Result<()>;
+    /// topology is unchanged. `defaults` lists the conditions whose default changed as well.
+    fn update(
+        &mut self,
+        definition: &Definition,
+        replaced: &[(NodeKey, Operation)],
+        defaults: &[ConditionKey],
+    ) -> Result<()>;
     /// Prepares a kernel node for [`set_arguments`](Executable::set_arguments) under this number.
     /// Returns whether that is possible.
     fn prepare(&mut self, _number: usize, _node: NodeKey, _launch: &KernelOp) -> bool {
@@ -413,6 +502,17 @@ pub trait Executable: Send + Debug {
     fn put_back(&mut self, _definition: &Definition, _nodes: &[NodeKey]) {}
     /// Enables or disables a kernel, copy or fill from the next launch on.
     fn set_enabled(&mut self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()>;
+    /// Returns the handle with which kernels launch the graph, if the executable was made with
+    /// [`InstantiateOptions::device_launch`].
+    fn device_handle(&self) -> Result<u64> {
+        bail!(
+            InvalidState,
+            "the executable was not made for launches from kernels; instantiate with InstantiateOptions::device_launch"
+        )
+    }
+    /// Returns the object as `Any`, so that a backend can recognize its own. An optimiser returns
+    /// the object of the backend.
+    fn as_any(&self) -> &dyn Any;
     /// Receives the final definition. This is the last call. Nobody else keeps the definition, so
     /// what launches in flight use of it must stay alive until they end.
     fn retire(&mut self, definition: &Arc<Definition>);

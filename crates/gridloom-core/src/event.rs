@@ -56,13 +56,21 @@ impl Event {
     /// Fails while the latest recording is part of a capture in progress. Such a recording has not
     /// run, so there is nothing to wait for.
     fn refuse_captured(&self, operation: &str) -> Result<()> {
-        if self.mark().is_some_and(|mark| mark.capturing().is_some()) {
+        let Some(mark) = self.mark() else { return Ok(()) };
+        if mark.capturing().is_some() {
             bail!(
                 InvalidState,
-                "{operation} of an event that was recorded in a capture: it has not been reached, only recorded; end the capture and launch its graph first"
+                "{operation} an event that was recorded in a capture: it has not been reached, only recorded; end the capture and launch its graph first"
             );
         }
-        Ok(())
+        mark.refuse_edges(operation)
+    }
+
+    /// Forgets a capture that is over, because a node of a graph records the event from now on.
+    pub fn recorded_by_node(&self) {
+        if self.mark().is_some_and(|mark| mark.capturing().is_none()) {
+            self.set_mark(None);
+        }
     }
 
     /// Returns the options that the event was created with.
@@ -72,7 +80,7 @@ impl Event {
 
     /// Blocks the host until the latest recording is reached.
     pub fn synchronize(&self) -> Result<()> {
-        self.refuse_captured("synchronize")?;
+        self.refuse_captured("synchronizing with")?;
         let _wait = user_code::may_wait(self.0.backend.device(), "synchronize of an event")?;
         self.0.backend.synchronize()
     }
@@ -80,7 +88,7 @@ impl Event {
     /// Waits like [`synchronize`](Event::synchronize), but at most for `timeout`. When the time is
     /// over, the call fails with [`Timeout`](crate::ErrorKind::Timeout).
     pub fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
-        self.refuse_captured("synchronize")?;
+        self.refuse_captured("synchronizing with")?;
         let _wait = user_code::may_wait(self.0.backend.device(), "synchronize of an event")?;
         self.0.backend.synchronize_timeout(timeout)
     }
@@ -88,12 +96,13 @@ impl Event {
     /// Returns whether the latest recording is reached. An event that was never recorded counts as
     /// reached.
     pub fn is_reached(&self) -> Result<bool> {
-        self.refuse_captured("query")?;
+        self.refuse_captured("asking for")?;
         user_code::may_use(self.0.backend.device(), "query of an event")?;
         self.0.backend.is_reached()
     }
 
-    /// Returns the time from the recording of `earlier` to the recording of this event.
+    /// Returns the time from the recording of `earlier` to the recording of this event. If
+    /// `earlier` was recorded later, the time is zero.
     pub fn elapsed_since(&self, earlier: &Event) -> Result<Duration> {
         if self.0.backend.device() != earlier.0.backend.device() {
             bail!(WrongDevice, "the two events belong to different devices");

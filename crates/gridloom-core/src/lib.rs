@@ -28,6 +28,7 @@
 //! | [`launch`] | grids, blocks, launch attributes and device limits |
 //! | [`memory`] | kinds and regions of memory |
 //! | [`backend`] | the traits that a device implements |
+//! | [`lower`] | steps of lowering that every backend needs |
 //! | [`capture`] | recording the work of streams into a graph |
 //! | [`stream`], [`event`], [`executable`] | handles that check each use of a backend object |
 //! | [`user_code`] | calls into callbacks and drops that the user wrote |
@@ -41,6 +42,7 @@ pub mod event;
 pub mod executable;
 pub mod graph;
 pub mod launch;
+pub mod lower;
 pub mod memory;
 pub mod null;
 pub mod op;

@@ -1,10 +1,12 @@
 //! Kinds of memory, and the regions of memory that operations use.
 
+mod graph_memory;
 mod outliving;
 
 use std::fmt;
 use std::sync::Arc;
 
+pub use graph_memory::{GraphMemory, GraphMemoryMeter, MeteredBytes};
 pub(crate) use outliving::Claims;
 pub use outliving::OutlivingMemory;
 
@@ -106,8 +108,8 @@ impl Region {
         (end <= self.bytes).then(|| Region { base: self.base.clone(), offset: self.offset + offset, bytes })
     }
 
-    /// Returns whether both have a byte in common. Memory is told apart by address, since one block may be known by several
-    /// allocations.
+    /// Returns whether both have a byte in common. Memory is told apart by address, since one block
+    /// may be known by several allocations.
     pub(crate) fn overlaps(&self, other: &Region) -> bool {
         let (one, two) = match (&self.base, &other.base) {
             (Base::Allocation(ours), Base::Allocation(theirs)) => {

@@ -2,7 +2,7 @@
 //!
 //! It hands out addresses, records every call and lets a test choose which call fails. Work on its
 //! streams completes at once and has no effect. Callbacks are not called, and loops make no
-//! iterations. Tests that need results need another device.
+//! passes. Tests that need results need another device.
 //!
 //! ```
 //! use gridloom_core::graph::Graph;
@@ -28,6 +28,7 @@ mod run;
 
 use std::any::Any;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -38,12 +39,12 @@ pub use code::{FakeKernel, FakeModule};
 pub use memory::FakeAllocation;
 use run::{FakeEvent, FakeExecutable, FakeStream};
 
-use crate::backend::{self, AsDevice, DeviceId, DeviceKind, EventOptions};
+use crate::backend::{self, AsDevice, DeviceId, DeviceKind, EventOptions, StreamOptions};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::executable::InstantiateOptions;
 use crate::graph::{Definition, NodeKey};
 use crate::launch::{Dim3, Limits};
-use crate::memory::MemoryKind;
+use crate::memory::{GraphMemory, MemoryKind};
 use crate::op::Operation;
 
 /// A call that the device received.
@@ -378,10 +379,26 @@ unsafe impl backend::Device for Inner {
         Ok((self.0.memory.bytes(), None))
     }
 
-    fn create_stream(&self) -> Result<Arc<dyn backend::Stream>> {
+    fn graph_memory(&self) -> Result<GraphMemory> {
+        Ok(GraphMemory::default())
+    }
+
+    fn reset_graph_memory_high(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn trim(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn priority_range(&self) -> Result<RangeInclusive<i32>> {
+        Ok(-2..=0)
+    }
+
+    fn create_stream(&self, options: StreamOptions) -> Result<Arc<dyn backend::Stream>> {
         let number = self.0.number();
         self.0.record(Call::CreateStream(number))?;
-        Ok(Arc::new(FakeStream::new(self.0.clone(), number)))
+        Ok(Arc::new(FakeStream::new(self.0.clone(), number, options)))
     }
 
     fn create_event(&self, options: EventOptions) -> Result<Arc<dyn backend::Event>> {
@@ -424,6 +441,10 @@ unsafe impl backend::Device for Inner {
         self.0.record(Call::Write(src.len()))?;
         backend::check_not_freed(dst)?;
         FakeAllocation::of(dst)?.write(offset, src)
+    }
+
+    fn check_device_launch(&self) -> Result<()> {
+        Ok(())
     }
 
     unsafe fn instantiate(

@@ -7,6 +7,7 @@ mod arguments;
 mod callback;
 pub mod contract;
 mod kernel;
+mod kind;
 mod owner;
 mod params;
 
@@ -15,8 +16,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 pub use crate::speed::Launch;
-pub use callback::{CallbackOp, Closure, RawCallback, RawData, SendPointer};
+pub use callback::{CallbackOp, Closure, HostReads, RawCallback, RawData, SendPointer};
 pub use kernel::{ArgPacker, ArgValue, KernelArgs, KernelOp, PointerArg, PointerValue};
+pub use kind::{KindFacts, NodeKind, NodeKinds, Replace, Role, StreamUse};
 pub use owner::Owner;
 pub use params::{ParamLayout, Params};
 
@@ -25,8 +27,11 @@ use crate::graph::{ConditionKey, GraphKey, NodeKey};
 use crate::memory::{Base, MemoryKind, Region};
 
 /// The work of one node.
+///
+/// Matches on it in this workspace have no wildcard, so that the compiler names every place that a
+/// new kind concerns. For the same reason the enum is not `#[non_exhaustive]`: a backend that does
+/// not know a kind of node cannot run graphs that hold it.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum Operation {
     /// Does nothing. Edges can meet here.
     Empty,
@@ -54,126 +59,6 @@ pub enum Operation {
     Opaque(Arc<dyn backend::Opaque>),
 }
 
-/// A set of kinds of node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NodeKinds(u16);
-
-impl NodeKinds {
-    /// Creates a set of these kinds.
-    pub const fn of(kinds: &[NodeKind]) -> Self {
-        let (mut bits, mut index) = (0, 0);
-        while index < kinds.len() {
-            bits |= 1 << kinds[index] as u16;
-            index += 1;
-        }
-        NodeKinds(bits)
-    }
-
-    /// Returns the union of two sets.
-    pub const fn union(self, others: NodeKinds) -> Self {
-        NodeKinds(self.0 | others.0)
-    }
-
-    /// Adds a kind to the set.
-    #[inline]
-    pub fn insert(&mut self, kind: NodeKind) {
-        self.0 |= 1 << kind as u16;
-    }
-
-    /// Returns whether the two sets have a kind in common.
-    #[inline]
-    pub fn any_of(self, others: NodeKinds) -> bool {
-        self.0 & others.0 != 0
-    }
-
-    /// Returns whether every kind of this set is also in `others`.
-    #[inline]
-    pub fn are_among(self, others: NodeKinds) -> bool {
-        self.0 & !others.0 == 0
-    }
-}
-
-/// A kind of node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NodeKind {
-    /// Does nothing.
-    Empty,
-    /// Runs a kernel.
-    Kernel,
-    /// Allocates memory.
-    Alloc,
-    /// Frees memory.
-    Free,
-    /// Fills memory.
-    Memset,
-    /// Copies memory.
-    Memcpy,
-    /// Runs an embedded graph.
-    Child,
-    /// Calls host code.
-    Callback,
-    /// Records an event.
-    EventRecord,
-    /// Waits for an event.
-    EventWait,
-    /// Runs its body when the condition is not 0.
-    If,
-    /// Runs one of two bodies.
-    IfElse,
-    /// Runs its body while the condition is not 0.
-    While,
-    /// Runs the body whose index equals the condition.
-    Switch,
-    /// Runs a graph that only the backend understands.
-    Opaque,
-}
-
-impl NodeKind {
-    /// All kinds, for tables and tests.
-    pub const ALL: [NodeKind; 15] = [
-        NodeKind::Empty,
-        NodeKind::Kernel,
-        NodeKind::Alloc,
-        NodeKind::Free,
-        NodeKind::Memset,
-        NodeKind::Memcpy,
-        NodeKind::Child,
-        NodeKind::Callback,
-        NodeKind::EventRecord,
-        NodeKind::EventWait,
-        NodeKind::If,
-        NodeKind::IfElse,
-        NodeKind::While,
-        NodeKind::Switch,
-        NodeKind::Opaque,
-    ];
-
-    /// The kinds that have bodies and decide which of them run.
-    pub const CONDITIONALS: NodeKinds =
-        NodeKinds::of(&[NodeKind::If, NodeKind::IfElse, NodeKind::While, NodeKind::Switch]);
-
-    /// Returns the name of the kind, as errors and pictures show it.
-    pub fn name(self) -> &'static str {
-        match self {
-            NodeKind::Empty => "empty",
-            NodeKind::Kernel => "kernel",
-            NodeKind::Alloc => "alloc",
-            NodeKind::Free => "free",
-            NodeKind::Memset => "memset",
-            NodeKind::Memcpy => "memcpy",
-            NodeKind::Child => "child",
-            NodeKind::Callback => "callback",
-            NodeKind::EventRecord => "record",
-            NodeKind::EventWait => "wait",
-            NodeKind::If => "if",
-            NodeKind::IfElse => "if-else",
-            NodeKind::While => "while",
-            NodeKind::Switch => "switch",
-            NodeKind::Opaque => "opaque",
-        }
-    }
-}
-
 impl Operation {
     /// Returns the kind of node.
     #[inline]
@@ -197,32 +82,22 @@ impl Operation {
     /// Returns whether both operations do the same: same kernel object, equal arguments, identical
     /// closure.
     pub fn same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Operation::Empty, Operation::Empty) => true,
-            (Operation::Kernel(a), Operation::Kernel(b)) => {
+        match self {
+            Operation::Empty => matches!(other, Operation::Empty),
+            Operation::Kernel(a) => matches!(other, Operation::Kernel(b) if {
                 Launch::ptr_eq(a, b)
                     || Arc::ptr_eq(&a.kernel, &b.kernel) && a.config == b.config && a.args == b.args
-            }
-            (Operation::Alloc(a), Operation::Alloc(b)) => a == b,
-            (Operation::Free(FreeTarget::AllocNode(a)), Operation::Free(FreeTarget::AllocNode(b))) => a == b,
-            (Operation::Free(FreeTarget::Outliving(a)), Operation::Free(FreeTarget::Outliving(b))) => {
-                Arc::ptr_eq(a, b)
-            }
-            (Operation::Memset(a), Operation::Memset(b)) => Arc::ptr_eq(a, b) || a == b,
-            (Operation::Memcpy(a), Operation::Memcpy(b)) => Arc::ptr_eq(a, b) || a == b,
-            (Operation::Child(a), Operation::Child(b)) => a == b,
-            (Operation::Callback(a), Operation::Callback(b)) => a.same(b),
-            (Operation::EventRecord(a), Operation::EventRecord(b))
-            | (Operation::EventWait(a), Operation::EventWait(b)) => Arc::ptr_eq(a, b),
-            (Operation::Conditional(a), Operation::Conditional(b)) => {
-                a.form == b.form
-                    && a.test == b.test
-                    && a.test_first == b.test_first
-                    && a.max_passes == b.max_passes
-                    && a.bodies == b.bodies
-            }
-            (Operation::Opaque(a), Operation::Opaque(b)) => Arc::ptr_eq(a, b),
-            _ => false,
+            }),
+            Operation::Alloc(a) => matches!(other, Operation::Alloc(b) if a == b),
+            Operation::Free(a) => matches!(other, Operation::Free(b) if a.same(b)),
+            Operation::Memset(a) => matches!(other, Operation::Memset(b) if Arc::ptr_eq(a, b) || a == b),
+            Operation::Memcpy(a) => matches!(other, Operation::Memcpy(b) if Arc::ptr_eq(a, b) || a == b),
+            Operation::Child(a) => matches!(other, Operation::Child(b) if a == b),
+            Operation::Callback(a) => matches!(other, Operation::Callback(b) if a.same(b)),
+            Operation::EventRecord(a) => matches!(other, Operation::EventRecord(b) if Arc::ptr_eq(a, b)),
+            Operation::EventWait(a) => matches!(other, Operation::EventWait(b) if Arc::ptr_eq(a, b)),
+            Operation::Conditional(a) => matches!(other, Operation::Conditional(b) if a == b),
+            Operation::Opaque(a) => matches!(other, Operation::Opaque(b) if Arc::ptr_eq(a, b)),
         }
     }
 
@@ -246,7 +121,14 @@ impl Operation {
                     visit(region);
                 }
             }
-            _ => {}
+            Operation::Callback(callback) => callback.reads().iter().for_each(visit),
+            Operation::Empty
+            | Operation::Alloc(_)
+            | Operation::Free(_)
+            | Operation::Child(_)
+            | Operation::EventRecord(_)
+            | Operation::EventWait(_)
+            | Operation::Opaque(_) => {}
         }
     }
 
@@ -277,9 +159,132 @@ impl Operation {
                     visit(condition);
                 }
             }
-            _ => {}
+            Operation::Empty
+            | Operation::Alloc(_)
+            | Operation::Free(_)
+            | Operation::Memset(_)
+            | Operation::Memcpy(_)
+            | Operation::Child(_)
+            | Operation::Callback(_)
+            | Operation::EventRecord(_)
+            | Operation::EventWait(_)
+            | Operation::Opaque(_) => {}
         }
     }
+
+    /// Returns the graphs inside a node with this operation, in order.
+    #[inline]
+    pub fn bodies(&self) -> &[GraphKey] {
+        if let Operation::Conditional(conditional) = self {
+            &conditional.bodies
+        } else if let Operation::Child(graph) = self {
+            std::slice::from_ref(graph)
+        } else {
+            &[]
+        }
+    }
+
+    /// Returns the event that the operation records or waits for.
+    pub fn event(&self) -> Option<&Arc<dyn backend::Event>> {
+        if let Operation::EventRecord(event) | Operation::EventWait(event) = self {
+            Some(event)
+        } else {
+            None
+        }
+    }
+
+    /// Returns whether dropping the operation may run user code: that of a closure, or of an owner
+    /// that arguments keep alive.
+    pub fn may_run_user_code(&self) -> bool {
+        match self {
+            Operation::Callback(_) => true,
+            Operation::Kernel(kernel) => kernel.args.owner.is_some(),
+            Operation::Empty
+            | Operation::Alloc(_)
+            | Operation::Free(_)
+            | Operation::Memset(_)
+            | Operation::Memcpy(_)
+            | Operation::Child(_)
+            | Operation::EventRecord(_)
+            | Operation::EventWait(_)
+            | Operation::Conditional(_)
+            | Operation::Opaque(_) => false,
+        }
+    }
+
+    /// Returns the operation with every reference to memory and to its definition changed by
+    /// `change`.
+    pub(crate) fn with_references(&self, change: &mut impl FnMut(Reference<'_>)) -> Operation {
+        match self {
+            Operation::Kernel(kernel) => {
+                let mut kernel = (**kernel).clone();
+                for pointer in &mut kernel.args.pointers {
+                    change(match &mut pointer.value {
+                        PointerValue::Region(region) => Reference::Region(region),
+                        PointerValue::Condition(condition) => Reference::Condition(condition),
+                    });
+                }
+                Operation::Kernel(Launch::new(kernel))
+            }
+            Operation::Memset(memset) => {
+                let mut memset = (**memset).clone();
+                change(Reference::Region(&mut memset.dst));
+                Operation::Memset(Arc::new(memset))
+            }
+            Operation::Memcpy(memcpy) => {
+                let mut memcpy = (**memcpy).clone();
+                change(Reference::Region(&mut memcpy.dst.region));
+                change(Reference::Region(&mut memcpy.src.region));
+                Operation::Memcpy(Arc::new(memcpy))
+            }
+            Operation::Free(FreeTarget::AllocNode(alloc)) => {
+                let mut alloc = *alloc;
+                change(Reference::AllocNode(&mut alloc));
+                Operation::Free(FreeTarget::AllocNode(alloc))
+            }
+            Operation::Child(graph) => {
+                let mut graph = *graph;
+                change(Reference::Graph(&mut graph));
+                Operation::Child(graph)
+            }
+            Operation::Conditional(conditional) => {
+                let mut conditional = (**conditional).clone();
+                match &mut conditional.test {
+                    Test::Condition(condition) => change(Reference::Condition(condition)),
+                    Test::Value(region) => change(Reference::Region(region)),
+                    Test::Count(_) => {}
+                }
+                for body in &mut conditional.bodies {
+                    change(Reference::Graph(body));
+                }
+                Operation::Conditional(Arc::new(conditional))
+            }
+            Operation::Callback(CallbackOp::Closure(closure)) if !closure.reads().is_empty() => {
+                let mut reads: Box<[Region]> = closure.reads().into();
+                reads.iter_mut().for_each(|region| change(Reference::Region(region)));
+                Operation::Callback(CallbackOp::Closure(Arc::new(closure.with_reads(reads))))
+            }
+            Operation::Empty
+            | Operation::Alloc(_)
+            | Operation::Free(FreeTarget::Outliving(_))
+            | Operation::Callback(_)
+            | Operation::EventRecord(_)
+            | Operation::EventWait(_)
+            | Operation::Opaque(_) => self.clone(),
+        }
+    }
+}
+
+/// Something that an operation refers to.
+pub(crate) enum Reference<'a> {
+    /// Memory, of an alloc node or not.
+    Region(&'a mut Region),
+    /// The alloc node whose memory is freed.
+    AllocNode(&'a mut NodeKey),
+    /// A condition of the definition.
+    Condition(&'a mut ConditionKey),
+    /// A graph inside the node.
+    Graph(&'a mut GraphKey),
 }
 
 /// The allocation of an alloc node, made at each launch.
@@ -309,6 +314,18 @@ pub enum FreeTarget {
     AllocNode(NodeKey),
     /// Memory that outlived a launch of an executable.
     Outliving(Arc<dyn backend::Allocation>),
+}
+
+impl FreeTarget {
+    /// Returns whether both are the same memory.
+    fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (FreeTarget::AllocNode(a), FreeTarget::AllocNode(b)) => a == b,
+            (FreeTarget::Outliving(a), FreeTarget::Outliving(b)) => Arc::ptr_eq(a, b),
+            (FreeTarget::AllocNode(_), FreeTarget::Outliving(_))
+            | (FreeTarget::Outliving(_), FreeTarget::AllocNode(_)) => false,
+        }
+    }
 }
 
 /// A fill: `height` rows of `width` elements, `pitch` bytes apart.
@@ -363,16 +380,16 @@ impl MemcpyOp {
 }
 
 /// A node that decides which of its bodies run, and how often.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ConditionalOp {
     /// The form: if, if-else, while or switch.
     pub form: ConditionalForm,
     /// The value that decides.
     pub test: Test,
-    /// For loops: whether the test also precedes the first iteration (`while`) or only follows each
+    /// For loops: whether the test also precedes the first pass (`while`) or only follows each
     /// one (`do while`).
     pub test_first: bool,
-    /// For loops: the largest number of iterations in one execution of the node.
+    /// For loops: the largest number of passes in one execution of the node.
     pub max_passes: Option<u64>,
     /// The bodies, in order. The *then* body of an if-else comes first.
     pub bodies: SmallVec<[GraphKey; 2]>,
@@ -411,6 +428,6 @@ pub enum Test {
     /// A 32-bit integer in device memory. It is read at each test.
     Value(Region),
     /// A counter owned by the graph. Each execution of the node sets it to this number, and each
-    /// iteration decrements it.
+    /// pass decrements it.
     Count(u64),
 }

@@ -13,7 +13,7 @@ use crate::capture::{Branch, Capture, Mark, refuse};
 use crate::error::{Result, bail};
 use crate::event::Event;
 use crate::graph::{Checker, Graph};
-use crate::op::{NodeKind, Operation};
+use crate::op::{Operation, StreamUse};
 use crate::user_code;
 
 /// A queue of device work. The handle is cheap to clone and compares by identity.
@@ -66,10 +66,18 @@ impl Slot {
 }
 
 impl Stream {
-    /// Creates a stream on a device.
+    /// Creates a stream on a device, with default options.
     pub fn new(device: &impl backend::AsDevice) -> Result<Self> {
+        Stream::with_options(device, backend::StreamOptions::default())
+    }
+
+    /// Creates a stream on a device. A priority outside of the range of the device is clamped to
+    /// it.
+    pub fn with_options(device: &impl backend::AsDevice, options: backend::StreamOptions) -> Result<Self> {
         let device = device.as_device().clone();
-        let backend = device.create_stream()?;
+        let range = device.priority_range()?;
+        let priority = options.priority.clamp(*range.start(), *range.end());
+        let backend = device.create_stream(options.priority(priority))?;
         Ok(Stream { device_id: device.id(), device, backend, slot: Arc::default() })
     }
 
@@ -163,18 +171,14 @@ impl Stream {
             return result;
         }
         let operation = recorded.expect("left where it was");
-        match operation.kind() {
-            NodeKind::Kernel
-            | NodeKind::Memset
-            | NodeKind::Memcpy
-            | NodeKind::Callback
-            | NodeKind::EventRecord
-            | NodeKind::EventWait => {}
-            NodeKind::Empty => return Ok(()),
-            kind => bail!(
+        let facts = operation.kind().facts();
+        match facts.stream {
+            StreamUse::Runs => {}
+            StreamUse::Ignores => return Ok(()),
+            StreamUse::Refuses => bail!(
                 InvalidArgument,
                 "{} belongs in a graph; a stream takes kernels, copies, fills, callbacks and events",
-                kind.name()
+                facts.name
             ),
         }
         user_code::may_use(self.device_id, "work on a stream")?;
@@ -184,11 +188,12 @@ impl Stream {
     }
 
     /// Records an event. If the stream is capturing, streams that wait for the event become part of
-    /// the capture.
+    /// the capture. Then the recording only orders work and becomes edges of the graph, as in
+    /// CUDA's own capture. A recording that no stream of the capture waits for is a node.
+    /// [`Capture::record_event`] always adds a node.
     pub fn record(&self, event: &Event) -> Result<()> {
         if let Some(branch) = self.branch() {
-            branch.record_event(event)?;
-            return Ok(());
+            return branch.record_order(event);
         }
         self.enqueue(Operation::EventRecord(event.backend().clone()))?;
         event.set_mark(None);
@@ -196,7 +201,8 @@ impl Stream {
     }
 
     /// Waits for an event. If the event was recorded in a capture in progress, this stream becomes
-    /// a fork of that capture.
+    /// a fork of that capture. A capturing stream waits for an event of its capture through edges,
+    /// and for any other event through a node.
     pub fn wait(&self, event: &Event) -> Result<()> {
         let mark = event.mark();
         let session = mark.as_ref().and_then(Mark::capturing);
@@ -207,18 +213,20 @@ impl Stream {
             && branch.is_capturing()
         {
             drop(slot);
-            branch.wait_event(event)?;
-            return Ok(());
+            return branch.wait_order(event);
         }
         if let Some((mark, session)) = mark.as_ref().zip(session.as_ref()) {
             if session.device() != self.device.id() {
                 bail!(WrongDevice, "the event was recorded in a capture of another device");
             }
-            adopted = Branch::adopt(session.clone(), event, mark)?;
+            adopted = Branch::adopt(session.clone(), mark)?;
             _before = self.slot.record(&mut slot, &adopted);
             return Ok(());
         }
         drop(slot);
+        if let Some(mark) = &mark {
+            mark.refuse_edges("waiting for")?;
+        }
         self.enqueue(Operation::EventWait(event.backend().clone()))
     }
 
@@ -247,7 +255,7 @@ impl Stream {
     /// Cancels the unfinished kernels and graph launches on this stream.
     ///
     /// Each fails with [`Cancelled`](crate::ErrorKind::Cancelled), which the next
-    /// [`synchronize`](Stream::synchronize) reports. A launch stops at the next loop iteration,
+    /// [`synchronize`](Stream::synchronize) reports. A launch stops at the next pass of a loop,
     /// kernel block or backward branch. A running callback is not interrupted. Copies, fills,
     /// callbacks and events that were enqueued on the stream itself still run, and so does all
     /// later work. The call does not wait.
@@ -265,6 +273,22 @@ impl Stream {
         }
         user_code::may_use(self.device_id, "query of a stream")?;
         self.backend.is_idle()
+    }
+
+    /// Returns the priority. Smaller numbers are served first.
+    pub fn priority(&self) -> Result<i32> {
+        user_code::may_use(self.device_id, "query of a stream")?;
+        self.backend.priority()
+    }
+
+    /// Waits until everything enqueued on this stream so far has run, then copies bytes from an
+    /// allocation. A failure of that work stays for [`synchronize`](Stream::synchronize) to report.
+    pub fn read(&self, src: &dyn backend::Allocation, offset: u64, dst: &mut [u8]) -> Result<()> {
+        if self.is_capturing() {
+            return Err(refuse("reading a buffer after the work"));
+        }
+        let _wait = user_code::may_wait(self.device_id, "reading a buffer")?;
+        self.backend.read(src, offset, dst)
     }
 }
 

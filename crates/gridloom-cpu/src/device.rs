@@ -3,18 +3,18 @@
 use std::any::Any;
 use std::fmt;
 use std::io::Write;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gridloom_core::backend::{self, Allocation, DeviceId, DeviceKind, EventOptions};
+use gridloom_core::backend::{self, Allocation, DeviceId, DeviceKind, EventOptions, StreamOptions};
 use gridloom_core::executable::InstantiateOptions;
 use gridloom_core::graph::Definition;
 use gridloom_core::launch::{Dim3, Limits};
-use gridloom_core::memory::MemoryKind;
-use gridloom_core::op::Operation;
+use gridloom_core::memory::{GraphMemory, GraphMemoryMeter, MemoryKind};
 use gridloom_core::user_code::{self, Caller, UserValue};
 use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
@@ -26,11 +26,15 @@ use crate::memory::{CpuAllocation, HostBlock, Ledger};
 use crate::module::CpuModule;
 use crate::pool::Pool;
 use crate::release::Release;
-use crate::stream::{CpuStream, Line, Work};
+use crate::stream::{CpuStream, SharedStream, Work};
 use crate::transfer;
 
 /// The environment variable that chooses the engine if the options leave it open.
 pub const ENGINE_VARIABLE: &str = "GRIDLOOM_CPU_ENGINE";
+
+/// The environment variable that makes devices check memory if the options leave it open: `1` or
+/// `0`.
+pub const CHECKED_VARIABLE: &str = "GRIDLOOM_CPU_CHECKED";
 
 /// The largest number of threads of one device.
 const MAX_THREADS: usize = 1024;
@@ -78,6 +82,22 @@ impl Engine {
     }
 }
 
+/// Returns whether a device with this option checks memory.
+fn resolve_checked(option: Option<bool>) -> Result<bool> {
+    match (option, std::env::var_os(CHECKED_VARIABLE)) {
+        (Some(checked), _) => Ok(checked),
+        (None, None) => Ok(false),
+        (None, Some(value)) => match value.to_str() {
+            Some("1") => Ok(true),
+            Some("0" | "") => Ok(false),
+            _ => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("{CHECKED_VARIABLE} is {value:?}; it is 1 to check every memory access, or 0"),
+            )),
+        },
+    }
+}
+
 /// A function that takes the output of `printf` in kernels. It is called like a callback: it may
 /// not use the device that prints, and a panic fails the launch.
 pub type PrintSink = Arc<dyn Fn(&[u8]) + Send + Sync>;
@@ -92,8 +112,9 @@ pub struct CpuOptions {
     /// The engine that runs kernels.
     pub engine: Engine,
     /// Whether every memory access of a kernel is checked. An access outside of live allocations
-    /// fails the launch. Each alloc node then has a separate block of memory.
-    pub checked: bool,
+    /// fails the launch. Each alloc node then has a separate block of memory. `None` leaves it to
+    /// [`CHECKED_VARIABLE`] (`GRIDLOOM_CPU_CHECKED=1`); without it nothing is checked.
+    pub checked: Option<bool>,
     /// The largest number of bytes allocated at once. It covers buffers, memory of graphs,
     /// variables of modules, `malloc` in kernels, and what running kernels need: registers, stacks,
     /// local and shared memory of the blocks that run at once. A launch that would exceed the limit
@@ -103,7 +124,7 @@ pub struct CpuOptions {
     /// The largest number of instructions that one warp of a kernel may execute.
     pub step_limit: Option<u64>,
     /// The largest number of nodes that one launch of a graph may run. Every node counts each time
-    /// it runs, and so does every iteration of a loop, even with an empty body. A launch that would
+    /// it runs, and so does every pass of a loop, even with an empty body. A launch that would
     /// run more fails with [`LimitExceeded`](ErrorKind::LimitExceeded).
     pub node_limit: Option<u64>,
     /// The function that takes the output of `printf` in kernels. It gets one call per `printf`,
@@ -136,8 +157,8 @@ impl CpuOptions {
 
     /// Sets whether every memory access of a kernel is checked.
     #[must_use]
-    pub fn checked(mut self, checked: bool) -> Self {
-        self.checked = checked;
+    pub fn checked(mut self, checked: impl Into<Option<bool>>) -> Self {
+        self.checked = checked.into();
         self
     }
 
@@ -195,6 +216,8 @@ pub(crate) struct Shared {
     /// The print function. `None` means standard output.
     print: Option<UserValue<PrintSink>>,
     pub(crate) memory: Arc<Ledger>,
+    /// The memory that executables hold for alloc nodes.
+    pub(crate) graph_memory: Arc<GraphMemoryMeter>,
     pub(crate) pool: Pool,
     /// Serves `malloc` in kernels.
     pub(crate) heap: Heap,
@@ -203,12 +226,12 @@ pub(crate) struct Shared {
     limits: Limits,
     epoch: Instant,
     release: Release,
-    streams: Mutex<Vec<Weak<Line>>>,
+    streams: Mutex<Vec<Weak<SharedStream>>>,
 }
 
 impl Shared {
     /// Returns the streams whose handle or thread still exists.
-    fn lines(&self) -> Vec<Arc<Line>> {
+    fn lines(&self) -> Vec<Arc<SharedStream>> {
         self.streams.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
@@ -220,7 +243,7 @@ impl Shared {
     /// Drops finished work. Values that may run user code go to the release thread.
     pub(crate) fn dispose(&self, work: Work) {
         match work {
-            Work::Operation(prepared, operation) if may_run_user_code(&operation) => {
+            Work::Operation(prepared, operation) if operation.may_run_user_code() => {
                 self.hand_over((prepared, operation));
             }
             Work::Graph(launch) => {
@@ -241,16 +264,6 @@ impl Shared {
                 Ok(())
             }
         }
-    }
-}
-
-/// Returns whether dropping an operation may run user code: that of a callback, or of an owner that
-/// it keeps.
-fn may_run_user_code(operation: &Operation) -> bool {
-    match operation {
-        Operation::Callback(_) => true,
-        Operation::Kernel(op) => op.args().keep.is_some(),
-        _ => false,
     }
 }
 
@@ -285,13 +298,14 @@ impl CpuDevice {
         let shared = Shared {
             id,
             engine: options.engine.resolve()?,
-            checked: options.checked,
+            checked: resolve_checked(options.checked)?,
             step_limit: options.step_limit,
             node_limit: options.node_limit,
             print: options.print.map(UserValue::new),
             pool: Pool::new(threads),
             heap: Heap::default().with_budget(memory.clone()),
             memory,
+            graph_memory: Arc::default(),
             grids: AtomicU64::new(1),
             limits: limits(),
             epoch: Instant::now(),
@@ -304,6 +318,11 @@ impl CpuDevice {
     /// Returns the number of threads that can work on one stream's work at once.
     pub fn threads(&self) -> usize {
         self.shared.pool.threads()
+    }
+
+    /// Returns whether every memory access of kernels is checked.
+    pub fn is_checked(&self) -> bool {
+        self.shared.checked
     }
 
     /// Returns the engine that runs kernels.
@@ -385,7 +404,26 @@ unsafe impl backend::Device for CpuDevice {
         Ok((self.shared.memory.used(), self.shared.memory.limit()))
     }
 
-    fn create_stream(&self) -> Result<Arc<dyn backend::Stream>> {
+    fn graph_memory(&self) -> Result<GraphMemory> {
+        // Freed memory goes back to the system at once.
+        let meter = &self.shared.graph_memory;
+        Ok(GraphMemory::new(meter.used(), meter.used_high(), 0))
+    }
+
+    fn reset_graph_memory_high(&self) -> Result<()> {
+        self.shared.graph_memory.reset_high();
+        Ok(())
+    }
+
+    fn trim(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn priority_range(&self) -> Result<RangeInclusive<i32>> {
+        Ok(0..=0)
+    }
+
+    fn create_stream(&self, _: StreamOptions) -> Result<Arc<dyn backend::Stream>> {
         let stream = CpuStream::new(self.shared.clone());
         let mut streams = self.shared.streams.lock();
         streams.retain(|line| line.strong_count() > 0);
@@ -443,6 +481,13 @@ unsafe impl backend::Device for CpuDevice {
         Ok(())
     }
 
+    fn check_device_launch(&self) -> Result<()> {
+        Err(Error::new(
+            ErrorKind::NotSupported,
+            "kernels on the CPU device cannot launch graphs; instantiate without device_launch and launch from the host",
+        ))
+    }
+
     unsafe fn instantiate(
         &self,
         definition: &Arc<Definition>,
@@ -460,7 +505,7 @@ impl Drop for CpuDevice {
     /// Lets the enqueued work run for a limited time, then cancels it. Nobody is left who could
     /// wait for it or cancel it.
     fn drop(&mut self) {
-        let busy: Vec<Weak<Line>> =
+        let busy: Vec<Weak<SharedStream>> =
             self.shared.lines().iter().filter(|line| !line.is_idle()).map(Arc::downgrade).collect();
         if busy.is_empty() {
             return;

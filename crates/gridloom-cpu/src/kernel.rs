@@ -14,6 +14,7 @@ use gridloom_core::{Error, ErrorKind, Result};
 use gridloom_jit::CompiledKernel;
 use parking_lot::Mutex;
 
+use crate::blame::Reach;
 use crate::device::Shared;
 use crate::interp::compiled::Compiled;
 use crate::interp::{Budget, CONDITION_TAG, Fault, FaultKind, KernelCode, Launch, MemoryMap, Scratch};
@@ -135,7 +136,7 @@ impl fmt::Debug for CpuKernel {
 pub(crate) struct KernelLaunch {
     code: Arc<KernelCode>,
     compiled: Option<Arc<CompiledKernel>>,
-    _module: Arc<Loaded>,
+    module: Arc<Loaded>,
     grid: [u32; 3],
     block: [u32; 3],
     shared: u32,
@@ -181,7 +182,7 @@ impl KernelLaunch {
                 KernelEngine::Jit(compiled) => Some(compiled.clone()),
                 KernelEngine::Interpreter { .. } => None,
             },
-            _module: kernel.module.clone(),
+            module: kernel.module.clone(),
             grid: config.grid.to_array(),
             block: config.block.to_array(),
             shared: config.shared,
@@ -265,8 +266,23 @@ impl KernelLaunch {
                     FaultKind::OutOfMemory { .. } => ErrorKind::OutOfMemory,
                     _ => ErrorKind::KernelFault,
                 };
-                Err(Error::new(kind, fault.to_string()).with_source(*fault))
+                let message = match self.reach(device).explain(&fault) {
+                    Some(explanation) => format!("{fault}: {explanation}"),
+                    None => fault.to_string(),
+                };
+                Err(Error::new(kind, message).with_source(*fault))
             }
+        }
+    }
+
+    /// Returns the memory that the launch can name.
+    fn reach<'a>(&'a self, device: &'a Shared) -> Reach<'a> {
+        Reach {
+            code: &self.code,
+            params: &self.params,
+            variables: self.module.variables(),
+            shared: u64::from(self.code.shared_bytes()) + u64::from(self.shared),
+            memory: &device.memory,
         }
     }
 }

@@ -29,6 +29,7 @@
 //! | `release` | the threads that drop user values |
 //! | [`graph`] | executables: plan, memory and replay |
 
+mod blame;
 mod cancel;
 pub mod device;
 pub mod event;

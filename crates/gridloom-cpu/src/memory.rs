@@ -31,6 +31,7 @@ use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::RwLock;
 
 use crate::interp::{Budget, MemoryMap};
+use crate::transfer;
 
 /// The alignment of every allocation, as on CUDA devices.
 pub(crate) const ALIGNMENT: u64 = 256;
@@ -131,6 +132,17 @@ impl Ledger {
 impl Drop for Charged<'_> {
     fn drop(&mut self) {
         self.ledger.give_back(self.bytes);
+    }
+}
+
+impl Ledger {
+    /// Returns the live blocks next to an address: the one that starts at or before it, and the one
+    /// after it.
+    pub(crate) fn around(&self, address: u64) -> Vec<Range<u64>> {
+        let blocks = self.blocks.read();
+        let before = blocks.range(..=address).next_back();
+        let after = blocks.range(address..).next();
+        before.into_iter().chain(after).map(|(&start, &bytes)| start..start + bytes).collect()
     }
 }
 
@@ -264,6 +276,13 @@ unsafe impl backend::Allocation for CpuAllocation {
 
     fn kind(&self) -> MemoryKind {
         self.kind
+    }
+
+    fn read_host(&self, offset: u64, dst: &mut [u8]) -> Result<()> {
+        backend::check_host_access(self, offset, dst.len())?;
+        // SAFETY: the range lies in the block, which lives while it is held here.
+        unsafe { transfer::read(dst, self.block.address + offset) };
+        Ok(())
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use gridloom_core::backend::{self, Allocation, DeviceId};
@@ -42,7 +43,9 @@ impl CpuModule {
                 1 => " (and one more)".to_owned(),
                 more => format!(" (and {more} more)"),
             };
-            let message = format!("the PTX cannot be read: line {}: {}{more}", first.line, first.message);
+            let help = first.help.as_ref().map_or_else(String::new, |help| format!(" ({help})"));
+            let message =
+                format!("the PTX cannot be read: line {}: {}{help}{more}", first.line, first.message);
             Error::new(ErrorKind::InvalidModule, message).with_log(error.render("<ptx>")).with_source(error)
         })?;
         let module = Arc::new(module);
@@ -90,6 +93,13 @@ impl Loaded {
     /// Returns the PTX that the module was read from.
     pub(crate) fn source(&self) -> &str {
         self.program.module().source.text()
+    }
+
+    /// Returns the names and addresses of the module's variables.
+    pub(crate) fn variables(&self) -> Vec<(&str, Range<u64>)> {
+        let layouts = self.program.layout().variables().iter();
+        let places = self.variables.iter().map(|place| place.address()..place.address() + place.bytes());
+        layouts.map(|variable| variable.name.as_str()).zip(places).collect()
     }
 
     /// Returns the engine of a kernel. A kernel is compiled once, no matter who looks it up.

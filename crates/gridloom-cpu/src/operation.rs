@@ -4,9 +4,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use gridloom_core::graph::{ConditionKey, NodeKey};
-use gridloom_core::memory::{Base, Region};
-use gridloom_core::op::{CallbackOp, CopySide, KernelOp, MemcpyOp, MemsetOp, PointerValue};
+use gridloom_core::lower::{self, Locate};
+use gridloom_core::memory::Base;
+use gridloom_core::op::{CallbackOp, CopySide, KernelOp, MemcpyOp, MemsetOp, Operation};
 use gridloom_core::user_code::{self, Caller};
 use gridloom_core::{Error, ErrorKind, Result};
 
@@ -16,27 +16,6 @@ use crate::transfer::{self, Grid, Rows, Source};
 
 /// The size up to which linear copies and fills run on one thread. Larger ones may be shared.
 const SMALL: u64 = 512 << 10;
-
-/// Facts about a graph that preparing its operations needs. On a stream there are none.
-pub(crate) trait Names {
-    /// Returns the address of an alloc node's memory.
-    fn address(&self, alloc: NodeKey) -> u64;
-    /// Returns the handle that kernels get for a condition.
-    fn handle(&self, condition: ConditionKey) -> u64;
-}
-
-/// The facts on a stream. The core refuses every operation that would need one.
-pub(crate) struct NoNames;
-
-impl Names for NoNames {
-    fn address(&self, _: NodeKey) -> u64 {
-        0
-    }
-
-    fn handle(&self, _: ConditionKey) -> u64 {
-        0
-    }
-}
 
 /// The state that an operation may use while it runs.
 #[derive(Clone, Copy)]
@@ -78,26 +57,51 @@ pub(crate) enum Prepared {
 }
 
 impl Prepared {
-    pub(crate) fn memset(op: &MemsetOp, names: &dyn Names) -> Self {
-        let address = address(&op.dst, names);
+    /// Prepares an operation. `places` locates the memory and conditions of its graph. Returns
+    /// `None` for operations that are not prepared: those without work, events and conditionals.
+    pub(crate) fn new(operation: &Operation, places: &dyn Locate) -> Result<Option<Self>> {
+        Ok(Some(match operation {
+            Operation::Kernel(op) => Prepared::kernel(op, places)?,
+            Operation::Memset(op) => Prepared::memset(op, places)?,
+            Operation::Memcpy(op) => Prepared::memcpy(op, places)?,
+            Operation::Callback(op) => Prepared::Callback(Box::new(op.clone())),
+            Operation::Opaque(_) => {
+                return Err(Error::new(
+                    ErrorKind::NotSupported,
+                    "an opaque graph, captured on another device from code that Gridloom does not know; only that device can run it",
+                ));
+            }
+            Operation::Empty
+            | Operation::Alloc(_)
+            | Operation::Free(_)
+            | Operation::Child(_)
+            | Operation::EventRecord(_)
+            | Operation::EventWait(_)
+            | Operation::Conditional(_) => return Ok(None),
+        }))
+    }
+
+    fn memset(op: &MemsetOp, places: &dyn Locate) -> Result<Self> {
+        let address = places.locate(&op.dst)?.address;
         let width = op.width * u64::from(op.element_size);
         // Rows without gaps form one row.
         let (width, height) =
             if op.height > 1 && op.pitch == width { (width * op.height, 1) } else { (width, op.height) };
         if height == 1 && width <= SMALL {
-            return Prepared::Fill { dst: address, bytes: width, value: op.value, size: op.element_size };
+            return Ok(Prepared::Fill { dst: address, bytes: width, value: op.value, size: op.element_size });
         }
-        Prepared::Rows(Box::new(Rows {
+        Ok(Prepared::Rows(Box::new(Rows {
             width,
             height,
             depth: 1,
             dst: Grid { address, pitch: op.pitch, plane: 0 },
             source: Source::Fill { value: op.value, size: op.element_size },
-        }))
+        })))
     }
 
-    pub(crate) fn memcpy(op: &MemcpyOp, names: &dyn Names) -> Self {
-        let (dst, src) = (address(&op.dst.region, names), address(&op.src.region, names));
+    fn memcpy(op: &MemcpyOp, places: &dyn Locate) -> Result<Self> {
+        let dst = places.locate(&op.dst.region)?.address;
+        let src = places.locate(&op.src.region)?.address;
         let from_host = matches!(op.src.region.base, Base::Bytes(_));
         let dense = |side: &CopySide| {
             (op.height * op.depth == 1 || side.pitch == op.width) && (op.depth == 1 || side.rows == op.height)
@@ -108,14 +112,14 @@ impl Prepared {
             (op.width, op.height, op.depth)
         };
         if height * depth == 1 && width <= SMALL {
-            return Prepared::Copy { dst, src, bytes: width, from_host };
+            return Ok(Prepared::Copy { dst, src, bytes: width, from_host });
         }
         let grid = |address, side: &CopySide| Grid {
             address,
             pitch: side.pitch,
             plane: side.pitch.wrapping_mul(side.rows),
         };
-        Prepared::Rows(Box::new(Rows {
+        Ok(Prepared::Rows(Box::new(Rows {
             width,
             height,
             depth,
@@ -124,24 +128,12 @@ impl Prepared {
                 true => Source::CopyFromHost(grid(src, &op.src)),
                 false => Source::Copy(grid(src, &op.src)),
             },
-        }))
+        })))
     }
 
-    pub(crate) fn kernel(op: &KernelOp, names: &dyn Names) -> Result<Self> {
-        let mut params: Box<[u8]> = op.args().bytes.as_slice().into();
-        for pointer in &op.args().pointers {
-            let value = match &pointer.value {
-                PointerValue::Region(region) => address(region, names),
-                PointerValue::Condition(condition) => names.handle(*condition),
-            };
-            let offset = (op.args().layout[pointer.index as usize].offset + pointer.offset) as usize;
-            params[offset..offset + 8].copy_from_slice(&value.to_ne_bytes());
-        }
+    fn kernel(op: &KernelOp, places: &dyn Locate) -> Result<Self> {
+        let params = lower::fill_in_addresses(op.args(), places)?.into_boxed_slice();
         Ok(Prepared::Kernel(Box::new(KernelLaunch::new(op, params)?)))
-    }
-
-    pub(crate) fn callback(op: &CallbackOp) -> Self {
-        Prepared::Callback(Box::new(op.clone()))
     }
 
     /// Returns the approximate time in nanoseconds.
@@ -183,16 +175,6 @@ impl Prepared {
             Prepared::Callback(callback) => callback.call(Caller::Device(context.device.id)),
         }
     }
-}
-
-/// Returns the address of a region.
-pub(crate) fn address(region: &Region, names: &dyn Names) -> u64 {
-    region.offset
-        + match &region.base {
-            Base::Allocation(allocation) => allocation.address(),
-            Base::AllocNode(alloc) => names.address(*alloc),
-            Base::Bytes(bytes) => bytes.as_ptr().expose_provenance() as u64,
-        }
 }
 
 /// Runs `work`. A panic in it, which is a defect of this crate, becomes an error.

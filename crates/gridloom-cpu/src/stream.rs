@@ -23,6 +23,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gridloom_core::backend::{self, DeviceId};
+use gridloom_core::lower::OnStream;
 use gridloom_core::op::Operation;
 use gridloom_core::{Error, ErrorKind, Result};
 
@@ -30,8 +31,9 @@ use crate::cancel::CancelToken;
 use crate::device::Shared;
 use crate::event::{self, CpuEvent, Recording};
 use crate::graph::Launch;
-use crate::operation::{Context, NoNames, Prepared, contain};
+use crate::operation::{Context, Prepared, contain};
 use crate::queue::Queue;
+use crate::transfer;
 
 /// An item of a stream's work.
 pub(crate) enum Work {
@@ -65,12 +67,12 @@ impl Work {
 }
 
 /// The state that the handle and the thread of a stream share.
-pub(crate) struct Line {
+pub(crate) struct SharedStream {
     device: Arc<Shared>,
     queue: Queue<Work>,
 }
 
-impl Line {
+impl SharedStream {
     /// Waits until everything enqueued so far has run, and runs items itself meanwhile.
     pub(crate) fn drain(&self) {
         self.queue.drain(|work, token| self.run(work, token));
@@ -101,15 +103,15 @@ impl Line {
 
 /// A stream of the CPU device.
 pub struct CpuStream {
-    line: Arc<Line>,
+    line: Arc<SharedStream>,
 }
 
 impl CpuStream {
     pub(crate) fn new(device: Arc<Shared>) -> Self {
-        CpuStream { line: Arc::new(Line { device, queue: Queue::new() }) }
+        CpuStream { line: Arc::new(SharedStream { device, queue: Queue::new() }) }
     }
 
-    pub(crate) fn line(&self) -> &Arc<Line> {
+    pub(crate) fn line(&self) -> &Arc<SharedStream> {
         &self.line
     }
 
@@ -140,11 +142,6 @@ unsafe impl backend::Stream for CpuStream {
 
     unsafe fn enqueue(&self, operation: &Operation) -> Result<()> {
         let work = match operation {
-            Operation::Empty => return Ok(()),
-            Operation::Kernel(op) => Work::Operation(Prepared::kernel(op, &NoNames)?, operation.clone()),
-            Operation::Memset(op) => Work::Operation(Prepared::memset(op, &NoNames), operation.clone()),
-            Operation::Memcpy(op) => Work::Operation(Prepared::memcpy(op, &NoNames), operation.clone()),
-            Operation::Callback(op) => Work::Operation(Prepared::callback(op), operation.clone()),
             Operation::EventRecord(event) => {
                 let (own, recording) = (event::own(event)?, Recording::new());
                 self.start()?;
@@ -156,10 +153,11 @@ unsafe impl backend::Stream for CpuStream {
                 Some(recording) if !recording.is_reached() => Work::Wait(recording),
                 _ => return Ok(()),
             },
-            other => {
-                let message = format!("{} cannot be enqueued on a stream", other.kind().name());
-                return Err(Error::new(ErrorKind::InvalidArgument, message));
-            }
+            operation => match Prepared::new(operation, &OnStream)? {
+                Some(prepared) => Work::Operation(prepared, operation.clone()),
+                // An operation without work. The core refuses those that belong in graphs.
+                None => return Ok(()),
+            },
         };
         self.start()?;
         self.line.queue.push(work);
@@ -184,6 +182,18 @@ unsafe impl backend::Stream for CpuStream {
 
     fn is_idle(&self) -> Result<bool> {
         Ok(self.line.is_idle())
+    }
+
+    fn priority(&self) -> Result<i32> {
+        Ok(0)
+    }
+
+    fn read(&self, src: &dyn backend::Allocation, offset: u64, dst: &mut [u8]) -> Result<()> {
+        backend::check_access(self.line.device.id, src, offset, dst.len())?;
+        self.line.drain();
+        // SAFETY: the range lies in the allocation, which is borrowed and therefore alive.
+        unsafe { transfer::read(dst, src.address() + offset) };
+        Ok(())
     }
 
     fn as_any(&self) -> &dyn Any {

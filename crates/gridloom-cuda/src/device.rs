@@ -9,18 +9,20 @@ use crate::memory::{Allocator, Memory};
 use crate::module::Module;
 use crate::once::Once;
 use crate::polling::PollingWait;
+use crate::release;
 use crate::stream::{Stream, StreamsInFlight};
 use crate::sys::*;
 use crate::turns::Turns;
 use crate::version::CudaVersion;
-use gridloom_core::backend::{self, DeviceId, DeviceKind, EventOptions};
+use gridloom_core::backend::{self, DeviceId, DeviceKind, EventOptions, StreamOptions};
 use gridloom_core::executable::InstantiateOptions;
 use gridloom_core::graph::Definition;
 use gridloom_core::launch::{Dim3, Limits};
-use gridloom_core::memory::MemoryKind;
+use gridloom_core::memory::{GraphMemory, GraphMemoryMeter, MemoryKind};
 use gridloom_core::{Error, ErrorKind, Result};
 use std::any::Any;
 use std::ffi::{CStr, c_char, c_int};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -37,6 +39,9 @@ fn count(driver: &Driver) -> Result<u32> {
     unsafe { driver.cu_device_get_count(&mut count) }?;
     Ok(u32::try_from(count).unwrap_or(0))
 }
+
+/// The first driver whose graphs can be launched by kernels.
+const DEVICE_LAUNCH_SINCE: CudaVersion = CudaVersion::new(12, 0);
 
 /// An opened GPU.
 #[derive(Debug)]
@@ -59,6 +64,8 @@ pub(crate) struct Shared {
     pub(crate) hosted_launches: Arc<HostedLaunches>,
     pub(crate) streams: Arc<StreamsInFlight>,
     builtins: Once<Arc<Module>>,
+    /// The memory that executables hold for alloc nodes.
+    pub(crate) graph_memory: Arc<GraphMemoryMeter>,
     /// The turns that graphs with conditionals take, if they run one after another.
     pub(crate) turns: Option<Arc<Turns>>,
 }
@@ -115,6 +122,7 @@ impl CudaDevice {
                 hosted_launches: Arc::default(),
                 streams: Arc::default(),
                 builtins: Once::new(),
+                graph_memory: Arc::default(),
             }),
         })
     }
@@ -164,11 +172,6 @@ impl CudaDevice {
         Ok(self.shared.allocator.reserved()?)
     }
 
-    /// Gives unused memory of the pool back to the system.
-    pub fn trim(&self) -> Result<()> {
-        Ok(self.shared.allocator.trim()?)
-    }
-
     /// A property of the GPU by the driver's number for it.
     /// ([`cuDeviceGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html))
     pub fn attribute(&self, attribute: CUdevice_attribute) -> Result<i32> {
@@ -176,19 +179,16 @@ impl CudaDevice {
         Ok(facts.attribute(attribute)?)
     }
 
-    /// The range of stream priorities, `(lowest, highest)`; higher priorities are smaller numbers.
-    /// ([`cuCtxGetStreamPriorityRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html))
-    pub fn priority_range(&self) -> Result<(i32, i32)> {
-        let (mut lowest, mut highest) = (0, 0);
-        let _entered = self.shared.context.enter()?;
-        // SAFETY: the context is current; two numbers are written.
-        unsafe { self.driver().cu_ctx_get_stream_priority_range(&mut lowest, &mut highest) }?;
-        Ok((lowest, highest))
-    }
-
-    /// A stream with a priority.
-    pub fn stream_with_priority(&self, priority: i32) -> Result<Arc<Stream>> {
-        Ok(Stream::new(&self.shared, priority)?)
+    /// An attribute of the memory that the driver holds for the alloc nodes of captured graphs.
+    /// ([`cuDeviceGetGraphMemAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    fn driver_graph_memory(&self, attribute: CUgraphMem_attribute) -> Result<u64> {
+        let mut bytes: u64 = 0;
+        let device = self.shared.context.device();
+        // SAFETY: every attribute is a 64-bit number, which is written.
+        unsafe {
+            self.driver().cu_device_get_graph_mem_attribute(device, attribute, (&raw mut bytes).cast())
+        }?;
+        Ok(bytes)
     }
 
     /// Allocates memory, as an object of this backend.
@@ -297,8 +297,51 @@ unsafe impl backend::Device for CudaDevice {
         Ok((self.shared.allocator.used(), Some(self.total_memory)))
     }
 
-    fn create_stream(&self) -> Result<Arc<dyn backend::Stream>> {
-        Ok(self.stream_with_priority(0)?)
+    /// Alloc nodes of captured graphs that stay opaque get their memory from the driver, which
+    /// counts it for the whole process.
+    fn graph_memory(&self) -> Result<GraphMemory> {
+        let of_driver = |attribute| self.driver_graph_memory(attribute);
+        let used = of_driver(CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT)?;
+        let high = of_driver(CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)?;
+        let reserved = of_driver(CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT)?;
+        let (meter, unused) = (&self.shared.graph_memory, self.shared.allocator.unused()?);
+        Ok(GraphMemory::new(
+            meter.used() + used,
+            meter.used_high() + high,
+            unused + reserved.saturating_sub(used),
+        ))
+    }
+
+    /// ([`cuDeviceSetGraphMemAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    fn reset_graph_memory_high(&self) -> Result<()> {
+        let mut zero: u64 = 0;
+        let (device, high) =
+            (self.shared.context.device(), CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_USED_MEM_HIGH);
+        // SAFETY: the attribute is a 64-bit number, which is read.
+        unsafe { self.driver().cu_device_set_graph_mem_attribute(device, high, (&raw mut zero).cast()) }?;
+        self.shared.graph_memory.reset_high();
+        Ok(())
+    }
+
+    /// ([`cuDeviceGraphMemTrim`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    fn trim(&self) -> Result<()> {
+        release::flush();
+        self.shared.allocator.trim()?;
+        // SAFETY: the device is one of the driver's.
+        Ok(unsafe { self.driver().cu_device_graph_mem_trim(self.shared.context.device()) }?)
+    }
+
+    /// ([`cuCtxGetStreamPriorityRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html))
+    fn priority_range(&self) -> Result<RangeInclusive<i32>> {
+        let (mut lowest, mut highest) = (0, 0);
+        let _entered = self.shared.context.enter()?;
+        // SAFETY: the context is current; two numbers are written.
+        unsafe { self.driver().cu_ctx_get_stream_priority_range(&mut lowest, &mut highest) }?;
+        Ok(highest.min(lowest)..=lowest)
+    }
+
+    fn create_stream(&self, options: StreamOptions) -> Result<Arc<dyn backend::Stream>> {
+        Ok(Stream::new(&self.shared, options)?)
     }
 
     fn create_event(&self, options: EventOptions) -> Result<Arc<dyn backend::Event>> {
@@ -353,6 +396,17 @@ unsafe impl backend::Device for CudaDevice {
             return Ok(());
         }
         Ok(self.shared.allocator.copy_now(address, src.as_ptr() as u64, src.len())?)
+    }
+
+    fn check_device_launch(&self) -> Result<()> {
+        let (found, needed) = (self.driver().version(), DEVICE_LAUNCH_SINCE);
+        if found < needed {
+            return Err(Error::new(
+                ErrorKind::NotSupported,
+                format!("launches from kernels need a driver for CUDA {needed}, this one supports {found}"),
+            ));
+        }
+        Ok(())
     }
 
     unsafe fn instantiate(

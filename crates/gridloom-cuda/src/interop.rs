@@ -11,18 +11,22 @@
 
 use crate::CudaDevice;
 use crate::event::Event;
+use crate::graph;
 use crate::kernel::Kernel;
 use crate::memory::BorrowedMemory;
 use crate::registry::{self, EVENTS, KERNELS, MEMORY, STREAMS};
 use crate::stream::Stream;
 use crate::sys::*;
 use gridloom_core::backend::{self, Allocation, Device, DeviceId, EventOptions};
+use gridloom_core::graph::NodeKey;
 use gridloom_core::memory::MemoryKind;
 pub use gridloom_core::op::Owner;
 use gridloom_core::{Error, ErrorKind, Result};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
+
+pub use crate::graph::{RawGraph, RawNode};
 
 /// Who destroys a driver object.
 #[derive(Debug)]
@@ -180,6 +184,20 @@ pub fn event_to_raw(event: &dyn backend::Event) -> Result<CUevent> {
 /// The driver's handle of a kernel, valid while the kernel lives.
 pub fn kernel_to_raw(kernel: &dyn backend::Kernel) -> Result<CUfunction> {
     Ok(Kernel::from_backend(kernel)?.raw())
+}
+
+/// The driver's handles of an executable, valid until it is dropped or changed.
+///
+/// Most executables are one graph. There are several if the host decides between them, in the order
+/// in which they first run.
+pub fn executable_to_raw(executable: &dyn backend::Executable) -> Result<Vec<RawGraph>> {
+    graph::raw_graphs(executable)
+}
+
+/// The driver's handle of a node, valid as long as those of its executable. Returns `None` for a
+/// node that became edges or is decided by the host.
+pub fn node_to_raw(executable: &dyn backend::Executable, node: NodeKey) -> Result<Option<RawNode>> {
+    graph::raw_node(executable, node)
 }
 
 /// What the driver reports of memory that Gridloom did not allocate.

@@ -365,7 +365,8 @@ impl<'a> Launch<'a> {
     }
 
     /// Launches on a stream; the context is current.
-    /// ([`cuLaunchKernel` and `cuLaunchKernelEx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
+    /// ([`cuLaunchKernel` and
+    /// `cuLaunchKernelEx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html))
     ///
     /// # Safety
     ///

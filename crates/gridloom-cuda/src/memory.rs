@@ -77,12 +77,26 @@ impl Allocator {
     }
 
     /// Returns the number of bytes that the pool holds from the system, in use or not.
-    /// ([`cuMemPoolGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html))
     pub(crate) fn reserved(&self) -> DriverResult<u64> {
-        let Some(pool) = self.pool else { return Ok(self.used()) };
+        match self.pool {
+            Some(pool) => {
+                self.pool_attribute(pool, CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
+            }
+            None => Ok(self.used()),
+        }
+    }
+
+    /// Returns the number of bytes that the pool holds from the system and nobody uses.
+    pub(crate) fn unused(&self) -> DriverResult<u64> {
+        let Some(pool) = self.pool else { return Ok(0) };
+        let used = self.pool_attribute(pool, CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?;
+        Ok(self.reserved()?.saturating_sub(used))
+    }
+
+    /// ([`cuMemPoolGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html))
+    fn pool_attribute(&self, pool: CUmemoryPool, attribute: CUmemPool_attribute) -> DriverResult<u64> {
         let mut bytes: u64 = 0;
-        let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
-        // SAFETY: this attribute is a 64-bit number.
+        // SAFETY: the attributes asked for are 64-bit numbers.
         unsafe { self.context.driver().cu_mem_pool_get_attribute(pool, attribute, (&raw mut bytes).cast())? };
         Ok(bytes)
     }
@@ -247,6 +261,26 @@ pub(crate) fn on_device(device: CUdevice) -> CUmemLocation {
     }
 }
 
+/// Copies pinned host memory to a slice. The GPU may write the memory meanwhile. Rust knows nothing
+/// of the memory, which the driver allocated, and volatile reads assume nothing of its contents.
+///
+/// # Safety
+/// `dst.len()` bytes from `address` on are host memory that exists during the call.
+unsafe fn read_host(address: u64, dst: &mut [u8]) {
+    let source: *const u8 = ptr::with_exposed_provenance(address as usize);
+    let words = if address.is_multiple_of(8) { dst.len() / 8 } else { 0 };
+    let (whole, rest) = dst.split_at_mut(words * 8);
+    for (index, word) in whole.chunks_exact_mut(8).enumerate() {
+        // SAFETY: promised by the caller; the address is aligned for a word.
+        let value = unsafe { source.cast::<u64>().add(index).read_volatile() };
+        word.copy_from_slice(&value.to_ne_bytes());
+    }
+    for (index, byte) in rest.iter_mut().enumerate() {
+        // SAFETY: promised by the caller.
+        *byte = unsafe { source.add(words * 8 + index).read_volatile() };
+    }
+}
+
 /// A block of memory, freed when the last reference goes.
 #[derive(Debug)]
 pub struct Memory {
@@ -286,6 +320,13 @@ unsafe impl backend::Allocation for Memory {
 
     fn kind(&self) -> MemoryKind {
         self.kind
+    }
+
+    fn read_host(&self, offset: u64, dst: &mut [u8]) -> Result<()> {
+        backend::check_host_access(self, offset, dst.len())?;
+        // SAFETY: the range lies in this host memory, which lives while `self` does.
+        unsafe { read_host(self.address + offset, dst) };
+        Ok(())
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -332,6 +373,13 @@ unsafe impl backend::Allocation for BorrowedMemory {
 
     fn kind(&self) -> MemoryKind {
         self.kind
+    }
+
+    fn read_host(&self, offset: u64, dst: &mut [u8]) -> Result<()> {
+        backend::check_host_access(self, offset, dst.len())?;
+        // SAFETY: the range lies in this host memory, which lives while `self` does.
+        unsafe { read_host(self.address + offset, dst) };
+        Ok(())
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -64,6 +64,15 @@ impl Module {
             let at = error.nul_position();
             Error::new(ErrorKind::InvalidModule, format!("the PTX has a NUL byte at position {at}"))
         })?;
+        if gridloom_ptx::looks_like_cuda(source) {
+            return Err(Error::new(
+                ErrorKind::InvalidModule,
+                format!(
+                    "the PTX cannot be read: it does not start with .version ({})",
+                    gridloom_ptx::CUDA_HELP
+                ),
+            ));
+        }
         let source: Arc<str> = Arc::from(source);
         let driver = context.driver();
         let declared = DeclaredKernels::of(&source, driver.supports(PARAMETERS_SINCE));
@@ -265,8 +274,8 @@ impl backend::Module for Module {
         self.device
     }
 
-    /// ([`cuModuleEnumerateFunctions`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html), since 12.4;
-    /// before it, those that the PTX declares)
+    /// ([`cuModuleEnumerateFunctions`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html),
+    /// since 12.4; before it, those that the PTX declares)
     fn kernel_names(&self) -> Vec<String> {
         let driver = self.context.driver();
         let names = || -> crate::driver::DriverResult<Vec<String>> {

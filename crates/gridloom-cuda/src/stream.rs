@@ -9,12 +9,14 @@ use crate::hosted_launch::{HostedLaunch, HostedLaunches, HostedSlot};
 use crate::in_flight::{Batch, InFlight, Marked, Queue, Waited};
 use crate::interop::{Owner, Ownership};
 use crate::kernel::{Kernel, Launch};
+use crate::memory::Allocator;
 use crate::polling::PollingWait;
 use crate::registry::{self, STREAMS};
 use crate::release::{self, Handle};
 use crate::sys::*;
-use crate::transfer::{self, Location};
-use gridloom_core::backend::{self, DeviceId, EventOptions};
+use crate::transfer;
+use gridloom_core::backend::{self, DeviceId, EventOptions, StreamOptions};
+use gridloom_core::lower::{Locate, OnStream};
 use gridloom_core::op::{CallbackOp, KernelOp, MemcpyOp, MemsetOp, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
@@ -40,15 +42,16 @@ unsafe impl Send for RawStream {}
 unsafe impl Sync for RawStream {}
 
 impl RawStream {
-    /// Makes a stream that does not wait for the legacy default stream.
     /// ([`cuStreamCreateWithPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
-    fn new(context: &Arc<Context>, priority: i32) -> DriverResult<Self> {
+    fn new(context: &Arc<Context>, options: StreamOptions) -> DriverResult<Self> {
         let mut raw = ptr::null_mut();
-        let flags = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
+        let flags = match options.non_blocking {
+            true => CUstream_flags::CU_STREAM_NON_BLOCKING.0,
+            false => CUstream_flags::CU_STREAM_DEFAULT.0,
+        };
         let _entered = context.enter()?;
-        // SAFETY: the context is current; one handle is written. A priority out of range is clamped
-        // by the driver.
-        unsafe { context.driver().cu_stream_create_with_priority(&mut raw, flags, priority)? };
+        // SAFETY: the context is current; one handle is written.
+        unsafe { context.driver().cu_stream_create_with_priority(&mut raw, flags, options.priority)? };
         let ownership = Ownership::Ours;
         Ok(Self { context: Arc::clone(context), raw, spare: Mutex::default(), ownership })
     }
@@ -137,6 +140,7 @@ pub struct Stream {
     hosted: HostedSlot,
     hosted_launches: Arc<HostedLaunches>,
     streams: Arc<StreamsInFlight>,
+    allocator: Arc<Allocator>,
 }
 
 /// All streams of a device.
@@ -170,9 +174,8 @@ impl StreamsInFlight {
 }
 
 impl Stream {
-    /// A stream with a priority; lower numbers come first, 0 is the usual one.
-    pub(crate) fn new(shared: &Shared, priority: i32) -> DriverResult<Arc<Self>> {
-        let stream = Arc::new(Self::on(shared, RawStream::new(&shared.context, priority)?));
+    pub(crate) fn new(shared: &Shared, options: StreamOptions) -> DriverResult<Arc<Self>> {
+        let stream = Arc::new(Self::on(shared, RawStream::new(&shared.context, options)?));
         STREAMS.add(registry::key(stream.raw()), &stream);
         Ok(stream)
     }
@@ -196,6 +199,7 @@ impl Stream {
             hosted: HostedSlot::default(),
             hosted_launches: Arc::clone(&shared.hosted_launches),
             streams: Arc::clone(&shared.streams),
+            allocator: Arc::clone(&shared.allocator),
         }
     }
 
@@ -207,15 +211,6 @@ impl Stream {
     /// The context it belongs to.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
-    }
-
-    /// Returns its priority.
-    /// ([`cuStreamGetPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
-    pub fn priority(&self) -> Result<i32> {
-        let mut priority = 0;
-        // SAFETY: the handle is alive; one number is written.
-        unsafe { self.context.driver().cu_stream_get_priority(self.raw(), &mut priority) }?;
-        Ok(priority)
     }
 
     /// The CUDA stream behind a stream of the core.
@@ -318,9 +313,10 @@ impl Stream {
         Ok(unsafe { launch.enqueue(self.raw()) }?)
     }
 
-    /// ([`cuMemsetD8Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) and its siblings)
+    /// ([`cuMemsetD8Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) and
+    /// its siblings)
     fn fill(&self, op: &MemsetOp) -> Result<()> {
-        let location = Location::of(&op.dst).ok_or_else(no_alloc_node)?;
+        let location = OnStream.locate(&op.dst)?;
         let p = transfer::fill_parameters(op, location.address);
         let (driver, stream) = (self.context.driver(), self.raw());
         // SAFETY: the core has checked that the destination holds the fill and is aligned; it is
@@ -342,10 +338,11 @@ impl Stream {
         Ok(filled?)
     }
 
-    /// ([`cuMemcpyAsync` and `cuMemcpy3DAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html))
+    /// ([`cuMemcpyAsync` and
+    /// `cuMemcpy3DAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html))
     fn copy(&self, op: &MemcpyOp) -> Result<()> {
-        let dst = Location::of(&op.dst.region).ok_or_else(no_alloc_node)?;
-        let src = Location::of(&op.src.region).ok_or_else(no_alloc_node)?;
+        let dst = OnStream.locate(&op.dst.region)?;
+        let src = OnStream.locate(&op.src.region)?;
         let (driver, stream) = (self.context.driver(), self.raw());
         // SAFETY: the core has checked that both sides hold the copy; they are kept until it has
         // run.
@@ -375,10 +372,6 @@ impl Stream {
         let failed: Vec<Result<()>> = failed.collect();
         failed.into_iter().collect()
     }
-}
-
-fn no_alloc_node() -> Error {
-    Error::new(ErrorKind::InvalidArgument, "memory of an alloc node exists only inside its graph")
 }
 
 impl Drop for Stream {
@@ -412,10 +405,14 @@ unsafe impl backend::Stream for Stream {
                 // SAFETY: both handles are alive; 0 is the one flag there is.
                 unsafe { self.context.driver().cu_stream_wait_event(self.raw(), event.raw(), 0) }?;
             }
-            other => {
+            Operation::Alloc(_)
+            | Operation::Free(_)
+            | Operation::Child(_)
+            | Operation::Conditional(_)
+            | Operation::Opaque(_) => {
                 return Err(Error::new(
                     ErrorKind::InvalidArgument,
-                    format!("{} belongs in a graph, not on a stream", other.kind().name()),
+                    format!("{} belongs in a graph, not on a stream", operation.kind().name()),
                 ));
             }
         }
@@ -464,6 +461,28 @@ unsafe impl backend::Stream for Stream {
             return Ok(false);
         }
         Ok(self.in_flight.queue().is_idle()?)
+    }
+
+    /// ([`cuStreamGetPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html))
+    fn priority(&self) -> Result<i32> {
+        let mut priority = 0;
+        let _entered = self.context.enter()?;
+        // SAFETY: the handle is alive; one number is written.
+        unsafe { self.context.driver().cu_stream_get_priority(self.raw(), &mut priority) }?;
+        Ok(priority)
+    }
+
+    fn read(&self, src: &dyn backend::Allocation, offset: u64, dst: &mut [u8]) -> Result<()> {
+        backend::check_access(self.device, src, offset, dst.len())?;
+        self.settle();
+        self.wait_for_device()?;
+        if dst.is_empty() {
+            return Ok(());
+        }
+        // The stream of the allocator has nothing else to do, so work that is enqueued here
+        // meanwhile is not waited for.
+        let (address, from) = (dst.as_mut_ptr() as u64, src.address() + offset);
+        Ok(self.allocator.copy_now(address, from, dst.len())?)
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -1,40 +1,17 @@
 //! Copies and fills in the driver's own terms, the same for streams and graph nodes.
 
 use crate::sys::*;
-use gridloom_core::memory::{Base, MemoryKind, Region};
+use gridloom_core::lower::Location;
+use gridloom_core::memory::MemoryKind;
 use gridloom_core::op::{CopySide, MemcpyOp, MemsetOp};
 use std::ffi::c_void;
 
-/// Where a region is, and what the driver needs to know of that place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Location {
-    pub(crate) address: u64,
-    pub(crate) kind: CUmemorytype,
-}
-
-impl Location {
-    /// An address in memory of a kind.
-    pub(crate) fn new(address: u64, kind: MemoryKind) -> Self {
-        let kind = match kind {
-            MemoryKind::Device => CUmemorytype::CU_MEMORYTYPE_DEVICE,
-            MemoryKind::Host => CUmemorytype::CU_MEMORYTYPE_HOST,
-            MemoryKind::Managed => CUmemorytype::CU_MEMORYTYPE_UNIFIED,
-        };
-        Self { address, kind }
-    }
-
-    /// The place of a region outside of graphs. `None` for memory that an alloc node provides.
-    pub(crate) fn of(region: &Region) -> Option<Self> {
-        match &region.base {
-            Base::Allocation(allocation) => {
-                Some(Self::new(allocation.address() + region.offset, allocation.kind()))
-            }
-            Base::Bytes(bytes) => Some(Self {
-                address: bytes.as_ptr() as u64 + region.offset,
-                kind: CUmemorytype::CU_MEMORYTYPE_HOST,
-            }),
-            Base::AllocNode(_) => None,
-        }
+/// Returns the driver's name for a kind of memory.
+fn driver_kind(kind: MemoryKind) -> CUmemorytype {
+    match kind {
+        MemoryKind::Device => CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        MemoryKind::Host => CUmemorytype::CU_MEMORYTYPE_HOST,
+        MemoryKind::Managed => CUmemorytype::CU_MEMORYTYPE_UNIFIED,
     }
 }
 
@@ -43,18 +20,18 @@ pub(crate) fn copy_parameters(op: &MemcpyOp, dst: Location, src: Location) -> CU
     let (src_pitch, src_height) = pitches(op, &op.src);
     let (dst_pitch, dst_height) = pitches(op, &op.dst);
     let host = |location: Location| {
-        let is_host = location.kind == CUmemorytype::CU_MEMORYTYPE_HOST;
+        let is_host = location.kind == MemoryKind::Host;
         if is_host { (location.address as *mut c_void, 0) } else { (std::ptr::null_mut(), location.address) }
     };
     let (src_host, src_device) = host(src);
     let (dst_host, dst_device) = host(dst);
     CUDA_MEMCPY3D {
-        srcMemoryType: src.kind,
+        srcMemoryType: driver_kind(src.kind),
         srcHost: src_host,
         srcDevice: src_device,
         srcPitch: src_pitch,
         srcHeight: src_height,
-        dstMemoryType: dst.kind,
+        dstMemoryType: driver_kind(dst.kind),
         dstHost: dst_host,
         dstDevice: dst_device,
         dstPitch: dst_pitch,
@@ -98,9 +75,11 @@ pub(crate) fn fill_parameters(op: &MemsetOp, address: u64) -> CUDA_MEMSET_NODE_P
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gridloom_core::lower::{Locate, OnStream};
+    use gridloom_core::memory::Region;
 
     fn device(address: u64) -> Location {
-        Location::new(address, MemoryKind::Device)
+        Location { address, kind: MemoryKind::Device }
     }
 
     fn bytes(len: usize) -> Region {
@@ -130,7 +109,7 @@ mod tests {
     #[test]
     fn a_host_side_is_passed_as_a_host_pointer() {
         let source = bytes(8);
-        let location = Location::of(&source).unwrap();
+        let location = OnStream.locate(&source).unwrap();
         let op = MemcpyOp::linear(bytes(8), source, 8);
         let parameters = copy_parameters(&op, device(64), location);
         assert_eq!(parameters.srcMemoryType, CUmemorytype::CU_MEMORYTYPE_HOST);

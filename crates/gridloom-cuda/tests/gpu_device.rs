@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use gridloom_core::backend::{Device as _, EventOptions};
+use gridloom_core::backend::{Device as _, EventOptions, StreamOptions};
 use gridloom_core::launch::LaunchConfig;
 use gridloom_core::memory::{MemoryKind, Region};
 use gridloom_core::op::{CallbackOp, CopySide, Launch, MemcpyOp, MemsetOp, Operation};
@@ -23,7 +23,7 @@ fn a_device_says_what_it_is() {
     assert_eq!(limits.warp_size, 32);
     assert!(limits.max_threads_per_block >= 512);
     assert!(gpu.device.properties().iter().any(|(name, _)| name == "compute capability"));
-    let (lowest, highest) = gpu.device.priority_range().unwrap();
+    let (highest, lowest) = gpu.device.priority_range().unwrap().into_inner();
     assert!(highest <= lowest);
 }
 
@@ -355,7 +355,7 @@ fn machine_code_that_is_none_is_refused() {
 #[test]
 fn streams_have_priorities() {
     let Some(gpu) = gpu() else { return };
-    let (_, highest) = gpu.device.priority_range().unwrap();
-    let stream = gpu.device.stream_with_priority(highest).unwrap();
+    let highest = *gpu.device.priority_range().unwrap().start();
+    let stream = gpu.backend.create_stream(StreamOptions::new().priority(highest)).unwrap();
     assert_eq!(stream.priority().unwrap(), highest);
 }

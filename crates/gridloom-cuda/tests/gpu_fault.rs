@@ -4,6 +4,7 @@ mod common;
 
 use common::*;
 use gridloom_core::ErrorKind;
+use gridloom_core::backend::StreamOptions;
 
 #[test]
 fn a_write_to_nowhere_loses_the_device_and_says_so_and_dropping_everything_is_safe() {
@@ -14,7 +15,7 @@ fn a_write_to_nowhere_loses_the_device_and_says_so_and_dropping_everything_is_sa
     assert_eq!(error.kind(), ErrorKind::DeviceLost, "{error}");
     assert_eq!(error.driver().unwrap().name, "CUDA_ERROR_ILLEGAL_ADDRESS");
     assert!(error.message().contains("context is lost"), "{error}");
-    let later = gpu.backend.create_stream().unwrap_err();
+    let later = gpu.backend.create_stream(StreamOptions::new()).unwrap_err();
     assert_eq!(later.kind(), ErrorKind::DeviceLost, "{later}");
     drop((buffer, gpu));
 }

@@ -63,6 +63,74 @@ fn an_option_the_compiler_does_not_know_is_named() {
 }
 
 #[test]
+fn the_condition_setter_needs_no_declaration() {
+    let Some(nvrtc) = compiler() else { return };
+    let kernel = "extern \"C\" __global__ void stop(cudaGraphConditionalHandle handle) { cudaGraphSetConditional(handle, 0); }";
+    let own = "extern \"C\" __device__ __cudart_builtin__ void cudaGraphSetConditional(unsigned long long, unsigned int);";
+    for source in [kernel.to_owned(), format!("{own}\n{kernel}")] {
+        let ptx = nvrtc.compile(&source, &CompileOptions::default()).unwrap();
+        assert!(ptx.text().contains(".extern .func cudaGraphSetConditional"), "{}", ptx.text());
+    }
+    // The line of a mistake is that of the source as it was given.
+    let error = nvrtc.compile(&format!("{kernel}\nmistake"), &CompileOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("source.cu(2)"), "{error}");
+}
+
+#[test]
+fn names_of_templates_can_be_asked_for() {
+    let Some(nvrtc) = compiler() else { return };
+    let source = "
+        namespace lib { template <typename T> __global__ void scale(T *x, T by) { x[threadIdx.x] *= by; } }
+        __constant__ int table[4];";
+    let asked = ["lib::scale<float>", "lib::scale<double>", "&table"];
+    let ptx = nvrtc.compile(source, &CompileOptions::new().name_expressions(asked)).unwrap();
+    let float = ptx.lowered_name("lib::scale<float>").unwrap();
+    assert!(ptx.text().contains(&format!(".entry {float}(")), "{float}\n{}", ptx.text());
+    assert_ne!(ptx.lowered_name("lib::scale<double>").unwrap(), float);
+    assert_eq!(ptx.lowered_name("&table"), Some("table"));
+    assert_eq!(ptx.lowered_name("lib::scale<int>"), None);
+    assert_eq!(ptx.lowered_names().count(), 3);
+    let error = nvrtc.compile(source, &CompileOptions::new().name_expressions(["missing<int>"])).unwrap_err();
+    assert!(error.to_string().contains("missing"), "{error}");
+}
+
+#[test]
+fn an_error_about_a_missing_header_says_where_headers_are_looked_for() {
+    let Some(nvrtc) = compiler() else { return };
+    let error = nvrtc.compile("#include \"no_such_header.h\"", &CompileOptions::default()).unwrap_err();
+    let text = error.to_string();
+    for part in ["no_such_header.h", "Headers are looked for in", "-I", "nvidia-cuda-runtime"] {
+        assert!(text.contains(part), "expected {part:?} in {text}");
+    }
+    let error = nvrtc.compile("mistake", &CompileOptions::default()).unwrap_err();
+    assert!(!error.to_string().contains("Headers are looked for"), "{error}");
+}
+
+#[test]
+fn headers_of_cuda_are_found() {
+    let Some(nvrtc) = compiler() else { return };
+    let source = "#include <cuda_fp16.h>
+        extern \"C\" __global__ void half_it(__half *x) { *x = __hmul(*x, __float2half(0.5f)); }";
+    match nvrtc.compile(source, &CompileOptions::default()) {
+        Ok(ptx) => assert!(ptx.text().contains(".entry half_it("), "{}", ptx.text()),
+        // A machine may have the compiler alone.
+        Err(error) => {
+            assert!(error.to_string().contains("no headers of CUDA were found"), "{error}");
+            eprintln!("skipped: NVRTC is here without the headers of CUDA");
+        }
+    }
+}
+
+#[test]
+fn line_information_names_the_source() {
+    let Some(nvrtc) = compiler() else { return };
+    let options = CompileOptions::default().flags(["-DFACTOR=2.0f"]).name("double.cu");
+    assert!(!nvrtc.compile(DOUBLE, &options).unwrap().text().contains(".loc"));
+    let ptx = nvrtc.compile(DOUBLE, &options.line_info(true)).unwrap();
+    assert!(ptx.text().contains(".loc") && ptx.text().contains("double.cu"), "{}", ptx.text());
+}
+
+#[test]
 fn the_condition_setter_compiles_to_a_plain_external_function() {
     let Some(nvrtc) = compiler() else { return };
     let source = r#"

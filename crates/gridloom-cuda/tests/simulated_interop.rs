@@ -9,7 +9,7 @@ mod common;
 mod simulator;
 
 use common::*;
-use gridloom_core::backend::EventOptions;
+use gridloom_core::backend::{EventOptions, StreamOptions};
 use gridloom_core::op::{KernelArgs, KernelOp, Launch, Operation};
 use gridloom_core::{ErrorKind, launch::LaunchConfig};
 use gridloom_cuda::interop::*;
@@ -94,7 +94,7 @@ fn a_part_that_leaves_its_block_is_refused() {
 #[test]
 fn the_handle_of_a_stream_that_is_gone_is_no_longer_ours() {
     let gpu = gpu();
-    let stream = gpu.backend.create_stream().unwrap();
+    let stream = gpu.backend.create_stream(StreamOptions::new()).unwrap();
     let raw = stream_to_raw(&*stream).unwrap();
     drop(stream);
     assert!(world(|world| world.destroyed_streams.remove(&raw.addr())));

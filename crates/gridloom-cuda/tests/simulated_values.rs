@@ -122,7 +122,7 @@ fn give_arguments(chain: &Chain, executable: &Executable, log: usize) -> Result<
 fn write_arguments(
     chain: &Chain,
     executable: &Executable,
-    write: impl FnOnce(&mut ArgWriter<'_>) -> Result<()>,
+    write: impl FnOnce(&mut ArgWriter<'_, '_>) -> Result<()>,
 ) -> Result<()> {
     executable.change(|changes| {
         // SAFETY: a log and a word are what the kernel takes; of other values nothing is launched.
@@ -265,7 +265,7 @@ fn values_that_are_refused_half_way_are_as_they_were() {
     one(&chain, &mut executable).unwrap();
     let expected = chain.outcome(&executable);
     let (memory, three) = (at(&chain.logs[0]), 3u32.to_ne_bytes());
-    type Write<'a> = &'a dyn Fn(&mut ArgWriter<'_>) -> Result<()>;
+    type Write<'a> = &'a dyn Fn(&mut ArgWriter<'_, '_>) -> Result<()>;
     let set = |write: Write<'_>| write_arguments(&chain, &executable, |writer| write(writer));
     let refused: [(&str, Write<'_>); 4] = [
         ("too many", &|writer| {

@@ -1,15 +1,45 @@
-//! Kernels written in Rust: the types that they use, the form that they are recorded in, and its printing as PTX.
+//! Kernels written in Rust: the types that they use, the form that they are recorded in, and its
+//! printing as PTX.
 //!
-//! Programs use it through the `gridloom` crate, whose attribute macros expand to what is in [`record`].
+//! Programs use it through the `gridloom` crate, whose attribute macros expand to what is in
+//! [`record`].
 
+// Device code of this crate names it as that of programs does.
+extern crate self as gridloom;
+
+mod atomic;
 pub mod block;
+mod condition;
 pub mod grid;
 pub mod host;
 pub mod ir;
+#[allow(
+    clippy::excessive_precision,
+    clippy::manual_clamp,
+    reason = "coefficients are written to the digit that rounds right, and `max` and `min` replace a NaN that is put back at the end"
+)]
+pub mod math;
 mod out;
+mod own;
+mod parallel;
 #[doc(hidden)]
 pub mod record;
+mod shared;
 pub mod thread;
+mod view;
+pub mod warp;
 
+pub use atomic::{Atomic, AtomicInteger, AtomicNumber, AtomicTwin, Scoped, SharedAtomics, SharedAtomicsTwin};
+pub use condition::{SetCondition, SetConditionTwin};
 pub use out::{Out, OutTwin};
+pub use own::{Own, OwnTwin};
+pub use parallel::{ParallelRange, par};
 pub use record::{KernelParam, KernelType};
+pub use shared::{EachMine, Phase, PhaseTwin, Shared, SharedTwin, SharedView, SharedViewTwin, Synced};
+pub use view::{View2, View2Twin, View3, View3Twin};
+
+/// What the attribute macros expand to, for the device code of this crate.
+#[doc(hidden)]
+pub mod __kernel {
+    pub use crate::record::*;
+}

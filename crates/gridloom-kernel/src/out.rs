@@ -2,16 +2,19 @@
 
 use crate::host;
 use crate::ir::{Space, Stmt};
+use crate::own::{Own, OwnTwin};
 use crate::record::arithmetic::{bit_and, bit_or, le, lt, not};
 use crate::record::memory::Slice;
 use crate::record::recorder::with;
 use crate::record::value::{KernelType, Opt, R, Twin, Typed, V, lit};
-use crate::thread::global;
+use crate::shared::{Shared, SharedTwin};
+use crate::thread::{block_rank_twin, global};
 
-/// A kernel parameter: memory in which each thread owns the elements at its own place, to read and to write.
+/// A kernel parameter: memory in which each thread owns the elements at its own place, to read and
+/// to write.
 ///
-/// No two threads own the same element, so that writing to it is safe. What a thread owns follows from
-/// its place in the launch alone, and it can be asked for once.
+/// No two threads own the same element, so that writing to it is safe. What a thread owns follows
+/// from its place in the launch alone, and it can be asked for once.
 ///
 /// ```
 /// use gridloom_kernel::{Out, host};
@@ -27,13 +30,37 @@ use crate::thread::global;
 /// assert_eq!(x, [2.0, 4.0, 6.0]);
 /// ```
 pub struct Out<'a, T> {
-    elements: &'a mut [T],
+    elements: *mut [T],
+    /// How the memory is divided, where other threads have it at the same time.
+    division: Option<&'a host::Division>,
+    lifetime: std::marker::PhantomData<&'a mut [T]>,
 }
 
 impl<'a, T> Out<'a, T> {
     /// Makes host memory what one thread of a launch is given.
     pub fn new(elements: &'a mut [T]) -> Self {
-        Out { elements }
+        Out { elements, division: None, lifetime: std::marker::PhantomData }
+    }
+
+    /// # Safety
+    /// The elements live for `'a`. Nothing else accesses those that a thread at this place owns,
+    /// once they are divided as `division` says.
+    pub(crate) unsafe fn shared(elements: *mut [T], division: &'a host::Division) -> Self {
+        Out { elements, division: Some(division), lifetime: std::marker::PhantomData }
+    }
+
+    /// Notes how the memory is divided.
+    fn claim(&self, way: &'static str, size: usize) {
+        if let Some(division) = self.division {
+            division.claim(way, size);
+        }
+    }
+
+    /// The element at an index that this place owns.
+    fn element(self, index: usize) -> Option<&'a mut T> {
+        // SAFETY: the index is in range, and the element is this thread's alone, by the promise of
+        // `shared` or because the borrow is exclusive.
+        (index < self.elements.len()).then(|| unsafe { &mut *self.elements.cast::<T>().add(index) })
     }
 
     /// Returns how many elements the memory has, of all threads together.
@@ -42,8 +69,8 @@ impl<'a, T> Out<'a, T> {
         self.elements.len()
     }
 
-    /// Returns the element of this thread with its index, which is that of the thread along the first
-    /// axis. `None` where the memory ends before.
+    /// Returns the element of this thread with its index, which is that of the thread along the
+    /// first axis. `None` where the memory ends before.
     ///
     /// A kernel that asks for it can be launched in one dimension only.
     pub fn mine(self) -> Option<(usize, &'a mut T)> {
@@ -52,37 +79,90 @@ impl<'a, T> Out<'a, T> {
         if (1..3).any(|axis| place.global(axis) != 0) {
             return None;
         }
-        self.elements.get_mut(index).map(|element| (index, element))
+        self.claim("mine", 1);
+        self.element(index).map(|element| (index, element))
     }
 
-    /// Returns the element of this thread in memory that is rows of `width` elements, with its column
-    /// and row, which are the indices of the thread along the first and second axis. `None` where the
-    /// row or the memory ends before.
+    /// Returns the element of this thread under its index: it is indexed as the memory is. `None`
+    /// where the memory ends before.
     ///
-    /// `width` must be the same for all threads, which is checked when the kernel is loaded. A kernel
-    /// that asks for it can be launched in one or two dimensions.
+    /// A kernel that asks for it can be launched in one dimension only.
+    pub fn own(self) -> Option<Own<'a, T>> {
+        let len = self.len();
+        self.mine().map(|(index, element)| Own::new(index, len, element))
+    }
+
+    /// Returns the element of this thread in memory that is rows of `width` elements, with its
+    /// column and row, which are the indices of the thread along the first and second axis. `None`
+    /// where the row or the memory ends before.
+    ///
+    /// `width` must be the same for all threads, which is checked when the kernel is loaded. A
+    /// kernel that asks for it can be launched in one or two dimensions.
     pub fn mine_2d(self, width: usize) -> Option<((usize, usize), &'a mut T)> {
         let place = host::place();
         let (x, y) = (place.global(0), place.global(1));
+        self.claim("mine_2d", width);
         if x >= width || place.global(2) != 0 {
             return None;
         }
         let index = y.checked_mul(width)?.checked_add(x)?;
-        self.elements.get_mut(index).map(|element| ((x, y), element))
+        self.element(index).map(|element| ((x, y), element))
     }
 
     /// Returns the `count` elements of this thread: from the index of the thread times `count` on.
     /// `None` where the memory ends before the last of them.
     ///
-    /// `count` must be the same for all threads, which is checked when the kernel is loaded. A kernel
-    /// that asks for it can be launched in one dimension only.
+    /// `count` must be the same for all threads, which is checked when the kernel is loaded. A
+    /// kernel that asks for it can be launched in one dimension only.
     pub fn chunk(self, count: usize) -> Option<&'a mut [T]> {
         let place = host::place();
         if (1..3).any(|axis| place.global(axis) != 0) {
             return None;
         }
+        self.claim("chunk", count);
         let start = place.global(0).checked_mul(count)?;
-        self.elements.get_mut(start..)?.get_mut(..count)
+        let is_inside = start.checked_add(count).is_some_and(|end| end <= self.elements.len());
+        // SAFETY: the elements are in range, and this thread's alone: as for `element`.
+        is_inside
+            .then(|| unsafe { std::slice::from_raw_parts_mut(self.elements.cast::<T>().add(start), count) })
+    }
+
+    /// Returns the element of this thread in memory that is planes of `height` rows of `width`
+    /// elements, with its column, row and plane, which are the indices of the thread along the
+    /// three axes. `None` where the row, the plane or the memory ends before.
+    ///
+    /// `width` and `height` must be the same for all threads, which is checked when the kernel is
+    /// loaded.
+    pub fn mine_3d(self, width: usize, height: usize) -> Option<((usize, usize, usize), &'a mut T)> {
+        let place = host::place();
+        let (x, y, z) = (place.global(0), place.global(1), place.global(2));
+        self.claim("mine_3d", width);
+        self.claim_height(height);
+        if x >= width || y >= height {
+            return None;
+        }
+        let index = z.checked_mul(height)?.checked_add(y)?.checked_mul(width)?.checked_add(x)?;
+        self.element(index).map(|element| ((x, y, z), element))
+    }
+
+    fn claim_height(&self, height: usize) {
+        if let Some(division) = self.division {
+            division.claim_height(height);
+        }
+    }
+
+    /// Returns the `count` elements of the block: from the number of the block times `count` on.
+    /// Its threads write and read them as they do [shared memory](crate::block::shared). `None`
+    /// where the memory ends before the last of them.
+    ///
+    /// `count` must be the same for all threads, which is checked when the kernel is loaded.
+    pub fn tile(self, count: usize) -> Option<Shared<'a, T>> {
+        self.claim("tile", count);
+        let start = host::place().block_rank().checked_mul(count)?;
+        let is_inside = start.checked_add(count).is_some_and(|end| end <= self.elements.len());
+        // SAFETY: the elements are in range. They are the block's alone, by the promise of
+        // `shared`; without it the borrow is exclusive and the only thread of a block has them.
+        is_inside.then(|| unsafe { Shared::of(self.elements.cast::<T>().add(start), count) })
     }
 }
 
@@ -138,6 +218,12 @@ impl<T: KernelType> OutTwin<T> {
     }
 
     /// As the method of [`Out`].
+    pub fn own(self) -> Opt<OwnTwin<T>> {
+        let Opt { __some, __value: (index, element) } = self.mine();
+        Opt { __some, __value: OwnTwin::new(index, self.all.len(), element.__place) }
+    }
+
+    /// As the method of [`Out`].
     pub fn mine_2d(self, width: V<usize>) -> Opt<((V<usize>, V<usize>), R<V<T>>)> {
         at_most_dimensions(2);
         self.claim("mine_2d", width);
@@ -147,6 +233,42 @@ impl<T: KernelType> OutTwin<T> {
         let fits = not(bit_or(is_lost, is_lost_too, 0));
         let is_inside = bit_and(bit_and(lt(x, width), lt(index, self.all.len()), 0), fits, 0);
         Opt { __some: is_inside, __value: ((x, y), R { __place: self.all.unchecked(index) }) }
+    }
+
+    /// As the method of [`Out`].
+    pub fn mine_3d(
+        self,
+        width: V<usize>,
+        height: V<usize>,
+    ) -> Opt<((V<usize>, V<usize>, V<usize>), R<V<T>>)> {
+        self.claim("mine_3d", width);
+        self.same_for_all("mine_3d", height);
+        with(|r| {
+            let height = height.operand(r);
+            if !r.claim_height(self.param, height) {
+                r.refuse(TWO_WAYS);
+            }
+        });
+        let (x, y) = (global("%ctaid.x", "%ntid.x", "%tid.x"), global("%ctaid.y", "%ntid.y", "%tid.y"));
+        let z = global("%ctaid.z", "%ntid.z", "%tid.z");
+        let (planes, lost) = z.overflowing_mul(height);
+        let (row, lost_too) = planes.overflowing_add(y);
+        let (start, lost_again) = row.overflowing_mul(width);
+        let (index, lost_at_last) = start.overflowing_add(x);
+        let is_lost = bit_or(bit_or(lost, lost_too, 0), bit_or(lost_again, lost_at_last, 0), 0);
+        let is_inside = bit_and(bit_and(lt(x, width), lt(y, height), 0), lt(index, self.all.len()), 0);
+        let is_inside = bit_and(is_inside, not(is_lost), 0);
+        Opt { __some: is_inside, __value: ((x, y, z), R { __place: self.all.unchecked(index) }) }
+    }
+
+    /// As the method of [`Out`].
+    pub fn tile(self, count: V<usize>) -> Opt<SharedTwin<T>> {
+        self.claim("tile", count);
+        let (start, is_lost) = block_rank_twin().overflowing_mul(count);
+        let (end, is_lost_too) = start.overflowing_add(count);
+        let fits = not(bit_or(is_lost, is_lost_too, 0));
+        let is_inside = bit_and(le(end, self.all.len()), fits, 0);
+        Opt { __some: is_inside, __value: SharedTwin::of(self.all.part_of(start, count)) }
     }
 
     /// As the method of [`Out`].
@@ -163,14 +285,21 @@ impl<T: KernelType> OutTwin<T> {
 }
 
 impl<T> OutTwin<T> {
-    /// Notes how the memory is shared out. Threads own different elements only where all of them share it out alike, wherever
-    /// in the kernel they ask.
+    /// Notes how the memory is shared out. Threads own different elements only where all of them
+    /// share it out alike, wherever in the kernel they ask.
     fn claim(&self, way: &'static str, size: V<usize>) {
         with(|r| {
             let size = size.operand(r);
             if !r.claim(self.param, way, size) {
-                r.refuse("an `Out` is divided in two ways: threads would own each other's elements; ask for its parts in one place");
+                r.refuse(TWO_WAYS);
             }
+        });
+        self.same_for_all(way, size);
+    }
+
+    fn same_for_all(&self, way: &'static str, size: V<usize>) {
+        with(|r| {
+            let size = size.operand(r);
             let site = r.site(&format!(
                 "the size that `{way}` is given must be the same for all threads; compute it from constants, arguments and the shape of the launch"
             ));
@@ -178,3 +307,5 @@ impl<T> OutTwin<T> {
         });
     }
 }
+
+const TWO_WAYS: &str = "an `Out` is divided in two ways: threads would own each other's elements; ask for its parts in one place";

@@ -1,5 +1,5 @@
-//! Where a thread is in its launch. The functions work in device code, and on the host in whichever thread of a launch is
-//! being [run](crate::host).
+//! Where a thread is in its launch. The functions work in device code, and on the host in whichever
+//! thread of a launch is being [run](crate::host).
 
 use crate::host;
 use crate::ir::{Operand, Ty};
@@ -8,10 +8,10 @@ use crate::record::value::V;
 
 /// Defines a function of device code: for the host, and for the recorder.
 macro_rules! device_function {
-    ($(#[$meta:meta])* pub fn $name:ident() -> $result:ty { $host:expr } records $recorded:expr) => {
+    ($(#[$meta:meta])* pub fn $name:ident() -> $result:ty { $($host:tt)* } records $recorded:expr) => {
         $(#[$meta])*
         pub fn $name() -> $result {
-            $host
+            $($host)*
         }
 
         #[allow(non_camel_case_types, reason = "it accompanies the function of that name")]
@@ -42,6 +42,50 @@ pub(crate) fn global(block: &'static str, size: &'static str, thread: &'static s
     })
 }
 
+/// The number of the thread in its block.
+pub(crate) fn rank_twin() -> V<usize> {
+    let at = [special("%tid.x"), special("%tid.y"), special("%tid.z")];
+    let (width, height) = (special("%ntid.x"), special("%ntid.y"));
+    with(|r| {
+        let [x, y, z] = at.map(|index| index.operand(r));
+        let (width, height) = (width.operand(r), height.operand(r));
+        let row = r.compute("mad.lo", "u32", Ty::U32, &[z, height, y]);
+        let rank = r.compute("mad.lo", "u32", Ty::U32, &[row, width, x]);
+        V::of(r.compute("cvt", "u64.u32", Ty::U64, &[rank]))
+    })
+}
+
+/// How many threads the block has.
+pub(crate) fn threads_twin() -> V<usize> {
+    let sizes = [special("%ntid.x"), special("%ntid.y"), special("%ntid.z")];
+    with(|r| {
+        let [x, y, z] = sizes.map(|size| size.operand(r));
+        let plane = r.compute("mul.lo", "u32", Ty::U32, &[x, y]);
+        let all = r.compute("mul.lo", "u32", Ty::U32, &[plane, z]);
+        V::of(r.compute("cvt", "u64.u32", Ty::U64, &[all]))
+    })
+}
+
+/// The number of the block in its launch.
+pub(crate) fn block_rank_twin() -> V<usize> {
+    let at = [special("%ctaid.x"), special("%ctaid.y"), special("%ctaid.z")];
+    let (width, height) = (special("%nctaid.x"), special("%nctaid.y"));
+    with(|r| {
+        let [x, y, z] = at.map(|index| index.operand(r));
+        let [x, y, z] = [x, y, z].map(|index| r.compute("cvt", "u64.u32", Ty::U64, &[index]));
+        let [width, height] = [width, height]
+            .map(|size| size.operand(r))
+            .map(|size| r.compute("cvt", "u64.u32", Ty::U64, &[size]));
+        let row = r.compute("mad.lo", "u64", Ty::U64, &[z, height, y]);
+        V::of(r.compute("mad.lo", "u64", Ty::U64, &[row, width, x]))
+    })
+}
+
+device_function! {
+    /// Returns the number of the thread in its block, counted along the first axis, then the
+    /// second, then the third.
+    pub fn rank() -> usize { host::place().rank() } records rank_twin()
+}
 device_function! {
     /// Returns the index of the thread among all threads of the launch, along the first axis.
     pub fn index() -> usize { host::place().global(0) } records global("%ctaid.x", "%ntid.x", "%tid.x")

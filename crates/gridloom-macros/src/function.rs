@@ -10,7 +10,8 @@ use syn::{
 use crate::tokens::{contains, here};
 use crate::twin::{Translator, twin_type};
 
-/// The mistakes, and the body to use: where there are mistakes, one that is as good for the compiler, so that each is reported once.
+/// The mistakes, and the body to use: where there are mistakes, one that is as good for the
+/// compiler, so that each is reported once.
 pub(crate) fn reported(errors: Vec<Error>, body: TokenStream) -> (TokenStream, TokenStream) {
     if errors.is_empty() {
         return (quote!(), body);
@@ -184,7 +185,8 @@ pub(crate) fn twin_generics(generics: &Generics, errors: &mut Vec<Error>) -> (To
     (quote!(#declared), quote!(#clause))
 }
 
-/// A struct of the function's name, which is where its twin is found: structs with braces and functions can share a name.
+/// A struct of the function's name, which is where its twin is found: structs with braces and
+/// functions can share a name.
 pub(crate) fn companion(vis: &Visibility, name: &Ident, contents: TokenStream) -> TokenStream {
     let quiet = quiet();
     quote! {
@@ -303,13 +305,34 @@ pub(crate) fn kernel(attribute: TokenStream, function: ItemFn) -> TokenStream {
         pub #unsafety fn load #generics(
             device: &::gridloom::Device,
         ) -> ::gridloom::Result<::gridloom::Kernel<::gridloom::kernel::RustParams<(#(#given,)*)>>> #clause {
+            // SAFETY: the kernel was recorded from a function that the compiler has checked, whose
+            // accesses are checked where it runs, or promised in its `unsafe` blocks.
+            unsafe { #name::__load #turbofish(device, false) }
+        }
+
+        /// Loads the kernel onto a device without the checks of its indices.
+        ///
+        /// # Safety
+        /// No index of the kernel is out of range in any launch, and what it promises in `unsafe`
+        /// blocks holds.
+        pub unsafe fn load_unchecked #generics(
+            device: &::gridloom::Device,
+        ) -> ::gridloom::Result<::gridloom::Kernel<::gridloom::kernel::RustParams<(#(#given,)*)>>> #clause {
+            // SAFETY: the caller promises it.
+            unsafe { #name::__load #turbofish(device, true) }
+        }
+
+        unsafe fn __load #generics(
+            device: &::gridloom::Device,
+            is_unchecked: bool,
+        ) -> ::gridloom::Result<::gridloom::Kernel<::gridloom::kernel::RustParams<(#(#given,)*)>>> #clause {
             #key
-            // SAFETY: the kernel was recorded from a function that the compiler has checked, whose accesses are checked
-            // where it runs, or promised in its `unsafe` blocks.
+            // SAFETY: the caller promises it.
             unsafe {
                 ::gridloom::__kernel::load(
                     device,
                     ::core::any::TypeId::of::<#key_type>(),
+                    is_unchecked,
                     #text,
                     || {
                         #(let #names = #recorded;)*

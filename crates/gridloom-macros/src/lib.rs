@@ -1,10 +1,12 @@
-//! The attribute macros of kernels written in Rust. Use them through the `gridloom` crate, which documents them.
+//! The attribute macros of kernels written in Rust. Use them through the `gridloom` crate, which
+//! documents them.
 
 mod derive;
 mod function;
 mod methods;
 mod names;
 mod pattern;
+mod program;
 #[cfg(test)]
 mod refusals;
 mod tokens;
@@ -25,6 +27,13 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as syn::Item);
     methods::device(attribute.into(), item).into()
+}
+
+/// Makes a function of device arrays a callable graph. See `gridloom::program`.
+#[proc_macro_attribute]
+pub fn program(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let function = parse_macro_input!(item as syn::ItemFn);
+    program::program(attribute.into(), function).into()
 }
 
 /// Makes a struct of plain fields a type of device code. See `gridloom::KernelType`.

@@ -9,7 +9,8 @@ use crate::names;
 use crate::tokens::here;
 use crate::twin::Translator;
 
-/// Returns whether a name in a pattern is that of a constant. Were it another one, the twin would not compile.
+/// Returns whether a name in a pattern is that of a constant. Were it another one, the twin would
+/// not compile.
 fn is_constant(pat: &syn::PatIdent) -> bool {
     let name = pat.ident.to_string();
     name == "None"
@@ -20,8 +21,8 @@ fn is_constant(pat: &syn::PatIdent) -> bool {
 }
 
 impl Translator {
-    /// The statements that test a place against a pattern and bind its names. Where it does not fit, `otherwise` is left; without
-    /// it the pattern is known to fit.
+    /// The statements that test a place against a pattern and bind its names. Where it does not
+    /// fit, `otherwise` is left; without it the pattern is known to fit.
     pub(crate) fn bind(
         &mut self,
         pat: &Pat,

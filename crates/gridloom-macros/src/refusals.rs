@@ -1,8 +1,9 @@
-//! Wrong programs, and what is said of each. What only the compiler can tell (types, borrows) is not here.
+//! Wrong programs, and what is said of each. What only the compiler can tell (types, borrows) is
+//! not here.
 
 use proc_macro2::TokenStream;
 
-use crate::{derive, function, methods};
+use crate::{derive, function, methods, program};
 
 /// What a kernel of these statements expands to.
 fn body(statements: &str) -> String {
@@ -40,7 +41,11 @@ fn statements_that_device_code_cannot_have() {
         ("let c = 'c';", "device code has no `char`; use a byte"),
         ("let s = b\"bytes\";", "use numbers, or an array"),
         ("let s = format!(\"{}\", 3);", "device code has no strings"),
-        ("println!(\"{}\", 3);", "device code has no output of this kind"),
+        ("println!(\"{:x}\", 3);", "device code prints values as `{}`"),
+        ("println!(\"{} {}\", 3);", "there is no value for a `{}`"),
+        ("println!(\"{}\", 3, 4);", "there is no `{}` for this value"),
+        ("println!(TEXT);", "the text to print is a literal"),
+        ("eprintln!(\"{}\", 3);", "device code has no output of this kind; use `println!`"),
         ("dbg!(3);", "device code has no output of this kind"),
         ("some_macro!(3);", "device code does not know the macro `some_macro!`"),
         ("std::arch::asm!(\"nop\");", "device code has no inline assembly"),
@@ -124,8 +129,11 @@ fn arguments_of_the_attributes_are_refused() {
 #[test]
 fn types_that_are_not_plain() {
     for (source, says) in [
-        ("enum Kind { A, B }", "device code has no enums but `Option`"),
-        ("union Bits { a: u32, b: f32 }", "`KernelType` is derived for structs"),
+        ("enum Kind { A, B }", "add `#[repr(u8)]`"),
+        ("#[repr(C)] enum Kind { A, B }", "add `#[repr(u8)]`"),
+        ("#[repr(u8)] enum Kind { A(u8), B }", "device code has enums without fields"),
+        ("#[repr(u8)] enum Kind<T> { A, B }", "an enum of device code has no generic parameters"),
+        ("union Bits { a: u32, b: f32 }", "`KernelType` is derived for structs and enums"),
         ("struct Name<'a> { text: &'a str }", "a `KernelType` is plain data and has no references"),
     ] {
         let error = derive::kernel_type(syn::parse_str(source).expect("it is Rust")).expect_err("refused");
@@ -143,5 +151,41 @@ fn what_device_code_can_have_is_not_refused() {
         "for (i, y) in x.iter().enumerate() { if *y > 3 || x[i] < 2 { break; } }",
     ] {
         assert!(!body(statements).contains("compile_error"), "{statements}");
+    }
+}
+
+#[test]
+fn what_programs_cannot_be() {
+    let body = |statements: &str| {
+        format!("fn p(n: usize, x: &[f32], y: &mut [f32], left: &mut i32) {{ {statements} }}")
+    };
+    for (source, says) in [
+        ("fn p(x: &mut [f32]) -> f32 { 1.0 }".to_owned(), "a program returns nothing"),
+        ("fn p<T>(x: &mut [T]) {}".to_owned(), "a program has no generic parameters"),
+        ("unsafe fn p(x: &mut [f32]) {}".to_owned(), "a program is safe"),
+        ("fn p((a, b): (f32, f32)) {}".to_owned(), "a parameter of a program is a name"),
+        ("fn p(&self) {}".to_owned(), "a program is a function, not a method"),
+        (body("let z = par(0..n);"), "`par` is the range of a `for` loop"),
+        (
+            body("while n > 3 { for i in par(0..n) { y[i] = 1.0; } }"),
+            "the device decides by an integer in its memory",
+        ),
+        (body("while *left > 0 { for i in par(0..n) { y[i] = 1.0; } }"), "write `*flag != 0`"),
+        (body("loop { for i in par(0..n) { y[i] = 1.0; } }"), "ends with `if *flag == 0 { break; }`"),
+        (
+            body("for _ in 0..n { for i in par(0..n) { y[i] = 1.0; } }"),
+            "`n` is known when the program is called",
+        ),
+        (body("for k in 0..3 { for i in par(0..n) { y[i] = 1.0; } }"), "`for _ in 0..N` with a constant"),
+        (body("for i in par(0..n) { for j in par(0..n) { y[j] = 1.0; } }"), "cannot be inside of each other"),
+        (body("for i in par(0..n) { if i > 3 { return; } y[i] = 1.0; }"), "a parallel loop cannot be left"),
+        (body("for i in par(0..n) { *left = 3; y[i] = 1.0; }"), "all threads would write `left`"),
+        (body("for (i, j) in par((1..n, 0..n)) { y[j * n + i] = 1.0; }"), "start at 0"),
+        (body("for i in par((0..n, 0..n)) { y[i] = 1.0; }"), "names one index for each of its ranges"),
+        (body("for i in par(0..n) { assert!(x[i] > 0.0); }"), "goes over the length of one"),
+        (body("let e = *left; for i in par(0..n) { y[i] = e as f32; }"), "`e` is computed on the device"),
+    ] {
+        let function = syn::parse_str(&source).expect("it is Rust");
+        refused(&program::program(TokenStream::new(), function).to_string(), says);
     }
 }

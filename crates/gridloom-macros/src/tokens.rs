@@ -4,7 +4,8 @@ use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::Type;
 
-/// The place of a span, with the names of the macro's call: all generated names mean the same, wherever the code around them comes from.
+/// The place of a span, with the names of the macro's call: all generated names mean the same,
+/// wherever the code around them comes from.
 pub(crate) fn here(span: Span) -> Span {
     Span::call_site().located_at(span)
 }

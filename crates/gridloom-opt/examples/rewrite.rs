@@ -1,4 +1,5 @@
-//! Writes the kernels of PTX files in every form that the optimiser gives them, to be handed to an assembler.
+//! Writes the kernels of PTX files in every form that the optimiser produces, as input for an
+//! assembler.
 //!
 //! ```sh
 //! cargo run -p gridloom-opt --example rewrite -- FOLDER FILE.ptx …
@@ -12,7 +13,7 @@ use gridloom_opt::rewrite::{
     prefixed,
 };
 
-/// Parameters of kernels, with newer drivers.
+/// The most bytes of kernel parameters with newer drivers.
 const LIMIT: u32 = 32_764;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

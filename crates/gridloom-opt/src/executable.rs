@@ -1,15 +1,20 @@
-//! An executable of a graph in another form.
+//! The executable of an optimised graph.
 //!
-//! It stands between the core and the executable of a backend. The core speaks of the nodes that the user wrote; the backend runs the graph that the passes made of them. A
-//! node that no pass touched has the same key in both. What is told about one that went into a rewritten kernel becomes a change of that kernel's arguments, or,
-//! where the kernel cannot take it (another kernel, another shape, a node switched off), the graph is planned and compiled anew beside the old one, which its launches in flight keep.
+//! It stands between the core and the executable of a backend. The core refers to the nodes that
+//! the user wrote. The backend runs the graph that the passes made from them. A node that no pass
+//! changed has the same key in both. A change of a node that went into a rewritten kernel becomes a
+//! change of that kernel's arguments. If the kernel cannot express the change (another kernel,
+//! another shape, a disabled node), the graph is planned and compiled again. Launches in flight
+//! keep the old executable alive.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 use gridloom_core::backend::{Allocation, Cancel, Device, Event, EventOptions, Executable, Passes, Stream};
 use gridloom_core::executable::{ConditionalReport, InstantiateOptions, MemoryUse, Report};
-use gridloom_core::graph::{Definition, NodeKey};
+use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
+use gridloom_core::lower::Allocations;
 use gridloom_core::op::Operation;
 use gridloom_core::{Error, Graph, Node, Result};
 use parking_lot::Mutex;
@@ -18,7 +23,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::graph::{Form, Plan, Profile};
 use crate::optimizations::Optimizations;
 
-/// A graph in another form, compiled.
+/// An optimised graph, compiled.
 #[derive(Debug)]
 pub(crate) struct OptimizedExecutable {
     device: Arc<dyn Device>,
@@ -29,17 +34,18 @@ pub(crate) struct OptimizedExecutable {
     /// The handles of the nodes in the plan's graph that no pass made.
     handles: FxHashMap<NodeKey, Node>,
     inner: Box<dyn Executable>,
-    /// Nodes that are switched off.
+    /// The disabled nodes.
     disabled: FxHashSet<NodeKey>,
-    /// Where it was launched last.
+    /// The stream of the latest launch.
     last: Option<Arc<dyn Stream>>,
-    /// What the first launch after the graph was compiled anew waits for: launches of the old one.
+    /// The event that the first launch after a recompilation waits for: the end of the old
+    /// executable's launches.
     old_launches: Option<Arc<dyn Event>>,
-    /// What cancels launches of this graph and of the one before it.
+    /// Cancels launches of this graph and of the one before it.
     cancels: Arc<Mutex<Cancels>>,
 }
 
-/// What cancels launches of the graph as it is compiled now, and as it was before.
+/// The cancel functions of the current and the previous compilation.
 #[derive(Default)]
 struct Cancels {
     now: Option<Cancel>,
@@ -53,7 +59,7 @@ impl fmt::Debug for Cancels {
 }
 
 impl OptimizedExecutable {
-    /// Plans and compiles a graph, which is a copy for the plan to edit.
+    /// Plans and compiles a graph. The plan edits `graph`, which must be a copy.
     pub(crate) fn new(
         graph: Graph,
         options: &InstantiateOptions,
@@ -81,9 +87,11 @@ impl OptimizedExecutable {
         })
     }
 
-    /// Plans and compiles the graph as it is now, and has the old one end by itself. On failure everything is as it was.
+    /// Plans and compiles the current graph. Launches of the old one end by themselves. On failure
+    /// nothing changes.
     fn compile_anew(&mut self, definition: &Definition, disabled: FxHashSet<NodeKey>) -> Result<()> {
-        // SAFETY: it is the definition of the executable that this is a part of, whose operations were checked for this device.
+        // SAFETY: it is the definition of the executable that this belongs to. Its operations were
+        // checked for this device.
         let graph = unsafe { Graph::with_definition(&self.device, Arc::new(definition.clone())) };
         let (plan, mut inner) =
             compile(&self.device, graph, &self.options, self.wanted, self.profile, &disabled)?;
@@ -113,7 +121,8 @@ impl OptimizedExecutable {
         Ok(())
     }
 
-    /// The operations that nodes of the plan's graph are to have, where changes of these nodes can be made in place.
+    /// Returns the new operations of nodes in the plan's graph, if the changes can be made in
+    /// place.
     fn in_place(
         &self,
         definition: &Definition,
@@ -129,7 +138,7 @@ impl OptimizedExecutable {
             operations.push((fusion.node.clone(), fusion.operation(definition).ok()?));
         }
         for node in changed.iter().filter(|node| !self.plan.fused.contains_key(node)) {
-            // An empty node that is gone.
+            // An empty node that was removed.
             let Some(handle) = self.handles.get(node) else { continue };
             let operation = definition.node(*node).operation();
             if matches!(operation, Operation::Conditional(_) | Operation::Child(_)) {
@@ -141,7 +150,7 @@ impl OptimizedExecutable {
     }
 }
 
-/// Runs the passes and has the device compile what they made.
+/// Runs the passes and lets the device compile the result.
 fn compile(
     device: &Arc<dyn Device>,
     graph: Graph,
@@ -151,13 +160,14 @@ fn compile(
     disabled: &FxHashSet<NodeKey>,
 ) -> Result<(Plan, Box<dyn Executable>)> {
     let plan = Plan::new(graph, wanted, profile, options, disabled)?;
-    // SAFETY: the definition is one that passed the checks of its instantiation, in which nodes were replaced by launches of kernels that use the same memory in the same
-    // order; each was checked for this device when it was added. It is called by the core as it would call the original.
+    // SAFETY: the definition passed the checks of its instantiation. Nodes in it were replaced by
+    // launches of kernels that use the same memory in the same order, and each was checked for this
+    // device when it was added. The core calls the result as it would call the original.
     let inner = unsafe { device.instantiate(&plan.graph.definition(), options) }?;
     Ok((plan, inner))
 }
 
-/// The handles of all nodes of a graph and those inside it.
+/// Returns the handles of all nodes of a graph and of the graphs inside it.
 fn handles(graph: &Graph) -> Result<FxHashMap<NodeKey, Node>> {
     let (mut found, mut open) = (FxHashMap::default(), vec![graph.clone()]);
     while let Some(graph) = open.pop() {
@@ -252,7 +262,16 @@ impl Executable for OptimizedExecutable {
         self.inner.memory()
     }
 
-    fn update(&mut self, definition: &Definition, replaced: &[(NodeKey, Operation)]) -> Result<()> {
+    fn update(
+        &mut self,
+        definition: &Definition,
+        replaced: &[(NodeKey, Operation)],
+        defaults: &[ConditionKey],
+    ) -> Result<()> {
+        // Fused kernels have the defaults as constants.
+        if !defaults.is_empty() {
+            return self.compile_anew(definition, self.disabled.clone());
+        }
         let changed: FxHashSet<NodeKey> = replaced.iter().map(|(node, _)| *node).collect();
         let Some(operations) = self.in_place(definition, &changed) else {
             return self.compile_anew(definition, self.disabled.clone());
@@ -272,11 +291,11 @@ impl Executable for OptimizedExecutable {
         let changes: Vec<(NodeKey, Operation)> =
             made.iter().map(|(node, before)| (node.key(), before.clone())).collect();
         if outcome.is_ok() && !changes.is_empty() {
-            outcome = self.inner.update(&self.plan.graph.definition(), &changes);
+            outcome = self.inner.update(&self.plan.graph.definition(), &changes, &[]);
         }
         if outcome.is_err() {
             for (node, before) in made.into_iter().rev() {
-                // It was there before, and so is allowed.
+                // The operation was there before, so it is allowed.
                 if let Err(error) = node.set_operation(before) {
                     tracing::error!(%error, "an operation could not be put back");
                 }
@@ -303,23 +322,17 @@ impl Executable for OptimizedExecutable {
         Ok(())
     }
 
+    fn as_any(&self) -> &dyn Any {
+        self.inner.as_any()
+    }
+
     fn retire(&mut self, _: &Arc<Definition>) {
         self.inner.retire(&self.plan.graph.definition());
     }
 }
 
-/// Whether a graph leaves memory allocated after a launch, which a graph that is compiled anew would not know of.
+/// Returns whether a graph leaves memory allocated after a launch. A recompiled graph would not
+/// know of that memory.
 pub(crate) fn leaves_memory(definition: &Definition) -> bool {
-    let mut freed = FxHashSet::default();
-    let mut allocated = Vec::new();
-    for (key, node) in definition.all_nodes() {
-        match node.operation() {
-            Operation::Alloc(_) => allocated.push(key),
-            operation @ Operation::Free(_) => operation.for_each_alloc_node(|alloc| {
-                freed.insert(alloc);
-            }),
-            _ => {}
-        }
-    }
-    allocated.iter().any(|alloc| !freed.contains(alloc))
+    Allocations::of(definition).outliving().next().is_some()
 }

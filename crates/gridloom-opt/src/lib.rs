@@ -1,7 +1,9 @@
 //! The graph optimiser: fewer and larger kernels that compute the same.
 //!
-//! [`GraphOptimizer`] stands between a checked graph and the backend that compiles it. Its passes put nodes together by putting their kernels together, PTX to PTX
-//! ([`rewrite`]); what it returns answers for every node of the graph as it was written. The README of this crate argues why results stay the same.
+//! [`GraphOptimizer`] stands between a checked graph and the backend that compiles it. Its passes
+//! combine nodes by combining their kernels, from PTX to PTX ([`rewrite`]). The executable it
+//! returns still answers for every node that the user wrote. The README of this crate explains why
+//! results stay the same.
 
 mod executable;
 mod graph;
@@ -15,7 +17,7 @@ use gridloom_core::{Graph, Result};
 pub use graph::Profile;
 pub use optimizations::{Optimization, Optimizations};
 
-/// Compiles graphs in the form that its optimisations give them.
+/// Optimises graphs and compiles them.
 #[derive(Clone, Copy, Debug)]
 pub struct GraphOptimizer {
     wanted: Optimizations,
@@ -23,13 +25,14 @@ pub struct GraphOptimizer {
 }
 
 impl GraphOptimizer {
-    /// An optimiser that makes these optimisations, where they pay on the device of the graph.
+    /// Creates an optimiser with these optimisations. Each is made only if it is worthwhile on the
+    /// graph's device.
     #[must_use]
     pub fn new(wanted: Optimizations) -> Self {
         GraphOptimizer { wanted, profile: None }
     }
 
-    /// The same, for a device that is like this, whatever it says of itself.
+    /// Uses this profile instead of the device's own.
     #[must_use]
     pub fn with_profile(self, profile: Profile) -> Self {
         GraphOptimizer { profile: Some(profile), ..self }

@@ -1,27 +1,27 @@
-//! Which passes there are, and which are wanted.
+//! The optimisations, and the selection of some of them.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The optimisations that can be switched on and off by themselves.
+/// An optimisation that can be switched on and off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Optimization {
-    /// Edges that others imply go.
+    /// Removes edges that others imply.
     Edges,
     /// Small fills and copies become kernels.
     Fills,
     /// Consecutive kernels of one block become steps of one kernel.
     Chains,
-    /// Kernels side by side become parts of the grid of one.
+    /// Independent kernels become parts of one grid.
     Batches,
     /// Loops whose bodies fit one block become one kernel.
     Loops,
-    /// Kernels start before those that they follow have ended.
+    /// Kernels start before those they depend on have ended.
     EarlyStart,
 }
 
 impl Optimization {
-    /// All of them, in the order they are made.
+    /// All optimisations, in the order in which they are made.
     pub const ALL: [Optimization; 6] = [
         Optimization::Edges,
         Optimization::Loops,
@@ -31,7 +31,7 @@ impl Optimization {
         Optimization::EarlyStart,
     ];
 
-    /// The name that options and the environment use.
+    /// Returns the name that options and the environment use.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Optimization {
     }
 }
 
-/// Some of the passes.
+/// A set of optimisations.
 ///
 /// ```
 /// use gridloom_opt::{Optimization, Optimizations};
@@ -61,24 +61,24 @@ impl Optimization {
 pub struct Optimizations(u8);
 
 impl Optimizations {
-    /// None: a graph runs as it was written.
+    /// No optimisations: a graph runs as it was written.
     pub const NONE: Optimizations = Optimizations(0);
-    /// All.
+    /// All optimisations.
     pub const ALL: Optimizations = Optimizations((1 << Optimization::ALL.len()) - 1);
 
-    /// These.
+    /// Returns the set of these optimisations.
     #[must_use]
     pub fn of(passes: &[Optimization]) -> Self {
         Optimizations(passes.iter().fold(0, |bits, &pass| bits | 1 << pass as u8))
     }
 
-    /// Whether a pass is among them.
+    /// Returns whether an optimisation is in the set.
     #[must_use]
     pub fn has(self, pass: Optimization) -> bool {
         self.0 & 1 << pass as u8 != 0
     }
 
-    /// Whether there is none.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0

@@ -1,7 +1,9 @@
-//! What a call costs beside what it does by hand: 8 tiny kernels beside a launch of the same executable, with the same and with alternating
-//! arguments, and a loop of 1,000 passes beside a WHILE node.
+//! What a call costs beside what it does by hand: 8 tiny kernels beside a launch of the same
+//! executable, with the same and with alternating arguments, and a loop of 1,000 passes beside a
+//! WHILE node.
 //!
-//! All ways are measured by turns within one run, so that what else the machine does falls on all alike.
+//! All ways are measured by turns within one run, so that what else the machine does falls on all
+//! alike.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +37,8 @@ impl<'a> Way<'a> {
     }
 }
 
-/// Measures all ways by turns: `batch` times the work, with the device's part where `whole`, else the host's alone.
+/// Measures all ways by turns: `batch` times the work, with the device's part where `whole`, else
+/// the host's alone.
 fn measure(stream: &Stream, ways: &mut [Way<'_>], rounds: usize, batch: u32, whole: bool) -> Result<()> {
     for round in 0..=rounds {
         for turn in 0..ways.len() {

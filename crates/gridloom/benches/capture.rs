@@ -1,7 +1,10 @@
-//! What capturing costs beside building the same graph explicitly: 1,000 launches, in several ways of writing either.
+//! What capturing costs beside building the same graph explicitly: 1,000 launches, in several ways
+//! of writing either.
 //!
-//! All ways are measured by turns within one run, so that what else the machine does falls on all alike. The bound is 1.2. On a GPU, the driver's own capture of
-//! the same launches is measured beside them, and what it takes to capture them so and to take the graph apart; the aim is a tenth of the first.
+//! All ways are measured by turns within one run, so that what else the machine does falls on all
+//! alike. The bound is 1.2. On a GPU, the driver's own capture of the same launches is measured
+//! beside them, and what it takes to capture them so and to take the graph apart; the aim is a
+//! tenth of the first.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -90,7 +93,7 @@ impl Bare {
         Ok(())
     }
 
-    /// The driver's own capture.
+    /// Times the driver's own capture.
     fn capture(&self) -> Result<Duration> {
         let (start, mut graph) = (Instant::now(), ptr::null_mut());
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
@@ -105,7 +108,7 @@ impl Bare {
         Ok(took)
     }
 
-    /// The driver's own capture, and taking it apart.
+    /// Times the driver's own capture, including the conversion to nodes.
     fn foreign(&self, work: &Work) -> Result<Duration> {
         let build = |work: &Work| {
             work.stream.capture_scope(|capture| {

@@ -1,7 +1,8 @@
-//! What changing an executable of 1,000 kernel launches costs beside instantiating it anew, on every device there is.
+//! What changing an executable of 1,000 kernel launches costs beside instantiating it anew, on
+//! every device there is.
 //!
-//! All ways are measured by turns within one run, so that what else the machine does falls on all alike. In each round the device is idle, but for
-//! the one way that says otherwise.
+//! All ways are measured by turns within one run, so that what else the machine does falls on all
+//! alike. In each round the device is idle, but for the one way that says otherwise.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};

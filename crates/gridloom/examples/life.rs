@@ -32,7 +32,6 @@ fn main() -> Result<()> {
     let generations = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(60);
     let device = Device::best()?;
     let stream = device.stream()?;
-    let generation = generation::load(&device)?;
 
     // A glider, and a row that grows.
     let mut cells = vec![0u8; WIDTH * HEIGHT];
@@ -42,20 +41,21 @@ fn main() -> Result<()> {
     cells[16 * WIDTH + 24..16 * WIDTH + 34].fill(1);
     let (now, next) = (device.buffer_from(&cells)?, device.alloc::<u8>(cells.len())?);
 
-    // Two generations: there and back again.
-    let shape = LaunchConfig::new((WIDTH as u32 / 16, HEIGHT as u32 / 8), (16, 8));
-    let graph = Graph::new(&device);
-    graph.launch(&generation, shape, (WIDTH, &now, &next))?.launch(
-        &generation,
-        shape,
-        (WIDTH, &next, &now),
-    )?;
-    let twice = graph.instantiate()?;
+    let twice = two_generations(&device, &now, &next)?.instantiate()?;
     for passed in (0..=generations).step_by(2) {
         print!("{}", drawn(&now.to_vec()?, passed));
         twice.launch(&stream)?;
     }
     Ok(())
+}
+
+/// Two generations: there and back again.
+pub(crate) fn two_generations(device: &Device, now: &Buffer<u8>, next: &Buffer<u8>) -> Result<Graph> {
+    let generation = generation::load(device)?;
+    let shape = LaunchConfig::new((WIDTH as u32 / 16, HEIGHT as u32 / 8), (16, 8));
+    let graph = Graph::new(device);
+    graph.launch(&generation, shape, (WIDTH, now, next))?.launch(&generation, shape, (WIDTH, next, now))?;
+    Ok(graph)
 }
 
 /// Two rows of cells in each line of text.

@@ -38,7 +38,7 @@ impl std::ops::Mul for Complex {
     }
 }
 
-/// The steps that it takes to leave the circle of radius 2, at most 255.
+/// Returns the steps that it takes to leave the circle of radius 2, at most 255.
 #[device]
 fn escape_time(c: Complex) -> u8 {
     let mut z = Complex { re: 0.0, im: 0.0 };

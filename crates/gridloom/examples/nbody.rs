@@ -10,7 +10,8 @@ use gridloom::{Out, kernel};
 /// What keeps bodies that come close from being thrown out.
 const SOFTENING: f32 = 0.01;
 
-/// Changes the velocity of each body by the attraction of all others. A body is its position and its mass.
+/// Changes the velocity of each body by the attraction of all others. A body is its position and
+/// its mass.
 #[kernel]
 fn attract(dt: f32, bodies: &[[f32; 4]], velocities: Out<[f32; 3]>) {
     if let Some((i, velocity)) = velocities.mine() {
@@ -57,15 +58,7 @@ fn main() -> Result<()> {
         (0..count).map(|i| place(i).0).map(|angle| [-angle.sin(), angle.cos(), 0.0]).collect();
     let (bodies, velocities) = (device.buffer_from(&bodies)?, device.buffer_from(&velocities)?);
 
-    let dt = 0.01f32;
-    let shape = LaunchConfig::linear(count);
-    let graph = Graph::new(&device);
-    graph.repeat(100)?.body().launch(&attract::load(&device)?, shape, (dt, &bodies, &velocities))?.launch(
-        &advance::load(&device)?,
-        shape,
-        (dt, &velocities, &bodies),
-    )?;
-    let hundred = graph.instantiate()?;
+    let hundred = hundred_steps(&device, &bodies, &velocities)?.instantiate()?;
     for round in 0..=5 {
         let radii = bodies.to_vec()?.into_iter().map(|body| body[0].hypot(body[1]));
         let mean = radii.sum::<f32>() / count as f32;
@@ -73,4 +66,18 @@ fn main() -> Result<()> {
         hundred.launch(&stream)?;
     }
     stream.synchronize()
+}
+
+/// A hundred steps in time.
+pub(crate) fn hundred_steps(
+    device: &Device,
+    bodies: &Buffer<[f32; 4]>,
+    velocities: &Buffer<[f32; 3]>,
+) -> Result<Graph> {
+    let (dt, shape) = (0.01f32, LaunchConfig::linear(bodies.len()));
+    let (attract, advance) = (attract::load(device)?, advance::load(device)?);
+    let graph = Graph::new(device);
+    let step = graph.repeat(100)?.body().launch(&attract, shape, (dt, bodies, velocities))?;
+    step.launch(&advance, shape, (dt, velocities, bodies))?;
+    Ok(graph)
 }

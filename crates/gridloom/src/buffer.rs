@@ -14,14 +14,14 @@ use gridloom_core::user_code;
 use parking_lot::Mutex;
 
 use crate::device::Device;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Stream};
 
 /// A type whose values are plain bytes, so that host and device agree on them.
 ///
-/// Every [`Pod`] type is one: numbers, arrays of them, `half::f16`, your own `#[repr(C)]` structs with `derive(Pod)`. Memory for one whose
-/// alignment is more than 256 bytes is refused when it is allocated.
+/// Every [`Pod`] type is one: numbers, arrays of them, `half::f16`, and `#[repr(C)]` structs with
+/// `derive(Pod)`. Allocating memory for a type with an alignment above 256 bytes is an error.
 ///
-/// What has references or invalid bit patterns is none:
+/// Types with references or invalid bit patterns are not elements:
 ///
 /// ```compile_fail,E0277
 /// # use gridloom::prelude::*;
@@ -33,41 +33,46 @@ pub trait Element: Pod + Send + Sync {}
 
 impl<T: Pod + Send + Sync> Element for T {}
 
-/// Memory that operations can name: a [`Buffer`], a part of one, or the memory of an alloc node.
+/// Memory that operations can use: a [`Buffer`], a part of one, or the memory of an alloc node.
 ///
 /// # Safety
-/// [`region`](Memory::region) starts at a multiple of the alignment of `T`. That it lies in its allocation is checked whenever it is used.
+/// [`region`](Memory::region) starts at a multiple of the alignment of `T`. Every use checks that
+/// it lies within its allocation. The methods are called while an executable is locked, so they
+/// call nothing that changes or launches one.
 pub unsafe trait Memory<T> {
-    /// The bytes it stands for. An error where its buffer was closed.
+    /// Returns its bytes, or an error if its buffer was closed.
     fn region(&self) -> Result<Region>;
 
-    /// Which bytes these are, where that can be told without holding them; `None` where not, or where its buffer was closed. It names what
-    /// [`region`](Memory::region) gives.
+    /// Returns the identity of these bytes without keeping them alive. It identifies what
+    /// [`region`](Memory::region) returns. Returns `None` if the identity is not known or the
+    /// buffer was closed.
     #[inline]
     fn region_id(&self) -> Option<RegionId> {
         None
     }
 
-    /// Elements.
+    /// Returns the number of elements.
     fn len(&self) -> usize;
 
-    /// Whether it has no elements. No memory of Gridloom has none, but a slice of it may.
+    /// Returns whether it has no elements. Only a slice can be empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// It as rows of a plane, `pitch` elements apart, for copies and fills in two dimensions.
+    /// Returns the memory as rows that start `pitch` elements apart, for copies and fills in two
+    /// dimensions.
     fn rows(&self, pitch: usize) -> Result<Rows<T>> {
         self.planes(pitch, 1)
     }
 
-    /// It as planes of `rows` rows, `pitch` elements apart, for copies in three dimensions.
+    /// Returns the memory as planes of `rows` rows that start `pitch` elements apart, for copies in
+    /// three dimensions.
     fn planes(&self, pitch: usize, rows: usize) -> Result<Rows<T>> {
         Ok(Rows { region: self.region()?, pitch, rows, element: PhantomData })
     }
 }
 
-/// Memory seen as rows and planes. Made by [`Memory::rows`] and [`Memory::planes`].
+/// Memory viewed as rows and planes. Created by [`Memory::rows`] and [`Memory::planes`].
 #[derive(Clone, Debug)]
 pub struct Rows<T> {
     pub(crate) region: Region,
@@ -80,18 +85,21 @@ struct Shared {
     device: Arc<dyn backend::Device>,
     bytes: u64,
     kind: MemoryKind,
-    /// The memory, for who uses the handle: found without a lock, as every argument of every launch is.
+    /// The memory, for uses of the handle. A weak reference needs no lock, and every argument of
+    /// every launch is looked up here.
     allocation: Weak<dyn backend::Allocation>,
-    /// Set before `held` is emptied. From then on the handle is unusable, even where a graph retains the memory.
+    /// Set before `held` is emptied. After that the handle is unusable, even while a graph retains
+    /// the memory.
     closed: AtomicBool,
-    /// What retains the memory until it is closed.
+    /// Retains the memory until the buffer is closed.
     held: Mutex<Option<Arc<dyn backend::Allocation>>>,
 }
 
-/// Elements in memory of a device, or in host memory that the device reaches.
+/// Elements in device memory, or in host memory that the device can access.
 ///
-/// The handle is cheap to clone and compares by identity: of the memory, not of its contents. Graphs, executables and launches in flight retain the memory itself, so dropping or
-/// [closing](Buffer::close) every handle never frees what can still be reached.
+/// The handle is cheap to clone. It compares by the identity of the memory, not by its contents.
+/// Graphs, executables and launches in flight retain the memory itself. So dropping or
+/// [closing](Buffer::close) every handle never frees memory that is still in use.
 ///
 /// ```
 /// use gridloom::prelude::*;
@@ -126,53 +134,53 @@ impl<T: Element> Buffer<T> {
         }
     }
 
-    /// Elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.shared.bytes as usize / size_of::<T>()
     }
 
-    /// Always `false`: a buffer has at least one element.
+    /// Returns `false`: a buffer has at least one element.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where it lives.
+    /// Returns whether it is device, host or managed memory.
     pub fn kind(&self) -> MemoryKind {
         self.shared.kind
     }
 
-    /// The device it belongs to.
+    /// Returns the device it belongs to.
     pub fn device(&self) -> Device {
         Device::from_backend(self.shared.device.clone())
     }
 
-    /// The address that kernels see, for showing; using it is up to kernels.
+    /// Returns the address that kernels see, for display.
     pub fn address(&self) -> Result<u64> {
         let allocation = self.allocation()?;
         backend::check_not_freed(&*allocation)?;
         Ok(allocation.address())
     }
 
-    /// Makes this handle and all its clones unusable. The memory is freed as soon as no graph, executable or launch in
-    /// flight can reach it.
+    /// Makes this handle and all its clones unusable. The memory is freed as soon as no graph,
+    /// executable or launch in flight uses it.
     pub fn close(&self) {
         self.shared.closed.store(true, Ordering::Release);
         let held = self.shared.held.lock().take();
         drop(held);
     }
 
-    /// Whether [`close`](Buffer::close) was called on this handle or a clone.
+    /// Returns whether [`close`](Buffer::close) was called on this handle or a clone.
     pub fn is_closed(&self) -> bool {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// A part of the buffer.
+    /// Returns a part of the buffer.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferSlice<T>> {
         let (start, len) = resolve(range, self.len())?;
         Ok(BufferSlice { buffer: self.clone(), start, len })
     }
 
-    /// The elements, after all work enqueued on the device so far.
+    /// Returns a copy of the elements, after all work enqueued on the device so far.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         self.slice(..)?.to_vec()
     }
@@ -182,16 +190,44 @@ impl<T: Element> Buffer<T> {
         self.slice(..)?.read_into(out)
     }
 
+    /// Returns the elements, after all work enqueued on one stream so far. Other streams are not
+    /// waited for.
+    ///
+    /// What other streams write meanwhile is read in part or not at all. Failures of the work stay
+    /// for [`Stream::synchronize`] to report.
+    ///
+    /// ```
+    /// use gridloom::prelude::*;
+    ///
+    /// # fn main() -> Result<()> {
+    /// let device = Device::cpu()?;
+    /// let (stream, buffer) = (device.stream()?, device.alloc::<u32>(4)?);
+    /// stream.memset(&buffer, 7u32)?;
+    /// assert_eq!(buffer.to_vec_after(&stream)?, [7; 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn to_vec_after(&self, stream: &Stream) -> Result<Vec<T>> {
+        self.slice(..)?.to_vec_after(stream)
+    }
+
+    /// Reads all elements into `out`, after all work enqueued on one stream so far, like
+    /// [`to_vec_after`](Buffer::to_vec_after).
+    pub fn read_into_after(&self, stream: &Stream, out: &mut [T]) -> Result<()> {
+        self.slice(..)?.read_into_after(stream, out)
+    }
+
     /// Writes all elements, after all work enqueued on the device so far.
     pub fn write(&self, values: &[T]) -> Result<()> {
         self.slice(..)?.write(values)
     }
 
-    /// The elements as host memory, without copying.
+    /// Returns the elements as host memory, without copying. Only host and managed memory allows
+    /// it.
     ///
     /// # Safety
-    /// For as long as the slice is used, nothing in flight on the device writes this buffer, nothing is enqueued that would or that frees
-    /// it, and no handle of the buffer is closed.
+    /// While the slice is used, no work in flight on the device writes this buffer, nothing is
+    /// enqueued that writes or frees it, and no handle of the buffer is closed.
     pub unsafe fn as_slice(&self) -> Result<&[T]> {
         let allocation = self.allocation()?;
         backend::check_not_freed(&*allocation)?;
@@ -208,17 +244,18 @@ impl<T: Element> Buffer<T> {
             ));
         }
         let pointer = allocation.address() as *const T;
-        // SAFETY: the allocation is host-accessible, aligned for any element and holds `len` of them, of plain bytes. The caller
-        // promised that nothing writes it and that no handle is closed, so this handle retains it.
+        // SAFETY: the allocation is host-accessible, aligned for any element and holds `len` of
+        // them, of plain bytes. The caller promised that nothing writes it and that no handle is
+        // closed, so this handle retains it.
         Ok(unsafe { std::slice::from_raw_parts(pointer, self.len()) })
     }
 
-    /// Returns a handle that does not keep the memory alive.
+    /// Returns a weak handle, which does not keep the memory alive.
     pub fn downgrade(&self) -> WeakBuffer<T> {
         WeakBuffer { shared: Arc::downgrade(&self.shared), element: PhantomData }
     }
 
-    /// Bytes of it, without holding them.
+    /// Returns the identity of a part of the memory.
     #[inline]
     fn part_id(&self, offset: u64, bytes: u64) -> Option<RegionId> {
         let allocation = self.shared.allocation.as_ptr();
@@ -239,26 +276,26 @@ fn closed() -> Error {
     Error::new(ErrorKind::InvalidHandle, "the buffer was closed; its handle can no longer be used")
 }
 
-/// A [`Buffer`] that is not kept alive, from [`Buffer::downgrade`].
+/// A weak handle to a [`Buffer`], from [`Buffer::downgrade`].
 pub struct WeakBuffer<T> {
     shared: Weak<Shared>,
     element: PhantomData<fn() -> T>,
 }
 
 impl<T: Element> WeakBuffer<T> {
-    /// Returns the buffer, while somebody holds a handle to it. A graph that uses its memory holds the memory, not
-    /// a handle.
+    /// Returns the buffer, if a handle to it still exists. A graph that uses its memory holds the
+    /// memory, not a handle.
     pub fn upgrade(&self) -> Option<Buffer<T>> {
         Some(Buffer { shared: self.shared.upgrade()?, element: PhantomData })
     }
 
-    /// The same of elements of another type.
+    /// Returns the same handle with another element type.
     #[cfg(feature = "cuda")]
     pub(crate) fn cast<U: Element>(&self) -> WeakBuffer<U> {
         WeakBuffer { shared: self.shared.clone(), element: PhantomData }
     }
 
-    /// Whether somebody holds the buffer.
+    /// Returns whether a handle to the buffer still exists.
     #[cfg(feature = "cuda")]
     pub(crate) fn is_alive(&self) -> bool {
         self.shared.strong_count() > 0
@@ -304,11 +341,13 @@ impl<T> fmt::Debug for Buffer<T> {
     }
 }
 
-// SAFETY: allocations are aligned for any element, and borrowed memory was checked to be for this one.
+// SAFETY: allocations are aligned for any element, and borrowed memory was checked to be for this
+// one.
 unsafe impl<T: Element> Memory<T> for Buffer<T> {
     #[inline(always)]
     fn region(&self) -> Result<Region> {
-        // Its size is known here, so that nobody need be asked who might panic, and have the region wait in memory.
+        // The size is kept in the handle. Asking the backend would be a call that may panic, and
+        // the compiler would keep the region in memory instead of registers across it.
         Ok(Region { base: Base::Allocation(self.allocation()?), offset: 0, bytes: self.shared.bytes })
     }
 
@@ -330,23 +369,23 @@ pub struct BufferSlice<T> {
 }
 
 impl<T: Element> BufferSlice<T> {
-    /// Elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has no elements.
+    /// Returns whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// A part of this part.
+    /// Returns a part of this slice.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferSlice<T>> {
         let (start, len) = resolve(range, self.len)?;
         Ok(BufferSlice { buffer: self.buffer.clone(), start: self.start + start, len })
     }
 
-    /// The elements, after all work enqueued on the device so far.
+    /// Returns a copy of the elements, after all work enqueued on the device so far.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut values = vec![T::zeroed(); self.len];
         self.read_into(&mut values)?;
@@ -360,6 +399,21 @@ impl<T: Element> BufferSlice<T> {
         let _wait = user_code::may_wait(device.id(), "reading a buffer")?;
         device.wait_all()?;
         device.read(&*allocation, self.offset(), bytemuck::cast_slice_mut(out))
+    }
+
+    /// Returns the elements, after all work enqueued on one stream so far, like
+    /// [`Buffer::to_vec_after`].
+    pub fn to_vec_after(&self, stream: &Stream) -> Result<Vec<T>> {
+        let mut values = vec![T::zeroed(); self.len];
+        self.read_into_after(stream, &mut values)?;
+        Ok(values)
+    }
+
+    /// Reads the elements into `out`, after all work enqueued on one stream so far, like
+    /// [`Buffer::to_vec_after`].
+    pub fn read_into_after(&self, stream: &Stream, out: &mut [T]) -> Result<()> {
+        self.check_len(out.len())?;
+        stream.0.read(&*self.buffer.allocation()?, self.offset(), bytemuck::cast_slice_mut(out))
     }
 
     /// Writes the elements, after all work enqueued on the device so far.
@@ -380,7 +434,7 @@ impl<T: Element> BufferSlice<T> {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
                 format!(
-                    "{len} elements on the host against {} in the buffer; take a slice of the longer one",
+                    "the host slice has {len} elements and the buffer has {}; take a slice of the longer one",
                     self.len
                 ),
             ));
@@ -405,7 +459,7 @@ impl<T> fmt::Debug for BufferSlice<T> {
 unsafe impl<T: Element> Memory<T> for BufferSlice<T> {
     #[inline]
     fn region(&self) -> Result<Region> {
-        // Inside the buffer, as was checked when the slice was made.
+        // The slice lies inside the buffer. That was checked when it was made.
         let bytes = (self.len * size_of::<T>()) as u64;
         Ok(Region { base: Base::Allocation(self.buffer.allocation()?), offset: self.offset(), bytes })
     }
@@ -420,16 +474,16 @@ unsafe impl<T: Element> Memory<T> for BufferSlice<T> {
     }
 }
 
-/// Every device allocates at multiples of this many bytes. So do the alloc nodes of graphs.
-const MOST_ALIGNMENT: usize = 256;
+/// The alignment of every allocation, by devices and by alloc nodes.
+const ALLOCATION_ALIGNMENT: usize = 256;
 
-/// Refuses element types that need a stricter alignment than devices give.
+/// Refuses element types with an alignment that devices do not provide.
 pub(crate) fn check_alignment<T>() -> Result<()> {
-    if align_of::<T>() > MOST_ALIGNMENT {
+    if align_of::<T>() > ALLOCATION_ALIGNMENT {
         return Err(Error::new(
             ErrorKind::NotSupported,
             format!(
-                "{} has an alignment of {} bytes; memory of devices is aligned to {MOST_ALIGNMENT}",
+                "{} has an alignment of {} bytes; memory of devices is aligned to {ALLOCATION_ALIGNMENT}",
                 std::any::type_name::<T>(),
                 align_of::<T>()
             ),
@@ -438,7 +492,7 @@ pub(crate) fn check_alignment<T>() -> Result<()> {
     Ok(())
 }
 
-/// The start and length of a range within `len` elements.
+/// Returns the start and length of a range within `len` elements.
 pub(crate) fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<(usize, usize)> {
     let start = match range.start_bound() {
         Bound::Included(&start) => Some(start),
@@ -463,9 +517,10 @@ pub(crate) fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<(usi
     }
 }
 
-/// Where a copy can read from: [`Memory`], or a host slice, which is copied when the operation is added and never referenced later.
+/// A source of a copy: [`Memory`], or a host slice, which is copied when the operation is added and
+/// not referenced later.
 pub trait CopySource<T> {
-    /// The bytes to read, and how many elements they are.
+    /// Returns the bytes to read, and the number of elements in them.
     fn source(&self) -> Result<(Region, usize)>;
 }
 

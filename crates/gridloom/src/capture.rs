@@ -1,10 +1,12 @@
-//! Capture: code written against streams becomes a graph.
+//! Capture: turns code written for streams into a graph.
 //!
-//! [`Stream::capture`](crate::Stream::capture) starts recording. What is then done on the stream, or on the [`Capture`] it returns, becomes nodes of a graph instead of
-//! running; [`Capture::end`] gives the graph, which is like any other: it can be edited, embedded, instantiated. Nothing is asked of the
-//! device meanwhile, and whatever else goes on there is not disturbed.
+//! [`Stream::capture`](crate::Stream::capture) starts recording. Operations on the stream, or on
+//! the [`Capture`] it returns, then become nodes of a graph and do not run. [`Capture::end`]
+//! returns the graph, which is like any other: it can be edited, embedded and instantiated.
+//! Recording makes no calls to the device and does not disturb other work there.
 //!
-//! A function of streams needs no change for it. Written against [`Ops`](crate::Ops), it serves streams, captures, graphs and nodes alike:
+//! A function that takes a stream needs no change. Written against [`Ops`](crate::Ops), it works
+//! with streams, captures, graphs and nodes:
 //!
 //! ```
 //! use gridloom::prelude::*;
@@ -30,10 +32,11 @@
 //! # }
 //! ```
 //!
-//! [`Capture::fork`] and [`Capture::join`] split it into branches that run side by side. Events do it too, as they do for streams that run: a
-//! stream that waits for an event recorded in a capture becomes a fork of that capture, and is an ordinary stream again when it ends.
-//! Conditionals give a capture for each body, to be filled with a closure, or with `begin` and `end`, or explicitly through its
-//! `graph()`:
+//! [`Capture::fork`] and [`Capture::join`] split a capture into branches that run side by side.
+//! Events do so too, as they do for streams that run: a stream that waits for an event recorded in
+//! a capture becomes a fork of that capture. When the capture ends, it is an ordinary stream again.
+//! A conditional returns one capture for each body. A body is filled with a closure, between
+//! `begin` and `end`, or node by node through its `graph()`:
 //!
 //! ```
 //! use gridloom::prelude::*;
@@ -63,10 +66,11 @@
 //! # }
 //! ```
 //!
-//! Code that Gridloom does not know, such as a CUDA library, is captured with [`Capture::foreign`].
+//! [`Capture::foreign`] captures code that calls CUDA itself, such as a CUDA library.
 //!
-//! A capture that is dropped half way, by an early return or a panic, discards what was recorded and leaves its streams usable. See
-//! [`gridloom_core::capture`] for the kinds and states of captures and what each allows.
+//! Dropping a capture before it ended, after an early return or a panic, discards what was recorded
+//! and leaves its streams usable. See [`gridloom_core::capture`] for the kinds and states of
+//! captures and what each allows.
 
 #[cfg(feature = "cuda")]
 mod foreign;
@@ -80,82 +84,84 @@ use gridloom_core::capture::{CaptureKind, CaptureState, ConditionDefault};
 
 use crate::{Condition, Executable, Graph, Node, Result};
 
-/// A capture: what is done to it, or to its stream, is recorded in a graph and not run.
+/// A capture. Operations on it, or on its stream, are recorded in a graph and do not run.
 ///
-/// Dropping it half way discards what was recorded and leaves the stream usable; of a fork or body, it
-/// makes the capture it belongs to refuse to end. A failed operation leaves the capture as it was before.
+/// Dropping a capture before it ended discards what was recorded and leaves the stream usable. If a
+/// fork or body is dropped before it ended, the capture it belongs to refuses to end. A failed
+/// operation leaves the capture unchanged.
 ///
-/// A conditional gives back the captures of its bodies, which have yet to begin; the capture goes on
+/// A conditional returns the captures of its bodies, which have not begun. This capture continues
 /// after the conditional.
 #[repr(transparent)]
 pub struct Capture(pub(crate) core::Capture);
 
 impl Capture {
-    /// Returns where it comes from.
+    /// Returns whether it is a primary capture, a fork or a body.
     pub fn kind(&self) -> CaptureKind {
         self.0.kind()
     }
 
-    /// Returns how far it has come.
+    /// Returns its state.
     pub fn state(&self) -> CaptureState {
         self.0.state()
     }
 
-    /// Returns, of a body or a fork of one, the conditional node it is a body of.
+    /// Returns the conditional node that this body, or this fork of a body, belongs to.
     pub fn owner(&self) -> Result<Node> {
         self.0.owner().map(Node)
     }
 
-    /// Starts recording. Only the body of a conditional waits for this; other captures have begun when
+    /// Starts recording. Only the body of a conditional needs this call; other captures begin when
     /// they are made.
     ///
-    /// What is recorded comes after what the body already holds.
+    /// New nodes come after those that the body already has.
     pub fn begin(&self) -> Result<()> {
         self.0.begin()
     }
 
-    /// Ends the capture. Every fork must have been joined, and every body that was begun must have ended.
+    /// Ends the capture and returns its graph. Every fork must have been joined, and every body
+    /// that began must have ended.
     pub fn end(&self) -> Result<Graph> {
         self.0.end().map(Graph)
     }
 
-    /// Begins, records what `record` does, and ends: a body in one piece, which cannot be left open by
+    /// Begins a body, records what `record` does, and ends it. The body cannot be left open by
     /// mistake.
     pub fn fill(&self, record: impl FnOnce(&Capture) -> Result<()>) -> Result<Graph> {
         self.0.fill(|_| record(self)).map(Graph)
     }
 
-    /// Returns the graph: of a capture that has ended, or of a body that has not begun, to fill it
-    /// explicitly.
+    /// Returns the graph of a capture that has ended, or of a body that has not begun, to add nodes
+    /// to it directly.
     pub fn graph(&self) -> Result<Graph> {
         self.0.graph().map(Graph)
     }
 
-    /// Gives the capture up, or is done with it. Of a primary capture the stream becomes an ordinary
-    /// stream again.
+    /// Closes the capture. A capture that has not ended is discarded. The stream of a primary
+    /// capture becomes an ordinary stream again.
     pub fn close(&self) {
         self.0.close();
     }
 
-    /// Splits the capture into `branches` that run side by side: this one, and the ones returned.
+    /// Splits the capture into `branches` that run side by side: this one and the returned ones.
     pub fn fork(&self, branches: usize) -> Result<Vec<Capture>> {
         Ok(self.0.fork(branches)?.into_iter().map(Capture).collect())
     }
 
-    /// Joins forks into this capture: what is recorded next comes after them all. The forks can be
-    /// dropped then.
+    /// Joins forks into this capture. What is recorded next depends on all of them. The forks can
+    /// then be dropped.
     pub fn join<'a>(&self, forks: impl IntoIterator<Item = &'a Capture>) -> Result<()> {
         self.0.join(forks.into_iter().map(|fork| &fork.0))
     }
 
-    /// Makes a condition for the graph that is captured and the graphs inside it, as
-    /// [`Graph::condition`] does.
+    /// Creates a condition for the captured graph and the graphs inside it, as [`Graph::condition`]
+    /// does.
     pub fn condition(&self, default: impl ConditionDefault) -> Result<Condition> {
         self.0.condition(default).map(Condition)
     }
 
-    /// Records copies of the nodes of a graph, as it is now, among those of this capture: the first ones
-    /// come after what was recorded last, and what is recorded next comes after the last ones.
+    /// Records copies of the nodes of a graph, as it is now. The first ones depend on what was
+    /// recorded last. What is recorded next depends on the last ones.
     pub fn inline(&self, graph: &Graph) -> Result<Vec<Node>> {
         Ok(self.0.inline(&graph.0)?.into_iter().map(Node).collect())
     }

@@ -1,7 +1,7 @@
 //! Conditional nodes with their bodies.
 //!
-//! What a body is depends on where the conditional was added: a [`Graph`] where it was added to a graph
-//! or after a node, a [`Capture`] where it was recorded. Either is filled with the same operations, in a
+//! The type of a body depends on where the conditional was added. In a graph, or after a node, it
+//! is a [`Graph`]. In a capture it is a [`Capture`]. Both are filled with the same operations, in a
 //! closure:
 //!
 //! ```
@@ -24,7 +24,7 @@
 //! # }
 //! ```
 //!
-//! or step by step, through the body itself.
+//! A body can also be filled step by step, through the handles that the conditional returns.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -36,9 +36,9 @@ mod sealed {
     pub trait Body {}
 }
 
-/// What a conditional runs: a [`Graph`], or a [`Capture`] that records one.
+/// A body of a conditional: a [`Graph`], or a [`Capture`] that records one.
 pub trait Body: sealed::Body + Sized {
-    /// Has `build` put work into it. Of a capture, it begins the recording before and ends it after.
+    /// Calls `build` to add work to the body. A capture begins before the call and ends after it.
     fn fill<R>(&self, build: impl FnOnce(&Self) -> Result<R>) -> Result<R>;
 }
 
@@ -61,7 +61,7 @@ impl Body for Capture {
     }
 }
 
-/// A conditional of any form: its node, and its bodies in their order.
+/// A conditional of any form: its node, and its bodies in order.
 pub struct Conditional<B = Graph> {
     node: Node,
     bodies: Vec<B>,
@@ -77,12 +77,12 @@ impl<B> Conditional<B> {
         &self.node
     }
 
-    /// Returns its bodies, in their order.
+    /// Returns its bodies in order.
     pub fn bodies(&self) -> &[B] {
         &self.bodies
     }
 
-    /// Returns its bodies, in their order, and lets go of the rest.
+    /// Returns its bodies in order and drops the rest.
     pub fn into_bodies(self) -> Vec<B> {
         self.bodies
     }
@@ -110,7 +110,7 @@ macro_rules! conditional {
                 $name(conditional)
             }
 
-            /// Returns the node. An operation on it is one after the conditional.
+            /// Returns the node. An operation on the node runs after the conditional.
             pub fn node(&self) -> &Node {
                 &self.0.node
             }
@@ -173,12 +173,12 @@ macro_rules! conditional {
 macro_rules! one_body {
     ($name:ident) => {
         impl<B: Body> $name<B> {
-            /// Returns the body, and lets go of the rest.
+            /// Returns the body and drops the rest.
             pub fn into_body(mut self) -> B {
                 self.0.bodies.swap_remove(0)
             }
 
-            /// Has `build` put work into the body.
+            /// Calls `build` to add work to the body.
             pub fn fill<R>(self, build: impl FnOnce(&B) -> Result<R>) -> Result<Self> {
                 self.0.bodies[0].fill(build)?;
                 Ok(self)
@@ -202,7 +202,7 @@ macro_rules! one_body {
 }
 
 conditional! {
-    /// A node with one body that runs or not.
+    /// A node with one body, which runs or not.
     If
 }
 conditional! {
@@ -210,7 +210,7 @@ conditional! {
     IfElse
 }
 conditional! {
-    /// A loop.
+    /// A loop: a node with one body, which runs any number of times.
     While
 }
 conditional! {
@@ -245,13 +245,14 @@ impl IfElse<Capture> {
 }
 
 impl<B: Body> IfElse<B> {
-    /// Returns both bodies, and lets go of the rest.
+    /// Returns both bodies and drops the rest.
     pub fn into_bodies(mut self) -> (B, B) {
         let otherwise = self.0.bodies.swap_remove(1);
         (self.0.bodies.swap_remove(0), otherwise)
     }
 
-    /// Has the closures put work into the bodies: `then` for a value that is not 0, `otherwise` for 0.
+    /// Calls the closures to add work to the bodies: `then` to the one for a value that is not 0,
+    /// `otherwise` to the one for 0.
     pub fn fill<R, Q>(
         self,
         then: impl FnOnce(&B) -> Result<R>,
@@ -300,12 +301,12 @@ impl<B: Body> Switch<B> {
         &self.0.bodies
     }
 
-    /// Returns the bodies of all cases, and lets go of the rest.
+    /// Returns the bodies of all cases and drops the rest.
     pub fn into_bodies(self) -> Vec<B> {
         self.0.bodies
     }
 
-    /// Has `case` put work into the bodies. It is called once for each, with its number.
+    /// Calls `case` to add work to each body, with the index of the case.
     pub fn fill<R>(self, mut case: impl FnMut(usize, &B) -> Result<R>) -> Result<Self> {
         for (number, body) in self.0.bodies.iter().enumerate() {
             body.fill(|body| case(number, body))?;

@@ -1,4 +1,4 @@
-//! Changing the parameters of nodes, of a definition or of one executable.
+//! Changes to the parameters of nodes, in a definition or in one executable.
 //!
 //! ```
 //! use gridloom::prelude::*;
@@ -35,11 +35,11 @@ use crate::kernel::{Arg, Arguments, Kernel, Parameters, TypedArg};
 use crate::ops::{copy_operation, fill_operation, kernel_launch, one_value};
 use crate::{Error, ErrorKind, Event, ExecutableNode, LaunchConfig, Node, Result};
 
-/// What a node of a definition and a node of an executable have in common.
+/// The operations that nodes of definitions and nodes of executables have in common.
 trait Edit {
     fn current(&self) -> Result<Operation>;
 
-    /// Replaces what the node does by an operation of the same kind.
+    /// Replaces the node's operation by one of the same kind.
     fn replace(&self, operation: Operation) -> Result<()>;
 
     fn current_kernel(&self) -> Result<Launch> {
@@ -59,7 +59,7 @@ trait Edit {
             }
             other => Err(Error::new(
                 ErrorKind::InvalidArgument,
-                format!("a {} node tests nothing", other.kind().name()),
+                format!("a {} node is not a conditional", other.kind().name()),
             )),
         }
     }
@@ -85,17 +85,17 @@ impl Edit for ExecutableNode<'_> {
     }
 }
 
-/// The setters that a node of a definition and a node of an executable share.
+/// The setters that nodes of definitions and nodes of executables share.
 macro_rules! setters {
     ($node:ty) => {
         impl $node {
-            /// Replaces what the node does by an operation of the same kind, or changes nothing. The
-            /// other setters are ways to write it.
+            /// Replaces the node's operation by one of the same kind. On an error nothing changes.
+            /// The other setters build an operation and pass it to this one.
             pub fn set_operation(&self, operation: Operation) -> Result<()> {
                 self.replace(operation)
             }
 
-            /// Gives the node another kernel, with its arguments. The launch shape stays.
+            /// Gives the node another kernel with its arguments. The launch shape stays the same.
             pub fn set_kernel<P: Parameters>(
                 &self,
                 kernel: &Kernel<P>,
@@ -111,9 +111,9 @@ macro_rules! setters {
                 self.replace(Operation::Kernel(Launch::new(current.with_config(config.into()))))
             }
 
-            /// Points every use of the memory `old` by this node at the same element of `new`. Returns
-            /// how many there were: operands of copies and fills, the value that a conditional tests, and
-            /// addresses in kernel arguments, inside structures too.
+            /// Replaces every use of the memory `old` by this node by the same element of `new`.
+            /// Returns the number of uses: operands of copies and fills, the value that a
+            /// conditional tests, and addresses in kernel arguments, also inside structures.
             ///
             /// # Safety
             /// As for [`Graph::replace_memory`](crate::Graph::replace_memory).
@@ -129,7 +129,7 @@ macro_rules! setters {
                 }
             }
 
-            /// Gives a one-dimensional copy other operands.
+            /// Changes the operands of a one-dimensional copy.
             pub fn set_memcpy<T: Element>(
                 &self,
                 dst: &impl Memory<T>,
@@ -138,28 +138,37 @@ macro_rules! setters {
                 self.replace(copy_operation(dst, src)?)
             }
 
-            /// Gives a copy other operands and extents, in their most general form.
+            /// Changes the operands and extents of a copy, in their most general form.
             pub fn set_memcpy_op(&self, operation: MemcpyOp) -> Result<()> {
                 self.replace(Operation::Memcpy(Arc::new(operation)))
             }
 
-            /// Gives a one-dimensional fill another destination and value.
+            /// Changes the destination and value of a one-dimensional fill.
             pub fn set_memset<T: Element, V: Pod>(&self, dst: &impl Memory<T>, value: V) -> Result<()> {
                 self.replace(fill_operation(dst, value)?)
             }
 
-            /// Gives a fill another destination, value and extents, in their most general form.
+            /// Changes the destination, value and extents of a fill, in their most general form.
             pub fn set_memset_op(&self, operation: MemsetOp) -> Result<()> {
                 self.replace(Operation::Memset(Arc::new(operation)))
             }
 
-            /// Gives a callback node another closure.
+            /// Changes the closure of a callback node.
             pub fn set_callback(&self, closure: impl FnMut() + Send + 'static) -> Result<()> {
                 self.replace(Operation::Callback(CallbackOp::closure(closure)))
             }
 
-            /// Gives a callback node a C function, called with a pointer to a copy of `bytes`, which it
-            /// must not write and which need not be aligned.
+            /// Gives a callback node another closure, which is called with a copy of host memory.
+            pub fn set_callback_with<T: Element>(
+                &self,
+                memory: &impl Memory<T>,
+                closure: impl FnMut(&[T]) + Send + 'static,
+            ) -> Result<()> {
+                self.replace(Operation::Callback(crate::ops::reading_callback(memory, closure)?))
+            }
+
+            /// Gives a callback node a C function. It is called with a pointer to a copy of
+            /// `bytes`, which it must not write to and which need not be aligned.
             ///
             /// # Safety
             /// The function may be called from any thread with such a pointer, any number of times.
@@ -168,23 +177,26 @@ macro_rules! setters {
                 function: unsafe extern "C" fn(*mut c_void),
                 bytes: &[u8],
             ) -> Result<()> {
-                // SAFETY: the caller promised that the function may be called with a pointer to these bytes.
+                // SAFETY: the caller promised that the function may be called with a pointer to
+                // these bytes.
                 let callback = unsafe { RawCallback::new(function, RawData::Bytes(bytes.into())) };
                 self.replace(Operation::Callback(CallbackOp::Raw(callback)))
             }
 
-            /// Lets a conditional that tests a value in device memory test another one.
+            /// Changes the memory that a conditional tests. The conditional must test a value in
+            /// device memory.
             pub fn set_tested(&self, value: &impl Memory<i32>) -> Result<()> {
                 let test = Test::Value(one_value(value)?);
                 self.replace_conditional(|current| ConditionalOp { test, ..current })
             }
 
-            /// Gives a loop that repeats its body a fixed number of times another number.
+            /// Changes the number of passes of a loop that repeats its body a fixed number of
+            /// times.
             pub fn set_passes(&self, passes: u64) -> Result<()> {
                 self.replace_conditional(|current| ConditionalOp { test: Test::Count(passes), ..current })
             }
 
-            /// Gives a node that records or waits another event.
+            /// Changes the event that the node records or waits for.
             pub fn set_event(&self, event: &Event) -> Result<()> {
                 let event = event.core.backend().clone();
                 match self.current()? {
@@ -203,12 +215,13 @@ setters!(Node);
 setters!(ExecutableNode<'_>);
 
 impl Node {
-    /// Bounds the passes of a loop, or lifts the bound.
+    /// Bounds the passes of a loop, or removes the bound.
     pub fn set_max_passes(&self, max_passes: Option<u64>) -> Result<()> {
         self.0.set_max_passes(max_passes)
     }
 
-    /// Gives the node's kernel other arguments. `kernel` must be the one that the node launches.
+    /// Changes all arguments of the node's kernel. `kernel` must be the kernel that the node
+    /// launches.
     pub fn set_args<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
         let current = self.current_kernel()?;
         if !Arc::ptr_eq(current.kernel(), kernel.backend()) {
@@ -224,36 +237,37 @@ impl Node {
         self.replace(Operation::Kernel(kernel_launch(kernel, *current.config(), args)?))
     }
 
-    /// Gives the node's kernel another value for one argument, by its position: a plain value of the very
-    /// type that the parameter was declared with, memory of its elements, or any integer that fits for a
-    /// [`Len`](crate::Len). The contract of the kernel is checked with it.
+    /// Changes one argument of the node's kernel, by position. The value is a plain value of
+    /// exactly the declared type, memory of the declared elements, or any integer that fits for a
+    /// [`Len`](crate::Len). The kernel's contract is checked.
     ///
-    /// An error where the kernel was launched without its types, as an
+    /// Returns an error if the kernel was launched without types, as an
     /// [`UntypedKernel`](crate::kernel::UntypedKernel) or by `launch_unchecked`.
     pub fn set_arg<K>(&self, index: usize, value: impl TypedArg<K>) -> Result<()> {
         let current = self.current_kernel()?;
         let param = param_type(&**current.kernel(), number(index));
         let value =
             param.and_then(|param| value.typed(param)).map_err(|error| error.at_node(self.label()))?;
-        // SAFETY: it is a value of the parameter's type, by the promise of `TypedArg`, and whoever looked the kernel up
-        // promised the rest where its contract is kept (`Module::kernel`), which is checked before it is replaced.
+        // SAFETY: the value has the parameter's type (`TypedArg`). Whoever looked the kernel up
+        // promised the rest for as long as its contract holds (`Module::kernel`). The contract is
+        // checked before the operation is replaced.
         unsafe { self.edit_args(|args, kernel| args.set_whole(kernel, index, value)) }
     }
 
-    /// Gives the node's kernel another value for one argument, by its position. Its size and the contract of
-    /// the kernel, where it has one, are checked.
+    /// Changes one argument of the node's kernel, by position. Its size is checked, and the
+    /// kernel's contract if it has one.
     ///
     /// # Safety
-    /// The value is what the kernel expects there, and with it, in whatever launch shape, the kernel
-    /// stays within the memory that its arguments lead to. Memory whose address is given as a plain value
-    /// is there for as long as the operation exists or is in flight.
+    /// The value is what the kernel expects at this position. With it, in any launch shape, the
+    /// kernel stays within the memory that its arguments point to. Memory whose address is passed
+    /// as a plain value exists for as long as the operation exists or is in flight.
     pub unsafe fn set_arg_unchecked(&self, index: usize, value: Arg) -> Result<()> {
         // SAFETY: the caller makes the same promise.
         unsafe { self.edit_args(|args, kernel| args.set_whole(kernel, index, value.0)) }
     }
 
-    /// Gives the node's kernel another value for a part of one argument: the bytes from `offset` on, for
-    /// example an address inside a structure.
+    /// Changes a part of one argument of the node's kernel: the bytes from `offset` on, for example
+    /// an address inside a structure.
     ///
     /// # Safety
     /// As for [`set_arg_unchecked`](Node::set_arg_unchecked).
@@ -262,7 +276,8 @@ impl Node {
         unsafe { self.edit_args(|args, kernel| args.set(kernel, index, offset, value.0)) }
     }
 
-    /// Launches the kernel with what `edit`, given its name, makes of the arguments.
+    /// Replaces the node's launch by one with the arguments that `edit` produces. `edit` receives
+    /// the current arguments and the kernel's name.
     ///
     /// # Safety
     /// As for [`set_arg_unchecked`](Node::set_arg_unchecked).
@@ -270,34 +285,40 @@ impl Node {
         let current = self.current_kernel()?;
         let mut args = current.args().clone();
         edit(&mut args, current.kernel().name())?;
-        // SAFETY: the caller promises it of the new value; the others are as whoever made the launch gave them.
+        // SAFETY: the caller promises it for the new value. The other arguments come from whoever
+        // made the launch.
         let launch = unsafe { current.with_args(args) };
         self.replace(Operation::Kernel(Launch::new(launch)))
     }
 }
 
 impl ExecutableNode<'_> {
-    /// Bounds the passes of a loop, or lifts the bound.
+    /// Bounds the passes of a loop, or removes the bound.
     pub fn set_max_passes(&self, max_passes: Option<u64>) -> Result<()> {
         if !matches!(self.current()?.kind(), NodeKind::While) {
-            return Err(Error::new(ErrorKind::InvalidArgument, "only loops have passes to bound"));
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "the node is not a loop, so its passes cannot be bounded",
+            ));
         }
         self.replace_conditional(|current| ConditionalOp { max_passes, ..current })
     }
 
-    /// Gives the node's kernel other arguments. `kernel` must be the one that the node launches.
+    /// Changes all arguments of the node's kernel. `kernel` must be the kernel that the node
+    /// launches.
     #[inline]
     pub fn set_args<P: Parameters>(&self, kernel: &Kernel<P>, args: impl Arguments<P>) -> Result<()> {
         self.0.executable().change(|changes| {
-            // SAFETY: the arguments are of the types that the kernel was looked up with, and whoever looked it up promised that it stays
-            // within what such arguments lead to where its contract is kept (`Module::kernel`), which is checked there.
+            // SAFETY: the arguments have the types that the kernel was looked up with. Whoever
+            // looked it up promised that it stays within what such arguments point to, as long as
+            // its contract holds (`Module::kernel`). The contract is checked there.
             unsafe { changes.arguments(self.key(), kernel.backend(), |writer| args.write(writer)) }
         })
     }
 
-    /// Gives the node's kernel another value for one argument, by its position: a plain value of the very
-    /// type that the parameter was declared with, memory of its elements, or any integer that fits for a
-    /// [`Len`](crate::Len). The contract of the kernel is checked with it.
+    /// Changes one argument of the node's kernel, by position. The value is a plain value of
+    /// exactly the declared type, memory of the declared elements, or any integer that fits for a
+    /// [`Len`](crate::Len). The kernel's contract is checked.
     ///
     /// ```
     /// use gridloom::prelude::*;
@@ -321,18 +342,18 @@ impl ExecutableNode<'_> {
     /// # }
     /// ```
     ///
-    /// An error where the kernel was launched without its types, as an
+    /// Returns an error if the kernel was launched without types, as an
     /// [`UntypedKernel`](crate::kernel::UntypedKernel) or by `launch_unchecked`.
     #[inline]
     pub fn set_arg<K>(&self, index: usize, value: impl TypedArg<K>) -> Result<()> {
         self.0.executable().change(|changes| {
-            // SAFETY: it is a value of the parameter's type, by the promise of `TypedArg`.
+            // SAFETY: the value has the parameter's type (`TypedArg`).
             unsafe { changes.typed_argument(self.key(), number(index), |param| value.typed(param)) }
         })
     }
 
-    /// Gives the node's kernel another value for one argument, by its position. Its size and the contract of
-    /// the kernel, where it has one, are checked.
+    /// Changes one argument of the node's kernel, by position. Its size is checked, and the
+    /// kernel's contract if it has one.
     ///
     /// # Safety
     /// As for [`Node::set_arg_unchecked`].
@@ -342,8 +363,8 @@ impl ExecutableNode<'_> {
         self.0.executable().change(|changes| unsafe { changes.argument(self.key(), number(index), &value.0) })
     }
 
-    /// Gives the node's kernel another value for a part of one argument: the bytes from `offset` on, for
-    /// example an address inside a structure.
+    /// Changes a part of one argument of the node's kernel: the bytes from `offset` on, for example
+    /// an address inside a structure.
     ///
     /// # Safety
     /// As for [`Node::set_arg_unchecked`].
@@ -355,7 +376,8 @@ impl ExecutableNode<'_> {
     }
 }
 
-/// The number of a parameter. No kernel has so many that another one would be meant.
+/// Converts the position of a parameter. A position beyond `u32::MAX` saturates; no kernel has so
+/// many parameters.
 fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }

@@ -10,7 +10,7 @@ use gridloom_core::backend;
 
 use crate::{Device, EventOptions, Result};
 
-/// A point in a stream or graph that can be waited for and timed. Made by [`Device::event`].
+/// A point in a stream or graph that can be waited for and timed. Created by [`Device::event`].
 ///
 /// The handle is cheap to clone and compares by identity; graphs that use it keep it alive.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ impl Event {
         Device::from_backend(self.device.clone())
     }
 
-    /// Returns how it was made.
+    /// Returns the options it was created with.
     pub fn options(&self) -> EventOptions {
         self.core.options()
     }
@@ -39,18 +39,20 @@ impl Event {
         self.core.synchronize()
     }
 
-    /// Waits like [`synchronize`](Event::synchronize), but no longer than `timeout`. Where that is not
-    /// enough, the error is of kind [`Timeout`](crate::ErrorKind::Timeout).
+    /// Waits like [`synchronize`](Event::synchronize), but no longer than `timeout`. After that the
+    /// error is of kind [`Timeout`](crate::ErrorKind::Timeout).
     pub fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
         self.core.synchronize_timeout(timeout)
     }
 
-    /// Returns whether the latest recording has been reached. An event never recorded counts as reached.
+    /// Returns whether the latest recording has been reached. Returns `true` if the event was never
+    /// recorded.
     pub fn is_reached(&self) -> Result<bool> {
         self.core.is_reached()
     }
 
-    /// Returns the time from the recording of `earlier` to the recording of this event.
+    /// Returns the time from the recording of `earlier` to the recording of this event. If
+    /// `earlier` was recorded later, the time is zero.
     pub fn elapsed_since(&self, earlier: &Event) -> Result<Duration> {
         self.core.elapsed_since(&earlier.core)
     }

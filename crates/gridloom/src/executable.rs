@@ -12,7 +12,7 @@ use crate::{
     Capture, ConditionalMode, Device, Error, Graph, MemoryUse, Node, Optimizations, Report, Result, Stream,
 };
 
-/// How a graph is compiled.
+/// Options of instantiation.
 ///
 /// ```
 /// use gridloom::{ConditionalMode, InstantiateOptions};
@@ -22,10 +22,10 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct InstantiateOptions {
-    /// Whether memory that the graph leaves allocated is freed when it is launched again, rather than
-    /// the launch refused.
+    /// Whether launching again frees memory that the previous launch left allocated. Otherwise such
+    /// a launch is refused.
     pub auto_free_on_launch: bool,
-    /// A stream on which to prepare the first launch already.
+    /// A stream on which instantiation prepares the first launch.
     pub upload: Option<Stream>,
     /// Whether the priorities of kernel nodes are honoured.
     pub node_priority: bool,
@@ -33,28 +33,36 @@ pub struct InstantiateOptions {
     pub conditional_mode: ConditionalMode,
     /// Whether the passes of every conditional are counted for [`Executable::passes`].
     ///
-    /// Where it costs nothing they are counted anyway: on the CPU, by the host, and of conditionals that
-    /// test a value in memory, count, or have a bound. What this adds is a node in the bodies of
-    /// conditionals that a GPU runs by itself and that only kernels decide.
+    /// Some passes are always counted, because it costs nothing: on the CPU, in loops that the host
+    /// drives, and in conditionals that test a value in memory, repeat a fixed number of times, or
+    /// have a bound. This option also counts the passes of conditionals that a GPU runs by itself
+    /// and that only kernels decide. It adds a node to each of their bodies.
     pub count_passes: bool,
-    /// What is done about forgotten dependencies, which [`Graph::check`] looks for.
-    pub hazards: HazardCheck,
-    /// The optimisations that are made before the graph is compiled: fewer and larger kernels, with the
-    /// same results. By default there are none. The environment variable `GRIDLOOM_OPTIMIZE` overrides
-    /// this: `off`, `on`, or names such as `chains,loops`. [`Executable::report`] tells what was done.
+    /// Whether kernels can launch the graph, with `cudaGraphLaunch` and the handle of
+    /// [`Executable::device_handle`].
     ///
-    /// Instantiation takes longer, since the device compiles the new kernels.
+    /// Such a graph holds kernels, copies, fills, allocations that it frees itself, and embedded
+    /// graphs of those. It needs a GPU with a driver for CUDA 12.0. It is not optimised.
+    pub device_launch: bool,
+    /// What instantiation does about missing dependencies, which [`Graph::check`] looks for.
+    pub hazards: HazardCheck,
+    /// The optimisations to make before the graph is compiled. They make fewer and larger kernels
+    /// with the same results. By default there are none. The environment variable
+    /// `GRIDLOOM_OPTIMIZE` overrides this option: `off`, `on`, or names such as `chains,loops`.
+    /// [`Executable::report`] tells what was done.
+    ///
+    /// Instantiation takes longer, because the device compiles the new kernels.
     pub optimize: Optimizations,
 }
 
-/// What instantiation does about nodes that use the same memory without an order between them, and
-/// about loops that nothing can end.
+/// What instantiation does about unordered nodes that use the same memory, and about loops that can
+/// never end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HazardCheck {
-    /// Does not look for them. The default of release builds.
+    /// Does not look for them. This is the default of release builds.
     Off,
-    /// Logs a warning that lists them. The default of builds with debug assertions.
+    /// Logs a warning that lists them. This is the default of builds with debug assertions.
     Log,
     /// Refuses the graph with [`ErrorKind::Unordered`](crate::ErrorKind::Unordered).
     Refuse,
@@ -67,7 +75,7 @@ impl Default for HazardCheck {
 }
 
 impl InstantiateOptions {
-    /// The default options, to be changed with the methods below.
+    /// Returns the default options. The methods below change them.
     pub fn new() -> Self {
         Self::default()
     }
@@ -79,7 +87,7 @@ impl InstantiateOptions {
         self
     }
 
-    /// Prepares the first launch on this stream already.
+    /// Prepares the first launch on this stream during instantiation.
     #[must_use]
     pub fn upload(mut self, stream: &Stream) -> Self {
         self.upload = Some(stream.clone());
@@ -100,7 +108,7 @@ impl InstantiateOptions {
         self
     }
 
-    /// Sets what is done about forgotten dependencies.
+    /// Sets what instantiation does about missing dependencies.
     #[must_use]
     pub fn hazards(mut self, hazards: HazardCheck) -> Self {
         self.hazards = hazards;
@@ -114,7 +122,14 @@ impl InstantiateOptions {
         self
     }
 
-    /// Sets the optimisations that are made before the graph is compiled.
+    /// Sets whether kernels can launch the graph.
+    #[must_use]
+    pub fn device_launch(mut self, device_launch: bool) -> Self {
+        self.device_launch = device_launch;
+        self
+    }
+
+    /// Sets the optimisations to make before the graph is compiled.
     #[must_use]
     pub fn optimize(mut self, optimize: Optimizations) -> Self {
         self.optimize = optimize;
@@ -128,81 +143,97 @@ impl InstantiateOptions {
             node_priority: self.node_priority,
             conditional_mode: self.conditional_mode,
             count_passes: self.count_passes,
+            device_launch: self.device_launch,
             optimizer: crate::optimize::optimizer(self.optimize)?,
         })
     }
 }
 
-/// A graph compiled for launching. It keeps all it needs; the graph may be changed or dropped.
+/// A graph compiled for launching. It keeps everything it needs: the graph may be changed or
+/// dropped.
 ///
-/// Launches of one executable never overlap each other, from whichever threads and streams they come.
+/// Launches of one executable never overlap, whichever threads and streams they come from.
 ///
-/// It compares by identity.
+/// Executables compare by identity.
 #[derive(PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Executable(pub(crate) core::Executable);
 
 impl Executable {
-    /// Launches the graph on a stream: it runs after what was enqueued there before, and before what
-    /// comes later.
+    /// Launches the graph on a stream, in order with the other work on that stream.
     ///
-    /// On a stream that is capturing, or on a capture, a copy of the graph is recorded as a child node
-    /// instead.
+    /// On a stream that is capturing, or on a capture, a copy of the graph is recorded as a child
+    /// node instead.
     #[inline]
     pub fn launch(&self, target: &impl LaunchTarget) -> Result<()> {
         target.launch_executable(self)
     }
 
-    /// Does ahead, on this stream, what the first launch would otherwise do.
+    /// Prepares the first launch on this stream, so that the launch itself takes less time.
     pub fn upload(&self, stream: &Stream) -> Result<()> {
         self.0.upload(&stream.0)
     }
 
-    /// Returns the memory of an alloc node that nothing in the graph frees. It is valid from a launch on
-    /// until it is freed.
+    /// Returns the memory of an alloc node that nothing in the graph frees. The memory is valid
+    /// from a launch until it is freed.
     pub fn buffer<T: Element>(&self, alloc: &AllocNode<T>) -> Result<Buffer<T>> {
         let node: &Node = alloc;
         Ok(Buffer::from_allocation(self.0.device(), self.0.outliving(&node.0)?))
     }
 
-    /// Returns the passes that a loop made in the latest finished launch; 1 or 0 for other conditionals,
-    /// as a body ran or not.
+    /// Returns how many passes a loop made in the latest finished launch. For other conditionals it
+    /// returns 1 if a body ran, else 0. A conditional inside a loop runs several times in a launch;
+    /// the result is that of its last execution.
     ///
-    /// It is an error where they were not counted; [`InstantiateOptions::count_passes`] says which are.
+    /// Returns an error if the passes were not counted; see [`InstantiateOptions::count_passes`].
     pub fn passes(&self, conditional: &Node) -> Result<u64> {
         self.0.passes(&conditional.0)
     }
 
-    /// Cancels the launches of this executable that were enqueued so far, on whichever streams, and have not
-    /// ended.
+    /// Cancels the launches of this executable that were enqueued on any stream and have not ended.
     ///
-    /// Each fails with [`Cancelled`](crate::ErrorKind::Cancelled), as [`Stream::cancel`] says; the executable,
-    /// its streams and the device stay usable. The call waits for nothing, and may come from any thread, or
-    /// from a callback of the graph itself.
+    /// Each fails with [`Cancelled`](crate::ErrorKind::Cancelled), as [`Stream::cancel`] describes.
+    /// The executable, its streams and the device stay usable. The call does not wait. Any thread
+    /// may make it, and so may a callback of the graph itself.
     pub fn cancel(&self) {
         self.0.cancel();
     }
 
-    /// Returns the failure of the latest launch that failed, once.
+    /// Returns the error of the latest failed launch and clears it.
     pub fn take_error(&self) -> Option<Error> {
         self.0.take_error()
     }
 
-    /// Returns how each conditional runs, and why; and what was optimised, what was not, and why.
+    /// Returns how each conditional runs and why, and what was optimised, what was not, and why.
     pub fn report(&self) -> Report {
         self.0.report()
     }
 
-    /// Returns the graph in the form that the optimiser gave it, to be looked at: `to_dot`, `to_json`. It is
-    /// a graph of its own, which can be edited and instantiated without touching the executable. `None`
-    /// where nothing was to be optimised.
+    /// Returns the graph that the optimiser made, for inspection with `to_dot` or `to_json`. It is
+    /// a copy: editing or instantiating it does not affect the executable. Returns `None` if the
+    /// executable was not optimised.
     pub fn optimized_graph(&self) -> Option<Graph> {
         self.0.optimized_graph().map(Graph)
     }
 
-    /// Returns the bytes that the executable holds.
+    /// Returns how many bytes the executable holds.
     pub fn memory(&self) -> MemoryUse {
         self.0.memory()
+    }
+
+    /// Returns the handle with which kernels launch the graph: a `cudaGraphExec_t`, to be passed to
+    /// a kernel as a `u64`. Returns an error unless the executable was made with
+    /// [`InstantiateOptions::device_launch`].
+    ///
+    /// The kernel calls `cudaGraphLaunch(handle, cudaStreamGraphFireAndForget)`, or uses one of
+    /// CUDA's other streams for that. It has to be part of a graph itself. Before, the executable
+    /// has to be [uploaded](Executable::upload) or launched once by the host, and again after every
+    /// change of it.
+    ///
+    /// Gridloom does not see launches that kernels make: keep the executable, and change it only
+    /// when none is in flight. The handle is valid until the executable is dropped or changed.
+    pub fn device_handle(&self) -> Result<u64> {
+        self.0.device_handle()
     }
 
     /// Returns the device it runs on.
@@ -210,36 +241,39 @@ impl Executable {
         Device::from_backend(self.0.device().clone())
     }
 
-    /// Returns what it does now, as a graph of its own. Editing that graph leaves the executable as it is.
+    /// Returns the executable's current operations as a graph. Editing that graph does not affect
+    /// the executable.
     ///
-    /// Its nodes name nodes of this executable, like those of the graph that it was made from.
+    /// Nodes of the returned graph can be passed to [`node`](Executable::node), like those of the
+    /// graph that the executable was made from.
     pub fn graph(&self) -> Graph {
         Graph(self.0.graph())
     }
 
-    /// Takes over all parameters of a graph with the same topology, or changes nothing.
+    /// Takes over all parameters of a graph with the same topology. On an error nothing changes.
     ///
-    /// Nodes are paired in the order in which they were added, graph by graph. Where the topologies
-    /// differ, the error names the first node that does not match. Allocations, conditions and bodies are
-    /// part of the topology. Nodes that are disabled stay so. Only what really differs reaches the device.
+    /// Nodes are paired in the order in which they were added, graph by graph. If the topologies
+    /// differ, the error names the first node that does not match. Allocations, conditions and
+    /// bodies are part of the topology. Disabled nodes stay disabled. Only parameters that differ
+    /// are sent to the device.
     pub fn update(&self, graph: &Graph) -> Result<()> {
         self.0.update(&graph.0)
     }
 
-    /// Replaces what several nodes do by operations of the same kinds, all or none.
+    /// Replaces the operations of several nodes by operations of the same kinds, all or none.
     pub fn set_operations<'a>(&self, changes: impl IntoIterator<Item = (&'a Node, Operation)>) -> Result<()> {
         self.0.set_operations(changes.into_iter().map(|(node, operation)| (&node.0, operation)))
     }
 
-    /// Returns one node of the executable: what it does now, and ways to change it. The node is given as one
-    /// of the graph that it was made from, or of [`graph`](Executable::graph).
+    /// Returns one node of the executable, to read and change its operation. `node` is a node of
+    /// the graph that the executable was made from, or of [`graph`](Executable::graph).
     #[inline(always)]
     pub fn node(&self, node: &Node) -> Result<ExecutableNode<'_>> {
         self.0.node(&node.0).map(ExecutableNode)
     }
 
-    /// Points every use of the memory `old` at the same element of `new`, all or none, from the next
-    /// launch on. Returns how many there were, as [`Graph::replace_memory`] does.
+    /// Replaces every use of the memory `old` by the same element of `new`, all or none, from the
+    /// next launch on. Returns the number of uses, as [`Graph::replace_memory`] does.
     ///
     /// ```
     /// use gridloom::prelude::*;
@@ -282,9 +316,10 @@ mod sealed {
     pub trait LaunchTarget {}
 }
 
-/// Where an executable can be launched: a [`Stream`], or a [`Capture`], which records its graph.
+/// A place where an executable can be launched: a [`Stream`], or a [`Capture`], which records its
+/// graph.
 pub trait LaunchTarget: sealed::LaunchTarget {
-    /// Launches or records it.
+    /// Launches or records the executable.
     #[doc(hidden)]
     fn launch_executable(&self, executable: &Executable) -> Result<()>;
 }
@@ -313,14 +348,14 @@ impl<T: LaunchTarget + ?Sized> LaunchTarget for &T {
 
 /// A node of an [`Executable`], from [`Executable::node`].
 ///
-/// The `set_…` methods change that executable alone, from its next launch on. Each is one step that
-/// happens whole, or fails and changes nothing.
+/// The `set_…` methods change that executable only, from its next launch on. Each either takes
+/// effect completely, or fails and changes nothing.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct ExecutableNode<'a>(pub(crate) core::executable::ExecutableNode<'a>);
 
 impl ExecutableNode<'_> {
-    /// Returns what the executable will do at this node when it is launched next.
+    /// Returns the operation that the executable will run at this node in its next launch.
     pub fn operation(&self) -> Operation {
         self.0.operation()
     }
@@ -335,18 +370,19 @@ impl ExecutableNode<'_> {
         self.0.key()
     }
 
-    /// Takes over the parameters of a graph with the same topology as the one embedded at this node.
+    /// Takes over the parameters of a graph with the same topology as the one embedded at this
+    /// node.
     pub fn set_child(&self, graph: &Graph) -> Result<()> {
         self.0.set_child(&graph.0)
     }
 
-    /// Returns whether the node does its work. Every node does at first.
+    /// Returns whether the node is enabled. Nodes are enabled at first.
     pub fn is_enabled(&self) -> bool {
         self.0.is_enabled()
     }
 
-    /// Lets a kernel, copy or fill do its work, or makes it do nothing while keeping its place in the
-    /// order.
+    /// Enables or disables a kernel, copy or fill. A disabled node does nothing but keeps its place
+    /// in the order.
     pub fn set_enabled(&self, enabled: bool) -> Result<()> {
         self.0.set_enabled(enabled)
     }

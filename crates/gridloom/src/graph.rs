@@ -1,4 +1,4 @@
-//! Graphs: definitions of work, their conditions, and what copies of them are made of.
+//! Graphs: definitions of work, their conditions, and the map from a graph to its copy.
 
 use std::fmt;
 
@@ -15,11 +15,11 @@ use crate::{
 /// A graph of device work: a definition that can be changed at any time and instantiated any number
 /// of times.
 ///
-/// An operation on a graph adds a node that depends on nothing; the same operation on a [`Node`] adds
+/// An operation on a graph adds a node without dependencies. The same operation on a [`Node`] adds
 /// one that depends on that node. Changes affect later instantiations only.
 ///
-/// The handle is cheap to clone and compares by identity. A handle to a body or to an embedded graph
-/// keeps the whole hierarchy alive; [`downgrade`](Graph::downgrade) gives one that keeps nothing.
+/// The handle is cheap to clone and compares by identity. A handle to a body or to an embedded
+/// graph keeps the whole hierarchy alive. [`downgrade`](Graph::downgrade) returns a weak handle.
 ///
 /// ```
 /// use gridloom::prelude::*;
@@ -44,7 +44,7 @@ use crate::{
 pub struct Graph(pub(crate) core::Graph);
 
 impl Graph {
-    /// Makes an empty graph for a device.
+    /// Creates an empty graph for a device.
     pub fn new(device: &Device) -> Self {
         Graph(core::Graph::new(device))
     }
@@ -54,8 +54,8 @@ impl Graph {
         Device::from_backend(self.0.device().clone())
     }
 
-    /// Returns whether the graph is still part of its hierarchy: `false` once the node around it was
-    /// deleted.
+    /// Returns whether the graph is still part of its hierarchy. It is not once the node around it
+    /// was deleted.
     pub fn is_valid(&self) -> bool {
         self.0.is_valid()
     }
@@ -65,12 +65,12 @@ impl Graph {
         self.0.key()
     }
 
-    /// Returns the node this graph is inside of, or `None` for a root.
+    /// Returns the node that contains this graph, or `None` for a root.
     pub fn owner(&self) -> Option<Node> {
         self.0.owner().map(Node)
     }
 
-    /// Returns how many nodes it has, without those of graphs inside it.
+    /// Returns the number of its nodes, without those of graphs inside it.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -90,8 +90,9 @@ impl Graph {
         self.0.edges().into_iter().map(|(from, to, kind)| (Node(from), Node(to), kind)).collect()
     }
 
-    /// Makes a condition for this graph and all graphs inside it. At every launch it takes the value
-    /// given here: a `bool`, an integer, or an `Option<u32>` of which `None` is 0.
+    /// Creates a condition for this graph and all graphs inside it. At every launch the condition
+    /// starts with the value given here: a `bool`, an integer, or an `Option<u32>`, where `None`
+    /// means 0.
     ///
     /// ```
     /// # use gridloom::prelude::*;
@@ -107,12 +108,12 @@ impl Graph {
         Ok(Condition(self.0.condition(default.default_value()?)))
     }
 
-    /// Adds an empty node that depends on all of these, which may be none or one.
+    /// Adds an empty node that depends on all of `nodes`. There may be none or one.
     pub fn join<'a>(&self, nodes: impl IntoIterator<Item = &'a Node>) -> Result<Node> {
         self.0.join(nodes.into_iter().map(|node| &node.0)).map(Node)
     }
 
-    /// Adds an edge: `to` depends on `from`. An edge that is there already takes the new kind.
+    /// Adds an edge: `to` depends on `from`. An existing edge takes the new kind.
     pub fn add_edge(&self, from: &Node, to: &Node, kind: EdgeKind) -> Result<()> {
         self.0.add_edge(&from.0, &to.0, kind)
     }
@@ -122,31 +123,32 @@ impl Graph {
         self.0.remove_edge(&from.0, &to.0)
     }
 
-    /// Copies this graph and everything inside it, as a root of its own, with what became of each node.
+    /// Copies this graph and everything inside it into a new root graph. The map tells the copy of
+    /// each node.
     ///
-    /// (`Clone` copies the handle.) Conditions of the graphs around a body come along. Memory that is
-    /// allocated around it does not, and makes the copy an error.
+    /// (`Clone` copies the handle only.) A copy of a body includes the conditions of the graphs
+    /// around it. If the body uses memory that is allocated outside it, the copy is an error.
     pub fn deep_clone(&self) -> Result<(Graph, NodeMap)> {
         let (copy, map) = self.0.deep_clone()?;
         Ok((Graph(copy), NodeMap(map)))
     }
 
-    /// Returns what differs between this graph and another, node by node. Nodes are paired in the order
-    /// in which they were added.
+    /// Returns the differences between this graph and another, node by node. Nodes are paired in
+    /// the order in which they were added.
     pub fn diff(&self, other: &Graph) -> Vec<Difference> {
         self.0.diff(&other.0)
     }
 
-    /// Points every use of the memory `old`, in this graph and the graphs inside it, at the same element
-    /// of `new`, all or none. Returns how many there were: operands of copies and fills, values that
-    /// conditionals test, and addresses in kernel arguments, inside structures too.
+    /// Replaces every use of the memory `old`, in this graph and the graphs inside it, by the same
+    /// element of `new`, all or none. Returns the number of uses: operands of copies and fills,
+    /// values that conditionals test, and addresses in kernel arguments, also inside structures.
     ///
-    /// Nodes that were captured from other code are included; what stayed opaque is not.
+    /// Nodes that were captured from other code are included, opaque nodes are not.
     /// [`Executable::replace_memory`] does the same for one executable.
     ///
     /// # Safety
-    /// Eight bytes of a kernel argument whose value is an address in `old` are that address, and kernels
-    /// that get one of `new` in its place stay within `new`.
+    /// Any eight bytes of a kernel argument whose value is an address in `old` are that address.
+    /// Kernels that receive an address in `new` instead stay within `new`.
     pub unsafe fn replace_memory<T: Element>(
         &self,
         old: &impl Memory<T>,
@@ -156,16 +158,16 @@ impl Graph {
         unsafe { self.0.replace_region(&old.region()?, &new.region()?) }
     }
 
-    /// Looks for forgotten dependencies in this graph and all graphs around and inside it.
+    /// Looks for missing dependencies in this graph and all graphs around and inside it.
     ///
-    /// Kernels read what their `Ptr` parameters lead to and write what their `PtrMut` parameters lead to;
-    /// fills and copies say what they touch. The check lists each pair of nodes that have no order between
-    /// them and of which one writes what the other uses, with the edge to add, and each loop without a
-    /// bound whose body cannot change what it tests. Of callbacks, opaque nodes and kernels whose
-    /// parameters have no types it knows nothing.
+    /// Kernels read what their `Ptr` parameters point to and write what their `PtrMut` parameters
+    /// point to; fills and copies say what they access. The check lists each pair of unordered
+    /// nodes of which one writes what the other uses, with the edge to add. It also lists each loop
+    /// without a bound whose body cannot change what the loop tests. It knows nothing of callbacks,
+    /// opaque nodes and kernels whose parameters have no types.
     ///
-    /// It looks at every node once and follows few edges: a graph of 100,000 nodes takes well under a
-    /// second. [`InstantiateOptions::hazards`] makes it part of instantiation.
+    /// The check visits every node once and follows few edges: a graph of 100,000 nodes takes well
+    /// under a second. [`InstantiateOptions::hazards`] makes it part of instantiation.
     ///
     /// ```
     /// use gridloom::prelude::*;
@@ -195,29 +197,21 @@ impl Graph {
 
     /// Compiles the graph for launching.
     pub fn instantiate_with(&self, options: &InstantiateOptions) -> Result<Executable> {
-        if options.hazards != HazardCheck::Off {
-            let hazards = self.check();
-            if !hazards.is_empty() {
-                if options.hazards == HazardCheck::Refuse {
-                    return Err(Error::new(ErrorKind::Unordered, hazards.to_string()));
-                }
-                tracing::warn!("the graph may lack dependencies: {hazards}");
-            }
-        }
+        check_hazards(&self.0, options.hazards)?;
         Ok(Executable(self.0.instantiate_with(&options.to_core()?)?))
     }
 
-    /// Returns the graph in the DOT language of graphviz: `dot -Tsvg`.
+    /// Returns the graph in the DOT language of Graphviz, for example for `dot -Tsvg`.
     ///
-    /// Nodes are coloured by kind and show their parameters; bodies and embedded graphs are clusters;
-    /// programmatic edges are dashed; a dotted line leads from a kernel that is given a condition to the
-    /// node that tests it. What four or eight bytes of an argument mean is not known, and is guessed from
-    /// the value. A handle to a deleted graph gives an empty picture.
+    /// Nodes are coloured by kind and show their parameters. Bodies and embedded graphs are
+    /// clusters. Programmatic edges are dashed. A dotted line connects a kernel that receives a
+    /// condition with the node that tests it. The type of an argument of four or eight bytes is not
+    /// known and is guessed from its value. A handle to a deleted graph gives an empty picture.
     pub fn to_dot(&self) -> String {
         self.0.to_dot()
     }
 
-    /// Returns the graph as a Mermaid flowchart, which many viewers of Markdown draw.
+    /// Returns the graph as a Mermaid flowchart, which many Markdown viewers draw.
     ///
     /// It shows what [`to_dot`](Graph::to_dot) shows. Mermaid draws 500 edges and 50,000 characters
     /// unless `maxEdges` and `maxTextSize` are set higher.
@@ -230,7 +224,7 @@ impl Graph {
         self.0.to_json()
     }
 
-    /// Returns a handle that does not keep the graph alive, for a callback that refers to the graph it is in.
+    /// Returns a weak handle, for a callback that refers to the graph it is in.
     ///
     /// ```
     /// use gridloom::prelude::*;
@@ -254,7 +248,7 @@ impl Graph {
         WeakGraph(self.0.downgrade())
     }
 
-    /// The nodes of the core behind these, for its methods.
+    /// Returns the core's handles of these nodes.
     pub(crate) fn core_nodes<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> SmallVec<[&'a core::Node; 4]> {
         nodes.into_iter().map(|node| &node.0).collect()
     }
@@ -266,12 +260,12 @@ impl fmt::Debug for Graph {
     }
 }
 
-/// A [`Graph`] that is not kept alive, from [`Graph::downgrade`].
+/// A weak handle to a [`Graph`], from [`Graph::downgrade`].
 #[derive(Clone, Debug)]
 pub struct WeakGraph(core::graph::WeakGraph);
 
 impl WeakGraph {
-    /// Returns the graph, while something else keeps it.
+    /// Returns the graph, if a handle still keeps it alive.
     pub fn upgrade(&self) -> Option<Graph> {
         self.0.upgrade().map(Graph)
     }
@@ -279,25 +273,25 @@ impl WeakGraph {
 
 /// A value that kernels set and conditional nodes test.
 ///
-/// It belongs to the graph that made it and can be used there and in all graphs inside; one conditional
-/// node tests it. A kernel is given it as an argument (`&condition`) and sets it with
-/// `cudaGraphSetConditional`.
+/// A condition belongs to the graph that created it. It can be used there and in all graphs inside.
+/// One conditional node tests it. A kernel receives it as an argument (`&condition`) and sets it
+/// with `cudaGraphSetConditional`.
 #[derive(Clone, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Condition(pub(crate) core::Condition);
 
 impl Condition {
-    /// Returns whether it still exists: `false` once the graph that made it was deleted.
+    /// Returns whether it still exists. It does not once the graph that created it was deleted.
     pub fn is_valid(&self) -> bool {
         self.0.is_valid()
     }
 
-    /// Returns the value it takes at every launch.
+    /// Returns the value it starts with at every launch.
     pub fn default_value(&self) -> Option<u32> {
         self.0.default_value()
     }
 
-    /// Returns the conditional node that tests it, where there is one.
+    /// Returns the conditional node that tests it, if there is one.
     pub fn used_by(&self) -> Option<Node> {
         self.0.used_by().map(Node)
     }
@@ -319,23 +313,22 @@ impl fmt::Debug for Condition {
     }
 }
 
-/// What a copy of a graph made of each node. It keeps both graphs alive.
+/// The map from the nodes of a graph to those of its copy. It keeps both graphs alive.
 #[derive(Clone)]
 pub struct NodeMap(core::graph::NodeMap);
 
 impl NodeMap {
-    /// Returns the copy of a node, or `None` where the node was not in the graph that was copied.
+    /// Returns the copy of a node, or `None` if the node is not in the copied graph.
     pub fn get(&self, original: &Node) -> Option<Node> {
         self.0.get(&original.0).map(Node)
     }
 
-    /// Returns the copy of a condition, or `None` where it was neither of the graph that was copied nor
-    /// used in it.
+    /// Returns the copy of a condition, or `None` if the copied graph neither owns nor uses it.
     pub fn condition(&self, original: &Condition) -> Option<Condition> {
         self.0.condition(&original.0).map(Condition)
     }
 
-    /// Returns how many nodes were copied.
+    /// Returns the number of copied nodes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -355,4 +348,20 @@ impl fmt::Debug for NodeMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
+}
+
+/// Looks for forgotten dependencies and does what is asked for about them.
+pub(crate) fn check_hazards(graph: &core::Graph, check: HazardCheck) -> Result<()> {
+    if check == HazardCheck::Off {
+        return Ok(());
+    }
+    let hazards = graph.check();
+    if hazards.is_empty() {
+        return Ok(());
+    }
+    if check == HazardCheck::Refuse {
+        return Err(Error::new(ErrorKind::Unordered, hazards.to_string()));
+    }
+    tracing::warn!("the graph may lack dependencies: {hazards}");
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Typed kernels: the parameter list is stated once, where the kernel is looked up.
+//! Typed kernels: the parameter types are stated once, where the kernel is looked up.
 
 mod parameters;
 pub(crate) mod rust;
@@ -16,11 +16,12 @@ use gridloom_core::op::contract::{Contract, ParamType, Signature, without_signat
 use gridloom_core::op::{ArgPacker, ArgValue, ParamLayout, PointerValue};
 pub(crate) use parameters::length;
 pub use parameters::{ConditionHandle, IntoArg, Len, Null, Nullable, Parameter, Pointer, Ptr, PtrMut};
-pub use rust::{CallRustArg, IntoRustArg, Read, RustParam, RustParams, Value, Write};
+pub use rust::{CallRustArg, Conditional, IntoRustArg, Read, RustParam, RustParams, Share, Value, Write};
 use smallvec::SmallVec;
 pub use typed_arg::{MemoryArg, PlainArg, TypedArg};
 
 use crate::buffer::{Element, Memory};
+use crate::tuples::for_tuples;
 use crate::{Condition, Error, ErrorKind, Result};
 
 mod sealed {
@@ -29,10 +30,10 @@ mod sealed {
 
 /// A parameter list: a tuple of up to 24 [`Parameter`]s.
 pub trait Parameters: sealed::Parameters {
-    /// Bytes of each parameter.
+    /// The size of each parameter in bytes.
     const SIZES: &'static [usize];
 
-    /// Returns what each parameter is for.
+    /// Returns the type of each parameter.
     #[doc(hidden)]
     fn param_types() -> Vec<ParamType>;
 }
@@ -40,17 +41,18 @@ pub trait Parameters: sealed::Parameters {
 /// Arguments for a parameter list: a tuple of values, one for each parameter.
 ///
 /// # Safety
-/// [`pack`](Arguments::pack) and [`write`](Arguments::write) give, for each parameter, what [`IntoArg`] of its type asks for.
+/// [`pack`](Arguments::pack) and [`write`](Arguments::write) yield, for each parameter, what
+/// [`IntoArg`] requires for its type.
 #[diagnostic::on_unimplemented(
     message = "these arguments do not fit the kernel's parameters `{P}`",
-    note = "give a tuple with one value for each parameter; a single argument is written `(value,)`"
+    note = "pass a tuple with one value for each parameter; a single argument is written `(value,)`"
 )]
 pub unsafe trait Arguments<P: Parameters> {
-    /// Packs the arguments in their order.
+    /// Packs the arguments in order.
     fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()>;
 
-    /// Writes the arguments, in their order, over those that a node of an executable has.
-    fn write(self, writer: &mut ArgWriter<'_>) -> Result<()>;
+    /// Writes the arguments, in order, over those of a node of an executable.
+    fn write(self, writer: &mut ArgWriter<'_, '_>) -> Result<()>;
 }
 
 macro_rules! tuples {
@@ -74,51 +76,28 @@ macro_rules! tuples {
 
             #[allow(unused_variables, reason = "the empty tuple has no arguments")]
             #[inline]
-            fn write(self, writer: &mut ArgWriter<'_>) -> Result<()> {
+            fn write(self, writer: &mut ArgWriter<'_, '_>) -> Result<()> {
                 $(self.$index.write(writer)?;)*
                 Ok(())
             }
         }
     };
 }
-tuples!();
-tuples!(P0 V0 0);
-tuples!(P0 V0 0, P1 V1 1);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20, P21 V21 21);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20, P21 V21 21, P22 V22 22);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20, P21 V21 21, P22 V22 22, P23 V23 23);
+for_tuples!(tuples, 24);
 
-/// A kernel whose parameters are known to the compiler. It checks the types of the arguments; every
-/// launch is checked against the [contract](crate::contract) of the kernel.
+/// A kernel whose parameter types are known at compile time. The compiler checks the types of the
+/// arguments. Every launch is checked against the kernel's [contract](crate::contract).
 ///
-/// It compares by identity: a kernel that is looked up twice, with the same contract, is the same.
+/// Kernels compare by identity: looking a kernel up twice with the same contract gives the same
+/// kernel.
 pub struct Kernel<P> {
-    /// With its signature.
+    /// The backend's kernel, with the signature attached.
     backend: Arc<dyn backend::Kernel>,
     parameters: PhantomData<fn(P)>,
 }
 
 impl<P: Parameters> Kernel<P> {
-    /// Checks the parameter list against what is known of the kernel.
+    /// Checks the parameter types against what is known about the kernel.
     pub(crate) fn new(backend: &Arc<dyn backend::Kernel>, contract: Contract) -> Result<Self> {
         if let Some(params) = backend.params() {
             let sizes: Vec<usize> = params.iter().map(|param| param.size as usize).collect();
@@ -142,22 +121,24 @@ impl<P: Parameters> Kernel<P> {
 }
 
 impl<P> Kernel<P> {
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         self.backend.name()
     }
 
-    /// Facts about it, for people.
+    /// Returns names and values of its properties, for display.
     pub fn info(&self) -> Vec<(String, String)> {
         self.backend.properties()
     }
 
-    /// Returns the contract that it was looked up with, beside what the types of its parameters ask for.
+    /// Returns the contract it was looked up with. It does not include the rules that follow from
+    /// the parameter types.
     pub fn contract(&self) -> Contract {
         self.backend.signature().map(|signature| signature.contract().clone()).unwrap_or_default()
     }
 
-    /// The same kernel for tools that know its parameters only at run time, without its contract.
+    /// Returns the same kernel without parameter types and contract, for tools that know its
+    /// parameters only at run time.
     pub fn untyped(&self) -> UntypedKernel {
         UntypedKernel { backend: without_signature(&self.backend) }
     }
@@ -193,8 +174,8 @@ impl<P> fmt::Debug for Kernel<P> {
     }
 }
 
-/// A kernel for tools: its arguments are known only at run time, so launching it is `unsafe`. It compares by
-/// identity.
+/// A kernel whose parameters are known only at run time, for tools. Launching it is `unsafe`. It
+/// compares by identity.
 #[derive(Clone)]
 pub struct UntypedKernel {
     backend: Arc<dyn backend::Kernel>,
@@ -205,7 +186,8 @@ impl UntypedKernel {
         UntypedKernel { backend }
     }
 
-    /// The same kernel with its parameters stated. Their number and sizes are checked against the kernel's own.
+    /// Returns the same kernel with stated parameter types. Their number and sizes are checked
+    /// against the kernel's own parameters.
     ///
     /// # Safety
     /// As for [`Module::kernel`](crate::Module::kernel).
@@ -213,7 +195,7 @@ impl UntypedKernel {
         Kernel::new(&self.backend, Contract::new())
     }
 
-    /// The same kernel with its parameters and its contract stated.
+    /// Returns the same kernel with stated parameter types and a contract.
     ///
     /// # Safety
     /// As for [`Module::kernel_with`](crate::Module::kernel_with).
@@ -221,17 +203,17 @@ impl UntypedKernel {
         Kernel::new(&self.backend, contract)
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         self.backend.name()
     }
 
-    /// Its parameters, where they are known.
+    /// Returns the layout of its parameters, if it is known.
     pub fn params(&self) -> Option<&[ParamLayout]> {
         self.backend.params().map(|params| &**params)
     }
 
-    /// Facts about it, for people.
+    /// Returns names and values of its properties, for display.
     pub fn info(&self) -> Vec<(String, String)> {
         self.backend.properties()
     }
@@ -266,22 +248,22 @@ impl fmt::Debug for UntypedKernel {
 pub struct Arg(pub(crate) ArgValue);
 
 impl Arg {
-    /// A plain value.
+    /// Creates an argument from a plain value.
     pub fn value<T: Pod>(value: T) -> Self {
         Arg(ArgValue::Bytes(SmallVec::from_slice(bytemuck::bytes_of(&value))))
     }
 
-    /// A plain value, given as its bytes.
+    /// Creates an argument from the bytes of a plain value.
     pub fn bytes(bytes: &[u8]) -> Self {
         Arg(ArgValue::Bytes(SmallVec::from_slice(bytes)))
     }
 
-    /// The address of memory.
+    /// Creates an argument that is the address of memory.
     pub fn memory<T: Element>(memory: &impl Memory<T>) -> Result<Self> {
         Ok(Arg(ArgValue::Pointer(PointerValue::Region(memory.region()?))))
     }
 
-    /// The handle of a condition.
+    /// Creates an argument that is the handle of a condition.
     pub fn condition(condition: &Condition) -> Self {
         Arg(ArgValue::Pointer(PointerValue::Condition(condition.key())))
     }

@@ -1,5 +1,6 @@
-//! Graphs of device work: kernels, copies, fills, host calls and control flow that are described once and
-//! launched many times, on an NVIDIA GPU as a CUDA graph or on any CPU, with the same PTX kernels.
+//! Graphs of device work: kernels, copies, fills, host calls and control flow that are described
+//! once and launched many times, on an NVIDIA GPU as a CUDA graph or on any CPU, with the same PTX
+//! kernels.
 //!
 //! # Features
 //!
@@ -9,8 +10,8 @@
 //! | `cuda` | yes | CUDA GPUs (`Device::cuda`), CUDA C++ through NVRTC (`Device::load_cuda`), capture of other CUDA code, `interop` |
 //! | `cudarc` | no | conversions from and to the types of the `cudarc` crate; implies `cuda` |
 //!
-//! Neither needs anything but Rust to build. A program for GPUs alone saves the compile time of Cranelift with
-//! `default-features = false, features = ["cuda"]`.
+//! Neither needs anything but Rust to build. A program for GPUs alone saves the compile time of
+//! Cranelift with `default-features = false, features = ["cuda"]`.
 
 pub mod buffer;
 pub mod callable;
@@ -31,6 +32,7 @@ pub mod ops;
 mod optimize;
 pub mod prelude;
 mod stream;
+mod tuples;
 
 pub use buffer::{Buffer, BufferSlice, Element, Memory, WeakBuffer};
 pub use callable::{Callable, CallableOptions, CallableStats};
@@ -40,13 +42,13 @@ pub use capture::{CaptureMode, ForeignOptions, ForeignStream};
 pub use conditional::{Body, Conditional, If, IfElse, Switch, While};
 pub use device::Device;
 #[cfg(feature = "cuda")]
-pub use device::{CompileOptions, CudaVersion, DriverOptions};
+pub use device::{CompileOptions, CudaVersion, DriverOptions, Ptx, compile_cuda};
 #[cfg(feature = "cpu")]
 pub use device::{CpuOptions, Engine};
 pub use event::Event;
 pub use executable::{Executable, ExecutableNode, HazardCheck, InstantiateOptions, LaunchTarget};
 pub use graph::{Condition, Graph, NodeMap, WeakGraph};
-pub use gridloom_core::backend::{DeviceKind, EventOptions};
+pub use gridloom_core::backend::{DeviceKind, EventOptions, StreamOptions};
 pub use gridloom_core::capture::{CaptureKind, CaptureState, ConditionDefault};
 pub use gridloom_core::error::DriverFailure;
 pub use gridloom_core::executable::{ConditionalMode, ConditionalReport, MemoryUse, Report};
@@ -55,18 +57,25 @@ pub use gridloom_core::graph::{
     ConditionKey, ConditionalSpec, Difference, DifferenceKind, EdgeKind, GraphKey, NodeKey,
 };
 pub use gridloom_core::launch::{Dim3, LaunchConfig, Limits};
-pub use gridloom_core::memory::{Base, MemoryKind, Region};
+pub use gridloom_core::memory::{Base, GraphMemory, MemoryKind, Region};
 pub use gridloom_core::op::NodeKind;
 pub use gridloom_core::op::contract;
 pub use gridloom_core::{Error, ErrorKind, Result, op};
-pub use gridloom_kernel::{KernelParam, KernelType, Out, block, grid, host, thread};
-/// Makes a struct of plain fields a type that device code can use: in variables, in parameters, in memory.
+pub use gridloom_kernel::{
+    Atomic, KernelParam, KernelType, Out, Own, ParallelRange, SetCondition, Shared, SharedAtomics,
+    SharedView, View2, View3, block, grid, host, math, par, thread, warp,
+};
+/// Makes a struct of plain fields usable in device code: in variables, parameters and memory.
 ///
-/// Fields are scalars, arrays and other such structs. To be in memory that a launch gives, the struct is also
-/// `bytemuck::Pod`, and so `#[repr(C)]`. Its methods are device code where their `impl`, which has to be in the same
-/// module, has the attribute [`device`](macro@device).
+/// Fields are scalars, arrays and other such structs. A struct in memory that a launch passes must
+/// also be `bytemuck::Pod`, and therefore `#[repr(C)]`. Its methods become device code when their
+/// `impl` has the attribute [`device`](macro@device). That `impl` must be in the same module as the
+/// struct.
+///
+/// An enum without fields works too, with `#[repr(u8)]` or another integer.
 pub use gridloom_macros::KernelType;
-/// Makes a function callable from kernels, or the functions of an `impl` of a [`KernelType`](derive@KernelType).
+/// Makes a function callable from kernels, or the functions of an `impl` of a
+/// [`KernelType`](derive@KernelType).
 ///
 /// ```
 /// use gridloom::{KernelType, device};
@@ -92,13 +101,14 @@ pub use gridloom_macros::KernelType;
 /// assert_eq!(Complex { re: 3.0, im: 4.0 }.size_squared(), 25.0);
 /// ```
 ///
-/// On an `impl` of `Add`, `Sub`, `Mul`, `Div`, `Rem` or `Neg` between values of one type it makes the operator one of device
-/// code. Calls are recorded in place, so device functions cannot be recursive.
+/// The attribute also accepts an `impl` of `Add`, `Sub`, `Mul`, `Div`, `Rem` or `Neg` whose
+/// operands and result have one type. The operator then works in device code. Calls are inlined, so
+/// device functions cannot be recursive.
 pub use gridloom_macros::device;
 /// Makes a function a kernel.
 ///
-/// The function stays as it is, for the compiler and for the host. Beside it there is `name::load(&device)`, which
-/// compiles it for a device:
+/// The function itself is unchanged: it still compiles and runs on the host. The attribute adds
+/// `name::load(&device)`, which compiles the function for a device:
 ///
 /// ```
 /// use gridloom::prelude::*;
@@ -127,15 +137,17 @@ pub use gridloom_macros::device;
 /// # }
 /// ```
 ///
-/// Parameters are plain values, slices `&[T]` to read and [`Out<T>`](Out) to write. A launch gives memory for the latter two;
-/// what it gives for an `Out` must not overlap with anything else that it gives. Generic kernels are loaded with their
-/// types: `axpy::load::<f32>(&device)`.
+/// A parameter is a plain value, a slice `&[T]` to read, an [`Out<T>`](Out) to write,
+/// `&[Atomic<T>]` to share, or a [`SetCondition`]. A launch passes memory for slices and for `Out`.
+/// Memory passed for an `Out` or for atomics must not overlap any other argument of the launch. A
+/// generic kernel is loaded with its types: `axpy::load::<f32>(&device)`.
 ///
-/// The body is ordinary Rust: scalars with their operators and most of their methods, variables, branches, loops, `match`,
-/// arrays, tuples, options, structs with [`KernelType`](derive@KernelType), functions with [`device`](macro@device), closures,
-/// `assert!` and `panic!`. What a device cannot do is refused where it is written. Every index is checked; a check that fails is the
-/// error of the launch, with file, line, block and thread. `unsafe { x.get_unchecked(i) }` promises instead, and makes `load`
-/// `unsafe`:
+/// The body is ordinary Rust: scalars with their operators and most of their methods, variables,
+/// branches, loops, `match`, arrays, tuples, options, structs with
+/// [`KernelType`](derive@KernelType), functions with [`device`](macro@device), closures, `assert!`
+/// and `panic!`. Anything a device cannot do is a compile error at that place. Every index is
+/// checked. A failed check becomes the error of the launch and names file, line, block and thread.
+/// A kernel that skips a check with `get_unchecked` in an `unsafe` block makes `load` `unsafe`:
 ///
 /// ```compile_fail,E0133
 /// # use gridloom::{Out, kernel};
@@ -150,7 +162,7 @@ pub use gridloom_macros::device;
 /// # }
 /// ```
 ///
-/// Threads cannot get at the elements of others: they cannot write to what they read,
+/// A thread cannot access the elements of other threads. It cannot write to a slice that it reads,
 ///
 /// ```compile_fail,E0594
 /// # use gridloom::kernel;
@@ -160,7 +172,7 @@ pub use gridloom_macros::device;
 /// }
 /// ```
 ///
-/// cannot ask for their element twice,
+/// ask for its element twice,
 ///
 /// ```compile_fail,E0382
 /// # use gridloom::{Out, kernel};
@@ -170,7 +182,7 @@ pub use gridloom_macros::device;
 /// }
 /// ```
 ///
-/// cannot index all of the memory,
+/// index the whole memory,
 ///
 /// ```compile_fail,E0608
 /// # use gridloom::{Out, kernel};
@@ -180,7 +192,7 @@ pub use gridloom_macros::device;
 /// }
 /// ```
 ///
-/// and cannot all have the same slice to write:
+/// or share one mutable slice with other threads:
 ///
 /// ```compile_fail
 /// # use gridloom::kernel;
@@ -190,8 +202,154 @@ pub use gridloom_macros::device;
 /// }
 /// ```
 ///
-/// The README of the crate `gridloom-kernel` says what a kernel means and why it is safe.
+/// Threads of a block share memory in turns: each writes its own elements, [`block::sync`] waits
+/// for all of them, and then all read.
+///
+/// ```
+/// use gridloom::{Out, block, host, kernel, thread};
+///
+/// #[kernel]
+/// fn reverse(x: &[u32], out: Out<u32>) {
+///     let mut tile = block::shared::<u32, 256>(0);
+///     if let Some(slot) = tile.mine() {
+///         *slot = x[thread::index()];
+///     }
+///     let tile = block::sync(tile);
+///     if let Some((_, out)) = out.mine() {
+///         *out = tile[block::threads() - 1 - thread::rank()];
+///     }
+/// }
+///
+/// let mut result = [0; 4];
+/// let out = host::Memory::new(&mut result);
+/// host::run_blocks(1, 4, || reverse(&[1, 2, 3, 4], out.out()));
+/// assert_eq!(result, [4, 3, 2, 1]);
+/// ```
+///
+/// While it is written, nobody reads the elements of others,
+///
+/// ```compile_fail,E0608
+/// # use gridloom::{block, kernel};
+/// #[kernel]
+/// fn early(x: &[u32]) {
+///     let tile = block::shared::<u32, 256>(x[0]);
+///     let other = tile[1];
+/// }
+/// ```
+///
+/// while it is read, nobody writes,
+///
+/// ```compile_fail,E0594
+/// # use gridloom::{block, kernel};
+/// #[kernel]
+/// fn late(x: &[u32]) {
+///     let mut tile = block::sync(block::shared::<u32, 256>(x[0]));
+///     tile[0] = 1;
+/// }
+/// ```
+///
+/// and no reference outlives the phase:
+///
+/// ```compile_fail,E0505
+/// # use gridloom::{block, kernel};
+/// #[kernel]
+/// fn kept(x: &[u32]) {
+///     let tile = block::sync(block::shared::<u32, 256>(x[0]));
+///     let element = &tile[0];
+///     let tile = block::sync(tile);
+///     assert!(*element == 0);
+/// }
+/// ```
+///
+/// Memory of a block cannot be had twice,
+///
+/// ```compile_fail,E0382
+/// # use gridloom::{block, kernel};
+/// #[kernel]
+/// fn twice(x: &[u32]) {
+///     let mut tile = block::shared::<u32, 256>(x[0]);
+///     let view = block::sync(tile);
+///     tile.mine();
+/// }
+/// ```
+///
+/// and does not change its phase without a barrier:
+///
+/// ```compile_fail
+/// # use gridloom::{block, kernel};
+/// use gridloom_kernel::Phase;
+/// fn change(tile: gridloom::Shared<u32>) -> gridloom::SharedView<u32> {
+///     tile.next()
+/// }
+/// ```
+///
+/// Numbers that threads change together are [`Atomic`], and are not had as plain ones:
+///
+/// ```compile_fail
+/// # use gridloom::{Atomic, kernel};
+/// #[kernel]
+/// fn plain(counts: &[Atomic<u32>]) {
+///     let count: u32 = counts[0] + 1;
+/// }
+/// ```
+///
+/// The README of the crate `gridloom-kernel` explains what a kernel means and why it is safe.
 pub use gridloom_macros::kernel;
+/// Makes a function of device arrays a [`Callable`] graph: parallel loops become kernels, and loops
+/// around them become loops on the device.
+///
+/// ```
+/// use gridloom::prelude::*;
+/// use gridloom::{par, program};
+///
+/// /// Replaces each element by the mean of its neighbours, until `left` is 0.
+/// #[program]
+/// fn smooth(x: &mut [f32], next: &mut [f32], left: &mut i32) {
+///     let n = x.len();
+///     while *left != 0 {
+///         for i in par(0..n) {                            // one thread for each index
+///             next[i] = if i == 0 || i + 1 == n { x[i] } else { 0.5 * (x[i - 1] + x[i + 1]) };
+///         }
+///         for i in par(0..n) {
+///             x[i] = next[i];
+///         }
+///         *left -= 1;                                     // one thread
+///     }
+/// }
+///
+/// # fn main() -> Result<()> {
+/// // On the host it is a function:
+/// let mut x = [0.0, 8.0, 0.0, 0.0];
+/// smooth(&mut x, &mut [0.0; 4], &mut 2);
+/// assert_eq!(x, [0.0, 2.0, 0.0, 0.0]);
+///
+/// // On a device it is a graph with a loop, built once and replayed with whatever it is given:
+/// let device = Device::cpu()?;
+/// let smooth = smooth::load(&device)?;
+/// let (x, next, left) =
+///     (device.buffer_from(&[0.0f32, 8.0, 0.0, 0.0])?, device.alloc::<f32>(4)?, device.buffer_from(&[2])?);
+/// smooth.call(&device.stream()?, (&x, &next, &left))?;
+/// assert_eq!(x.to_vec()?, [0.0, 2.0, 0.0, 0.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// | in the function | on the device |
+/// |---|---|
+/// | a parameter `T`; `&[T]`, `&mut [T]`; `&T`, `&mut T`; `&[Atomic<T>]` | a plain value; an array; one value in memory; atomic numbers |
+/// | `for i in par(0..n)`, `for (x, y) in par((0..w, 0..h))`, three ranges likewise | a kernel with a thread for each index |
+/// | `while *flag != 0 { … }`, with `flag: &mut i32` | a loop on the device |
+/// | `loop { …; if *flag == 0 { break; } }` | a loop whose body runs at least once |
+/// | `for _ in 0..N { … }` | a loop of `N` passes |
+/// | `if *flag != 0 { … } else { … }` | a branch on the device |
+/// | `let n = x.len();` and other values of arguments | computed in each kernel that uses them |
+/// | other code | a kernel of one thread |
+///
+/// A parallel loop writes elements at its own index alone: `a[i]`, or `a[y * width + x]` where the
+/// ranges are `0..width` and `0..height`. An array that it writes is read there alone too; others
+/// are read anywhere. A pass that indexes another element fails the launch, with file and line. All
+/// arrays that a loop writes have as many elements as it has passes.
+pub use gridloom_macros::program;
 pub use gridloom_opt::{Optimization, Optimizations};
 pub use gridloom_ptx as ptx;
 pub use kernel::{ConditionHandle, Kernel, Len, Null, Nullable, Ptr, PtrMut};
@@ -200,7 +358,7 @@ pub use node::{Node, WeakNode};
 pub use ops::{AllocNode, AllocSlice, GraphOps, Ops};
 pub use stream::Stream;
 
-/// What the attribute macros expand to. Not for programs.
+/// The items that the attribute macros expand to. Programs do not use them directly.
 #[doc(hidden)]
 pub mod __kernel {
     pub use gridloom_kernel::record::*;

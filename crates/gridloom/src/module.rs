@@ -1,4 +1,4 @@
-//! Loaded code.
+//! Modules: code loaded onto a device.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,36 +13,48 @@ use crate::buffer::{Buffer, Element};
 use crate::kernel::{Kernel, Parameters, UntypedKernel};
 use crate::{Error, ErrorKind, Result};
 
-/// Kernels and variables loaded onto a device. The handle is cheap to clone and compares by identity; kernels keep
-/// their module alive.
+/// Kernels and variables loaded onto a device. The handle is cheap to clone and compares by
+/// identity; kernels keep their module alive.
 #[derive(Clone)]
 pub struct Module {
     device: Arc<dyn backend::Device>,
     backend: Arc<dyn backend::Module>,
-    /// The kernels and variables that were looked up, by their names, while somebody has them.
-    found: Arc<Mutex<Found>>,
+    /// Weak references to the kernels and variables that were looked up, by name.
+    found: Arc<Mutex<LookupCache>>,
+    /// What it was loaded from.
+    source: Arc<Source>,
+}
+
+/// What a module was loaded from.
+#[derive(Default)]
+struct Source {
+    ptx: Option<String>,
+    /// C++ names, with those that the kernels and variables have.
+    names: HashMap<String, String>,
 }
 
 #[derive(Default)]
-struct Found {
+struct LookupCache {
     kernels: HashMap<String, Weak<dyn backend::Kernel>>,
     variables: HashMap<String, Weak<dyn backend::Allocation>>,
 }
 
-/// Returns what was looked up before under this name, where somebody still has it, or else what `look_up` finds.
-fn found_again<T: ?Sized>(
-    module: &Mutex<Found>,
-    names: impl Fn(&mut Found) -> &mut HashMap<String, Weak<T>>,
+/// Returns the object that was looked up before under this name, if it still exists. Else calls
+/// `look_up`.
+fn cached_or_look_up<T: ?Sized>(
+    module: &Mutex<LookupCache>,
+    names: impl Fn(&mut LookupCache) -> &mut HashMap<String, Weak<T>>,
     name: &str,
     look_up: impl FnOnce() -> Result<Arc<T>>,
 ) -> Result<Arc<T>> {
-    let known = |found: &mut Found| names(found).get(name).and_then(Weak::upgrade);
-    // Not in one expression with what follows: its lock would be held to the end.
+    let known = |found: &mut LookupCache| names(found).get(name).and_then(Weak::upgrade);
+    // A separate statement, so that the lock is released before the next one.
     let before = known(&mut module.lock());
     if let Some(before) = before {
         return Ok(before);
     }
-    // It may compile, so that others need not wait; what another thread found meanwhile counts.
+    // Runs without the lock, because it may compile. If another thread looked the name up
+    // meanwhile, that thread's object is used.
     let new = look_up()?;
     let mut found = module.lock();
     if let Some(meanwhile) = known(&mut found) {
@@ -55,33 +67,67 @@ fn found_again<T: ?Sized>(
 
 impl Module {
     pub(crate) fn new(device: Arc<dyn backend::Device>, backend: Arc<dyn backend::Module>) -> Self {
-        Module { device, backend, found: Arc::default() }
+        Module { device, backend, found: Arc::default(), source: Arc::default() }
     }
 
-    /// The kernel of the backend, the same one as long as somebody has it.
+    /// The same module, with the PTX that it was loaded from.
+    pub(crate) fn with_ptx(mut self, ptx: &str) -> Self {
+        self.source = Arc::new(Source { ptx: Some(ptx.to_owned()), names: HashMap::new() });
+        self
+    }
+
+    /// The same module, with names of C++ for what is in it.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn with_names(mut self, names: HashMap<String, String>) -> Self {
+        self.source = Arc::new(Source { ptx: self.source.ptx.clone(), names });
+        self
+    }
+
+    /// The PTX that it was loaded from, or that was made from CUDA C++. `None` for machine code.
+    ///
+    /// ```
+    /// use gridloom::Device;
+    ///
+    /// let module = Device::cpu()?.load_ptx(gridloom::demo_kernels::HEAT)?;
+    /// assert_eq!(module.ptx(), Some(gridloom::demo_kernels::HEAT));
+    /// # Ok::<(), gridloom::Error>(())
+    /// ```
+    pub fn ptx(&self) -> Option<&str> {
+        self.source.ptx.as_deref()
+    }
+
+    /// The name in the PTX of what a C++ name stands for.
+    fn name<'a>(&'a self, name: &'a str) -> &'a str {
+        self.source.names.get(name).map_or(name, String::as_str)
+    }
+
+    /// Returns the backend's kernel. Lookups of one name share one object while it exists.
     fn lookup(&self, name: &str) -> Result<Arc<dyn backend::Kernel>> {
-        found_again(&self.found, |found| &mut found.kernels, name, || self.backend.clone().kernel(name))
+        let name = self.name(name);
+        cached_or_look_up(&self.found, |found| &mut found.kernels, name, || self.backend.clone().kernel(name))
     }
 
-    /// Looks a kernel up and states its parameters. Their number and sizes are checked against the
-    /// kernel's own.
+    /// Looks a kernel up with stated parameter types. Their number and sizes are checked against
+    /// the kernel's own parameters.
     ///
-    /// The types of the parameters make a contract, which every launch, and every change of one, is
-    /// checked against, on every device, before anything happens:
+    /// The parameter types form a contract. Every launch, and every change of a launch, is checked
+    /// against it on every device before it takes effect:
     ///
-    /// - A [`Ptr`](crate::kernel::Ptr) or [`PtrMut`](crate::kernel::PtrMut) is the address of memory
-    ///   that has at least one element; [`Nullable`](crate::kernel::Nullable) may be null instead.
-    /// - That memory has at least as many elements as each [`Len`](crate::kernel::Len) parameter says.
+    /// - A [`Ptr`](crate::kernel::Ptr) or [`PtrMut`](crate::kernel::PtrMut) is the address of
+    ///   memory that has at least one element; [`Nullable`](crate::kernel::Nullable) may be null
+    ///   instead.
+    /// - That memory has at least as many elements as each [`Len`](crate::kernel::Len) parameter
+    ///   says.
     ///
-    /// [`kernel_with`](Module::kernel_with) adds to it.
+    /// [`kernel_with`](Module::kernel_with) adds further rules.
     ///
     /// # Safety
-    /// Whenever a launch keeps the contract, with whatever plain values and in whatever shape, the
-    /// kernel touches only memory that its pointers lead to, within the length of what was given for
-    /// each, variables of its own module, and shared and local memory that it has, and only reads what
-    /// it is given as a `Ptr`.
+    /// Whenever a launch keeps the contract, with any plain values and in any shape, the kernel
+    /// accesses only: memory that its pointers point to, within the length that was passed for
+    /// each; variables of its own module; and its own shared and local memory. It only reads what
+    /// it receives as a `Ptr`.
     ///
-    /// That promise is made where the kernel is looked up, and has to be written there:
+    /// The caller makes that promise where the kernel is looked up, in an `unsafe` block:
     ///
     /// ```compile_fail,E0133
     /// # use gridloom::prelude::*;
@@ -93,7 +139,7 @@ impl Module {
         Kernel::new(&self.lookup(name)?, Contract::new())
     }
 
-    /// Looks a kernel up and states its parameters, and the contract between its arguments.
+    /// Looks a kernel up with stated parameter types and a contract between its arguments.
     ///
     /// ```
     /// use gridloom::contract::{Contract, arg};
@@ -128,20 +174,22 @@ impl Module {
         Kernel::new(&self.lookup(name)?, contract)
     }
 
-    /// Looks a kernel up for a tool that knows its parameters only at run time. Launching it is `unsafe`.
+    /// Looks a kernel up for a tool that knows its parameters only at run time. Launching such a
+    /// kernel is `unsafe`.
     pub fn untyped_kernel(&self, name: &str) -> Result<UntypedKernel> {
         Ok(UntypedKernel::new(self.lookup(name)?))
     }
 
-    /// The names of its kernels, where they are known.
+    /// Returns the names of its kernels, if they are known.
     pub fn kernel_names(&self) -> Vec<String> {
         self.backend.kernel_names()
     }
 
-    /// A variable of the module as a buffer. It keeps the module alive.
+    /// Returns a variable of the module as a buffer. The buffer keeps the module alive.
     pub fn global<T: Element>(&self, name: &str) -> Result<Buffer<T>> {
+        let name = self.name(name);
         let look_up = || self.backend.clone().global(name);
-        let allocation = found_again(&self.found, |found| &mut found.variables, name, look_up)?;
+        let allocation = cached_or_look_up(&self.found, |found| &mut found.variables, name, look_up)?;
         if allocation.bytes() == 0 || !allocation.bytes().is_multiple_of(size_of::<T>() as u64) {
             return Err(Error::new(
                 ErrorKind::ParameterMismatch,

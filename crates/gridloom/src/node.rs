@@ -13,13 +13,13 @@ use crate::{EdgeKind, Error, ErrorKind, Event, Graph, Result};
 
 /// A node of a graph. An operation on it adds a node that depends on it.
 ///
-/// The handle is cheap to clone, compares by identity and keeps the graph alive. A handle to a deleted
-/// node stays usable as a key; [`is_valid`](Node::is_valid) answers `false` and every other operation is
-/// an error.
+/// The handle is cheap to clone, compares by identity and keeps the graph alive. A handle to a
+/// deleted node can still be compared and used as a key. [`is_valid`](Node::is_valid) then returns
+/// `false`, and every other method returns an error.
 ///
-/// The `set_…` methods change the definition, each in one step that happens whole or not at all, and
-/// affect later instantiations only. [`Executable::node`](crate::Executable::node) has the same methods
-/// for one executable.
+/// The `set_…` methods change the definition, each completely or not at all. They affect later
+/// instantiations only. [`Executable::node`](crate::Executable::node) offers the same methods for
+/// one executable.
 #[derive(Clone, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Node(pub(crate) core::Node);
@@ -45,33 +45,33 @@ impl Node {
         self.0.kind()
     }
 
-    /// Returns what it does, with everything it holds.
+    /// Returns its operation, with everything the operation holds.
     pub fn operation(&self) -> Result<Operation> {
         self.0.operation()
     }
 
-    /// Returns the node as an alloc node with its memory as elements of type `T`. It is an error where
-    /// it is no alloc node, or its memory does not hold a whole number of such elements.
+    /// Views an alloc node's memory as elements of type `T`. Returns an error if the node is not an
+    /// alloc node, or its memory does not hold a whole number of such elements.
     pub fn as_alloc<T: Element>(&self) -> Result<AllocNode<T>> {
         AllocNode::of(self)
     }
 
-    /// Returns the node as a conditional with one body that runs or not, or an error where it is none.
+    /// Returns the node as a conditional with one body, or an error if it is something else.
     pub fn as_if(&self) -> Result<If> {
         self.as_conditional(NodeKind::If).map(If::new)
     }
 
-    /// Returns the node as a conditional with two bodies, or an error where it is none.
+    /// Returns the node as a conditional with two bodies, or an error if it is something else.
     pub fn as_if_else(&self) -> Result<IfElse> {
         self.as_conditional(NodeKind::IfElse).map(IfElse::new)
     }
 
-    /// Returns the node as a loop, or an error where it is none.
+    /// Returns the node as a loop, or an error if it is something else.
     pub fn as_while(&self) -> Result<While> {
         self.as_conditional(NodeKind::While).map(While::new)
     }
 
-    /// Returns the node as a conditional with several bodies, or an error where it is none.
+    /// Returns the node as a switch, or an error if it is something else.
     pub fn as_switch(&self) -> Result<Switch> {
         self.as_conditional(NodeKind::Switch).map(Switch::new)
     }
@@ -79,13 +79,13 @@ impl Node {
     fn as_conditional(&self, kind: NodeKind) -> Result<Conditional> {
         let own = self.kind()?;
         if own != kind {
-            return Err(self.is_no(kind, own));
+            return Err(self.wrong_kind(kind, own));
         }
         Ok(Conditional::new(self.clone(), self.bodies()?))
     }
 
-    /// The error for a node that was taken for one of another kind.
-    pub(crate) fn is_no(&self, kind: NodeKind, own: NodeKind) -> Error {
+    /// Returns the error for a node that is not of the expected kind.
+    pub(crate) fn wrong_kind(&self, kind: NodeKind, own: NodeKind) -> Error {
         let message = format!("{} is of kind {}, not {}", self.label(), own.name(), kind.name());
         Error::new(ErrorKind::InvalidArgument, message)
     }
@@ -114,7 +114,7 @@ impl Node {
         Ok(self.clone())
     }
 
-    /// Returns the node's name: the one it was given, or one made of its kind, number and kernel.
+    /// Returns the node's name: the one it was given, or one made from its kind, number and kernel.
     pub fn label(&self) -> String {
         self.0.label()
     }
@@ -129,45 +129,46 @@ impl Node {
         Ok(self.0.successors()?.into_iter().map(Node).collect())
     }
 
-    /// Returns the graphs inside it: the bodies of a conditional, or the graph that is embedded.
+    /// Returns the graphs inside it: the bodies of a conditional, or the embedded graph.
     pub fn bodies(&self) -> Result<Vec<Graph>> {
         Ok(self.0.bodies()?.into_iter().map(Graph).collect())
     }
 
-    /// Replaces the graph that is embedded at this node by a copy of another one as it is now. Handles
-    /// to nodes of the old copy become invalid.
+    /// Replaces the graph embedded at this node by a copy of another one, taken now. Handles to
+    /// nodes of the old copy become invalid.
     pub fn set_child(&self, graph: &Graph) -> Result<()> {
         self.0.set_child(&graph.0)
     }
 
-    /// Makes this node depend on others too, with full edges. Either all edges are added or none.
+    /// Makes this node also depend on others, with full edges. Either all edges are added or none.
     pub fn after<'a>(&self, others: impl IntoIterator<Item = &'a Node>) -> Result<()> {
         self.after_with(others, EdgeKind::Full)
     }
 
-    /// Makes this node depend on others too, with edges of this kind. Either all edges are added or none.
+    /// Makes this node also depend on others, with edges of this kind. Either all edges are added
+    /// or none.
     pub fn after_with<'a>(&self, others: impl IntoIterator<Item = &'a Node>, kind: EdgeKind) -> Result<()> {
         self.0.after_with(others.into_iter().map(|node| &node.0), kind)
     }
 
-    /// Returns a handle that does not keep the node's graph alive.
+    /// Returns a weak handle, which does not keep the node's graph alive.
     pub fn downgrade(&self) -> WeakNode {
         WeakNode(self.0.downgrade())
     }
 
-    /// Deletes the node with its edges, and everything inside it. What it held is released at once,
+    /// Deletes the node, its edges, and everything inside it. What it held is released at once,
     /// unless an executable still needs it.
     pub fn delete(&self) -> Result<()> {
         self.0.delete()
     }
 }
 
-/// A [`Node`] that is not kept alive, nor is its graph, from [`Node::downgrade`].
+/// A weak handle to a [`Node`], from [`Node::downgrade`]. It does not keep the graph alive.
 #[derive(Clone, Debug)]
 pub struct WeakNode(core::graph::WeakNode);
 
 impl WeakNode {
-    /// Returns the node, while something else keeps its graph.
+    /// Returns the node, if something still keeps its graph alive.
     pub fn upgrade(&self) -> Option<Node> {
         self.0.upgrade().map(Node)
     }

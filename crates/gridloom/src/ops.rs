@@ -1,9 +1,10 @@
-//! The operations: what can be enqueued on a stream, recorded in a capture, added to a graph, or added
+//! Operations: what can be enqueued on a stream, recorded in a capture, added to a graph, or added
 //! after a node.
 //!
-//! [`Ops`] is what all four have in common, and [`GraphOps`] what all but streams can do besides. They are
-//! for generic code: `stream.launch(…)`, `capture.launch(…)`, `graph.launch(…)` and `node.launch(…)` are
-//! methods of the handles themselves.
+//! [`Ops`] holds what all four have in common. [`GraphOps`] adds what graphs, nodes and captures
+//! can do and streams cannot. The traits are for generic code: `stream.launch(…)`,
+//! `capture.launch(…)`, `graph.launch(…)` and `node.launch(…)` are also methods of the handles
+//! themselves.
 
 mod alloc;
 mod flow;
@@ -31,16 +32,17 @@ mod sealed {
     pub trait Ops {}
 }
 
-/// What streams, captures, graphs and nodes can all do, for code that serves each of them.
+/// The operations that streams, captures, graphs and nodes share, for code that is generic over
+/// them.
 ///
-/// On a [`Stream`] an operation is enqueued; on a [`Capture`], or a stream that is capturing, it is
-/// recorded in order; on a [`Graph`] it becomes a node that depends on nothing, on a [`Node`] one that
-/// depends on that node.
+/// On a [`Stream`] an operation is enqueued. On a [`Capture`], or a stream that is capturing, it is
+/// recorded in order. On a [`Graph`] it becomes a node without dependencies. On a [`Node`] it
+/// becomes a node that depends on that one.
 pub trait Ops: sealed::Ops {
-    /// What an operation gives back: `()` on a stream, the new [`Node`] in a capture or graph.
+    /// The result of adding an operation: `()` on a stream, the new [`Node`] in a capture or graph.
     type Added;
 
-    /// Adds one operation. The other methods are ways to write it.
+    /// Adds one operation. The other methods build an operation and pass it to this one.
     fn submit(&self, operation: Operation) -> Result<Self::Added>;
 
     /// Runs a kernel.
@@ -54,7 +56,7 @@ pub trait Ops: sealed::Ops {
     /// }
     /// ```
     ///
-    /// Memory of other elements does not compile:
+    /// Memory with elements of another type does not compile:
     ///
     /// ```compile_fail,E0277
     /// # use gridloom::prelude::*;
@@ -105,10 +107,12 @@ pub trait Ops: sealed::Ops {
         self.submit(Operation::Kernel(kernel_launch(kernel, config.into(), args)?))
     }
 
-    /// Runs a kernel whose contract cannot say what this launch needs. It is not checked against it, nor are later changes of it.
+    /// Runs a kernel without checking the launch against the kernel's contract, for launches that
+    /// the contract cannot describe. Later changes of this launch are not checked either.
     ///
     /// # Safety
-    /// With these arguments, in whatever launch shape, the kernel stays within the memory that they lead to.
+    /// With these arguments, in any launch shape, the kernel stays within the memory that they
+    /// point to.
     unsafe fn launch_unchecked<P: Parameters>(
         &self,
         kernel: &Kernel<P>,
@@ -121,11 +125,14 @@ pub trait Ops: sealed::Ops {
         self.submit(Operation::Kernel(launch?))
     }
 
-    /// Runs a kernel whose arguments are known only at run time. Their number and sizes are checked.
+    /// Runs a kernel whose arguments are known only at run time. The number and sizes of the
+    /// arguments are checked.
     ///
     /// # Safety
-    /// The arguments are what the kernel expects, and with them, in whatever launch shape, it stays within the memory that they lead to. Memory whose address
-    /// is given as a plain value is there for as long as a graph or executable with this operation exists or a launch of it is in flight.
+    /// The arguments are what the kernel expects. With them, in any launch shape, the kernel stays
+    /// within the memory that they point to. Memory whose address is passed as a plain value exists
+    /// for as long as a graph or executable with this operation exists or a launch of it is in
+    /// flight.
     unsafe fn launch_untyped(
         &self,
         kernel: &UntypedKernel,
@@ -141,7 +148,8 @@ pub trait Ops: sealed::Ops {
         self.submit(Operation::Kernel(launch?))
     }
 
-    /// Fills memory with a value of 1, 2 or 4 bytes, as often as it fits. The memory must hold a whole number of them.
+    /// Fills memory with a repeated value of 1, 2 or 4 bytes. The memory must hold a whole number
+    /// of values.
     fn memset<T: Element, V: Pod>(&self, dst: &impl Memory<T>, value: V) -> Result<Self::Added> {
         self.submit(fill_operation(dst, value)?)
     }
@@ -165,7 +173,8 @@ pub trait Ops: sealed::Ops {
         })))
     }
 
-    /// Copies all elements of `src` to `dst`, which must have as many. A host slice is copied now and not referenced later.
+    /// Copies all elements of `src` to `dst`. Both must have the same length. A host slice is
+    /// copied now and not referenced later.
     fn memcpy<T: Element>(
         &self,
         dst: &impl Memory<T>,
@@ -185,7 +194,7 @@ pub trait Ops: sealed::Ops {
         self.memcpy_3d(dst, src, [width, height, 1])
     }
 
-    /// Copies planes of rows of elements; `extents` are elements in a row, rows in a plane, planes.
+    /// Copies planes of rows. `extents` are elements per row, rows per plane, and planes.
     fn memcpy_3d<T: Element>(&self, dst: Rows<T>, src: Rows<T>, extents: [usize; 3]) -> Result<Self::Added> {
         let side = |rows: Rows<T>| {
             Ok::<_, Error>(CopySide {
@@ -205,10 +214,11 @@ pub trait Ops: sealed::Ops {
 
     /// Calls a closure on the host, in order with the device's work.
     ///
-    /// It must not use the device: enqueueing, launching or waiting inside it is refused. A panic is caught and becomes the launch's error.
-    /// A closure that owns a handle of the graph it is added to keeps that graph alive for ever; let it hold what it needs instead.
+    /// The closure must not use the device: enqueueing, launching or waiting inside it is refused.
+    /// A panic is caught and becomes the error of the launch. A closure that owns a handle of the
+    /// graph it is added to keeps that graph alive for ever. Use [`Graph::downgrade`] there.
     ///
-    /// It runs later and on another thread, so it owns what it uses:
+    /// The closure runs later and on another thread, so it must own what it uses:
     ///
     /// ```
     /// # use gridloom::prelude::*;
@@ -225,7 +235,7 @@ pub trait Ops: sealed::Ops {
     /// }
     /// ```
     ///
-    /// One that borrows does not compile,
+    /// A closure that borrows does not compile,
     ///
     /// ```compile_fail,E0597
     /// # use gridloom::prelude::*;
@@ -240,7 +250,7 @@ pub trait Ops: sealed::Ops {
     /// }
     /// ```
     ///
-    /// nor does one that holds what another thread must not touch:
+    /// nor does one whose captured values are not `Send`:
     ///
     /// ```compile_fail,E0277
     /// # use gridloom::prelude::*;
@@ -256,7 +266,38 @@ pub trait Ops: sealed::Ops {
         self.submit(Operation::Callback(CallbackOp::closure(closure)))
     }
 
-    /// Calls a C function on the host with a pointer to a copy of `bytes`, which it must not write and which need not be aligned.
+    /// Calls a closure on the host with the elements of host memory, in order with the device's
+    /// work.
+    ///
+    /// The memory is that of [`Device::alloc_host`](crate::Device::alloc_host). The closure gets a
+    /// copy, made when it is called, of what the work before it has left there. Apart from that it
+    /// is a [`callback`](Ops::callback).
+    ///
+    /// ```
+    /// use gridloom::prelude::*;
+    ///
+    /// # fn main() -> Result<()> {
+    /// let device = Device::cpu()?;
+    /// let stream = device.stream()?;
+    /// let (result, host) = (device.alloc::<f32>(4)?, device.alloc_host::<f32>(4)?);
+    ///
+    /// let graph = Graph::new(&device);
+    /// let computed = graph.memset(&result, 1.5f32)?;
+    /// computed.memcpy(&host, &result)?.callback_with(&host, |values| println!("{values:?}"))?;
+    /// graph.instantiate()?.launch(&stream)?;
+    /// stream.synchronize()
+    /// # }
+    /// ```
+    fn callback_with<T: Element>(
+        &self,
+        memory: &impl Memory<T>,
+        closure: impl FnMut(&[T]) + Send + 'static,
+    ) -> Result<Self::Added> {
+        self.submit(Operation::Callback(reading_callback(memory, closure)?))
+    }
+
+    /// Calls a C function on the host with a pointer to a copy of `bytes`. The function must not
+    /// write to it. The copy need not be aligned.
     ///
     /// # Safety
     /// The function may be called from any thread with such a pointer, any number of times.
@@ -265,29 +306,33 @@ pub trait Ops: sealed::Ops {
         function: unsafe extern "C" fn(*mut c_void),
         bytes: &[u8],
     ) -> Result<Self::Added> {
-        // SAFETY: the caller promised that the function may be called with a pointer to these bytes.
+        // SAFETY: the caller promised that the function may be called with a pointer to these
+        // bytes.
         let callback = unsafe { RawCallback::new(function, RawData::Bytes(bytes.into())) };
         self.submit(Operation::Callback(CallbackOp::Raw(callback)))
     }
 
-    /// Calls a C function on the host with this very pointer.
+    /// Calls a C function on the host with the given pointer.
     ///
     /// # Safety
-    /// The function may be called from any thread with the pointer, any number of times, for as long as a graph or executable with
-    /// this operation exists or a launch of it is in flight.
+    /// The function may be called from any thread with the pointer, any number of times, for as
+    /// long as a graph or executable with this operation exists or a launch of it is in flight.
     unsafe fn callback_raw_pointer(
         &self,
         function: unsafe extern "C" fn(*mut c_void),
         pointer: *mut c_void,
     ) -> Result<Self::Added> {
-        // SAFETY: the caller promised that the function may be called with this pointer on any thread, for as long as it is held.
+        // SAFETY: the caller promised that the function may be called with this pointer on any
+        // thread, for as long as it is held.
         let callback = unsafe { RawCallback::new(function, RawData::Pointer(SendPointer::new(pointer))) };
         self.submit(Operation::Callback(CallbackOp::Raw(callback)))
     }
 
     /// Records an event.
     fn record(&self, event: &Event) -> Result<Self::Added> {
-        self.submit(Operation::EventRecord(event.core.backend().clone()))
+        let added = self.submit(Operation::EventRecord(event.core.backend().clone()))?;
+        event.core.recorded_by_node();
+        Ok(added)
     }
 
     /// Waits for an event.
@@ -352,18 +397,33 @@ impl Ops for Node {
     }
 }
 
-/// A launch of a typed kernel.
+/// Returns a callback that gets a copy of host memory.
+pub(crate) fn reading_callback<T: Element>(
+    memory: &impl Memory<T>,
+    mut closure: impl FnMut(&[T]) + Send + 'static,
+) -> Result<CallbackOp> {
+    let len = memory.len();
+    Ok(CallbackOp::reading([memory.region()?], move |reads| {
+        let mut values = vec![T::zeroed(); len];
+        reads.copy_into(0, bytemuck::cast_slice_mut(&mut values))?;
+        closure(&values);
+        Ok(())
+    }))
+}
+
+/// Returns the operation that launches a typed kernel.
 pub(crate) fn kernel_launch<P: Parameters>(
     kernel: &Kernel<P>,
     config: LaunchConfig,
     args: impl Arguments<P>,
 ) -> Result<Launch> {
-    // SAFETY: the arguments are of the types that the kernel was looked up with (`Arguments`), and whoever looked it up promised that it
-    // stays within what such arguments lead to where its contract is kept (`Module::kernel`), which is checked wherever it is added.
+    // SAFETY: the arguments have the types that the kernel was looked up with (`Arguments`).
+    // Whoever looked it up promised that it stays within what such arguments point to, as long as
+    // its contract holds (`Module::kernel`). The contract is checked wherever the launch is added.
     unsafe { KernelOp::pack(kernel.backend(), config, |packer| args.pack(packer)) }
 }
 
-/// Memory for `len` elements, provided at each launch.
+/// Returns the operation that allocates memory for `len` elements at each launch.
 pub(crate) fn alloc_operation<T>(len: usize, kind: MemoryKind, peers: &[u32]) -> Result<Operation> {
     check_alignment::<T>()?;
     let element_size = u32::try_from(size_of::<T>()).map_err(|_| {
@@ -373,21 +433,21 @@ pub(crate) fn alloc_operation<T>(len: usize, kind: MemoryKind, peers: &[u32]) ->
     Ok(Operation::Alloc(Arc::new(AllocOp { len: len as u64, element_size, kind, peers })))
 }
 
-/// A fill of all of `dst`.
+/// Returns the operation that fills all of `dst`.
 pub(crate) fn fill_operation<T: Element, V: Pod>(dst: &impl Memory<T>, value: V) -> Result<Operation> {
     let (value, element_size) = fill_value(value)?;
     let dst = dst.region()?;
     if !dst.bytes.is_multiple_of(u64::from(element_size)) {
         return Err(Error::new(
             ErrorKind::InvalidArgument,
-            format!("{} bytes cannot be filled with values of {element_size}", dst.bytes),
+            format!("{} bytes cannot be filled with values of {element_size} bytes", dst.bytes),
         ));
     }
     let width = dst.bytes / u64::from(element_size);
     Ok(Operation::Memset(Arc::new(MemsetOp { dst, value, element_size, width, height: 1, pitch: 0 })))
 }
 
-/// A copy of all of `src` to all of `dst`.
+/// Returns the operation that copies all of `src` to all of `dst`.
 pub(crate) fn copy_operation<T: Element>(
     dst: &impl Memory<T>,
     src: &(impl CopySource<T> + ?Sized),
@@ -396,14 +456,14 @@ pub(crate) fn copy_operation<T: Element>(
     if dst.len() != len {
         return Err(Error::new(
             ErrorKind::InvalidArgument,
-            format!("a copy of {len} elements to {}; take a slice of the longer side", dst.len()),
+            format!("cannot copy {len} elements to {}; take a slice of the longer side", dst.len()),
         ));
     }
     let bytes = src.bytes;
     Ok(Operation::Memcpy(Arc::new(MemcpyOp::linear(dst.region()?, src, bytes))))
 }
 
-/// The bits and size of a fill value.
+/// Returns the bits and size of a fill value.
 pub(crate) fn fill_value<V: Pod>(value: V) -> Result<(u32, u32)> {
     let bytes = bytemuck::bytes_of(&value);
     let mut bits = [0; 4];
@@ -424,9 +484,6 @@ pub(crate) fn fill_value<V: Pod>(value: V) -> Result<(u32, u32)> {
 
 fn bytes_of<T>(elements: usize) -> Result<u64> {
     (elements as u64).checked_mul(size_of::<T>() as u64).ok_or_else(|| {
-        Error::new(
-            ErrorKind::InvalidArgument,
-            format!("{elements} elements are more than there are addresses"),
-        )
+        Error::new(ErrorKind::InvalidArgument, format!("{elements} elements do not fit in the address space"))
     })
 }

@@ -1,4 +1,4 @@
-//! Which optimisations are made.
+//! Selection of the optimiser for an instantiation.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,11 +6,12 @@ use gridloom_core::executable::Optimizer;
 use gridloom_core::{Error, ErrorKind, Result};
 use gridloom_opt::{GraphOptimizer, Optimizations};
 
-/// The environment variable that overrides [`InstantiateOptions::optimize`](crate::InstantiateOptions::optimize).
+/// The environment variable that overrides
+/// [`InstantiateOptions::optimize`](crate::InstantiateOptions::optimize).
 const OPTIMIZE_VARIABLE: &str = "GRIDLOOM_OPTIMIZE";
 
-/// Returns the optimiser for what the environment, or else the caller, asks for. The environment is read
-/// once.
+/// Returns the optimiser that the environment asks for or, if it says nothing, the caller. The
+/// environment is read once.
 pub(crate) fn optimizer(wanted: Optimizations) -> Result<Option<Arc<dyn Optimizer>>> {
     static OVERRIDE: OnceLock<Option<std::result::Result<Optimizations, String>>> = OnceLock::new();
     let given = OVERRIDE.get_or_init(|| {

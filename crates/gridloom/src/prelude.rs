@@ -1,4 +1,4 @@
-//! Everything that a program with graphs usually names: `use gridloom::prelude::*;`.
+//! The names that most programs with graphs use: `use gridloom::prelude::*;`.
 
 pub use crate::buffer::{Buffer, BufferSlice, Element, Memory};
 pub use crate::callable::{Callable, Param, Scalar, Sequence, Shape, per_element, shape_of};

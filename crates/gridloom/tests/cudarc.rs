@@ -8,8 +8,9 @@ use gridloom::interop::{self, cudarc as shared};
 use gridloom::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A GPU as both libraries see it, for one test at a time: a driver that captures for one refuses others to wait for the device.
-/// `None`, with a line, without one. `GRIDLOOM_REQUIRE_CUDA=1` makes that a failure.
+/// A GPU as both libraries see it, for one test at a time: a driver that captures for one refuses
+/// others to wait for the device. `None`, with a line, without one. `GRIDLOOM_REQUIRE_CUDA=1` makes
+/// that a failure.
 fn gpu() -> Option<(Device, Arc<CudaContext>, MutexGuard<'static, ()>)> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     match Device::cuda(0) {
@@ -112,7 +113,8 @@ fn a_launch_of_cudarc_is_captured_launched_again_and_pointed_at_another_buffer()
     let mut nodes = Vec::new();
     let graph = stream.capture_scope(|capture| {
         let mode = CaptureMode::ThreadLocal.keeping(Arc::new(function.clone()));
-        // SAFETY: the function keeps its module loaded, and touches the one integer it is given the address of.
+        // SAFETY: the function keeps its module loaded, and touches the one integer it is given the
+        // address of.
         nodes = unsafe {
             capture.foreign(mode, |raw| {
                 let theirs = shared::foreign_stream(raw, &context)?;

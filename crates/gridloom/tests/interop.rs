@@ -27,6 +27,7 @@ fn the_cpu_has_no_handles_of_the_driver() -> Result<()> {
         event_to_raw(&device.event()?).unwrap_err(),
         buffer_to_raw(&device.alloc::<u32>(1)?).unwrap_err(),
         kernel_to_raw(&kernels.untyped_kernel("heat_step")?).unwrap_err(),
+        executable_to_raw(&Graph::new(&device).instantiate()?).unwrap_err(),
         unsafe { stream_from_raw(&device, null, None) }.unwrap_err(),
         unsafe { buffer_from_raw::<u32>(&device, 16, 1, None) }.unwrap_err(),
     ] {

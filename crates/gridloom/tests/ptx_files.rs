@@ -1,4 +1,5 @@
-//! Runs every PTX test file on every device; `tests/ptx/README.md` says how a file states what it expects.
+//! Runs every PTX test file on every device; `tests/ptx/README.md` says how a file states what it
+//! expects.
 
 use crate::support::ptx_file;
 use crate::support::{for_each_device, is_cpu};
@@ -44,7 +45,7 @@ fn kernels_leave_what_their_file_expects() {
     });
 }
 
-/// What each buffer holds after the launch; empty for arguments that are values.
+/// Returns what each buffer holds after the launch; empty for arguments that are values.
 fn run(device: &Device, module: &Module, case: &Case) -> Result<Vec<Vec<u8>>> {
     let kernel = module.untyped_kernel(&case.kernel)?;
     let stream = device.stream()?;
@@ -64,13 +65,14 @@ fn run(device: &Device, module: &Module, case: &Case) -> Result<Vec<Vec<u8>>> {
         }
     }
     let config = LaunchConfig { shared: case.shared, ..LaunchConfig::new(case.grid, case.block) };
-    // SAFETY: a file states the arguments that its kernels take, and its kernels stay within those buffers.
+    // SAFETY: a file states the arguments that its kernels take, and its kernels stay within those
+    // buffers.
     unsafe { stream.launch_untyped(&kernel, config, args)? };
     stream.synchronize()?;
     buffers.iter().map(|buffer| buffer.as_ref().map_or(Ok(Vec::new()), Buffer::to_vec)).collect()
 }
 
-/// What is wrong with the outcome of a case.
+/// Returns what is wrong with the outcome of a case.
 fn check(case: &Case, outcome: std::result::Result<Vec<Vec<u8>>, String>) -> Vec<String> {
     let complain = |message: String| format!("kernel `{}`: {message}", case.kernel);
     match (&case.outcome, outcome) {

@@ -1,4 +1,4 @@
-//! The form of the PTX test files: what it can say, and that every file in `tests/ptx` says it well.
+//! The format of the PTX test files, and that every file in `tests/ptx` follows it.
 
 use crate::support::data;
 use crate::support::ptx_file;

@@ -1,5 +1,6 @@
-//! All tests of this crate that run on real devices, in one program: linking is most of what building a
-//! test program takes. `cargo test -p gridloom --test suite graphs::` runs one suite of it.
+//! All tests of this crate that run on real devices, in one program: linking is most of what
+//! building a test program takes. `cargo test -p gridloom --test suite graphs::` runs one suite of
+//! it.
 
 mod support;
 

@@ -1,6 +1,7 @@
 //! Branches: the lines of recording in a session.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
 
@@ -32,11 +33,12 @@ impl Branch {
     }
 
     /// Creates a fork for a stream that waits for an event of a session in progress.
-    pub(crate) fn adopt(session: Arc<Session>, event: &Event, mark: &Mark) -> Result<Self> {
+    pub(crate) fn adopt(session: Arc<Session>, mark: &Mark) -> Result<Self> {
         let mut progress = session.progress.lock();
-        let (graph, _) = progress.branch(0, Action::Record)?;
-        let mut wait = Some(Operation::EventWait(event.backend().clone()));
-        let tail = Tail::from_iter([graph.add_keys(Writer::Capture, &[mark.node], &mut wait)?]);
+        progress.branch(0, Action::Record)?;
+        let Some(tail) = order_only(&session, &mut progress, mark) else {
+            bail!(InvalidHandle, "the recording of the event was deleted from the captured graph");
+        };
         progress.branches.push(BranchProgress::new(CaptureKind::Forked, CaptureState::Capturing, tail));
         let index = progress.branches.len() - 1;
         drop(progress);
@@ -204,8 +206,71 @@ impl Branch {
     /// Records an event and marks it, so that streams can join the session by waiting for it.
     pub(crate) fn record_event(&self, event: &Event) -> Result<Node> {
         let node = self.add(&[], Operation::EventRecord(event.backend().clone()))?;
-        event.set_mark(Some(Mark { session: Arc::downgrade(&self.session), node: node.key() }));
+        event.set_mark(Some(Mark::new(&self.session, node.key(), false)));
         Ok(node)
+    }
+
+    /// Records an event as [`record_event`](Self::record_event) does. The node becomes edges once a
+    /// stream of this session waits for the event.
+    pub(crate) fn record_order(&self, event: &Event) -> Result<()> {
+        let node = self.add(&[], Operation::EventRecord(event.backend().clone()))?;
+        event.set_mark(Some(Mark::new(&self.session, node.key(), true)));
+        Ok(())
+    }
+
+    /// Makes the next operation depend on the recording of an event. An event that was recorded
+    /// outside of the captured graph is waited for by a node.
+    pub(crate) fn wait_order(&self, event: &Event) -> Result<()> {
+        let mark = event.mark();
+        let recorded_in = mark.as_ref().and_then(Mark::capturing);
+        let mut progress = self.session.progress.lock();
+        progress.branch(self.index, Action::Record)?;
+        if let Some(mark) = &mark
+            && let Some(mut missing) = self.find(&mut progress, mark, recorded_in.is_some())?
+        {
+            // An event that already comes before adds no order, and its recording stays a node.
+            if missing.contains(&mark.node)
+                && let Some(before) = order_only(&self.session, &mut progress, mark)
+            {
+                missing = before;
+            }
+            let tail = &mut progress.branches[self.index].tail;
+            for node in missing {
+                if !tail.contains(&node) {
+                    tail.push(node);
+                }
+            }
+            return Ok(());
+        }
+        drop(progress);
+        self.refuse_elsewhere(mark.as_ref(), recorded_in.as_ref())?;
+        let mut wait = Some(Operation::EventWait(event.backend().clone()));
+        self.record(|graph, tail| graph.add_keys(Writer::Capture, tail, &mut wait)).map(drop)
+    }
+
+    /// Finds the nodes that a wait here has to follow besides what it follows already. Returns
+    /// `None` if the event was recorded outside of this hierarchy.
+    fn find(&self, progress: &mut Progress, mark: &Mark, capturing: bool) -> Result<Option<Tail>> {
+        let (graph, branch) = progress.branch(self.index, Action::Record)?;
+        let Some(place) = graph.hierarchy.place(mark.node) else { return Ok(None) };
+        let found = graph
+            .hierarchy
+            .read(|definition| order::wait_for(definition, graph.key(), &branch.tail, &place, capturing));
+        found.map(Some)
+    }
+
+    /// Fails if an event of another graph cannot be waited for here.
+    fn refuse_elsewhere(&self, mark: Option<&Mark>, recorded_in: Option<&Arc<Session>>) -> Result<()> {
+        if recorded_in.is_some_and(|session| !Arc::ptr_eq(session, &self.session)) {
+            bail!(
+                InvalidState,
+                "the event was recorded in another capture that is still in progress; a capture cannot wait for a part of another one"
+            );
+        }
+        match mark {
+            Some(mark) if recorded_in.is_none() => mark.refuse_edges("waiting for"),
+            _ => Ok(()),
+        }
     }
 
     /// Records a wait for an event. If the event was recorded in the same capture, the wait also
@@ -213,31 +278,25 @@ impl Branch {
     pub(crate) fn wait_event(&self, event: &Event) -> Result<Node> {
         let mark = event.mark();
         let recorded_in = mark.as_ref().and_then(Mark::capturing);
-        let mut wait = Some(Operation::EventWait(event.backend().clone()));
-        self.record(|graph, tail| {
-            let recorded = match &mark {
-                Some(mark) => graph.hierarchy.read(|definition| {
-                    order::wait_for(definition, graph.key(), tail, mark.node, recorded_in.is_some())
-                })?,
-                None => order::Recorded::Elsewhere,
-            };
-            match recorded {
-                order::Recorded::At(node) => {
-                    let after: SmallVec<[NodeKey; 4]> = tail.iter().copied().chain([node]).collect();
-                    graph.add_keys(Writer::Capture, &after, &mut wait)
-                }
-                order::Recorded::Elsewhere
-                    if recorded_in.as_ref().is_some_and(|session| !Arc::ptr_eq(session, &self.session)) =>
-                {
-                    bail!(
-                        InvalidState,
-                        "the event was recorded in another capture that is still in progress; a capture cannot wait for a part of another one"
-                    )
-                }
-                order::Recorded::Before | order::Recorded::Elsewhere => {
-                    graph.add_keys(Writer::Capture, tail, &mut wait)
-                }
-            }
+        let mut progress = self.session.progress.lock();
+        progress.branch(self.index, Action::Record)?;
+        let found = match &mark {
+            Some(mark) => self.find(&mut progress, mark, recorded_in.is_some())?,
+            None => None,
+        };
+        if found.is_none() {
+            self.refuse_elsewhere(mark.as_ref(), recorded_in.as_ref())?;
+        }
+        // A recording that has become edges records nothing that a node could wait for.
+        let is_edges = mark.is_some_and(|mark| mark.is_edges.load(Ordering::Relaxed));
+        let mut wait = Some(match is_edges {
+            true => Operation::Empty,
+            false => Operation::EventWait(event.backend().clone()),
+        });
+        self.record_in(&mut progress, |graph, tail| {
+            let after: SmallVec<[NodeKey; 4]> =
+                tail.iter().copied().chain(found.into_iter().flatten()).collect();
+            graph.add_keys(Writer::Capture, &after, &mut wait)
         })
     }
 
@@ -290,4 +349,28 @@ impl Branch {
         }
         Ok(())
     }
+}
+
+/// Replaces the recording of an event by edges, if it may be, and returns the nodes that work after
+/// the event has to follow. Returns `None` if the event was not recorded in this session.
+fn order_only(session: &Arc<Session>, progress: &mut Progress, mark: &Mark) -> Option<Tail> {
+    let hierarchy = progress.graph()?.hierarchy.clone();
+    let place = hierarchy.place(mark.node)?;
+    let is_here = Weak::ptr_eq(&mark.session, &Arc::downgrade(session));
+    if !is_here || !mark.may_be_edges || place.nodes[..] != [mark.node] {
+        return Some(place.nodes);
+    }
+    let before = hierarchy.bypass(mark.node);
+    mark.is_edges.store(true, Ordering::Relaxed);
+    for branch in &mut progress.branches {
+        if let Some(position) = branch.tail.iter().position(|node| *node == mark.node) {
+            branch.tail.remove(position);
+            for &node in &before {
+                if !branch.tail.contains(&node) {
+                    branch.tail.push(node);
+                }
+            }
+        }
+    }
+    Some(before)
 }

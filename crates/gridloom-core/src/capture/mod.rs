@@ -22,9 +22,11 @@
 //! A capture can be closed in any state. The function `step` of the `state` module decides every
 //! other transition.
 //!
-//! Every recording of an event and every wait is a node. If both are in one graph, the wait depends
-//! on the recording. A stream that does not capture becomes a fork by waiting for an event of a
-//! capture.
+//! A recording of an event on a capturing *stream* is a node until a stream of the same capture
+//! waits for it. From then on the event only orders work, and the recording and the wait are edges,
+//! as in CUDA's own capture. The event is then recorded by no launch, and nobody else can wait for
+//! it. [`Capture::record_event`] and [`Capture::wait_event`] always add nodes. A stream that does
+//! not capture becomes a fork by waiting for an event of a capture.
 
 mod branch;
 mod order;
@@ -92,7 +94,7 @@ impl Capture {
     }
 
     /// Returns the conditional node whose body this capture records. The handle can name the node,
-    /// bound its iterations, or read their number later. Fails if this is not the capture of a body
+    /// bound its passes, or read their number later. Fails if this is not the capture of a body
     /// or of a fork of one.
     pub fn owner(&self) -> Result<Node> {
         self.branch.owner().ok_or_else(|| {

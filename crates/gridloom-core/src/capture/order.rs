@@ -2,8 +2,9 @@
 
 use rustc_hash::FxHashSet;
 
+use super::session::Tail;
 use crate::error::{Result, bail};
-use crate::graph::{Definition, GraphKey, NodeKey};
+use crate::graph::{Definition, GraphKey, InsertionPoint, NodeKey};
 
 /// Some nodes of one graph with all their direct and indirect predecessors.
 pub(super) struct Ancestors(FxHashSet<NodeKey>);
@@ -42,50 +43,49 @@ pub(super) fn leads_to(definition: &Definition, node: NodeKey, later: &[NodeKey]
     false
 }
 
-/// The place where an event was recorded, as seen from a node that waits for it.
-pub(super) enum Recorded {
-    /// At this node of the waiting node's graph, or inside it. It does not yet precede the wait.
-    At(NodeKey),
-    /// Before the waiting node.
-    Before,
-    /// Outside of this hierarchy.
-    Elsewhere,
-}
-
-/// Finds the place where an event was recorded, for a wait that depends on the nodes `tail` of
-/// `graph`. `capturing` says whether the capture that recorded it is still in progress.
+/// Finds the nodes of `graph` that a wait has to follow, for an event that was recorded at a place
+/// of the same hierarchy. The wait already depends on the nodes `tail`. `capturing` says whether
+/// the capture that recorded the event is still in progress.
 pub(super) fn wait_for(
     definition: &Definition,
     graph: GraphKey,
     tail: &[NodeKey],
-    record: NodeKey,
+    recorded: &InsertionPoint,
     capturing: bool,
-) -> Result<Recorded> {
-    let Some(recorded_in) = definition.get_node(record).map(|node| node.graph()) else {
-        return Ok(Recorded::Elsewhere);
-    };
-    if recorded_in != graph && capturing && !definition.encloses(recorded_in, graph) {
-        bail!(
-            InvalidState,
-            "the event was recorded by {} in a body that is still being captured; end that body first",
-            definition.label(record)
-        );
+) -> Result<Tail> {
+    let encloses = definition.encloses(recorded.graph, graph);
+    if recorded.nodes.is_empty() && encloses {
+        return Ok(Tail::new());
     }
-    if let Some(inside) = definition.ancestor_in(graph, record) {
-        let before = leads_to(definition, inside, tail);
-        return Ok(if before { Recorded::Before } else { Recorded::At(inside) });
+    // The start of a graph inside another node comes with that node.
+    let owner = || definition.owner(recorded.graph).map(|(owner, _)| owner);
+    let nodes =
+        if recorded.nodes.is_empty() { owner().into_iter().collect() } else { recorded.nodes.clone() };
+    let mut missing = Tail::new();
+    for record in nodes {
+        if capturing && !encloses {
+            bail!(
+                InvalidState,
+                "the event was recorded by {} in a body that is still being captured; end that body first",
+                definition.label(record)
+            );
+        }
+        if let Some(inside) = definition.ancestor_in(graph, record) {
+            if !leads_to(definition, inside, tail) {
+                missing.push(inside);
+            }
+            continue;
+        }
+        let Some((owner, _)) = definition.owner(graph) else { continue };
+        let (earlier, later) = definition.in_common_graph(record, owner);
+        if earlier == later || !leads_to(definition, earlier, &[later]) {
+            bail!(
+                Unordered,
+                "the event is recorded by {}, which does not come before {}; make the conditional come after the recording",
+                definition.label(record),
+                definition.label(later)
+            );
+        }
     }
-    let Some((owner, _)) = definition.owner(graph) else {
-        return Ok(Recorded::Elsewhere);
-    };
-    let (earlier, later) = definition.in_common_graph(record, owner);
-    if earlier == later || !leads_to(definition, earlier, &[later]) {
-        bail!(
-            Unordered,
-            "the event is recorded by {}, which does not come before {}; make the conditional come after the recording",
-            definition.label(record),
-            definition.label(later)
-        );
-    }
-    Ok(Recorded::Before)
+    Ok(missing)
 }

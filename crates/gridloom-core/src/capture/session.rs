@@ -18,13 +18,14 @@
 //! The lock of a session may be taken while the slot of a stream or the lock of the outer session
 //! is held, never the other way round. No user value is dropped while it is held.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::order::Ancestors;
-use super::state::{Action, CaptureKind, CaptureState, Fate, step, suffer};
+use super::state::{Action, CaptureKind, CaptureState, Ending, end_by, step};
 use crate::backend::DeviceId;
 use crate::error::{Result, bail};
 use crate::graph::{Graph, Node, NodeKey};
@@ -69,9 +70,29 @@ struct Body {
 pub(crate) struct Mark {
     pub(super) session: Weak<Session>,
     pub(super) node: NodeKey,
+    /// Whether the recording becomes edges once something in the capture waits for it.
+    pub(super) may_be_edges: bool,
+    /// Whether the recording has become edges, so that no launch records the event.
+    pub(super) is_edges: Arc<AtomicBool>,
 }
 
 impl Mark {
+    pub(super) fn new(session: &Arc<Session>, node: NodeKey, may_be_edges: bool) -> Self {
+        Mark { session: Arc::downgrade(session), node, may_be_edges, is_edges: Arc::default() }
+    }
+
+    /// Fails if the recording only ordered the work of a capture, which is over. No launch records
+    /// the event then.
+    pub(crate) fn refuse_edges(&self, operation: &str) -> Result<()> {
+        if self.is_edges.load(Ordering::Relaxed) {
+            bail!(
+                InvalidState,
+                "{operation} an event that was recorded on a capturing stream and waited for in the same capture: there it only ordered work, and launches of the graph do not record it; use Capture::record for an event that others wait for or time"
+            );
+        }
+        Ok(())
+    }
+
     /// Returns the session if it is still in progress.
     pub(crate) fn capturing(&self) -> Option<Arc<Session>> {
         self.session.upgrade().filter(|session| session.branch_state(0) == CaptureState::Capturing)
@@ -103,12 +124,12 @@ impl BranchProgress {
     }
 
     fn finish(&mut self) {
-        self.state = suffer(self.state, Fate::Finish);
+        self.state = end_by(self.state, Ending::Finish);
     }
 
     fn close(&mut self) {
         self.left_open |= self.is_capturing();
-        self.state = suffer(self.state, Fate::Close);
+        self.state = end_by(self.state, Ending::Close);
     }
 
     /// Returns whether the work of this branch must still be joined.
@@ -131,6 +152,11 @@ impl Progress {
             .as_mut()
             .expect("a branch without a graph is closed or has no capture, and allows no action");
         Ok((graph, branch))
+    }
+
+    /// Returns the graph, unless it was released.
+    pub(super) fn graph(&self) -> Option<&Graph> {
+        self.graph.as_ref()
     }
 
     /// Returns the node around the captured graph.

@@ -44,7 +44,7 @@ pub(crate) enum Action {
 
 /// An event that a capture cannot refuse in any state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Fate {
+pub(crate) enum Ending {
     /// The capture that this fork or body belongs to ends.
     Finish,
     /// The capture is closed, or dropped while it records.
@@ -52,12 +52,12 @@ pub(crate) enum Fate {
 }
 
 /// Returns the state after an event that cannot be refused.
-pub(crate) fn suffer(state: CaptureState, fate: Fate) -> CaptureState {
+pub(crate) fn end_by(state: CaptureState, ending: Ending) -> CaptureState {
     use CaptureState::*;
-    match (fate, state) {
-        (Fate::Close, _) => Closed,
-        (Fate::Finish, NotStarted | Capturing | Ended) => Ended,
-        (Fate::Finish, Joined | Closed) => state,
+    match (ending, state) {
+        (Ending::Close, _) => Closed,
+        (Ending::Finish, NotStarted | Capturing | Ended) => Ended,
+        (Ending::Finish, Joined | Closed) => state,
     }
 }
 
@@ -180,14 +180,14 @@ mod tests {
         for (state, after) in
             [(NotStarted, Ended), (Capturing, Ended), (Joined, Joined), (Ended, Ended), (Closed, Closed)]
         {
-            assert_eq!(suffer(state, Fate::Finish), after, "{state:?}");
+            assert_eq!(end_by(state, Ending::Finish), after, "{state:?}");
         }
     }
 
     #[test]
     fn anything_can_be_closed() {
         for state in STATES {
-            assert_eq!(suffer(state, Fate::Close), Closed);
+            assert_eq!(end_by(state, Ending::Close), Closed);
         }
     }
 }

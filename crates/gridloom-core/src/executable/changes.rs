@@ -16,7 +16,8 @@ use super::update::check_replaceable;
 use crate::backend::{self, Allocation};
 use crate::error::{Error, ErrorKind, Result, bail};
 use crate::graph::{
-    Checker, Definition, GraphKey, NodeKey, aligned, check_contract, compare, lifetimes, uses_outliving,
+    Checker, ConditionKey, Definition, GraphKey, NodeKey, aligned, check_contract, compare, lifetimes,
+    uses_outliving,
 };
 use crate::memory::{Region, RegionId};
 use crate::op::contract::{ParamType, param_type};
@@ -34,6 +35,8 @@ pub struct Replaced {
 #[derive(Default)]
 struct More {
     operations: SmallVec<[(NodeKey, Operation); 1]>,
+    /// The previous defaults of conditions.
+    defaults: Vec<(ConditionKey, Option<u32>)>,
     /// The values that were given and refused.
     refused_operations: Vec<Operation>,
     refused_values: Vec<ArgValue>,
@@ -42,14 +45,6 @@ struct More {
 impl Replaced {
     fn more(&mut self) -> &mut More {
         self.more.get_or_insert_default()
-    }
-
-    /// Drops the contents, if there are any.
-    #[inline]
-    pub(super) fn end(self) {
-        if self.memory.is_empty() && self.more.is_none() {
-            std::mem::forget(self);
-        }
     }
 }
 
@@ -172,10 +167,10 @@ impl<'a> Changes<'a> {
         &mut self,
         node: NodeKey,
         kernel: &Arc<dyn backend::Kernel>,
-        write: impl FnOnce(&mut ArgWriter<'_>) -> Result<()>,
+        write: impl FnOnce(&mut ArgWriter<'_, '_>) -> Result<()>,
     ) -> Result<()> {
         let row = self.row(node)?;
-        if !row.table.launches(row.row, kernel) {
+        if !row.table().launches(row.row, kernel) {
             return Err(row.launches_another(&**kernel));
         }
         let mut writer = ArgWriter { row, next: 0 };
@@ -192,10 +187,7 @@ impl<'a> Changes<'a> {
             (Operation::Kernel(old), Operation::Kernel(new)) => {
                 checker.check_kernel_after(old, new).and_then(|()| check_contract(new))
             }
-            (old, new) => check_replaceable(old, new).and_then(|()| match new {
-                Operation::Conditional(conditional) => checker.check_replaced_test(&conditional.test),
-                operation => checker.check(operation),
-            }),
+            (old, new) => check_replaceable(old, new).and_then(|()| checker.check_replacing(new)),
         };
         if let Err(error) = checked {
             let error = error.at_node(definition.label(node));
@@ -228,6 +220,7 @@ impl<'a> Changes<'a> {
     ) -> Result<()> {
         self.is_checked = true;
         let mut operations: Vec<(NodeKey, Operation)> = Vec::new();
+        let mut defaults = Vec::new();
         let is_whole = graph == self.root() && other == source.root();
         let Current { definition, table } = &mut *self.current;
         let backend = &mut *self.backend;
@@ -249,6 +242,7 @@ impl<'a> Changes<'a> {
                     None => error,
                 });
             }
+            defaults = comparison.defaults;
             for (node, _, new) in comparison.parameters {
                 if !take_arguments(definition, table, backend, node, &new) {
                     operations.push((node, new));
@@ -256,7 +250,17 @@ impl<'a> Changes<'a> {
             }
         }
         operations.into_iter().for_each(|(node, operation)| self.put(node, operation));
+        defaults.into_iter().for_each(|(condition, default)| self.put_default(condition, default));
         Ok(())
+    }
+
+    /// Puts another default of a condition into the definition.
+    fn put_default(&mut self, condition: ConditionKey, default: Option<u32>) {
+        self.enter_definition();
+        if let Some(there) = self.current.definition.get_mut().conditions.get_mut(condition) {
+            let old = std::mem::replace(&mut there.default, default);
+            self.replaced.more().defaults.push((condition, old));
+        }
     }
 
     /// Returns the outermost graph.
@@ -275,18 +279,14 @@ impl<'a> Changes<'a> {
     }
 
     /// Returns the row of a kernel node for changing.
-    // Always inlined: returning the result in parts and then moving it as a whole stalls the
-    // processor.
     #[inline(always)]
-    fn row(&mut self, node: NodeKey) -> Result<RowChange<'_>> {
+    fn row(&mut self, node: NodeKey) -> Result<RowChange<'_, 'a>> {
         let row = match self.current.table.find(node) {
             Some(row) => row,
             None => self.make_row(node)?,
         };
-        let Current { definition, table } = &mut *self.current;
-        table.touch(row);
-        let (replaced, uses_allocs) = (&mut *self.replaced, &mut self.uses_allocs);
-        Ok(RowChange { device: self.device, definition, table, replaced, uses_allocs, row })
+        self.current.table.touch(row);
+        Ok(RowChange { changes: self, row })
     }
 
     #[cold]
@@ -341,14 +341,15 @@ impl<'a> Changes<'a> {
         if told == Told::Part {
             self.backend.put_back(definition, &table.changed_nodes());
         }
-        let operations = &mut self.replaced.more().operations;
+        let More { operations, defaults, .. } = self.replaced.more();
         table.write_to(definition, operations);
         if self.uses_allocs {
             // Whether each use is ordered after the allocation and before its free depends on the
             // whole graph.
             lifetimes::check(definition)?;
         }
-        self.backend.update(definition, operations)?;
+        let conditions: Vec<ConditionKey> = defaults.iter().map(|(condition, _)| *condition).collect();
+        self.backend.update(definition, operations, &conditions)?;
         table.leave_to_definition(true);
         self.is_done = true;
         table.take_unused(&mut self.replaced.memory);
@@ -374,6 +375,11 @@ impl<'a> Changes<'a> {
                     std::mem::swap(&mut there.operation, operation);
                 }
             }
+            for (condition, default) in &mut self.replaced.more().defaults {
+                if let Some(there) = definition.conditions.get_mut(*condition) {
+                    std::mem::swap(&mut there.default, default);
+                }
+            }
             table.leave_to_definition(false);
         } else {
             table.take_back();
@@ -392,19 +398,31 @@ impl Drop for Changes<'_> {
 }
 
 /// The arguments of one kernel, for changing.
-struct RowChange<'a> {
-    device: &'a dyn backend::Device,
-    definition: &'a Definition,
-    table: &'a mut ArgTable,
-    replaced: &'a mut Replaced,
-    uses_allocs: &'a mut bool,
+// It is small because it is returned and moved for every change: the processor stalls when a larger
+// value that was just written in parts is moved as a whole.
+struct RowChange<'c, 'a> {
+    changes: &'c mut Changes<'a>,
     row: RowId,
 }
 
-impl RowChange<'_> {
+impl RowChange<'_, '_> {
+    #[inline(always)]
+    fn table(&self) -> &ArgTable {
+        &self.changes.current.table
+    }
+
+    #[inline(always)]
+    fn table_mut(&mut self) -> &mut ArgTable {
+        &mut self.changes.current.table
+    }
+
+    fn definition(&self) -> &Definition {
+        &self.changes.current.definition
+    }
+
     #[inline(always)]
     fn plain(&mut self, index: usize, value: &[u8]) -> Result<()> {
-        if self.table.set_plain(self.row, index, value) {
+        if self.changes.current.table.set_plain(self.row, index, value) {
             return Ok(());
         }
         self.set((index, None), &ArgValue::plain(value))
@@ -412,10 +430,10 @@ impl RowChange<'_> {
 
     #[inline(always)]
     fn memory(&mut self, index: usize, memory: &Region) -> Result<()> {
-        if !RegionId::of(memory).is_some_and(|memory| self.table.was_checked(memory)) {
+        if !RegionId::of(memory).is_some_and(|memory| self.table_mut().was_checked(memory)) {
             self.check(index, |checker| checker.check_memory(memory))?;
         }
-        if self.table.set_memory(self.row, index, memory) {
+        if self.changes.current.table.set_memory(self.row, index, memory) {
             return Ok(());
         }
         self.set((index, None), &ArgValue::Pointer(PointerValue::Region(memory.clone())))
@@ -433,7 +451,7 @@ impl RowChange<'_> {
     /// Sets an argument to a value that was created under the lock.
     #[inline]
     fn own_value(&mut self, index: usize, value: ArgValue) -> Result<()> {
-        self.value(index, &value).inspect_err(|_| self.replaced.more().refused_values.push(value))
+        self.value(index, &value).inspect_err(|_| self.changes.replaced.more().refused_values.push(value))
     }
 
     /// Writes a value into an argument or a part of it.
@@ -442,14 +460,14 @@ impl RowChange<'_> {
         if let ArgValue::Pointer(pointer) = value {
             self.check(place.0, |checker| checker.check_target(pointer))?;
         }
-        let definition = self.definition;
-        match self.table.set(self.row, launch_of(definition, self.table.node(self.row)), place, value) {
+        let Current { definition, table } = &mut *self.changes.current;
+        match table.set(self.row, launch_of(definition, table.node(self.row)), place, value) {
             Ok(uses_allocs) => {
-                *self.uses_allocs |= uses_allocs;
+                self.changes.uses_allocs |= uses_allocs;
                 Ok(())
             }
             Err(error) => {
-                self.table.forget_checked();
+                table.forget_checked();
                 Err(self.at_node(error))
             }
         }
@@ -457,21 +475,22 @@ impl RowChange<'_> {
 
     #[inline]
     fn check(&mut self, index: usize, check: impl FnOnce(&Checker<'_>) -> Result<()>) -> Result<()> {
-        let graph = self.definition.node(self.table.node(self.row)).graph();
-        check(&Checker { device: self.device, graph: Some((self.definition, graph)) })
+        let definition = self.definition();
+        let graph = definition.node(self.table().node(self.row)).graph();
+        check(&Checker { device: self.changes.device, graph: Some((definition, graph)) })
             .map_err(|error| self.refused(index, error))
     }
 
     #[cold]
     fn refused(&mut self, index: usize, error: Error) -> Error {
-        self.table.forget_checked();
+        self.table_mut().forget_checked();
         self.at_node(error.context(format_args!("argument {index} of {}", self.launch().kernel.name())))
     }
 
     /// Returns the launch in the definition. Its kernel, shape and layout are current; its
     /// arguments may lag behind.
     fn launch(&self) -> &KernelOp {
-        launch_of(self.definition, self.table.node(self.row))
+        launch_of(self.definition(), self.table().node(self.row))
     }
 
     #[cold]
@@ -486,19 +505,19 @@ impl RowChange<'_> {
 
     #[cold]
     fn at_node(&self, error: Error) -> Error {
-        error.at_node(self.definition.label(self.table.node(self.row)))
+        error.at_node(self.definition().label(self.table().node(self.row)))
     }
 }
 
 /// Writes the arguments of a kernel node one after the other.
 ///
 /// The executable is locked meanwhile. The writer must not call it.
-pub struct ArgWriter<'a> {
-    row: RowChange<'a>,
+pub struct ArgWriter<'c, 'a> {
+    row: RowChange<'c, 'a>,
     next: usize,
 }
 
-impl ArgWriter<'_> {
+impl ArgWriter<'_, '_> {
     /// Writes a plain value.
     #[inline]
     pub fn plain(&mut self, value: &[u8]) -> Result<()> {
@@ -511,13 +530,13 @@ impl ArgWriter<'_> {
     #[inline]
     pub fn memory(&mut self, id: Option<RegionId>, region: impl FnOnce() -> Result<Region>) -> Result<()> {
         let index = self.take_place()?;
-        if id.is_some_and(|id| self.row.table.is_memory(self.row.row, index, id)) {
+        if id.is_some_and(|id| self.row.table().is_memory(self.row.row, index, id)) {
             return Ok(());
         }
         let region = region()?;
         self.row.memory(index, &region).inspect_err(|_| {
             let value = ArgValue::Pointer(PointerValue::Region(region));
-            self.row.replaced.more().refused_values.push(value);
+            self.row.changes.replaced.more().refused_values.push(value);
         })
     }
 
@@ -531,12 +550,12 @@ impl ArgWriter<'_> {
     fn take_place(&mut self) -> Result<usize> {
         let index = self.next;
         self.next += 1;
-        if index < self.row.table.len(self.row.row) { Ok(index) } else { Err(self.wrong_count("more")) }
+        if index < self.row.table().len(self.row.row) { Ok(index) } else { Err(self.wrong_count("more")) }
     }
 
     #[inline(always)]
-    fn finish(self) -> Result<()> {
-        if self.next == self.row.table.len(self.row.row) {
+    fn finish(&self) -> Result<()> {
+        if self.next == self.row.table().len(self.row.row) {
             Ok(())
         } else {
             Err(self.wrong_count(&self.next.to_string()))
@@ -545,7 +564,7 @@ impl ArgWriter<'_> {
 
     #[cold]
     fn wrong_count(&self, given: &str) -> Error {
-        let (kernel, takes) = (self.row.launch().kernel.name(), self.row.table.len(self.row.row));
+        let (kernel, takes) = (self.row.launch().kernel.name(), self.row.table().len(self.row.row));
         let message = format!("kernel {kernel} takes {takes} parameters, {given} arguments were given");
         self.row.at_node(Error::new(ErrorKind::ParameterMismatch, message))
     }

@@ -97,12 +97,6 @@ impl MemoryPool {
         entry
     }
 
-    /// Adds a use of an entry that is in use.
-    #[inline]
-    pub(super) fn add_use_of(&mut self, entry: PoolEntry) {
-        self.entries[entry as usize].uses += 1;
-    }
-
     /// Removes a use. The allocation stays until [`take_unused`](MemoryPool::take_unused).
     #[inline]
     pub(super) fn remove_use(&mut self, entry: PoolEntry) {
@@ -197,11 +191,11 @@ mod tests {
         let mut pool = MemoryPool::default();
         let entry = pool.add_use(&memory);
         pool.remove_use(entry);
-        pool.add_use_of(entry);
+        assert_eq!(pool.add_use(&memory), entry);
         assert_eq!(unused(&mut pool), 0);
         assert!(Arc::ptr_eq(pool.allocation(entry), &memory));
         pool.remove_use(entry);
-        pool.add_use_of(entry);
+        assert_eq!(pool.add_use(&memory), entry);
         pool.remove_use(entry);
         assert_eq!(unused(&mut pool), 1);
     }

@@ -2,6 +2,8 @@
 
 mod changes;
 mod current;
+mod device_launch;
+mod journal;
 mod memory_pool;
 mod table;
 mod update;
@@ -38,7 +40,7 @@ pub enum ConditionalMode {
     Auto,
     /// On the device. If the device cannot, instantiation fails with the node and the reason.
     Native,
-    /// On the host, which reads the condition back after each iteration.
+    /// On the host, which reads the condition back after each pass.
     Hosted,
 }
 
@@ -54,13 +56,15 @@ pub struct InstantiateOptions {
     pub node_priority: bool,
     /// The way in which conditionals run.
     pub conditional_mode: ConditionalMode,
-    /// Whether the iterations of every conditional are counted for [`Executable::passes`].
+    /// Whether the passes of every conditional are counted for [`Executable::passes`].
     ///
     /// Iterations are always counted where that costs nothing: on the CPU, in conditionals that the
     /// host runs, and in conditionals that test a value in memory, count, or have a limit. For
     /// conditionals that only kernels decide and that a GPU runs by itself, this option adds a node
     /// to each body.
     pub count_passes: bool,
+    /// Whether kernels can launch the graph, through [`Executable::device_handle`].
+    pub device_launch: bool,
     /// Who gives the graph another form before it is compiled. By default nobody does.
     pub optimizer: Option<Arc<dyn Optimizer>>,
 }
@@ -69,7 +73,8 @@ pub struct InstantiateOptions {
 ///
 /// What it returns answers for every node of the graph as it was written.
 pub trait Optimizer: Send + Sync + fmt::Debug {
-    /// Compiles a graph that was checked. It is a copy under the same keys, for the optimiser to edit.
+    /// Compiles a graph that was checked. It is a copy under the same keys, for the optimiser to
+    /// edit.
     fn compile(&self, graph: Graph, options: &InstantiateOptions) -> Result<Box<dyn backend::Executable>>;
 }
 
@@ -81,6 +86,7 @@ impl fmt::Debug for InstantiateOptions {
             .field("node_priority", &self.node_priority)
             .field("conditional_mode", &self.conditional_mode)
             .field("count_passes", &self.count_passes)
+            .field("device_launch", &self.device_launch)
             .field("optimizer", &self.optimizer)
             .finish()
     }
@@ -183,6 +189,9 @@ impl Executable {
             }
             refuse_upload(stream)?;
         }
+        if options.device_launch {
+            device_launch::check(&*hierarchy.device, &definition, &outliving, options)?;
+        }
         let freed_elsewhere = freed_elsewhere(&definition);
         let uses_outliving = definition.nodes.iter().any(|(_, node)| uses_outliving(&node.operation));
         if uses_outliving {
@@ -190,13 +199,14 @@ impl Executable {
         }
         let device = hierarchy.device.clone();
         let mut backend = match &options.optimizer {
-            Some(optimizer) => {
+            // A graph that kernels launch stays as it was written.
+            Some(optimizer) if !options.device_launch => {
                 optimizer.compile(Graph::under_same_keys(&device, definition.clone()), options)?
             }
             // SAFETY: every operation was checked for this device when it was added, and the caller
-            // checked the whole definition. Only this executable calls the result, under its lock, with
-            // streams of the device and with operations that were checked in the same way.
-            None => unsafe { device.instantiate(&definition, options) }?,
+            // checked the whole definition. Only this executable calls the result, under its lock,
+            // with streams of the device and with operations that were checked in the same way.
+            _ => unsafe { device.instantiate(&definition, options) }?,
         };
         if let Some(stream) = &options.upload {
             backend.upload(stream.backend())?;
@@ -317,8 +327,9 @@ impl Executable {
         }
     }
 
-    /// Returns the number of iterations of a loop in the latest finished launch. For other
-    /// conditionals, returns 1 if a body ran and 0 if not.
+    /// Returns the number of passes of a loop in the latest finished launch. For other
+    /// conditionals, returns 1 if a body ran and 0 if not. A conditional inside a loop runs several
+    /// times in a launch; the result is that of its last execution.
     ///
     /// Fails if they were not counted. [`InstantiateOptions::count_passes`] says which are.
     pub fn passes(&self, conditional: &Node) -> Result<u64> {
@@ -355,8 +366,8 @@ impl Executable {
         self.state.lock().backend.report()
     }
 
-    /// Returns the graph in the form that the optimiser gave it, as a graph of its own, or `None` if
-    /// there was no optimiser.
+    /// Returns the graph in the form that the optimiser gave it, as a graph of its own, or `None`
+    /// if there was no optimiser.
     pub fn optimized_graph(&self) -> Option<Graph> {
         self.state.lock().backend.optimized_graph()
     }
@@ -364,6 +375,26 @@ impl Executable {
     /// Returns the memory that the executable holds.
     pub fn memory(&self) -> MemoryUse {
         self.state.lock().backend.memory()
+    }
+
+    /// Returns the handle with which kernels launch the graph: the `cudaGraphExec_t` for
+    /// `cudaGraphLaunch` in device code. Fails unless the executable was made with
+    /// [`InstantiateOptions::device_launch`].
+    ///
+    /// The handle is valid until the executable is dropped or changed. Changes need another upload,
+    /// and may need another handle.
+    pub fn device_handle(&self) -> Result<u64> {
+        self.state.lock().backend.device_handle()
+    }
+
+    /// Reads the backend's part of the executable. `read` must not use the executable.
+    pub fn with_backend<T>(&self, read: impl FnOnce(&dyn backend::Executable) -> T) -> T {
+        read(&*self.state.lock().backend)
+    }
+
+    /// Returns the key under which the backend knows a node of this executable.
+    pub fn key_of(&self, node: &Node) -> Result<NodeKey> {
+        self.own_key(node)
     }
 
     /// Returns the device that the executable runs on.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::journal::{Journal, Old, OldPointers, Record};
 use super::memory_pool::{MemoryPool, PoolEntry};
 use crate::backend::{self, Allocation};
 use crate::error::Result;
@@ -18,7 +19,7 @@ use crate::launch::LaunchConfig;
 use crate::memory::{Base, Region, RegionId, ranges_overlap};
 use crate::op::contract::{GivenMemory, Integer, Launched, Signature, plain_address};
 use crate::op::{ArgValue, KernelArgs, KernelOp, Launch, Operation, PointerArg, PointerValue};
-use crate::speed::{ArgBytes, FEW_BYTES};
+use crate::speed::ArgBytes;
 
 /// The index of a row in the table. A node keeps its row.
 pub(super) type RowId = usize;
@@ -36,7 +37,7 @@ enum Target {
 
 /// Eight bytes of an argument that refer to memory or a condition.
 #[derive(Clone, Copy, PartialEq)]
-struct Pointer {
+pub(super) struct Pointer {
     index: u32,
     offset: u32,
     target: Target,
@@ -44,7 +45,7 @@ struct Pointer {
 
 /// The position and contents of one argument.
 #[derive(Clone, Copy)]
-struct Place {
+struct ArgSlot {
     offset: u32,
     size: u32,
     holds: Holds,
@@ -62,7 +63,7 @@ enum Holds {
 }
 
 /// The arguments of one kernel node.
-struct Row {
+pub(super) struct Row {
     node: NodeKey,
     /// Whether the row is valid for its node. If not, it is rebuilt from the definition when
     /// needed.
@@ -72,47 +73,25 @@ struct Row {
     /// Whether the pointers were removed from the launch in the definition, so that it does not
     /// keep memory alive that the row no longer refers to. The definition then lags behind too.
     is_hollow: bool,
-    /// Whether the backend accepts other arguments in place.
+    /// Whether the backend accepts other arguments in slot.
     in_place: bool,
     /// Whether launches of this kernel differ in nothing but shape and arguments.
     is_simple: bool,
     /// The index of the row's record in the journal, or [`NONE`] if the row is unchanged.
-    record: u32,
+    pub(super) record: u32,
     /// The identity of the kernel. The definition keeps the kernel alive.
     kernel: usize,
     /// The signature that every change is checked against.
     signature: Option<Arc<Signature>>,
     config: LaunchConfig,
-    bytes: ArgBytes,
-    places: SmallVec<[Place; 4]>,
-    pointers: SmallVec<[Pointer; 3]>,
+    pub(super) bytes: ArgBytes,
+    slots: SmallVec<[ArgSlot; 4]>,
+    pub(super) pointers: Pointers,
 }
 
 const NONE: u32 = u32::MAX;
 
-/// The contents of a row before the changes in progress.
-struct Record {
-    /// The row, or [`NONE`] if the node's operation was replaced since.
-    row: u32,
-    /// The bytes of the row, if they fit.
-    bytes: [u8; FEW_BYTES],
-    /// The start of the bytes in [`Journal::bytes`], if they do not fit.
-    spilled: u32,
-    /// The row's part of [`Journal::pointers`], if its pointers changed.
-    pointers: Option<(u32, u32)>,
-}
-
-/// The old contents of changed rows, until the changes are committed or undone. Memory in the
-/// journal counts as used.
-#[derive(Default)]
-struct Journal {
-    records: Vec<Record>,
-    /// The bytes of rows that do not fit in their record.
-    bytes: Vec<u8>,
-    pointers: Vec<Pointer>,
-    /// The memory that was checked last.
-    checked: Option<RegionId>,
-}
+pub(super) type Pointers = SmallVec<[Pointer; 3]>;
 
 /// How much of a change the backend was told.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -168,9 +147,9 @@ impl ArgTable {
         let number = if *known == 0 { self.rows.len() } else { *known as usize - 1 };
         *known = number as u32 + 1;
         let args = &launch.args;
-        let place = |place: &crate::op::ParamLayout| Place {
-            offset: place.offset,
-            size: place.size,
+        let slot = |slot: &crate::op::ParamLayout| ArgSlot {
+            offset: slot.offset,
+            size: slot.size,
             holds: Holds::Value,
         };
         let mut row = Row {
@@ -179,13 +158,13 @@ impl ArgTable {
             is_ahead: false,
             is_hollow: false,
             in_place: backend.prepare(number, node, launch),
-            is_simple: launch.kernel.params().is_some() && args.keep.is_none(),
+            is_simple: launch.kernel.params().is_some() && args.owner.is_none(),
             record: NONE,
             kernel: identity(&launch.kernel),
             signature: launch.kernel.signature().cloned(),
             config: launch.config,
             bytes: ArgBytes::new(&args.bytes),
-            places: args.layout.iter().map(place).collect(),
+            slots: args.layout.iter().map(slot).collect(),
             pointers: args.pointers.iter().map(|pointer| self.pool.pointer(pointer)).collect(),
         };
         row.find_pointers();
@@ -210,7 +189,7 @@ impl ArgTable {
     /// Returns the number of arguments of a row.
     #[inline]
     pub(super) fn len(&self, row: RowId) -> usize {
-        self.rows[row].places.len()
+        self.rows[row].slots.len()
     }
 
     /// Records the contents of a row before its first change.
@@ -225,22 +204,7 @@ impl ArgTable {
                 Some(bytes) => *bytes,
                 None => journal.spill(&row.bytes),
             };
-            journal.records.push(Record { row: number, bytes, spilled, pointers: None });
-        }
-    }
-
-    /// Records the pointers of a touched row before the first change of one.
-    #[inline]
-    fn touch_pointers(&mut self, row: RowId) {
-        let row = &self.rows[row];
-        let journal = &mut self.journal;
-        let record = &mut journal.records[row.record as usize];
-        if record.pointers.is_none() {
-            record.pointers = Some((journal.pointers.len() as u32, row.pointers.len() as u32));
-            for pointer in &row.pointers {
-                self.pool.add_use_of_pointer(pointer);
-                journal.pointers.push(*pointer);
-            }
+            journal.records.push(Record { row: number, bytes, spilled, has_pointers: false });
         }
     }
 
@@ -249,9 +213,9 @@ impl ArgTable {
     #[inline(always)]
     pub(super) fn set_plain(&mut self, row: RowId, index: usize, value: &[u8]) -> bool {
         let row = &mut self.rows[row];
-        match row.places.get(index) {
-            Some(place) if place.size as usize == value.len() && place.holds == Holds::Value => {
-                write_at(&mut row.bytes, place.offset as usize, value);
+        match row.slots.get(index) {
+            Some(slot) if slot.size as usize == value.len() && slot.holds == Holds::Value => {
+                write_at(&mut row.bytes, slot.offset as usize, value);
                 true
             }
             _ => false,
@@ -263,7 +227,7 @@ impl ArgTable {
     #[inline]
     pub(super) fn is_memory(&self, row: RowId, index: usize, memory: RegionId) -> bool {
         let row = &self.rows[row];
-        match row.places.get(index).map(|place| place.holds) {
+        match row.slots.get(index).map(|slot| slot.holds) {
             Some(Holds::Pointer(pointer)) => match row.pointers[pointer as usize].target {
                 Target::Memory { region, entry } => region == memory && !self.pool.outlives(entry),
                 _ => false,
@@ -277,22 +241,29 @@ impl ArgTable {
     #[inline]
     pub(super) fn set_memory(&mut self, row: RowId, index: usize, memory: &Region) -> bool {
         let there = &self.rows[row];
-        let Some(&Place { offset, holds: Holds::Pointer(pointer), .. }) = there.places.get(index) else {
+        let Some(&ArgSlot { offset, holds: Holds::Pointer(pointer), .. }) = there.slots.get(index) else {
             return false;
         };
-        let (Target::Memory { entry: old, .. }, Some(region), Base::Allocation(allocation)) =
+        let (Target::Memory { .. }, Some(region), Base::Allocation(allocation)) =
             (there.pointers[pointer as usize].target, RegionId::of(memory), &memory.base)
         else {
             return false;
         };
-        self.touch_pointers(row);
         let entry = self.pool.add_use(allocation);
-        self.pool.remove_use(old);
         let address = self.pool.address(entry).wrapping_add(memory.offset);
-        let row = &mut self.rows[row];
-        row.pointers[pointer as usize].target = Target::Memory { region, entry };
-        write_at(&mut row.bytes, offset as usize, &address.to_ne_bytes());
+        self.replace_pointer(row, pointer, Target::Memory { region, entry });
+        write_at(&mut self.rows[row].bytes, offset as usize, &address.to_ne_bytes());
         true
+    }
+
+    /// Replaces the target of a pointer. The journal takes over the use of the old one.
+    #[inline]
+    fn replace_pointer(&mut self, row: RowId, number: u32, target: Target) {
+        let there = &mut self.rows[row];
+        let pointer = &mut there.pointers[number as usize];
+        self.journal.records[there.record as usize].has_pointers = true;
+        self.journal.pointers.push(OldPointers { row: row as u32, old: Old::One(number, *pointer) });
+        pointer.target = target;
     }
 
     /// Writes a checked value at byte `offset` of an argument, or over the whole argument if
@@ -320,13 +291,14 @@ impl ArgTable {
         }
         let uses = |pointer: &Pointer| matches!(pointer.target, Target::AllocNode { node, .. } if Some(node) == provided);
         let is_new_use = provided.is_some() && !self.rows[row].pointers.iter().any(uses);
-        self.touch_pointers(row);
         let pointers = args.pointers.iter().map(|pointer| self.pool.pointer(pointer)).collect();
+        let number = row as u32;
         let row = &mut self.rows[row];
-        let old = std::mem::replace(&mut row.pointers, pointers);
+        self.journal.records[row.record as usize].has_pointers = true;
+        let old = Old::All(std::mem::replace(&mut row.pointers, pointers));
+        self.journal.pointers.push(OldPointers { row: number, old });
         row.bytes.copy_from_slice(&args.bytes);
         row.find_pointers();
-        old.iter().for_each(|pointer| self.pool.remove_use_of_pointer(pointer));
         Ok(is_new_use)
     }
 
@@ -341,7 +313,7 @@ impl ArgTable {
             && there.config == launch.config
             && there.bytes.len() == args.bytes.len()
             && there.pointers.len() == args.pointers.len()
-            && args.keep.is_none();
+            && args.owner.is_none();
         if !is_alike {
             return false;
         }
@@ -357,13 +329,10 @@ impl ArgTable {
         }
         self.touch(row);
         if is_moved {
-            self.touch_pointers(row);
-            for (number, given) in args.pointers.iter().enumerate() {
-                let there = &mut self.rows[row].pointers[number];
-                if !there.target.is(&given.value) {
-                    let new = self.pool.pointer(given);
-                    let old = std::mem::replace(there, new);
-                    self.pool.remove_use_of_pointer(&old);
+            for (number, given) in (0..).zip(&args.pointers) {
+                if !self.rows[row].pointers[number as usize].target.is(&given.value) {
+                    let target = self.pool.pointer(given).target;
+                    self.replace_pointer(row, number, target);
                 }
             }
         }
@@ -463,7 +432,7 @@ impl ArgTable {
                 row.is_ahead = true;
                 self.ahead.push(record.row);
             }
-            if record.pointers.is_some() && !row.is_hollow {
+            if record.has_pointers && !row.is_hollow {
                 row.is_hollow = true;
                 if let Some(launch) = launch_mut(definition.get_mut(), row.node) {
                     // The journal still holds the same memory, so nothing is freed here.
@@ -477,18 +446,20 @@ impl ArgTable {
     /// Undoes changes that are not in the definition.
     #[cold]
     pub(super) fn take_back(&mut self) {
+        // In reverse, because a pointer may have been changed twice.
+        for OldPointers { row, old } in std::mem::take(&mut self.journal.pointers).into_iter().rev() {
+            let row = &mut self.rows[row as usize];
+            match old.put_back(&mut row.pointers) {
+                Old::One(_, new) => self.pool.remove_use_of_pointer(&new),
+                Old::All(new) => new.iter().for_each(|new| self.pool.remove_use_of_pointer(new)),
+            }
+        }
         for record in std::mem::take(&mut self.journal.records) {
             let row = &mut self.rows[record.row as usize];
             row.record = NONE;
             let len = row.bytes.len();
             row.bytes.copy_from_slice(self.journal.bytes_before(&record, len));
-            if let Some((start, len)) = record.pointers {
-                let old = &self.journal.pointers[start as usize..][..len as usize];
-                old.iter().for_each(|pointer| self.pool.add_use_of_pointer(pointer));
-                let new = std::mem::replace(&mut row.pointers, SmallVec::from_slice(old));
-                new.iter().for_each(|pointer| self.pool.remove_use_of_pointer(pointer));
-                row.find_pointers();
-            }
+            row.find_pointers();
         }
         self.clear_journal();
     }
@@ -499,12 +470,16 @@ impl ArgTable {
             let row = &mut self.rows[number as usize];
             row.is_ahead = false;
             let was_hollow = std::mem::take(&mut row.is_hollow);
-            let (bytes, pointers) = self.journal.before(row);
+            let bytes = self.journal.bytes_of(row);
             let Some(launch) = launch_mut(definition, row.node) else { continue };
             launch.args.bytes.copy_from_slice(bytes);
             if was_hollow {
-                launch.args.pointers =
-                    pointers.iter().map(|pointer| self.pool.pointer_arg(pointer)).collect();
+                launch.args.pointers = self
+                    .journal
+                    .pointers_of(number, row)
+                    .iter()
+                    .map(|pointer| self.pool.pointer_arg(pointer))
+                    .collect();
             }
         }
     }
@@ -534,19 +509,18 @@ impl ArgTable {
     }
 
     /// Ends changes that are in the definition, committed or undone. A row is rebuilt later if it
-    /// was undone, or if the backend must be asked again whether it accepts arguments in place.
+    /// was undone, or if the backend must be asked again whether it accepts arguments in slot.
     pub(super) fn leave_to_definition(&mut self, is_kept: bool) {
         for record in std::mem::take(&mut self.journal.records) {
             if let Some(row) = self.rows.get_mut(record.row as usize) {
                 row.record = NONE;
-                let has_other_kinds = record.pointers.is_some_and(|(start, len)| {
-                    let before = &self.journal.pointers[start as usize..][..len as usize];
+                let has_other_kinds = record.has_pointers && {
                     let kinds = |pointers: &[Pointer]| {
                         let kind = |pointer: &Pointer| std::mem::discriminant(&pointer.target);
                         pointers.iter().map(kind).collect::<SmallVec<[_; 8]>>()
                     };
-                    kinds(before) != kinds(&row.pointers)
-                });
+                    kinds(&self.journal.pointers_of(record.row, row)) != kinds(&row.pointers)
+                };
                 if !is_kept || row.in_place || has_other_kinds {
                     self.pool.forget(row);
                 }
@@ -562,6 +536,9 @@ impl ArgTable {
         if let Some(record) = self.journal.records.get_mut(row.record as usize) {
             record.row = NONE;
             row.record = NONE;
+            // The row may be rebuilt for other arguments before the changes end.
+            let of_row = self.journal.pointers.iter_mut().filter(|old| old.row == number as u32);
+            of_row.for_each(|old| old.row = NONE);
         }
         self.pool.forget(row);
     }
@@ -575,10 +552,14 @@ impl ArgTable {
 
     #[inline]
     fn clear_journal(&mut self) {
-        for pointer in &self.journal.pointers {
-            self.pool.remove_use_of_pointer(pointer);
+        for OldPointers { old, .. } in self.journal.pointers.drain(..) {
+            match old {
+                Old::One(_, pointer) => self.pool.remove_use_of_pointer(&pointer),
+                Old::All(pointers) => {
+                    pointers.iter().for_each(|pointer| self.pool.remove_use_of_pointer(pointer));
+                }
+            }
         }
-        self.journal.pointers.clear();
         self.journal.records.clear();
         self.journal.bytes.clear();
         self.journal.checked = None;
@@ -591,60 +572,33 @@ impl ArgTable {
             bytes: SmallVec::from_slice(&row.bytes),
             layout: launch.args.layout.clone(),
             pointers: row.pointers.iter().map(|pointer| self.pool.pointer_arg(pointer)).collect(),
-            keep: launch.args.keep.clone(),
+            owner: launch.args.owner.clone(),
         }
-    }
-}
-
-impl Journal {
-    /// Records bytes that do not fit in a record.
-    #[cold]
-    fn spill(&mut self, bytes: &[u8]) -> [u8; FEW_BYTES] {
-        self.bytes.extend_from_slice(bytes);
-        [0; FEW_BYTES]
-    }
-
-    /// Returns the recorded bytes of a row with `len` bytes.
-    fn bytes_before<'a>(&'a self, record: &'a Record, len: usize) -> &'a [u8] {
-        match record.bytes.get(..len) {
-            Some(bytes) => bytes,
-            None => &self.bytes[record.spilled as usize..][..len],
-        }
-    }
-
-    /// Returns the contents of a row before the changes in progress.
-    fn before<'a>(&'a self, row: &'a Row) -> (&'a [u8], &'a [Pointer]) {
-        let Some(record) = self.records.get(row.record as usize) else { return (&row.bytes, &row.pointers) };
-        let pointers = match record.pointers {
-            Some((start, len)) => &self.pointers[start as usize..][..len as usize],
-            None => &row.pointers,
-        };
-        (self.bytes_before(record, row.bytes.len()), pointers)
     }
 }
 
 impl Row {
     /// Determines which arguments hold pointers.
     fn find_pointers(&mut self) {
-        self.places.iter_mut().for_each(|place| place.holds = Holds::Value);
+        self.slots.iter_mut().for_each(|slot| slot.holds = Holds::Value);
         for (number, pointer) in (0..).zip(&self.pointers) {
-            if let Some(place) = self.places.get_mut(pointer.index as usize) {
-                let is_all = place.holds == Holds::Value && place.size == 8 && pointer.offset == 0;
-                place.holds = if is_all { Holds::Pointer(number) } else { Holds::Structure };
+            if let Some(slot) = self.slots.get_mut(pointer.index as usize) {
+                let is_all = slot.holds == Holds::Value && slot.size == 8 && pointer.offset == 0;
+                slot.holds = if is_all { Holds::Pointer(number) } else { Holds::Structure };
             }
         }
     }
 
     #[inline]
     fn value(&self, index: usize) -> Option<&[u8]> {
-        let place = self.places.get(index)?;
-        self.bytes.get(place.offset as usize..)?.get(..place.size as usize)
+        let slot = self.slots.get(index)?;
+        self.bytes.get(slot.offset as usize..)?.get(..slot.size as usize)
     }
 
     /// What an argument starts with, where that is a pointer.
     #[inline]
     fn target(&self, index: usize) -> Option<Target> {
-        let pointer = match self.places.get(index).map(|place| place.holds) {
+        let pointer = match self.slots.get(index).map(|slot| slot.holds) {
             Some(Holds::Pointer(pointer)) => self.pointers.get(pointer as usize),
             Some(Holds::Structure) => {
                 self.pointers.iter().find(|pointer| (pointer.index as usize, pointer.offset) == (index, 0))
@@ -654,7 +608,8 @@ impl Row {
         pointer.map(|pointer| pointer.target)
     }
 
-    /// The bytes that an argument leads to, and the alloc node they are of; an address where they are of none.
+    /// The bytes that an argument leads to, and the alloc node they are of; an address where they
+    /// are of none.
     fn range(&self, index: usize) -> Option<(Option<NodeKey>, (u64, u64))> {
         match self.target(index)? {
             Target::Memory { region, .. } => {
@@ -744,13 +699,6 @@ impl MemoryPool {
             Target::Condition(condition) => PointerValue::Condition(condition),
         };
         PointerArg { index: pointer.index, offset: pointer.offset, value }
-    }
-
-    #[inline]
-    fn add_use_of_pointer(&mut self, pointer: &Pointer) {
-        if let Target::Memory { entry, .. } = pointer.target {
-            self.add_use_of(entry);
-        }
     }
 
     #[inline]

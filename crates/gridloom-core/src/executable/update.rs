@@ -9,15 +9,15 @@ use super::{Executable, State};
 use crate::error::{Result, bail};
 use crate::graph::{Graph, Node, NodeKey, lifetimes};
 use crate::memory::Region;
-use crate::op::{ConditionalOp, NodeKind, Operation, Test};
+use crate::op::{ConditionalOp, Operation, Replace, Test};
 
 impl Executable {
     /// Takes over all parameters of a graph with the same topology. On failure nothing changes.
     ///
     /// Nodes are paired in the order in which they were added, graph by graph. If the topologies
     /// differ, the error names the first node that does not match. Allocations, conditions and
-    /// bodies are part of the topology. Disabled nodes stay disabled. Only actual differences reach
-    /// the device.
+    /// bodies are part of the topology. The defaults of conditions are parameters. Disabled nodes
+    /// stay disabled. Only actual differences reach the device.
     pub fn update(&self, graph: &Graph) -> Result<()> {
         if graph.device().id() != self.device.id() {
             bail!(WrongDevice, "the graph is for another device than the executable");
@@ -61,10 +61,7 @@ impl Executable {
         // Declared before the lock, and so dropped after the lock is released.
         let mut replaced = Replaced::default();
         let mut state = self.state.lock();
-        let outcome = Changes::make(&*self.device, &mut state, &mut replaced, write);
-        drop(state);
-        replaced.end();
-        outcome
+        Changes::make(&*self.device, &mut state, &mut replaced, write)
     }
 
     /// Makes changes as [`change`](Executable::change) does, without locking. Replaced values go to
@@ -185,7 +182,7 @@ impl ExecutableNode<'_> {
     pub fn set_enabled(&self, enabled: bool) -> Result<()> {
         let mut state = self.executable.state.lock();
         let kind = state.current.get().node(self.key).operation().kind();
-        if !matches!(kind, NodeKind::Kernel | NodeKind::Memcpy | NodeKind::Memset) {
+        if !kind.facts().can_disable {
             bail!(
                 InvalidArgument,
                 "{} cannot be disabled: only kernels, copies and fills can",
@@ -216,20 +213,14 @@ pub(crate) fn check_replaceable(old: &Operation, new: &Operation) -> Result<()> 
             new.kind().name()
         );
     }
-    match new.kind() {
-        NodeKind::Kernel
-        | NodeKind::Memset
-        | NodeKind::Memcpy
-        | NodeKind::Callback
-        | NodeKind::EventRecord
-        | NodeKind::EventWait
-        | NodeKind::Opaque => Ok(()),
-        kind => match (old, new) {
-            (Operation::Conditional(old), Operation::Conditional(new)) => {
-                check_replaceable_conditional(old, new)
-            }
-            _ => bail!(InvalidArgument, "a {} node has no parameters that can be replaced", kind.name()),
-        },
+    if let (Operation::Conditional(old), Operation::Conditional(new)) = (old, new) {
+        return check_replaceable_conditional(old, new);
+    }
+    match new.kind().facts().replace {
+        Replace::All | Replace::Test => Ok(()),
+        Replace::Topology | Replace::Nothing => {
+            bail!(InvalidArgument, "a {} node has no parameters that can be replaced", new.kind().name())
+        }
     }
 }
 

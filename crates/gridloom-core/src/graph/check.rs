@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::definition::{ConditionKey, Definition, GraphKey, NodeKey};
 use crate::backend::{self, DeviceId};
 use crate::error::{Error, ErrorKind, Result, bail};
-use crate::memory::{Base, OutlivingMemory, Region};
+use crate::memory::{Base, MemoryKind, OutlivingMemory, Region};
 use crate::op::{
     AllocOp, CopySide, FreeTarget, KernelOp, MemcpyOp, MemsetOp, Operation, ParamLayout, PointerArg,
     PointerValue, Test,
@@ -23,7 +23,10 @@ pub(crate) struct Checker<'a> {
 impl Checker<'_> {
     pub(crate) fn check(&self, operation: &Operation) -> Result<()> {
         match operation {
-            Operation::Empty | Operation::Callback(_) => Ok(()),
+            Operation::Empty => Ok(()),
+            Operation::Callback(callback) => {
+                callback.reads().iter().try_for_each(|region| self.check_host(region))
+            }
             Operation::Kernel(kernel) => self.check_kernel(kernel).and_then(|()| check_contract(kernel)),
             Operation::Alloc(alloc) => self.check_alloc(alloc),
             Operation::Free(target) => self.check_free(target),
@@ -36,6 +39,14 @@ impl Checker<'_> {
             Operation::Child(_) => Ok(()),
             Operation::Opaque(opaque) => self.check_device(&"the opaque graph", opaque.device()),
         }
+    }
+
+    /// Checks an operation that replaces another one of its kind.
+    pub(crate) fn check_replacing(&self, operation: &Operation) -> Result<()> {
+        if let Operation::Conditional(conditional) = operation {
+            return self.check_replaced_test(&conditional.test);
+        }
+        self.check(operation)
     }
 
     /// Checks an operation that is added after another one of the graph.
@@ -146,6 +157,19 @@ impl Checker<'_> {
         match pointer {
             PointerValue::Region(region) => self.check_memory(region),
             PointerValue::Condition(condition) => self.check_condition_visible(*condition),
+        }
+    }
+
+    /// Checks memory that a callback is given to read.
+    fn check_host(&self, region: &Region) -> Result<()> {
+        self.check_region(region).map_err(|error| error.context("memory for the callback"))?;
+        match &region.base {
+            Base::Allocation(allocation) if allocation.kind() == MemoryKind::Host => Ok(()),
+            base => bail!(
+                InvalidArgument,
+                "a callback reads host memory only, and {} is none; copy it to a buffer of Device::alloc_host first",
+                self.name(base)
+            ),
         }
     }
 
@@ -392,7 +416,7 @@ impl Checker<'_> {
     }
 
     /// Checks a new test for an existing conditional, which may be tested by its own condition.
-    pub(crate) fn check_replaced_test(&self, test: &Test) -> Result<()> {
+    fn check_replaced_test(&self, test: &Test) -> Result<()> {
         match test {
             Test::Condition(condition) => self.check_condition_visible(*condition),
             test => self.check_test(test),
@@ -554,7 +578,7 @@ fn check_alloc_size(op: &AllocOp) -> Result<()> {
         Some(bytes) if bytes <= isize::MAX as u64 => Ok(()),
         _ => bail!(
             InvalidArgument,
-            "{} elements of {} bytes are more than there are addresses",
+            "{} elements of {} bytes do not fit in the address space",
             op.len,
             op.element_size
         ),

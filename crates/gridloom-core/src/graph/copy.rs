@@ -1,7 +1,5 @@
 //! Copying a graph and everything inside it into another definition, for embedding and cloning.
 
-use std::sync::Arc;
-
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::definition::{
@@ -10,7 +8,7 @@ use super::definition::{
 use super::lifetimes::uses_deleted_memory;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Base, Region};
-use crate::op::{FreeTarget, Launch, NodeKind, Operation, PointerValue, Test};
+use crate::op::{Operation, Reference, Test};
 
 /// Maps the nodes, conditions and graphs of the source to those of the copy.
 #[derive(Default)]
@@ -192,67 +190,28 @@ impl Definition {
     }
 }
 
-/// Returns whether an operation may hold keys of its definition. Such an operation means something
+/// Returns whether an operation holds keys of its definition. Such an operation means something
 /// else in another definition.
 pub(crate) fn has_keys(operation: &Operation) -> bool {
-    let mut has_keys = !matches!(operation.kind(), NodeKind::Kernel | NodeKind::Memset | NodeKind::Memcpy);
+    let mut has_keys = !operation.bodies().is_empty();
     operation.for_each_alloc_node(|_| has_keys = true);
     operation.for_each_condition(|_| has_keys = true);
     has_keys
 }
 
 impl Mapping {
-    fn region(&self, region: &Region) -> Region {
-        let mut copy = region.clone();
-        if let Base::AllocNode(alloc) = &mut copy.base {
-            *alloc = self.nodes[alloc];
-        }
-        copy
-    }
-
+    /// Returns an operation with the keys of the copy.
     pub(crate) fn operation(&self, operation: &Operation) -> Operation {
         if !has_keys(operation) {
             return operation.clone();
         }
-        match operation {
-            Operation::Kernel(kernel) => {
-                let mut kernel = (**kernel).clone();
-                for pointer in &mut kernel.args.pointers {
-                    match &mut pointer.value {
-                        PointerValue::Region(region) => *region = self.region(region),
-                        PointerValue::Condition(condition) => *condition = self.conditions[condition],
-                    }
-                }
-                Operation::Kernel(Launch::new(kernel))
+        operation.with_references(&mut |reference| match reference {
+            Reference::Region(Region { base: Base::AllocNode(alloc), .. }) | Reference::AllocNode(alloc) => {
+                *alloc = self.nodes[alloc];
             }
-            Operation::Memset(memset) => {
-                let mut memset = (**memset).clone();
-                memset.dst = self.region(&memset.dst);
-                Operation::Memset(Arc::new(memset))
-            }
-            Operation::Memcpy(memcpy) => {
-                let mut memcpy = (**memcpy).clone();
-                memcpy.dst.region = self.region(&memcpy.dst.region);
-                memcpy.src.region = self.region(&memcpy.src.region);
-                Operation::Memcpy(Arc::new(memcpy))
-            }
-            Operation::Free(FreeTarget::AllocNode(alloc)) => {
-                Operation::Free(FreeTarget::AllocNode(self.nodes[alloc]))
-            }
-            Operation::Child(graph) => Operation::Child(self.graphs[graph]),
-            Operation::Conditional(conditional) => {
-                let mut conditional = (**conditional).clone();
-                match &mut conditional.test {
-                    Test::Condition(condition) => *condition = self.conditions[condition],
-                    Test::Value(region) => *region = self.region(region),
-                    Test::Count(_) => {}
-                }
-                for body in &mut conditional.bodies {
-                    *body = self.graphs[body];
-                }
-                Operation::Conditional(Arc::new(conditional))
-            }
-            other => other.clone(),
-        }
+            Reference::Region(_) => {}
+            Reference::Condition(condition) => *condition = self.conditions[condition],
+            Reference::Graph(graph) => *graph = self.graphs[graph],
+        })
     }
 }

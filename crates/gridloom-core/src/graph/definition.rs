@@ -90,11 +90,7 @@ impl NodeData {
 
     /// Returns the graphs inside the node, in order.
     pub fn bodies(&self) -> &[GraphKey] {
-        match &self.operation {
-            Operation::Child(graph) => std::slice::from_ref(graph),
-            Operation::Conditional(conditional) => &conditional.bodies,
-            _ => &[],
-        }
+        self.operation.bodies()
     }
 }
 
@@ -194,6 +190,13 @@ impl Definition {
     #[inline]
     pub fn may_have(&self, kinds: NodeKinds) -> bool {
         self.kinds.any_of(kinds)
+    }
+
+    /// Returns whether all nodes are of these kinds. If the result is `false`, deleted nodes may be
+    /// the reason.
+    #[inline]
+    pub fn has_only(&self, kinds: NodeKinds) -> bool {
+        self.kinds.are_among(kinds)
     }
 
     /// Returns the outermost graph.
@@ -352,12 +355,12 @@ impl Definition {
             return name.to_string();
         }
         let base = format!("{}#{}", node.operation.kind().name(), node.serial);
-        match &node.operation {
-            Operation::Kernel(kernel) => format!("{base} {}", kernel.kernel.name()),
-            Operation::Free(FreeTarget::AllocNode(alloc)) => {
-                format!("{base} of {}", self.short_label(*alloc))
-            }
-            _ => base,
+        if let Operation::Kernel(kernel) = &node.operation {
+            format!("{base} {}", kernel.kernel.name())
+        } else if let Operation::Free(FreeTarget::AllocNode(alloc)) = &node.operation {
+            format!("{base} of {}", self.short_label(*alloc))
+        } else {
+            base
         }
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! Nodes are paired in the order in which they were added, graph by graph. A difference of
 //! *topology* (nodes, kinds, edges, bodies, allocations, conditions) is kept apart from a
-//! difference of *parameters*, which an executable can take over.
+//! difference of *parameters* (operations and the defaults of conditions), which an executable can
+//! take over.
 
 use std::fmt;
 
 use super::copy::{Mapping, has_keys};
-use super::definition::{Definition, EdgeEnd, GraphKey, NodeData, NodeKey};
-use crate::op::{FreeTarget, NodeKind, NodeKinds, Operation, Test};
+use super::definition::{ConditionKey, Definition, EdgeEnd, GraphKey, NodeData, NodeKey};
+use crate::op::{FreeTarget, NodeKind, Operation, Test};
 
 /// The kind of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,18 +56,10 @@ pub(crate) struct Comparison {
     /// Nodes of the first graph whose parameters differ, with their counterparts and the new
     /// operations. The operations use keys of the first graph. Empty if the topology differs.
     pub(crate) parameters: Vec<(NodeKey, NodeKey, Operation)>,
+    /// Conditions of the first graph whose defaults differ, with the new defaults. Empty if the
+    /// topology differs.
+    pub(crate) defaults: Vec<(ConditionKey, Option<u32>)>,
 }
-
-/// The kinds of node whose operations refer to no other node or graph.
-const SELF_CONTAINED: NodeKinds = NodeKinds::of(&[
-    NodeKind::Empty,
-    NodeKind::Kernel,
-    NodeKind::Memset,
-    NodeKind::Memcpy,
-    NodeKind::Callback,
-    NodeKind::EventRecord,
-    NodeKind::EventWait,
-]);
 
 /// Returns the nodes of two definitions in pairs, if their topologies are equal and their
 /// operations can be compared directly. That is so for definitions that were built in the same way
@@ -76,7 +69,7 @@ pub(crate) fn aligned<'a>(
     new: &'a Definition,
 ) -> Option<impl Iterator<Item = (NodeKey, NodeKey)> + 'a> {
     let is_self_contained = |definition: &Definition| {
-        definition.kinds.are_among(SELF_CONTAINED) && definition.conditions().next().is_none()
+        definition.has_only(NodeKind::PARAMETERS_ONLY) && definition.conditions().next().is_none()
     };
     if !is_self_contained(old) || !is_self_contained(new) {
         return None;
@@ -114,6 +107,8 @@ struct Comparer<'a> {
     pairs: Vec<(NodeKey, NodeKey)>,
     /// The node of `old` that each node of `new` is paired with, by the index of the latter.
     paired: Vec<Option<NodeKey>>,
+    /// Whether the graphs are the outermost ones. Conditions that no node tests belong to those.
+    is_whole: bool,
     found: Vec<Difference>,
 }
 
@@ -130,12 +125,16 @@ pub(crate) fn compare(
         map: Mapping::default(),
         pairs: Vec::with_capacity(old.node_count(old_graph)),
         paired: vec![None; new.node_bound()],
+        is_whole: old_graph == old.root && new_graph == new.root,
         found: Vec::new(),
     };
     comparer.pair(old_graph, new_graph);
     comparer.check_structure();
-    let parameters = if comparer.found.is_empty() { comparer.parameters() } else { Vec::new() };
-    Comparison { topology: comparer.found, parameters }
+    let (parameters, defaults) = match comparer.found.is_empty() {
+        true => (comparer.parameters(), comparer.defaults()),
+        false => (Vec::new(), Vec::new()),
+    };
+    Comparison { topology: comparer.found, parameters, defaults }
 }
 
 impl Comparer<'_> {
@@ -262,16 +261,10 @@ impl Comparer<'_> {
                 (!same).then(|| "it frees other memory in the other graph".into())
             }
             (Operation::Conditional(a), Operation::Conditional(b)) => {
-                let default = |definition: &Definition, test: &Test| match test {
-                    Test::Condition(key) => definition.conditions.get(*key).map(|data| data.default),
-                    _ => None,
-                };
                 if std::mem::discriminant(&a.test) != std::mem::discriminant(&b.test)
                     || a.test_first != b.test_first
                 {
                     Some("it is decided in another way in the other graph".into())
-                } else if default(self.old, &a.test) != default(self.new, &b.test) {
-                    Some("its condition has another default in the other graph".into())
                 } else {
                     self.uses_unknown(&self.new.node(other).operation)
                 }
@@ -307,6 +300,22 @@ impl Comparer<'_> {
         ours.sort_unstable_by_key(|edge| edge.node);
         theirs.sort_unstable_by_key(|edge| edge.node);
         ours == theirs
+    }
+
+    /// Returns the conditions of the first graph whose defaults differ, with the new defaults.
+    fn defaults(&self) -> Vec<(ConditionKey, Option<u32>)> {
+        let default = |definition: &Definition, key| definition.get_condition(key)?.default_value();
+        let is_tested = |key| self.old.get_condition(key).is_some_and(|data| data.used_by.is_some());
+        let mut changed: Vec<_> = self
+            .map
+            .conditions
+            .iter()
+            .map(|(&theirs, &ours)| (ours, default(self.new, theirs)))
+            .filter(|&(ours, new)| default(self.old, ours) != new)
+            .filter(|&(ours, _)| self.is_whole || is_tested(ours))
+            .collect();
+        changed.sort_unstable_by_key(|(condition, _)| *condition);
+        changed
     }
 
     fn parameters(&self) -> Vec<(NodeKey, NodeKey, Operation)> {

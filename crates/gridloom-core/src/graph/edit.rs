@@ -7,6 +7,7 @@ use super::{After, Checker, LocalKey, MAX_NESTING, deleted_graph};
 use crate::backend;
 use crate::error::{Result, bail};
 use crate::op::{NodeKind, Operation, Test};
+use smallvec::SmallVec;
 
 /// The nodes that a deletion took out, to be dropped after the lock is released.
 #[derive(Default)]
@@ -86,7 +87,7 @@ impl Definition {
         operation: &mut Option<Operation>,
     ) -> Result<LocalKey<NodeData>> {
         let checked = operation.as_ref().expect("given by the caller");
-        if matches!(checked, Operation::Child(_) | Operation::Conditional(_)) {
+        if checked.kind().facts().role.has_bodies() {
             bail!(InvalidArgument, "a node with graphs inside is added with add_conditional or add_child");
         }
         let (graph, before) = self.check_after(after)?;
@@ -136,10 +137,8 @@ impl Definition {
     #[inline]
     fn lead(&mut self, from: NodeKey, to: NodeKey, early: bool) -> EdgeEnd {
         let node = self.nodes.get_mut(from).expect("checked");
-        let kind = match &node.operation {
-            Operation::Kernel(_) if early => EdgeKind::Programmatic,
-            _ => EdgeKind::Full,
-        };
+        let early = early && matches!(node.operation, Operation::Kernel(_));
+        let kind = if early { EdgeKind::Programmatic } else { EdgeKind::Full };
         node.successors.push(EdgeEnd { node: to, kind });
         EdgeEnd { node: from, kind }
     }
@@ -176,6 +175,21 @@ impl Definition {
             self.compact(graph);
         }
         removed
+    }
+
+    /// Removes a node and puts edges from all its predecessors to all its successors in its place.
+    /// Returns the predecessors.
+    pub(crate) fn bypass_node(&mut self, key: NodeKey) -> (SmallVec<[NodeKey; 2]>, Removed) {
+        let node = self.node(key);
+        let (before, after) = (node.predecessors.clone(), node.successors.clone());
+        for to in &after {
+            for from in &before {
+                if !self.node(to.node).predecessors.iter().any(|edge| edge.node == from.node) {
+                    self.link(from.node, to.node, EdgeKind::Full);
+                }
+            }
+        }
+        (before.iter().map(|edge| edge.node).collect(), self.delete_node(key))
     }
 
     fn compact(&mut self, graph: GraphKey) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::definition::{Definition, GraphKey, NodeData, NodeKey};
@@ -54,6 +55,15 @@ struct State {
     definition: CowDefinition,
     /// The graphs that captures record at the moment. Most hierarchies have none.
     recorded: SmallVec<[GraphKey; 1]>,
+    /// The places of recordings that became edges, until no capture records any more.
+    bypassed: FxHashMap<NodeKey, InsertionPoint>,
+}
+
+/// A place in a graph: after these nodes. Without nodes it is the start of the graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InsertionPoint {
+    pub(crate) graph: GraphKey,
+    pub(crate) nodes: SmallVec<[NodeKey; 2]>,
 }
 
 impl State {
@@ -96,7 +106,8 @@ impl Hierarchy {
         executable: Option<ExecutableId>,
     ) -> Arc<Self> {
         let number = definition.nodes.owner();
-        let state = Mutex::new(State { definition, recorded: SmallVec::new() });
+        let state =
+            Mutex::new(State { definition, recorded: SmallVec::new(), bypassed: FxHashMap::default() });
         Arc::new(Hierarchy { device: Arc::clone(device), number, executable, state })
     }
 
@@ -173,7 +184,44 @@ impl Hierarchy {
 
     /// Lets handles write the graph again.
     pub(crate) fn end_recording(&self, graph: GraphKey) {
-        self.state.lock().recorded.retain(|recorded| *recorded != graph);
+        let mut state = self.state.lock();
+        state.recorded.retain(|recorded| *recorded != graph);
+        if state.recorded.is_empty() {
+            state.bypassed.clear();
+        }
+    }
+
+    /// Replaces a node that a capture recorded by edges from its predecessors to its successors.
+    /// Returns the predecessors. [`place`](Self::place) still finds the node.
+    pub(crate) fn bypass(&self, node: NodeKey) -> SmallVec<[NodeKey; 2]> {
+        let mut state = self.state.lock();
+        let Some(data) = state.definition.get_node(node) else { return SmallVec::new() };
+        let graph = data.graph();
+        let (nodes, removed) = state.definition.get_mut().bypass_node(node);
+        state.bypassed.insert(node, InsertionPoint { graph, nodes: nodes.clone() });
+        drop(state);
+        drop(removed);
+        nodes
+    }
+
+    /// Returns the place after a node of this hierarchy, also if the node was
+    /// [bypassed](Self::bypass). Returns `None` for any other node.
+    pub(crate) fn place(&self, node: NodeKey) -> Option<InsertionPoint> {
+        let state = self.state.lock();
+        if let Some(data) = state.definition.get_node(node) {
+            return Some(InsertionPoint { graph: data.graph(), nodes: SmallVec::from_slice(&[node]) });
+        }
+        let bypassed = state.bypassed.get(&node)?;
+        let mut place = InsertionPoint { graph: bypassed.graph, nodes: SmallVec::new() };
+        let mut open = bypassed.nodes.to_vec();
+        while let Some(node) = open.pop() {
+            match state.bypassed.get(&node) {
+                Some(earlier) => open.extend(&earlier.nodes),
+                None if place.nodes.contains(&node) => {}
+                None => place.nodes.push(node),
+            }
+        }
+        Some(place)
     }
 
     /// Adds a node. A failure leaves the operation with the caller. Dropping it may run user code,

@@ -5,7 +5,7 @@
 //! - A launch frees an allocation at most once.
 //! - Memory that another executable left is freed once, after its uses here, and outside of
 //!   conditionals.
-//! - Memory allocated in the body of a conditional is freed in that body, so that an iteration
+//! - Memory allocated in the body of a conditional is freed in that body, so that a pass
 //!   leaves nothing behind.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::definition::{Definition, EdgeList, NodeData, NodeKey, Order};
 use crate::backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::Base;
-use crate::op::{FreeTarget, NodeKind, NodeKinds, Operation};
+use crate::op::{FreeTarget, NodeKind, Operation};
 
 /// The alloc nodes whose memory outlives a launch because nothing in the graph frees it.
 pub(crate) type Outliving = Vec<NodeKey>;
@@ -33,9 +33,8 @@ struct Life {
 
 /// Checks all allocations and returns those that nothing frees.
 pub(crate) fn check(definition: &Definition) -> Result<Outliving> {
-    /// The kinds of node that allocate or free. A deleted alloc node still counts.
-    const CONCERNED: NodeKinds = NodeKinds::of(&[NodeKind::Alloc, NodeKind::Free]);
-    if !definition.may_have(CONCERNED) {
+    // A deleted alloc node still counts.
+    if !definition.may_have(NodeKind::MEMORY) {
         return Ok(Vec::new());
     }
     let mut lives: FxHashMap<NodeKey, Life> = FxHashMap::default();
@@ -114,19 +113,15 @@ fn check_uses_after(
         return Ok(());
     };
     reach.forward(alloc, last);
-    for &user in users() {
-        if !reach.reached(user) {
-            return Err(unordered(
-                definition,
-                user,
-                format!(
-                    "uses the memory of {} but is not ordered after it; add an edge",
-                    definition.label(alloc)
-                ),
-            ));
-        }
-    }
-    Ok(())
+    let Some(&user) = users().find(|&&user| !reach.reached(user)) else { return Ok(()) };
+    reach.backward(alloc, definition.node(user).order);
+    let name = definition.label(alloc);
+    let message = if reach.reached(user) {
+        format!("uses the memory of {name}, which allocates it only later; allocate it before its first use")
+    } else {
+        format!("uses the memory of {name} but is not ordered after it; add an edge")
+    };
+    Err(unordered(definition, user, message))
 }
 
 /// Checks that memory is freed at most once. All nodes of a graph run in each launch, so two frees
@@ -151,17 +146,20 @@ fn check_freed_last(
     first: Order,
 ) -> Result<()> {
     reach.backward(free, first);
-    match uses.iter().find(|&&user| !reach.reached(user)) {
-        None => Ok(()),
-        Some(&user) => Err(unordered(
-            definition,
-            free,
-            format!(
-                "frees the memory of {name} but is not ordered after its use in {}; add an edge",
-                definition.label(user)
-            ),
-        )),
+    let Some(&user) = uses.iter().find(|&&user| !reach.reached(user)) else { return Ok(()) };
+    reach.forward(free, definition.node(user).order);
+    if reach.reached(user) {
+        let message = format!(
+            "uses the memory of {name} after {} has freed it; free it after its last use",
+            definition.label(free)
+        );
+        return Err(unordered(definition, user, message));
     }
+    let message = format!(
+        "frees the memory of {name} but is not ordered after its use in {}; add an edge",
+        definition.label(user)
+    );
+    Err(unordered(definition, free, message))
 }
 
 /// Checks the nodes that free memory of other executables: outside of conditionals, once, and after

@@ -35,7 +35,7 @@ pub use definition::{
 pub use diff::{Difference, DifferenceKind};
 pub(crate) use diff::{aligned, compare};
 use hierarchy::After;
-pub(crate) use hierarchy::{Hierarchy, Writer};
+pub(crate) use hierarchy::{Hierarchy, InsertionPoint, Writer};
 pub(crate) use inline::Inlined;
 pub use keys::Key;
 pub(crate) use keys::{Keys, LocalKey};
@@ -117,9 +117,9 @@ pub struct ConditionalSpec {
     pub form: ConditionalForm,
     /// The value that decides which bodies run.
     pub test: Test,
-    /// For loops: whether the test also precedes the first iteration.
+    /// For loops: whether the test also precedes the first pass.
     pub test_first: bool,
-    /// For loops: the largest number of iterations.
+    /// For loops: the largest number of passes.
     pub max_passes: Option<u64>,
     /// The number of bodies. Only a switch reads it; the other forms have a fixed number.
     pub bodies: usize,
@@ -150,8 +150,8 @@ impl Graph {
         Graph { hierarchy: Hierarchy::from_executable(device, definition, Some(executable)), key }
     }
 
-    /// Creates a graph that shares this definition and its keys, for an optimiser to edit. Editing it
-    /// leaves the original as it is.
+    /// Creates a graph that shares this definition and its keys, for an optimiser to edit. Editing
+    /// it leaves the original as it is.
     ///
     /// # Safety
     /// The definition is that of a graph or executable of this device. Handles of the one cannot be
@@ -439,10 +439,19 @@ impl Graph {
             let (node, other) = (Some(node), Some(other));
             differences.push(Difference { node, other, kind: DifferenceKind::Parameters, message });
         }
+        for (condition, _) in comparison.defaults {
+            let node = ours.get_condition(condition).and_then(|condition| condition.used_by());
+            let whose = node.map_or_else(
+                || "a condition".to_owned(),
+                |node| format!("the condition of {}", ours.label(node)),
+            );
+            let message = format!("{whose} has another default in the other graph");
+            differences.push(Difference { node, other: None, kind: DifferenceKind::Parameters, message });
+        }
         differences
     }
 
-    /// Looks for forgotten dependencies in the whole hierarchy: pairs of unordered nodes of which
+    /// Looks for missing dependencies in the whole hierarchy: pairs of unordered nodes of which
     /// one writes what the other uses, and loops that nothing can end.
     pub fn check(&self) -> hazards::Hazards {
         hazards::check(&self.definition())

@@ -119,7 +119,7 @@ impl Node {
         Graph { hierarchy: self.hierarchy.clone(), key }
     }
 
-    /// Bounds the iterations of a loop. `None` removes the bound.
+    /// Bounds the passes of a loop. `None` removes the bound.
     pub fn set_max_passes(&self, max_passes: Option<u64>) -> Result<()> {
         let old = self.hierarchy.edit(|definition| {
             let node = definition.nodes.get_mut(self.key()).ok_or_else(|| deleted(self.key()))?;
@@ -163,10 +163,7 @@ impl Node {
             check_replaceable(&node.operation, &operation)
                 .and_then(|()| {
                     let checker = Checker { device, graph: Some((definition, node.graph)) };
-                    match &operation {
-                        Operation::Conditional(conditional) => checker.check_replaced_test(&conditional.test),
-                        operation => checker.check(operation),
-                    }
+                    checker.check_replacing(&operation)
                 })
                 .map_err(|error| error.at_node(definition.label(self.key())))?;
             let node = definition.nodes.get_mut(self.key()).expect("checked");

@@ -60,10 +60,7 @@ impl Graph {
             let replacement = unsafe { definition.with_memory_replaced(self.key, old, new) }?;
             for (key, operation) in &replacement.operations {
                 let checker = Checker { device, graph: Some((definition, definition.node(*key).graph)) };
-                let checked = match operation {
-                    Operation::Conditional(conditional) => checker.check_replaced_test(&conditional.test),
-                    operation => checker.check(operation),
-                };
+                let checked = checker.check_replacing(operation);
                 checked.map_err(|error| error.at_node(definition.label(*key)))?;
             }
             let mut operations = replacement.operations;

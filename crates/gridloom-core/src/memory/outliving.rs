@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::MemoryKind;
 use crate::backend::{Allocation, DeviceId};
+use crate::error::Result;
 
 const LIVE: u8 = 0;
 /// A launch that frees the memory is being enqueued and may fail.
@@ -98,6 +99,10 @@ unsafe impl Allocation for OutlivingMemory {
 
     fn kind(&self) -> MemoryKind {
         self.memory.kind()
+    }
+
+    fn read_host(&self, offset: u64, dst: &mut [u8]) -> Result<()> {
+        self.memory.read_host(offset, dst)
     }
 
     fn outliving(&self) -> Option<&OutlivingMemory> {

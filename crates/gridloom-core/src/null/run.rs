@@ -9,20 +9,22 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::{Call, FakeAllocation, Shared};
-use crate::backend::{self, Allocation, DeviceId, EventOptions};
+use crate::backend::{self, Allocation, DeviceId, EventOptions, StreamOptions};
 use crate::error::{Error, Result, bail};
 use crate::executable::{ConditionalReport, MemoryUse, Report};
-use crate::graph::{Definition, NodeKey};
+use crate::graph::{ConditionKey, Definition, NodeData, NodeKey};
+use crate::lower;
 use crate::op::{AllocOp, Operation};
 
 pub(super) struct FakeStream {
     shared: Arc<Shared>,
     number: u64,
+    options: StreamOptions,
 }
 
 impl FakeStream {
-    pub(super) fn new(shared: Arc<Shared>, number: u64) -> Self {
-        FakeStream { shared, number }
+    pub(super) fn new(shared: Arc<Shared>, number: u64, options: StreamOptions) -> Self {
+        FakeStream { shared, number, options }
     }
 }
 
@@ -54,6 +56,16 @@ unsafe impl backend::Stream for FakeStream {
 
     fn is_idle(&self) -> Result<bool> {
         Ok(true)
+    }
+
+    fn priority(&self) -> Result<i32> {
+        Ok(self.options.priority)
+    }
+
+    fn read(&self, src: &dyn Allocation, offset: u64, dst: &mut [u8]) -> Result<()> {
+        self.shared.record(Call::Read(dst.len()))?;
+        backend::check_access(self.shared.id, src, offset, dst.len())?;
+        FakeAllocation::of(src)?.read(offset, dst)
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -121,21 +133,19 @@ pub(super) struct FakeExecutable {
 
 impl FakeExecutable {
     pub(super) fn new(shared: Arc<Shared>, definition: &Definition, number: u64) -> Self {
-        let (mut allocs, mut report) = (HashMap::new(), Report::default());
-        for graph in definition.graphs_inside(definition.root()) {
-            for node in definition.nodes(graph) {
-                match definition.node(node).operation() {
-                    Operation::Alloc(alloc) => drop(allocs.insert(node, alloc.clone())),
-                    Operation::Conditional(_) => report.conditionals.push(ConditionalReport {
-                        node,
-                        name: definition.label(node),
-                        native: false,
-                        reason: "the null device runs nothing".into(),
-                    }),
-                    _ => {}
-                }
-            }
-        }
+        let alloc = |(node, data): (NodeKey, &NodeData)| match data.operation() {
+            Operation::Alloc(alloc) => Some((node, alloc.clone())),
+            _ => None,
+        };
+        let allocs = definition.all_nodes().filter_map(alloc).collect();
+        let reported = |node| ConditionalReport {
+            node,
+            name: definition.label(node),
+            native: false,
+            reason: "the null device runs nothing".into(),
+        };
+        let conditionals = lower::conditionals(definition).into_iter().map(reported).collect();
+        let report = Report { conditionals, ..Report::default() };
         FakeExecutable { shared, number, allocs, report, outliving: Mutex::default() }
     }
 
@@ -195,7 +205,12 @@ impl backend::Executable for FakeExecutable {
         MemoryUse { allocations, overhead: 0 }
     }
 
-    fn update(&mut self, _definition: &Definition, replaced: &[(NodeKey, Operation)]) -> Result<()> {
+    fn update(
+        &mut self,
+        _definition: &Definition,
+        replaced: &[(NodeKey, Operation)],
+        _defaults: &[ConditionKey],
+    ) -> Result<()> {
         let mut nodes: Vec<NodeKey> = replaced.iter().map(|(node, _)| *node).collect();
         nodes.dedup();
         self.shared.record(Call::Update { executable: self.number, nodes })
@@ -203,6 +218,10 @@ impl backend::Executable for FakeExecutable {
 
     fn set_enabled(&mut self, _definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
         self.shared.record(Call::SetEnabled { executable: self.number, node, enabled })
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 
     fn retire(&mut self, _definition: &Arc<Definition>) {}

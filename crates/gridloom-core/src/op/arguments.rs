@@ -1,10 +1,8 @@
 //! Changing parts of kernel arguments, and replacing the memory that operations use.
 
-use std::sync::Arc;
-
 use super::kernel::known_address;
-use super::{ArgValue, KernelArgs, Launch, Operation, PointerArg, PointerValue, Test};
-use crate::error::{Result, bail};
+use super::{ArgValue, KernelArgs, Launch, Operation, PointerArg, PointerValue, Reference};
+use crate::error::{Error, ErrorKind, Result, bail};
 use crate::memory::{Base, Region};
 
 impl KernelArgs {
@@ -122,42 +120,43 @@ impl Operation {
         old: &Region,
         new: &Region,
     ) -> Result<Option<(Operation, usize)>> {
-        let mut count = 0;
-        let mut move_region = |region: &mut Region| -> Result<()> {
-            if let Some(moved) = region.moved(old, new) {
-                *region = moved?;
-                count += 1;
-            }
-            Ok(())
-        };
-        let operation = match self {
-            Operation::Kernel(kernel) => {
-                let mut args = kernel.args().clone();
-                count = args.replace_memory(kernel.kernel().name(), old, new)?;
-                // SAFETY: the caller promises it for the replaced addresses. The others are those
-                // of the existing launch, whose author made the promise.
-                Operation::Kernel(Launch::new(unsafe { kernel.with_args(args) }))
-            }
-            Operation::Memset(memset) => {
-                let mut changed = (**memset).clone();
-                move_region(&mut changed.dst)?;
-                Operation::Memset(Arc::new(changed))
-            }
-            Operation::Memcpy(memcpy) => {
-                let mut changed = (**memcpy).clone();
-                move_region(&mut changed.dst.region)?;
-                move_region(&mut changed.src.region)?;
-                Operation::Memcpy(Arc::new(changed))
-            }
-            Operation::Conditional(conditional) => {
-                let mut changed = (**conditional).clone();
-                if let Test::Value(region) = &mut changed.test {
-                    move_region(region)?;
+        if let Operation::Kernel(kernel) = self {
+            let mut args = kernel.args().clone();
+            let count = args.replace_memory(kernel.kernel().name(), old, new)?;
+            // SAFETY: the caller promises it for the replaced addresses. The others are those of
+            // the existing launch, whose author made the promise.
+            let launch = || Launch::new(unsafe { kernel.with_args(args) });
+            return Ok((count > 0).then(|| (Operation::Kernel(launch()), count)));
+        }
+        let mut is_used = false;
+        self.for_each_region(|region| is_used |= region.moved(old, new).is_some());
+        if !is_used {
+            return Ok(None);
+        }
+        let has_extents = matches!(self, Operation::Callback(_));
+        let (mut count, mut failure) = (0, None);
+        let operation = self.with_references(&mut |reference| {
+            let Reference::Region(region) = reference else { return };
+            match region.moved(old, new) {
+                // A callback reads exactly what it was given.
+                Some(Ok(moved)) if has_extents && moved.bytes != region.bytes => {
+                    let message = format!(
+                        "the callback reads {} bytes, and the memory in their place has {}",
+                        region.bytes, moved.bytes
+                    );
+                    failure.get_or_insert(Error::new(ErrorKind::InvalidArgument, message));
                 }
-                Operation::Conditional(Arc::new(changed))
+                Some(Ok(moved)) => {
+                    *region = moved;
+                    count += 1;
+                }
+                Some(Err(error)) => drop(failure.get_or_insert(error)),
+                None => {}
             }
-            _ => return Ok(None),
-        };
-        Ok((count > 0).then_some((operation, count)))
+        });
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(Some((operation, count))),
+        }
     }
 }

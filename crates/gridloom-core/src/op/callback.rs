@@ -7,7 +7,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::Owner;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, bail};
+use crate::memory::{Base, Region};
 use crate::user_code::{self, Caller, UserValue};
 
 /// Host code to call.
@@ -19,8 +20,45 @@ pub enum CallbackOp {
     Raw(RawCallback),
 }
 
-/// A host closure. It is called each time its node runs.
-pub struct Closure(Mutex<UserValue<Box<dyn FnMut() + Send>>>);
+/// A host closure, and the host memory that it is given to read. It is called each time its node
+/// runs.
+pub struct Closure {
+    function: Arc<Function>,
+    reads: Box<[Region]>,
+}
+
+type Function = Mutex<UserValue<Box<dyn FnMut(&HostReads<'_>) -> Result<()> + Send>>>;
+
+impl Closure {
+    /// Returns the host memory that the closure is given to read.
+    pub fn reads(&self) -> &[Region] {
+        &self.reads
+    }
+
+    /// Returns the same closure with other memory to read.
+    pub(crate) fn with_reads(&self, reads: Box<[Region]>) -> Self {
+        Closure { function: self.function.clone(), reads }
+    }
+}
+
+/// The host memory that a closure is given to read, during one call.
+///
+/// The closure gets copies and never a reference, because nothing stops another stream from writing
+/// the memory during the call.
+pub struct HostReads<'a>(&'a [Region]);
+
+impl HostReads<'_> {
+    /// Copies one of the regions, which has as many bytes as `dst`. A byte that is written
+    /// meanwhile has its old or its new value.
+    pub fn copy_into(&self, index: usize, dst: &mut [u8]) -> Result<()> {
+        match self.0.get(index) {
+            Some(Region { base: Base::Allocation(memory), offset, bytes }) if *bytes == dst.len() as u64 => {
+                memory.read_host(*offset, dst)
+            }
+            _ => bail!(InvalidArgument, "the callback was given no such memory to read"),
+        }
+    }
+}
 
 /// A C function and its argument. It is behind an `Arc`, which keeps every operation small.
 #[derive(Clone)]
@@ -108,15 +146,35 @@ impl SendPointer {
 
 impl CallbackOp {
     /// Creates a callback from a closure.
-    pub fn closure(closure: impl FnMut() + Send + 'static) -> Self {
-        CallbackOp::Closure(Arc::new(Closure(Mutex::new(UserValue::new(Box::new(closure))))))
+    pub fn closure(mut closure: impl FnMut() + Send + 'static) -> Self {
+        CallbackOp::reading([], move |_| {
+            closure();
+            Ok(())
+        })
+    }
+
+    /// Creates a callback from a closure that reads host memory.
+    pub fn reading(
+        reads: impl Into<Box<[Region]>>,
+        closure: impl FnMut(&HostReads<'_>) -> Result<()> + Send + 'static,
+    ) -> Self {
+        let function = Arc::new(Mutex::new(UserValue::new(Box::new(closure) as Box<_>)));
+        CallbackOp::Closure(Arc::new(Closure { function, reads: reads.into() }))
+    }
+
+    /// Returns the host memory that the callback is given to read.
+    pub fn reads(&self) -> &[Region] {
+        match self {
+            CallbackOp::Closure(closure) => closure.reads(),
+            CallbackOp::Raw(_) => &[],
+        }
     }
 
     /// Calls the host code. A panic becomes an error. During the call this thread may not use the
     /// device ([`user_code::may_use`]).
     pub fn call(&self, caller: Caller) -> Result<()> {
         let called = user_code::call(caller, || match self {
-            CallbackOp::Closure(closure) => (closure.0.lock())(),
+            CallbackOp::Closure(closure) => (closure.function.lock())(&HostReads(&closure.reads)),
             CallbackOp::Raw(raw) => {
                 let argument = match raw.data() {
                     RawData::Bytes(bytes) => bytes.as_ptr().cast_mut().cast(),
@@ -125,16 +183,21 @@ impl CallbackOp {
                 // SAFETY: the caller of `RawCallback::new` promised that the function accepts this
                 // argument on any thread.
                 unsafe { (raw.function())(argument) }
+                Ok(())
             }
         });
-        called
-            .map_err(|said| Error::new(ErrorKind::CallbackPanicked, format!("the callback panicked: {said}")))
+        called.unwrap_or_else(|said| {
+            Err(Error::new(ErrorKind::CallbackPanicked, format!("the callback panicked: {said}")))
+        })
     }
 
-    /// Returns whether both are the same closure, or the same function with equal data.
+    /// Returns whether both are the same closure with the same memory, or the same function with
+    /// equal data.
     pub fn same(&self, other: &Self) -> bool {
         match (self, other) {
-            (CallbackOp::Closure(a), CallbackOp::Closure(b)) => Arc::ptr_eq(a, b),
+            (CallbackOp::Closure(a), CallbackOp::Closure(b)) => {
+                Arc::ptr_eq(&a.function, &b.function) && a.reads == b.reads
+            }
             (CallbackOp::Raw(a), CallbackOp::Raw(b)) => {
                 std::ptr::fn_addr_eq(a.function(), b.function())
                     && match (a.data(), b.data()) {

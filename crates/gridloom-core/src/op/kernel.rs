@@ -51,7 +51,7 @@ pub struct KernelOp {
 /// Fails to compile if a field is added that [`KernelOp::pack`] does not write.
 const _: fn(KernelOp) = |launch| {
     let KernelOp { kernel: _, config: _, args } = launch;
-    let KernelArgs { bytes: _, layout: _, pointers: _, keep: _ } = args;
+    let KernelArgs { bytes: _, layout: _, pointers: _, owner: _ } = args;
 };
 
 impl KernelOp {
@@ -66,8 +66,8 @@ impl KernelOp {
     /// - the conditions among them,
     /// - variables of its own module, and
     /// - memory behind addresses that are plain values in [`args.bytes`](KernelArgs::bytes). The
-    ///   caller, or the owner in [`args.keep`](KernelArgs::keep), keeps it alive for as long as the
-    ///   operation or a copy of it exists or is in flight.
+    ///   caller, or the owner in [`args.owner`](KernelArgs::owner), keeps it alive for as long as
+    ///   the operation or a copy of it exists or is in flight.
     ///
     /// This holds for every launch shape that the device accepts, because
     /// [`with_config`](KernelOp::with_config) is safe. It also holds for any number of runs at any
@@ -100,7 +100,7 @@ impl KernelOp {
             (&raw mut (*place).args.bytes).write(zeros(params.map_or(0, Params::buffer_bytes)));
             (&raw mut (*place).args.layout).write(params.map_or_else(Params::new, Params::clone));
             (&raw mut (*place).args.pointers).write(SmallVec::new());
-            (&raw mut (*place).args.keep).write(None);
+            (&raw mut (*place).args.owner).write(None);
             vacancy.filled()
         };
         // SAFETY: the launch was created above, and nobody else holds it.
@@ -156,7 +156,7 @@ pub struct KernelArgs {
     /// The arguments, or parts of arguments, that refer to memory or conditions.
     pub pointers: SmallVec<[PointerArg; 3]>,
     /// The owner of foreign memory that the arguments need.
-    pub keep: Option<Owner>,
+    pub owner: Option<Owner>,
 }
 
 /// Eight bytes of an argument that refer to memory or a condition.
@@ -239,7 +239,7 @@ impl Clone for KernelArgs {
             bytes: SmallVec::from_slice(&self.bytes),
             layout: self.layout.clone(),
             pointers: self.pointers.clone(),
-            keep: self.keep.clone(),
+            owner: self.owner.clone(),
         }
     }
 }

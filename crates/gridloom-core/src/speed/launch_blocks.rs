@@ -31,11 +31,11 @@ use crate::op::KernelOp;
 /// # drop(operation);
 /// ```
 pub struct Launch {
-    place: NonNull<Place>,
+    place: NonNull<CountedLaunch>,
 }
 
 /// A launch with its reference count.
-struct Place {
+struct CountedLaunch {
     holders: AtomicUsize,
     block: NonNull<Block>,
     launch: KernelOp,
@@ -45,7 +45,7 @@ struct Place {
 struct Block {
     /// The number of places that hold a launch or can still get one.
     needed: AtomicUsize,
-    places: [MaybeUninit<Place>; PLACES],
+    places: [MaybeUninit<CountedLaunch>; PLACES],
 }
 
 /// The number of places in a block. More would save little time, and one launch that outlives the
@@ -88,7 +88,7 @@ impl Launch {
     }
 
     #[inline]
-    fn place(&self) -> &Place {
+    fn place(&self) -> &CountedLaunch {
         // SAFETY: the place is written before a `Launch` exists, and lives as long as one does.
         unsafe { self.place.as_ref() }
     }
@@ -152,7 +152,7 @@ impl fmt::Debug for Launch {
 
 /// A place that waits for its launch.
 pub(crate) struct Vacancy {
-    place: NonNull<Place>,
+    place: NonNull<CountedLaunch>,
     block: NonNull<Block>,
 }
 
@@ -222,7 +222,7 @@ impl Open {
         let (block, next) = (self.block.get(), self.next.get());
         self.next.set(next + 1);
         // SAFETY: the block exists while it has free places, and this place is given away once.
-        let place = unsafe { (&raw mut (*block.as_ptr()).places).cast::<Place>().add(next) };
+        let place = unsafe { (&raw mut (*block.as_ptr()).places).cast::<CountedLaunch>().add(next) };
         // SAFETY: the address is inside an allocation and so not null.
         Vacancy { place: unsafe { NonNull::new_unchecked(place) }, block }
     }
@@ -281,7 +281,7 @@ mod tests {
         let kernel: Arc<dyn Kernel> = FakeKernel::new("kernel").params([]).on(&NullDevice::new());
         let owner = Arc::new(7);
         let there = Arc::downgrade(&owner);
-        let args = KernelArgs { keep: Some(Owner::from(owner)), ..KernelArgs::default() };
+        let args = KernelArgs { owner: Some(Owner::from(owner)), ..KernelArgs::default() };
         // SAFETY: it takes no arguments.
         (Launch::new(unsafe { KernelOp::new(kernel, LaunchConfig::one(), args) }), there)
     }

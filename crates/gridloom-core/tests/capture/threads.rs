@@ -102,6 +102,7 @@ fn of_two_threads_that_wait_for_a_captured_event_both_record_in_one_fork() {
                 scope.spawn(|| {
                     start.wait();
                     side.wait(&event).unwrap();
+                    side.enqueue(bench.kernel()).unwrap();
                 });
             }
         });

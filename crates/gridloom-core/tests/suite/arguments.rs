@@ -238,6 +238,38 @@ fn of_several_changes_of_one_node_the_last_counts() {
 }
 
 #[test]
+fn a_kernel_with_fewer_pointers_may_replace_one_whose_pointers_just_changed() {
+    let Fixture { device, memory, nodes: [node, _], .. } = &fixture();
+    let wide = FakeKernel::new("wide").params([8, 8, 8]).on(device);
+    let narrow = FakeKernel::new("narrow").params([8, 4]).on(device);
+    let graph = Graph::new(device);
+    let launch = launch_op(&wide, [at(memory), at(memory), at(memory)]);
+    let wide_node = graph.add(&[], launch).unwrap();
+    let executable = graph.instantiate().unwrap();
+    let others: Vec<_> = (0..4).map(|_| buffer(device, 8)).collect();
+    for fails in [true, false] {
+        let outcome = executable.change(|changes| {
+            // SAFETY: kernels of the null device never run.
+            unsafe {
+                changes.argument(wide_node.key(), 2, &at(&others[0]))?;
+                changes.argument(wide_node.key(), 2, &at(&others[1]))?;
+                changes.operation(wide_node.key(), launch_op(&narrow, [at(&others[2]), word(1)]))?;
+                changes.argument(wide_node.key(), 0, &at(&others[3]))?;
+                changes.argument(if fails { node } else { &wide_node }.key(), 1, &word(2))
+            }
+        });
+        assert_eq!(outcome.is_err(), fails);
+        let now = executable.node(&wide_node).unwrap().operation();
+        let Operation::Kernel(launch) = &now else { panic!("a kernel node") };
+        assert_eq!(launch.kernel().name(), if fails { "wide" } else { "narrow" });
+        if !fails {
+            assert_eq!(args_of(&now), (at(&others[3]), 2));
+        }
+    }
+    assert!(others[..3].iter().all(|memory| Arc::strong_count(memory) == 1));
+}
+
+#[test]
 fn a_panic_on_the_way_takes_everything_back() {
     let fixture = fixture();
     let [first, second] = &fixture.nodes;
@@ -267,8 +299,9 @@ fn all_arguments_of_a_node_are_given_only_where_it_launches_that_kernel() {
     let stranger = FakeKernel::new("stranger").params([8, 4]).on(&fixture.device);
     let give = |kernel: &Arc<dyn Kernel>, values: &[ArgValue]| {
         fixture.executable.change(|changes| {
-            let write =
-                |writer: &mut ArgWriter<'_>| values.iter().try_for_each(|value| writer.value(value.clone()));
+            let write = |writer: &mut ArgWriter<'_, '_>| {
+                values.iter().try_for_each(|value| writer.value(value.clone()))
+            };
             // SAFETY: kernels of the null device never run.
             unsafe { changes.arguments(node, kernel, write) }
         })

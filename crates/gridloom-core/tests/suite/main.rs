@@ -16,6 +16,7 @@ mod foreign;
 mod handles;
 mod launches;
 mod listing;
+mod lowering;
 mod naming;
 mod node_parameters;
 mod null_device;

@@ -310,7 +310,7 @@ fn cases() -> Vec<Case> {
 #[test]
 fn every_kind_of_node_is_in_the_table() {
     let covered: Vec<NodeKind> = cases().iter().map(|case| case.kind).collect();
-    for kind in NodeKind::ALL {
+    for &kind in NodeKind::ALL {
         assert!(covered.contains(&kind), "{kind:?}");
     }
 }

@@ -350,3 +350,29 @@ fn an_operation_that_uses_the_same_allocated_memory_is_taken() {
     let Operation::Memset(op) = exec.node(&fill).unwrap().operation() else { panic!() };
     assert_eq!((op.value, op.width), (5, 32));
 }
+
+#[test]
+fn a_changed_default_of_a_condition_is_taken_over_or_the_update_changes_nothing() {
+    let (device, _, _) = setup();
+    let build = |default| {
+        let graph = Graph::new(&device);
+        let test = Test::Condition(graph.condition(default).key());
+        graph.add_conditional(&[], spec(ConditionalForm::Switch, test)).unwrap();
+        graph
+    };
+    let executable = build(Some(1)).instantiate().unwrap();
+    let default = || executable.definition().conditions().next().unwrap().1.default_value();
+    device.fail(CallKind::Update, 1, ErrorKind::Driver);
+    assert_error(executable.update(&build(Some(2))), ErrorKind::Driver, &[]);
+    assert_eq!(default(), Some(1));
+    for other in [Some(2), None, Some(0)] {
+        executable.update(&build(other)).unwrap();
+        assert_eq!(default(), other);
+    }
+    assert_eq!(device.count(CallKind::Update), 4);
+    executable.update(&build(Some(0))).unwrap();
+    assert_eq!(device.count(CallKind::Update), 4);
+    let differences = build(Some(0)).diff(&build(Some(3)));
+    assert_eq!(differences.len(), 1);
+    assert!(differences[0].message.contains("another default"), "{differences:?}");
+}

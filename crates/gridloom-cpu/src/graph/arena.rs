@@ -10,10 +10,12 @@
 //! The bodies of a conditional are planned separately and placed in a range that the conditional
 //! node holds while it runs. Bodies of which only one runs share the range.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use gridloom_core::graph::{Definition, GraphKey, NodeKey};
+use gridloom_core::lower::Allocations;
 use gridloom_core::op::{FreeTarget, Operation};
+use rustc_hash::FxHashSet;
 
 use crate::memory::ALIGNMENT;
 
@@ -27,13 +29,14 @@ pub(super) struct Layout {
 }
 
 /// Plans the memory of all alloc nodes of a definition.
-pub(super) fn plan(definition: &Definition, allocs: &[NodeKey], freed: &HashSet<NodeKey>) -> Layout {
-    if allocs.is_empty() {
+pub(super) fn plan(definition: &Definition, allocations: &Allocations) -> Layout {
+    if allocations.nodes.is_empty() {
         return Layout::default();
     }
+    let freed = &allocations.freed;
     let mut planner = Planner { definition, freed, wanting: vec![false; definition.node_bound()] };
     let part = planner.part(definition.root());
-    let outliving = allocs.iter().copied().filter(|alloc| !freed.contains(alloc)).collect();
+    let outliving = allocations.outliving().collect();
     Layout { offsets: part.offsets.into_iter().collect(), bytes: part.bytes, outliving }
 }
 
@@ -46,7 +49,7 @@ struct Part {
 
 struct Planner<'a> {
     definition: &'a Definition,
-    freed: &'a HashSet<NodeKey>,
+    freed: &'a FxHashSet<NodeKey>,
     /// Whether memory is needed at each node or after it.
     wanting: Vec<bool>,
 }
@@ -64,10 +67,10 @@ impl Planner<'_> {
         let order = self.definition.topological(graph);
         for &key in order.iter().rev() {
             let node = self.definition.node(key);
-            self.wanting[key.index()] = match node.operation() {
-                Operation::Alloc(_) | Operation::Child(_) | Operation::Conditional(_) => true,
-                _ => node.successors().iter().any(|edge| self.wanting[edge.node.index()]),
-            };
+            let operation = node.operation();
+            self.wanting[key.index()] = matches!(operation, Operation::Alloc(_))
+                || operation.kind().facts().role.has_bodies()
+                || node.successors().iter().any(|edge| self.wanting[edge.node.index()]);
         }
         let mut at: HashMap<NodeKey, Ranges> = HashMap::new();
         let mut left = Ranges::default();
@@ -205,8 +208,7 @@ mod tests {
 
     fn layout(graph: &Graph) -> (Arc<Definition>, Layout) {
         let definition = graph.definition();
-        let (allocs, freed) = super::super::allocations(&definition);
-        let layout = plan(&definition, &allocs, &freed);
+        let layout = plan(&definition, &Allocations::of(&definition));
         (definition, layout)
     }
 
@@ -286,7 +288,7 @@ mod tests {
 
     /// Whether there is a way from `from` to `to`.
     fn leads(definition: &Definition, from: NodeKey, to: NodeKey) -> bool {
-        let mut seen = HashSet::from([from]);
+        let mut seen = std::collections::HashSet::from([from]);
         let mut stack = vec![from];
         while let Some(key) = stack.pop() {
             if key == to {

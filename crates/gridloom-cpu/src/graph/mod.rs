@@ -2,7 +2,6 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | `flatten` | one graph as a list of nodes with work |
 //! | `arena` | the memory of alloc nodes |
 //! | `plan` | the steps of a launch, and the tasks that they form |
 //! | `choice` | the choice between one thread and several |
@@ -14,22 +13,23 @@
 mod arena;
 mod choice;
 mod events;
-mod flatten;
 mod plan;
 mod replay;
 mod turns;
 mod update;
 
-use std::collections::{HashMap, HashSet};
+use std::any::Any;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use gridloom_core::backend::{self, Allocation, Stream};
 use gridloom_core::executable::{ConditionalReport, InstantiateOptions, MemoryUse, Report};
-use gridloom_core::graph::{Definition, NodeKey};
-use gridloom_core::memory::MemoryKind;
-use gridloom_core::op::{FreeTarget, Operation};
+use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
+use gridloom_core::lower::{Allocations, Flattener, Location};
+use gridloom_core::memory::{MemoryKind, MeteredBytes};
+use gridloom_core::op::Operation;
 use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -61,10 +61,10 @@ pub(crate) struct Inner {
     /// The memory of alloc nodes that nothing frees. Every launch reuses it.
     outliving: HashMap<NodeKey, Arc<CpuAllocation>>,
     memory_use: MemoryUse,
+    _metered: MeteredBytes,
     conditions: Box<[AtomicU32]>,
-    defaults: Box<[u32]>,
     conditionals: HashMap<NodeKey, u32>,
-    /// The iterations of each conditional in the running launch. `finished_passes` holds those of
+    /// The passes of each conditional in the running launch. `finished_passes` holds those of
     /// the latest finished launch.
     passes: Box<[AtomicU64]>,
     finished_passes: Mutex<Box<[u64]>>,
@@ -131,7 +131,7 @@ impl Launch {
     /// Runs the plans from the start.
     fn replay(&self, planned: &Planned, stream: &CancelToken) -> Result<()> {
         let inner = &*self.inner;
-        for (condition, &default) in inner.conditions.iter().zip(&inner.defaults) {
+        for (condition, &default) in inner.conditions.iter().zip(planned.defaults()) {
             condition.store(default, Ordering::Relaxed);
         }
         for passes in &inner.passes {
@@ -186,10 +186,10 @@ impl CpuExecutable {
         definition: &Arc<Definition>,
         options: &InstantiateOptions,
     ) -> Result<Self> {
-        let (allocs, freed) = allocations(definition);
-        let layout = arena::plan(definition, &allocs, &freed);
+        let allocations = Allocations::of(definition);
+        let layout = arena::plan(definition, &allocations);
         let mut memory = Vec::new();
-        let mut addresses = Addresses::with_capacity(allocs.len());
+        let mut addresses = HashMap::with_capacity(allocations.nodes.len());
         let bytes_of = |key: NodeKey| match definition.node(key).operation() {
             Operation::Alloc(alloc) => (alloc.bytes(), alloc.kind),
             _ => (0, MemoryKind::Device),
@@ -200,31 +200,35 @@ impl CpuExecutable {
         for &key in &layout.outliving {
             let (bytes, kind) = bytes_of(key);
             let block = HostBlock::new(&device.memory, bytes).map_err(at(key))?;
-            addresses.insert(key, block.address());
+            addresses.insert(key, Location { address: block.address(), kind });
             outliving.insert(key, CpuAllocation::new(block, bytes, kind));
             allocated += bytes;
         }
         if device.checked {
             // Separate blocks, so that a kernel that leaves one is noticed.
             for &key in layout.offsets.keys() {
-                let block = HostBlock::new(&device.memory, bytes_of(key).0).map_err(at(key))?;
-                addresses.insert(key, block.address());
-                allocated += bytes_of(key).0;
+                let (bytes, kind) = bytes_of(key);
+                let block = HostBlock::new(&device.memory, bytes).map_err(at(key))?;
+                addresses.insert(key, Location { address: block.address(), kind });
+                allocated += bytes;
                 memory.push(block);
             }
         } else if layout.bytes > 0 {
             let arena = HostBlock::new(&device.memory, layout.bytes).map_err(|error| {
                 error.context(format_args!("memory for {} alloc nodes", layout.offsets.len()))
             })?;
-            addresses.extend(layout.offsets.iter().map(|(&key, &offset)| (key, arena.address() + offset)));
+            let location =
+                |key, offset| Location { address: arena.address() + offset, kind: bytes_of(key).1 };
+            addresses.extend(layout.offsets.iter().map(|(&key, &offset)| (key, location(key, offset))));
             allocated += layout.bytes;
             memory.push(arena);
         }
+        let addresses = Addresses(addresses);
         let mut planner = Planner {
             device: &device,
             definition,
             addresses: &addresses,
-            wait_table: Default::default(),
+            flattener: Flattener::new(definition),
             events: Events::default(),
             plans: Vec::new(),
             keys: Vec::new(),
@@ -243,13 +247,13 @@ impl CpuExecutable {
         let inner = Inner {
             report: report(definition, &conditionals, options),
             memory_use: MemoryUse { allocations: allocated, overhead },
+            _metered: device.graph_memory.hold(allocated),
             conditions: defaults.iter().map(|_| AtomicU32::new(0)).collect(),
-            defaults: defaults.into(),
             passes: conditionals.iter().map(|_| AtomicU64::new(0)).collect(),
             finished_passes: Mutex::new(conditionals.iter().map(|_| 0).collect()),
             conditionals: conditionals.into_iter().zip(0..).collect(),
             event_steps: event_steps(&plans),
-            planned: Mutex::new(Planned::new(plans, keys.clone(), definition.clone())),
+            planned: Mutex::new(Planned::new(plans, keys.clone(), defaults, definition.clone())),
             root,
             keys,
             front: Mutex::new(Front {
@@ -281,26 +285,6 @@ fn event_steps(plans: &[Plan]) -> Vec<(StepId, u32)> {
         }
     }
     steps
-}
-
-/// Returns all alloc nodes, and those among them that a node of the graph frees.
-fn allocations(definition: &Definition) -> (Vec<NodeKey>, HashSet<NodeKey>) {
-    let mut allocs = Vec::new();
-    let mut freed = HashSet::new();
-    let mut graphs = vec![definition.root()];
-    while let Some(graph) = graphs.pop() {
-        for key in definition.nodes(graph) {
-            match definition.node(key).operation() {
-                Operation::Alloc(_) => allocs.push(key),
-                Operation::Free(FreeTarget::AllocNode(alloc)) => {
-                    freed.insert(*alloc);
-                }
-                Operation::Child(_) | Operation::Conditional(_) => graphs.extend(definition.bodies(key)),
-                _ => {}
-            }
-        }
-    }
-    (allocs, freed)
 }
 
 fn report(definition: &Definition, conditionals: &[NodeKey], options: &InstantiateOptions) -> Report {
@@ -376,9 +360,18 @@ impl backend::Executable for CpuExecutable {
         }
     }
 
-    fn update(&mut self, definition: &Definition, replaced: &[(NodeKey, Operation)]) -> Result<()> {
+    fn update(
+        &mut self,
+        definition: &Definition,
+        replaced: &[(NodeKey, Operation)],
+        defaults: &[ConditionKey],
+    ) -> Result<()> {
         let (addresses, root) = (&self.inner.addresses, self.inner.root);
-        self.change(|steps, events| steps.prepare(definition, replaced, addresses, root, events))
+        self.change(|steps, events| {
+            let mut changes = steps.prepare(definition, replaced, addresses, root, events)?;
+            changes.extend(defaults.iter().map(|&condition| StepChange::default_of(definition, condition)));
+            Ok(changes)
+        })
     }
 
     fn set_enabled(&mut self, _: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
@@ -403,6 +396,10 @@ impl backend::Executable for CpuExecutable {
 
     fn memory(&self) -> MemoryUse {
         self.inner.memory_use
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 
     fn retire(&mut self, _: &Arc<Definition>) {

@@ -6,20 +6,20 @@
 
 use std::collections::HashMap;
 
+use gridloom_core::Result;
 use gridloom_core::graph::{ConditionKey, Definition, GraphKey, NodeKey};
+use gridloom_core::lower::{ConditionalRule, FlatGraph, Flattener, Locate, Location};
 use gridloom_core::op::{ConditionalForm, ConditionalOp, Operation, Test};
-use gridloom_core::{Error, ErrorKind, Result};
 
 use super::choice::Choice;
 use super::events::Events;
-use super::flatten::{Flat, WaitTable};
 use crate::device::Shared;
-use crate::operation::{self, Names, Prepared};
+use crate::operation::Prepared;
 use crate::pool::{Dag, Edges};
 
 /// The work of one node.
 pub(super) enum Step {
-    /// Nothing, because the node is disabled.
+    /// Nothing, because the node is disabled or has no work.
     Nothing,
     Run(Prepared),
     /// Records the event with this number.
@@ -33,10 +33,10 @@ pub(super) enum Step {
 pub(super) struct Conditional {
     /// The number of the node among the conditionals of the executable.
     pub(super) number: u32,
-    pub(super) form: ConditionalForm,
+    pub(super) rule: ConditionalRule,
     pub(super) test: PlannedTest,
-    pub(super) test_first: bool,
-    pub(super) max_passes: Option<u64>,
+    /// Whether it is a loop.
+    pub(super) repeats: bool,
     /// The numbers of the plans of its bodies.
     pub(super) bodies: Box<[u32]>,
 }
@@ -48,7 +48,8 @@ pub(super) enum PlannedTest {
     Condition(u32),
     /// The address of an aligned 32-bit value.
     Value(u64),
-    Count(u64),
+    /// None. The rule of the conditional has the count.
+    Count,
 }
 
 /// The plan of one graph: the root, or a body.
@@ -65,16 +66,17 @@ pub(super) struct Tasks {
     pub(super) choice: Choice,
 }
 
-/// The addresses of alloc nodes.
-pub(super) type Addresses = HashMap<NodeKey, u64>;
+/// The memory of alloc nodes.
+#[derive(Default)]
+pub(super) struct Addresses(pub(super) HashMap<NodeKey, Location>);
 
-impl Names for Addresses {
-    fn address(&self, alloc: NodeKey) -> u64 {
-        self[&alloc]
+impl Locate for Addresses {
+    fn alloc_node(&self, alloc: NodeKey) -> Option<Location> {
+        self.0.get(&alloc).copied()
     }
 
-    fn handle(&self, condition: ConditionKey) -> u64 {
-        crate::kernel::condition_handle(condition.index() as u32)
+    fn condition(&self, condition: ConditionKey) -> Option<u64> {
+        Some(crate::kernel::condition_handle(condition.index() as u32))
     }
 }
 
@@ -83,7 +85,7 @@ pub(super) struct Planner<'a> {
     pub(super) device: &'a Shared,
     pub(super) definition: &'a Definition,
     pub(super) addresses: &'a Addresses,
-    pub(super) wait_table: WaitTable,
+    pub(super) flattener: Flattener<'a>,
     pub(super) events: Events,
     /// The plans built so far. The root's plan comes last.
     pub(super) plans: Vec<Plan>,
@@ -98,11 +100,11 @@ pub(super) struct Planner<'a> {
 impl Planner<'_> {
     /// Builds the plan of a graph and of the bodies inside it. Returns its number.
     pub(super) fn plan(&mut self, graph: GraphKey) -> Result<u32> {
-        let flat = Flat::new(self.definition, graph, &mut self.wait_table);
+        let flat = self.flattener.flatten(graph);
         let task_of = chains(&flat);
         let tasks = task_of.last_new;
         let (plan, keys) = if tasks <= 1 || self.device.pool.threads() == 1 {
-            let keys: Vec<NodeKey> = flat.nodes.iter().copied().flatten().collect();
+            let keys: Vec<NodeKey> = flat.nodes().collect();
             (Plan { steps: self.steps(&keys)?, tasks: None }, keys)
         } else {
             let (starts, keys) = in_task_order(&flat, &task_of);
@@ -133,7 +135,7 @@ impl Planner<'_> {
             Operation::EventRecord(event) => Step::Record(self.events.record(event, self.depth == 0)?),
             Operation::EventWait(event) => Step::Wait(self.events.wait(event)?),
             Operation::Conditional(op) => Step::Conditional(Box::new(self.conditional(key, op)?)),
-            operation => Step::Run(prepare(operation, self.addresses)?),
+            operation => Step::of(operation, self.addresses)?,
         })
     }
 
@@ -145,40 +147,29 @@ impl Planner<'_> {
         self.depth -= 1;
         Ok(Conditional {
             number,
-            form: op.form,
-            test: PlannedTest::new(&op.test, self.addresses),
-            test_first: op.test_first,
-            max_passes: op.max_passes,
+            rule: ConditionalRule::new(op),
+            test: PlannedTest::new(&op.test, self.addresses)?,
+            repeats: op.form == ConditionalForm::While,
             bodies: bodies?.into(),
         })
     }
 }
 
 impl PlannedTest {
-    pub(super) fn new(test: &Test, addresses: &Addresses) -> Self {
-        match test {
+    pub(super) fn new(test: &Test, addresses: &Addresses) -> Result<Self> {
+        Ok(match test {
             Test::Condition(condition) => PlannedTest::Condition(condition.index() as u32),
-            Test::Value(region) => PlannedTest::Value(operation::address(region, addresses)),
-            Test::Count(count) => PlannedTest::Count(*count),
-        }
+            Test::Value(region) => PlannedTest::Value(addresses.locate(region)?.address),
+            Test::Count(_) => PlannedTest::Count,
+        })
     }
 }
 
-/// Prepares an operation that is neither an event operation nor a conditional.
-pub(super) fn prepare(operation: &Operation, addresses: &Addresses) -> Result<Prepared> {
-    Ok(match operation {
-        Operation::Kernel(op) => Prepared::kernel(op, addresses)?,
-        Operation::Memset(op) => Prepared::memset(op, addresses),
-        Operation::Memcpy(op) => Prepared::memcpy(op, addresses),
-        Operation::Callback(op) => Prepared::callback(op),
-        Operation::Opaque(_) => {
-            return Err(Error::new(
-                ErrorKind::NotSupported,
-                "an opaque graph, captured on another device from code that Gridloom does not know; only that device can run it",
-            ));
-        }
-        other => unreachable!("{} nodes have no work to prepare", other.kind().name()),
-    })
+impl Step {
+    /// Returns the step of an operation that is neither an event operation nor a conditional.
+    pub(super) fn of(operation: &Operation, addresses: &Addresses) -> Result<Self> {
+        Ok(Prepared::new(operation, addresses)?.map_or(Step::Nothing, Step::Run))
+    }
 }
 
 /// Returns the approximate time of these steps in nanoseconds.
@@ -188,8 +179,8 @@ fn estimate(plans: &[Plan], steps: &[Step]) -> u64 {
         Step::Run(prepared) => prepared.estimate(),
         Step::Record(_) | Step::Wait(_) => 50,
         Step::Conditional(conditional) => {
-            // The number of iterations is unknown. A few are assumed.
-            let passes = if conditional.form == ConditionalForm::While { 8 } else { 1 };
+            // The number of passes is unknown. A few are assumed.
+            let passes = if conditional.repeats { 8 } else { 1 };
             let bodies = conditional.bodies.iter().map(|&body| estimate(plans, &plans[body as usize].steps));
             bodies.max().unwrap_or(0).saturating_mul(passes)
         }
@@ -217,14 +208,14 @@ struct TaskOf {
 /// has no other predecessor. Tasks are numbered by their first nodes. That is also a topological
 /// order of the tasks, because an edge between tasks leads from the last node of one to the first
 /// node of the other.
-fn chains(flat: &Flat) -> TaskOf {
+fn chains(flat: &FlatGraph) -> TaskOf {
     let mut successors = vec![0u32; flat.len()];
-    flat.predecessors.iter().for_each(|&from| successors[from as usize] += 1);
+    flat.edges().iter().for_each(|edge| successors[edge.step as usize] += 1);
     let mut tasks = Vec::with_capacity(flat.len());
     let mut next = 0;
     for node in 0..flat.len() {
         let task = match flat.predecessors(node) {
-            &[before] if successors[before as usize] == 1 => tasks[before as usize],
+            [before] if successors[before.step as usize] == 1 => tasks[before.step as usize],
             _ => {
                 next += 1;
                 next - 1
@@ -236,9 +227,12 @@ fn chains(flat: &Flat) -> TaskOf {
 }
 
 /// Returns the start of each task, and the nodes with work, task by task.
-fn in_task_order(flat: &Flat, task_of: &TaskOf) -> (Vec<u32>, Vec<NodeKey>) {
+fn in_task_order(flat: &FlatGraph, task_of: &TaskOf) -> (Vec<u32>, Vec<NodeKey>) {
     let mut starts = vec![0u32; task_of.last_new + 1];
-    let work = || flat.nodes.iter().zip(&task_of.tasks).filter_map(|(key, &task)| Some((task, (*key)?)));
+    let work = || {
+        let steps = flat.steps().iter().zip(&task_of.tasks).filter(|(step, _)| !step.is_join);
+        steps.map(|(step, &task)| (task, step.origin))
+    };
     work().for_each(|(task, _)| starts[task as usize + 1] += 1);
     for task in 0..task_of.last_new {
         starts[task + 1] += starts[task];
@@ -257,16 +251,17 @@ fn in_task_order(flat: &Flat, task_of: &TaskOf) -> (Vec<u32>, Vec<NodeKey>) {
 }
 
 /// Returns the edges between tasks.
-fn task_edges(flat: &Flat, task_of: &TaskOf) -> Edges {
+fn task_edges(flat: &FlatGraph, task_of: &TaskOf) -> Edges {
     let mut starts = Vec::with_capacity(task_of.last_new + 1);
-    let mut predecessors = Vec::with_capacity(flat.predecessors.len());
+    let mut predecessors = Vec::with_capacity(flat.edges().len());
     for node in 0..flat.len() {
         let task = task_of.tasks[node] as usize;
         // Only the first node of a task is not in the task of its predecessor, and tasks are
         // numbered by it.
         if task == starts.len() {
             starts.push(predecessors.len() as u32);
-            predecessors.extend(flat.predecessors(node).iter().map(|&from| task_of.tasks[from as usize]));
+            let from = flat.predecessors(node).iter().map(|edge| task_of.tasks[edge.step as usize]);
+            predecessors.extend(from);
         }
     }
     starts.push(predecessors.len() as u32);

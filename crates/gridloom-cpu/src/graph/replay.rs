@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
-use gridloom_core::op::ConditionalForm;
+use gridloom_core::lower::Bodies;
 use gridloom_core::{Error, ErrorKind, Result, backend};
 use parking_lot::Mutex;
 
@@ -20,13 +20,13 @@ pub(super) struct Replay<'a> {
     pub(super) device: &'a Shared,
     pub(super) planned: &'a Planned,
     pub(super) conditions: &'a [AtomicU32],
-    /// The iterations of each conditional in this launch.
+    /// The passes of each conditional in this launch.
     pub(super) passes: &'a [AtomicU64],
     pub(super) events: &'a Events,
     pub(super) recordings: &'a [LaunchEvent],
     /// Flags that cancel the launch when set.
     pub(super) cancel: [&'a AtomicBool; 2],
-    /// The number of nodes and iterations so far, if the device limits them.
+    /// The number of nodes and passes so far, if the device limits them.
     pub(super) nodes: AtomicU64,
     pub(super) failed: AtomicBool,
     pub(super) failure: Mutex<Option<Error>>,
@@ -56,7 +56,7 @@ impl Replay<'_> {
         Context { device: self.device, conditions: self.conditions, cancel: self.cancel }
     }
 
-    /// Counts nodes that are about to run, or iterations, towards the device's limit.
+    /// Counts nodes that are about to run, or passes, towards the device's limit.
     fn count(&self, nodes: u64) -> Result<()> {
         match self.device.node_limit {
             Some(limit) if self.nodes.fetch_add(nodes, Ordering::Relaxed).saturating_add(nodes) > limit => {
@@ -135,56 +135,53 @@ impl Replay<'_> {
     }
 
     fn conditional(&self, conditional: &Conditional) -> Result<()> {
-        let value = || match conditional.test {
-            PlannedTest::Condition(number) => self.conditions[number as usize].load(Ordering::Relaxed),
+        conditional.rule.run(conditional.bodies.len(), &mut Running { replay: self, conditional })
+    }
+
+    /// Returns the failure of a node in a body, to end the steps around it. It is already noted,
+    /// with the name of that node.
+    #[cold]
+    fn noted_failure(&self) -> Error {
+        self.failure.lock().clone().expect("noted before the flag was set")
+    }
+}
+
+/// A conditional of a running launch.
+struct Running<'a> {
+    replay: &'a Replay<'a>,
+    conditional: &'a Conditional,
+}
+
+impl Bodies for Running<'_> {
+    #[inline]
+    fn test(&mut self) -> Result<u32> {
+        Ok(match self.conditional.test {
+            PlannedTest::Condition(number) => self.replay.conditions[number as usize].load(Ordering::Relaxed),
             // SAFETY: the core checked that this is the address of an aligned 32-bit value in
             // memory that the executable holds.
             PlannedTest::Value(address) => unsafe {
                 racy::load(std::ptr::with_exposed_provenance(address as usize), 4) as u32
             },
-            PlannedTest::Count(count) => u32::from(count > 0),
-        };
-        let chosen = match conditional.form {
-            ConditionalForm::While => return self.repeat(conditional, value),
-            ConditionalForm::If => (value() != 0).then_some(0),
-            ConditionalForm::IfElse => Some(usize::from(value() == 0)),
-            ConditionalForm::Switch => Some(value() as usize),
-        };
-        if let Some(&body) = chosen.and_then(|body| conditional.bodies.get(body)) {
-            self.passes[conditional.number as usize].store(1, Ordering::Relaxed);
-            self.run(body);
-        }
-        self.stop_if_failed()
+            PlannedTest::Count => 1,
+        })
     }
 
-    fn repeat(&self, conditional: &Conditional, value: impl Fn() -> u32) -> Result<()> {
-        let mut passes = 0;
-        let again = |passes: u64| match conditional.test {
-            PlannedTest::Count(count) => passes < count,
-            _ => value() != 0,
-        };
-        let max_passes = conditional.max_passes.unwrap_or(u64::MAX);
-        while passes < max_passes && !self.has_failed() {
-            if (passes > 0 || conditional.test_first) && !again(passes) {
-                break;
-            }
-            if self.context().is_cancelled() {
-                return Err(backend::cancelled());
-            }
-            self.count(1)?;
-            self.run(conditional.bodies[0]);
-            passes += 1;
+    #[inline]
+    fn run(&mut self, body: usize) -> Result<()> {
+        let replay = self.replay;
+        // A body without nodes checks nothing itself.
+        if replay.context().is_cancelled() {
+            return Err(backend::cancelled());
         }
-        self.passes[conditional.number as usize].fetch_add(passes, Ordering::Relaxed);
-        self.stop_if_failed()
+        if self.conditional.repeats {
+            replay.count(1)?;
+        }
+        replay.run(self.conditional.bodies[body]);
+        if replay.has_failed() { Err(replay.noted_failure()) } else { Ok(()) }
     }
 
-    /// Ends the steps around a body in which a node failed. The failure is already noted, with the
-    /// name of that node.
-    fn stop_if_failed(&self) -> Result<()> {
-        match self.has_failed() {
-            true => Err(self.failure.lock().clone().expect("noted before the flag was set")),
-            false => Ok(()),
-        }
+    #[inline]
+    fn passed(&mut self, passes: u64) {
+        self.replay.passes[self.conditional.number as usize].store(passes, Ordering::Relaxed);
     }
 }

@@ -10,11 +10,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use gridloom_core::Result;
-use gridloom_core::graph::{Definition, NodeKey};
+use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
+use gridloom_core::lower::ConditionalRule;
 use gridloom_core::op::Operation;
 
 use super::events::Events;
-use super::plan::{Addresses, Plan, PlannedTest, Step, prepare};
+use super::plan::{Addresses, Plan, PlannedTest, Step};
 use super::{CpuExecutable, Front};
 
 /// The plans of an executable, with the owners of everything they refer to.
@@ -24,6 +25,8 @@ pub(super) struct Planned {
     hold: Hold,
     /// The steps of disabled nodes.
     disabled: HashMap<StepId, Step>,
+    /// The value of each condition at the start of a launch, by its index.
+    defaults: Vec<u32>,
 }
 
 /// The node of each step of each plan.
@@ -88,13 +91,26 @@ pub(super) enum StepChange {
     Test {
         at: StepId,
         test: PlannedTest,
-        max_passes: Option<u64>,
+        rule: ConditionalRule,
         operation: Operation,
     },
     Enabled {
         at: StepId,
         enabled: bool,
     },
+    /// Another default of a condition.
+    Default {
+        condition: usize,
+        value: u32,
+    },
+}
+
+impl StepChange {
+    /// Returns the change to the default that a condition has in a definition.
+    pub(super) fn default_of(definition: &Definition, condition: ConditionKey) -> Self {
+        let default = definition.get_condition(condition).and_then(|condition| condition.default_value());
+        StepChange::Default { condition: condition.index(), value: default.unwrap_or(0) }
+    }
 }
 
 /// What changes removed.
@@ -111,8 +127,18 @@ impl Replaced {
 }
 
 impl Planned {
-    pub(super) fn new(plans: Vec<Plan>, keys: Arc<Keys>, definition: Arc<Definition>) -> Self {
-        Planned { plans, keys, hold: Hold::Whole(definition), disabled: HashMap::new() }
+    pub(super) fn new(
+        plans: Vec<Plan>,
+        keys: Arc<Keys>,
+        defaults: Vec<u32>,
+        definition: Arc<Definition>,
+    ) -> Self {
+        Planned { plans, keys, hold: Hold::Whole(definition), disabled: HashMap::new(), defaults }
+    }
+
+    /// Returns the value of each condition at the start of a launch, by its index.
+    pub(super) fn defaults(&self) -> &[u32] {
+        &self.defaults
     }
 
     /// Returns the name of the node of a step.
@@ -135,11 +161,16 @@ impl Planned {
                     std::mem::swap(self.step(*at), step);
                     self.swap_held(*at, operation, replaced);
                 }
-                StepChange::Test { at, test, max_passes, operation } => {
+                StepChange::Test { at, test, rule, operation } => {
                     if let Step::Conditional(conditional) = self.step(*at) {
-                        (conditional.test, conditional.max_passes) = (*test, *max_passes);
+                        (conditional.test, conditional.rule) = (*test, *rule);
                     }
                     self.swap_held(*at, operation, replaced);
+                }
+                StepChange::Default { condition, value } => {
+                    if let Some(there) = self.defaults.get_mut(*condition) {
+                        *there = *value;
+                    }
                 }
                 StepChange::Enabled { at, enabled } => {
                     let slot = &mut self.plans[at.0 as usize].steps[at.1 as usize];
@@ -252,8 +283,9 @@ impl StepMap {
             };
             let operation = definition.node(key).operation().clone();
             if let Operation::Conditional(conditional) = &operation {
-                let test = PlannedTest::new(&conditional.test, addresses);
-                changes.push(StepChange::Test { at, test, max_passes: conditional.max_passes, operation });
+                let test = PlannedTest::new(&conditional.test, addresses)?;
+                let rule = ConditionalRule::new(conditional);
+                changes.push(StepChange::Test { at, test, rule, operation });
                 continue;
             }
             let exactly_once = at.0 == root;
@@ -269,7 +301,7 @@ impl StepMap {
                     event_numbers.push((at, number));
                     Step::Wait(number)
                 }),
-                operation => prepare(operation, addresses).map(Step::Run),
+                operation => Step::of(operation, addresses),
             };
             let step = step.map_err(|error| error.at_node(definition.label(key)))?;
             changes.push(StepChange::Step { at, step, operation });

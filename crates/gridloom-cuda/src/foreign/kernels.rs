@@ -30,7 +30,7 @@ impl Importer<'_> {
                 args.set(kernel.name(), index as usize, offset as usize, value)?;
             }
         }
-        args.keep = Some(self.owner.clone());
+        args.owner = Some(self.owner.clone());
         let config = LaunchConfig { programmatic, ..self.config(node, &p) };
         // SAFETY: the launch is one that the captured code made; its caller promises that what it
         // uses stays valid until the owner, which the arguments keep, is dropped, and that it may

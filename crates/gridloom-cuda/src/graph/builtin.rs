@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 /// The text of all of them.
 const PTX: &str = include_str!("builtin.ptx");
 
-/// Returns the text for a device. If kernels may overlap, the one that ends an iteration starts
+/// Returns the text for a device. If kernels may overlap, the one that ends a pass starts
 /// early and waits for the body itself.
 pub(crate) fn text(overlaps: bool) -> Cow<'static, str> {
     if overlaps {

@@ -12,10 +12,11 @@ use crate::release;
 use crate::stream::Stream;
 use gridloom_core::backend::{self, EventOptions};
 use gridloom_core::executable::{ConditionalMode, InstantiateOptions, MemoryUse, Report};
-use gridloom_core::graph::{Definition, NodeKey};
-use gridloom_core::op::{KernelOp, NodeKind, NodeKinds, Operation};
+use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
+use gridloom_core::op::{KernelOp, NodeKind, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::FxHashSet;
+use std::any::Any;
 use std::fmt;
 use std::ptr;
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub(super) struct Settings {
     pub(super) mode: ConditionalMode,
     pub(super) node_priority: bool,
     pub(super) count_passes: bool,
+    /// Whether kernels launch it.
+    pub(super) device_launch: bool,
 }
 
 pub(super) struct State {
@@ -85,12 +88,12 @@ impl Executable {
             mode: options.conditional_mode,
             node_priority: options.node_priority,
             count_passes: options.count_passes,
+            device_launch: options.device_launch,
         };
         let disabled = FxHashSet::default();
         let (inner, held) = Inner::new(shared, None, definition, &disabled, settings)?;
-        let hosted = definition
-            .may_have(NodeKinds::of(&[NodeKind::If, NodeKind::IfElse, NodeKind::While, NodeKind::Switch]))
-            .then(Arc::default);
+        warn_of_hosted(&inner.report, settings.mode);
+        let hosted = definition.may_have(NodeKind::CONDITIONALS).then(Arc::default);
         Ok(Box::new(Self {
             shared: Arc::clone(shared),
             settings,
@@ -107,6 +110,22 @@ impl Executable {
                 ready: Vec::new(),
             },
         }))
+    }
+}
+
+/// Logs one warning if the host has to drive conditionals that nobody asked it to drive.
+fn warn_of_hosted(report: &Report, mode: ConditionalMode) {
+    if mode != ConditionalMode::Auto {
+        return;
+    }
+    let mut hosted = report.conditionals.iter().filter(|conditional| !conditional.native);
+    if let Some(first) = hosted.next() {
+        tracing::warn!(
+            node = %first.name,
+            reason = %first.reason,
+            others = hosted.count(),
+            "the host drives a conditional, which takes a round trip for each decision; Executable::report lists all of them"
+        );
     }
 }
 
@@ -329,8 +348,13 @@ impl backend::Executable for Executable {
         MemoryUse { allocations, overhead }
     }
 
-    fn update(&mut self, definition: &Definition, replaced: &[(NodeKey, Operation)]) -> Result<()> {
-        self.take_over(definition, replaced)
+    fn update(
+        &mut self,
+        definition: &Definition,
+        replaced: &[(NodeKey, Operation)],
+        defaults: &[ConditionKey],
+    ) -> Result<()> {
+        self.take_over(definition, replaced, !defaults.is_empty())
     }
 
     fn prepare(&mut self, number: usize, node: NodeKey, launch: &KernelOp) -> bool {
@@ -351,6 +375,20 @@ impl backend::Executable for Executable {
 
     fn set_enabled(&mut self, definition: &Definition, node: NodeKey, enabled: bool) -> Result<()> {
         self.enable(definition, node, enabled)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn device_handle(&self) -> Result<u64> {
+        match &self.state.inner.units[..] {
+            [unit] if self.settings.device_launch => Ok(unit.executable.raw() as u64),
+            _ => Err(Error::new(
+                ErrorKind::InvalidState,
+                "the executable was not made for launches from kernels; instantiate with InstantiateOptions::device_launch",
+            )),
+        }
     }
 
     fn retire(&mut self, definition: &Arc<Definition>) {

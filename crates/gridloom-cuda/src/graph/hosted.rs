@@ -10,7 +10,8 @@ use super::resources::{Held, Resources};
 use crate::hosted_launch;
 use crate::stream::Stream;
 use gridloom_core::graph::{ConditionKey, NodeKey};
-use gridloom_core::op::{ConditionalForm, ConditionalOp, Test};
+use gridloom_core::lower::{Bodies, ConditionalRule};
+use gridloom_core::op::{ConditionalOp, Test};
 use gridloom_core::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -36,8 +37,6 @@ pub(super) struct HostedConditional {
     pub(super) node: NodeKey,
     /// The node's name, for errors.
     label: String,
-    form: ConditionalForm,
-    test_first: bool,
     /// An update may change it.
     test: Mutex<HostedTest>,
     pub(super) bodies: Vec<Compiled>,
@@ -45,11 +44,11 @@ pub(super) struct HostedConditional {
     pub(super) passes: AtomicU64,
 }
 
-/// What decides, and how often at most.
+/// What decides, and by which rule.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HostedTest {
     source: TestSource,
-    max_passes: u64,
+    rule: ConditionalRule,
 }
 
 /// What the host reads to decide.
@@ -59,41 +58,24 @@ enum TestSource {
     Condition(ConditionKey),
     /// A 32-bit integer at this address.
     Value(u64),
-    /// Nothing: `max_passes` is the count.
+    /// Nothing: the rule has the count.
     Count,
 }
 
 impl HostedTest {
     pub(super) fn new(resources: &Resources, held: &Held, node: NodeKey, op: &ConditionalOp) -> Result<Self> {
-        let max_passes = op.max_passes.unwrap_or(u64::MAX);
-        Ok(match &op.test {
-            Test::Condition(condition) => Self { source: TestSource::Condition(*condition), max_passes },
-            Test::Value(region) => {
-                let address = resources.locate(held, node, region)?.address;
-                Self { source: TestSource::Value(address), max_passes }
-            }
-            Test::Count(count) => Self { source: TestSource::Count, max_passes: max_passes.min(*count) },
-        })
+        let source = match &op.test {
+            Test::Condition(condition) => TestSource::Condition(*condition),
+            Test::Value(region) => TestSource::Value(resources.locate(held, node, region)?.address),
+            Test::Count(_) => TestSource::Count,
+        };
+        Ok(Self { source, rule: ConditionalRule::new(op) })
     }
 }
 
 impl HostedConditional {
-    pub(super) fn new(
-        node: NodeKey,
-        label: String,
-        op: &ConditionalOp,
-        test: HostedTest,
-        bodies: Vec<Compiled>,
-    ) -> Self {
-        Self {
-            node,
-            label,
-            form: op.form,
-            test_first: op.test_first,
-            test: Mutex::new(test),
-            bodies,
-            passes: AtomicU64::new(0),
-        }
+    pub(super) fn new(node: NodeKey, label: String, test: HostedTest, bodies: Vec<Compiled>) -> Self {
+        Self { node, label, test: Mutex::new(test), bodies, passes: AtomicU64::new(0) }
     }
 
     /// Replaces the test and returns the old one. Nothing may be running.
@@ -114,8 +96,7 @@ impl Compiled {
         self.parts.iter().any(|part| match part {
             CompiledPart::Graph(_) => false,
             CompiledPart::Hosted(hosted) => {
-                !matches!(hosted.test.lock().source, TestSource::Count)
-                    || hosted.bodies.iter().any(Self::reads)
+                hosted.test.lock().rule.reads_value() || hosted.bodies.iter().any(Self::reads)
             }
         })
     }
@@ -169,44 +150,8 @@ impl Drive<'_> {
     }
 
     fn decide(&self, hosted: &HostedConditional) -> Result<()> {
-        let test = *hosted.test.lock();
-        if hosted.form == ConditionalForm::While {
-            return self.repeat(hosted, test);
-        }
-        let value = self.value(test.source)?;
-        let body = match hosted.form {
-            ConditionalForm::If => (value != 0).then_some(0),
-            ConditionalForm::IfElse => Some(usize::from(value == 0)),
-            _ => usize::try_from(value).ok(),
-        };
-        match body.and_then(|index| hosted.bodies.get(index)) {
-            Some(body) => {
-                hosted.passes.store(1, Ordering::Relaxed);
-                self.run(body)
-            }
-            None => {
-                hosted.passes.store(0, Ordering::Relaxed);
-                Ok(())
-            }
-        }
-    }
-
-    fn repeat(&self, hosted: &HostedConditional, test: HostedTest) -> Result<()> {
-        let Some(body) = hosted.bodies.first() else { return Ok(()) };
-        let mut passes = 0;
-        hosted.passes.store(0, Ordering::Relaxed);
-        while passes < test.max_passes {
-            let untested = passes == 0 && !hosted.test_first;
-            if !untested && self.value(test.source)? == 0 {
-                break;
-            }
-            // A body without nodes has no place that would look.
-            hosted_launch::check_cancelled()?;
-            self.run(body)?;
-            passes += 1;
-            hosted.passes.store(passes, Ordering::Relaxed);
-        }
-        Ok(())
+        let HostedTest { source, rule } = *hosted.test.lock();
+        rule.run(hosted.bodies.len(), &mut Deciding { drive: self, hosted, source })
     }
 
     /// What the conditional tests, after everything enqueued so far has run.
@@ -237,5 +182,28 @@ impl Drive<'_> {
                 Ok(cells.scratch())
             }
         }
+    }
+}
+
+/// One execution of a conditional.
+struct Deciding<'a> {
+    drive: &'a Drive<'a>,
+    hosted: &'a HostedConditional,
+    source: TestSource,
+}
+
+impl Bodies for Deciding<'_> {
+    fn test(&mut self) -> Result<u32> {
+        self.drive.value(self.source)
+    }
+
+    fn run(&mut self, body: usize) -> Result<()> {
+        // A body without nodes has no place that would look.
+        hosted_launch::check_cancelled()?;
+        self.drive.run(&self.hosted.bodies[body])
+    }
+
+    fn passed(&mut self, passes: u64) {
+        self.hosted.passes.store(passes, Ordering::Relaxed);
     }
 }

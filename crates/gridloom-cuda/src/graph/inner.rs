@@ -85,7 +85,7 @@ impl Inner {
         let mut compiling = Compiling {
             definition,
             lowering: Lowering { resources: &resources, modes: &modes, capabilities },
-            node_priority: settings.node_priority,
+            settings,
             held: Held::default(),
             units: SmallVec::new(),
             node_map: NodeMap::new(definition),
@@ -154,7 +154,7 @@ impl Inner {
 struct Compiling<'a> {
     definition: &'a Definition,
     lowering: Lowering<'a>,
-    node_priority: bool,
+    settings: Settings,
     held: Held,
     units: SmallVec<[Unit; 1]>,
     node_map: NodeMap,
@@ -182,7 +182,7 @@ impl Compiling<'_> {
             (&mut self.held, &mut self.node_map),
             (number, runs),
             content,
-            self.node_priority,
+            self.settings,
         )?;
         self.units.push(unit);
         Ok(CompiledPart::Graph(number))
@@ -202,7 +202,7 @@ impl Compiling<'_> {
                     let Operation::Conditional(op) = definition.node(*node).operation() else { continue };
                     let test = HostedTest::new(self.lowering.resources, &self.held, *node, op)?;
                     let label = definition.label(*node);
-                    let hosted = HostedConditional::new(*node, label, op, test, bodies);
+                    let hosted = HostedConditional::new(*node, label, test, bodies);
                     parts.push(CompiledPart::Hosted(Box::new(hosted)));
                 }
             }

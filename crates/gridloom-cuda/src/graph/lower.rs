@@ -5,10 +5,11 @@ mod whole;
 
 use super::builtin;
 use super::edges::{Edges, Nodes};
+use super::executable::Settings;
 use super::handles::{CudaExecutable, CudaGraph, InstantiateFailure};
 use super::modes::{Capabilities, Modes};
 use super::node_map::{DriverNode, NodeMap};
-use super::parameters::{Parameters, has_its_addresses};
+use super::parameters::Parameters;
 use super::plan::{Step, Work};
 use super::resources::{Held, Resources};
 use crate::driver::{Driver, DriverResult};
@@ -20,6 +21,7 @@ use crate::version::CudaVersion;
 use gridloom_core::backend::Opaque;
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::launch::LaunchConfig;
+use gridloom_core::lower::has_all_addresses;
 use gridloom_core::op::{KernelOp, Operation, PointerValue};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -35,7 +37,7 @@ const PROGRAMMATIC_EDGES_SINCE: CudaVersion = CudaVersion::new(12, 3);
 pub(super) struct Unit {
     pub(super) executable: CudaExecutable,
     /// Kept because nodes of the executable are named by nodes of the graph.
-    _graph: Source,
+    graph: Source,
     /// The handles of the conditions that kernels of this graph set.
     pub(super) handles: FxHashMap<ConditionKey, CUgraphConditionalHandle>,
     /// How its launches are ordered after those of other graphs.
@@ -43,6 +45,14 @@ pub(super) struct Unit {
 }
 
 impl Unit {
+    /// The driver's handle of the graph.
+    pub(super) fn raw_graph(&self) -> Result<CUgraph> {
+        match &self.graph {
+            Source::Made(graph) => Ok(graph.raw()),
+            Source::Captured(opaque) => Ok(OpaqueGraph::from_backend(&**opaque)?.with(CudaGraph::raw)),
+        }
+    }
+
     /// Enqueues it on a stream.
     ///
     /// # Safety
@@ -60,7 +70,6 @@ impl Unit {
 
 /// The graph that a unit was compiled from.
 #[derive(Debug)]
-#[expect(dead_code, reason = "it is there to be dropped")]
 enum Source {
     Made(CudaGraph),
     /// An opaque graph that runs alone, which may hold what its nodes need.
@@ -101,12 +110,12 @@ pub(super) fn lower(
     (held, node_map): (&mut Held, &mut NodeMap),
     (unit, runs): (usize, Runs),
     content: Content<'_>,
-    node_priority: bool,
+    settings: Settings,
 ) -> Result<Unit> {
     let context = &lowering.resources.shared.context;
     let _entered = context.enter()?;
     if let Content::Steps([Step { work: Work::Alone, origin, .. }]) = content {
-        return lower_alone(definition, lowering, *origin, flags(node_priority));
+        return lower_alone(definition, lowering, *origin, flags(settings));
     }
     let graph = CudaGraph::new(context)?;
     let mut builder = Builder {
@@ -119,6 +128,7 @@ pub(super) fn lower(
         node_map,
         unit,
         runs,
+        device_launch: settings.device_launch,
         reset: None,
         handles: FxHashMap::default(),
         tested: FxHashSet::default(),
@@ -133,19 +143,22 @@ pub(super) fn lower(
         }
         Content::Whole => builder.add_whole(graph.raw())?,
     }
-    let made = CudaExecutable::new(context, &graph, flags(node_priority));
+    let made = CudaExecutable::new(context, &graph, flags(settings));
     let executable = made.map_err(|failure| builder.explain(failure))?;
     let handles = builder.handles;
     // A handle that no step tests is tested by a conditional all the same.
     let decides =
         !handles.is_empty() || matches!(content, Content::Steps(steps) if steps.iter().any(Step::is_native));
     let turns = lowering.resources.shared.turns.clone().filter(|_| decides);
-    Ok(Unit { executable, _graph: Source::Made(graph), handles, turns })
+    Ok(Unit { executable, graph: Source::Made(graph), handles, turns })
 }
 
-fn flags(node_priority: bool) -> CUgraphInstantiate_flags {
+fn flags(settings: Settings) -> CUgraphInstantiate_flags {
     let mut flags = CUgraphInstantiate_flags(0);
-    if node_priority {
+    if settings.device_launch {
+        flags.0 |= CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH.0;
+    }
+    if settings.node_priority {
         flags.0 |= CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.0;
     }
     flags
@@ -171,7 +184,7 @@ fn lower_alone(
     // Nobody knows whether there is a conditional in it.
     let turns = lowering.resources.shared.turns.clone();
     let handles = FxHashMap::default();
-    Ok(Unit { executable, _graph: Source::Captured(Arc::clone(opaque)), handles, turns })
+    Ok(Unit { executable, graph: Source::Captured(Arc::clone(opaque)), handles, turns })
 }
 
 struct Builder<'a> {
@@ -186,6 +199,8 @@ struct Builder<'a> {
     node_map: &'a mut NodeMap,
     unit: usize,
     runs: Runs,
+    /// Whether kernels launch the graph.
+    device_launch: bool,
     /// The node that sets all counters of passes to 0.
     reset: Option<CUgraphNode>,
     handles: FxHashMap<ConditionKey, CUgraphConditionalHandle>,
@@ -231,7 +246,7 @@ impl<'a> Builder<'a> {
             (Work::Node, operation) => self.add_operation(graph, &edges, step.origin, operation)?,
             // Joins: alloc, free and child nodes have no step of their own.
             _ => {
-                let join = self.add_empty(graph, &edges)?;
+                let join = self.add_join(graph, &edges)?;
                 self.origins.push((join, step.origin));
                 return Ok(join);
             }
@@ -313,6 +328,16 @@ impl<'a> Builder<'a> {
         Ok(node)
     }
 
+    /// Adds a node where edges meet. A graph that kernels launch can hold no empty node, so a fill
+    /// of a word that nobody reads takes its place.
+    fn add_join(&mut self, graph: CUgraph, edges: &Edges) -> Result<CUgraphNode> {
+        if !self.device_launch {
+            return self.add_empty(graph, edges);
+        }
+        let word = self.held.unread_word(&self.lowering.resources.shared)?;
+        self.add_fill(graph, edges, word, 0, 1)
+    }
+
     fn add_empty(&self, graph: CUgraph, edges: &Edges) -> Result<CUgraphNode> {
         // SAFETY: graph and dependencies are alive.
         Ok(make(|node| unsafe {
@@ -327,7 +352,7 @@ impl<'a> Builder<'a> {
         origin: NodeKey,
         op: &'a KernelOp,
     ) -> Result<CUgraphNode> {
-        if has_its_addresses(op) {
+        if has_all_addresses(op.args()) {
             let kernel = match self.last_kernel {
                 Some(last) if ptr::addr_eq(last, Arc::as_ptr(op.kernel())) => last,
                 _ => *self.last_kernel.insert(Kernel::from_backend(&**op.kernel())?),
@@ -347,7 +372,8 @@ impl<'a> Builder<'a> {
         self.add_kernel(graph, edges, arguments.kernel()?, op.config(), arguments.bytes())
     }
 
-    /// ([`cuGraphAddKernelNode`, `cuGraphAddNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
+    /// ([`cuGraphAddKernelNode`,
+    /// `cuGraphAddNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     fn add_kernel(
         &self,
         graph: CUgraph,

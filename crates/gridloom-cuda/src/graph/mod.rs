@@ -39,14 +39,58 @@ mod testing;
 mod update;
 
 use crate::device::Shared;
+use crate::sys::*;
 use executable::Executable;
 use gridloom_core::executable::InstantiateOptions;
-use gridloom_core::graph::Definition;
-use gridloom_core::{Result, backend};
+use gridloom_core::graph::{Definition, NodeKey};
+use gridloom_core::{Error, ErrorKind, Result, backend};
 use std::sync::Arc;
 
 pub(crate) use builtin::text as builtin_text;
 pub(crate) use handles::CudaGraph;
+
+/// The driver's handles of one `CUgraph` of an executable.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct RawGraph {
+    /// The graph that the executable graph was made from. It must not be changed.
+    pub graph: CUgraph,
+    /// The executable graph.
+    pub executable: CUgraphExec,
+}
+
+/// The place of a node among the driver's.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct RawNode {
+    /// The index of its graph among those of the executable.
+    pub graph: usize,
+    /// The node, in that graph or in a body inside it.
+    pub node: CUgraphNode,
+}
+
+fn own(executable: &dyn backend::Executable) -> Result<&Executable> {
+    executable
+        .as_any()
+        .downcast_ref()
+        .ok_or_else(|| Error::new(ErrorKind::NotSupported, "the executable does not belong to a CUDA device"))
+}
+
+/// Returns the driver's handles of an executable: one graph, or several if the host decides between
+/// them.
+pub(crate) fn raw_graphs(executable: &dyn backend::Executable) -> Result<Vec<RawGraph>> {
+    let units = &own(executable)?.state.inner.units;
+    units
+        .iter()
+        .map(|unit| Ok(RawGraph { graph: unit.raw_graph()?, executable: unit.executable.raw() }))
+        .collect()
+}
+
+/// Returns the driver's handle of a node, or `None` if the node became something else.
+pub(crate) fn raw_node(executable: &dyn backend::Executable, node: NodeKey) -> Result<Option<RawNode>> {
+    let place = own(executable)?.state.inner.node_map.get(node);
+    Ok(place.map(|place| RawNode { graph: place.unit, node: place.node }))
+}
 
 /// Compiles a checked definition.
 pub(crate) fn instantiate(

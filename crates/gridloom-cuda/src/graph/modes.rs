@@ -4,10 +4,10 @@ use super::plan::Program;
 use crate::driver::Driver;
 use crate::foreign::OpaqueGraph;
 use crate::version::CudaVersion;
-use gridloom_core::backend::Opaque;
 use gridloom_core::executable::{ConditionalMode, ConditionalReport};
 use gridloom_core::graph::{ConditionKey, Definition, GraphKey, NodeKey};
-use gridloom_core::op::{ConditionalForm, ConditionalOp, NodeKind, Operation, PointerValue, Test};
+use gridloom_core::lower::conditionals;
+use gridloom_core::op::{ConditionalForm, ConditionalOp, Operation, PointerValue, Role, Test};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -177,37 +177,34 @@ impl<'a> Decision<'a> {
     fn forbidden_inside(&self, bodies: &[GraphKey], modes: &Modes) -> Option<String> {
         for &body in bodies {
             for node in self.definition.nodes(body) {
-                let operation = self.definition.node(node).operation();
-                match operation {
-                    Operation::Callback(_) | Operation::EventRecord(_) | Operation::EventWait(_) => {
-                        return Some(format!(
-                            "its body holds {}, and CUDA allows no {} node there",
-                            self.definition.label(node),
-                            operation.kind().name()
-                        ));
-                    }
-                    Operation::Opaque(opaque) if not_for_bodies(&**opaque) => {
-                        return Some(format!(
-                            "its body holds {}, in which there are nodes that CUDA does not allow there",
-                            self.definition.label(node)
-                        ));
-                    }
-                    Operation::Conditional(_) if modes.is_hosted(node) => {
-                        return Some(format!(
-                            "its body holds {}, which the host drives",
-                            self.definition.label(node)
-                        ));
-                    }
-                    Operation::Child(graph) => {
-                        if let Some(reason) = self.forbidden_inside(&[*graph], modes) {
-                            return Some(reason);
-                        }
-                    }
-                    _ => {}
+                if let Some(reason) = self.forbidden(node, modes) {
+                    return Some(reason);
                 }
             }
         }
         None
+    }
+
+    /// Returns why the device cannot run a node in a body.
+    fn forbidden(&self, node: NodeKey, modes: &Modes) -> Option<String> {
+        let label = || self.definition.label(node);
+        let operation = self.definition.node(node).operation();
+        let facts = operation.kind().facts();
+        if !facts.in_device_bodies {
+            let (label, name) = (label(), facts.name);
+            return Some(format!("its body holds {label}, and CUDA allows no {name} node there"));
+        }
+        match facts.role {
+            Role::Order | Role::Work => None,
+            Role::Child => self.forbidden_inside(operation.bodies(), modes),
+            Role::Conditional => {
+                modes.is_hosted(node).then(|| format!("its body holds {}, which the host drives", label()))
+            }
+            Role::Opaque => not_for_bodies(operation).then(|| {
+                let label = label();
+                format!("its body holds {label}, in which there are nodes that CUDA does not allow there")
+            }),
+        }
     }
 
     fn hosted_loop_around(&self, node: NodeKey, modes: &Modes) -> Option<NodeKey> {
@@ -265,8 +262,9 @@ impl<'a> Decision<'a> {
     }
 }
 
-fn not_for_bodies(opaque: &dyn Opaque) -> bool {
-    OpaqueGraph::from_backend(opaque).is_ok_and(|opaque| opaque.contents().not_for_bodies)
+fn not_for_bodies(operation: &Operation) -> bool {
+    let Operation::Opaque(opaque) = operation else { return false };
+    OpaqueGraph::from_backend(&**opaque).is_ok_and(|opaque| opaque.contents().not_for_bodies)
 }
 
 fn conditional(definition: &Definition, node: NodeKey) -> Option<&ConditionalOp> {
@@ -274,29 +272,6 @@ fn conditional(definition: &Definition, node: NodeKey) -> Option<&ConditionalOp>
         Operation::Conditional(conditional) => Some(conditional),
         _ => None,
     }
-}
-
-/// All conditionals, outermost first.
-fn conditionals(definition: &Definition) -> Vec<NodeKey> {
-    if !definition.may_have(NodeKind::CONDITIONALS) {
-        return Vec::new();
-    }
-    let mut graphs = vec![definition.root()];
-    let mut found = Vec::new();
-    let mut next = 0;
-    while let Some(&graph) = graphs.get(next) {
-        // Most graphs hold none, and need not be put in order to tell.
-        if definition.nodes(graph).any(|node| !definition.node(node).bodies().is_empty()) {
-            for &node in &*definition.topological(graph) {
-                graphs.extend(definition.bodies(node));
-                if conditional(definition, node).is_some() {
-                    found.push(node);
-                }
-            }
-        }
-        next += 1;
-    }
-    found
 }
 
 fn setters(definition: &Definition) -> BTreeMap<NodeKey, Vec<ConditionKey>> {

@@ -3,7 +3,7 @@
 
 use super::builtin::{Choice, Decide, LoopStep};
 use super::lower::Lowering;
-use super::resources::Held;
+use super::resources::{Held, NodePlaces};
 use crate::event::Event;
 use crate::failure::HostCall;
 use crate::kernel::Kernel;
@@ -11,7 +11,7 @@ use crate::sys::*;
 use crate::transfer;
 use gridloom_core::backend;
 use gridloom_core::graph::{ConditionKey, NodeKey};
-use gridloom_core::memory::{Base, Region};
+use gridloom_core::lower::{self, has_all_addresses};
 use gridloom_core::op::{ConditionalForm, ConditionalOp, KernelOp, Operation, PointerValue, Test};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
@@ -81,7 +81,13 @@ impl Lowering<'_> {
             Operation::EventRecord(event) => Parameters::Record(Event::from_backend(&**event)?.raw()),
             Operation::EventWait(event) => Parameters::Wait(Event::from_backend(&**event)?.raw()),
             Operation::Opaque(opaque) => Parameters::Opaque(Arc::clone(opaque)),
-            _ => Parameters::Nothing,
+            // Kernels and conditionals are lowered elsewhere. The others only order nodes.
+            Operation::Kernel(_)
+            | Operation::Conditional(_)
+            | Operation::Empty
+            | Operation::Alloc(_)
+            | Operation::Free(_)
+            | Operation::Child(_) => Parameters::Nothing,
         })
     }
 
@@ -95,26 +101,16 @@ impl Lowering<'_> {
         handles: &FxHashMap<ConditionKey, CUgraphConditionalHandle>,
     ) -> Result<KernelArguments<'a>> {
         let mut arguments = KernelArguments { op, stored: None, filled_in: None };
-        if has_its_addresses(op) {
+        if has_all_addresses(op.args()) {
             return Ok(arguments);
         }
-        let mut bytes = op.args().bytes.clone();
-        let no_place =
-            || Error::new(ErrorKind::InvalidState, "a condition argument of this kernel has no handle");
         let stores = self.stores_conditions(op);
-        for pointer in &op.args().pointers {
-            let value = match &pointer.value {
-                PointerValue::Region(region) => self.resources.locate(held, node, region)?.address,
-                PointerValue::Condition(condition) if stores => {
-                    self.resources.cell_handle(*condition).ok_or_else(no_place)?
-                }
-                PointerValue::Condition(condition) => *handles.get(condition).ok_or_else(no_place)?,
-            };
-            if let Some(place) = op.args().layout.get(pointer.index as usize) {
-                let start = (place.offset + pointer.offset) as usize;
-                bytes[start..start + 8].copy_from_slice(&value.to_ne_bytes());
-            }
-        }
+        let conditions = |condition| match stores {
+            true => self.resources.cell_handle(condition),
+            false => handles.get(&condition).copied(),
+        };
+        let places = NodePlaces { resources: self.resources, held, node, conditions: &conditions };
+        let bytes = lower::fill_in_addresses(op.args(), &places)?;
         arguments.filled_in = Some(bytes);
         if stores {
             arguments.stored = Some(held.stored_kernel(op.kernel())?);
@@ -184,15 +180,6 @@ impl Lowering<'_> {
             || Error::new(ErrorKind::InvalidState, "a conditional has no counter for its passes");
         self.resources.counter(node).ok_or_else(no_counter)
     }
-}
-
-/// Returns whether the arguments of a launch are complete: addresses of memory that does not depend
-/// on the graph were filled in when the arguments were packed.
-pub(super) fn has_its_addresses(op: &KernelOp) -> bool {
-    let is_allocated = |value: &PointerValue| {
-        matches!(value, PointerValue::Region(Region { base: Base::Allocation(_), .. }))
-    };
-    op.args().pointers.iter().all(|pointer| is_allocated(&pointer.value))
 }
 
 /// Returns whether a kernel of Gridloom's takes part in deciding a conditional. That kernel counts

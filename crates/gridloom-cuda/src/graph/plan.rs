@@ -1,11 +1,10 @@
-//! The graph in the form in which it runs: children flattened, and cut where the host drives a
-//! conditional.
+//! The graph in the form in which it runs: flattened, and cut where the host drives a conditional.
 
 use super::modes::Modes;
 use crate::foreign::OpaqueGraph;
-use gridloom_core::backend::Opaque;
-use gridloom_core::graph::{Definition, EdgeKind, GraphKey, NodeData, NodeKey};
-use gridloom_core::op::Operation;
+use gridloom_core::graph::{Definition, EdgeKind, GraphKey, NodeKey};
+use gridloom_core::lower::{FlatStep, Flattener};
+use gridloom_core::op::{Operation, Role};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
@@ -62,8 +61,8 @@ impl Program {
     /// The program of a whole definition. Disabled nodes keep their place in the order and do
     /// nothing.
     pub(super) fn new(definition: &Definition, modes: &Modes, disabled: &FxHashSet<NodeKey>) -> Self {
-        let mut ends = Ends::new(definition);
-        Source { definition, modes, disabled }.program(definition.root(), &mut ends)
+        let flattener = Flattener::new(definition).without(disabled);
+        Planner { definition, modes, flattener }.program(definition.root())
     }
 
     /// Returns whether the host has to decide anything.
@@ -123,170 +122,49 @@ fn for_each<'a>(steps: &'a [Step], visit: &mut impl FnMut(&'a Step)) {
     }
 }
 
-/// What programs are made from.
-#[derive(Clone, Copy)]
-struct Source<'a> {
+/// Makes programs of the graphs of a definition.
+struct Planner<'a> {
     definition: &'a Definition,
     modes: &'a Modes,
-    disabled: &'a FxHashSet<NodeKey>,
+    flattener: Flattener<'a>,
 }
 
-/// The steps at whose end a node has ended. Nodes that do nothing have no step of their own.
-///
-/// One table serves all lists of steps: a node is in one graph, and only nodes of that graph look
-/// it up.
-struct Ends {
-    /// By the index of a node: its one step, or [`Ends::OTHERS`].
-    one: Vec<u32>,
-    /// The steps of nodes that have none or several.
-    others: FxHashMap<NodeKey, Dependencies>,
-}
-
-impl Ends {
-    const OTHERS: u32 = u32::MAX;
-
-    fn new(definition: &Definition) -> Self {
-        Self { one: vec![Self::OTHERS; definition.node_bound()], others: FxHashMap::default() }
+impl Planner<'_> {
+    fn program(&mut self, graph: GraphKey) -> Program {
+        Program { parts: split(self.steps(graph)) }
     }
 
-    fn set(&mut self, node: NodeKey, ends: Dependencies) {
-        match ends.as_slice() {
-            &[(step, _)] => self.one[node.index()] = step,
-            _ => {
-                self.others.insert(node, ends);
+    /// Returns the steps of one graph, with those of its children among them.
+    fn steps(&mut self, graph: GraphKey) -> Vec<Step> {
+        let flat = self.flattener.flatten(graph);
+        let step = |(number, step): (usize, &FlatStep)| Step {
+            origin: step.origin,
+            work: if step.is_join { Work::Join } else { self.work(step.origin) },
+            after: flat.predecessors(number).iter().map(|edge| (edge.step, edge.kind)).collect(),
+        };
+        flat.steps().iter().enumerate().map(step).collect()
+    }
+
+    fn work(&mut self, node: NodeKey) -> Work {
+        let operation = self.definition.node(node).operation();
+        let bodies = operation.bodies().iter();
+        match operation.kind().facts().role {
+            Role::Conditional if self.modes.is_hosted(node) => {
+                Work::Hosted(bodies.map(|&body| self.program(body)).collect())
             }
+            Role::Conditional => Work::Native(bodies.map(|&body| self.steps(body)).collect()),
+            Role::Opaque if runs_alone(operation) => Work::Alone,
+            Role::Opaque | Role::Work => Work::Node,
+            // Flattening leaves none of them.
+            Role::Order | Role::Child => Work::Join,
         }
-    }
-
-    /// Adds those of a node to what a step waits for.
-    fn add_to(&self, after: &mut Dependencies, node: NodeKey, kind: EdgeKind) {
-        match self.one[node.index()] {
-            Self::OTHERS => {
-                let others = self.others.get(&node).into_iter().flatten();
-                after.extend(others.map(|&(step, _)| (step, kind)));
-            }
-            step => after.push((step, kind)),
-        }
-    }
-}
-
-impl Source<'_> {
-    fn program(self, graph: GraphKey, ends: &mut Ends) -> Program {
-        Program { parts: split(self.flatten(graph, ends)) }
-    }
-
-    /// The steps of one graph with its children dissolved into it, each after what it waits for.
-    fn flatten(self, graph: GraphKey, ends: &mut Ends) -> Vec<Step> {
-        let steps = Vec::with_capacity(self.definition.node_count(graph));
-        let mut flattening = Flattening { source: self, steps, ends };
-        flattening.add_graph(graph, &Dependencies::new());
-        flattening.steps
-    }
-}
-
-struct Flattening<'a> {
-    source: Source<'a>,
-    steps: Vec<Step>,
-    ends: &'a mut Ends,
-}
-
-impl Flattening<'_> {
-    /// Adds all nodes of `graph`, the first ones after `entry`, and returns the ends of the last
-    /// ones.
-    fn add_graph(&mut self, graph: GraphKey, entry: &Dependencies) -> Dependencies {
-        let mut last = Dependencies::new();
-        let mut any = false;
-        let definition = self.source.definition;
-        for &key in &*definition.topological(graph) {
-            any = true;
-            let node = definition.node(key);
-            let after = if node.predecessors().is_empty() { entry.clone() } else { self.ends_before(node) };
-            let ends = self.add_node(key, node, after);
-            if node.successors().is_empty() {
-                last.extend(ends.iter().map(|&(step, _)| (step, EdgeKind::Full)));
-            }
-            self.ends.set(key, ends);
-        }
-        if any { merged(last) } else { entry.clone() }
-    }
-
-    fn ends_before(&self, node: &NodeData) -> Dependencies {
-        let mut after = Dependencies::new();
-        for edge in node.predecessors() {
-            // Only a kernel's own step can release a successor early.
-            let is_early = edge.kind == EdgeKind::Programmatic
-                && matches!(self.source.definition.node(edge.node).operation(), Operation::Kernel(_));
-            let kind = if is_early { EdgeKind::Programmatic } else { EdgeKind::Full };
-            self.ends.add_to(&mut after, edge.node, kind);
-        }
-        merged(after)
-    }
-
-    fn add_node(&mut self, key: NodeKey, node: &NodeData, after: Dependencies) -> Dependencies {
-        let fan_out = node.successors().len();
-        match node.operation() {
-            Operation::Empty | Operation::Alloc(_) | Operation::Free(_) => self.meet(key, after, fan_out),
-            Operation::Child(graph) => {
-                let first = self
-                    .source
-                    .definition
-                    .nodes(*graph)
-                    .filter(|&inner| self.source.definition.node(inner).predecessors().is_empty())
-                    .count();
-                let entry = self.meet(key, after, first);
-                let last = self.add_graph(*graph, &entry);
-                self.meet(key, last, fan_out)
-            }
-            Operation::Conditional(conditional) => {
-                let (source, bodies) = (self.source, &conditional.bodies);
-                let work = if source.modes.is_hosted(key) {
-                    Work::Hosted(bodies.iter().map(|&body| source.program(body, self.ends)).collect())
-                } else {
-                    Work::Native(bodies.iter().map(|&body| source.flatten(body, self.ends)).collect())
-                };
-                self.push(key, work, after)
-            }
-            Operation::Opaque(opaque) if runs_alone(&**opaque) => self.push(key, Work::Alone, after),
-            _ if self.source.disabled.contains(&key) => self.meet(key, after, fan_out),
-            _ => self.push(key, Work::Node, after),
-        }
-    }
-
-    fn push(&mut self, origin: NodeKey, work: Work, after: Dependencies) -> Dependencies {
-        self.steps.push(Step { origin, work, after });
-        let mut ends = Dependencies::new();
-        ends.push((self.steps.len() as u32 - 1, EdgeKind::Full));
-        ends
-    }
-
-    /// Adds a point where edges meet. It becomes a step only if that saves edges.
-    fn meet(&mut self, origin: NodeKey, mut after: Dependencies, fan_out: usize) -> Dependencies {
-        after.iter_mut().for_each(|(_, kind)| *kind = EdgeKind::Full);
-        if after.len() <= 1 || fan_out <= 1 { after } else { self.push(origin, Work::Join, after) }
     }
 }
 
 /// Returns whether a captured graph holds what no graph within another may hold.
-fn runs_alone(opaque: &dyn Opaque) -> bool {
-    OpaqueGraph::from_backend(opaque).is_ok_and(|opaque| opaque.contents().alone)
-}
-
-/// Each step once. A full dependency includes a programmatic one on the same step.
-///
-/// Sorted rather than searched: a node may wait for all the others of a large graph.
-fn merged(mut after: Dependencies) -> Dependencies {
-    if after.len() <= 1 {
-        return after;
-    }
-    after.sort_unstable_by_key(|&(step, _)| step);
-    after.dedup_by(|again, first| {
-        let same = again.0 == first.0;
-        if same && again.1 == EdgeKind::Full {
-            first.1 = EdgeKind::Full;
-        }
-        same
-    });
-    after
+fn runs_alone(operation: &Operation) -> bool {
+    let Operation::Opaque(opaque) = operation else { return false };
+    OpaqueGraph::from_backend(&**opaque).is_ok_and(|opaque| opaque.contents().alone)
 }
 
 /// Cuts a list of steps at the conditionals that the host drives, and at what runs in a `CUgraph`

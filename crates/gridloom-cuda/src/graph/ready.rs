@@ -2,12 +2,12 @@
 //! arguments, is prepared.
 
 use super::executable::{Executable, State};
-use super::parameters::has_its_addresses;
 use crate::driver::{Driver, DriverResult};
 use crate::kernel::{Kernel, NodeArguments, PackedArguments};
 use crate::sys::*;
 use gridloom_core::Result;
 use gridloom_core::graph::NodeKey;
+use gridloom_core::lower::has_all_addresses;
 use gridloom_core::op::KernelOp;
 
 /// A kernel node.
@@ -41,7 +41,7 @@ impl State {
         let kernel = Kernel::from_backend(&**op.kernel()).ok()?;
         let config = op.config();
         // A cooperative launch cannot be given its arguments in one piece.
-        if !has_its_addresses(op) || !kernel.has_known_parameters() || config.cooperative {
+        if !has_all_addresses(op.args()) || !kernel.has_known_parameters() || config.cooperative {
             return None;
         }
         kernel.allow_dynamic_shared(config.shared).ok()?;

@@ -10,13 +10,13 @@ use crate::failure::{Failures, HostCall};
 use crate::host_pages::HostPage;
 use crate::kernel::Kernel;
 use crate::memory::{Allocator, Memory};
-use crate::transfer::Location;
 use gridloom_core::backend::{self, Allocation};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
-use gridloom_core::memory::{Base, MemoryKind, Region};
-use gridloom_core::op::{FreeTarget, NodeKind, NodeKinds, Operation};
-use gridloom_core::{Error, ErrorKind, Result};
-use rustc_hash::{FxHashMap, FxHashSet};
+use gridloom_core::lower::{Allocations, Locate, Location};
+use gridloom_core::memory::{Base, MemoryKind, MeteredBytes, Region};
+use gridloom_core::op::{NodeKind, NodeKinds, Operation};
+use gridloom_core::{Error, Result};
+use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
 
 /// Everything the driver's graphs refer to, kept as long as they are.
@@ -34,7 +34,7 @@ struct Owned {
     builtins: Builtins,
     /// The blocks that the addresses below point into.
     blocks: Vec<Arc<Memory>>,
-    allocations: FxHashMap<NodeKey, (u64, MemoryKind)>,
+    allocations: FxHashMap<NodeKey, Location>,
     /// Memory of alloc nodes that nothing in the graph frees.
     outliving: FxHashMap<NodeKey, Arc<Memory>>,
     /// Copies of host bytes in device memory, by the address of the original.
@@ -44,6 +44,7 @@ struct Owned {
     /// All counters: where they start, and their bytes.
     counted: Option<(u64, usize)>,
     allocated_bytes: u64,
+    metered: Option<MeteredBytes>,
     cells: Option<Cells>,
     conditions: FxHashMap<ConditionKey, ConditionFacts>,
 }
@@ -167,21 +168,7 @@ impl Resources {
 
     /// Returns where a region is that `node` uses.
     pub(super) fn locate(&self, held: &Held, node: NodeKey, region: &Region) -> Result<Location> {
-        let lost = || Error::new(ErrorKind::InvalidHandle, "uses memory that is not part of this graph");
-        match &region.base {
-            Base::AllocNode(alloc) => {
-                let placed = self.owned.get().and_then(|owned| owned.allocations.get(alloc));
-                let &(address, kind) = placed.ok_or_else(lost)?;
-                Ok(Location::new(address + region.offset, kind))
-            }
-            Base::Bytes(bytes) => {
-                let key = bytes.as_ptr() as usize;
-                let placed = || self.owned.get()?.staged.get(&key).copied();
-                let address = held.staged(node, key).or_else(placed).ok_or_else(lost)?;
-                Ok(Location::new(address + region.offset, MemoryKind::Device))
-            }
-            Base::Allocation(_) => Location::of(region).ok_or_else(lost),
-        }
+        NodePlaces { resources: self, held, node, conditions: &|_| None }.locate(region)
     }
 
     /// What is known of a condition.
@@ -209,6 +196,33 @@ impl Resources {
     }
 }
 
+/// Locates what one node of an executable uses.
+pub(super) struct NodePlaces<'a> {
+    pub(super) resources: &'a Resources,
+    pub(super) held: &'a Held,
+    pub(super) node: NodeKey,
+    /// The handles of conditions.
+    pub(super) conditions: &'a dyn Fn(ConditionKey) -> Option<u64>,
+}
+
+impl Locate for NodePlaces<'_> {
+    fn alloc_node(&self, alloc: NodeKey) -> Option<Location> {
+        self.resources.owned.get()?.allocations.get(&alloc).copied()
+    }
+
+    fn condition(&self, condition: ConditionKey) -> Option<u64> {
+        (self.conditions)(condition)
+    }
+
+    /// Graphs read a copy in device memory.
+    fn bytes(&self, bytes: &Arc<[u8]>) -> Option<Location> {
+        let key = bytes.as_ptr() as usize;
+        let staged = || self.resources.owned.get()?.staged.get(&key).copied();
+        let address = self.held.staged(self.node, key).or_else(staged)?;
+        Some(Location { address, kind: MemoryKind::Device })
+    }
+}
+
 impl Owned {
     fn new(shared: &Shared, definition: &Definition, modes: &Modes, needs: &Needs) -> Result<Self> {
         let mut owned = Self::default();
@@ -218,6 +232,7 @@ impl Owned {
             owned.conditions.insert(key, facts);
         }
         owned.place_allocations(&shared.allocator, definition, needs)?;
+        owned.metered = Some(shared.graph_memory.hold(owned.allocated_bytes));
         owned.place_device_data(&shared.allocator, needs)?;
         owned.make_cells(&shared.allocator, modes, needs)?;
         Ok(owned)
@@ -231,7 +246,7 @@ impl Owned {
     ) -> Result<()> {
         let at = |node: NodeKey| move |error: Error| error.at_node(definition.label(node));
         let mut blocks: FxHashMap<MemoryKind, (Layout, Vec<(NodeKey, u64)>)> = FxHashMap::default();
-        for &node in &needs.allocs {
+        for &node in &needs.allocations.nodes {
             let Operation::Alloc(alloc) = definition.node(node).operation() else { continue };
             self.allocated_bytes += alloc.bytes();
             allocator.check_kind(alloc.kind).map_err(at(node))?;
@@ -240,19 +255,21 @@ impl Owned {
                 let allowed = allocator.allow_peer(peer);
                 allowed.map_err(Error::from).map_err(at(node))?;
             }
-            if needs.freed.contains(&node) {
+            if needs.allocations.freed.contains(&node) {
                 let (layout, nodes) = blocks.entry(alloc.kind).or_default();
                 nodes.push((node, layout.place(alloc.bytes())));
             } else {
                 let memory = allocator.allocate(alloc.bytes(), alloc.kind).map_err(at(node))?;
-                self.allocations.insert(node, (memory.address(), alloc.kind));
+                let location = Location { address: memory.address(), kind: alloc.kind };
+                self.allocations.insert(node, location);
                 self.outliving.insert(node, memory);
             }
         }
         for (kind, (layout, nodes)) in blocks {
             let block = allocator.allocate(layout.bytes(), kind)?;
             for (node, offset) in nodes {
-                self.allocations.insert(node, (block.address() + offset, kind));
+                let location = Location { address: block.address() + offset, kind };
+                self.allocations.insert(node, location);
             }
             self.blocks.push(block);
         }
@@ -403,8 +420,7 @@ impl Held {
 /// What a definition needs an executable to own.
 #[derive(Default)]
 struct Needs {
-    allocs: Vec<NodeKey>,
-    freed: FxHashSet<NodeKey>,
+    allocations: Allocations,
     staged: FxHashMap<usize, Arc<[u8]>>,
     /// The native conditionals whose passes are counted: those that a kernel of Gridloom's decides,
     /// which counts at no extra cost, and on request all.
@@ -413,25 +429,14 @@ struct Needs {
 }
 
 impl Needs {
-    /// Only copies read bytes of the caller's.
-    const CONCERNED: NodeKinds = NodeKinds::of(&[NodeKind::Alloc, NodeKind::Free, NodeKind::Memcpy]);
-
     /// The kinds of nodes without which a graph needs nothing.
-    const NEEDY: NodeKinds = Self::CONCERNED.union(NodeKind::CONDITIONALS);
+    const NEEDY: NodeKinds = NodeKind::MEMORY.union(NodeKind::READERS_OF_BYTES).union(NodeKind::CONDITIONALS);
 
     fn of(definition: &Definition, program: &Program, count_passes: bool) -> Self {
-        let mut needs = Self::default();
-        let all = definition.may_have(Self::CONCERNED).then(|| definition.all_nodes());
-        for (key, node) in all.into_iter().flatten() {
-            let operation = node.operation();
-            match operation {
-                Operation::Alloc(_) => needs.allocs.push(key),
-                Operation::Free(FreeTarget::AllocNode(alloc)) => {
-                    needs.freed.insert(*alloc);
-                }
-                _ => {}
-            }
-            operation.for_each_region(|region| {
+        let mut needs = Self { allocations: Allocations::of(definition), ..Self::default() };
+        let all = definition.may_have(NodeKind::READERS_OF_BYTES).then(|| definition.all_nodes());
+        for (_, node) in all.into_iter().flatten() {
+            node.operation().for_each_region(|region| {
                 if let Base::Bytes(bytes) = &region.base {
                     needs.staged.insert(bytes.as_ptr() as usize, Arc::clone(bytes));
                 }

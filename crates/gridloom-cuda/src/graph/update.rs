@@ -5,7 +5,7 @@
 //! another attribute, a disabled node in a body) is not an error: the graph is compiled again.
 //! Either way, launches in flight keep the values they were launched with. If the host drives a
 //! launch and waits for the device, the graph is compiled again as well, because that launch has
-//! iterations to come.
+//! passes to come.
 //!
 //! # Nodes that do nothing
 //!
@@ -26,7 +26,7 @@ use super::inner::Inner;
 use super::lower::Lowering;
 use super::modes::Capabilities;
 use super::node_map::DriverNode;
-use super::parameters::{Parameters, has_its_addresses};
+use super::parameters::Parameters;
 use super::resources::{Held, Staged};
 use crate::driver::DriverResult;
 use crate::failure::HostCall;
@@ -37,6 +37,7 @@ use crate::transfer;
 use gridloom_core::backend::Allocation;
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::launch::LaunchConfig;
+use gridloom_core::lower::has_all_addresses;
 use gridloom_core::memory::{Base, Region};
 use gridloom_core::op::{ConditionalOp, KernelOp, Launch, MemsetOp, Operation, PointerValue};
 use gridloom_core::{Error, ErrorKind, Result};
@@ -58,15 +59,17 @@ pub(super) struct Before {
 }
 
 impl Executable {
-    /// Takes over what these nodes do, all or none.
+    /// Takes over what these nodes do, all or none. The driver fixes the default of a condition
+    /// when its handle is made, so the graph is compiled again for other defaults.
     pub(super) fn take_over(
         &mut self,
         definition: &Definition,
         replaced: &[(NodeKey, Operation)],
+        has_other_defaults: bool,
     ) -> Result<()> {
         let mut undo = Undo::new();
         let state = &mut self.state;
-        if state.is_held_up() {
+        if has_other_defaults || state.is_held_up() {
             return self.compile_anew(definition, (replaced, &mut undo), None);
         }
         state.settle();
@@ -237,7 +240,7 @@ impl<'a> Unused<'a> {
 
     /// Mostly arguments are changed, often, and there is at most memory in which they differ.
     fn add(&mut self, old: &'a Launch, new: &KernelOp) {
-        if !Arc::ptr_eq(old.kernel(), new.kernel()) || old.args().keep != new.args().keep {
+        if !Arc::ptr_eq(old.kernel(), new.kernel()) || old.args().owner != new.args().owner {
             self.launches.push(old);
             return;
         }
@@ -426,7 +429,7 @@ impl<'a> InPlaceUpdate<'a> {
         }
         let place = self.inner.place(node)?;
         let config = op.config();
-        if has_its_addresses(op) {
+        if has_all_addresses(op.args()) {
             let kernel = Kernel::from_backend(&**op.kernel())?;
             return self.set_kernel_node(place.unit, place.node, kernel, config, &op.args().bytes);
         }

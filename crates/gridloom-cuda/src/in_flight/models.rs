@@ -16,7 +16,8 @@ impl Queue for Arc<Device> {
     type Mark = u64;
 
     fn mark(&self) -> Marked<u64> {
-        // Not a load: to mark is to enqueue, and whoever enqueues after it comes after what was done before it.
+        // Not a load: to mark is to enqueue, and whoever enqueues after it comes after what was
+        // done before it.
         Marked::At(self.enqueued.fetch_add(0, Ordering::SeqCst))
     }
 
@@ -131,7 +132,8 @@ struct Several {
 
 impl Drop for Several {
     fn drop(&mut self) {
-        // Not loads: that whoever drops last comes after those who dropped before is known to `Arc`, but not to the model.
+        // Not loads: that whoever drops last comes after those who dropped before is known to
+        // `Arc`, but not to the model.
         let latest = |number: &AtomicU64| number.fetch_add(0, Ordering::SeqCst);
         let (run, used) = (latest(&self.device.run), latest(&self.used));
         assert!(run >= used, "work {used} had not run when what it shares was dropped");

@@ -52,6 +52,8 @@ nvrtc_functions! {
     compile_program = "nvrtcCompileProgram": fn(RawProgram, c_int, *const *const c_char) -> c_int;
     get_ptx_size = "nvrtcGetPTXSize": fn(RawProgram, *mut usize) -> c_int;
     get_ptx = "nvrtcGetPTX": fn(RawProgram, *mut c_char) -> c_int;
+    add_name_expression = "nvrtcAddNameExpression": fn(RawProgram, *const c_char) -> c_int;
+    get_lowered_name = "nvrtcGetLoweredName": fn(RawProgram, *const c_char, *mut *const c_char) -> c_int;
     get_log_size = "nvrtcGetProgramLogSize": fn(RawProgram, *mut usize) -> c_int;
     get_log = "nvrtcGetProgramLog": fn(RawProgram, *mut c_char) -> c_int;
 }
@@ -140,14 +142,51 @@ pub(super) struct Program<'a> {
 }
 
 impl<'a> Program<'a> {
-    pub(super) fn new(functions: &'a Functions, source: &CStr, name: &CStr) -> Result<Self, NvrtcError> {
+    /// A program of a source, and of headers that are given as texts under their names.
+    pub(super) fn new(
+        functions: &'a Functions,
+        source: &CStr,
+        name: &CStr,
+        headers: &[(&CStr, &CStr)],
+    ) -> Result<Self, NvrtcError> {
         let mut raw = ptr::null_mut();
-        // SAFETY: both strings live across the call, which copies them; no headers are given.
+        let names: Vec<*const c_char> = headers.iter().map(|(name, _)| name.as_ptr()).collect();
+        let texts: Vec<*const c_char> = headers.iter().map(|(_, text)| text.as_ptr()).collect();
+        let count = c_int::try_from(headers.len()).unwrap_or(0);
+        // SAFETY: all strings live across the call, which copies them, and both lists have `count`
+        // of them.
         let code = unsafe {
-            (functions.create_program)(&mut raw, source.as_ptr(), name.as_ptr(), 0, ptr::null(), ptr::null())
+            (functions.create_program)(
+                &mut raw,
+                source.as_ptr(),
+                name.as_ptr(),
+                count,
+                texts.as_ptr(),
+                names.as_ptr(),
+            )
         };
         functions.check("nvrtcCreateProgram", code)?;
         Ok(Self { functions, raw })
+    }
+
+    /// Asks for the name that a C++ expression has in the PTX, before the program is compiled.
+    pub(super) fn add_name_expression(&self, expression: &CStr) -> Result<(), NvrtcError> {
+        // SAFETY: the program is alive, and the string is copied.
+        let code = unsafe { (self.functions.add_name_expression)(self.raw, expression.as_ptr()) };
+        self.functions.check("nvrtcAddNameExpression", code)
+    }
+
+    /// The name that an expression has in the PTX, after the program was compiled.
+    pub(super) fn lowered_name(&self, expression: &CStr) -> Result<String, NvrtcError> {
+        let mut name = ptr::null();
+        // SAFETY: the program is alive, and one pointer is written.
+        let code = unsafe { (self.functions.get_lowered_name)(self.raw, expression.as_ptr(), &mut name) };
+        self.functions.check("nvrtcGetLoweredName", code)?;
+        if name.is_null() {
+            return Ok(String::new());
+        }
+        // SAFETY: not null, so it is a NUL-terminated string that the program owns, which is alive.
+        Ok(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 
     pub(super) fn compile(&self, flags: &[*const c_char]) -> Result<(), NvrtcError> {

@@ -4,6 +4,7 @@
 //! in this order: `GRIDLOOM_NVRTC` (a library or its folder), `CUDA_HOME`, `CUDA_PATH`, the
 //! loader's path, the usual toolkit folders, and the NVIDIA packages of Python environments.
 
+mod headers;
 mod library;
 mod search;
 
@@ -12,6 +13,7 @@ pub use search::NVRTC_VARIABLE;
 use library::{Functions, Program};
 use std::ffi::{CString, c_char, c_int};
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 /// A failure to find or run the compiler.
@@ -29,7 +31,8 @@ pub enum NvrtcError {
     Compile {
         /// The name the source was given.
         name: String,
-        /// The compiler's messages.
+        /// The compiler's messages. If a header is missing, they end with where headers are looked
+        /// for.
         log: String,
     },
     /// A text that cannot be passed on, because it holds a NUL byte.
@@ -72,6 +75,12 @@ pub struct CompileOptions {
     pub architecture: Option<(u32, u32)>,
     /// Options for the compiler, as on its command line: `-DN=4`, `--std=c++17`, `-I/path`.
     pub flags: Vec<String>,
+    /// C++ names whose names in the PTX are wanted: `scale<float>`, `library::scale`, `&table`.
+    /// Instances of templates that are named here are compiled.
+    pub name_expressions: Vec<String>,
+    /// Whether the PTX says which line of the source each instruction comes from. `None` leaves it
+    /// to the device: a CPU device in checked mode asks for it.
+    pub line_info: Option<bool>,
 }
 
 impl CompileOptions {
@@ -100,11 +109,45 @@ impl CompileOptions {
         self.flags.extend(flags.into_iter().map(Into::into));
         self
     }
+
+    /// Asks for the names that C++ names have in the PTX, such as those of templates
+    /// (`scale<float>`).
+    #[must_use]
+    pub fn name_expressions(mut self, expressions: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.name_expressions.extend(expressions.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets whether the PTX says which line of the source each instruction comes from.
+    #[must_use]
+    pub fn line_info(mut self, line_info: impl Into<Option<bool>>) -> Self {
+        self.line_info = line_info.into();
+        self
+    }
+
+    /// The options as the compiler takes them, without folders of headers.
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments = self.flags.clone();
+        if let Some((major, minor)) = self.architecture {
+            arguments.push(format!("--gpu-architecture=compute_{major}{minor}"));
+        }
+        const LINE_INFO: [&str; 4] = ["-lineinfo", "--generate-line-info", "-G", "--device-debug"];
+        if self.line_info == Some(true) && !self.flags.iter().any(|flag| LINE_INFO.contains(&flag.as_str())) {
+            arguments.push(LINE_INFO[1].to_owned());
+        }
+        arguments
+    }
 }
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        Self { name: "source.cu".to_owned(), architecture: None, flags: Vec::new() }
+        Self {
+            name: "source.cu".to_owned(),
+            architecture: None,
+            flags: Vec::new(),
+            name_expressions: Vec::new(),
+            line_info: None,
+        }
     }
 }
 
@@ -113,6 +156,8 @@ impl Default for CompileOptions {
 pub struct Ptx {
     text: String,
     log: String,
+    /// Name expressions with the names they have in the text.
+    names: Vec<(String, String)>,
 }
 
 impl Ptx {
@@ -124,6 +169,16 @@ impl Ptx {
     /// The compiler's warnings; empty where there were none.
     pub fn log(&self) -> &str {
         &self.log
+    }
+
+    /// The name that one of [`CompileOptions::name_expressions`] has in the PTX.
+    pub fn lowered_name(&self, expression: &str) -> Option<&str> {
+        self.lowered_names().find(|(asked, _)| *asked == expression).map(|(_, name)| name)
+    }
+
+    /// Each of [`CompileOptions::name_expressions`], with the name that it has in the PTX.
+    pub fn lowered_names(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.names.iter().map(|(expression, name)| (expression.as_str(), name.as_str()))
     }
 
     /// The PTX itself, by value.
@@ -209,32 +264,54 @@ impl Nvrtc {
 
     /// Compiles CUDA C++ to PTX
     /// ([`nvrtcCompileProgram`](https://docs.nvidia.com/cuda/nvrtc/index.html)).
+    ///
+    /// Headers of CUDA are found beside the compiler, in a toolkit and in NVIDIA's Python packages;
+    /// `-I` in the options comes first. `cudaGraphSetConditional` needs no declaration.
     pub fn compile(&self, source: &str, options: &CompileOptions) -> Result<Ptx, NvrtcError> {
-        let mut flags = options.flags.clone();
-        if let Some((major, minor)) = options.architecture {
-            flags.push(format!("--gpu-architecture=compute_{major}{minor}"));
+        let mut flags = options.arguments();
+        let folders = headers::folders(Path::new(self.path()), self.version);
+        flags.extend(folders.found.iter().map(|folder| format!("--include-path={}", folder.display())));
+        let declares = headers::sets_conditions(source);
+        if declares {
+            flags.push(format!("--pre-include={}", headers::CONDITIONS_NAME.to_string_lossy()));
         }
-        let flags = flags
-            .into_iter()
-            .map(|flag| CString::new(flag).map_err(|_| NvrtcError::Nul { what: "option" }))
-            .collect::<Result<Vec<_>, _>>()?;
+        let flags = c_strings(flags, "option")?;
+        let expressions = c_strings(options.name_expressions.iter().cloned(), "name expression")?;
         let source = CString::new(source).map_err(|_| NvrtcError::Nul { what: "source" })?;
         let name = CString::new(options.name.as_str()).map_err(|_| NvrtcError::Nul { what: "name" })?;
         let pointers: Vec<*const c_char> = flags.iter().map(|flag| flag.as_ptr()).collect();
+        let texts = [(headers::CONDITIONS_NAME, headers::CONDITIONS)];
 
-        let program = Program::new(&self.functions, &source, &name)?;
+        let program = Program::new(&self.functions, &source, &name, if declares { &texts } else { &[] })?;
+        for expression in &expressions {
+            program.add_name_expression(expression)?;
+        }
         let outcome = program.compile(&pointers);
-        let log = program.log()?;
+        let mut log = program.log()?;
         match outcome {
-            Ok(()) => Ok(Ptx { text: program.ptx()?, log }),
-            Err(NvrtcError::Call { code: library::COMPILATION_FAILED, .. }) => {
+            Ok(()) => {
+                let names = options.name_expressions.iter().zip(&expressions);
+                let names = names
+                    .map(|(asked, expression)| Ok((asked.clone(), program.lowered_name(expression)?)))
+                    .collect::<Result<_, NvrtcError>>()?;
+                Ok(Ptx { text: program.ptx()?, log, names })
+            }
+            Err(NvrtcError::Call { code, .. }) if code == library::COMPILATION_FAILED || !log.is_empty() => {
+                if headers::is_about_a_missing_header(&log) {
+                    log.push_str(&folders.explain());
+                }
                 Err(NvrtcError::Compile { name: options.name.clone(), log })
             }
-            // An unknown option, say: the log names it.
-            Err(_) if !log.is_empty() => Err(NvrtcError::Compile { name: options.name.clone(), log }),
             Err(error) => Err(error),
         }
     }
+}
+
+fn c_strings(
+    texts: impl IntoIterator<Item = String>,
+    what: &'static str,
+) -> Result<Vec<CString>, NvrtcError> {
+    texts.into_iter().map(|text| CString::new(text).map_err(|_| NvrtcError::Nul { what })).collect()
 }
 
 #[cfg(test)]
@@ -242,7 +319,7 @@ mod tests {
     use super::*;
 
     fn ptx(text: &str) -> Ptx {
-        Ptx { text: text.to_owned(), log: String::new() }
+        Ptx { text: text.to_owned(), log: String::new(), names: Vec::new() }
     }
 
     #[test]
@@ -272,5 +349,16 @@ mod tests {
         assert!(text.contains("nvidia-cuda-nvrtc"), "{text}");
         assert!(text.contains("GRIDLOOM_NVRTC"), "{text}");
         assert!(text.contains("/opt/cuda/lib64: no such folder"), "{text}");
+    }
+
+    #[test]
+    fn line_information_is_asked_for_once() {
+        let flag = "--generate-line-info".to_owned();
+        assert_eq!(CompileOptions::new().arguments(), Vec::<String>::new());
+        assert_eq!(CompileOptions::new().line_info(true).arguments(), [flag]);
+        assert_eq!(CompileOptions::new().line_info(false).arguments(), Vec::<String>::new());
+        for known in ["-lineinfo", "-G"] {
+            assert_eq!(CompileOptions::new().flags([known]).line_info(true).arguments(), [known]);
+        }
     }
 }

@@ -78,6 +78,12 @@ fn toolkit_folders(toolkit: &Path, candidates: &mut Vec<Candidate>) {
     candidates.extend(TOOLKIT_FOLDERS.iter().map(|folder| Candidate::Folder(toolkit.join(folder))));
 }
 
+/// The folders of toolkits: those of the environment, then the usual ones.
+pub(super) fn toolkits(machine: &Machine<'_>) -> Vec<PathBuf> {
+    let named = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(|variable| machine.folder_in(variable));
+    named.chain(default_toolkits(machine)).collect()
+}
+
 fn default_toolkits(machine: &Machine<'_>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     // /usr/local/cuda first: it is the link the administrator chose.
@@ -134,13 +140,22 @@ fn site_packages(machine: &Machine<'_>) -> Vec<PathBuf> {
     sites
 }
 
-/// NVIDIA's wheels put libraries under `nvidia/cuda_nvrtc` (CUDA 12) or `nvidia/cu13`.
-fn python_folders(site: &Path, candidates: &mut Vec<Candidate>) {
-    let nvidia = site.join("nvidia");
-    let mut packages =
-        entries(&nvidia, |name| name == "cuda_nvrtc" || (name.starts_with("cu") && version_like(&name[2..])));
+/// NVIDIA's wheels put things under a folder of each package (CUDA 12) or under `nvidia/cu13`.
+/// These are the folders for one package, newest first.
+fn package_folders(site: &Path, package: &str) -> Vec<PathBuf> {
+    let wanted = |name: &str| name == package || name.strip_prefix("cu").is_some_and(version_like);
+    let mut packages = entries(&site.join("nvidia"), wanted);
     packages.sort_by_key(|path| version_of(path));
-    for package in packages {
+    packages
+}
+
+/// The folders that hold the headers of the runtime in each Python environment.
+pub(super) fn nvidia_packages(machine: &Machine<'_>) -> Vec<Vec<PathBuf>> {
+    site_packages(machine).iter().map(|site| package_folders(site, "cuda_runtime")).collect()
+}
+
+fn python_folders(site: &Path, candidates: &mut Vec<Candidate>) {
+    for package in package_folders(site, "cuda_nvrtc") {
         candidates.extend(["lib", "bin", "bin/x86_64"].map(|folder| Candidate::Folder(package.join(folder))));
     }
 }
@@ -188,17 +203,17 @@ pub(super) fn look_into(folder: &Path) -> Option<Found> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// A made-up file system in a temporary folder.
-    struct Fake {
+    pub(in crate::nvrtc) struct Fake {
         root: PathBuf,
         variables: Vec<(&'static str, PathBuf)>,
     }
 
     impl Fake {
-        fn new(name: &str, files: &[&str]) -> Self {
+        pub(in crate::nvrtc) fn new(name: &str, files: &[&str]) -> Self {
             let root = std::env::temp_dir().join(format!("gridloom-nvrtc-{name}-{}", std::process::id()));
             for file in files {
                 let path = root.join(file);
@@ -209,7 +224,7 @@ mod tests {
             Self { root, variables: Vec::new() }
         }
 
-        fn with(mut self, variable: &'static str, path: &str) -> Self {
+        pub(in crate::nvrtc) fn with(mut self, variable: &'static str, path: &str) -> Self {
             let path = self.root.join(path);
             self.variables.push((variable, path));
             self
@@ -217,19 +232,31 @@ mod tests {
 
         /// The library files in the order in which they would be tried.
         fn libraries(&self) -> Vec<String> {
-            let variable = |name: &str| {
-                let found = self.variables.iter().find(|(variable, _)| *variable == name);
-                found.map(|(_, path)| path.clone().into_os_string())
-            };
-            candidates(&Machine { variable: &variable, root: &self.root })
+            self.with_machine(candidates)
                 .into_iter()
                 .filter_map(|candidate| match candidate {
                     Candidate::Folder(folder) => look_into(&folder).map(|found| found.library),
                     Candidate::File(file) => Some(file),
                     Candidate::Loader(_) => None,
                 })
-                .map(|path| path.strip_prefix(&self.root).unwrap().to_string_lossy().replace('\\', "/"))
+                .map(|path| self.relative(&path))
                 .collect()
+        }
+
+        pub(in crate::nvrtc) fn with_machine<T>(&self, look: impl FnOnce(&Machine<'_>) -> T) -> T {
+            let variable = |name: &str| {
+                let found = self.variables.iter().find(|(variable, _)| *variable == name);
+                found.map(|(_, path)| path.clone().into_os_string())
+            };
+            look(&Machine { variable: &variable, root: &self.root })
+        }
+
+        pub(in crate::nvrtc) fn path(&self, path: &str) -> PathBuf {
+            if path.is_empty() { PathBuf::new() } else { self.root.join(path) }
+        }
+
+        pub(in crate::nvrtc) fn relative(&self, path: &Path) -> String {
+            path.strip_prefix(&self.root).unwrap().to_string_lossy().replace('\\', "/")
         }
     }
 

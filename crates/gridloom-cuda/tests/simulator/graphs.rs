@@ -407,6 +407,10 @@ fn set_attribute(
     })
 }
 
+/// Has graphs of kernels, copies, fills and children alone.
+const DEVICE_LAUNCH: CUgraphInstantiate_flags =
+    CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+
 fn create_condition(
     out: *mut CUgraphConditionalHandle,
     graph: CUgraph,
@@ -438,8 +442,11 @@ fn instantiate(
             let mut graph = world.graphs[&number].clone();
             for node in &graph.nodes {
                 let copy = world.nodes[node].clone();
-                let forbidden =
-                    graph.is_body && matches!(copy.work, Work::Host(_) | Work::Record(_) | Work::Wait(_));
+                let by_host = matches!(copy.work, Work::Host(_) | Work::Record(_) | Work::Wait(_));
+                let launched_by_kernels = unsafe { (*parameters).flags } & u64::from(DEVICE_LAUNCH.0) != 0;
+                let forbidden = graph.is_body && by_host
+                    || launched_by_kernels
+                        && (by_host || matches!(copy.work, Work::Nothing | Work::Conditional { .. }));
                 let mut twice = false;
                 if let Work::Conditional { condition, .. } = &copy.work {
                     twice = !used.insert(*condition);

@@ -12,7 +12,11 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
     exports! { table,
         "cuMemPoolCreate" => pool_create,
         "cuMemPoolSetAttribute" => pool_attribute,
+        "cuMemPoolGetAttribute" => pool_use,
         "cuMemPoolTrimTo" => pool_trim,
+        "cuDeviceGetGraphMemAttribute" => graph_memory,
+        "cuDeviceSetGraphMemAttribute" => set_graph_memory,
+        "cuDeviceGraphMemTrim" => trim_graph_memory,
         "cuMemAlloc_v2" => alloc_now,
         "cuMemAllocFromPoolAsync" => alloc_from_pool,
         "cuMemAllocAsync" => alloc_async,
@@ -132,6 +136,26 @@ fn pool_create(out: *mut CUmemoryPool, _: *const CUmemPoolProps) -> CUresult {
 }
 
 fn pool_attribute(_: CUmemoryPool, _: CUmemPool_attribute, _: *mut c_void) -> CUresult {
+    OK
+}
+
+/// A pool keeps nothing that nobody uses.
+fn pool_use(_: CUmemoryPool, _: CUmemPool_attribute, out: *mut c_void) -> CUresult {
+    unsafe { *out.cast::<u64>() = 0 };
+    OK
+}
+
+/// The memory of captured alloc nodes is not counted.
+fn graph_memory(_: CUdevice, _: CUgraphMem_attribute, out: *mut c_void) -> CUresult {
+    unsafe { *out.cast::<u64>() = 0 };
+    OK
+}
+
+fn set_graph_memory(_: CUdevice, _: CUgraphMem_attribute, _: *mut c_void) -> CUresult {
+    OK
+}
+
+fn trim_graph_memory(_: CUdevice) -> CUresult {
     OK
 }
 

@@ -13,6 +13,8 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
     exports! { table,
         "cuStreamCreateWithPriority" => stream_create,
         "cuStreamDestroy_v2" => stream_destroy,
+        "cuStreamGetPriority" => stream_priority,
+        "cuCtxGetStreamPriorityRange" => priority_range,
         "cuStreamSynchronize" => stream_synchronize,
         "cuStreamQuery" => stream_query,
         "cuStreamWaitEvent" => stream_wait,
@@ -37,6 +39,7 @@ type Work = Box<dyn FnOnce() + Send>;
 pub struct Stream {
     queue: Mutex<Queue>,
     changed: Condvar,
+    priority: c_int,
 }
 
 #[derive(Default)]
@@ -131,10 +134,24 @@ impl Drop for Held {
     }
 }
 
-fn stream_create(out: *mut CUstream, _: c_uint, _: c_int) -> CUresult {
+/// The highest priority, and the lowest.
+const PRIORITIES: (c_int, c_int) = (-5, 0);
+
+fn priority_range(lowest: *mut c_int, highest: *mut c_int) -> CUresult {
+    unsafe { (*highest, *lowest) = PRIORITIES };
+    OK
+}
+
+fn stream_priority(raw: CUstream, out: *mut c_int) -> CUresult {
+    unsafe { *out = stream(raw).priority };
+    OK
+}
+
+fn stream_create(out: *mut CUstream, _: c_uint, priority: c_int) -> CUresult {
     world(|world| {
         let number = world.fresh();
-        world.streams.insert(number, Arc::default());
+        let priority = priority.clamp(PRIORITIES.0, PRIORITIES.1);
+        world.streams.insert(number, Arc::new(Stream { priority, ..Stream::default() }));
         unsafe { *out = handle(number) };
     });
     OK

@@ -1,4 +1,5 @@
-//! Makes a recorded kernel smaller: arrays whose indices are all known become registers, and what nobody uses goes.
+//! Makes a recorded kernel smaller: arrays whose indices are all known become registers, and what
+//! nobody uses goes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -48,9 +49,20 @@ fn stored_type(suffix: &str) -> Option<Ty> {
     })
 }
 
+/// Keeps the arrays whose addresses are given to `vprintf`.
+fn keep_printed(list: &[Stmt], elements: &mut [Option<HashMap<i64, Ty>>]) {
+    for stmt in list {
+        if let Stmt::Print { arguments: Mem { base: Base::Local(array), .. }, .. } = stmt {
+            elements[*array as usize] = None;
+        }
+        stmt.inner().into_iter().for_each(|inner| keep_printed(inner, elements));
+    }
+}
+
 fn split_arrays(program: &mut Program) {
     // The type at each offset of each array; none for arrays that stay.
     let mut elements: Vec<Option<HashMap<i64, Ty>>> = vec![Some(HashMap::new()); program.locals.len()];
+    keep_printed(&program.body, &mut elements);
     each_inst(&mut program.body, &mut |inst| {
         let Some((array, mem)) = accessed(inst) else { return };
         let slot = &mut elements[array as usize];
@@ -91,7 +103,7 @@ fn split_arrays(program: &mut Program) {
         let ty = regs[register.0 as usize];
         let is_load = inst.dst.is_some();
         *inst = Inst {
-            op: "mov",
+            op: "mov".into(),
             suffix: ty.bit_suffix(),
             dst: Some(inst.dst.unwrap_or(register)),
             args: vec![if is_load { Operand::Reg(register) } else { inst.args[1] }],

@@ -1,5 +1,8 @@
 //! The recorded kernel: structured control flow over instructions that are named as PTX names them.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 pub(crate) mod cleanup;
 pub(crate) mod print;
 mod ty;
@@ -32,6 +35,12 @@ pub enum Space {
     Generic,
     /// The parameters of the kernel.
     Param,
+    /// Memory of the block.
+    Shared,
+    /// Memory of the block while nothing writes it.
+    SharedRead,
+    /// Memory of the device that a block owns, while nothing writes it.
+    BlockRead,
 }
 
 /// What an address starts from.
@@ -45,6 +54,10 @@ pub enum Base {
     Constant(u32),
     /// A parameter of the kernel.
     Param(u32),
+    /// An array of the block.
+    Shared(u32),
+    /// The memory of the block that the launch adds.
+    DynamicShared,
 }
 
 /// A place in memory.
@@ -74,6 +87,8 @@ pub(crate) enum Operand {
     /// A special register, by its name.
     Special(&'static str),
     Mem(Mem),
+    /// The address of an array.
+    Address(Base),
 }
 
 /// What an instruction does besides computing its result.
@@ -90,7 +105,7 @@ pub(crate) enum Effect {
 /// One instruction, printed as `op dst, args;`.
 #[derive(Clone, Debug)]
 pub(crate) struct Inst {
-    pub(crate) op: &'static str,
+    pub(crate) op: Cow<'static, str>,
     /// What is appended to the name of the instruction.
     pub(crate) suffix: &'static str,
     pub(crate) dst: Option<Reg>,
@@ -139,6 +154,31 @@ pub(crate) enum Stmt {
         value: Operand,
         site: Site,
     },
+    /// Asks that all threads of a group come here together, or none. Checked when the kernel is
+    /// loaded.
+    Reached {
+        by: Reached,
+        site: Site,
+    },
+    /// Waits for all threads of the block.
+    Barrier,
+    /// Prints a text with arguments.
+    Print {
+        text: Mem,
+        arguments: Mem,
+    },
+    /// Sets a condition of the graph.
+    SetCondition {
+        handle: Operand,
+        value: Operand,
+    },
+}
+
+/// Threads that come to a place together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reached {
+    Block,
+    Warp,
 }
 
 /// What fails at a place, and where that is.
@@ -176,6 +216,12 @@ pub(crate) struct Program {
     /// Constants: alignment and bytes.
     pub(crate) constants: Vec<(usize, Vec<u8>)>,
     pub(crate) rules: ShapeRules,
+    /// The arrays of a block.
+    pub(crate) shared: Vec<Array>,
+    /// The alignment of the memory of a block that launches add.
+    pub(crate) dynamic_shared: Option<usize>,
+    /// Registers that have the same value in all threads of a warp.
+    pub(crate) same_in_warp: HashSet<Reg>,
 }
 
 impl Stmt {
@@ -186,6 +232,10 @@ impl Stmt {
             Stmt::Check { cond, .. } | Stmt::If { cond, .. } => visit(cond),
             Stmt::Break { when: Some((cond, _)), .. } => visit(cond),
             Stmt::SameForAll { value, .. } => visit(value),
+            Stmt::SetCondition { handle, value } => {
+                visit(handle);
+                visit(value);
+            }
             _ => {}
         }
     }

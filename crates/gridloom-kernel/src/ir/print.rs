@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use super::ty::Class;
-use super::{Base, Inst, Mem, Operand, Program, Reg, Site, Stmt, Ty};
+use super::{Base, Inst, Mem, Operand, Program, Reg, Site, Space, Stmt, Ty};
 
 /// The oldest devices that kernels in Rust run on, and the PTX that their instructions need.
 const HEADER: &str = ".version 7.0\n.target sm_70\n.address_size 64\n";
@@ -29,6 +29,9 @@ struct Printer<'a> {
     used_sites: Vec<Site>,
     labels: u32,
     strings: Vec<String>,
+    /// Functions of the device that the kernel calls.
+    has_print: bool,
+    has_condition: bool,
 }
 
 impl<'a> Printer<'a> {
@@ -51,6 +54,8 @@ impl<'a> Printer<'a> {
             used_sites: Vec::new(),
             labels: 0,
             strings: Vec::new(),
+            has_print: false,
+            has_condition: false,
         }
     }
 
@@ -107,8 +112,18 @@ impl<'a> Printer<'a> {
             Base::Local(index) => format!("__local{index}"),
             Base::Constant(index) => format!("__constant{index}"),
             Base::Param(index) => self.param(index),
+            Base::Shared(index) => format!("__shared{index}"),
+            Base::DynamicShared => "__dynamic_shared".to_owned(),
         };
         let base = match mem.index {
+            // Addresses of a block's memory have 32 bits.
+            Some(index) if matches!(mem.base, Base::Reg(reg) if self.program.regs[reg.0 as usize].class() == Class::B32) =>
+            {
+                let (sum, index) = (self.temporary(Class::B32), self.reg(index));
+                self.line(&format!("cvt.u32.u64 {sum}, {index};"));
+                self.line(&format!("add.u32 {sum}, {sum}, {base};"));
+                sum
+            }
             None => base,
             Some(index) => {
                 let (sum, index) = (self.temporary(Class::B64), self.reg(index));
@@ -133,6 +148,10 @@ impl<'a> Printer<'a> {
             Operand::Imm(ty, bits) => Self::immediate(*ty, *bits),
             Operand::Special(name) => (*name).to_owned(),
             Operand::Mem(mem) => self.address(mem),
+            Operand::Address(base) => {
+                let mem = Mem { space: Space::Shared, base: *base, index: None, offset: 0 };
+                self.address(&mem).trim_matches(['[', ']']).to_owned()
+            }
         }
     }
 
@@ -184,6 +203,10 @@ impl<'a> Printer<'a> {
     fn statement(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::Inst(inst) => self.inst(inst),
+            Stmt::Barrier => self.line("bar.sync 0;"),
+            Stmt::Reached { .. } => {}
+            Stmt::Print { text, arguments } => self.print_call(text, arguments),
+            Stmt::SetCondition { handle, value } => self.condition_call(handle, value),
             Stmt::Check { cond, fails_when, site } => {
                 let label = self.site_label(*site);
                 self.jump_if(cond, *fails_when, &label);
@@ -231,36 +254,78 @@ impl<'a> Printer<'a> {
         self.body.push_str(&format!("{end}:\n"));
     }
 
-    /// Where checks jump to: each states its number, and one place reports it.
+    fn print_call(&mut self, text: &Mem, arguments: &Mem) {
+        self.has_print = true;
+        let (format, values) = (self.temporary(Class::B64), self.temporary(Class::B64));
+        let (text, arguments) = (self.address(text), self.address(arguments));
+        self.line(&format!("mov.u64 {format}, {};", text.trim_matches(['[', ']'])));
+        self.line(&format!("cvta.global.u64 {format}, {format};"));
+        self.line(&format!("mov.u64 {values}, {};", arguments.trim_matches(['[', ']'])));
+        self.line(&format!("cvta.local.u64 {values}, {values};"));
+        self.line("{ .param .b64 p0; .param .b64 p1; .param .b32 printed;");
+        self.line(&format!("st.param.b64 [p0], {format};"));
+        self.line(&format!("st.param.b64 [p1], {values};"));
+        self.line("call (printed), vprintf, (p0, p1); }");
+    }
+
+    fn condition_call(&mut self, handle: &Operand, value: &Operand) {
+        self.has_condition = true;
+        let (handle, value) = (self.in_register(handle), self.in_register(value));
+        self.line("{ .param .b64 p0; .param .b32 p1;");
+        self.line(&format!("st.param.b64 [p0], {handle};"));
+        self.line(&format!("st.param.b32 [p1], {value};"));
+        self.line("call cudaGraphSetConditional, (p0, p1); }");
+    }
+
+    /// Where checks jump to: each calls the function that reports its failure. Code with calls of
+    /// many arguments runs slowly on the CPU, so those are in the functions.
     fn failures(&mut self) {
         if self.used_sites.is_empty() {
             return;
         }
-        let code = self.temporary(Class::B32);
         for site in self.used_sites.clone() {
             self.body.push_str(&format!("$F{}:\n", site.0));
-            self.line(&format!("mov.u32 {code}, {};", site.0));
+            self.line(&format!("call __fail{};", site.0));
             self.line("bra.uni $FAIL;");
         }
         self.body.push_str("$FAIL:\n");
-        let entry = self.temporary(Class::B64);
-        let parts: Vec<String> = (0..3).map(|_| self.temporary(Class::B64)).collect();
-        let (table, line) = (self.temporary(Class::B64), self.temporary(Class::B32));
-        self.line(&format!("mov.u64 {table}, __sites;"));
-        self.line(&format!("mad.wide.u32 {entry}, {code}, 32, {table};"));
-        for (index, part) in parts.iter().enumerate() {
-            self.line(&format!("ld.global.u64 {part}, [{entry}+{}];", 8 * index));
-        }
-        self.line(&format!("ld.global.u32 {line}, [{entry}+24];"));
-        self.line("{ .param .b64 p0; .param .b64 p1; .param .b32 p2; .param .b64 p3; .param .b64 p4;");
-        self.line(&format!("st.param.b64 [p0], {};", parts[0]));
-        self.line(&format!("st.param.b64 [p1], {};", parts[1]));
-        self.line(&format!("st.param.b32 [p2], {line};"));
-        self.line(&format!("st.param.b64 [p3], {};", parts[2]));
-        self.line("st.param.b64 [p4], 1;");
-        self.line("call.uni __assertfail, (p0, p1, p2, p3, p4); }");
         self.line("trap;");
         self.line("ret;");
+    }
+
+    /// The functions that report failures, one for each place: its message, file, line and
+    /// function.
+    fn write_failures(&mut self, out: &mut String) -> std::fmt::Result {
+        if self.used_sites.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            out,
+            ".extern .func __assertfail (.param .b64 p0, .param .b64 p1, .param .b32 p2, .param .b64 p3, .param .b64 p4);"
+        )?;
+        let mut functions = String::new();
+        for site in self.used_sites.clone() {
+            let info = &self.program.sites[site.0 as usize];
+            let texts = [&info.message, info.file, info.function].map(|text| self.string(text));
+            writeln!(functions, ".func __fail{} ()\n{{\n\t.reg .b64 %rd<3>;", site.0)?;
+            for (index, text) in texts.into_iter().enumerate() {
+                writeln!(functions, "\tmov.u64 %rd{index}, __text{text};")?;
+                writeln!(functions, "\tcvta.global.u64 %rd{index}, %rd{index};")?;
+            }
+            functions.push_str(
+                "\t{ .param .b64 p0; .param .b64 p1; .param .b32 p2; .param .b64 p3; .param .b64 p4;\n",
+            );
+            functions.push_str("\tst.param.b64 [p0], %rd0;\n\tst.param.b64 [p1], %rd1;\n");
+            writeln!(functions, "\tst.param.b32 [p2], {};", info.line)?;
+            functions.push_str("\tst.param.b64 [p3], %rd2;\n\tst.param.b64 [p4], 1;\n");
+            functions.push_str("\tcall.uni __assertfail, (p0, p1, p2, p3, p4); }\n\ttrap;\n\tret;\n}\n");
+        }
+        for (index, text) in self.strings.iter().enumerate() {
+            let bytes: Vec<String> = text.bytes().chain([0]).map(|byte| byte.to_string()).collect();
+            writeln!(out, ".global .align 1 .b8 __text{index}[{}] = {{{}}};", bytes.len(), bytes.join(", "))?;
+        }
+        out.push_str(&functions);
+        Ok(())
     }
 
     /// The module: what the body needs, and the body.
@@ -272,28 +337,15 @@ impl<'a> Printer<'a> {
 
     fn write_module(&mut self, out: &mut String) -> std::fmt::Result {
         let program = self.program;
-        if !self.used_sites.is_empty() {
-            writeln!(
-                out,
-                ".extern .func __assertfail (.param .b64 p0, .param .b64 p1, .param .b32 p2, .param .b64 p3, .param .b64 p4);"
-            )?;
-            let mut table = Vec::new();
-            for site in &program.sites {
-                for text in [&site.message, site.file, site.function] {
-                    table.push(format!("generic(__text{})", self.string(text)));
-                }
-                table.push(site.line.to_string());
-            }
-            for (index, text) in self.strings.iter().enumerate() {
-                let bytes: Vec<String> = text.bytes().chain([0]).map(|byte| byte.to_string()).collect();
-                writeln!(
-                    out,
-                    ".global .align 1 .b8 __text{index}[{}] = {{{}}};",
-                    bytes.len(),
-                    bytes.join(", ")
-                )?;
-            }
-            writeln!(out, ".global .align 8 .u64 __sites[{}] = {{{}}};", table.len(), table.join(", "))?;
+        self.write_failures(out)?;
+        if self.has_print {
+            writeln!(out, ".extern .func (.param .b32 printed) vprintf (.param .b64 p0, .param .b64 p1);")?;
+        }
+        if self.has_condition {
+            writeln!(out, ".extern .func cudaGraphSetConditional (.param .b64 p0, .param .b32 p1);")?;
+        }
+        if let Some(align) = program.dynamic_shared {
+            writeln!(out, ".extern .shared .align {align} .b8 __dynamic_shared[];")?;
         }
         for (index, (align, bytes)) in program.constants.iter().enumerate() {
             let list: Vec<String> = bytes.iter().map(u8::to_string).collect();
@@ -327,6 +379,9 @@ impl<'a> Printer<'a> {
             if array.bytes > 0 {
                 writeln!(out, "\t.local .align {} .b8 __local{index}[{}];", array.align, array.bytes)?;
             }
+        }
+        for (index, array) in program.shared.iter().enumerate() {
+            writeln!(out, "\t.shared .align {} .b8 __shared{index}[{}];", array.align, array.bytes.max(1))?;
         }
         out.push_str(&self.body);
         out.push_str("}\n");

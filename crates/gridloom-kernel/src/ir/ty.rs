@@ -90,7 +90,8 @@ impl Ty {
         }
     }
 
-    /// Returns the suffix of arithmetic on the register that holds the type: narrow integers compute in 32 bits.
+    /// Returns the suffix of arithmetic on the register that holds the type: narrow integers
+    /// compute in 32 bits.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Ty::Bool => "pred",

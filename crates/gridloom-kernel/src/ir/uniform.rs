@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{Base, Inst, Label, Operand, Program, Site, Space, Stmt};
+use super::{Base, Inst, Label, Operand, Program, Reached, Reg, Site, Space, Stmt};
+use std::collections::HashSet;
 
 /// How far a value is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,6 +12,8 @@ enum Extent {
     Launch,
     /// In all threads of each block.
     Block,
+    /// In all threads of each warp.
+    Warp,
     /// Each thread may have another one.
     Thread,
 }
@@ -28,6 +31,7 @@ pub(crate) fn check(program: &Program) -> Result<(), Divergence> {
         is_variable: writes.into_iter().map(|count| count > 1).collect(),
         extents: vec![Extent::Launch; program.regs.len()],
         loops: HashMap::new(),
+        same_in_warp: &program.same_in_warp,
         changed: true,
         wrong: None,
     };
@@ -51,12 +55,14 @@ fn count_writes(list: &[Stmt], writes: &mut [u32]) {
     }
 }
 
-struct Analysis {
-    /// Which registers are written in more than one place, so that it matters which of them a thread comes by.
+struct Analysis<'a> {
+    /// Which registers are written in more than one place, so that it matters which of them a
+    /// thread comes by.
     is_variable: Vec<bool>,
     extents: Vec<Extent>,
     /// How far threads agree on leaving a loop or starting its next pass.
     loops: HashMap<Label, Extent>,
+    same_in_warp: &'a HashSet<Reg>,
     changed: bool,
     wrong: Option<Site>,
 }
@@ -64,7 +70,7 @@ struct Analysis {
 /// The places that some threads have gone on to while others are still here.
 type Left = HashMap<Label, Extent>;
 
-impl Analysis {
+impl Analysis<'_> {
     fn operand(&self, operand: &Operand) -> Extent {
         let by_name = match operand {
             Operand::Special(name) if name.starts_with("%nctaid") || name.starts_with("%ntid") => {
@@ -74,6 +80,7 @@ impl Analysis {
             Operand::Special(_) => Extent::Thread,
             Operand::Mem(mem) => match (mem.space, mem.base) {
                 (Space::ReadOnly | Space::Param, _) | (_, Base::Constant(_)) => Extent::Launch,
+                (Space::SharedRead | Space::BlockRead, _) => Extent::Block,
                 _ => Extent::Thread,
             },
             _ => Extent::Launch,
@@ -85,6 +92,7 @@ impl Analysis {
         let Some(dst) = inst.dst else { return };
         let control = if self.is_variable[dst.0 as usize] { control } else { Extent::Launch };
         let extent = inst.args.iter().map(|arg| self.operand(arg)).fold(control, Extent::max);
+        let extent = if self.same_in_warp.contains(&dst) { extent.min(Extent::Warp) } else { extent };
         let slot = &mut self.extents[dst.0 as usize];
         if extent > *slot {
             *slot = extent;
@@ -92,7 +100,8 @@ impl Analysis {
         }
     }
 
-    /// Goes through statements that are reached by threads that agree this far. Returns where some threads have gone instead of behind them.
+    /// Goes through statements that are reached by threads that agree this far. Returns where some
+    /// threads have gone instead of behind them.
     fn list(&mut self, list: &[Stmt], control: Extent) -> Left {
         let mut left = Left::new();
         let merge = |left: &mut Left, label: Label, extent: Extent| {
@@ -144,7 +153,21 @@ impl Analysis {
                     merge(&mut left, *label, extent);
                 }
                 Stmt::Continue(label) => merge(&mut left, *label, control),
-                Stmt::Check { .. } | Stmt::Fail(_) | Stmt::Exit => {}
+                Stmt::Reached { by, site } => {
+                    let most = match by {
+                        Reached::Block => Extent::Block,
+                        Reached::Warp => Extent::Warp,
+                    };
+                    if control > most {
+                        self.wrong.get_or_insert(*site);
+                    }
+                }
+                Stmt::Check { .. }
+                | Stmt::Fail(_)
+                | Stmt::Exit
+                | Stmt::Barrier
+                | Stmt::Print { .. }
+                | Stmt::SetCondition { .. } => {}
             }
         }
         left

@@ -136,7 +136,8 @@ pub(crate) fn overflowing(r: &mut Recorder, op: Op, ty: Ty, a: Operand, b: Opera
     (value, lost)
 }
 
-/// An integer operator as Rust has it: overflow fails where the program checks for it, else wraps around.
+/// An integer operator as Rust has it: overflow fails where the program checks for it, else wraps
+/// around.
 fn integer(r: &mut Recorder, op: Op, ty: Ty, a: Operand, b: Operand) -> Operand {
     if !r.is_overflow_checked() {
         return wrapping(r, op, ty, a, b);
@@ -174,7 +175,8 @@ pub(crate) fn rounded(r: &mut Recorder, ty: Ty, value: Operand) -> Operand {
         }
         (Ty::F16, _) => r.compute("cvt.rn", "f16.f32", ty, &[value]),
         (Ty::Bf16, _) => {
-            // Devices before 8.0 have no instruction for it: to nearest, ties to even, and quiet NaN stays NaN.
+            // Devices before 8.0 have no instruction for it: to nearest, ties to even, and quiet
+            // NaN stays NaN.
             let bits = r.compute("mov", "b32", Ty::U32, &[value]);
             let sixteen = Operand::Imm(Ty::U32, 16);
             let low = r.compute("shr", "u32", Ty::U32, &[bits, sixteen]);

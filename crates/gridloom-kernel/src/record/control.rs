@@ -69,6 +69,7 @@ pub fn block_end(label: Label) {
 
 /// Starts a loop.
 pub fn loop_begin() -> Label {
+    with(|r| r.enter_loop());
     block_begin()
 }
 
@@ -83,6 +84,7 @@ pub fn loop_end(label: Label) {
         let step = r.close();
         let body = r.close();
         r.push(Stmt::Loop { label, body, step });
+        r.leave_loop();
     });
 }
 

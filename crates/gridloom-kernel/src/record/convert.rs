@@ -3,13 +3,14 @@
 use crate::ir::{Operand, Ty};
 use crate::record::arithmetic::{compare, narrow_bits, normalize, rounded, widened};
 use crate::record::recorder::{Recorder, with};
-use crate::record::value::{Scalar, V};
+use crate::record::value::{Cast, Scalar, V};
 
 /// `value as U`.
-pub fn cast<U: Scalar, T: Scalar>(value: V<T>) -> V<U> {
+pub fn cast<U: Scalar, T: Cast>(value: V<T>) -> V<U> {
+    let value = T::number(value);
     with(|r| {
         let value = value.operand(r);
-        V::of(convert(r, T::TY, U::TY, value))
+        V::of(convert(r, T::Number::TY, U::TY, value))
     })
 }
 

@@ -2,10 +2,11 @@
 
 use crate::ir::{Operand, Ty};
 use crate::record::arithmetic::{
-    Int, Op, OpNeg, OpOrd, bitwise, compare, least, normalize, overflowing, shift, shift_amount, wrapping,
+    Int, Op, OpDiv, OpNeg, OpOrd, OpRem, bitwise, compare, least, normalize, overflowing, shift,
+    shift_amount, wrapping,
 };
 use crate::record::convert::convert;
-use crate::record::number::{Bounded, Signed};
+use crate::record::number::{Bounded, Euclid, Signed};
 use crate::record::recorder::{Recorder, with};
 use crate::record::value::{Opt, Scalar, V};
 
@@ -83,7 +84,7 @@ fn overflows<T: Int>(op: Op, a: V<T>, b: V<T>) -> (V<T>, V<bool>) {
 }
 
 /// The greatest value.
-fn most(ty: Ty) -> Operand {
+pub(crate) fn most(ty: Ty) -> Operand {
     let bits = ty.bits() - u32::from(ty.is_signed());
     Operand::Imm(ty, if bits == 64 { u64::MAX } else { (1 << bits) - 1 })
 }
@@ -333,17 +334,6 @@ impl<T: Int + Unsigned + OpOrd> V<T> {
         })
     }
     /// As the method of Rust.
-    pub fn rem_euclid(self, other: V<T>) -> V<T> {
-        // The checks of a division are those of this one.
-        let _ = T::rem(self, other);
-        two(self, other, |r, ty, a, b| euclid(r, ty, a, b, true))
-    }
-    /// As the method of Rust.
-    pub fn div_euclid(self, other: V<T>) -> V<T> {
-        let _ = T::div(self, other);
-        two(self, other, |r, ty, a, b| euclid(r, ty, a, b, false))
-    }
-    /// As the method of Rust.
     pub fn div_ceil(self, other: V<T>) -> V<T> {
         let quotient = T::div(self, other);
         two(self, other, |r, ty, a, b| {
@@ -403,6 +393,17 @@ impl<T: Int + Unsigned + OpNeg + OpOrd> V<T> {
 
 macro_rules! bounded {
     ($($t:ty),*) => {$(
+        impl Euclid for $t {
+            fn div_euclid(a: V<Self>, b: V<Self>) -> V<Self> {
+                // The checks of a division are those of this one.
+                let _ = <Self as OpDiv>::div(a, b);
+                two(a, b, |r, ty, a, b| euclid(r, ty, a, b, false))
+            }
+            fn rem_euclid(a: V<Self>, b: V<Self>) -> V<Self> {
+                let _ = <Self as OpRem>::rem(a, b);
+                two(a, b, |r, ty, a, b| euclid(r, ty, a, b, true))
+            }
+        }
         impl Bounded for $t {
             fn min(a: V<Self>, b: V<Self>) -> V<Self> {
                 two(a, b, |r, ty, a, b| r.compute("min", ty.suffix(), ty, &[a, b]))

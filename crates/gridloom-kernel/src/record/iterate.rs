@@ -73,7 +73,8 @@ impl<T: Step> Iterate for RangeInclusive<V<T>> {
     }
 
     fn step((now, end): &Self::State) {
-        // Behind the last value there may be none to count to: then one loop round is too many, and is left.
+        // Behind the last value there may be none to count to: then one loop round is too many, and
+        // is left.
         let is_last = eq(now.get(), *end);
         let last = if_begin(is_last);
         leave_this_loop();

@@ -21,18 +21,21 @@ pub struct Recorded {
     pub rules: ShapeRules,
 }
 
-static RECORDED: LazyLock<Mutex<HashMap<TypeId, Arc<Recorded>>>> = LazyLock::new(Mutex::default);
+static RECORDED: LazyLock<Mutex<HashMap<(TypeId, bool), Arc<Recorded>>>> = LazyLock::new(Mutex::default);
 
-/// Returns the kernel of an instance. `record` is called where it was not recorded before.
+/// Returns the kernel of an instance, with its indices checked or not. `record` is called where it
+/// was not recorded before.
 pub fn record_kernel(
     instance: TypeId,
+    is_unchecked: bool,
     name: &str,
     record: impl FnOnce(),
 ) -> Result<Arc<Recorded>, RecordError> {
+    let instance = (instance, is_unchecked);
     if let Some(known) = RECORDED.lock().get(&instance) {
         return Ok(known.clone());
     }
-    let before = start(name);
+    let before = start(name, is_unchecked);
     let ended = catch_unwind(AssertUnwindSafe(record));
     let program = finish(before);
     match ended {

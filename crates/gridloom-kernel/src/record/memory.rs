@@ -62,9 +62,13 @@ impl<T> Var for Slice<T> {
     fn assign(&self, from: Self) {
         let base = match from.space {
             Space::Generic => from.base,
-            _ => with(|r| {
+            space => with(|r| {
                 let base = from.base.operand(r);
-                V::of(r.compute("cvta.global", "u64", Ty::U64, &[base]))
+                let op = match space {
+                    Space::Shared | Space::SharedRead => "cvta.shared",
+                    _ => "cvta.global",
+                };
+                V::of(r.compute(op, "u64", Ty::U64, &[base]))
             }),
         };
         self.base.assign(base);
@@ -78,6 +82,20 @@ impl<T> Var for Slice<T> {
 
 /// The place of the element at an index that was checked.
 fn element_at(r: &mut Recorder, space: Space, base: Operand, index: Operand, size: usize) -> Mem {
+    if let Space::Shared | Space::SharedRead = space {
+        // The memory of a block is small: addresses in it have 32 bits.
+        let base = r.compute("cvt", "u32.u64", Ty::U32, &[base]);
+        let (address, offset) = match index {
+            Operand::Imm(_, index) => (base, (index * size as u64) as i64),
+            index => {
+                let index = r.compute("cvt", "u32.u64", Ty::U32, &[index]);
+                let size = Operand::Imm(Ty::U32, size as u64);
+                (r.compute("mad.lo", "u32", Ty::U32, &[index, size, base]), 0)
+            }
+        };
+        let Operand::Reg(address) = address else { unreachable!("a result is in a register") };
+        return Mem { space, base: Base::Reg(address), index: None, offset };
+    }
     let size = Operand::Imm(Ty::U64, size as u64);
     match (base, index, size) {
         (Operand::Reg(reg), Operand::Imm(_, index), Operand::Imm(_, size)) => {
@@ -92,9 +110,37 @@ fn element_at(r: &mut Recorder, space: Space, base: Operand, index: Operand, siz
     }
 }
 
+impl<T> Slice<T> {
+    /// Returns whether it is the same memory, whatever its phase.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        with(|r| self.base.operand(r) == other.base.operand(r) && self.len.operand(r) == other.len.operand(r))
+    }
+
+    /// The same memory as atomic numbers.
+    pub(crate) fn of_atomics(self) -> Slice<crate::Atomic<T>> {
+        Slice { space: self.space, base: self.base, len: self.len, element: PhantomData }
+    }
+}
+
 impl<T: SliceElement> Slice<T> {
     pub(crate) fn new(space: Space, base: V<u64>, len: V<usize>) -> Self {
         Slice { space, base, len, element: PhantomData }
+    }
+
+    /// The slice as it is now.
+    pub(crate) fn get_twin(&self) -> Self {
+        Slice { base: self.base.get(), len: self.len.get(), ..*self }
+    }
+
+    /// The same memory of a block, while it is read or written.
+    pub(crate) fn in_phase(self, is_read: bool) -> Self {
+        let space = match (self.space, is_read) {
+            (Space::Shared | Space::SharedRead, true) => Space::SharedRead,
+            (Space::Shared | Space::SharedRead, false) => Space::Shared,
+            (_, true) => Space::BlockRead,
+            (_, false) => Space::Global,
+        };
+        Slice { space, ..self }
     }
 
     /// The place of an element whose index is known to be in range.
@@ -109,7 +155,7 @@ impl<T: SliceElement> Slice<T> {
         with(|r| {
             let (index, len) = (index.operand(r), self.len.operand(r));
             let is_inside = compare(r, "setp.lt", Ty::U64, index, len);
-            r.check(is_inside, false, what);
+            r.check_index(is_inside, what);
         });
     }
 
@@ -176,9 +222,9 @@ impl<T: SliceElement> Slice<T> {
         with(|r| {
             let (start, end, len) = (start.operand(r), end.operand(r), self.len.operand(r));
             let is_ordered = compare(r, "setp.le", Ty::U64, start, end);
-            r.check(is_ordered, false, what);
+            r.check_index(is_ordered, what);
             let is_inside = compare(r, "setp.le", Ty::U64, end, len);
-            r.check(is_inside, false, what);
+            r.check_index(is_inside, what);
         });
         self.part(start, end)
     }
@@ -363,9 +409,14 @@ impl<T: KernelType, const N: usize> V<[T; N]> {
             r.at(line);
             let index = index.operand(r);
             let is_inside = compare(r, "setp.lt", Ty::U64, index, Operand::Imm(Ty::U64, N as u64));
-            r.check(is_inside, false, what);
+            r.check_index(is_inside, what);
         });
         self.place_of(index)
+    }
+
+    /// As the method of Rust. The caller promises that the index is in range.
+    pub fn get_unchecked(self, index: V<usize>) -> R<V<T>> {
+        R { __place: self.place_of(index) }
     }
 
     /// As the method of Rust.

@@ -1,19 +1,23 @@
-//! What device code becomes when it is recorded: the types and functions that the attribute macros expand to.
+//! What device code becomes when it is recorded: the types and functions that the attribute macros
+//! expand to.
 //!
-//! A kernel's *twin* has its structure, but computes with [`V`]s instead of numbers, and writes down what it computes. It is
-//! run once, when the kernel is first loaded. Types, generics, traits and methods are resolved by the compiler, as in the
-//! function itself.
+//! A kernel's *twin* has its structure, but computes with [`V`]s instead of numbers, and writes
+//! down what it computes. It is run once, when the kernel is first loaded. Types, generics, traits
+//! and methods are resolved by the compiler, as in the function itself.
 
 pub(crate) mod arithmetic;
-mod control;
+pub(crate) mod control;
 mod convert;
+mod elementary;
 mod float_methods;
 mod integer_methods;
-mod iterate;
+mod integer_results;
+pub(crate) mod iterate;
 mod kernel;
 pub(crate) mod memory;
-mod number;
+pub(crate) mod number;
 mod option;
+mod output;
 mod param;
 pub(crate) mod recorder;
 pub(crate) mod value;
@@ -21,16 +25,18 @@ pub(crate) mod value;
 pub use arithmetic::*;
 pub use control::*;
 pub use convert::cast;
+pub use elementary::{Elementary, select};
 pub use float_methods::{Float, WholeFloat};
 pub use integer_methods::Unsigned;
 pub use iterate::{Enumerate, Iter, Iterate, Loop, RangeMethods, Rev, Step, StepBy, iterate};
 pub use kernel::{Recorded, record_kernel};
 pub use memory::{ArrayHandle, Slice, SliceElement, SliceIndex, array, repeat};
-pub use number::{Bounded, Signed};
-pub use param::{KernelParam, Read, Value, Write, param};
+pub use number::{Bounded, Euclid, Signed};
+pub use output::{Printed, print, printed};
+pub use param::{Conditional, KernelParam, Read, Share, Value, Write, param};
 pub use recorder::{Entered, RecordError, at, enter};
 pub use value::{
-    Constant, KernelType, Opt, Phantom, R, Scalar, ScalarHandle, Twin, Typed, V, Var, assign, constant,
+    Cast, Constant, KernelType, Opt, Phantom, R, Scalar, ScalarHandle, Twin, Typed, V, Var, assign, constant,
     declare, deref, fresh_like, get, lit, never, none, of_handle, phantom, receiver, refer, replace, some,
     stamp, swap, unchanged, var,
 };

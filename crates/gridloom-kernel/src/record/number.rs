@@ -20,6 +20,26 @@ pub trait Signed: KernelType {
     fn signum(a: V<Self>) -> V<Self>;
 }
 
+/// A type with a division whose remainder is not negative.
+pub trait Euclid: KernelType {
+    #[doc(hidden)]
+    fn div_euclid(a: V<Self>, b: V<Self>) -> V<Self>;
+    #[doc(hidden)]
+    fn rem_euclid(a: V<Self>, b: V<Self>) -> V<Self>;
+}
+
+impl<T: Euclid> V<T> {
+    /// As the method of Rust.
+    pub fn div_euclid(self, other: V<T>) -> V<T> {
+        T::div_euclid(self, other)
+    }
+
+    /// As the method of Rust.
+    pub fn rem_euclid(self, other: V<T>) -> V<T> {
+        T::rem_euclid(self, other)
+    }
+}
+
 impl<T: Bounded> V<T> {
     /// As the method of Rust.
     pub fn min(self, other: V<T>) -> V<T> {

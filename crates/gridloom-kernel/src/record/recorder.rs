@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::ir::{
-    Array, Base, Effect, Inst, Label, Mem, Operand, Program, Reg, Site, SiteInfo, Space, Stmt, Ty,
+    Array, Base, Effect, Inst, Label, Mem, Operand, Program, Reached, Reg, Site, SiteInfo, Space, Stmt, Ty,
 };
 use crate::record::value::ScalarHandle;
 
@@ -51,12 +51,17 @@ pub(crate) struct Recorder {
     frames: Vec<Frame>,
     line: u32,
     labels: u32,
+    /// Whether indices are promised to be in range.
+    is_unchecked: bool,
+    /// How many loops are open.
+    loops: u32,
     sites: HashMap<SiteInfo, Site>,
     /// How often each variable was written, and memory.
     writes: HashMap<Reg, u64>,
     stores: u64,
     /// How each parameter is shared out among the threads.
     claims: HashMap<u32, (&'static str, Operand)>,
+    heights: HashMap<u32, Operand>,
     /// The loops whose steps are being recorded.
     steps: Vec<Label>,
     pub(crate) error: Option<RecordError>,
@@ -74,8 +79,8 @@ pub(crate) fn with<R>(act: impl FnOnce(&mut Recorder) -> R) -> R {
 }
 
 /// Starts a recording. Returns what was being recorded before.
-pub(crate) fn start(name: &str) -> Option<Recorder> {
-    let mut recorder = Recorder { open: vec![Vec::new()], ..Recorder::default() };
+pub(crate) fn start(name: &str, is_unchecked: bool) -> Option<Recorder> {
+    let mut recorder = Recorder { open: vec![Vec::new()], is_unchecked, ..Recorder::default() };
     // PTX has no letters but those of ASCII in its names.
     recorder.program.name = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     RECORDER.replace(Some(recorder))
@@ -119,6 +124,7 @@ impl Recorder {
         args: &[Operand],
     ) -> Operand {
         let dst = self.reg(ty);
+        let op = op.into();
         self.push(Stmt::Inst(Inst { op, suffix, dst: Some(dst), args: args.to_vec(), effect: Effect::None }));
         Operand::Reg(dst)
     }
@@ -132,7 +138,78 @@ impl Recorder {
         args: &[Operand],
         effect: Effect,
     ) {
-        self.push(Stmt::Inst(Inst { op, suffix, dst, args: args.to_vec(), effect }));
+        self.push(Stmt::Inst(Inst { op: op.into(), suffix, dst, args: args.to_vec(), effect }));
+    }
+
+    /// Adds an instruction whose name is made of parts.
+    pub(crate) fn act_named(
+        &mut self,
+        op: String,
+        suffix: &'static str,
+        dst: Option<Reg>,
+        args: &[Operand],
+        effect: Effect,
+    ) {
+        self.push(Stmt::Inst(Inst { op: op.into(), suffix, dst, args: args.to_vec(), effect }));
+    }
+
+    /// The operand in a register.
+    pub(crate) fn in_register(&mut self, ty: Ty, operand: Operand) -> Operand {
+        match operand {
+            Operand::Imm(..) => self.compute("mov", ty.bit_suffix(), ty, &[operand]),
+            other => other,
+        }
+    }
+
+    pub(crate) fn enter_loop(&mut self) {
+        self.loops += 1;
+    }
+
+    pub(crate) fn leave_loop(&mut self) {
+        self.loops -= 1;
+    }
+
+    /// Returns whether what is recorded now may run more than once.
+    pub(crate) fn is_in_loop(&self) -> bool {
+        self.loops > 0
+    }
+
+    /// An array of the block.
+    pub(crate) fn shared(&mut self, bytes: usize, align: usize) -> Base {
+        self.program.shared.push(Array { bytes, align });
+        Base::Shared(self.program.shared.len() as u32 - 1)
+    }
+
+    /// The memory of the block that launches add. There is one.
+    pub(crate) fn dynamic_shared(&mut self, align: usize) -> Base {
+        if self.program.dynamic_shared.replace(align).is_some() {
+            self.refuse("a kernel has one dynamic shared memory; divide it, or declare the others with `block::shared`");
+        }
+        Base::DynamicShared
+    }
+
+    /// Asks that all threads of a group come here together, or none.
+    pub(crate) fn reached_by(&mut self, by: Reached, what: &str) {
+        let group = match by {
+            Reached::Block => "block",
+            Reached::Warp => "warp",
+        };
+        let site = self.site(&format!(
+            "not all threads of a {group} may come to `{what}`: it stands behind a branch, loop or return that depends on the thread; call it where all of them do"
+        ));
+        self.push(Stmt::Reached { by, site });
+    }
+
+    /// Notes that a value is the same in all threads of a warp.
+    pub(crate) fn same_in_warp(&mut self, value: Operand) {
+        if let Operand::Reg(reg) = value {
+            self.program.same_in_warp.insert(reg);
+        }
+    }
+
+    /// Notes that memory is written.
+    pub(crate) fn note_stores(&mut self) {
+        self.stores += 1;
     }
 
     pub(crate) fn at(&mut self, line: u32) {
@@ -168,6 +245,13 @@ impl Recorder {
                 let site = self.site(message);
                 self.push(Stmt::Check { cond, fails_when, site });
             }
+        }
+    }
+
+    /// Fails the launch where an index is not in range, unless that was promised.
+    pub(crate) fn check_index(&mut self, is_inside: Operand, message: &str) {
+        if !self.is_unchecked {
+            self.check(is_inside, false, message);
         }
     }
 
@@ -214,6 +298,11 @@ impl Recorder {
     /// Notes how a parameter is shared out. Returns whether it is so everywhere.
     pub(crate) fn claim(&mut self, param: u32, way: &'static str, size: Operand) -> bool {
         *self.claims.entry(param).or_insert((way, size)) == (way, size)
+    }
+
+    /// Notes how many rows the planes of a parameter have. Returns whether it is so everywhere.
+    pub(crate) fn claim_height(&mut self, param: u32, height: Operand) -> bool {
+        *self.heights.entry(param).or_insert(height) == height
     }
 
     pub(crate) fn enter_step(&mut self, label: Label) {

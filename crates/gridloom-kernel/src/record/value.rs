@@ -11,7 +11,8 @@ pub trait Typed {
     type Twin: Copy;
 }
 
-/// A plain type of device code: a scalar, an array of plain types, or a struct with `#[derive(KernelType)]`.
+/// A plain type of device code: a scalar, an array of plain types, or a struct with
+/// `#[derive(KernelType)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type that device code can use",
     note = "device code uses scalars, arrays, tuples, `Option`, and structs with `#[derive(KernelType)]`"
@@ -279,12 +280,30 @@ pub enum ScalarHandle {
     Mem(Mem),
 }
 
+/// A type that `as` takes: a scalar, or an enum without fields.
+#[diagnostic::on_unimplemented(
+    message = "device code cannot cast `{Self}` with `as`",
+    note = "`as` takes scalars, and enums without fields that have `#[derive(KernelType)]`"
+)]
+pub trait Cast: KernelType {
+    /// The scalar with its value.
+    #[doc(hidden)]
+    type Number: Scalar;
+    #[doc(hidden)]
+    fn number(value: V<Self>) -> V<Self::Number>;
+}
+
 /// A scalar type.
-pub trait Scalar: KernelType<Handle = ScalarHandle> {
+pub trait Scalar: KernelType<Handle = ScalarHandle> + Cast<Number = Self> {
     #[doc(hidden)]
     const TY: Ty;
     #[doc(hidden)]
     fn to_bits64(self) -> u64;
+    /// The bits that are in memory.
+    #[doc(hidden)]
+    fn memory_bits(self) -> u64;
+    #[doc(hidden)]
+    fn from_memory_bits(bits: u64) -> Self;
 }
 
 impl<T: Scalar> V<T> {
@@ -318,6 +337,8 @@ fn load_op(space: Space) -> &'static str {
         Space::Local => "ld.local",
         Space::Generic => "ld",
         Space::Param => "ld.param",
+        Space::Shared | Space::SharedRead => "ld.shared",
+        Space::BlockRead => "ld.global",
     }
 }
 
@@ -325,15 +346,32 @@ fn store_op(space: Space) -> &'static str {
     match space {
         Space::Global | Space::ReadOnly => "st.global",
         Space::Local => "st.local",
+        Space::Shared | Space::SharedRead => "st.shared",
+        Space::BlockRead => "st.global",
         Space::Generic | Space::Param => "st",
     }
 }
 
+/// The element of a constant at a known place.
+fn constant_at(r: &Recorder, ty: Ty, mem: Mem) -> Option<Operand> {
+    let (Base::Constant(constant), None) = (mem.base, mem.index) else { return None };
+    let (_, bytes) = r.program.constants.get(constant as usize)?;
+    let start = usize::try_from(mem.offset).ok()?;
+    let bytes = bytes.get(start..start + ty.bytes() as usize)?;
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    Some(Operand::Imm(ty, super::arithmetic::narrow_bits(ty, u64::from_le_bytes(word))))
+}
+
 fn load(r: &mut Recorder, ty: Ty, mem: Mem) -> Operand {
+    if let Some(known) = constant_at(r, ty, mem) {
+        return known;
+    }
     // A predicate register is not loaded from memory: its byte is.
     let in_register = if ty == Ty::Bool { Ty::U8 } else { ty };
     let dst = r.reg(in_register);
-    // Constants are variables of the module that nothing writes, which is no promise about the memory of others.
+    // Constants are variables of the module that nothing writes, which is no promise about the
+    // memory of others.
     let space = match mem.base {
         Base::Constant(_) => Space::Global,
         _ => mem.space,
@@ -364,7 +402,8 @@ fn scalar_get(ty: Ty, handle: &ScalarHandle) -> ScalarHandle {
         }
         ScalarHandle::Mem(mem) => match load(r, ty, mem) {
             Operand::Reg(reg) => ScalarHandle::Reg(reg),
-            _ => unreachable!("a load has a register"),
+            Operand::Imm(_, bits) => ScalarHandle::Imm(bits),
+            _ => unreachable!("a load gives a register or a number"),
         },
     })
 }
@@ -401,7 +440,7 @@ fn scalar_assign(ty: Ty, to: &ScalarHandle, from: &ScalarHandle) {
 }
 
 macro_rules! scalars {
-    ($($t:ty, $ty:ident, $bits:expr;)*) => {$(
+    ($($t:ty, $ty:ident, $bits:expr, $of:expr;)*) => {$(
         impl Typed for $t {
             type Twin = V<$t>;
         }
@@ -433,6 +472,13 @@ macro_rules! scalars {
                 out.copy_from_slice(&self.to_bits64().to_le_bytes()[..size_of::<$t>()]);
             }
         }
+        impl Cast for $t {
+            type Number = $t;
+
+            fn number(value: V<$t>) -> V<$t> {
+                value
+            }
+        }
         impl Scalar for $t {
             const TY: Ty = Ty::$ty;
 
@@ -440,26 +486,35 @@ macro_rules! scalars {
                 let to: fn($t) -> u64 = $bits;
                 to(self)
             }
+
+            fn memory_bits(self) -> u64 {
+                self.to_bits64() & (u64::MAX >> (64 - 8 * size_of::<$t>()))
+            }
+
+            fn from_memory_bits(bits: u64) -> Self {
+                let of: fn(u64) -> $t = $of;
+                of(bits)
+            }
         }
     )*};
 }
 // Integers as 64 bits of their value, so that folding need not know how wide they are.
 scalars!(
-    bool, Bool, |x| x.into();
-    u8, U8, |x| x.into();
-    i8, I8, |x| i64::from(x) as u64;
-    u16, U16, |x| x.into();
-    i16, I16, |x| i64::from(x) as u64;
-    u32, U32, |x| x.into();
-    i32, I32, |x| i64::from(x) as u64;
-    u64, U64, |x| x;
-    i64, I64, |x| x as u64;
-    usize, U64, |x| x as u64;
-    isize, I64, |x| x as i64 as u64;
-    half::f16, F16, |x| x.to_bits().into();
-    half::bf16, Bf16, |x| x.to_bits().into();
-    f32, F32, |x| x.to_bits().into();
-    f64, F64, |x| x.to_bits();
+    bool, Bool, |x| x.into(), |b| b != 0;
+    u8, U8, |x| x.into(), |b| b as u8;
+    i8, I8, |x| i64::from(x) as u64, |b| b as i8;
+    u16, U16, |x| x.into(), |b| b as u16;
+    i16, I16, |x| i64::from(x) as u64, |b| b as i16;
+    u32, U32, |x| x.into(), |b| b as u32;
+    i32, I32, |x| i64::from(x) as u64, |b| b as i32;
+    u64, U64, |x| x, |b| b;
+    i64, I64, |x| x as u64, |b| b as i64;
+    usize, U64, |x| x as u64, |b| b as usize;
+    isize, I64, |x| x as i64 as u64, |b| b as isize;
+    half::f16, F16, |x| x.to_bits().into(), |b| half::f16::from_bits(b as u16);
+    half::bf16, Bf16, |x| x.to_bits().into(), |b| half::bf16::from_bits(b as u16);
+    f32, F32, |x| x.to_bits().into(), |b| f32::from_bits(b as u32);
+    f64, F64, |x| x.to_bits(), f64::from_bits;
 );
 
 /// A literal.
@@ -517,7 +572,8 @@ pub fn never<X: Var>() -> X {
     X::declare()
 }
 
-/// A new value of the type that `like` would return. `like` is not called: it has the compiler check and infer.
+/// A new value of the type that `like` would return. `like` is not called: it has the compiler
+/// check and infer.
 pub fn fresh_like<T: KernelType>(like: impl FnOnce() -> T) -> V<T> {
     drop(like);
     V::new(T::declare())

@@ -1,7 +1,9 @@
-//! Kernels side by side as parts of one grid.
+//! Batches: independent kernels become parts of one grid.
 //!
-//! Rule: the nodes come after the same nodes, where nodes that are put together count as one. They are then unordered among themselves, and so may run at once; each
-//! group is one level above what it comes after, so that no order is turned around. All have blocks of the same shape, and each kernel can be part of a batch.
+//! Rule: the nodes depend on the same nodes, where nodes in one batch count as one. They are then
+//! unordered among themselves and may run at once. Each batch is one level after its dependencies,
+//! so no order is reversed. All kernels have blocks of the same shape, and each can be part of a
+//! batch.
 
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::{Graph, Result};
@@ -13,11 +15,11 @@ use super::plan::{Context, has_full_edges};
 use super::survey::Candidate;
 use crate::rewrite::{BatchGroup, Role, batch};
 
-/// The most blocks of a kernel that is put into a batch. Larger ones keep the device busy by themselves.
+/// The most blocks of a kernel in a batch. Larger kernels keep the device busy by themselves.
 const MAX_BLOCKS: u64 = 512;
-/// The most different kernels in one.
+/// The most different kernels in one batch.
 const MAX_KERNELS: usize = 16;
-/// The most instructions of one kernel, each different kernel counted once.
+/// The most instructions of one batch. Each different kernel counts once.
 const MAX_INSTRUCTIONS: usize = 12_000;
 
 pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
@@ -35,7 +37,7 @@ fn fuse(context: &mut Context, graph: &Graph, members: Vec<(NodeKey, Candidate)>
     if members.len() < 2 {
         return Ok(());
     }
-    // Launches of one kernel side by side.
+    // Launches of the same kernel are adjacent.
     let mut kernels: Vec<(BatchGroup, Vec<NodeKey>)> = Vec::new();
     for (node, candidate) in &members {
         match kernels.iter_mut().find(|(group, _)| group.kernel.same(&candidate.source)) {
@@ -71,12 +73,12 @@ fn fuse(context: &mut Context, graph: &Graph, members: Vec<(NodeKey, Candidate)>
     Ok(())
 }
 
-/// Parts whose arguments and code fit one kernel.
+/// Splits a batch into parts whose arguments and code fit one kernel.
 fn split(members: Vec<(NodeKey, Candidate)>, limit: u32) -> Vec<Vec<(NodeKey, Candidate)>> {
     let mut parts: Vec<Vec<(NodeKey, Candidate)>> = Vec::new();
     let (mut bytes, mut instructions, mut kinds) = (0, 0, 0);
     for (node, candidate) in members {
-        // With the shape of its grid.
+        // Including the shape of its grid.
         let needed = candidate.source.param_bytes().next_multiple_of(16) + 16;
         let known = |part: &Vec<(NodeKey, Candidate)>| {
             part.iter().rev().any(|(_, other)| other.source.same(&candidate.source))
@@ -101,7 +103,8 @@ fn split(members: Vec<(NodeKey, Candidate)>, limit: u32) -> Vec<Vec<(NodeKey, Ca
     parts
 }
 
-/// What nodes have in common that are put together: the groups that they come after, blocks, shared memory.
+/// What the nodes of a batch have in common: the groups they depend on, the block shape and the
+/// shared memory.
 type Kind = (Vec<usize>, [u32; 3], u32);
 
 fn find(context: &Context, definition: &Definition, graph: &Graph) -> Vec<Vec<(NodeKey, Candidate)>> {

@@ -1,4 +1,4 @@
-//! Fills and copies as kernels.
+//! The kernels that replace fills and copies.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,12 +10,13 @@ use crate::rewrite::KernelSource;
 
 /// The kernels, as PTX.
 const TEXT: &str = include_str!("builtin.ptx");
-/// The kernel that fills.
+/// The name of the kernel that fills.
 const FILL: &str = "gridloom_fill";
-/// The kernel that copies.
+/// The name of the kernel that copies.
 const COPY: &str = "gridloom_copy";
 
-/// The most bytes of a fill or copy that becomes a kernel. Larger ones are better left to the device.
+/// The most bytes of a fill or copy that becomes a kernel. The device handles larger ones better
+/// itself.
 pub(crate) const MAX_BYTES: u64 = 64 << 10;
 
 static MODULE: LazyLock<Arc<gridloom_ptx::Module>> =
@@ -25,25 +26,25 @@ fn source(name: &str) -> KernelSource {
     KernelSource::new(MODULE.clone(), name).expect("a kernel of this crate")
 }
 
-/// The kernel that fills.
+/// Returns the kernel that fills.
 pub(crate) fn fill() -> KernelSource {
     static SOURCE: LazyLock<KernelSource> = LazyLock::new(|| source(FILL));
     SOURCE.clone()
 }
 
-/// The kernel that copies.
+/// Returns the kernel that copies.
 pub(crate) fn copy() -> KernelSource {
     static SOURCE: LazyLock<KernelSource> = LazyLock::new(|| source(COPY));
     SOURCE.clone()
 }
 
-/// The parameters of such a kernel: bytes, and where addresses go.
+/// The parameters of such a kernel: their bytes, and the offsets of addresses in them.
 pub(crate) struct BuiltinArgs {
     pub(crate) bytes: Vec<u8>,
     pub(crate) pointers: Vec<PointerArg>,
 }
 
-/// Why a fill or copy does not become a kernel; `None` where it does.
+/// Returns why a fill or copy cannot become a kernel, or `None` if it can.
 pub(crate) fn obstacle(definition: &Definition, operation: &Operation) -> Option<String> {
     let reachable = |region: &Region| match &region.base {
         Base::Allocation(allocation) => allocation.kind() != MemoryKind::Host,
@@ -77,7 +78,7 @@ pub(crate) fn obstacle(definition: &Definition, operation: &Operation) -> Option
     }
 }
 
-/// The parameters of [`fill`] for this operation.
+/// Returns the parameters of [`fill`] for this operation.
 pub(crate) fn fill_args(op: &MemsetOp) -> BuiltinArgs {
     let mut bytes = vec![0; fill().param_bytes() as usize];
     let pitch = if op.height == 1 { 0 } else { op.pitch };
@@ -90,14 +91,14 @@ pub(crate) fn fill_args(op: &MemsetOp) -> BuiltinArgs {
     BuiltinArgs { bytes, pointers }
 }
 
-/// The parameters of [`copy`] for this operation.
+/// Returns the parameters of [`copy`] for this operation.
 pub(crate) fn copy_args(op: &MemcpyOp) -> BuiltinArgs {
     let mut bytes = vec![0; copy().param_bytes() as usize];
     let pitch = |pitch: u64| if op.height == 1 { 0 } else { pitch };
     let (to, from) = (pitch(op.dst.pitch), pitch(op.src.pitch));
     let start = |region: &Region| match &region.base {
         Base::Allocation(allocation) => allocation.address().wrapping_add(region.offset),
-        // Memory of alloc nodes starts at multiples of 256 bytes.
+        // Memory of alloc nodes is aligned to 256 bytes.
         _ => region.offset,
     };
     let words = [start(&op.dst.region), start(&op.src.region), op.width, to, from]

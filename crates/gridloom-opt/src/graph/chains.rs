@@ -1,7 +1,9 @@
-//! Consecutive kernels of one block as steps of one kernel.
+//! Chains: consecutive kernels of one block become steps of one kernel.
 //!
-//! Rule: each node but the first comes after the one before it alone, and each but the last comes before the one after it alone, over full edges; every kernel is launched
-//! with one block and can be a step; the blocks go together. Nothing else of the graph can then run between two of them, or see one of them without the others.
+//! Rule: each node except the first depends only on the one before it, and each except the last is
+//! the only dependency of the one after it, over full edges. Every kernel is launched with one
+//! block and can be a step, and the block shapes are compatible. Then no other node can run between
+//! two of them or see the result of one without the others.
 
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::{Graph, Result};
@@ -12,31 +14,31 @@ use super::plan::{Context, has_full_edges};
 use super::survey::Candidate;
 use crate::rewrite::{ProgramStep, Role, block_program};
 
-/// The most instructions of one kernel, each different kernel counted once.
+/// The most instructions of one chain. Each different kernel counts once.
 const MAX_INSTRUCTIONS: usize = 12_000;
-/// The most different kernels in one.
+/// The most different kernels in one chain.
 const MAX_KERNELS: usize = 24;
 
-/// One-block nodes to be put together.
+/// Nodes with one block that become one kernel.
 #[derive(Default)]
 pub(super) struct Run {
     pub(super) nodes: Vec<NodeKey>,
     pub(super) candidates: Vec<Candidate>,
     params: u64,
     instructions: usize,
-    /// The different kernels.
+    /// The number of different kernels.
     kinds: usize,
 }
 
 impl Run {
-    /// Adds a node where the whole still fits one kernel. Whether it does.
+    /// Adds a node if everything still fits one kernel. Returns whether it does.
     pub(super) fn push(&mut self, node: NodeKey, candidate: Candidate, limit: u32) -> bool {
         let known = self.candidates.iter().any(|other| other.source.same(&candidate.source));
-        // With the table's entry.
+        // Including its entry of the table.
         let params = self.params + candidate.source.param_bytes().next_multiple_of(16) + 4;
         let instructions = self.instructions + if known { 0 } else { candidate.source.instructions() };
         let kinds = self.kinds + usize::from(!known);
-        // With the header of a loop, and alignment.
+        // Including the header of a loop, and alignment.
         let fits =
             params + 64 <= u64::from(limit) && instructions <= MAX_INSTRUCTIONS && kinds <= MAX_KERNELS;
         if !fits || !self.goes_together(&candidate) {
@@ -57,7 +59,8 @@ impl Run {
             .all(|other| other == block || line(other) && line(block))
     }
 
-    /// The threads of the block: those of the largest step, or a few warps where fills and copies are all there is.
+    /// Returns the threads of the block: those of the largest step, or a few warps if there are
+    /// only fills and copies.
     fn block(&self) -> [u32; 3] {
         let threads = |block: &[u32; 3]| block.iter().map(|&extent| u64::from(extent)).product::<u64>();
         self.candidates
@@ -83,7 +86,7 @@ impl Run {
     }
 }
 
-/// What a node could be as a step.
+/// Returns a node as a step, if it can be one.
 pub(super) fn step(context: &Context, definition: &Definition, key: NodeKey) -> Option<Candidate> {
     let candidate = context.survey.candidate(definition, key, Role::Step)?;
     if candidate.blocks() != 1 {
@@ -121,7 +124,7 @@ pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
     Ok(())
 }
 
-/// The names of the first and the last of some nodes.
+/// Returns the names of the first and the last of some nodes.
 pub(super) fn ends(context: &Context, nodes: &[NodeKey]) -> String {
     let label = |key: &NodeKey| context.original.label(*key);
     match nodes {

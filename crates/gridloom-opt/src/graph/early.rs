@@ -1,7 +1,9 @@
-//! Kernels that start before the one they follow has ended.
+//! Early start: kernels start before the kernel they depend on has ended.
 //!
-//! Rule: a kernel comes after one other kernel alone, over a full edge, and that one comes before it alone; both can be given instructions before their own. The second then waits, before anything
-//! else, until the first has ended and its writes are visible (`griddepcontrol.wait`), so that only its start is earlier. It pays where both grids fit on the device together.
+//! Rule: a kernel depends on one other kernel only, over a full edge, and is the only node that
+//! depends on that one. Both can take instructions before their own. The second kernel first waits
+//! until the first has ended and its writes are visible (`griddepcontrol.wait`), so only its start
+//! is earlier. This is worthwhile if both grids fit on the device together.
 
 use std::sync::Arc;
 
@@ -78,7 +80,7 @@ fn rewrite(
     context.load(module.to_string(), source.name())
 }
 
-/// Has a node launch another kernel with the same parameters.
+/// Makes a node launch another kernel with the same parameters.
 fn exchange(context: &mut Context, node: &Node, kernel: Arc<dyn Kernel>) -> Result<()> {
     let original = context.original.clone();
     if let Some(fusion) = context.plan.fusions.iter_mut().find(|fusion| fusion.node == *node) {

@@ -1,7 +1,8 @@
-//! Edges that others imply, and nodes that do nothing.
+//! Edges: removes redundant edges and empty nodes.
 //!
-//! Rule: an edge from `p` to `n` goes where a path of full edges leads from `p` to another node before `n` over a full edge. An empty node goes where it has
-//! at most one node before or at most one after it, so that the edges that take its place are not more than those it had.
+//! Rule: an edge from `p` to `n` is removed if a path of full edges leads from `p` to another node
+//! that `n` depends on over a full edge. An empty node is removed if it has at most one dependency
+//! or at most one dependent, so that the edges that replace it are not more than before.
 
 use gridloom_core::graph::{Definition, EdgeKind, NodeKey};
 use gridloom_core::op::Operation;
@@ -10,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::plan::{Context, has_full_edges};
 
-/// The most steps of the search in one graph. What is not found then stays.
+/// The most steps of the search in one graph. Redundant edges not found by then stay.
 const MAX_STEPS: usize = 2_000_000;
 
 pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
@@ -59,7 +60,7 @@ fn implied(definition: &Definition, graph: &Graph) -> Vec<(NodeKey, NodeKey)> {
             continue;
         }
         let first = before.iter().map(|key| position[key]).min().unwrap_or(0);
-        // All that comes before what comes before it.
+        // All transitive dependencies of its dependencies.
         let mut earlier: FxHashSet<NodeKey> = FxHashSet::default();
         let mut open = before.clone();
         while let Some(at) = open.pop() {

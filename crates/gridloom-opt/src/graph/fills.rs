@@ -1,7 +1,7 @@
-//! Small fills and copies as kernels of their own.
+//! Fills: small fills become kernels of their own.
 //!
-//! Rule: all memory is the device's, and small. A kernel of one block then writes the same bytes; what comes before and after it is a kernel's as well, so that the device
-//! does not change from one engine to another.
+//! Rule: all memory is device memory, and small. A kernel of one block then writes the same bytes.
+//! Its neighbours are kernels too, so the device does not switch between engines.
 
 use gridloom_core::graph::Definition;
 use gridloom_core::op::{NodeKind, Operation};
@@ -18,7 +18,7 @@ pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
         |definition: &Definition, key| matches!(definition.node(key).operation(), Operation::Kernel(_));
     let mut found = Vec::new();
     for key in definition.nodes(graph.key()) {
-        // A copy node costs no more than a kernel.
+        // A copy node costs no more than a kernel, so only fills are replaced.
         if definition.node(key).operation().kind() != NodeKind::Memset || !has_full_edges(&definition, key) {
             continue;
         }

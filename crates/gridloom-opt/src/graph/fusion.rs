@@ -1,4 +1,4 @@
-//! Nodes that became one kernel, and how their arguments become its arguments.
+//! Nodes that became one kernel, and how their arguments map to its arguments.
 
 use std::sync::Arc;
 
@@ -19,9 +19,10 @@ use crate::rewrite::Looping;
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     pub(crate) node: NodeKey,
-    /// Where its parameters start in those of the rewritten kernel.
+    /// The offset of its parameters in those of the rewritten kernel.
     pub(crate) slice: u32,
-    /// What it launched when the kernel was made: another kernel or shape needs another rewritten kernel. `None` for fills and copies.
+    /// The kernel and shape it launched when the rewritten kernel was made. Another kernel or shape
+    /// needs another rewritten kernel. `None` for fills and copies.
     launch: Option<(Arc<dyn Kernel>, LaunchConfig)>,
 }
 
@@ -35,7 +36,7 @@ impl Piece {
     }
 }
 
-/// What became of nodes.
+/// The form in which nodes were combined.
 #[derive(Clone, Debug)]
 pub(crate) enum Form {
     /// Steps of one block.
@@ -46,7 +47,7 @@ pub(crate) enum Form {
     Batch,
     /// A fill or copy that became a kernel.
     Fill,
-    /// The same kernel with instructions before its own. Its arguments are what they were.
+    /// The same kernel with instructions before its own. Its arguments are unchanged.
     Prefixed,
 }
 
@@ -55,7 +56,7 @@ pub(crate) enum Form {
 pub(crate) struct Fusion {
     /// The node in the optimised graph.
     pub(crate) node: Node,
-    /// What it is called in reports: the name of the loop, or of the nodes in it.
+    /// Its name in reports: that of the loop, or of its nodes.
     pub(crate) name: String,
     pub(crate) form: Form,
     pub(crate) pieces: Vec<Piece>,
@@ -65,11 +66,11 @@ pub(crate) struct Fusion {
     pub(crate) header: Vec<u8>,
 }
 
-/// What a rewritten kernel cannot take without being made anew.
+/// A change that needs another rewritten kernel.
 #[derive(Debug)]
 pub(crate) struct NeedsAnother;
 
-/// The parts of a rewritten kernel's launch, before there is a node.
+/// The parts of a rewritten kernel's launch, before its node exists.
 pub(crate) struct Parts<'a> {
     pub(crate) form: &'a Form,
     pub(crate) pieces: &'a [Piece],
@@ -89,7 +90,7 @@ impl Fusion {
         }
     }
 
-    /// The operation of its node, for the nodes as they are in this definition.
+    /// Returns the operation of its node, for the nodes as they are in this definition.
     pub(crate) fn operation(&self, definition: &Definition) -> std::result::Result<Operation, NeedsAnother> {
         self.parts().operation(definition)
     }
@@ -104,14 +105,16 @@ impl Parts<'_> {
             }
             _ => self.args(definition)?,
         };
-        // SAFETY: the kernel does with each slice of its parameters what the original kernel does with the same bytes as its parameters, whose
-        // maker promised that it stays inside the memory that they name, in any shape, at any time. Fills and copies stay inside their regions,
-        // which the core checked; the address for passes is memory of 8 bytes. All regions and owners are among the arguments, and so kept.
+        // SAFETY: the kernel treats each slice of its parameters as the original kernel treats the
+        // same bytes as its parameters. Whoever launched the original promised that it stays inside
+        // the memory they name, in any shape, at any time. Fills and copies stay inside their
+        // regions, which the core checked. The address for passes is memory of 8 bytes. All regions
+        // and owners are among the arguments, and so kept alive.
         let launch = unsafe { KernelOp::new(self.kernel.clone(), self.config, args) };
         Ok(Operation::Kernel(Launch::new(launch)))
     }
 
-    /// The launch of a piece, as long as it is of the kernel and shape that were rewritten.
+    /// Returns the launch of a piece, if it still has the kernel and shape that were rewritten.
     fn launch<'d>(
         &self,
         definition: &'d Definition,
@@ -151,7 +154,7 @@ impl Parts<'_> {
                     let args = self.launch(definition, piece)?.args();
                     put(&mut bytes, piece.slice as usize, &args.bytes);
                     for pointer in &args.pointers {
-                        // Inside its own loop there is one condition, and nobody looks at the handle.
+                        // Inside its own loop there is one condition, and the handle is not read.
                         if in_loop && matches!(pointer.value, PointerValue::Condition(_)) {
                             continue;
                         }
@@ -159,7 +162,7 @@ impl Parts<'_> {
                         let offset = piece.slice + place.offset + pointer.offset;
                         pointers.push(PointerArg { index: 0, offset, value: pointer.value.clone() });
                     }
-                    keeps.extend(args.keep.clone());
+                    keeps.extend(args.owner.clone());
                 }
                 operation @ (Operation::Memset(_) | Operation::Memcpy(_)) => {
                     if builtin::obstacle(definition, operation).is_some() {
@@ -187,7 +190,7 @@ impl Parts<'_> {
         };
         let size = u32::try_from(bytes.len()).map_err(|_| NeedsAnother)?;
         let layout = [ParamLayout { offset: 0, size }].into_iter().collect();
-        Ok(KernelArgs { bytes: bytes.as_slice().into(), layout, pointers: pointers.into(), keep })
+        Ok(KernelArgs { bytes: bytes.as_slice().into(), layout, pointers: pointers.into(), owner: keep })
     }
 
     fn loop_header(
@@ -219,17 +222,17 @@ impl Parts<'_> {
 }
 
 fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
-    // A kernel's last parameters may be shorter than the slice that they are in.
+    // The last parameters of a kernel may be shorter than their slice.
     let end = (at + value.len()).min(bytes.len());
     bytes[at..end].copy_from_slice(&value[..end - at]);
 }
 
-/// What the core calls a failure that is a bug here.
+/// Returns the error for a failure that is a bug of the optimiser.
 pub(crate) fn unexpected(what: &str) -> Error {
     Error::new(ErrorKind::InvalidState, format!("the optimiser {what}; switch it off for this graph"))
 }
 
-/// The result of something that cannot fail for a definition that was just planned.
+/// Unwraps the operation of a definition that was just planned, for which it cannot fail.
 pub(crate) fn planned(operation: std::result::Result<Operation, NeedsAnother>) -> Result<Operation> {
     operation.map_err(|NeedsAnother| unexpected("does not know its own kernel"))
 }

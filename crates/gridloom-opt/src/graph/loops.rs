@@ -1,8 +1,10 @@
-//! Loops whose bodies fit one block as one kernel.
+//! Loops: a loop whose body fits one block becomes one kernel.
 //!
-//! Rule: everything in the body can be a step; the steps run in an order that the edges of the body allow. The loop runs once in a launch, so that its passes are
-//! counted by what it stores. Where a condition decides, no other conditional is around the loop, only kernels of the body are given the condition, and they are given no other: it then has its
-//! default when the loop starts, and nobody else sees what it becomes.
+//! Rule: everything in the body can be a step, and the steps run in an order that the body's edges
+//! allow. The loop runs once per launch, so that its passes can be counted by what it stores. If it
+//! tests a condition, no other conditional is around the loop, and only kernels of the body receive
+//! the condition and no other. The condition then has its default value when the loop starts, and
+//! nothing else observes it.
 
 use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::memory::{Base, MemoryKind};
@@ -109,7 +111,7 @@ fn look(
     Ok(Found { node, looping: Looping { test, test_first: conditional.test_first }, run })
 }
 
-/// Whether a conditional is around a node.
+/// Returns whether a node is inside a conditional.
 fn is_inside_conditional(definition: &Definition, node: NodeKey) -> bool {
     let mut graph = definition.node(node).graph();
     while let Some((owner, _)) = definition.owner(graph) {
@@ -148,7 +150,8 @@ fn check_conditions(
             return Err(wrong);
         }
     }
-    // A kernel may also have got a handle as a plain number, which only the device's own function understands.
+    // A kernel may also have received a handle as a plain number. Only the device's own function
+    // understands that.
     let sets = |index: usize| {
         let gives_own = |key: NodeKey| {
             let mut gives = false;

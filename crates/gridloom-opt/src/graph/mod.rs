@@ -1,7 +1,8 @@
-//! The passes over a graph.
+//! The optimisation passes over a graph.
 //!
-//! A pass finds nodes that its rule allows to put together, has their kernels rewritten, and puts one node in their place. It works on a copy of the
-//! graph under the same keys: a node that no pass touches keeps its key, and [`Plan`] knows which nodes went where.
+//! A pass finds nodes that its rule allows to combine, rewrites their kernels, and replaces them by
+//! one node. It works on a copy of the graph with the same keys: a node that no pass changes keeps
+//! its key, and [`Plan`] records where the others went.
 
 mod builtin;
 mod fusion;
@@ -20,15 +21,16 @@ pub(crate) use plan::Plan;
 
 use gridloom_core::backend::Device;
 
-/// What decides which replacement pays on a device.
+/// The properties of a device that decide which replacements are worthwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// Blocks of small kernels that run at once, where kernels can start before those that they follow have ended.
+    /// How many blocks of small kernels run at once, if kernels can start before those they depend
+    /// on have ended.
     pub early_blocks: Option<u64>,
 }
 
 impl Profile {
-    /// What a device says of itself.
+    /// Returns the profile of a device.
     #[must_use]
     pub fn of(device: &dyn Device) -> Self {
         let properties = device.properties();
@@ -37,7 +39,8 @@ impl Profile {
         };
         let capability: Option<f64> = property("compute capability").and_then(|value| value.parse().ok());
         let processors: Option<u64> = property("multiprocessors").and_then(|value| value.parse().ok());
-        // Four blocks of 256 threads on each multiprocessor leave room for as many of the next kernel.
+        // Four blocks of 256 threads on each multiprocessor leave room for as many of the next
+        // kernel.
         let early_blocks =
             processors.filter(|_| capability.is_some_and(|version| version >= 9.0)).map(|count| 2 * count);
         Profile { early_blocks }

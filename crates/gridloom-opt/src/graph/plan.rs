@@ -1,4 +1,4 @@
-//! A graph on its way through the passes.
+//! The plan: a graph and the changes that the passes made to it.
 
 use std::sync::Arc;
 
@@ -17,26 +17,26 @@ use crate::executable::leaves_memory;
 use crate::optimizations::{Optimization, Optimizations};
 use crate::rewrite::{ENTRY, Rewritten};
 
-/// A graph in another form, and what became of its nodes.
+/// An optimised graph, and what became of its nodes.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// The graph as it is run: a copy under the same keys, with nodes replaced.
+    /// The graph to run: a copy with the same keys, in which nodes were replaced.
     pub(crate) graph: Graph,
-    /// What was put in the place of nodes.
+    /// The replacements.
     pub(crate) fusions: Vec<Fusion>,
-    /// Which of them a node went into.
+    /// The replacement that each node went into.
     pub(crate) fused: FxHashMap<NodeKey, usize>,
-    /// Nodes that are gone because they do nothing.
+    /// Nodes that were removed because they do nothing.
     pub(crate) removed: FxHashSet<NodeKey>,
-    /// Edges that are gone because others imply them.
+    /// The number of edges that were removed because others imply them.
     pub(crate) removed_edges: usize,
-    /// Names of original nodes that stayed as they were, and why.
+    /// The names of original nodes that were not changed, and why.
     pub(crate) kept: Vec<(String, String)>,
-    /// What was done, in words.
+    /// Descriptions of what was done.
     pub(crate) done: Vec<String>,
 }
 
-/// What the passes share.
+/// The state that the passes share.
 pub(crate) struct Context {
     pub(crate) device: Arc<dyn Device>,
     /// The graph before any change.
@@ -45,16 +45,16 @@ pub(crate) struct Context {
     pub(crate) profile: Profile,
     pub(crate) plan: Plan,
     pub(crate) wanted: Optimizations,
-    /// Whether the host is to drive conditionals.
+    /// Whether the host drives conditionals.
     pub(crate) hosted: bool,
-    /// Rewritten kernels by their text.
+    /// The rewritten kernels by their text.
     loaded: FxHashMap<String, Arc<dyn Kernel>>,
 }
 
 impl Plan {
-    /// Runs the passes. Nodes that are switched off are left alone, and so are those around them.
+    /// Runs the passes. Disabled nodes and the nodes around them are not changed.
     ///
-    /// `graph` is a copy that nobody else edits.
+    /// `graph` is a copy that nothing else edits.
     pub(crate) fn new(
         graph: Graph,
         wanted: Optimizations,
@@ -98,7 +98,7 @@ impl Plan {
 }
 
 impl Context {
-    /// Runs the passes over a graph and those inside it.
+    /// Runs the passes over a graph and the graphs inside it.
     fn visit(&mut self, graph: &Graph) -> Result<()> {
         if self.wanted.has(Optimization::Edges) {
             edges::run(self, graph)?;
@@ -133,12 +133,12 @@ impl Context {
         Ok(())
     }
 
-    /// The most bytes of parameters.
+    /// Returns the most bytes of kernel parameters.
     pub(crate) fn limit(&self) -> u32 {
         self.device.limits().max_parameter_bytes
     }
 
-    /// A rewritten kernel, ready to be launched; the reason where the device does not take it.
+    /// Loads a rewritten kernel. Returns the reason if the device rejects it.
     pub(crate) fn load(&mut self, text: String, name: &str) -> std::result::Result<Arc<dyn Kernel>, String> {
         if let Some(kernel) = self.loaded.get(&text) {
             return Ok(kernel.clone());
@@ -152,7 +152,8 @@ impl Context {
         Ok(kernel)
     }
 
-    /// Loads a rewritten kernel and puts a node that launches it in the place of others. The reason where that is not possible, with nothing changed.
+    /// Loads a rewritten kernel and replaces nodes by one that launches it. If that is not
+    /// possible, returns the reason and changes nothing.
     pub(crate) fn fuse(
         &mut self,
         graph: &Graph,
@@ -210,7 +211,7 @@ impl Context {
     }
 }
 
-/// Puts one node in the place of others: after all that they came after, before all that came after them.
+/// Replaces nodes by one, which takes over all their dependencies and dependents.
 fn replace(graph: &Graph, replaced: &[NodeKey], operation: Operation, name: &str) -> Result<Node> {
     let gone: FxHashSet<NodeKey> = replaced.iter().copied().collect();
     let handles: FxHashMap<NodeKey, Node> =
@@ -247,7 +248,7 @@ fn replace(graph: &Graph, replaced: &[NodeKey], operation: Operation, name: &str
     Ok(node)
 }
 
-/// Whether all edges of a node are full ones: others say more than that one node comes after another.
+/// Returns whether all edges of a node are full edges. Other kinds mean more than an order.
 pub(crate) fn has_full_edges(definition: &Definition, key: NodeKey) -> bool {
     let node = definition.node(key);
     node.predecessors().iter().chain(node.successors()).all(|end| end.kind == EdgeKind::Full)

@@ -1,4 +1,4 @@
-//! What each node of a graph could be part of.
+//! Finds out which nodes can become part of a rewritten kernel.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::rewrite::{KernelSource, Role};
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) source: KernelSource,
-    /// Blocks; one for what takes any shape.
+    /// The grid. It is one block for operations that run in any shape.
     pub(crate) grid: [u32; 3],
-    /// Threads of a block; `None` for what takes any shape.
+    /// The threads of a block, or `None` for operations that run in any shape.
     pub(crate) block: Option<[u32; 3]>,
-    /// Dynamic shared memory.
+    /// The size of dynamic shared memory in bytes.
     pub(crate) shared: u32,
 }
 
@@ -37,9 +37,9 @@ impl Candidate {
 /// The PTX of kernels, each parsed once.
 #[derive(Default)]
 pub(crate) struct Sources {
-    /// By the address of the kernel, which is kept.
+    /// By the address of the kernel, which is kept alive here.
     kernels: FxHashMap<usize, (Arc<dyn Kernel>, Option<KernelSource>)>,
-    /// By the address of the module's text, which a kernel keeps.
+    /// By the address of the module's text, which a kernel keeps alive.
     modules: FxHashMap<(usize, usize), Option<Arc<gridloom_ptx::Module>>>,
 }
 
@@ -60,16 +60,16 @@ impl Sources {
     }
 }
 
-/// Looks nodes up, and remembers why those that could not be used could not.
+/// Looks up nodes, and records why some cannot be used.
 pub(crate) struct Survey {
     sources: Mutex<Sources>,
-    /// Nodes that stay as they are: those that were switched off, and those made by the optimiser.
+    /// Nodes that must not change: disabled ones, and those made by the optimiser.
     pub(crate) pinned: FxHashSet<NodeKey>,
-    /// Reasons, for the report.
+    /// The reasons, for the report.
     reasons: Mutex<Reasons>,
 }
 
-/// The first reason of each node, in the order they were found.
+/// The first reason of each node, in the order found.
 #[derive(Default)]
 struct Reasons {
     nodes: FxHashSet<NodeKey>,
@@ -81,7 +81,7 @@ impl Survey {
         Survey { sources: Mutex::default(), pinned, reasons: Mutex::default() }
     }
 
-    /// Notes why a node stays as it is. The first reason is the one that is told.
+    /// Records why a node is not changed. Only the first reason counts.
     pub(crate) fn note(&self, node: NodeKey, reason: impl Into<String>) {
         let mut reasons = self.reasons.lock();
         if reasons.nodes.insert(node) {
@@ -89,17 +89,18 @@ impl Survey {
         }
     }
 
-    /// Why nodes stay as they are.
+    /// Returns why nodes were not changed.
     pub(crate) fn into_reasons(self) -> Vec<(NodeKey, String)> {
         self.reasons.into_inner().list
     }
 
-    /// The source of the kernel that a node launches.
+    /// Returns the source of the kernel that a node launches.
     pub(crate) fn source(&self, kernel: &Arc<dyn Kernel>) -> Option<KernelSource> {
         self.sources.lock().get(kernel)
     }
 
-    /// What a node could be in this role. `None` where it is of another kind, or where something stands in the way, which is noted.
+    /// Returns a node as a candidate for a role. Returns `None` if it is of another kind, or if
+    /// there is an obstacle, which is recorded.
     pub(crate) fn candidate(&self, definition: &Definition, key: NodeKey, role: Role) -> Option<Candidate> {
         if self.pinned.contains(&key) {
             return None;

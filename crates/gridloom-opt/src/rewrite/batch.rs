@@ -1,4 +1,4 @@
-//! Kernels side by side as parts of one grid.
+//! Batches: independent kernels as parts of one grid.
 
 use gridloom_ptx::op::{Compare, IntArith, Order};
 use gridloom_ptx::{Dim, DimSpecial, Operand, ParamId, RegId, ScalarType, Space, VarRef};
@@ -7,7 +7,7 @@ use super::assembly::{AfterReturn, Assembly, BlockIndex, Conditions, Inlining, P
 use super::source::{KernelSource, Role};
 use super::{ENTRY, Layout, Rewritten, SLICE_ALIGN, put};
 
-/// Launches of one kernel among those of a batch.
+/// The launches of one kernel in a batch.
 #[derive(Clone, Debug)]
 pub struct BatchGroup {
     /// The kernel.
@@ -16,26 +16,28 @@ pub struct BatchGroup {
     pub grids: Vec<[u32; 3]>,
 }
 
-/// Where a group's launches and parameters are.
+/// The place of a group's blocks and parameters.
 struct Placed {
     /// The first block.
     start: u32,
     /// The block after the last.
     end: u32,
-    /// The first byte of the first launch's entry.
+    /// The offset of the first launch's entry.
     first: u64,
-    /// Bytes from one entry to the next.
+    /// The distance of two entries in bytes.
     stride: u64,
-    /// The grid of all launches, where it is one.
+    /// The grid of all launches, if it is the same.
     grid: Option<[u32; 3]>,
 }
 
-/// Bytes before the parameters of a launch, where the grids of a group differ: its first block, and its extents.
+/// The bytes before the parameters of a launch, if the grids of a group differ: its first block and
+/// its extents.
 const SHAPE_BYTES: u64 = 16;
 
-/// One kernel whose blocks are those of all launches, in order. All have blocks of `block` threads.
+/// Combines launches into one kernel whose blocks are those of all launches, in order. All have
+/// blocks of `block` threads.
 ///
-/// `limit` is the most bytes of parameters. Fails with the reason where the launches cannot be put together.
+/// `limit` is the most bytes of parameters. Returns the reason if the launches cannot be combined.
 pub fn batch(groups: &[BatchGroup], block: [u32; 3], limit: u32) -> Result<Rewritten, String> {
     let mut layout = Layout::new(limit);
     let (mut placed, mut slices, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
@@ -117,7 +119,7 @@ fn check(group: &BatchGroup, block: [u32; 3]) -> Result<(), String> {
     Ok(())
 }
 
-/// The code for the blocks of a group, numbered from 0 by `local`.
+/// Emits the code for the blocks of a group, which `local` numbers from 0.
 fn one_group(
     asm: &mut Assembly,
     group: &BatchGroup,
@@ -180,7 +182,8 @@ fn one_group(
     asm.inline(&group.kernel, how)
 }
 
-/// The address of the entry of the launch that a block belongs to: the last whose first block is not after it.
+/// Returns the address of the entry of the launch that a block belongs to: the last one whose first
+/// block is not after it.
 fn search(asm: &mut Assembly, group: &BatchGroup, place: &Placed, local: RegId, base: RegId) -> RegId {
     let u32s = ScalarType::U32;
     let first = asm.arith(IntArith::Add, ScalarType::U64, base.into(), int(place.first as i64));

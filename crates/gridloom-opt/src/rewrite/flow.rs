@@ -1,9 +1,11 @@
-//! The control flow of a kernel's body: whether threads of a block can leave it while others still meet.
+//! The control flow of a kernel, to find out whether threads of a block can exit while others still
+//! synchronise.
 
 use gridloom_ptx::Body;
 use gridloom_ptx::op::{ControlOp, Op};
 
-/// The successors of every instruction. The number of instructions stands for the end of the kernel.
+/// The successors of every instruction. The number of instructions stands for the end of the
+/// kernel.
 struct Flow {
     successors: Vec<Vec<usize>>,
     predecessors: Vec<Vec<usize>>,
@@ -43,7 +45,7 @@ impl Flow {
         self.successors.len() - 1
     }
 
-    /// The instructions from which one of `goals` can be reached, the goals among them.
+    /// Returns the instructions from which one of `goals` can be reached, including the goals.
     fn reaching(&self, goals: impl Iterator<Item = usize>) -> Vec<bool> {
         let mut reaches = vec![false; self.successors.len()];
         let mut open: Vec<usize> = goals.collect();
@@ -55,11 +57,11 @@ impl Flow {
         reaches
     }
 
-    /// The immediate post-dominator of every instruction: the first that all its ways to the end have in common.
-    /// `None` where the end is not reached.
+    /// Returns the immediate post-dominator of every instruction: the first instruction on all its
+    /// paths to the end. It is `None` if the end is not reachable.
     fn post_dominators(&self) -> Vec<Option<usize>> {
         let end = self.end();
-        // Numbered so that an instruction comes after those it is reached from, going backwards from the end.
+        // A reverse postorder of the reversed graph, from the end.
         let mut order = Vec::with_capacity(end + 1);
         let mut number = vec![usize::MAX; end + 1];
         let mut seen = vec![false; end + 1];
@@ -114,8 +116,8 @@ impl Flow {
     }
 }
 
-/// Whether a thread may end while others of its block, from the same branch on, still come to an instruction at which threads meet
-/// (`meets`). Every branch counts as one that threads can take differently.
+/// Returns whether a thread may exit while others of its block, from the same branch on, still
+/// reach an instruction that synchronises threads (`meets`). Every branch counts as divergent.
 pub(super) fn leaves_others_waiting(body: &Body, meets: &dyn Fn(&Op) -> bool) -> bool {
     let flow = Flow::of(body);
     let meetings = body.instructions.iter().enumerate().filter(|(_, instruction)| meets(&instruction.op));
@@ -129,7 +131,8 @@ pub(super) fn leaves_others_waiting(body: &Body, meets: &dyn Fn(&Op) -> bool) ->
     (0..end).any(|at| {
         let parts = flow.successors[at].len() > 1;
         let reconverges = post[at].is_some_and(|after| after != end);
-        // A meeting under a guard of its own is reached by some and passed over by others, who do not leave.
+        // Some threads reach a synchronisation under a guard and others skip it, but they do not
+        // exit.
         parts && !reconverges && flow.successors[at].iter().any(|&next| reaches[next])
     })
 }

@@ -1,10 +1,13 @@
-//! Kernels made of kernels: PTX to PTX.
+//! Rewriting of kernels, from PTX to PTX.
 //!
-//! - [`block_program`]: kernels of one block become steps of one block, with barriers between them, in a loop if asked for.
-//! - [`batch`]: kernels side by side become parts of the grid of one.
-//! - [`prefixed`]: a kernel gets instructions before its own: a wait for the kernels it follows, a test whether to run at all.
+//! - [`block_program`]: kernels of one block become steps of one block, with barriers between them,
+//!   and optionally in a loop.
+//! - [`batch`]: independent kernels become parts of one grid.
+//! - [`prefixed`]: a kernel gets instructions before its own: a wait for the kernels it depends on,
+//!   or a test whether to run at all.
 //!
-//! Each takes [`KernelSource`]s and gives a [`Rewritten`] kernel, or says why it does not. A rewritten kernel has passed the PTX checker.
+//! Each takes [`KernelSource`]s and returns a [`Rewritten`] kernel or the reason why not. A
+//! rewritten kernel has passed the PTX checker.
 
 mod assembly;
 mod batch;
@@ -26,25 +29,26 @@ pub const ENTRY: &str = "gridloom_fused";
 /// The alignment of the parameters of a kernel inside the parameters of a rewritten one.
 const SLICE_ALIGN: u64 = 16;
 
-/// A kernel made of kernels.
+/// A kernel made from others.
 ///
-/// It has one parameter, a structure: a header, and the parameters of each kernel, laid out as the kernel declares them.
+/// It has one parameter, a structure: a header, then the parameters of each kernel, laid out as the
+/// kernel declares them.
 #[derive(Clone, Debug)]
 pub struct Rewritten {
-    /// The module that holds it, and nothing else that can be launched.
+    /// The module. It has no other kernel.
     pub module: Module,
-    /// Its parameters, with the header filled in and zeros everywhere else.
+    /// Its parameters, with the header filled in and zeros elsewhere.
     pub header: Vec<u8>,
-    /// Where the parameters of each step or node start in it, in the order they were given.
+    /// The offset of the parameters of each step or node, in the order given.
     pub slices: Vec<u32>,
-    /// Threads of a block.
+    /// The threads of a block.
     pub block: [u32; 3],
-    /// Blocks. A rewritten kernel has one dimension of them.
+    /// The number of blocks, in one dimension.
     pub blocks: u32,
 }
 
 impl Rewritten {
-    /// The module as text.
+    /// Returns the module as text.
     #[must_use]
     pub fn text(&self) -> String {
         self.module.to_string()

@@ -1,4 +1,4 @@
-//! A kernel with instructions before its own.
+//! Kernels with instructions before their own.
 
 use gridloom_ptx::op::{Compare, GridDep, Order};
 use gridloom_ptx::{Address, AddressBase, Module, ScalarType, Space, VarRef};
@@ -6,7 +6,7 @@ use gridloom_ptx::{Address, AddressBase, Module, ScalarType, Space, VarRef};
 use super::assembly::{Assembly, Conditions, at, int};
 use super::source::{KernelSource, Role};
 
-/// What a word in memory has to be for a kernel to do anything.
+/// The value that a word in memory must have for a kernel to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Predicate {
     /// Not 0.
@@ -17,20 +17,21 @@ pub enum Predicate {
     Equals(u32),
 }
 
-/// What comes before the instructions of a kernel.
+/// The instructions before those of a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Prefix {
-    /// Kernels that follow over programmatic edges may start.
+    /// Lets kernels start that depend on this one over programmatic edges.
     pub trigger: bool,
-    /// Waits until kernels that it follows over programmatic edges have ended.
+    /// Waits until the kernels that it depends on over programmatic edges have ended.
     pub wait: bool,
-    /// Returns unless the word at the address that is its last parameter, which is added, holds.
+    /// Returns at once unless a word in memory meets the predicate. Its address is an additional
+    /// last parameter.
     pub predicate: Option<Predicate>,
-    /// Conditions are stored at the address that is passed as their handle.
+    /// Stores conditions at the address that is passed as their handle.
     pub stored_conditions: bool,
 }
 
-/// A module with a copy of a kernel, under its name, that runs this first.
+/// Returns a module with a copy of a kernel, under its name, that starts with this prefix.
 pub fn prefixed(source: &KernelSource, prefix: Prefix) -> Result<Module, String> {
     if let Some(reason) = source.obstacle(Role::Prefixed) {
         return Err(format!("{}: {reason}", source.name()));

@@ -1,4 +1,4 @@
-//! Kernels of one block as steps of one block.
+//! Block programs: kernels of one block as steps of one block.
 
 use gridloom_ptx::op::{Compare, IntArith, Order};
 use gridloom_ptx::{
@@ -10,12 +10,13 @@ use super::source::{KernelSource, Role};
 use super::{ENTRY, Layout, Rewritten, SLICE_ALIGN, put};
 use gridloom_ptx::Operand;
 
-/// One step of a program for one block.
+/// One step of a block program.
 #[derive(Clone, Debug)]
 pub struct ProgramStep {
     /// The kernel.
     pub kernel: KernelSource,
-    /// The threads it was launched with, in one block. Either those of the whole program, or fewer, all along x.
+    /// The threads it was launched with, in one block: those of the whole program, or fewer, all
+    /// along x.
     pub block: [u32; 3],
 }
 
@@ -26,37 +27,39 @@ pub enum LoopTest {
     Value,
     /// The one condition that the steps set is not 0.
     Condition,
-    /// The limit alone.
+    /// Only the greatest number of passes.
     Count,
 }
 
 /// A loop around the steps of a program.
 ///
-/// The header of the parameters starts with the address of the value ([`Looping::VALUE`]), the most passes ([`Looping::LIMIT`]), the address where the number of passes is
-/// stored, or 0 ([`Looping::PASSES`]), 8 bytes each, and the value that the condition starts with ([`Looping::INITIAL`]), 4 bytes.
+/// The header of the parameters starts with the address of the value ([`Looping::VALUE`]), the most
+/// passes ([`Looping::LIMIT`]), the address where the number of passes is stored, or 0
+/// ([`Looping::PASSES`]), 8 bytes each, and the value that the condition starts with
+/// ([`Looping::INITIAL`]), 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Looping {
-    /// What decides.
+    /// The test.
     pub test: LoopTest,
-    /// Whether it decides about the first pass too.
+    /// Whether the test also decides about the first pass.
     pub test_first: bool,
 }
 
 impl Looping {
-    /// Where the address of the value lies in the header.
+    /// The offset of the value's address in the header.
     pub const VALUE: u32 = 0;
-    /// Where the most passes lie in the header.
+    /// The offset of the greatest number of passes in the header.
     pub const LIMIT: u32 = 8;
-    /// Where the address for the number of passes lies in the header.
+    /// The offset of the address for the number of passes in the header.
     pub const PASSES: u32 = 16;
-    /// Where the first value of the condition lies in the header.
+    /// The offset of the condition's initial value in the header.
     pub const INITIAL: u32 = 24;
     const BYTES: u64 = 32;
 }
 
-/// One kernel of one block that does what the steps do one after the other.
+/// Combines steps into one kernel of one block that runs them in order.
 ///
-/// `limit` is the most bytes of parameters. Fails with the reason where the steps cannot be put together.
+/// `limit` is the most bytes of parameters. Returns the reason if the steps cannot be combined.
 pub fn block_program(
     steps: &[ProgramStep],
     looping: Option<Looping>,
@@ -106,7 +109,7 @@ pub fn block_program(
     Ok(Rewritten { module, header, slices, block, blocks: 1 })
 }
 
-/// The threads of the whole program: those of its largest step.
+/// Returns the threads of the whole program: those of its largest step.
 fn program_block(steps: &[ProgramStep]) -> Result<[u32; 3], String> {
     let largest = steps.iter().max_by_key(|step| threads(step.block)).ok_or("there are no steps")?.block;
     let fits = |block: [u32; 3]| block == largest || block[1..] == [1, 1] && largest[1..] == [1, 1];
@@ -145,9 +148,9 @@ fn check(step: &ProgramStep, block: [u32; 3]) -> Result<(), String> {
 
 /// The different kernels among the steps.
 struct Kinds {
-    /// Of each step.
+    /// The kernel of each step.
     of: Vec<usize>,
-    /// The first step of each.
+    /// The first step with each kernel.
     first: Vec<usize>,
 }
 
@@ -177,7 +180,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// One step, after which all threads go on at `after`.
+    /// Emits one step, after which all threads continue at `after`.
     fn step(&mut self, step: usize, params: ParamsAt, after: LabelId) -> Result<(), String> {
         let step = &self.steps[step];
         let part = (step.block != self.block).then_some(step.block[0]);
@@ -196,7 +199,7 @@ impl Writer<'_> {
         self.asm.inline(&step.kernel, how)
     }
 
-    /// Every step once, in the order of the code.
+    /// Emits every step once, in order.
     fn straight(&mut self, slices: &[u64]) -> Result<(), String> {
         for (step, &slice) in slices.iter().enumerate() {
             let after = self.asm.label();
@@ -212,7 +215,8 @@ impl Writer<'_> {
         self.asm.mov(ScalarType::U64, base)
     }
 
-    /// A loop over the steps. `params` computes where the parameters of the step in the register are.
+    /// Emits a loop over the steps. `params` computes the address of the parameters of the step in
+    /// the register.
     fn each_step(
         &mut self,
         body: impl FnOnce(&mut Self, RegId, LabelId) -> Result<(), String>,
@@ -230,7 +234,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// One kernel again and again, with parameters at even distances.
+    /// Emits one kernel that runs repeatedly, with parameters at equal distances.
     fn same_kernel(&mut self, slices: &[u64]) -> Result<(), String> {
         let base = self.params_address();
         let base = self.asm.arith(IntArith::Add, ScalarType::U64, base.into(), int(slices[0] as i64));
@@ -241,7 +245,7 @@ impl Writer<'_> {
         })
     }
 
-    /// Several kernels in an order that a table gives.
+    /// Emits several kernels that run in the order of a table.
     fn in_table_order(&mut self, table: u64) -> Result<(), String> {
         let base = self.params_address();
         self.each_step(|this, index, join| {
@@ -265,7 +269,7 @@ impl Writer<'_> {
         })
     }
 
-    /// The steps again and again until the test says to stop.
+    /// Emits the steps in a loop that ends when the test says so.
     fn looped(
         &mut self,
         looping: Looping,
@@ -301,7 +305,7 @@ impl Writer<'_> {
         self.asm.branch_if(ended, false, done);
         if let Some((space, address)) = value {
             let value = self.asm.load(space, Order::Weak, ScalarType::U32, address);
-            // All have read it before the first of them can change it.
+            // All threads have read it before the first can change it.
             self.asm.barrier();
             let zero = self.asm.compare(Compare::Eq, ScalarType::U32, value.into(), int(0));
             self.asm.branch_if(zero, false, done);
@@ -321,7 +325,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A predicate that holds for the first thread of the block.
+    /// Returns a predicate that is true in the first thread of the block.
     fn leader(&mut self) -> RegId {
         let [x, y, z] =
             [Dim::X, Dim::Y, Dim::Z].map(|dim| self.asm.mov(ScalarType::U32, special(DimSpecial::Tid, dim)));

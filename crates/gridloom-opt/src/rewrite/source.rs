@@ -1,4 +1,4 @@
-//! A kernel as PTX, and what stands in the way of moving it.
+//! A kernel as PTX, and the obstacles to moving its code.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::flow;
 /// The function by which kernels set conditions.
 pub(crate) const SET_CONDITION: &str = "cudaGraphSetConditional";
 
-/// What is to be made of a kernel.
+/// The role of a kernel in a rewritten one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Its blocks are some of the blocks of a larger launch.
@@ -28,10 +28,11 @@ pub enum Role {
     Prefixed,
 }
 
-/// The barrier between steps. Threads that have no part in a step wait there while the others meet at the step's own barriers.
+/// The barrier between steps. Threads without a part in a step wait there while the others use the
+/// step's own barriers.
 pub(crate) const STEP_BARRIER: i64 = 15;
 
-/// The most instructions of a kernel that is moved, with the functions that it calls.
+/// The most instructions of a kernel that is moved, including the functions it calls.
 const MAX_INSTRUCTIONS: usize = 4000;
 
 /// A kernel of a PTX module, with what is known about its code.
@@ -45,33 +46,33 @@ pub struct KernelSource {
 /// What is known about the code of a kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
-    /// Functions that it calls, and those that they call: each once.
+    /// The functions that it calls, directly or indirectly, each once.
     pub(crate) functions: Vec<SymbolId>,
-    /// Tables of the compiler's own that it reads.
+    /// Constant tables of the compiler that it reads.
     pub(crate) tables: Vec<SymbolId>,
-    /// Whether threads of a block meet in it: barriers of the block, operations of a warp.
+    /// Whether threads of a block synchronise in it: block barriers or warp operations.
     pub(crate) meets: bool,
-    /// Whether it has shared memory that the launch sizes.
+    /// Whether it has dynamic shared memory.
     pub(crate) dynamic_shared: bool,
     /// Whether it sets conditions.
     pub(crate) sets_conditions: bool,
-    /// Whether it starts copies that it may leave unfinished.
+    /// Whether it starts asynchronous copies that it may leave unfinished.
     pub(crate) async_copies: bool,
     /// Whether a function that it calls reads the size of a block.
     pub(crate) callee_reads_block: bool,
-    /// Whether it has barriers of a number that is not known, or of the one between steps.
+    /// Whether it uses barriers whose number is not known, or the one between steps.
     pub(crate) other_barriers: bool,
-    /// Instructions, those of called functions included.
+    /// The number of instructions, including those of called functions.
     pub(crate) instructions: usize,
-    /// What stands in the way, and of which roles.
+    /// The obstacles, and the roles they exclude.
     obstacles: Vec<(Reach, String)>,
 }
 
-/// The roles that an obstacle stands in the way of.
+/// The roles that an obstacle excludes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     Every,
-    /// Where its code becomes part of another kernel.
+    /// Those in which its code becomes part of another kernel.
     Moved,
     Steps,
     Batches,
@@ -89,7 +90,7 @@ impl Reach {
 }
 
 impl KernelSource {
-    /// The kernel named `name`, or `None` where the module has no such kernel.
+    /// Returns the kernel named `name`, or `None` where the module has no such kernel.
     #[must_use]
     pub fn new(module: Arc<Module>, name: &str) -> Option<Self> {
         let (entry, _) = module.entry(name)?;
@@ -97,54 +98,54 @@ impl KernelSource {
         Some(KernelSource { module, entry, facts })
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.module.name_of(self.entry)
     }
 
-    /// Why it cannot take this role; `None` where it can.
+    /// Returns why it cannot take this role, or `None` if it can.
     #[must_use]
     pub fn obstacle(&self, role: Role) -> Option<&str> {
         self.facts.obstacles.iter().find(|(reach, _)| reach.covers(role)).map(|(_, reason)| reason.as_str())
     }
 
-    /// Whether it sets conditions.
+    /// Returns whether it sets conditions.
     #[must_use]
     pub fn sets_conditions(&self) -> bool {
         self.facts.sets_conditions
     }
 
-    /// Whether threads of a block meet in it.
+    /// Returns whether threads of a block synchronise in it.
     #[must_use]
     pub fn meets(&self) -> bool {
         self.facts.meets
     }
 
-    /// Instructions, those of called functions included.
+    /// Returns the number of instructions, including those of called functions.
     #[must_use]
     pub fn instructions(&self) -> usize {
         self.facts.instructions
     }
 
-    /// Bytes of its parameters.
+    /// Returns the size of its parameters in bytes.
     #[must_use]
     pub fn param_bytes(&self) -> u64 {
         self.function().param_bytes()
     }
 
-    /// Where each of its parameters lies: offset and bytes.
+    /// Returns the offset and size of each of its parameters.
     #[must_use]
     pub fn layout(&self) -> Vec<(u64, u64)> {
         self.function().params.iter().map(|param| (param.offset, param.var.size())).collect()
     }
 
-    /// The largest alignment that one of its parameters asks for.
+    /// Returns the largest alignment of its parameters.
     pub(crate) fn param_align(&self) -> u64 {
         self.function().params.iter().map(|param| param.var.alignment()).max().unwrap_or(1)
     }
 
-    /// Whether both are the same kernel of the same module.
+    /// Returns whether both are the same kernel of the same module.
     #[must_use]
     pub fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.module, &other.module) && self.entry == other.entry
@@ -166,7 +167,7 @@ impl KernelSource {
         self.function().body.as_ref().expect("an entry has a body")
     }
 
-    /// Whether it can run in a step of `threads` of the threads of a block.
+    /// Returns why it cannot run in a step of `threads` threads of a block, or `None` if it can.
     pub(crate) fn obstacle_in_part_of_block(&self, threads: u32) -> Option<String> {
         if self.facts.callee_reads_block {
             return Some("a function that it calls reads the size of the block".into());
@@ -185,7 +186,7 @@ impl fmt::Debug for KernelSource {
     }
 }
 
-/// Whether threads wait for each other at an operation of this kind.
+/// Returns whether an operation synchronises threads.
 fn is_meeting(op: &Op) -> bool {
     match op {
         Op::Sync(SyncOp::Barrier { .. } | SyncOp::WarpBarrier { .. }) => true,
@@ -252,7 +253,7 @@ impl Facts {
     }
 }
 
-/// Whether threads meet in a function, or in one that it calls.
+/// Returns whether threads synchronise in a function or in one that it calls.
 fn meets_inside(module: &Module, id: SymbolId, seen: &mut FxHashSet<SymbolId>) -> bool {
     if !seen.insert(id) {
         return false;
@@ -266,12 +267,12 @@ fn meets_inside(module: &Module, id: SymbolId, seen: &mut FxHashSet<SymbolId>) -
     })
 }
 
-/// Goes through a kernel and the functions that it calls.
+/// Visits a kernel and the functions that it calls.
 struct Search<'a> {
     module: &'a Module,
     facts: &'a mut Facts,
     seen: FxHashSet<SymbolId>,
-    /// Called functions to be looked at.
+    /// Called functions that are not visited yet.
     open: Vec<SymbolId>,
 }
 
@@ -353,7 +354,7 @@ impl Search<'_> {
             VarSpace::Shared => {
                 self.facts.hinder(Reach::Moved, "a function that it calls uses shared memory of the module");
             }
-            // What the compiler's own mathematical functions look up, and nobody writes.
+            // The tables of the compiler's own mathematical functions, which are never written.
             VarSpace::Global | VarSpace::Const
                 if variable.name.starts_with("__cudart_")
                     && variable.linkage == Linkage::Internal

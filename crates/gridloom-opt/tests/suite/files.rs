@@ -1,4 +1,4 @@
-//! The kernels of the PTX test files, rewritten in every way there is: they leave the same bytes.
+//! The kernels of the PTX test files, rewritten in every way, leave the same bytes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +39,8 @@ fn cases() -> Vec<Known> {
     known
 }
 
-/// The arguments of a case in fresh memory: the parameter buffer, and the memory that it names.
+/// Returns the arguments of a case in fresh memory: the parameter buffer, and the memory that it
+/// names.
 fn arguments(
     device: &Arc<dyn Device>,
     source: &KernelSource,
@@ -66,7 +67,7 @@ fn contents(device: &Arc<dyn Device>, memory: &[Arc<dyn Allocation>]) -> Vec<Vec
     memory.iter().map(|memory| read(device, memory)).collect()
 }
 
-/// What the kernel itself leaves.
+/// Returns what the kernel itself leaves.
 fn original(device: &Arc<dyn Device>, known: &Known, source: &KernelSource) -> Vec<Vec<u8>> {
     let case = &known.case;
     let (params, memory) = arguments(device, source, case);

@@ -1,4 +1,4 @@
-//! Graphs that are optimised and graphs that are not leave the same bytes, whatever is done to them.
+//! Optimised and plain graphs leave the same bytes, under every operation on them.
 
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ fn only(optimization: Optimization) -> Optimizations {
     Optimizations::of(&[optimization])
 }
 
-/// The nodes of the graph as it is run.
+/// Returns the nodes of the graph as it is run.
 fn nodes_run(executable: &Executable) -> usize {
     executable.optimized_graph().unwrap().len()
 }
@@ -411,7 +411,8 @@ impl Random {
     }
 }
 
-/// A random graph over a few buffers. A node comes after every node that used one of its buffers, so that there is one result.
+/// A random graph over a few buffers. A node comes after every node that used one of its buffers,
+/// so that there is one result.
 fn random_graph(kernels: &Kernels, data: &[Arc<dyn Allocation>], seed: u64) -> (Graph, Vec<Node>) {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     for _ in 0..8 {

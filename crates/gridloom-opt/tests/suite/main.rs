@@ -1,4 +1,4 @@
-//! All tests of this crate in one program: linking is most of what building a test program takes.
+//! All tests of this crate in one program, because linking takes most of the build time.
 
 #[path = "../../../gridloom/tests/support/ptx_file.rs"]
 mod ptx_file;

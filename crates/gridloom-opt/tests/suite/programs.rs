@@ -1,4 +1,4 @@
-//! Programs for one block and batches whose results tell the order of their steps.
+//! Block programs and batches whose results reveal the order of their steps.
 
 use gridloom_opt::rewrite::{
     BatchGroup, LoopTest, Looping, ProgramStep, Rewritten, Role, batch, block_program,

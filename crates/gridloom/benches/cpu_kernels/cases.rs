@@ -1,4 +1,4 @@
-//! The kernels: their data, their graph, the same by hand, and how far the two may be apart.
+//! The kernels: their data, their graph, the hand-written version, and the allowed difference.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,8 @@ pub(crate) struct Case {
     pub(crate) lookup: Duration,
     pub(crate) rate: Rate,
     pub(crate) by_hand: Box<dyn FnMut()>,
-    /// The greatest difference between the results of both after one run each, relative to the greatest value.
+    /// The greatest difference between the results of both after one run each, relative to the
+    /// greatest value.
     pub(crate) difference: Box<dyn Fn() -> Result<f64>>,
     /// What may be between them: nothing, where every operation is exact.
     pub(crate) bound: f64,
@@ -56,7 +57,7 @@ impl Workshop {
         Ok(Workshop { device: device.clone(), module: device.load_ptx(ptx)? })
     }
 
-    /// The graph of one launch, without the comparison by hand.
+    /// Returns the graph of one launch, without the comparison by hand.
     fn case<P: Parameters>(
         &self,
         name: &str,
@@ -71,7 +72,8 @@ impl Workshop {
         let info = kernel.info();
         let lookup = start.elapsed();
         let graph = Graph::new(&self.device);
-        // SAFETY: each caller states the parameters that the header of the source names, and gives buffers as large as it asks for.
+        // SAFETY: each caller states the parameters that the header of the source names, and gives
+        // buffers as large as it asks for.
         unsafe { graph.launch_unchecked(&kernel, config, args)? };
         Ok(Case {
             executable: graph.instantiate()?,
@@ -239,7 +241,8 @@ fn black_scholes(device: &Device, n: usize) -> Result<Case> {
     finish(case, vec![0.0; n], 1e-5, by_hand, move || dcall.to_vec())
 }
 
-/// Puts the two sides together: `by_hand` changes `values`, `read` gives what the kernel made of the same.
+/// Puts the two sides together: `by_hand` changes `values`, `read` gives what the kernel made of
+/// the same.
 fn finish<T: Copy + Into<f64> + 'static>(
     case: Case,
     values: Vec<T>,

@@ -1,4 +1,4 @@
-//! The same computations as a Rust programmer writes them: safe, with rayon, for the optimiser to vectorise.
+//! The same computations in hand-written safe Rust with rayon, which the compiler can vectorise.
 
 use rayon::prelude::*;
 
@@ -117,7 +117,8 @@ pub(crate) fn histogram(bins: &mut [u32], data: &[u8]) {
 /// Bodies that are computed side by side.
 const SIDE: usize = 8;
 
-/// What all bodies do to those at these places, by axis. A function of its own, and a loop to each step, so that the compiler sees vectors whatever is around.
+/// Returns the forces of all bodies on those at these places, by axis. It is a separate function
+/// with one loop per step, so that the compiler vectorises it.
 #[inline(never)]
 fn pull(position: &[[f64; 4]], place: &[[f64; SIDE]; 3], softening: f64) -> [[f64; SIDE]; 3] {
     let mut pull = [[0.0; SIDE]; 3];

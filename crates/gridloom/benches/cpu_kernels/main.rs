@@ -1,9 +1,12 @@
-//! Kernels on the CPU device beside the same computations written by hand in Rust with rayon, on all cores.
+//! Kernels on the CPU device beside the same computations written by hand in Rust with rayon, on
+//! all cores.
 //!
-//! Both sides are measured by turns within one run and checked against each other first. `cargo bench -p gridloom --bench cpu_kernels`
-//! compiles the hand-written side for any machine of the architecture; `RUSTFLAGS="-C target-cpu=native"` in front for this one. Words after
-//! `--` choose the kernels whose name contains one of them; `--quick` takes small sizes, which show that all works and nothing else;
-//! `--alone` gives each side one thread, and tells the least time of each instead of the median, to look at the code itself on a busy machine.
+//! Both sides are measured by turns within one run and checked against each other first. `cargo
+//! bench -p gridloom --bench cpu_kernels` compiles the hand-written side for any machine of the
+//! architecture; `RUSTFLAGS="-C target-cpu=native"` in front for this one. Words after `--` choose
+//! the kernels whose name contains one of them; `--quick` takes small sizes, which show that all
+//! works and nothing else; `--alone` gives each side one thread, and tells the least time of each
+//! instead of the median, to look at the code itself on a busy machine.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
 
@@ -49,13 +52,14 @@ impl Rate {
     }
 }
 
-/// What the kernel says of itself under a name that contains this word.
+/// Returns what the kernel says of itself under a name that contains this word.
 fn said(case: &Case, word: &str) -> String {
     let found = case.info.iter().find(|(name, _)| name.contains(word));
     found.map_or_else(|| "-".to_owned(), |(_, value)| value.clone())
 }
 
-/// How much longer the first lookup and launch of a kernel take than a later launch: what it costs to make it ready.
+/// Returns how much longer the first lookup and launch of a kernel take than a later launch: what
+/// it costs to make it ready.
 fn preparation(device: &Device, make: cases::Make, elements: usize) -> Result<Duration> {
     let case = make(device, elements)?;
     let first = launch(&case)?;

@@ -1,4 +1,4 @@
-//! The same graphs, made with nothing but the driver's calls.
+//! The same graphs, built with plain driver calls.
 
 use gridloom::Result;
 use gridloom_cuda::Driver;
@@ -29,7 +29,8 @@ pub(crate) struct Bare {
 impl Bare {
     pub(crate) fn new(driver: &Arc<Driver>, context: CUcontext, stream: CUstream) -> Result<Self> {
         let (mut start, mut end) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: the context is made current for the rest of the program; one handle is written each.
+        // SAFETY: the context is made current for the rest of the program; one handle is written
+        // each.
         unsafe {
             driver.cu_ctx_push_current(context)?;
             driver.cu_event_create(&mut start, 0)?;
@@ -130,7 +131,8 @@ impl<'a> BareGraph<'a> {
     ) -> Result<CUgraphNode> {
         let mut node = ptr::null_mut();
         let (pointer, count) = before.as_ref().map_or((ptr::null(), 0), |node| (ptr::from_ref(node), 1));
-        // SAFETY: graph and dependency are alive, and the parameters point to arguments that fit the kernel.
+        // SAFETY: graph and dependency are alive, and the parameters point to arguments that fit
+        // the kernel.
         unsafe { self.bare.driver.cu_graph_add_kernel_node(&mut node, graph, pointer, count, parameters) }?;
         Ok(node)
     }
@@ -147,7 +149,8 @@ impl<'a> BareGraph<'a> {
         self.kernel(graph, before, &parameters(store, &mut args))
     }
 
-    /// One launch of a kernel that counts down: its first argument says where it stores that it goes on.
+    /// One launch of a kernel that counts down: its first argument says where it stores that it
+    /// goes on.
     pub(crate) fn countdown(
         &self,
         graph: CUgraph,
@@ -175,7 +178,8 @@ impl<'a> BareGraph<'a> {
         Ok(graph)
     }
 
-    /// A counter set to `passes`, and a WHILE whose body counts it down and then has a kernel look whether it is 0.
+    /// A counter set to `passes`, and a WHILE whose body counts it down and then has a kernel look
+    /// whether it is 0.
     pub(crate) fn do_while(
         bare: &'a Bare,
         decrease: CUfunction,
@@ -212,8 +216,8 @@ impl<'a> BareGraph<'a> {
             type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL,
             ..Default::default()
         };
-        // SAFETY: graph and context are alive; the parameters are those of a conditional; on success the driver has
-        // stored an array of one graph.
+        // SAFETY: graph and context are alive; the parameters are those of a conditional; on
+        // success the driver has stored an array of one graph.
         let body = unsafe {
             let driver = &bare.driver;
             let flags = CU_GRAPH_COND_ASSIGN_DEFAULT;

@@ -1,4 +1,4 @@
-//! Callables beside the calls that one would write by hand for the same.
+//! Callables compared with the calls that one would write by hand.
 
 use crate::bare::{BareGraph, Shape};
 use crate::measure::{Aim, Table};
@@ -14,7 +14,8 @@ const SAME: Aim = Aim::TimesPlus(1.1, Duration::from_nanos(100));
 const OTHER: Aim = Aim::Times(1.2);
 
 impl Work {
-    /// Calls of a few kernels: with the same arguments, beside a launch; with all arguments changed every time, beside changing each node and a launch.
+    /// Calls of a few kernels: with the same arguments, beside a launch; with all arguments changed
+    /// every time, beside changing each node and a launch.
     pub(crate) fn calls(&self, table: &mut Table) -> Result<()> {
         let stores = || {
             let store = self.store.clone();
@@ -63,8 +64,9 @@ impl Work {
         )
     }
 
-    /// A loop on a value in memory: beside a WHILE with a kernel more that looks at the value, which is the same work, and beside one whose only kernel sets
-    /// the condition itself, which is not.
+    /// A loop on a value in memory: beside a WHILE with a kernel more that looks at the value,
+    /// which is the same work, and beside one whose only kernel sets the condition itself, which is
+    /// not.
     pub(crate) fn do_while(&self, table: &mut Table) -> Result<()> {
         // SAFETY: the kernel changes the one counter it is given.
         let decrease = unsafe { self.device.load_ptx(PLAIN)?.kernel::<(PtrMut<i32>,)>("decrease")? };

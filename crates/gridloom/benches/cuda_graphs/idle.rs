@@ -1,4 +1,5 @@
-//! A driver that does nothing and returns at once, so that what takes time is Gridloom. It knows what the comparisons call that need no GPU.
+//! A driver that does nothing and returns at once, so that only Gridloom takes time. It has the
+//! calls of the comparisons that need no GPU.
 
 use gridloom::Result;
 use gridloom_cuda::CudaDevice;

@@ -1,10 +1,14 @@
-//! What Gridloom costs beside the driver's own calls for the same graphs, in one run on one stream of one GPU.
+//! What Gridloom costs beside the driver's own calls for the same graphs, in one run on one stream
+//! of one GPU.
 //!
-//! Both ways are measured by turns, so that what else the machine does falls on both alike; each number is a median. Without a
-//! GPU there is nothing to compare, and one line says so.
+//! Both ways are measured by turns, so that what else the machine does falls on both alike; each
+//! number is a median. Without a GPU there is nothing to compare, and one line says so.
 //!
-//! With `--idle` the driver is one that does nothing, on any machine: what Gridloom takes longer than that is its own part, with everything in the caches, as a real driver
-//! does not leave it. There are no loops then.
+//! With `--idle` the driver is one that does nothing, on any machine: what Gridloom takes longer
+//! than that is its own part, with everything in the caches, as a real driver does not leave it.
+//! There are no loops then.
+//!
+//! Names of groups (`build`, `launch`, `loops`, `change`, `calls`) choose what is measured.
 
 mod bare;
 mod calls;
@@ -25,7 +29,8 @@ const PLAIN: &str = include_str!("plain.ptx");
 const CONDITIONAL: &str = include_str!("conditional.ptx");
 
 const SHAPES: [(Shape, &str); 2] = [(Shape::Chain, "chain"), (Shape::FanOut, "fan-out")];
-/// Nodes of a graph, how often it is built, and how often executables of it are made whose launches are timed how often.
+/// Nodes of a graph, how often it is built, and how often executables of it are made whose launches
+/// are timed how often.
 const SIZES: [(usize, usize, (usize, usize)); 4] =
     [(10, 2_001, (24, 20)), (100, 401, (24, 20)), (1_000, 41, (16, 20)), (10_000, 11, (4, 20))];
 /// Launches between two waits.
@@ -47,7 +52,8 @@ const HOSTED: Aim = Aim::Times(1.0);
 const CHANGE: Aim = Aim::Times(1.3);
 const UPDATE: Aim = Aim::Times(1.2);
 
-/// What all comparisons share: memory, and the very same kernels, so that the device runs the same code from the same place.
+/// What all comparisons share: memory, and the very same kernels, so that the device runs the same
+/// code from the same place.
 struct Work {
     device: Device,
     stream: Stream,
@@ -188,7 +194,8 @@ impl Work {
     /// On a thread whose user never heard of contexts there is none.
     fn without_context<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let mut popped = ptr::null_mut();
-        // SAFETY: takes the context off and puts it back; nothing of the driver's is called directly in between.
+        // SAFETY: takes the context off and puts it back; nothing of the driver's is called
+        // directly in between.
         unsafe { self.bare.driver.cu_ctx_pop_current(&mut popped) }?;
         let done = work();
         // SAFETY: as above.
@@ -396,13 +403,24 @@ fn main() -> Result<()> {
     };
     let work = Work::new(&gpu)?;
     let mut table = Table::of_arguments(is_idle);
-    work.build(&mut table)?;
-    work.launch(&mut table)?;
-    if !is_idle {
+    let groups: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let is_asked = |group: &str| groups.is_empty() || groups.iter().any(|asked| asked == group);
+    if is_asked("build") {
+        work.build(&mut table)?;
+    }
+    if is_asked("launch") {
+        work.launch(&mut table)?;
+    }
+    if is_asked("loops") && !is_idle {
         work.loops(&mut table)?;
     }
-    work.change(&mut table)?;
-    work.calls(&mut table)?;
+    if is_asked("change") {
+        work.change(&mut table)?;
+    }
+    if is_asked("calls") {
+        work.calls(&mut table)?;
+    }
     println!("{} with a driver for CUDA {}, medians:", work.device.name(), gpu.driver().version());
     println!("{table}");
     Ok(())

@@ -1,4 +1,4 @@
-//! Two ways of doing one thing, timed by turns, and the table of what came out.
+//! Measures two ways of doing the same in turns, and prints the table of results.
 
 use gridloom::Result;
 use std::fmt::{self, Write as _};
@@ -19,7 +19,7 @@ pub(crate) enum Aim {
 }
 
 impl Aim {
-    /// What it says of these times.
+    /// Returns what it says of these times.
     fn verdict(self, times: &Times) -> &'static str {
         let (at_most, more) = match self {
             Aim::Times(at_most) => (at_most, 0.0),
@@ -55,7 +55,8 @@ impl Times {
         median(self.rounds.iter().map(|round| round.1))
     }
 
-    /// How many times as long Gridloom took, but for so many seconds. Within rounds, since a host that is at times half as fast as at others is mostly as fast within one.
+    /// Returns how many times as long Gridloom took, but for so many seconds. Within rounds, since
+    /// a host that is at times half as fast as at others is mostly as fast within one.
     fn ratio(&self, but: f64) -> f64 {
         median(self.rounds.iter().map(|(gridloom, driver)| (gridloom - but) / driver))
     }
@@ -82,7 +83,8 @@ impl Table {
         !what.contains(&self.filter)
     }
 
-    /// Times both by turns, each coming first as often as the other, and adds a row of medians: of the times, and of their ratio in each round.
+    /// Times both by turns, each coming first as often as the other, and adds a row of medians: of
+    /// the times, and of their ratio in each round.
     ///
     /// Each returns how long `units` units took.
     pub(crate) fn compare(
@@ -103,9 +105,10 @@ impl Table {
         Ok(())
     }
 
-    /// The same for what is done with something that is made first, again and again. What is made alike is not alike: the device takes up to 15 % longer for a pass of a
-    /// loop, and the host up to 25 % longer for a launch, depending on how many graphs were compiled before, whoever made them. So each side has one at a time, and each is
-    /// made first as often as the other.
+    /// Times both in turns, with an object that is made before each measurement. Two objects that
+    /// are made alike differ: the device takes up to 15 % longer for a pass of a loop, and the host
+    /// up to 25 % longer for a launch, depending on how many graphs were compiled before. So each
+    /// side has one object at a time, and each is made first as often as the other.
     pub(crate) fn compare_made<A, B>(
         &mut self,
         what: &str,
@@ -189,7 +192,8 @@ fn by_turns(
     Ok(())
 }
 
-/// Waits until what was dropped is let go of, so that this does not happen, on another thread, during what is timed.
+/// Waits until what was dropped is let go of, so that this does not happen, on another thread,
+/// during what is timed.
 pub(crate) fn settle() {
     (0..3).for_each(|_| gridloom_cuda::release::flush());
 }

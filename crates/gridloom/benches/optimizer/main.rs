@@ -1,7 +1,10 @@
-//! What the optimiser makes of a graph: the same graph, optimised and not, by turns on one stream of one GPU.
+//! What the optimiser makes of a graph: the same graph, optimised and not, by turns on one stream
+//! of one GPU.
 //!
-//! Not optimised, the driver runs a CUDA graph with a node for each node (`cuda_graphs` compares that with bare driver calls). Each number is a median; each pair of results is
-//! compared bit for bit. Without a GPU there is nothing to measure, and one line says so. `--cpu` measures the CPU device.
+//! Not optimised, the driver runs a CUDA graph with a node for each node (`cuda_graphs` compares
+//! that with bare driver calls). Each number is a median; each pair of results is compared bit for
+//! bit. Without a GPU there is nothing to measure, and one line says so. `--cpu` measures the CPU
+//! device.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 use std::time::{Duration, Instant};

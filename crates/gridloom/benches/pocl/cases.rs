@@ -1,4 +1,4 @@
-//! The kernels of the comparison with their arguments, sizes and how exactly both sides must agree.
+//! The kernels of the comparison: arguments, sizes, and the allowed difference.
 
 /// An argument of a kernel.
 pub(crate) enum Value {

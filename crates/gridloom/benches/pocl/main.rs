@@ -1,9 +1,12 @@
-//! Kernels on the CPU device beside the same kernels in OpenCL C on PoCL, by turns on the same cores.
+//! Kernels on the CPU device beside the same kernels in OpenCL C on PoCL, by turns on the same
+//! cores.
 //!
-//! `scripts/compare-pocl` runs it and says how PoCL is installed. Words after `--` choose the kernels whose name contains
-//! one of them; `--quick` takes small sizes, which show that all works and nothing else; `--processor-time` measures the
-//! time of all threads on the processor instead of the time that passes, which other programs disturb less. Both sides start
-//! from the same data and are compared first. A ratio is PoCL's time divided by Gridloom's: more than 1 is faster than PoCL.
+//! `scripts/compare-pocl` runs it and says how PoCL is installed. Words after `--` choose the
+//! kernels whose name contains one of them; `--quick` takes small sizes, which show that all works
+//! and nothing else; `--processor-time` measures the time of all threads on the processor instead
+//! of the time that passes, which other programs disturb less. Both sides start from the same data
+//! and are compared first. A ratio is PoCL's time divided by Gridloom's: more than 1 is faster than
+//! PoCL.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints what it found")]
 
@@ -138,7 +141,8 @@ fn compare(case: &Case, ours: &Ours, theirs: &Theirs, opencl: &OpenCl) -> Result
                 }
             }
             _ => {
-                // Contraction may move a comparison by a rounding: a few elements in ten thousand may differ.
+                // Contraction may move a comparison by a rounding: a few elements in ten thousand
+                // may differ.
                 let different = mine.iter().zip(&other).filter(|(a, b)| a != b).count();
                 if different * 2000 > mine.len() {
                     return Err(format!(

@@ -26,7 +26,8 @@ macro_rules! functions {
             /// # Safety
             /// The library is an OpenCL loader, and stays loaded while the functions are used.
             unsafe fn load(library: &Library) -> Result<Self> {
-                // SAFETY: the signatures are those of `CL/cl.h`; the caller vouches for the library.
+                // SAFETY: the signatures are those of `CL/cl.h`; the caller vouches for the
+                // library.
                 unsafe { Ok(Self { $($field: *library.get($name)?,)* }) }
             }
         }
@@ -79,13 +80,15 @@ pub(crate) struct ClKernel {
 impl OpenCl {
     /// Opens the CPU device of PoCL and compiles `source`.
     pub(crate) fn open(source: &str) -> Result<Self> {
-        // SAFETY: loading the system's OpenCL loader runs its initialisers, as any program linked to it does.
+        // SAFETY: loading the system's OpenCL loader runs its initialisers, as any program linked
+        // to it does.
         let library = unsafe { Library::new("libOpenCL.so.1") }
             .map_err(|error| format!("no OpenCL loader ({error}); see scripts/compare-pocl"))?;
         // SAFETY: `libOpenCL.so.1` is the OpenCL loader, and `_library` keeps it.
         let functions = unsafe { Functions::load(&library)? };
         // SAFETY: each call follows the OpenCL manual: arrays have the lengths given, handles come
-        // from the same context, and memory that a call reads or writes outlives it because transfers block.
+        // from the same context, and memory that a call reads or writes outlives it because
+        // transfers block.
         unsafe {
             let mut platforms = [null_mut(); 16];
             let mut count = 0;

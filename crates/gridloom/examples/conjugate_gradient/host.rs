@@ -1,6 +1,6 @@
-//! The same method on the host, in plain Rust: what the device's solution is compared with.
+//! The same method on the host, in plain Rust, to compare the device's solution with.
 
-/// The length of a vector.
+/// Returns the length of a vector.
 pub(crate) fn norm(x: &[f64]) -> f64 {
     dot(x, x).sqrt()
 }
@@ -9,7 +9,7 @@ fn dot(x: &[f64], y: &[f64]) -> f64 {
     x.iter().zip(y).map(|(x, y)| x * y).sum()
 }
 
-/// The five-point Laplacian of a grid with rows of `width`, with 0 all around.
+/// Returns the five-point Laplacian of a grid with rows of `width`, with 0 all around.
 fn laplacian(x: &[f64], width: usize) -> Vec<f64> {
     let at = |inside: bool, i: usize| if inside { x[i] } else { 0.0 };
     (0..x.len())
@@ -24,7 +24,7 @@ fn laplacian(x: &[f64], width: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The length of what is left of `b` after the matrix was applied to `x`.
+/// Returns the length of what is left of `b` after the matrix was applied to `x`.
 pub(crate) fn residual(b: &[f64], x: &[f64], width: usize) -> f64 {
     let applied = laplacian(x, width);
     norm(&b.iter().zip(applied).map(|(b, a)| b - a).collect::<Vec<_>>())

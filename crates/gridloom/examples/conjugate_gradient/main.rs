@@ -1,11 +1,13 @@
-//! Poisson's equation by conjugate gradients, solved on the device: the loop ends there, on the residual, without the host.
+//! Poisson's equation by conjugate gradients, solved on the device: the loop ends there, on the
+//! residual, without the host.
 //!
 //! ```text
 //! cargo run --release -p gridloom --example conjugate_gradient -- [--device cpu|cuda|all] [--plot FILE]
 //! ```
 //!
-//! One callable serves two rectangles of different sizes. It is built at the first call; the second only gives its nodes, also those inside the loop,
-//! other arrays and launch shapes. Both solutions are checked against a solver on the host, and the residuals are drawn as an SVG picture.
+//! One callable serves two rectangles of different sizes. It is built at the first call; the second
+//! only gives its nodes, also those inside the loop, other arrays and launch shapes. Both solutions
+//! are checked against a solver on the host, and the residuals are drawn as an SVG picture.
 
 mod host;
 mod plot;
@@ -40,7 +42,8 @@ struct Solution {
 }
 
 type Array = Param<[f64]>;
-/// Unknowns, sources, residual, direction and the matrix times it; shares of sums, three scalars, history; passes, whether to go on; width, tolerance.
+/// Unknowns, sources, residual, direction and the matrix times it; shares of sums, three scalars,
+/// history; passes, whether to go on; width, tolerance.
 type Arguments = (
     Array,
     Array,
@@ -68,8 +71,9 @@ impl Solver {
         type Int = PtrMut<i32>;
         let module = device.load_ptx(demo_kernels::POISSON)?;
         let shares_at = |index| Contract::new().holds(index, DOT.0);
-        // SAFETY: the header of poisson.cu lists these very parameters, and what each kernel reads and writes: as many elements of its vectors as `n`
-        // says, but for the shares of sums and the scalars, whose numbers the contracts say. `judge` needs more, and is launched so.
+        // SAFETY: the header of poisson.cu lists these very parameters, and what each kernel reads
+        // and writes: as many elements of its vectors as `n` says, but for the shares of sums and
+        // the scalars, whose numbers the contracts say. `judge` needs more, and is launched so.
         let (laplacian, dot, begin, curvature, advance, judge, redirect) = unsafe {
             (
                 module.kernel_with::<(Out, In, u32, Len<u32>)>(
@@ -110,8 +114,10 @@ impl Solver {
                     pass.launch(&dot, shares, (&partial, &r, &r, n))?;
                     let limit = history.len();
                     let judged = (&scalars, &partial, &history, &passes, &again, limit, &tolerance);
-                    // SAFETY: it writes the element of `history` whose number is in `passes`. That begins with 0, grows by 1 a pass, and ends the
-                    // loop when it is the length of `history`. `solve` gives the other two memories their sizes, and nothing else writes `passes`.
+                    // SAFETY: it writes the element of `history` whose number is in `passes`. That
+                    // begins with 0, grows by 1 a pass, and ends the loop when it is the length of
+                    // `history`. `solve` gives the other two memories their sizes, and nothing else
+                    // writes `passes`.
                     unsafe { pass.launch_unchecked(&judge, one, judged)? };
                     pass.launch(&redirect, per_element(&p), (&p, &r, &scalars, n))
                 })
@@ -173,7 +179,7 @@ fn solve_beam(solver: &Solver, stream: &Stream) -> Result<(Problem, Solution)> {
     Ok((problem, solution))
 }
 
-/// The largest difference from the host's solution, in parts of its largest value.
+/// Returns the largest difference from the host's solution, in parts of its largest value.
 fn difference(problem: &Problem, solution: &Solution) -> f64 {
     let reference = host::solve(&problem.sources, problem.width, TOLERANCE, LIMIT);
     let largest = reference.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
@@ -211,7 +217,7 @@ pub(crate) fn run(device: &Device) -> Result<Vec<plot::Curve>> {
     Ok(curves)
 }
 
-/// The devices named on the command line, and where to draw.
+/// Returns the devices named on the command line, and where to draw.
 fn arguments() -> Result<(Vec<Device>, PathBuf)> {
     let usage = |what: String| Error::new(ErrorKind::InvalidArgument, what);
     let (mut devices, mut path) = (Device::all()?, std::env::temp_dir().join("conjugate_gradient.svg"));

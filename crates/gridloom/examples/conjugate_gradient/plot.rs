@@ -17,7 +17,7 @@ const BOTTOM: f64 = 60.0;
 const STYLES: [(&str, &str); 4] =
     [("#0072b2", ""), ("#d55e00", "7 4"), ("#009e73", "2 3"), ("#cc79a7", "10 3 2 3")];
 
-/// The picture, with a line at the value to reach.
+/// Returns the picture, with a line at the value to reach.
 pub(crate) fn draw(device: &str, curves: &[Curve], goal: f64) -> String {
     let values = || curves.iter().flat_map(|curve| &curve.points).copied().filter(|value| *value > 0.0);
     let lowest = values().fold(goal, f64::min).log10().floor();

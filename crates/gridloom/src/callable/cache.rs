@@ -10,7 +10,7 @@ use super::plan::{Changed, Plan};
 use super::recipe::Recipe;
 use crate::Result;
 
-/// What decides which graph a call uses: the values of its `Shape` parameters.
+/// The key of a graph: the values of the call's `Shape` parameters.
 pub(super) type Key = SmallVec<[u64; 2]>;
 
 pub(super) fn key(bindings: &[Binding]) -> Key {
@@ -21,14 +21,15 @@ pub(super) fn key(bindings: &[Binding]) -> Key {
     shapes.collect()
 }
 
-/// Calls after which an executable that none of them used goes, and the arrays of its latest call with it.
+/// An executable that was not used in this many calls is dropped, together with the arrays of its
+/// latest call.
 const IDLE_CALLS: u64 = 64;
 
-/// One executable, with the arguments it has now.
+/// One executable, with its current arguments.
 pub(super) struct Instance {
     pub(super) executable: Executable,
     bindings: Bindings,
-    /// Where it was launched last.
+    /// The stream of its latest launch.
     stream: Option<Stream>,
     used: u64,
 }
@@ -41,15 +42,17 @@ pub(super) struct Entry {
     used: u64,
 }
 
-/// What a call gave and what it replaced, to be dropped outside of any lock.
+/// The arguments of a call and the values they replaced. Both are dropped after every lock is
+/// released.
 #[derive(Default)]
 pub(super) struct Given {
-    /// Each with the number of its parameter. Once they are in place, what they replaced.
+    /// The new arguments, each with the index of its parameter. After [`Instance::exchange`], the
+    /// old ones.
     bindings: SmallVec<[(u32, Binding); 4]>,
     replaced: Replaced,
 }
 
-/// How many nodes were given other arguments, and the bytes of those.
+/// How many nodes got other arguments, and how many bytes of arguments those nodes have.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Patched {
     pub(super) nodes: u64,
@@ -64,13 +67,14 @@ impl Entry {
         bindings: &Bindings,
         options: &InstantiateOptions,
     ) -> Result<Self> {
+        crate::graph::check_hazards(graph, crate::HazardCheck::default())?;
         let first = Instance::new(graph.instantiate_with(options)?, bindings.clone());
         let plan = Plan::new(bindings, recipes);
         Ok(Entry { key, plan, instances: vec![first], used: 0 })
     }
 
-    /// The one executable, for a call on the stream where it was launched last.
-    pub(super) fn again(&mut self, stream: &Stream, now: u64) -> Option<(&Plan, &mut Instance)> {
+    /// Returns the executable if there is only one and its latest launch was on `stream`.
+    pub(super) fn only_instance_on(&mut self, stream: &Stream, now: u64) -> Option<(&Plan, &mut Instance)> {
         let [instance] = &mut self.instances[..] else { return None };
         if instance.stream.as_ref() != Some(stream) {
             return None;
@@ -79,13 +83,14 @@ impl Entry {
         Some((&self.plan, instance))
     }
 
-    /// An executable and what follows its arguments.
+    /// Returns an executable and the plan that says which nodes depend on its arguments.
     pub(super) fn instance(&mut self, index: usize) -> (&Plan, &mut Instance) {
         (&self.plan, &mut self.instances[index])
     }
 
-    /// The place of an executable for a call on `stream`: one that is free, with these arguments already where possible; else a new one; else, where there
-    /// are enough, the one used longest ago, whose launches will run one after the other.
+    /// Returns the index of an executable for a call on `stream`. The first choice is a free one,
+    /// preferably one that already has these arguments. The second is a new one. If there are
+    /// `most` already, it is the one used longest ago, and its launches run one after the other.
     pub(super) fn choose(
         &mut self,
         stream: &Stream,
@@ -96,7 +101,7 @@ impl Entry {
     ) -> Result<usize> {
         self.used = now;
         let mut free = None;
-        // With one there is nothing to choose, and what differs is found out when it is patched.
+        // With only one executable the arguments need not be compared here: `patch` compares them.
         let is_one = self.instances.len() == 1;
         for (index, instance) in self.instances.iter().enumerate() {
             if instance.is_free_for(stream) {
@@ -122,7 +127,8 @@ impl Entry {
         Ok(index)
     }
 
-    /// Takes out the executables that are not needed any more, to be dropped outside of any lock. The one used last stays.
+    /// Removes the executables that are no longer needed and returns them, to be dropped outside of
+    /// any lock. The one used last stays.
     pub(super) fn take_idle(&mut self, now: u64) -> Vec<Instance> {
         if self.instances.len() == 1 {
             return Vec::new();
@@ -131,17 +137,17 @@ impl Entry {
         self.instances.extract_if(.., idle).collect()
     }
 
-    /// How many executables there are.
+    /// Returns the number of executables.
     pub(super) fn instances(&self) -> usize {
         self.instances.len()
     }
 
-    /// When it was used last.
+    /// Returns the number of the call that used it last.
     pub(super) fn used(&self) -> u64 {
         self.used
     }
 
-    /// The executable used last.
+    /// Returns the executable used last.
     pub(super) fn latest(&self) -> &Instance {
         self.instances
             .iter()
@@ -155,18 +161,18 @@ impl Instance {
         Instance { executable, bindings, stream: None, used: 0 }
     }
 
-    /// The arguments that it has now.
+    /// Returns its current arguments.
     pub(super) fn bindings(&self) -> &[Binding] {
         &self.bindings
     }
 
-    /// Returns which arguments are not those it has: a bit for each.
+    /// Returns a bit for each argument that differs from the current one.
     pub(super) fn changed(&self, bindings: &[Binding]) -> u64 {
         let both = self.bindings.iter().zip(bindings).enumerate();
         both.fold(0, |changed, (index, (old, new))| changed | u64::from(old != new) << index)
     }
 
-    /// Gives it the arguments that changed, which `bind` binds, and launches it.
+    /// Binds the changed arguments with `bind`, gives them to the executable, and launches it.
     #[inline]
     pub(super) fn call(
         &mut self,
@@ -189,7 +195,7 @@ impl Instance {
         Ok(patched)
     }
 
-    /// Gives it other arguments, all or none.
+    /// Gives the executable other arguments, all or none.
     fn patch(&mut self, plan: &Plan, given: &mut Given) -> Result<Patched> {
         let changed = self.exchange(given);
         let (executable, bindings) = (&mut self.executable, &self.bindings);
@@ -197,13 +203,14 @@ impl Instance {
             .change_exclusively(&mut given.replaced, |changes| plan.write(changes, bindings, changed));
         if let Err(error) = written {
             self.exchange(given);
-            return Err(error);
+            let definition = self.executable.definition();
+            return Err(plan.explain(error, |node| definition.label(node)));
         }
         let (nodes, bytes) = plan.count(changed);
         Ok(Patched { nodes, bytes })
     }
 
-    /// Exchanges arguments, and says which.
+    /// Swaps the new and the current arguments. Returns which parameters changed.
     fn exchange(&mut self, given: &mut Given) -> Changed {
         let mut changed = Changed { params: 0, lengths: 0 };
         for (param, binding) in &mut given.bindings {
@@ -217,12 +224,12 @@ impl Instance {
         changed
     }
 
-    /// Whether a launch on `stream` need not wait for one on another stream.
+    /// Returns whether a launch on `stream` would not wait for a launch on another stream.
     fn is_free_for(&self, stream: &Stream) -> bool {
         self.stream.as_ref() == Some(stream) || self.is_idle()
     }
 
-    /// Whether its launches have run. A stream that cannot say counts as busy.
+    /// Returns whether all its launches have ended. A stream that cannot tell counts as busy.
     fn is_idle(&self) -> bool {
         self.stream.as_ref().is_none_or(|last| last.is_idle().unwrap_or(false))
     }
@@ -236,12 +243,12 @@ impl Instance {
     }
 }
 
-/// A bounded number of entries; the one used longest ago goes first.
+/// A bounded number of entries. The one used longest ago is removed first.
 #[derive(Default)]
 pub(super) struct Cache {
     pub(super) entries: Vec<Entry>,
     pub(super) stats: CallableStats,
-    /// The place of the entry that was used last.
+    /// The index of the entry that was used last.
     pub(super) latest: usize,
     clock: u64,
 }
@@ -262,7 +269,7 @@ impl Cache {
         self.entries.get_mut(place)
     }
 
-    /// Adds an entry and returns the one that had to go, to be dropped outside of any lock.
+    /// Adds an entry. Returns the one it displaced, to be dropped outside of any lock.
     pub(super) fn insert(&mut self, mut entry: Entry, most: usize) -> Option<Entry> {
         entry.used = self.tick();
         let evicted = if self.entries.len() >= most.max(1) {

@@ -1,4 +1,5 @@
-//! Callable graphs: a function of device arrays that builds its graph at the first call and replays it at every later one.
+//! Callables: functions of device arrays that build a graph at the first call and replay it at
+//! every later one.
 
 mod cache;
 mod eager;
@@ -20,7 +21,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use cache::{Cache, Entry, Given, Patched, key};
 pub use operands::{CallArg, CallArguments, CallMemory, LaunchShape, per_element, shape_of};
-// What the traits hand on. Users neither make nor take apart any of it.
+// Types in the signatures of the traits above. Users neither create nor inspect them.
 #[doc(hidden)]
 pub use operands::{MemorySlot, Slot};
 pub use params::{Bind, BindAll, Length, Param, Scalar, Shape, Spec, Specs};
@@ -30,37 +31,39 @@ pub use sequence::{Loop, Sections, Sequence};
 
 use crate::{ConditionalMode, Device, Error, ErrorKind, Graph, Optimizations, Result, Stream};
 
-/// How deep callables may call each other.
+/// The greatest depth to which callables may call each other.
 pub(crate) const MAX_INLINE_DEPTH: usize = 32;
 
-/// How a callable works.
+/// Options of a callable.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CallableOptions {
-    /// Most graphs kept at once; there is more than one only where `Shape` parameters take several values.
+    /// The most graphs kept at once. There is more than one only if `Shape` parameters take several
+    /// values.
     pub max_graphs: usize,
-    /// Most executables of one graph, for calls in flight on several streams at once.
+    /// The most executables of one graph, for calls in flight on several streams at once.
     pub max_instances: usize,
-    /// Whether to use graphs at all. Without, every operation is enqueued on its own and the host drives loops: slow, and easy to debug.
+    /// Whether to use graphs at all. Without graphs, every operation is enqueued on its own and the
+    /// host drives loops. That is slow and easy to debug.
     pub graphs: bool,
     /// How conditionals are run.
     pub conditional_mode: ConditionalMode,
 }
 
 impl CallableOptions {
-    /// The default options, to be changed with the methods below.
+    /// Returns the default options. The methods below change them.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how many graphs are kept at most.
+    /// Sets the most graphs kept at once.
     #[must_use]
     pub fn max_graphs(mut self, max_graphs: usize) -> Self {
         self.max_graphs = max_graphs;
         self
     }
 
-    /// Sets how many executables of one graph there are at most.
+    /// Sets the most executables of one graph.
     #[must_use]
     pub fn max_instances(mut self, max_instances: usize) -> Self {
         self.max_instances = max_instances;
@@ -83,34 +86,35 @@ impl CallableOptions {
 }
 
 impl Default for CallableOptions {
-    /// 16 graphs, 4 executables each. The environment variable `GRIDLOOM_CALLABLE_GRAPHS=0` turns graphs off.
+    /// Returns options for 16 graphs with 4 executables each. The environment variable
+    /// `GRIDLOOM_CALLABLE_GRAPHS=0` turns graphs off.
     fn default() -> Self {
         let graphs = std::env::var_os("GRIDLOOM_CALLABLE_GRAPHS").is_none_or(|value| value != "0");
         CallableOptions { max_graphs: 16, max_instances: 4, graphs, conditional_mode: ConditionalMode::Auto }
     }
 }
 
-/// What a callable has done so far.
+/// Counters of a callable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallableStats {
-    /// Times the closure was run to build a graph.
+    /// How often the closure ran to build a graph.
     pub builds: u64,
-    /// Calls that succeeded.
+    /// How many calls succeeded.
     pub calls: u64,
-    /// Calls that replayed a graph built before.
+    /// How many calls replayed an existing graph.
     pub replays: u64,
-    /// Nodes that were given other arguments, in all calls together.
+    /// How many nodes got other arguments, in all calls together.
     pub patched_nodes: u64,
-    /// Bytes of kernel arguments in those nodes.
+    /// How many bytes of kernel arguments those nodes have.
     pub bytes_uploaded: u64,
-    /// Graphs in the cache now.
+    /// How many graphs are in the cache.
     pub graphs: usize,
-    /// Executables in the cache now.
+    /// How many executables are in the cache.
     pub instances: usize,
-    /// Whether the latest call replayed.
+    /// Whether the latest call replayed an existing graph.
     pub last_replayed: bool,
-    /// Why conditionals of the latest call were run by the host, where they were.
+    /// Why the host ran conditionals of the latest call, if it did.
     pub hosted: Option<String>,
 }
 
@@ -133,20 +137,26 @@ struct Inner<S> {
     device_id: backend::DeviceId,
     options: CallableOptions,
     build: Box<Build<S>>,
-    /// Held while the closure runs, so that two first calls build once. No call is made while it is held: `Describing` refuses those.
+    /// Locked while the closure runs, so that two concurrent first calls build one graph.
+    /// [`BuildGuard`] refuses calls from the closure, so the lock is never taken twice by one
+    /// thread.
     building: Mutex<()>,
     cache: Mutex<Cache>,
 }
 
 /// A function of device arrays that turns itself into a graph.
 ///
-/// It is made from a closure over typed parameters: [`Param<[T]>`](Param) for arrays, [`Param<T>`](Param) for one value in device memory, [`Scalar<T>`](Scalar) for
-/// values, [`Shape`] for what decides the topology. The first call builds the graph; later calls give other arguments to the nodes that need them,
-/// also inside loops and branches, and launch it.
+/// It is made from a closure over typed parameters: [`Param<[T]>`](Param) for arrays,
+/// [`Param<T>`](Param) for one value in device memory, [`Scalar<T>`](Scalar) for plain values,
+/// [`Shape`] for values that decide the topology. The first call builds the graph. Later calls
+/// change the arguments of the nodes that depend on them, also inside loops and branches, and
+/// launch the graph.
 ///
-/// Calls may come from any thread and go to any stream of the device. A call whose graph is still running on another stream uses a further executable of
-/// it, up to [`CallableOptions::max_instances`]; then it waits its turn on the device. An executable keeps the arrays of its latest call, until a call with
-/// others, [`reset`](Callable::reset), or many calls that did not need it.
+/// Calls may come from any thread and go to any stream of the device. If the graph is still running
+/// on another stream, a call uses a further executable of it, up to
+/// [`CallableOptions::max_instances`]; after that it waits its turn on the device. An executable
+/// keeps the arrays of its latest call alive until a call with other arrays,
+/// [`reset`](Callable::reset), or many calls that did not use it.
 ///
 /// ```
 /// use gridloom::prelude::*;
@@ -180,7 +190,7 @@ pub struct Callable<S> {
 }
 
 impl<S: Specs> Callable<S> {
-    /// A callable for a device. Nothing is built until the first call.
+    /// Creates a callable for a device. Nothing is built until the first call.
     pub fn new<R>(
         device: &Device,
         closure: impl Fn(&Sequence, S) -> Result<R> + Send + Sync + 'static,
@@ -188,7 +198,7 @@ impl<S: Specs> Callable<S> {
         Callable::with_options(device, CallableOptions::default(), closure)
     }
 
-    /// A callable with these options.
+    /// Creates a callable with these options.
     pub fn with_options<R>(
         device: &Device,
         options: CallableOptions,
@@ -206,12 +216,12 @@ impl<S: Specs> Callable<S> {
         }
     }
 
-    /// Calls it: enqueues its work, with these arguments, on the stream.
+    /// Enqueues its work on the stream with these arguments.
     pub fn call(&self, stream: &Stream, args: impl BindAll<S>) -> Result<()> {
-        Describing::refuse_call()?;
+        BuildGuard::refuse_call()?;
         let (inner, stream) = (&*self.inner, &stream.0);
         if inner.options.graphs && stream.device_id() == inner.device_id {
-            // Declared before the lock is taken, and so dropped after it is released.
+            // Declared before the lock is taken, and therefore dropped after it is released.
             let mut given = Given::default();
             let replayed = args
                 .compare(|compare| inner.replay(stream, compare, |param| args.bind_one(param), &mut given));
@@ -222,7 +232,7 @@ impl<S: Specs> Callable<S> {
         inner.call(stream, args.bind_all()?)
     }
 
-    /// What it has done so far.
+    /// Returns its counters.
     pub fn stats(&self) -> CallableStats {
         let cache = self.inner.cache.lock();
         let mut stats = cache.stats.clone();
@@ -240,20 +250,21 @@ impl<S: Specs> Callable<S> {
         stats
     }
 
-    /// Forgets every graph and all counts. Launches in flight go on.
+    /// Drops every graph and resets all counters. Launches in flight continue.
     pub fn reset(&self) {
         let forgotten = std::mem::take(&mut *self.inner.cache.lock());
         drop(forgotten);
     }
 
-    /// The graph used last, with the arguments of that call, for pictures and inspection. `None` before the first call, and where graphs are turned off.
+    /// Returns the graph used last, with the arguments of that call, for inspection. Returns `None`
+    /// before the first call and if graphs are turned off.
     pub fn graph(&self) -> Option<Graph> {
         let cache = self.inner.cache.lock();
         let latest = cache.entries.iter().max_by_key(|entry| entry.used())?;
         Some(Graph(latest.latest().executable.graph()))
     }
 
-    /// Writes what it does into another callable's sequence.
+    /// Adds its operations to another callable's sequence.
     pub(crate) fn inline(&self, sequence: &Sequence, params: S) -> Result<()> {
         if sequence.device_id() != self.inner.device.id() {
             return Err(Error::new(ErrorKind::WrongDevice, "the callable to call is for another device"));
@@ -263,7 +274,8 @@ impl<S: Specs> Callable<S> {
 }
 
 impl<S: Specs> Inner<S> {
-    /// A call of the graph that was called last, on the same stream: only what differs is looked at. `None` where it is another one, and nothing was done.
+    /// Repeats the latest call's graph on the same stream and compares only the arguments. Returns
+    /// `None`, having done nothing, if the call needs another graph or executable.
     fn replay(
         &self,
         stream: &core::Stream,
@@ -274,7 +286,7 @@ impl<S: Specs> Inner<S> {
         let mut cache = self.cache.lock();
         let now = cache.tick();
         let Cache { entries, stats, latest, .. } = &mut *cache;
-        let (plan, instance) = entries.get_mut(*latest)?.again(stream, now)?;
+        let (plan, instance) = entries.get_mut(*latest)?.only_instance_on(stream, now)?;
         let changed = compare(instance.bindings());
         if !plan.serves(changed) {
             return None;
@@ -290,7 +302,7 @@ impl<S: Specs> Inner<S> {
             return self.call_eagerly(stream, &bindings);
         }
         let key = key(&bindings);
-        // Declared before the lock is taken, and so dropped after it is released.
+        // Declared before the lock is taken, and therefore dropped after it is released.
         let mut given = Given::default();
         let (mut cache, built, evicted) = self.ensure_built(&key, &bindings)?;
         let now = cache.tick();
@@ -340,24 +352,24 @@ impl<S: Specs> Inner<S> {
         Ok(())
     }
 
-    /// The cache, locked, with a graph for this key in it; whether that was built now; and the graph that had to go for it, to be dropped
-    /// when the lock is released.
-    fn ensure_built(&self, key: &cache::Key, bindings: &Bindings) -> Result<Found<'_>> {
+    /// Makes sure that the cache has a graph for this key. Returns the locked cache, whether the
+    /// graph was built now, and the entry it displaced, to be dropped after the lock is released.
+    fn ensure_built(&self, key: &cache::Key, bindings: &Bindings) -> Result<BuiltEntry<'_>> {
         let cache = self.cache.lock();
         if cache.contains(key) {
             return Ok((cache, false, None));
         }
         drop(cache);
-        let describing = Describing::start();
+        let guard = BuildGuard::start();
         let _building = self.building.lock();
-        // Another thread may have built it while this one waited.
+        // Another thread may have built the graph while this one waited for the lock.
         let cache = self.cache.lock();
         if cache.contains(key) {
             return Ok((cache, false, None));
         }
         drop(cache);
         let (graph, recipes) = self.describe(bindings)?;
-        drop(describing);
+        drop(guard);
         let entry = Entry::new(key.clone(), &graph, recipes, bindings, &self.instantiate_options()?)?;
         let mut cache = self.cache.lock();
         cache.stats.builds += 1;
@@ -365,7 +377,7 @@ impl<S: Specs> Inner<S> {
         Ok((cache, true, evicted))
     }
 
-    /// Runs the closure.
+    /// Runs the closure and returns the graph and its recipes.
     fn describe(&self, bindings: &Bindings) -> Result<(core::Graph, Vec<recipe::Recipe>)> {
         sequence::build(&self.device, bindings, |sequence, origin| {
             (self.build)(sequence, S::of(origin, bindings))
@@ -373,11 +385,11 @@ impl<S: Specs> Inner<S> {
     }
 
     fn call_eagerly(&self, stream: &core::Stream, bindings: &Bindings) -> Result<()> {
-        let describing = Describing::start();
+        let guard = BuildGuard::start();
         let (graph, _) = self.describe(bindings)?;
-        drop(describing);
+        drop(guard);
         if stream.is_capturing() {
-            // What is recorded is run later, and its loops with it.
+            // A capture records the graph as one node, so the launch keeps its loops.
             graph.instantiate_with(&self.instantiate_options()?)?.launch(stream)?;
         } else {
             eager::run(&graph, stream)?;
@@ -391,38 +403,38 @@ impl<S: Specs> Inner<S> {
     }
 }
 
-/// The locked cache, whether a graph was built, and the graph that had to go.
-type Found<'a> = (MutexGuard<'a, Cache>, bool, Option<Entry>);
+/// The locked cache, whether a graph was built, and the entry it displaced.
+type BuiltEntry<'a> = (MutexGuard<'a, Cache>, bool, Option<Entry>);
 
 thread_local! {
-    static DESCRIBING: Cell<bool> = const { Cell::new(false) };
+    static BUILDING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// While it exists, a closure describes work on this thread, and calls are refused: they would run once, at some first call, which nobody means, and a callable
-/// that calls itself would not end.
-struct Describing;
+/// Marks that this thread runs the closure of a callable. Calls are refused meanwhile: they would
+/// run only once, when the graph is built, and a callable that calls itself would never end.
+struct BuildGuard;
 
-impl Describing {
-    /// Only where calls are not refused.
+impl BuildGuard {
+    /// Starts a build. [`refuse_call`](BuildGuard::refuse_call) must have succeeded on this thread.
     fn start() -> Self {
-        DESCRIBING.set(true);
-        Describing
+        BUILDING.set(true);
+        BuildGuard
     }
 
     fn refuse_call() -> Result<()> {
-        if DESCRIBING.get() {
+        if BUILDING.get() {
             return Err(Error::new(
                 ErrorKind::InvalidState,
-                "a callable is called on a stream by the closure of a callable, which only describes work; use Sequence::call there",
+                "the closure of a callable called another callable on a stream; the closure only describes work, so use Sequence::call in it",
             ));
         }
         Ok(())
     }
 }
 
-impl Drop for Describing {
+impl Drop for BuildGuard {
     fn drop(&mut self) {
-        DESCRIBING.set(false);
+        BUILDING.set(false);
     }
 }
 

@@ -1,4 +1,5 @@
-//! What the operations of a callable are given: memory, kernel arguments and launch shapes that stay, or follow the parameters.
+//! The operands of operations in a callable: memory, kernel arguments and launch shapes that are
+//! either fixed or depend on the parameters.
 
 use std::sync::Arc;
 
@@ -12,30 +13,32 @@ use smallvec::SmallVec;
 use super::params::{Binding, Length, Param, ParamId, Scalar};
 use crate::buffer::{Buffer, BufferSlice, Element, Memory};
 use crate::kernel::{Len, Null, Nullable, Parameter, Parameters, Pointer, Ptr, PtrMut, length};
+use crate::tuples::for_tuples;
 use crate::{Error, ErrorKind, LaunchConfig, Result};
 
-/// Memory that an operation of a callable names: a parameter, or a buffer that is the same in every call.
+/// Memory that an operation of a callable uses: a parameter, or a buffer that is the same in every
+/// call.
 ///
 /// # Safety
 /// [`slot`](CallMemory::slot) is a parameter of elements `T`, or a region that is aligned for them.
 pub unsafe trait CallMemory<T> {
-    /// Which.
+    /// Returns where the memory comes from.
     fn slot(&self) -> Result<MemorySlot>;
 }
 
 /// Where the memory of an operation comes from.
 #[derive(Clone, Debug)]
 pub enum MemorySlot {
-    /// From this parameter.
+    /// A parameter.
     #[non_exhaustive]
     Param(ParamId),
-    /// It is the same in every call.
+    /// The same memory in every call.
     #[non_exhaustive]
     Fixed(Region),
 }
 
 impl MemorySlot {
-    /// The parameter it comes from.
+    /// Returns the parameter it comes from.
     pub(super) fn param(&self) -> Option<ParamId> {
         match self {
             MemorySlot::Param(param) => Some(*param),
@@ -54,6 +57,18 @@ impl MemorySlot {
         match self {
             MemorySlot::Param(param) => bindings[param.index].region(),
             MemorySlot::Fixed(region) => region,
+        }
+    }
+
+    /// Returns where the memory of a call comes from and how many elements it has, for errors.
+    pub(super) fn described<T>(&self, bindings: &[Binding]) -> String {
+        let elements = match self.region(bindings).bytes / size_of::<T>().max(1) as u64 {
+            1 => "1 element".to_owned(),
+            elements => format!("{elements} elements"),
+        };
+        match self {
+            MemorySlot::Param(param) => format!("{param} ({elements})"),
+            MemorySlot::Fixed(_) => format!("a buffer that the closure chose ({elements})"),
         }
     }
 }
@@ -86,24 +101,24 @@ unsafe impl<T: Element> CallMemory<T> for BufferSlice<T> {
 /// Where a kernel argument comes from.
 #[derive(Clone, Debug)]
 pub enum Slot {
-    /// It is the same in every call.
+    /// The same value in every call.
     Fixed(ArgValue),
     /// The address of memory.
     Memory(MemorySlot),
     /// The bytes of a scalar parameter.
     #[non_exhaustive]
     Scalar(ParamId),
-    /// The length of an array parameter, in this many bytes; signed where `true`.
+    /// The length of an array parameter, as an integer of this many bytes; signed if `true`.
     Length(Length, usize, bool),
 }
 
 impl Slot {
-    /// The number of elements of an array parameter, as a `u64`.
+    /// Returns the number of elements of an array parameter, as a `u64`.
     pub(crate) fn length_of<T>(param: ParamId) -> Self {
         Slot::Length(Length::of::<T>(param), 8, false)
     }
 
-    /// The parameter it comes from.
+    /// Returns the parameter it comes from.
     pub(super) fn param(&self) -> Option<ParamId> {
         match self {
             Slot::Fixed(_) => None,
@@ -122,7 +137,7 @@ impl Slot {
         }
     }
 
-    /// Returns the argument of a call.
+    /// Returns the argument for one call.
     pub(super) fn value(&self, bindings: &[Binding]) -> Result<ArgValue> {
         Ok(match self {
             Slot::Fixed(value) => value.clone(),
@@ -134,7 +149,7 @@ impl Slot {
         })
     }
 
-    /// Gives the argument of a call to a node of an executable.
+    /// Writes the argument of a call to a node of an executable.
     ///
     /// # Safety
     /// As for [`Changes::argument`].
@@ -160,7 +175,7 @@ impl Slot {
     }
 }
 
-/// A length in the first bytes, signed or not.
+/// Returns a length as an integer of `bytes` bytes, signed or not, at the start of the array.
 #[inline]
 fn length_bytes(elements: u64, bytes: usize, signed: bool) -> Result<[u8; 8]> {
     let bits = 8 * bytes as u32 - u32::from(signed);
@@ -173,7 +188,7 @@ fn length_bytes(elements: u64, bytes: usize, signed: bool) -> Result<[u8; 8]> {
     Ok(elements.to_le_bytes())
 }
 
-/// A value for a kernel parameter of type `P` inside a callable.
+/// A value that can be passed for a kernel parameter of type `P` inside a callable.
 ///
 /// ```compile_fail,E0200
 /// # use gridloom::callable::{CallArg, Slot};
@@ -188,13 +203,14 @@ fn length_bytes(elements: u64, bytes: usize, signed: bool) -> Result<[u8; 8]> {
 /// ```
 ///
 /// # Safety
-/// In every call, what comes from [`slot`](CallArg::slot) is what [`IntoArg`](crate::kernel::IntoArg) asks for `P`.
+/// In every call, [`slot`](CallArg::slot) yields a value that [`IntoArg`](crate::kernel::IntoArg)
+/// requires for `P`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be given for a kernel parameter of type `{P}` inside a callable",
-    note = "give `&param` or `&buffer` for a pointer, `&scalar` or a plain value of the very type, or `param.len()` or an integer for a length"
+    message = "`{Self}` cannot be passed for a kernel parameter of type `{P}` inside a callable",
+    note = "pass `&param` or `&buffer` for a pointer, `&scalar` or a plain value of exactly the declared type, or `param.len()` or an integer for a length"
 )]
 pub unsafe trait CallArg<P: Parameter> {
-    /// Where the argument comes from.
+    /// Returns where the argument comes from.
     fn slot(self) -> Result<Slot>;
 }
 
@@ -268,9 +284,10 @@ lengths!(
 /// Arguments for the parameters `P` of a kernel inside a callable: a tuple of values.
 ///
 /// # Safety
-/// [`slots`](CallArguments::slots) gives, for each parameter, what [`CallArg`] of its type asks for.
+/// [`slots`](CallArguments::slots) yields, for each parameter, what [`CallArg`] requires for its
+/// type.
 pub unsafe trait CallArguments<P: Parameters> {
-    /// Where each comes from.
+    /// Returns where each argument comes from.
     fn slots(self) -> Result<SmallVec<[Slot; 8]>>;
 }
 
@@ -284,39 +301,15 @@ macro_rules! tuples {
         }
     };
 }
-tuples!();
-tuples!(P0 V0 0);
-tuples!(P0 V0 0, P1 V1 1);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20, P21 V21 21);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20, P21 V21 21, P22 V22 22);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11, P12 V12 12, P13 V13 13, P14 V14 14, P15 V15 15, P16 V16 16, P17 V17 17, P18 V18 18, P19 V19 19, P20 V20 20, P21 V21 21, P22 V22 22, P23 V23 23);
+for_tuples!(tuples, 24);
 
 /// Computes the shape of a launch from lengths.
 type ShapeFn = Arc<dyn Fn(&[usize]) -> LaunchConfig + Send + Sync>;
 
-/// The shape of a launch inside a callable.
+/// The launch shape of a kernel inside a callable.
 #[derive(Clone)]
 pub enum LaunchShape {
-    /// The same in every call.
+    /// The same shape in every call.
     Fixed(LaunchConfig),
     /// One thread for each element of an array parameter.
     PerElement(Length),
@@ -324,12 +317,14 @@ pub enum LaunchShape {
     Computed(SmallVec<[Length; 4]>, ShapeFn),
 }
 
-/// One thread for each element of an array parameter, in blocks of [`LaunchConfig::LINEAR_BLOCK`].
+/// Returns a launch shape with one thread for each element of an array parameter, in blocks of
+/// [`LaunchConfig::LINEAR_BLOCK`].
 pub fn per_element<T: Element>(param: &Param<[T]>) -> LaunchShape {
     LaunchShape::PerElement(param.len())
 }
 
-/// A launch shape computed from the lengths of array parameters: `shape_of([x.len(), y.len()], |lengths| …)`.
+/// Returns a launch shape that is computed from the lengths of array parameters:
+/// `shape_of([x.len(), y.len()], |lengths| …)`.
 pub fn shape_of(
     lengths: impl IntoIterator<Item = Length>,
     shape: impl Fn(&[usize]) -> LaunchConfig + Send + Sync + 'static,
@@ -344,7 +339,7 @@ impl From<LaunchConfig> for LaunchShape {
 }
 
 impl LaunchShape {
-    /// The parameters whose lengths decide it.
+    /// Returns the parameters whose lengths determine the shape.
     pub(super) fn params(&self) -> SmallVec<[ParamId; 4]> {
         match self {
             LaunchShape::Fixed(_) => SmallVec::new(),

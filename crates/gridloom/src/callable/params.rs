@@ -1,4 +1,4 @@
-//! The parameters of a callable: how its closure names them, and what a call gives for them.
+//! The parameters of a callable, and the values that a call passes for them.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,9 +9,10 @@ use gridloom_core::memory::{Base, Region, RegionId};
 use smallvec::SmallVec;
 
 use crate::buffer::{Element, Memory};
+use crate::tuples::for_tuples;
 use crate::{Error, ErrorKind, Result};
 
-/// The one run of a closure that parameters were made for. They mean nothing in another.
+/// Identifies one run of a closure. Parameters are valid only in the run they were created for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin(u64);
 
@@ -22,7 +23,7 @@ impl Origin {
     }
 }
 
-/// Which parameter, of which run of a closure.
+/// Identifies a parameter and the run of the closure it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParamId {
     pub(super) origin: Origin,
@@ -30,13 +31,21 @@ pub struct ParamId {
 }
 
 impl ParamId {
-    /// Its place in a set of parameters.
+    /// Returns its bit in a set of parameters.
     pub(super) fn bit(self) -> u64 {
         1 << self.index
     }
 }
 
-/// A parameter in device memory: `Param<[T]>` stands for an array of any length, `Param<T>` for one value.
+impl fmt::Display for ParamId {
+    /// Writes it as errors name it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "argument {} of the call", self.index)
+    }
+}
+
+/// A parameter in device memory: `Param<[T]>` stands for an array of any length, `Param<T>` for one
+/// value.
 pub struct Param<T: ?Sized> {
     pub(super) id: ParamId,
     kind: PhantomData<fn() -> Box<T>>,
@@ -48,18 +57,19 @@ pub struct Scalar<T> {
     kind: PhantomData<fn() -> T>,
 }
 
-/// A parameter that decides what is built: a call with another value uses another graph. The closure reads it with [`get`](Shape::get).
+/// A parameter that decides the topology: a call with another value uses another graph. The closure
+/// reads it with [`get`](Shape::get).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape(u64);
 
 impl Shape {
-    /// The value of this call.
+    /// Returns the value that this call passed.
     pub fn get(self) -> u64 {
         self.0
     }
 }
 
-/// The length of an array parameter, to be passed to a kernel. From [`Param::len`].
+/// The length of an array parameter, for passing to a kernel. Created by [`Param::len`].
 #[derive(Clone, Copy, Debug)]
 pub struct Length {
     pub(super) param: ParamId,
@@ -77,7 +87,8 @@ impl Length {
 }
 
 impl<T: Element> Param<[T]> {
-    /// Its number of elements, for a kernel parameter that is a `u32`, `i32`, `u64` or `i64`, or a [`Len`](crate::Len) of one.
+    /// Returns its number of elements, for a kernel parameter that is a `u32`, `i32`, `u64` or
+    /// `i64`, or a [`Len`](crate::Len) of one.
     pub fn len(&self) -> Length {
         Length { param: self.id, element_size: size_of::<T>() }
     }
@@ -107,14 +118,14 @@ impl<T> fmt::Debug for Scalar<T> {
     }
 }
 
-/// What a call gives for one parameter.
+/// The value that a call passes for one parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Binding {
     /// Memory.
     Memory(Region),
     /// The bytes of a plain value.
     Value(SmallVec<[u8; 16]>),
-    /// A value that decides what is built.
+    /// A value that decides the topology.
     Shape(u64),
 }
 
@@ -134,7 +145,7 @@ impl Binding {
     }
 }
 
-/// A kind of parameter: [`Param`], [`Scalar`] or [`Shape`]. Only a callable makes parameters, of the types that its calls bind:
+/// A kind of parameter: [`Param`], [`Scalar`] or [`Shape`]. Only a callable creates parameters:
 ///
 /// ```compile_fail,E0576
 /// # use gridloom::callable::{Binding, Param, ParamId, Spec};
@@ -167,22 +178,25 @@ impl sealed::Spec for Shape {
     }
 }
 
-/// What can be given for a parameter. Its kind of binding is relied on, so the crate alone says what can.
+/// A value that can be passed for a parameter. The trait is sealed, because the crate relies on the
+/// kind of binding.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be given for the parameter `{S}` of a callable",
-    note = "give `&buffer` or `&slice` for `Param`, the very type for `Scalar`, and a `usize` or `u64` for `Shape`"
+    message = "`{Self}` cannot be passed for the parameter `{S}` of a callable",
+    note = "pass `&buffer` or `&slice` for `Param`, a value of exactly the declared type for `Scalar`, and a `usize` or `u64` for `Shape`"
 )]
 pub trait Bind<S: Spec>: sealed::Bind<S> {
-    /// The binding.
+    /// Returns the value as a binding.
     fn bind(&self) -> Result<Binding>;
 
-    /// Which memory it is, or that it is none; `None` where that cannot be told.
+    /// Returns the identity of the memory: `Some(None)` if the value is not memory, `None` if the
+    /// identity is not known.
     #[doc(hidden)]
     fn region_id(&self) -> Option<Option<RegionId>> {
         Some(None)
     }
 
-    /// Returns whether it is what was given before. `id` is from [`region_id`](Bind::region_id).
+    /// Returns whether the value equals the one passed before. `id` comes from
+    /// [`region_id`](Bind::region_id).
     #[doc(hidden)]
     fn is_bound(&self, id: Option<RegionId>, before: &Binding) -> bool;
 }
@@ -248,7 +262,7 @@ fn refuse_memory(region: &Region) -> Result<()> {
             "the memory of an alloc node exists only inside its graph; call with a buffer",
         ));
     }
-    Err(Error::new(ErrorKind::InvalidArgument, "an array without elements"))
+    Err(Error::new(ErrorKind::InvalidArgument, "the array has no elements; a callable needs at least one"))
 }
 
 impl<T: Pod> Bind<Scalar<T>> for T {
@@ -285,26 +299,27 @@ impl Bind<Shape> for usize {
     }
 }
 
-/// What a call gives for all parameters.
+/// The values that a call passes for all parameters.
 pub type Bindings = SmallVec<[Binding; 6]>;
 
 /// The parameters of a callable: a tuple of up to 16 [`Spec`]s.
 pub trait Specs: Copy + sealed::Specs {}
 
-/// What a call gives: a tuple with one value for each parameter.
+/// The arguments of a call: a tuple with one value for each parameter.
 #[diagnostic::on_unimplemented(
     message = "these arguments do not fit the callable's parameters `{S}`",
-    note = "give a tuple with one value for each parameter; a single argument is written `(value,)`"
+    note = "pass a tuple with one value for each parameter; a single argument is written `(value,)`"
 )]
 pub trait BindAll<S: Specs>: sealed::BindAll<S> {
-    /// The bindings. An error says which argument is wrong.
+    /// Returns the bindings. An error names the wrong argument.
     fn bind_all(&self) -> Result<Bindings>;
 
-    /// The binding of one parameter.
+    /// Returns the binding of one parameter.
     #[doc(hidden)]
     fn bind_one(&self, index: usize) -> Result<Binding>;
 
-    /// Has `take` ask which of the arguments are not what was given before: a bit for each. `None` where some cannot be told.
+    /// Calls `take` with a function that compares these arguments with earlier ones and returns a
+    /// bit for each that differs. Returns `None` if the identity of some memory is not known.
     #[doc(hidden)]
     fn compare<R>(&self, take: impl FnOnce(&dyn Fn(&[Binding]) -> u64) -> R) -> Option<R>;
 }
@@ -316,12 +331,12 @@ pub(super) mod sealed {
     pub trait BindAll<S> {}
 
     pub trait Spec: Copy {
-        /// The parameter of a call with this binding.
+        /// Creates the parameter `id` of a build whose call passed this binding.
         fn at(id: ParamId, binding: &Binding) -> Self;
     }
 
     pub trait Specs: Copy {
-        /// The parameters of a call with these bindings.
+        /// Creates the parameters of a build whose call passed these bindings.
         fn of(origin: Origin, bindings: &[Binding]) -> Self;
     }
 }
@@ -363,7 +378,7 @@ macro_rules! tuples {
             #[inline]
             #[allow(unused_variables, reason = "the empty tuple has no arguments")]
             fn compare<R>(&self, take: impl FnOnce(&dyn Fn(&[Binding]) -> u64) -> R) -> Option<R> {
-                // Asked before anything is locked: who tells may be anybody.
+                // Asked before anything is locked, because it may run user code.
                 let ids: [Option<RegionId>; _] = [$(self.$index.region_id()?),*];
                 Some(take(&|before| {
                     0u64 $(| u64::from(!self.$index.is_bound(ids[$index], &before[$index])) << $index)*
@@ -372,20 +387,4 @@ macro_rules! tuples {
         }
     };
 }
-tuples!();
-tuples!(S0 V0 0);
-tuples!(S0 V0 0, S1 V1 1);
-tuples!(S0 V0 0, S1 V1 1, S2 V2 2);
-tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3);
-tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4);
-tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5);
-tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6);
-tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7);
-tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7, S8 V8 8);
-tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7, S8 V8 8, S9 V9 9);
-tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7, S8 V8 8, S9 V9 9, S10 V10 10);
-tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7, S8 V8 8, S9 V9 9, S10 V10 10, S11 V11 11);
-tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7, S8 V8 8, S9 V9 9, S10 V10 10, S11 V11 11, S12 V12 12);
-tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7, S8 V8 8, S9 V9 9, S10 V10 10, S11 V11 11, S12 V12 12, S13 V13 13);
-tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7, S8 V8 8, S9 V9 9, S10 V10 10, S11 V11 11, S12 V12 12, S13 V13 13, S14 V14 14);
-tuples!(S0 V0 0, S1 V1 1, S2 V2 2, S3 V3 3, S4 V4 4, S5 V5 5, S6 V6 6, S7 V7 7, S8 V8 8, S9 V9 9, S10 V10 10, S11 V11 11, S12 V12 12, S13 V13 13, S14 V14 14, S15 V15 15);
+for_tuples!(tuples, 16);

@@ -1,4 +1,4 @@
-//! What of a callable's graph follows which parameter.
+//! Which nodes of a callable's graph depend on which parameter.
 
 use gridloom_core::executable::Changes;
 use gridloom_core::graph::NodeKey;
@@ -6,100 +6,103 @@ use smallvec::SmallVec;
 
 use super::operands::Slot;
 use super::params::Binding;
-use super::recipe::{Recipe, What};
-use crate::Result;
+use super::recipe::{Recipe, RecipeKind};
+use crate::{Error, Result};
 
-/// An argument of a kernel that comes from a parameter.
-struct Place {
+/// A kernel argument that comes from a parameter.
+struct DependentArg {
     node: NodeKey,
     index: u32,
     slot: Slot,
 }
 
-/// What follows the parameters of a callable.
+/// The nodes and arguments that depend on the parameters of a callable.
 pub(super) struct Plan {
-    /// By parameter: the arguments of kernels that come from it.
-    places: Vec<Vec<Place>>,
+    /// The kernel arguments that come from each parameter.
+    dependent_args: Vec<Vec<DependentArg>>,
     recipes: Vec<Recipe>,
-    /// The parameters that nodes follow which launch no kernel.
-    elsewhere: u64,
-    /// The parameters whose lengths decide the shapes of launches.
-    shapes: u64,
-    /// The parameters that decide which graph is called.
-    graphs: u64,
+    /// The parameters on which nodes other than kernels depend, as bits.
+    other_params: u64,
+    /// The parameters whose lengths determine launch shapes, as bits.
+    shape_params: u64,
+    /// The parameters that select the graph, as bits.
+    graph_params: u64,
 }
 
-/// The parameters that a call gives other values for: a bit for each.
+/// The parameters whose values changed since the previous call, as bits.
 #[derive(Clone, Copy)]
 pub(super) struct Changed {
     pub(super) params: u64,
-    /// Those of them whose lengths differ.
+    /// Those whose lengths changed.
     pub(super) lengths: u64,
 }
 
 impl Plan {
-    /// The plan of a graph with these recipes, for parameters like these.
+    /// Plans a graph with these recipes. The bindings tell the kinds of the parameters.
     pub(super) fn new(bindings: &[Binding], recipes: Vec<Recipe>) -> Self {
-        let mut plan = Plan { places: Vec::new(), recipes, elsewhere: 0, shapes: 0, graphs: 0 };
-        plan.places.resize_with(bindings.len(), Vec::new);
+        let mut plan =
+            Plan { dependent_args: Vec::new(), recipes, other_params: 0, shape_params: 0, graph_params: 0 };
+        plan.dependent_args.resize_with(bindings.len(), Vec::new);
         for (param, binding) in bindings.iter().enumerate() {
-            plan.graphs |= u64::from(matches!(binding, Binding::Shape(_))) << param;
+            plan.graph_params |= u64::from(matches!(binding, Binding::Shape(_))) << param;
         }
         for recipe in &plan.recipes {
             match &recipe.what {
-                What::Kernel(kernel) => {
-                    plan.shapes |= kernel.shape.follows();
+                RecipeKind::Kernel(kernel) => {
+                    plan.shape_params |= kernel.shape.follows();
                     for (index, slot) in (0..).zip(&kernel.slots) {
                         if let Some(param) = slot.param() {
-                            let place = Place { node: recipe.node, index, slot: slot.clone() };
-                            plan.places[param.index].push(place);
+                            let arg = DependentArg { node: recipe.node, index, slot: slot.clone() };
+                            plan.dependent_args[param.index].push(arg);
                         }
                     }
                 }
-                What::Other(_) => plan.elsewhere |= recipe.follows,
+                RecipeKind::Other(_) => plan.other_params |= recipe.follows,
             }
         }
         plan
     }
 
-    /// Returns whether a call that differs in these parameters is one of the same graph.
+    /// Returns whether a call with these changed parameters uses the same graph.
     #[inline]
     pub(super) fn serves(&self, changed: u64) -> bool {
-        changed & self.graphs == 0
+        changed & self.graph_params == 0
     }
 
-    /// How many nodes follow these parameters, and the bytes of their arguments.
+    /// Returns how many nodes depend on the changed parameters, and how many bytes of arguments
+    /// they have.
     pub(super) fn count(&self, changed: Changed) -> (u64, u64) {
         let following = self.recipes.iter().filter(|recipe| recipe.follows & changed.params != 0);
         following.fold((0, 0), |(nodes, sum), recipe| (nodes + 1, sum + recipe.bytes))
     }
 
-    /// Gives the nodes that follow changed parameters what these bindings say.
+    /// Writes the new values to the nodes that depend on changed parameters.
     pub(super) fn write(
         &self,
         changes: &mut Changes<'_>,
         bindings: &[Binding],
         changed: Changed,
     ) -> Result<()> {
-        // Parameter by parameter, so that memory is looked up and checked once for all that are given it.
+        // Going parameter by parameter, memory is looked up and checked once for all its uses.
         let mut left = changed.params;
         while left != 0 {
             let param = left.trailing_zeros() as usize;
             left &= left - 1;
-            for place in &self.places[param] {
-                // SAFETY: the arguments are of the types that the kernels of the nodes were looked up with (`CallArguments`), and whoever
-                // looked them up promised that they stay within what such arguments lead to where their contracts are kept
-                // (`Module::kernel`), which is checked with every change.
-                unsafe { place.slot.write(changes, (place.node, place.index), bindings)? };
+            for arg in &self.dependent_args[param] {
+                // SAFETY: the arguments have the types that the kernels were looked up with
+                // (`CallArguments`). Whoever looked them up promised that they stay within what
+                // such arguments point to, as long as their contracts hold (`Module::kernel`). The
+                // contracts are checked with every change.
+                unsafe { arg.slot.write(changes, (arg.node, arg.index), bindings)? };
             }
         }
-        if changed.params & self.elsewhere != 0 || changed.lengths & self.shapes != 0 {
+        if changed.params & self.other_params != 0 || changed.lengths & self.shape_params != 0 {
             self.write_operations(changes, bindings, changed)?;
         }
         Ok(())
     }
 
-    /// Replaces what nodes do that launch no kernel, or one in another shape.
+    /// Replaces the operations of nodes that launch no kernel or whose launch shape changed.
     fn write_operations(
         &self,
         changes: &mut Changes<'_>,
@@ -109,13 +112,28 @@ impl Plan {
         let mut operations: SmallVec<[_; 4]> = SmallVec::new();
         for recipe in self.recipes.iter().filter(|recipe| recipe.follows & changed.params != 0) {
             let operation = match &recipe.what {
-                What::Kernel(kernel) if kernel.shape.follows() & changed.lengths == 0 => continue,
-                What::Kernel(kernel) => kernel.operation(bindings),
-                What::Other(make) => make(bindings),
+                RecipeKind::Kernel(kernel) if kernel.shape.follows() & changed.lengths == 0 => continue,
+                RecipeKind::Kernel(kernel) => kernel.operation(bindings),
+                RecipeKind::Other(make) => make(bindings),
             };
             let operation = operation.map_err(|error| error.at_node(changes.label(recipe.node)))?;
             operations.push((recipe.node, operation));
         }
         operations.into_iter().try_for_each(|(node, operation)| changes.operation(node, operation))
+    }
+
+    /// Adds to an error of a changed launch which arguments of the call are meant. `label` returns
+    /// the labels of nodes. Where several nodes have the label of the error, it stays as it is.
+    #[cold]
+    pub(super) fn explain(&self, error: Error, label: impl Fn(NodeKey) -> String) -> Error {
+        let Some(node) = error.node() else { return error };
+        let mut launches = self.recipes.iter().filter_map(|recipe| match &recipe.what {
+            RecipeKind::Kernel(kernel) if label(recipe.node) == node => Some(kernel),
+            _ => None,
+        });
+        match (launches.next(), launches.next()) {
+            (Some(launch), None) => launch.explain(error),
+            _ => error,
+        }
     }
 }

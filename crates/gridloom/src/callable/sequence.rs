@@ -1,4 +1,5 @@
-//! What the closure of a callable writes to: operations one after the other, and how each follows the arguments.
+//! The sequence of operations that the closure of a callable writes, with how each depends on the
+//! arguments.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -8,13 +9,13 @@ use bytemuck::Pod;
 use gridloom_core::backend;
 use gridloom_core::memory::Region;
 use gridloom_core::op::contract::without_signature;
-use gridloom_core::op::{CallbackOp, ConditionalOp, MemcpyOp, MemsetOp, Operation, Test};
+use gridloom_core::op::{CallbackOp, ConditionalOp, MemcpyOp, MemsetOp, NodeKind, Operation, Test};
 use gridloom_core::{Graph, Node};
 use smallvec::SmallVec;
 
 use super::operands::{CallArguments, CallMemory, LaunchShape, MemorySlot, Slot};
 use super::params::{Binding, Origin, ParamId, Specs};
-use super::recipe::{KernelRecipe, Recipe, What};
+use super::recipe::{KernelRecipe, Recipe, RecipeKind};
 use super::{Callable, MAX_INLINE_DEPTH};
 use crate::buffer::{Element, Memory};
 use crate::conditional::While;
@@ -22,26 +23,29 @@ use crate::kernel::{Kernel, Parameters};
 use crate::ops::{After, GraphOps, Ops, fill_value};
 use crate::{Error, ErrorKind, Result};
 
-/// Everything that is found out while the closure runs.
+/// What a run of the closure recorded about the dependence on arguments.
 #[derive(Default)]
-struct Found {
+struct Recorded {
     recipes: Vec<Recipe>,
-    /// Conditionals that test a parameter; their recipes are made last, when their limits are known.
+    /// Conditionals that test a parameter. Their recipes are made last, when their bounds are
+    /// known.
     tests: Vec<(Node, ParamId)>,
 }
 
-/// Operations one after the other: each depends on the one before.
+/// A sequence of operations. Each depends on the one before.
 ///
-/// The closure of a [`Callable`] gets one, and so do the closures of loops, branches and sections inside it.
+/// The closure of a [`Callable`] receives one, and so do the closures of loops, branches and
+/// sections inside it.
 ///
-/// The closures run once, when the graph is built; what they add runs at every call. Parameters belong to the run they were given to: one that was kept
-/// from another run, or another callable, is refused.
+/// The closures run once, when the graph is built. The operations they add run at every call.
+/// Parameters are valid in the run they were given to: one kept from another run, or another
+/// callable, is refused.
 pub struct Sequence {
     graph: Graph,
     origin: Origin,
     tail: RefCell<SmallVec<[Node; 2]>>,
     bindings: Rc<[Binding]>,
-    found: Rc<RefCell<Found>>,
+    recorded: Rc<RefCell<Recorded>>,
     depth: Rc<Cell<usize>>,
 }
 
@@ -70,7 +74,7 @@ unsafe impl Memory<i32> for Tested {
     }
 }
 
-/// Runs the closure and returns the graph and what in it follows the arguments.
+/// Runs the closure. Returns the graph, and how its nodes depend on the arguments.
 pub(super) fn build(
     device: &Arc<dyn backend::Device>,
     bindings: &[Binding],
@@ -82,24 +86,24 @@ pub(super) fn build(
         origin,
         tail: RefCell::default(),
         bindings: bindings.into(),
-        found: Rc::default(),
+        recorded: Rc::default(),
         depth: Rc::default(),
     };
     closure(&sequence, origin)?;
-    let mut found = sequence.found.take();
-    for (node, param) in found.tests {
+    let mut recorded = sequence.recorded.take();
+    for (node, param) in recorded.tests {
         let Operation::Conditional(template) = node.operation()? else { continue };
         let make = move |bindings: &[Binding]| {
             let test = Test::Value(one_integer(bindings[param.index].region())?);
             Ok(Operation::Conditional(Arc::new(ConditionalOp { test, ..(*template).clone() })))
         };
-        let what = What::Other(Box::new(make));
-        found.recipes.push(Recipe { node: node.key(), follows: param.bit(), bytes: 0, what });
+        let what = RecipeKind::Other(Box::new(make));
+        recorded.recipes.push(Recipe { node: node.key(), follows: param.bit(), bytes: 0, what });
     }
-    Ok((sequence.graph, found.recipes))
+    Ok((sequence.graph, recorded.recipes))
 }
 
-/// The region that a conditional tests, which must be that of one integer.
+/// Returns the region if it holds exactly one integer.
 fn one_integer(region: &Region) -> Result<Region> {
     if region.bytes != 4 {
         return Err(Error::new(
@@ -114,7 +118,8 @@ fn one_integer(region: &Region) -> Result<Region> {
 }
 
 impl Sequence {
-    /// Runs a kernel. `shape` is a [`LaunchConfig`](crate::LaunchConfig), or follows the arguments ([`per_element`](super::per_element), [`shape_of`](super::shape_of)).
+    /// Runs a kernel. `shape` is a [`LaunchConfig`](crate::LaunchConfig) or depends on the
+    /// arguments ([`per_element`](super::per_element), [`shape_of`](super::shape_of)).
     pub fn launch<P: Parameters>(
         &self,
         kernel: &Kernel<P>,
@@ -124,11 +129,11 @@ impl Sequence {
         self.add_launch(kernel.backend().clone(), shape.into(), args)
     }
 
-    /// Runs a kernel whose contract cannot say what this launch needs. Calls are not checked against it.
+    /// Runs a kernel without checking calls against the kernel's contract.
     ///
     /// # Safety
-    /// With these arguments, whatever a call gives for the parameters among them, and in whatever launch shape, the kernel stays within the memory
-    /// that they lead to.
+    /// With these arguments, whatever a call passes for the parameters among them, and in any
+    /// launch shape, the kernel stays within the memory that they point to.
     pub unsafe fn launch_unchecked<P: Parameters>(
         &self,
         kernel: &Kernel<P>,
@@ -148,7 +153,17 @@ impl Sequence {
         let params = launch.slots.iter().filter_map(Slot::param).chain(launch.shape.params());
         self.check_own(params)?;
         let operation = launch.operation(&self.bindings)?;
-        self.step(operation, launch.follows(), What::Kernel(launch))
+        let bytes = match &operation {
+            Operation::Kernel(kernel) => kernel.args().bytes.len() as u64,
+            _ => 0,
+        };
+        let added = self.add(|after| after.submit(operation));
+        let node = added.map_err(|error| {
+            let label = format!("{} {}", self.next_label(NodeKind::Kernel), launch.kernel.name());
+            launch.explain(error).at_node(label)
+        })?;
+        self.depends(&node, launch.follows(), bytes, RecipeKind::Kernel(launch));
+        Ok(())
     }
 
     /// Fills memory with a value of 1, 2 or 4 bytes.
@@ -156,33 +171,32 @@ impl Sequence {
         let (value, element_size) = fill_value(value)?;
         let dst = dst.slot()?;
         self.check_own(dst.param())?;
-        self.follow(dst.follows(), move |bindings| {
+        self.follow(NodeKind::Memset, dst.follows(), move |bindings| {
             let dst = dst.region(bindings).clone();
             let width = dst.bytes / u64::from(element_size);
             if width * u64::from(element_size) != dst.bytes {
                 return Err(Error::new(
                     ErrorKind::InvalidArgument,
-                    format!("{} bytes cannot be filled with values of {element_size}", dst.bytes),
+                    format!("{} bytes cannot be filled with values of {element_size} bytes", dst.bytes),
                 ));
             }
             Ok(Operation::Memset(Arc::new(MemsetOp { dst, value, element_size, width, height: 1, pitch: 0 })))
         })
     }
 
-    /// Copies all of `src` to `dst`, which must be as long in every call.
+    /// Copies all of `src` to `dst`. Both must have the same length in every call.
     pub fn memcpy<T: Element>(&self, dst: &impl CallMemory<T>, src: &impl CallMemory<T>) -> Result<()> {
-        let (dst, src) = (dst.slot()?, src.slot()?);
-        self.check_own(dst.param().into_iter().chain(src.param()))?;
-        self.follow(dst.follows() | src.follows(), move |bindings| {
-            let (dst, src) = (dst.region(bindings).clone(), src.region(bindings).clone());
+        let (to, from) = (dst.slot()?, src.slot()?);
+        self.check_own(to.param().into_iter().chain(from.param()))?;
+        self.follow(NodeKind::Memcpy, to.follows() | from.follows(), move |bindings| {
+            let (dst, src) = (to.region(bindings).clone(), from.region(bindings).clone());
             if dst.bytes != src.bytes {
-                return Err(Error::new(
-                    ErrorKind::InvalidArgument,
-                    format!(
-                        "a copy of {} bytes to {}; both arrays must have the same length",
-                        src.bytes, dst.bytes
-                    ),
-                ));
+                let message = format!(
+                    "cannot copy {} to {}; both arrays must have the same length",
+                    from.described::<T>(bindings),
+                    to.described::<T>(bindings)
+                );
+                return Err(Error::new(ErrorKind::InvalidArgument, message));
             }
             let bytes = src.bytes;
             Ok(Operation::Memcpy(Arc::new(MemcpyOp::linear(dst, src, bytes))))
@@ -192,7 +206,7 @@ impl Sequence {
     /// Calls a closure on the host.
     pub fn callback(&self, closure: impl FnMut() + Send + 'static) -> Result<()> {
         let callback = CallbackOp::closure(closure);
-        self.follow(0, move |_| Ok(Operation::Callback(callback.clone())))
+        self.follow(NodeKind::Callback, 0, move |_| Ok(Operation::Callback(callback.clone())))
     }
 
     /// Runs `body` once, then again while the value is not 0.
@@ -258,7 +272,7 @@ impl Sequence {
         self.fill(&choice.else_body(), otherwise)
     }
 
-    /// Runs the case whose number is the value, or none. `case` is called once for each.
+    /// Runs the case whose index is the value, or none. `case` is called once for each index.
     pub fn switch_on<R>(
         &self,
         value: &impl CallMemory<i32>,
@@ -272,19 +286,20 @@ impl Sequence {
         Ok(())
     }
 
-    /// Runs `body` this many times.
+    /// Runs `body` `passes` times.
     pub fn repeat<R>(&self, passes: u64, body: impl FnOnce(&Sequence) -> Result<R>) -> Result<()> {
         let repeat = self.add(|after| after.repeat(passes))?;
         self.fill(&repeat.body(), body)
     }
 
-    /// Runs sections side by side: each starts after what came before, and what comes next starts after them all.
+    /// Runs sections side by side. Each starts after the operations before it. The next operation
+    /// starts after all sections.
     pub fn parallel<R>(&self, sections: impl FnOnce(&Sections<'_>) -> Result<R>) -> Result<()> {
         let start = self.tail.borrow().clone();
         let parallel = Sections { parent: self, start, ends: RefCell::default() };
         sections(&parallel)?;
         let mut ends: SmallVec<[Node; 2]> = SmallVec::new();
-        // What was added to this sequence itself meanwhile ran beside the sections.
+        // Operations that the closure added to this sequence itself run beside the sections.
         let beside =
             self.tail.borrow().iter().filter(|node| !parallel.start.contains(node)).cloned().collect();
         let sections: [Vec<Node>; 2] = [parallel.ends.take(), beside];
@@ -299,7 +314,7 @@ impl Sequence {
         Ok(())
     }
 
-    /// Does what another callable does, with parameters of this one.
+    /// Adds the operations of another callable, with parameters of this one.
     pub fn call<S: Specs>(&self, callable: &Callable<S>, args: S) -> Result<()> {
         if self.depth.get() >= MAX_INLINE_DEPTH {
             return Err(Error::new(
@@ -325,7 +340,7 @@ impl Sequence {
         self.graph.device().id()
     }
 
-    /// Refuses parameters of another run.
+    /// Refuses parameters of another run of the closure.
     fn check_own(&self, params: impl IntoIterator<Item = ParamId>) -> Result<()> {
         match params.into_iter().find(|param| param.origin != self.origin) {
             None => Ok(()),
@@ -339,7 +354,7 @@ impl Sequence {
         }
     }
 
-    /// Adds what `add` adds after the operation added last.
+    /// Calls `add` at the position after the operation added last.
     fn add<N: AsRef<crate::Node>>(&self, add: impl FnOnce(&After<'_>) -> Result<N>) -> Result<N> {
         let mut tail = self.tail.borrow_mut();
         let nodes: SmallVec<[&Node; 4]> = tail.iter().collect();
@@ -350,28 +365,38 @@ impl Sequence {
         Ok(added)
     }
 
-    /// Adds a node that does what `make` says for the arguments of each call.
+    /// Adds a node whose operation `make` builds from the arguments of each call.
     fn follow(
         &self,
+        kind: NodeKind,
         follows: u64,
         make: impl Fn(&[Binding]) -> Result<Operation> + Send + Sync + 'static,
     ) -> Result<()> {
-        self.step(make(&self.bindings)?, follows, What::Other(Box::new(make)))
-    }
-
-    fn step(&self, operation: Operation, follows: u64, what: What) -> Result<()> {
-        let bytes = match &operation {
-            Operation::Kernel(kernel) => kernel.args().bytes.len() as u64,
-            _ => 0,
-        };
-        let node = self.add(|after| after.submit(operation))?;
-        if follows != 0 {
-            self.found.borrow_mut().recipes.push(Recipe { node: node.key(), follows, bytes, what });
-        }
+        let added = make(&self.bindings).and_then(|operation| self.add(|after| after.submit(operation)));
+        let node = added.map_err(|error| error.at_node(self.next_label(kind)))?;
+        self.depends(&node, follows, 0, RecipeKind::Other(Box::new(make)));
         Ok(())
     }
 
-    /// Adds a conditional that tests `value`, and follows it where that is a parameter.
+    /// Records how a node depends on the arguments, if it does.
+    fn depends(&self, node: &crate::Node, follows: u64, bytes: u64, what: RecipeKind) {
+        if follows != 0 {
+            self.recorded.borrow_mut().recipes.push(Recipe { node: node.key(), follows, bytes, what });
+        }
+    }
+
+    /// Returns the label of the node that is added next, for an error that keeps it from being
+    /// added. A sequence only ever adds nodes, so their number is the next one's.
+    fn next_label(&self, kind: NodeKind) -> String {
+        let label = format!("{}#{}", kind.name(), self.graph.len());
+        match self.graph.owner() {
+            Some(owner) => format!("{}/{label}", owner.label()),
+            None => label,
+        }
+    }
+
+    /// Adds a conditional that tests `value`. If that is a parameter, the conditional depends on
+    /// it.
     fn flow<C: AsRef<crate::Node>>(
         &self,
         value: &impl CallMemory<i32>,
@@ -382,7 +407,7 @@ impl Sequence {
         let tested = Tested(one_integer(slot.region(&self.bindings))?);
         let conditional = self.add(|after| add(after, &tested))?;
         if let MemorySlot::Param(param) = slot {
-            self.found.borrow_mut().tests.push((conditional.as_ref().0.clone(), param));
+            self.recorded.borrow_mut().tests.push((conditional.as_ref().0.clone(), param));
         }
         Ok(conditional)
     }
@@ -391,14 +416,14 @@ impl Sequence {
         closure(&self.inside(body.0.clone(), SmallVec::new())).map(drop)
     }
 
-    /// A sequence in this build, in `graph` and after `tail`.
+    /// Returns a sequence of the same build in `graph`, after `tail`.
     fn inside(&self, graph: Graph, tail: SmallVec<[Node; 2]>) -> Sequence {
         Sequence {
             graph,
             origin: self.origin,
             tail: RefCell::new(tail),
             bindings: self.bindings.clone(),
-            found: self.found.clone(),
+            recorded: self.recorded.clone(),
             depth: self.depth.clone(),
         }
     }
@@ -412,7 +437,7 @@ pub struct Sections<'a> {
 }
 
 impl Sections<'_> {
-    /// One section.
+    /// Adds one section.
     pub fn section<R>(&self, section: impl FnOnce(&Sequence) -> Result<R>) -> Result<()> {
         let sequence = self.parent.inside(self.parent.graph.clone(), self.start.clone());
         section(&sequence)?;

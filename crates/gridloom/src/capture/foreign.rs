@@ -1,4 +1,4 @@
-//! Capturing code that Gridloom does not know.
+//! Capture of code that calls CUDA itself, such as a CUDA library.
 
 use gridloom_cuda::foreign;
 pub use gridloom_cuda::foreign::{CaptureMode, ForeignOptions, ForeignStream};
@@ -6,21 +6,28 @@ pub use gridloom_cuda::foreign::{CaptureMode, ForeignOptions, ForeignStream};
 use crate::{Capture, Node, Result};
 
 impl Capture {
-    /// Has the CUDA driver capture what `code` enqueues on a stream, and records it here: the first captured nodes come after what was recorded last,
-    /// and what is recorded next comes after the last of them. Returns the nodes.
+    /// Lets the CUDA driver capture what `code` enqueues on a stream, and records it here. The
+    /// first captured nodes depend on what was recorded last. What is recorded next depends on the
+    /// last captured nodes. Returns the captured nodes.
     ///
-    /// What is captured is taken apart, node by node, and is then like anything else in the graph: kernels with their arguments, copies, fills, host calls, events, embedded
-    /// graphs, allocations. Kernels, events and memory of Gridloom's come back as themselves. A graph that cannot be taken apart becomes one
-    /// [opaque](crate::NodeKind::Opaque) node, which runs but shows nothing: one with a copy from or to an array, a conditional, a semaphore; or, with a driver before CUDA
-    /// 12.4, which tells no kernel's parameters, any with a kernel.
+    /// The captured graph is converted node by node into ordinary nodes: kernels with their
+    /// arguments, copies, fills, host calls, events, embedded graphs and allocations. Kernels,
+    /// events and memory that belong to Gridloom are recognised. A graph that cannot be converted
+    /// becomes one [opaque](crate::NodeKind::Opaque) node, which runs but shows nothing. That
+    /// happens if it has a copy from or to an array, a conditional or a semaphore. With a driver
+    /// before CUDA 12.4, which does not tell the parameters of kernels, it also happens if it has a
+    /// kernel.
     ///
-    /// To use the captured work with other memory, [`Graph::replace_memory`](crate::Graph::replace_memory) points every use of one buffer at
+    /// To use the captured work with other memory,
+    /// [`Graph::replace_memory`](crate::Graph::replace_memory) points every use of one buffer at
     /// another, and [`Node::set_arg`] changes single arguments.
     ///
-    /// An error of `code`, a panic in it, and a capture that the driver gives up (a prohibited call, a fork that was not joined, a wait for work outside) end the driver's
-    /// capture, and leave this one as it was. Devices that are no GPU refuse.
+    /// An error or a panic of `code` ends the driver's capture. So does anything that the driver
+    /// refuses to capture: a prohibited call, a fork that was not joined, a wait for work outside.
+    /// In each case this capture stays as it was. Devices that are not GPUs return an error.
     ///
-    /// The mode says what is prohibited meanwhile; [`CaptureMode::keeping`] adds an owner for what the work uses:
+    /// The mode says which calls are prohibited meanwhile. [`CaptureMode::keeping`] adds an owner
+    /// for the objects that the captured work uses:
     ///
     /// ```no_run
     /// use std::ffi::c_void;
@@ -56,13 +63,18 @@ impl Capture {
     ///
     /// # Safety
     /// - The stream is not used after `code` has returned.
-    /// - What the captured work uses stays valid until no graph, executable or launch in flight has the nodes any more, or until the owner is dropped:
-    ///   memory, loaded code, events, functions and data of host calls. Memory, kernels and events of Gridloom's keep themselves where the driver
-    ///   shows them: as an operand of a copy or fill, as a kernel argument, or aligned to 8 bytes in a structure that is one. An address that is stored in memory it does
-    ///   not show, nor, before CUDA 12.4, one in the arguments of a kernel. What `code` ties to the captured graph (`cudaGraphRetainUserObject`) is kept too.
+    /// - What the captured work uses (memory, loaded code, events, functions and data of host
+    ///   calls) stays valid until no graph, executable or launch in flight has the nodes any more,
+    ///   or until the owner is dropped. Memory, kernels and events of Gridloom stay alive by
+    ///   themselves where the driver shows them: as an operand of a copy or fill, as a kernel
+    ///   argument, or at a multiple of 8 bytes in a structure that is an argument. The driver does
+    ///   not show an address stored in memory nor, before CUDA 12.4, one in the arguments of a
+    ///   kernel. Objects that `code` ties to the captured graph (`cudaGraphRetainUserObject`) are
+    ///   kept too.
     /// - The work may run any number of times, on any stream, and its host calls on any thread.
-    /// - Memory that `code` allocates on the stream (`cudaMallocAsync`) gets another address in each executable. `code` gives that address to copies, fills and
-    ///   kernels as an operand or argument only, and stores it nowhere.
+    /// - Memory that `code` allocates on the stream (`cudaMallocAsync`) gets another address in
+    ///   each executable. `code` gives that address to copies, fills and kernels as an operand or
+    ///   argument only, and stores it nowhere.
     pub unsafe fn foreign(
         &self,
         options: impl Into<ForeignOptions>,

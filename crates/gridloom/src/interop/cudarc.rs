@@ -1,7 +1,8 @@
 //! Conversions from and to the types of the [`cudarc`](https://docs.rs/cudarc) crate.
 //!
-//! Both libraries use the primary context of a GPU, so what one makes the other can use. What comes from cudarc is kept alive by what is made of it
-//! here. `cudarc` offers no way to make a `CudaFunction` or a `CudaEvent` of a handle; pass the raw handle instead.
+//! Both libraries use the primary context of a GPU, so each can use the objects of the other. An
+//! object made from a cudarc object keeps that object alive. `cudarc` offers no way to make a
+//! `CudaFunction` or a `CudaEvent` from a handle; pass the raw handle instead.
 
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
@@ -16,8 +17,8 @@ use super::{Owner, cuda};
 use crate::kernel::UntypedKernel;
 use crate::{Buffer, Device, Element, Error, ErrorKind, Event, EventOptions, ForeignStream, Result, Stream};
 
-/// The device of a context, which must be a primary one. Each call opens the device anew, and objects of one handle do not go with another's:
-/// keep the result.
+/// Returns the device of a context, which must be a primary one. Each call opens a new device, and
+/// objects of different device handles cannot be mixed: keep the result.
 pub fn device(context: &Arc<CudaContext>) -> Result<Device> {
     let ordinal = u32::try_from(context.ordinal()).map_err(|_| other_context("the context"))?;
     let device = Device::cuda(ordinal)?;
@@ -25,7 +26,7 @@ pub fn device(context: &Arc<CudaContext>) -> Result<Device> {
     Ok(device)
 }
 
-/// The context of a device.
+/// Returns the context of a device.
 pub fn to_context(device: &Device) -> Result<Arc<CudaContext>> {
     cuda(device.as_device())?;
     let context = CudaContext::new(device.ordinal() as usize).map_err(failed)?;
@@ -33,10 +34,11 @@ pub fn to_context(device: &Device) -> Result<Arc<CudaContext>> {
     Ok(context)
 }
 
-/// A stream of cudarc.
+/// Wraps a stream of cudarc.
 ///
 /// # Safety
-/// While work that was enqueued through Gridloom is in flight on it, nobody puts it into a capture of the driver.
+/// While work that was enqueued through Gridloom is in flight on it, nobody puts it into a capture
+/// of the driver.
 pub unsafe fn stream(device: &Device, stream: &Arc<CudaStream>) -> Result<Stream> {
     check_context("the stream", device, stream.context())?;
     let owner = Owner::from(stream.clone());
@@ -44,34 +46,38 @@ pub unsafe fn stream(device: &Device, stream: &Arc<CudaStream>) -> Result<Stream
     unsafe { super::stream_from_raw(device, stream.cu_stream().cast(), Some(owner)) }
 }
 
-/// A stream of Gridloom, for cudarc.
+/// Makes a stream of Gridloom usable by cudarc.
 ///
 /// # Safety
-/// The result, and what keeps it (every slice allocated on it among others), is not used after the last handle of `stream` is dropped.
+/// Neither the result nor anything that keeps it, such as a slice allocated on it, is used after
+/// the last handle of `stream` is dropped.
 pub unsafe fn to_stream(stream: &Stream, context: &Arc<CudaContext>) -> Result<Arc<CudaStream>> {
     check_context("the stream", &stream.device(), context)?;
     let raw = super::stream_to_raw(stream)?;
-    // SAFETY: a stream of this very context; the caller promises that it is not used beyond its life.
+    // SAFETY: the stream belongs to this context. The caller promises not to use it after it is
+    // destroyed.
     Ok(unsafe { context.wrap_borrowed_stream(raw.cast()) })
 }
 
-/// The stream of a [foreign capture](crate::Capture::foreign), for cudarc.
+/// Returns the stream of a [foreign capture](crate::Capture::foreign), for cudarc.
 ///
-/// cudarc orders its streams through events of its slices, which a capture must not wait for: either turn that off for the context with
-/// `disable_event_tracking`, or give its launches the addresses of Gridloom's buffers.
+/// cudarc orders its streams through events of its slices, and a capture must not wait for those.
+/// Either turn that off for the context with `disable_event_tracking`, or pass the addresses of
+/// Gridloom's buffers to cudarc's launches.
 ///
 /// # Safety
-/// The result, and what keeps it, is not used after the code that is captured has returned.
+/// Neither the result nor anything that keeps it is used after the captured code has returned.
 pub unsafe fn foreign_stream(stream: &ForeignStream, context: &Arc<CudaContext>) -> Result<Arc<CudaStream>> {
     let ours: sys::CUcontext = stream.context().cast();
     if context.cu_ctx() != ours {
         return Err(other_context("the context"));
     }
-    // SAFETY: a stream of this very context; the caller promises that it is not used beyond its life.
+    // SAFETY: the stream belongs to this context. The caller promises not to use it after it is
+    // destroyed.
     Ok(unsafe { context.wrap_borrowed_stream(stream.raw().cast()) })
 }
 
-/// An event of cudarc, made as `options` says.
+/// Wraps an event of cudarc. `options` says how it was made.
 ///
 /// # Safety
 /// The event belongs to the device's primary context, and was made as `options` says.
@@ -81,10 +87,11 @@ pub unsafe fn event(device: &Device, event: Arc<CudaEvent>, options: EventOption
     unsafe { super::event_from_raw(device, raw, options, Some(event.into())) }
 }
 
-/// A slice of cudarc as a buffer. It waits for the slice's stream, so that the memory exists for every stream and holds what was written.
+/// Wraps a slice of cudarc as a buffer. The call waits for the slice's stream, so the memory exists
+/// for every stream and holds what was written to it.
 ///
-/// Later, order the work of both sides with a shared stream or with events. cudarc cannot lend the slice out mutably while the
-/// buffer, or anything that uses it, exists.
+/// After that, order the work of both sides with a shared stream or with events. cudarc cannot lend
+/// the slice out mutably while the buffer, or anything that uses it, exists.
 pub fn buffer<T: Element>(device: &Device, slice: Arc<CudaSlice<T>>) -> Result<Buffer<T>> {
     check_context("the slice", device, slice.context())?;
     let (address, guard) = slice.device_ptr(slice.stream());
@@ -92,11 +99,13 @@ pub fn buffer<T: Element>(device: &Device, slice: Arc<CudaSlice<T>>) -> Result<B
     slice.stream().synchronize().map_err(failed)?;
     let len = slice.len();
     let owner = Owner::from(Arc::new(KeptSlice(slice)));
-    // SAFETY: the slice is memory of this context with so many elements, which is freed when its owner is dropped.
+    // SAFETY: the slice is memory of this context with so many elements, which is freed when its
+    // owner is dropped.
     unsafe { super::buffer_from_raw(device, address, len, Some(owner)) }
 }
 
-/// A slice that a buffer was made of. It may be dropped on a thread that has no context yet, and is freed in the current one.
+/// The slice that a buffer was made from. cudarc frees a slice in the current context, so the drop
+/// makes the slice's context current first: it may run on a thread that has none.
 struct KeptSlice<T>(Arc<CudaSlice<T>>);
 
 impl<T> Drop for KeptSlice<T> {
@@ -107,24 +116,26 @@ impl<T> Drop for KeptSlice<T> {
     }
 }
 
-/// A buffer lent to cudarc. Dropping it waits for the stream it was lent on; the memory stays Gridloom's.
+/// A buffer lent to cudarc. Dropping it waits for the stream it was lent on. Gridloom keeps the
+/// memory.
 pub struct LentSlice<T: Element> {
-    /// Taken in the drop.
+    /// The slice, taken out in `drop`.
     slice: ManuallyDrop<CudaSlice<T>>,
     stream: Arc<CudaStream>,
-    /// What the slice points to.
+    /// The memory that the slice points to.
     _allocation: Arc<dyn Allocation>,
 }
 
 /// Lends a buffer of a GPU to cudarc, for work on `stream`.
 ///
 /// # Safety
-/// The slice is not moved out of the result (`std::mem::swap`), and work that cudarc does with it on other streams is done, or waited for by
-/// `stream`, when the result is dropped.
+/// The slice is not moved out of the result (`std::mem::swap`). When the result is dropped, work
+/// that cudarc does with the slice on other streams has ended or `stream` waits for it.
 pub unsafe fn to_slice<T: Element>(buffer: &Buffer<T>, stream: &Arc<CudaStream>) -> Result<LentSlice<T>> {
     check_context("the buffer", &buffer.device(), stream.context())?;
     let (allocation, address) = (buffer.allocation()?, super::buffer_to_raw(buffer)?);
-    // SAFETY: the buffer is memory of this context with so many elements, all bit patterns of which are valid. The drop takes it back before it is freed.
+    // SAFETY: the buffer is memory of this context with so many elements, all bit patterns of which
+    // are valid. The drop takes it back before it is freed.
     let slice = unsafe { stream.upgrade_device_ptr(address, buffer.len()) };
     Ok(LentSlice { slice: ManuallyDrop::new(slice), stream: stream.clone(), _allocation: allocation })
 }
@@ -147,7 +158,7 @@ impl<T: Element> Drop for LentSlice<T> {
     fn drop(&mut self) {
         // SAFETY: taken once, here, and not used any more.
         let slice = unsafe { ManuallyDrop::take(&mut self.slice) };
-        // Has the stream wait for what cudarc has done with the slice elsewhere, and frees nothing.
+        // Makes the stream wait for cudarc's work on the slice elsewhere. It frees nothing.
         slice.leak();
         if let Err(error) = self.stream.synchronize() {
             tracing::warn!(%error, "a lent slice could not be waited for");
@@ -155,7 +166,7 @@ impl<T: Element> Drop for LentSlice<T> {
     }
 }
 
-/// A function of cudarc as a kernel; [`UntypedKernel::typed`] states its parameters.
+/// Wraps a function of cudarc as a kernel. [`UntypedKernel::typed`] states its parameters.
 ///
 /// # Safety
 /// The function was loaded into the device's primary context.

@@ -1,4 +1,5 @@
-//! The typed handles behind raw ones that were handed out, so that they come back with what they know besides the driver's object.
+//! The typed handles behind the raw handles that were handed out. A raw handle that comes back
+//! becomes the same typed handle again, with the state that the driver does not know.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -11,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::buffer::{Buffer, Element, WeakBuffer};
 
-/// Objects by their handle, not kept alive.
+/// Weak references to objects, by raw handle.
 pub(super) struct HandedOut<W>(Mutex<HashMap<usize, W>>);
 
 pub(super) static STREAMS: LazyLock<HandedOut<WeakStream>> = LazyLock::new(HandedOut::new);
@@ -19,7 +20,7 @@ pub(super) static EVENTS: LazyLock<HandedOut<WeakEvent>> = LazyLock::new(HandedO
 pub(super) static BUFFERS: LazyLock<HandedOut<WeakBuffer<u8>>> = LazyLock::new(HandedOut::new);
 
 trait Expires {
-    /// Whether the object is gone.
+    /// Returns whether the object no longer exists.
     fn is_gone(&self) -> bool;
 }
 
@@ -47,14 +48,15 @@ impl<W: Expires + Clone> HandedOut<W> {
         HandedOut(Mutex::default())
     }
 
-    /// Remembers an object, and forgets those that are gone.
+    /// Adds an object, and removes those that no longer exist.
     pub(super) fn add(&self, handle: usize, object: W) {
         let mut known = self.0.lock();
         known.retain(|_, object| !object.is_gone());
         known.insert(handle, object);
     }
 
-    /// What is known of a handle, to be upgraded without the lock: what is dropped in doing so may run anything.
+    /// Returns the entry of a handle. The caller upgrades it after the lock is released, because
+    /// dropping the upgraded reference may run user code.
     fn entry(&self, handle: usize) -> Option<W> {
         self.0.lock().get(&handle).cloned()
     }
@@ -73,7 +75,7 @@ impl HandedOut<WeakEvent> {
 }
 
 impl HandedOut<WeakBuffer<u8>> {
-    /// The buffer at an address, if it is that of `allocation`.
+    /// Returns the buffer at an address if its memory is `allocation`.
     pub(super) fn find<T: Element>(
         &self,
         address: usize,

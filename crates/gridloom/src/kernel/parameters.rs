@@ -1,4 +1,4 @@
-//! The types that kernel parameters are declared with, and what can be given for each.
+//! The types that kernel parameters are declared with, and the values that can be passed for each.
 
 use std::marker::PhantomData;
 
@@ -12,18 +12,18 @@ use crate::{Condition, Error, ErrorKind, Result};
 
 /// A kernel parameter: the address of elements that the kernel only reads.
 ///
-/// There is at least one element, and as many as every [`Len`] of the kernel says, unless the
-/// [contract](crate::contract) of the kernel says something else.
+/// The memory has at least one element, and at least as many as every [`Len`] of the kernel says,
+/// unless the kernel's [contract](crate::contract) says otherwise.
 pub struct Ptr<T>(PhantomData<fn() -> T>);
 
 /// A kernel parameter: the address of elements that the kernel reads and writes.
 ///
-/// There is at least one element, and as many as every [`Len`] of the kernel says, unless the
-/// [contract](crate::contract) of the kernel says something else.
+/// The memory has at least one element, and at least as many as every [`Len`] of the kernel says,
+/// unless the kernel's [contract](crate::contract) says otherwise.
 pub struct PtrMut<T>(PhantomData<fn() -> T>);
 
-/// A kernel parameter: a [`Ptr`] or [`PtrMut`] for which [`Null`] can be given too, because the kernel
-/// tests for it.
+/// A kernel parameter: a [`Ptr`] or [`PtrMut`] that may also be [`Null`], because the kernel tests
+/// for it.
 ///
 /// ```
 /// # use gridloom::prelude::*;
@@ -42,11 +42,11 @@ pub struct PtrMut<T>(PhantomData<fn() -> T>);
 /// ```
 pub struct Nullable<P>(PhantomData<fn() -> P>);
 
-/// A kernel parameter: how many elements the kernel uses of each pointer it is given, as a `u32`,
+/// A kernel parameter: the number of elements that the kernel uses of each pointer, as a `u32`,
 /// `i32`, `u64` or `i64`.
 ///
-/// A launch whose memory is shorter is refused, on every device, before anything happens. Any integer
-/// can be given for it, and must fit:
+/// A launch with shorter memory is refused on every device before anything runs. Any integer can be
+/// passed for it, if its value fits:
 ///
 /// ```
 /// use gridloom::prelude::*;
@@ -83,12 +83,12 @@ mod sealed {
 }
 
 /// A type of kernel parameter: a plain value, [`Ptr`], [`PtrMut`], [`Nullable`], [`Len`] or
-/// [`ConditionHandle`]. The crate alone says what is one: launches are checked by it.
+/// [`ConditionHandle`]. The trait is sealed, because launches are checked by it.
 pub trait Parameter: sealed::Parameter {
-    /// Bytes in the kernel's parameter list.
+    /// The size in the kernel's parameter list, in bytes.
     const SIZE: usize;
 
-    /// Returns what it is for.
+    /// Returns the type, for checks at run time.
     #[doc(hidden)]
     fn param_type() -> ParamType;
 }
@@ -107,7 +107,7 @@ impl<T: 'static> sealed::Pointer for PtrMut<T> {
 impl<T: 'static> Pointer for Ptr<T> {}
 impl<T: 'static> Pointer for PtrMut<T> {}
 
-/// What is known of a pointer parameter.
+/// Returns the type of a pointer parameter.
 fn pointer<P: Pointer>(nullable: bool) -> ParamType {
     let element_size = u32::try_from(P::ELEMENT_SIZE).unwrap_or(u32::MAX);
     ParamType::of::<P>(ParamKind::Pointer { element_size, nullable, written: P::WRITTEN })
@@ -158,9 +158,9 @@ impl Parameter for ConditionHandle {
     }
 }
 
-/// A value that can be given for a parameter of type `P`.
+/// A value that can be passed for a parameter of type `P`.
 ///
-/// A kernel goes where its pointers lead, so it takes `unsafe` to say what a pointer is:
+/// A kernel accesses what its pointers point to, so an implementation of this trait is `unsafe`:
 ///
 /// ```compile_fail,E0200
 /// # use gridloom::kernel::{IntoArg, PtrMut};
@@ -175,31 +175,35 @@ impl Parameter for ConditionHandle {
 /// ```
 ///
 /// # Safety
-/// [`into_arg`](IntoArg::into_arg) gives a value of `P`, [`pack`](IntoArg::pack) packs it, and
-/// [`write`](IntoArg::write) writes it. For [`Ptr`] and [`PtrMut`] that is a region
-/// that is aligned for the element, or, for launches that are not checked alone, the bytes of an
-/// address of such elements that the kernel may use for as long as anything that was given the argument
-/// exists or runs; for [`Nullable`] the same, or the null address; for [`Len`] the bytes of a value of
-/// its type; for [`ConditionHandle`] a condition; for a plain type the bytes of a value.
+/// [`into_arg`](IntoArg::into_arg), [`pack`](IntoArg::pack) and [`write`](IntoArg::write) yield the
+/// same value of type `P`:
+///
+/// - For [`Ptr`] and [`PtrMut`], a region that is aligned for the element. For unchecked launches
+///   only, it may instead be the bytes of an address of such elements, which stay valid for as long
+///   as anything that received the argument exists or runs.
+/// - For [`Nullable`], the same or the null address.
+/// - For [`Len`], the bytes of a value of its type.
+/// - For [`ConditionHandle`], a condition.
+/// - For a plain type, the bytes of a value.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be given for a kernel parameter of type `{P}`",
-    note = "give `&buffer`, `&slice` or `&alloc` for a pointer, also `Null` where it is `Nullable`, `&condition` for a condition, any integer for a `Len`, and the very type for a plain value"
+    message = "`{Self}` cannot be passed for a kernel parameter of type `{P}`",
+    note = "pass `&buffer`, `&slice` or `&alloc` for a pointer, also `Null` where it is `Nullable`, `&condition` for a condition, any integer for a `Len`, and a value of exactly the declared type for a plain parameter"
 )]
 pub unsafe trait IntoArg<P: Parameter> {
-    /// The argument, with what it refers to.
+    /// Returns the argument, with the objects it refers to.
     fn into_arg(self) -> Result<ArgValue>;
 
-    /// Writes the argument over what a node of an executable has. The executable is locked, and must not
-    /// be called.
+    /// Writes the argument over the one that a node of an executable has. The executable is locked
+    /// meanwhile and must not be called.
     #[inline]
-    fn write(self, writer: &mut ArgWriter<'_>) -> Result<()>
+    fn write(self, writer: &mut ArgWriter<'_, '_>) -> Result<()>
     where
         Self: Sized,
     {
         writer.value(self.into_arg()?)
     }
 
-    /// Packs the argument. The same, without moving it about.
+    /// Packs the argument into a launch, without an intermediate value.
     #[inline]
     fn pack(self, packer: &mut ArgPacker<'_>) -> Result<()>
     where
@@ -217,7 +221,7 @@ unsafe impl<T: Pod> IntoArg<T> for T {
     }
 
     #[inline]
-    fn write(self, writer: &mut ArgWriter<'_>) -> Result<()> {
+    fn write(self, writer: &mut ArgWriter<'_, '_>) -> Result<()> {
         writer.plain(bytemuck::bytes_of(&self))
     }
 
@@ -237,7 +241,7 @@ macro_rules! memory_is_given_for {
             }
 
             #[inline]
-            fn write(self, writer: &mut ArgWriter<'_>) -> Result<()> {
+            fn write(self, writer: &mut ArgWriter<'_, '_>) -> Result<()> {
                 writer.memory(self.region_id(), || self.region())
             }
 
@@ -264,7 +268,7 @@ unsafe impl IntoArg<ConditionHandle> for &Condition {
     }
 }
 
-/// The bytes of a length that is given as another integer.
+/// Returns the bytes of a length that was passed as another integer type.
 #[inline]
 pub(crate) fn length<T: Pod, V: Copy + TryInto<T> + std::fmt::Display>(value: V) -> Result<T> {
     value.try_into().map_err(|_| length_does_not_fit::<T>(&value))
@@ -299,7 +303,7 @@ macro_rules! lengths {
                 }
 
                 #[inline]
-                fn write(self, writer: &mut ArgWriter<'_>) -> Result<()> {
+                fn write(self, writer: &mut ArgWriter<'_, '_>) -> Result<()> {
                     IntoArg::<$length>::write(length::<$length, _>(self)?, writer)
                 }
 

@@ -1,4 +1,4 @@
-//! Kernels written in Rust: their parameters, and what launches give for them.
+//! Kernels written in Rust: their parameters, and the values that launches pass for them.
 
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -8,32 +8,36 @@ use gridloom_core::executable::ArgWriter;
 use gridloom_core::op::contract::{Axis, Contract, Integer, ParamKind, ParamType, arg, block, grid};
 use gridloom_core::op::{ArgPacker, ArgValue, PointerValue};
 use gridloom_kernel::record;
-pub use gridloom_kernel::record::{Read, Value, Write};
+pub use gridloom_kernel::record::{Conditional, Read, Share, Value, Write};
 use smallvec::SmallVec;
 
-use super::{Arguments, IntoArg, Kernel, Parameters, Ptr, PtrMut, sealed};
+use super::{Arguments, ConditionHandle, IntoArg, Kernel, Parameters, Ptr, PtrMut, sealed};
 use crate::buffer::{Element, Memory};
 use crate::callable::{CallArg, CallArguments, CallMemory, MemorySlot, Slot};
 use crate::device::Device;
+use crate::graph::Condition;
+use crate::tuples::for_tuples;
 use crate::{Error, ErrorKind, Result};
 
-/// The parameters of a kernel written in Rust: a tuple of [`Value`], [`Read`] and [`Write`].
+/// The parameters of a kernel written in Rust: a tuple of [`Value`], [`Read`], [`Write`], [`Share`]
+/// and [`Conditional`].
 ///
-/// A launch gives a plain value for a [`Value`], and memory for the others. The kernel knows the length
-/// of the memory: it is given with the address.
+/// A launch passes a plain value for a [`Value`], a condition for a [`Conditional`], and memory for
+/// the others. The length of the memory is passed to the kernel with the address.
 pub struct RustParams<P>(PhantomData<fn() -> P>);
 
-/// A parameter of a kernel written in Rust: one parameter of its PTX, or an address and a length.
+/// A parameter of a kernel written in Rust. In PTX it is one parameter, or two: an address and a
+/// length.
 pub trait RustParam: sealed_rust::RustParam + 'static {
-    /// The bytes of its parameters of the PTX; 0 where there is no second.
+    /// The sizes of its PTX parameters in bytes. The second is 0 if there is only one.
     #[doc(hidden)]
     const SIZES: [usize; 2];
 
-    /// What each of them is for.
+    /// Returns the types of its PTX parameters.
     #[doc(hidden)]
     fn param_types() -> SmallVec<[ParamType; 2]>;
 
-    /// Whether it is memory that the kernel writes.
+    /// Whether the parameter is memory that the kernel writes.
     #[doc(hidden)]
     const IS_WRITTEN: bool = false;
 }
@@ -79,22 +83,42 @@ impl<T: Element> RustParam for Write<T> {
     }
 }
 
-/// A value that a launch can give for a parameter of a kernel written in Rust.
+impl<T: Element> sealed_rust::RustParam for Share<T> {}
+impl<T: Element> RustParam for Share<T> {
+    const SIZES: [usize; 2] = [8, 8];
+    const IS_WRITTEN: bool = true;
+
+    fn param_types() -> SmallVec<[ParamType; 2]> {
+        memory_types::<PtrMut<T>>(size_of::<T>(), Self::IS_WRITTEN)
+    }
+}
+
+impl sealed_rust::RustParam for Conditional {}
+impl RustParam for Conditional {
+    const SIZES: [usize; 2] = [8, 0];
+
+    fn param_types() -> SmallVec<[ParamType; 2]> {
+        SmallVec::from_slice(&[ParamType::of::<ConditionHandle>(ParamKind::Condition)])
+    }
+}
+
+/// A value that can be passed for a parameter of a kernel written in Rust.
 ///
 /// # Safety
-/// As for [`IntoArg`], for each parameter of the PTX in turn; a length is at most that of the memory before it.
+/// As for [`IntoArg`], for each PTX parameter in turn. A length is at most that of the memory
+/// before it.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be given for a kernel parameter of type `{P}`",
-    note = "give `&buffer`, `&slice` or `&alloc` for memory, and the very type for a plain value"
+    message = "`{Self}` cannot be passed for a kernel parameter of type `{P}`",
+    note = "pass `&buffer`, `&slice` or `&alloc` for memory, and a value of exactly the declared type for a plain parameter"
 )]
 pub unsafe trait IntoRustArg<P: RustParam> {
-    /// The arguments, with what they refer to.
+    /// Returns the arguments, with the objects they refer to.
     #[doc(hidden)]
     fn into_args(self) -> Result<SmallVec<[ArgValue; 2]>>;
 
-    /// Writes the arguments over those that a node of an executable has.
+    /// Writes the arguments over those of a node of an executable.
     #[doc(hidden)]
-    fn write(self, writer: &mut ArgWriter<'_>) -> Result<()>;
+    fn write(self, writer: &mut ArgWriter<'_, '_>) -> Result<()>;
 }
 
 // SAFETY: the bytes of a value of the type.
@@ -103,39 +127,51 @@ unsafe impl<T: Pod> IntoRustArg<Value<T>> for T {
         Ok(SmallVec::from_iter([IntoArg::<T>::into_arg(self)?]))
     }
 
-    fn write(self, writer: &mut ArgWriter<'_>) -> Result<()> {
+    fn write(self, writer: &mut ArgWriter<'_, '_>) -> Result<()> {
         IntoArg::<T>::write(self, writer)
     }
 }
 
 macro_rules! memory_is_given_for {
     ($($param:ident),*) => {$(
-        // SAFETY: memory of elements is aligned for them, by the promise of `Memory`, and has as many as it says; the contract checks it.
+        // SAFETY: memory of elements is aligned for them and as long as it says (`Memory`). The
+        // contract checks the length.
         unsafe impl<T: Element, M: Memory<T>> IntoRustArg<$param<T>> for &M {
             fn into_args(self) -> Result<SmallVec<[ArgValue; 2]>> {
                 let length = ArgValue::plain(&(self.len() as u64).to_ne_bytes());
                 Ok(SmallVec::from_iter([ArgValue::Pointer(PointerValue::Region(self.region()?)), length]))
             }
 
-            fn write(self, writer: &mut ArgWriter<'_>) -> Result<()> {
+            fn write(self, writer: &mut ArgWriter<'_, '_>) -> Result<()> {
                 writer.memory(self.region_id(), || self.region())?;
                 writer.plain(&(self.len() as u64).to_ne_bytes())
             }
         }
     )*};
 }
-memory_is_given_for!(Read, Write);
+memory_is_given_for!(Read, Write, Share);
 
-/// A value for a parameter of a kernel written in Rust, inside a callable.
+// SAFETY: a condition.
+unsafe impl IntoRustArg<Conditional> for &Condition {
+    fn into_args(self) -> Result<SmallVec<[ArgValue; 2]>> {
+        Ok(SmallVec::from_iter([IntoArg::<ConditionHandle>::into_arg(self)?]))
+    }
+
+    fn write(self, writer: &mut ArgWriter<'_, '_>) -> Result<()> {
+        IntoArg::<ConditionHandle>::write(self, writer)
+    }
+}
+
+/// A value that can be passed for a parameter of a kernel written in Rust, inside a callable.
 ///
 /// # Safety
 /// As for [`IntoRustArg`], in every call.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be given for a kernel parameter of type `{P}` inside a callable",
-    note = "give `&param` or `&buffer` for memory, `&scalar` or a plain value of the very type"
+    message = "`{Self}` cannot be passed for a kernel parameter of type `{P}` inside a callable",
+    note = "pass `&param` or `&buffer` for memory, `&scalar` or a plain value of exactly the declared type"
 )]
 pub unsafe trait CallRustArg<P: RustParam> {
-    /// Where the arguments come from.
+    /// Returns where the arguments come from.
     #[doc(hidden)]
     fn slots(self) -> Result<SmallVec<[Slot; 2]>>;
 }
@@ -165,13 +201,13 @@ macro_rules! call_memory_is_given_for {
         }
     )*};
 }
-call_memory_is_given_for!(Read, Write);
+call_memory_is_given_for!(Read, Write, Share);
 
-/// The most parameters of the PTX of a kernel.
-const MOST: usize = 32;
+/// The most PTX parameters of a kernel.
+const MAX_PTX_PARAMS: usize = 32;
 
-const fn flat(sizes: &[[usize; 2]]) -> ([usize; MOST], usize) {
-    let (mut all, mut count, mut index) = ([0; MOST], 0, 0);
+const fn flat(sizes: &[[usize; 2]]) -> ([usize; MAX_PTX_PARAMS], usize) {
+    let (mut all, mut count, mut index) = ([0; MAX_PTX_PARAMS], 0, 0);
     while index < sizes.len() {
         all[count] = sizes[index][0];
         count += 1;
@@ -184,9 +220,9 @@ const fn flat(sizes: &[[usize; 2]]) -> ([usize; MOST], usize) {
     (all, count)
 }
 
-/// What holds between the arguments of a kernel: which of its parameters are memory that is written.
+/// The facts about the parameters of a kernel that its contract needs.
 pub trait RustSignature {
-    /// For each parameter, whether it is memory, and whether the kernel writes it.
+    /// Returns for each parameter whether it is memory, and whether the kernel writes it.
     #[doc(hidden)]
     fn memory() -> Vec<(bool, bool)>;
 }
@@ -195,11 +231,11 @@ macro_rules! tuples {
     ($($P:ident $V:ident $index:tt),*) => {
         impl<$($P: RustParam),*> sealed::Parameters for RustParams<($($P,)*)> {}
         impl<$($P: RustParam),*> RustParams<($($P,)*)> {
-            const FLAT: ([usize; MOST], usize) = flat(&[$($P::SIZES),*]);
+            const FLAT: ([usize; MAX_PTX_PARAMS], usize) = flat(&[$($P::SIZES),*]);
         }
         impl<$($P: RustParam),*> Parameters for RustParams<($($P,)*)> {
             const SIZES: &'static [usize] = {
-                let all: &'static [usize; MOST] = &Self::FLAT.0;
+                let all: &'static [usize; MAX_PTX_PARAMS] = &Self::FLAT.0;
                 all.split_at(Self::FLAT.1).0
             };
 
@@ -222,7 +258,7 @@ macro_rules! tuples {
             }
 
             #[allow(unused_variables, reason = "the empty tuple has no arguments")]
-            fn write(self, writer: &mut ArgWriter<'_>) -> Result<()> {
+            fn write(self, writer: &mut ArgWriter<'_, '_>) -> Result<()> {
                 $(self.$index.write(writer)?;)*
                 Ok(())
             }
@@ -236,43 +272,34 @@ macro_rules! tuples {
         }
     };
 }
-tuples!();
-tuples!(P0 V0 0);
-tuples!(P0 V0 0, P1 V1 1);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10);
-tuples!(P0 V0 0, P1 V1 1, P2 V2 2, P3 V3 3, P4 V4 4, P5 V5 5, P6 V6 6, P7 V7 7, P8 V8 8, P9 V9 9, P10 V10 10, P11 V11 11);
+for_tuples!(tuples, 12);
 
-/// Records a kernel, once for each instance, and loads it onto a device.
+/// Records a kernel, once for each set of generic types, and loads it onto a device.
 ///
 /// # Safety
-/// `record` records what the attribute macro made of a kernel of these parameters; what the kernel promises in `unsafe` blocks holds.
+/// `record` records what the attribute macro made from a kernel with these parameters. What the
+/// kernel promises in `unsafe` blocks holds.
 pub unsafe fn load<P>(
     device: &Device,
     instance: TypeId,
+    is_unchecked: bool,
     name: &str,
     record: impl FnOnce(),
 ) -> Result<Kernel<RustParams<P>>>
 where
     RustParams<P>: Parameters + RustSignature,
 {
-    let recorded = record::record_kernel(instance, name, record)
+    let recorded = record::record_kernel(instance, is_unchecked, name, record)
         .map_err(|error| Error::new(ErrorKind::InvalidModule, format!("kernel {name}: {error}")))?;
     let module = device.load_ptx(&recorded.ptx)?;
     let contract = contract::<RustParams<P>>(&recorded.rules);
-    // SAFETY: the kernel accesses memory through the slices that it was given, at indices that it checks against the lengths that it was
-    // given with them, which the contract has checked, or promises about in `unsafe` blocks.
+    // SAFETY: the kernel accesses memory only through the slices it received. Each index is checked
+    // against the length that came with the slice, or promised in an `unsafe` block. The contract
+    // has checked the lengths.
     unsafe { module.kernel_with(&recorded.name, contract) }
 }
 
-/// What every launch of a kernel is checked against.
+/// Returns the contract that every launch of a kernel is checked against.
 fn contract<P: RustSignature>(rules: &gridloom_kernel::ir::ShapeRules) -> Contract {
     let mut contract = Contract::new();
     let mut index = 0;

@@ -1,4 +1,4 @@
-//! Single arguments whose types are checked when they are given.
+//! Single arguments whose types are checked at run time.
 
 use std::marker::PhantomData;
 
@@ -10,27 +10,28 @@ use super::parameters::{Ptr, PtrMut};
 use crate::buffer::{Element, Memory};
 use crate::{Error, ErrorKind, Result};
 
-/// Tells that an argument is a plain value of type `T`.
+/// Marks an argument that is a plain value of type `T`.
 pub struct PlainArg<T>(PhantomData<fn() -> T>);
 
-/// Tells that an argument is memory of elements `T`.
+/// Marks an argument that is memory of elements `T`.
 pub struct MemoryArg<T>(PhantomData<fn() -> T>);
 
-/// A value for one parameter of a kernel whose types are known at run time. `K` says what kind of value it is, and is
-/// never written: `node.set_arg(3, 0.5f32)`, `node.set_arg(0, &buffer)`.
+/// A value for one parameter of a kernel whose types are known at run time. The compiler infers
+/// `K`, the kind of value: `node.set_arg(3, 0.5f32)`, `node.set_arg(0, &buffer)`.
 ///
 /// # Safety
-/// What [`typed`](TypedArg::typed) gives is a value for the parameter, as [`IntoArg`](super::IntoArg) of its type asks for.
+/// [`typed`](TypedArg::typed) returns a value that [`IntoArg`](super::IntoArg) requires for the
+/// parameter's type.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be given for a kernel parameter",
-    note = "give a plain value of the very type, an integer for a `Len`, or `&buffer`, `&slice` or `&alloc` for a pointer"
+    message = "`{Self}` cannot be passed for a kernel parameter",
+    note = "pass a plain value of exactly the declared type, an integer for a `Len`, or `&buffer`, `&slice` or `&alloc` for a pointer"
 )]
 pub unsafe trait TypedArg<K> {
-    /// Returns the argument, where the parameter takes it.
+    /// Returns the argument, or an error if the parameter does not accept it.
     fn typed(self, param: &ParamType) -> Result<ArgValue>;
 }
 
-// SAFETY: the types are compared, and a length is an integer of the size that the parameter has.
+// SAFETY: the types are compared. A length is an integer of the parameter's size.
 unsafe impl<T: Pod> TypedArg<PlainArg<T>> for T {
     fn typed(self, param: &ParamType) -> Result<ArgValue> {
         let (given, bytes) = (ParamType::value::<T>(), bytemuck::bytes_of(&self));
@@ -44,7 +45,7 @@ unsafe impl<T: Pod> TypedArg<PlainArg<T>> for T {
     }
 }
 
-// SAFETY: the types of the elements are compared; memory is aligned for them, by the promise of `Memory`.
+// SAFETY: the element types are compared. Memory is aligned for its elements (`Memory`).
 unsafe impl<T: Element, M: Memory<T>> TypedArg<MemoryArg<T>> for &M {
     fn typed(self, param: &ParamType) -> Result<ArgValue> {
         let pointers = [ParamType::value::<Ptr<T>>().type_id, ParamType::value::<PtrMut<T>>().type_id];
@@ -57,7 +58,7 @@ unsafe impl<T: Element, M: Memory<T>> TypedArg<MemoryArg<T>> for &M {
     }
 }
 
-/// An integer as a length.
+/// Converts an integer to the integer type of a length.
 fn length_of(from: Integer, bytes: &[u8], to: Integer) -> Result<ArgValue> {
     let too_large = || {
         Error::new(

@@ -1,4 +1,4 @@
-//! Memory that nodes allocate, in types.
+//! Typed memory of alloc nodes.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,16 +18,16 @@ pub struct AllocNode<T> {
 }
 
 impl<T: Element> AllocNode<T> {
-    /// The memory of a node that allocates so many elements.
+    /// Wraps a node that allocates `len` elements.
     pub(crate) fn new(node: Node, len: usize) -> Self {
         AllocNode { node, len, element: PhantomData }
     }
 
-    /// An alloc node with its memory as such elements.
+    /// Views an alloc node's memory as elements of type `T`.
     pub(crate) fn of(node: &Node) -> Result<Self> {
         let alloc = match node.operation()? {
             Operation::Alloc(alloc) => alloc,
-            other => return Err(node.is_no(NodeKind::Alloc, other.kind())),
+            other => return Err(node.wrong_kind(NodeKind::Alloc, other.kind())),
         };
         check_alignment::<T>()?;
         let (bytes, size) = (alloc.bytes(), size_of::<T>() as u64);
@@ -44,23 +44,23 @@ impl<T: Element> AllocNode<T> {
         Ok(AllocNode::new(node.clone(), (bytes / size) as usize))
     }
 
-    /// Elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Always `false`: an allocation has at least one element.
+    /// Returns `false`: an allocation has at least one element.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// A part of the memory.
+    /// Returns a part of the memory.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<AllocSlice<T>> {
         let (start, len) = resolve(range, self.len)?;
         Ok(AllocSlice { alloc: self.clone(), start, len })
     }
 
-    /// The same node, named.
+    /// Gives the node a name and returns it.
     pub fn named(self, name: &str) -> Result<Self> {
         self.node.set_name(name)?;
         Ok(self)
@@ -143,7 +143,7 @@ mod sealed {
 
 /// Memory that a graph can free: that of an [`AllocNode`], or a [`Buffer`] that outlived a launch.
 pub trait Freeable: sealed::Freeable {
-    /// What to free, and the alloc node to depend on.
+    /// Returns the memory to free, and the alloc node to depend on where there is one.
     #[doc(hidden)]
     fn target(&self) -> Result<(FreeTarget, Option<&Node>)>;
 }

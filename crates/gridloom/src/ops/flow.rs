@@ -1,5 +1,5 @@
-//! What graphs, nodes and captures can do, and streams cannot: allocations, embedded graphs and control
-//! flow.
+//! The operations that graphs, nodes and captures have and streams do not: allocations, embedded
+//! graphs and control flow.
 
 use gridloom_core as core;
 use gridloom_core::graph::ConditionalSpec;
@@ -11,11 +11,11 @@ use crate::buffer::{Element, Memory};
 use crate::conditional::{Body, Conditional, If, IfElse, Switch, While};
 use crate::{Capture, Condition, Error, ErrorKind, Graph, MemoryKind, Node, Result};
 
-/// What graphs, nodes and captures can all do, for code that serves each of them: allocations, embedded
-/// graphs and control flow.
+/// The operations that graphs, nodes and captures share and streams lack: allocations, embedded
+/// graphs and control flow. The trait is for code that is generic over them.
 ///
-/// A conditional gives back its node and its bodies. A body is what the trait is called on: a [`Graph`]
-/// of a graph or node, a [`Capture`] of a capture.
+/// A conditional returns its node and its bodies. The bodies of a conditional in a graph are
+/// [`Graph`]s, those of a conditional in a capture are [`Capture`]s.
 ///
 /// ```
 /// use gridloom::prelude::*;
@@ -25,35 +25,37 @@ use crate::{Capture, Condition, Error, ErrorKind, Graph, MemoryKind, Node, Resul
 /// }
 /// ```
 pub trait GraphOps: Ops<Added = Node> {
-    /// What a body of a conditional is.
+    /// The type of a conditional's body.
     type Body: Body;
 
-    /// Adds one operation that comes after these nodes too.
+    /// Adds one operation that also depends on these nodes.
     fn submit_after(&self, nodes: &[&Node], operation: Operation) -> Result<Node>;
 
-    /// Runs a copy of another graph, as that graph is now. [`Node::bodies`] gives the copy, open for
-    /// reading and editing.
+    /// Adds a node that runs a copy of another graph, taken now. [`Node::bodies`] returns the copy,
+    /// which can be read and edited.
     fn embed(&self, graph: &Graph) -> Result<Node>;
 
-    /// Adds a conditional in its most general form. The other methods are ways to write it.
+    /// Adds a conditional in its most general form. The methods below build a specification and
+    /// pass it to this one.
     fn conditional(&self, spec: ConditionalSpec) -> Result<Conditional<Self::Body>>;
 
-    /// Adds a node that does nothing, for other nodes to come after.
+    /// Adds a node that does nothing, as a point for dependencies.
     fn empty(&self) -> Result<Node> {
         self.submit(Operation::Empty)
     }
 
-    /// Allocates memory for `len` elements, provided at each launch to what comes after the node.
+    /// Allocates memory for `len` elements at each launch. Nodes that depend on this one can use
+    /// it.
     fn alloc<T: Element>(&self, len: usize) -> Result<AllocNode<T>> {
         self.alloc_in(len, MemoryKind::Device)
     }
 
-    /// Allocates memory of a given kind for `len` elements, provided at each launch.
+    /// Allocates memory of a given kind for `len` elements at each launch.
     fn alloc_in<T: Element>(&self, len: usize, kind: MemoryKind) -> Result<AllocNode<T>> {
         self.alloc_for_peers(len, kind, &[])
     }
 
-    /// Allocates memory that other devices, named by their ordinals, can reach too.
+    /// Allocates memory that other devices can access too. `peers` are their ordinals.
     fn alloc_for_peers<T: Element>(
         &self,
         len: usize,
@@ -63,8 +65,8 @@ pub trait GraphOps: Ops<Added = Node> {
         Ok(AllocNode::new(self.submit(alloc_operation::<T>(len, kind, peers)?)?, len))
     }
 
-    /// Frees the memory of an alloc node, which the new node comes after too, or memory that outlived a
-    /// launch of an executable.
+    /// Frees the memory of an alloc node, or memory that outlived a launch of an executable. The
+    /// new node also depends on the alloc node.
     fn free(&self, memory: &impl Freeable) -> Result<Node> {
         let (target, alloc) = memory.target()?;
         self.submit_after(alloc.as_slice(), Operation::Free(target))
@@ -75,17 +77,19 @@ pub trait GraphOps: Ops<Added = Node> {
         self.conditional(spec(ConditionalForm::If, on(condition))).map(If::new)
     }
 
-    /// Adds two bodies, of which exactly one runs: the first when the condition is not 0.
+    /// Adds two bodies. The first runs when the condition is not 0, else the second.
     fn if_else(&self, condition: &Condition) -> Result<IfElse<Self::Body>> {
         self.conditional(spec(ConditionalForm::IfElse, on(condition))).map(IfElse::new)
     }
 
-    /// Adds a body that runs again and again while the condition is not 0. It is tested before each pass.
+    /// Adds a body that runs while the condition is not 0. The condition is tested before each
+    /// pass.
     fn while_loop(&self, condition: &Condition) -> Result<While<Self::Body>> {
         self.conditional(spec(ConditionalForm::While, on(condition))).map(While::new)
     }
 
-    /// Adds `bodies` bodies, of which the one runs whose index is the condition's value, or none.
+    /// Adds `bodies` bodies. The condition's value is the index of the body to run; out of range,
+    /// none runs.
     fn switch(&self, condition: &Condition, bodies: usize) -> Result<Switch<Self::Body>> {
         self.conditional(cases(bodies, on(condition))).map(Switch::new)
     }
@@ -95,12 +99,13 @@ pub trait GraphOps: Ops<Added = Node> {
         self.conditional(spec(ConditionalForm::If, of(value)?)).map(If::new)
     }
 
-    /// Adds two bodies: the first runs when the integer in device memory is not 0, else the second.
+    /// Adds two bodies. The first runs when the integer in device memory is not 0, else the second.
     fn if_else_nonzero(&self, value: &impl Memory<i32>) -> Result<IfElse<Self::Body>> {
         self.conditional(spec(ConditionalForm::IfElse, of(value)?)).map(IfElse::new)
     }
 
-    /// Adds a body that runs while the integer in device memory is not 0. It is tested before each pass.
+    /// Adds a body that runs while the integer in device memory is not 0. It is tested before each
+    /// pass.
     fn while_nonzero(&self, value: &impl Memory<i32>) -> Result<While<Self::Body>> {
         self.conditional(spec(ConditionalForm::While, of(value)?)).map(While::new)
     }
@@ -111,13 +116,14 @@ pub trait GraphOps: Ops<Added = Node> {
         self.conditional(spec).map(While::new)
     }
 
-    /// Adds `bodies` bodies, of which the one runs whose index is the integer in device memory, or none.
+    /// Adds `bodies` bodies. The integer in device memory is the index of the body to run; out of
+    /// range, none runs.
     fn switch_on(&self, value: &impl Memory<i32>, bodies: usize) -> Result<Switch<Self::Body>> {
         self.conditional(cases(bodies, of(value)?)).map(Switch::new)
     }
 
-    /// Adds a body that runs `passes` times. The counter belongs to the graph and starts anew whenever
-    /// the node runs.
+    /// Adds a body that runs `passes` times. The counter belongs to the graph and starts again
+    /// whenever the node runs.
     fn repeat(&self, passes: u64) -> Result<While<Self::Body>> {
         self.conditional(spec(ConditionalForm::While, Test::Count(passes))).map(While::new)
     }
@@ -173,7 +179,7 @@ impl GraphOps for Capture {
     }
 }
 
-/// A place in a graph after several nodes.
+/// A position in a graph after several nodes. Operations added to it depend on all of them.
 pub(crate) struct After<'a> {
     pub(crate) graph: &'a core::Graph,
     pub(crate) nodes: &'a [&'a core::Node],
@@ -206,19 +212,19 @@ impl GraphOps for After<'_> {
     }
 }
 
-/// A conditional node with the graphs inside it.
+/// Wraps a conditional node together with its bodies.
 fn conditional(node: core::Node) -> Result<Conditional> {
     let bodies = node.bodies()?.into_iter().map(Graph).collect();
     Ok(Conditional::new(Node(node), bodies))
 }
 
-/// A conditional whose form fixes the number of its bodies.
+/// Returns the specification of a form whose number of bodies is fixed.
 fn spec(form: ConditionalForm, test: Test) -> ConditionalSpec {
     let bodies = if form == ConditionalForm::IfElse { 2 } else { 1 };
     ConditionalSpec { form, test, test_first: true, max_passes: None, bodies }
 }
 
-/// A switch of so many bodies.
+/// Returns the specification of a switch with `bodies` bodies.
 fn cases(bodies: usize, test: Test) -> ConditionalSpec {
     ConditionalSpec { bodies, ..spec(ConditionalForm::Switch, test) }
 }
@@ -231,7 +237,7 @@ fn of(value: &impl Memory<i32>) -> Result<Test> {
     one_value(value).map(Test::Value)
 }
 
-/// The one integer that a ready-made conditional tests.
+/// Returns the region of the one integer that a conditional tests.
 pub(crate) fn one_value(value: &impl Memory<i32>) -> Result<Region> {
     if value.len() != 1 {
         return Err(Error::new(

@@ -1,4 +1,4 @@
-//! The operations as methods of the handles themselves, so that nobody needs a trait to call them.
+//! The operations as methods of the handles, so that callers need not import a trait.
 
 use std::ffi::c_void;
 
@@ -16,8 +16,8 @@ use crate::{Capture, Condition, Event, Graph, LaunchConfig, MemoryKind, Node, Re
 macro_rules! operations {
     ($handle:ty => $added:ty) => {
         impl $handle {
-            /// Runs a kernel. The compiler checks the arguments against the kernel's parameters; see
-            /// [`Ops::launch`].
+            /// Runs a kernel. The compiler checks the arguments against the kernel's parameters;
+            /// see [`Ops::launch`].
             #[inline]
             pub fn launch<P: Parameters>(
                 &self,
@@ -28,8 +28,8 @@ macro_rules! operations {
                 Ops::launch(self, kernel, config, args)
             }
 
-            /// Runs a kernel whose contract cannot say what this launch needs. Neither it nor later
-            /// changes of it are checked against the contract.
+            /// Runs a kernel without checking the launch, or later changes of it, against the
+            /// kernel's contract.
             ///
             /// # Safety
             /// As for [`Ops::launch_unchecked`].
@@ -43,8 +43,8 @@ macro_rules! operations {
                 unsafe { Ops::launch_unchecked(self, kernel, config, args) }
             }
 
-            /// Runs a kernel whose arguments are known only at run time. Their number and sizes are
-            /// checked.
+            /// Runs a kernel whose arguments are known only at run time. The number and sizes of
+            /// the arguments are checked.
             ///
             /// # Safety
             /// As for [`Ops::launch_untyped`].
@@ -58,8 +58,8 @@ macro_rules! operations {
                 unsafe { Ops::launch_untyped(self, kernel, config, args) }
             }
 
-            /// Fills memory with a value of 1, 2 or 4 bytes, as often as it fits. The memory must hold
-            /// a whole number of them.
+            /// Fills memory with a repeated value of 1, 2 or 4 bytes. The memory must hold a whole
+            /// number of values.
             pub fn memset<T: Element, V: Pod>(&self, dst: &impl Memory<T>, value: V) -> Result<$added> {
                 Ops::memset(self, dst, value)
             }
@@ -75,8 +75,8 @@ macro_rules! operations {
                 Ops::memset_2d(self, dst, value, width, height)
             }
 
-            /// Copies all elements of `src` to `dst`, which must have as many. A host slice is copied
-            /// now and not referenced later.
+            /// Copies all elements of `src` to `dst`. Both must have the same length. A host slice
+            /// is copied now and not referenced later.
             pub fn memcpy<T: Element>(
                 &self,
                 dst: &impl Memory<T>,
@@ -96,8 +96,7 @@ macro_rules! operations {
                 Ops::memcpy_2d(self, dst, src, width, height)
             }
 
-            /// Copies planes of rows of elements; `extents` are elements in a row, rows in a plane,
-            /// planes.
+            /// Copies planes of rows. `extents` are elements per row, rows per plane, and planes.
             pub fn memcpy_3d<T: Element>(
                 &self,
                 dst: Rows<T>,
@@ -107,14 +106,24 @@ macro_rules! operations {
                 Ops::memcpy_3d(self, dst, src, extents)
             }
 
-            /// Calls a closure on the host, in order with the device's work. It must not use the device,
-            /// and a panic in it becomes the launch's error; see [`Ops::callback`].
+            /// Calls a closure on the host, in order with the device's work. The closure must not
+            /// use the device. A panic in it becomes the launch's error; see [`Ops::callback`].
             pub fn callback(&self, closure: impl FnMut() + Send + 'static) -> Result<$added> {
                 Ops::callback(self, closure)
             }
 
-            /// Calls a C function on the host with a pointer to a copy of `bytes`, which it must not
-            /// write and which need not be aligned.
+            /// Calls a closure on the host with a copy of the elements of host memory, in order
+            /// with the device's work. See [`Ops::callback_with`].
+            pub fn callback_with<T: Element>(
+                &self,
+                memory: &impl Memory<T>,
+                closure: impl FnMut(&[T]) + Send + 'static,
+            ) -> Result<$added> {
+                Ops::callback_with(self, memory, closure)
+            }
+
+            /// Calls a C function on the host with a pointer to a copy of `bytes`. The function
+            /// must not write to it. The copy need not be aligned.
             ///
             /// # Safety
             /// The function may be called from any thread with such a pointer, any number of times.
@@ -127,7 +136,7 @@ macro_rules! operations {
                 unsafe { Ops::callback_raw(self, function, bytes) }
             }
 
-            /// Calls a C function on the host with this very pointer.
+            /// Calls a C function on the host with the given pointer.
             ///
             /// # Safety
             /// As for [`Ops::callback_raw_pointer`].
@@ -150,8 +159,8 @@ macro_rules! operations {
                 Ops::wait(self, event)
             }
 
-            /// Adds one operation, for example what [`Node::operation`] returned. The other methods are
-            /// ways to write it.
+            /// Adds one operation, for example one that [`Node::operation`] returned. The other
+            /// methods build an operation and pass it to this one.
             #[inline]
             pub fn submit(&self, operation: Operation) -> Result<$added> {
                 Ops::submit(self, operation)
@@ -168,22 +177,23 @@ operations!(Node => Node);
 macro_rules! graph_operations {
     ($handle:ty, bodies: $body:ty) => {
         impl $handle {
-            /// Adds a node that does nothing, for other nodes to come after.
+            /// Adds a node that does nothing, as a point for dependencies.
             pub fn empty(&self) -> Result<Node> {
                 GraphOps::empty(self)
             }
 
-            /// Allocates memory for `len` elements, provided at each launch to what comes after the node.
+            /// Allocates memory for `len` elements at each launch. Nodes that depend on this one
+            /// can use it.
             pub fn alloc<T: Element>(&self, len: usize) -> Result<AllocNode<T>> {
                 GraphOps::alloc(self, len)
             }
 
-            /// Allocates memory of a given kind for `len` elements, provided at each launch.
+            /// Allocates memory of a given kind for `len` elements at each launch.
             pub fn alloc_in<T: Element>(&self, len: usize, kind: MemoryKind) -> Result<AllocNode<T>> {
                 GraphOps::alloc_in(self, len, kind)
             }
 
-            /// Allocates memory that other devices, named by their ordinals, can reach too.
+            /// Allocates memory that other devices can access too. `peers` are their ordinals.
             pub fn alloc_for_peers<T: Element>(
                 &self,
                 len: usize,
@@ -193,24 +203,25 @@ macro_rules! graph_operations {
                 GraphOps::alloc_for_peers(self, len, kind, peers)
             }
 
-            /// Frees the memory of an alloc node, which the new node comes after too, or memory that
-            /// outlived a launch of an executable.
+            /// Frees the memory of an alloc node, or memory that outlived a launch of an
+            /// executable. The new node also depends on the alloc node.
             pub fn free(&self, memory: &impl Freeable) -> Result<Node> {
                 GraphOps::free(self, memory)
             }
 
-            /// Runs a copy of another graph, as that graph is now. [`Node::bodies`] gives the copy, open
-            /// for reading and editing.
+            /// Adds a node that runs a copy of another graph, taken now. [`Node::bodies`] returns
+            /// the copy, which can be read and edited.
             pub fn embed(&self, graph: &Graph) -> Result<Node> {
                 GraphOps::embed(self, graph)
             }
 
-            /// Adds one operation that comes after these nodes too.
+            /// Adds one operation that also depends on these nodes.
             pub fn submit_after(&self, nodes: &[&Node], operation: Operation) -> Result<Node> {
                 GraphOps::submit_after(self, nodes, operation)
             }
 
-            /// Adds a conditional in its most general form. The other methods are ways to write it.
+            /// Adds a conditional in its most general form. The methods below build a specification
+            /// and pass it to this one.
             pub fn conditional(&self, spec: ConditionalSpec) -> Result<Conditional<$body>> {
                 GraphOps::conditional(self, spec)
             }
@@ -220,18 +231,19 @@ macro_rules! graph_operations {
                 GraphOps::if_then(self, condition)
             }
 
-            /// Adds two bodies, of which exactly one runs: the first when the condition is not 0.
+            /// Adds two bodies. The first runs when the condition is not 0, else the second.
             pub fn if_else(&self, condition: &Condition) -> Result<IfElse<$body>> {
                 GraphOps::if_else(self, condition)
             }
 
-            /// Adds a body that runs again and again while the condition is not 0. It is tested before
+            /// Adds a body that runs while the condition is not 0. The condition is tested before
             /// each pass.
             pub fn while_loop(&self, condition: &Condition) -> Result<While<$body>> {
                 GraphOps::while_loop(self, condition)
             }
 
-            /// Adds `bodies` bodies, of which the one runs whose index is the condition's value, or none.
+            /// Adds `bodies` bodies. The condition's value is the index of the body to run; out of
+            /// range, none runs.
             pub fn switch(&self, condition: &Condition, bodies: usize) -> Result<Switch<$body>> {
                 GraphOps::switch(self, condition, bodies)
             }
@@ -241,14 +253,14 @@ macro_rules! graph_operations {
                 GraphOps::if_nonzero(self, value)
             }
 
-            /// Adds two bodies: the first runs when the integer in device memory is not 0, else the
+            /// Adds two bodies. The first runs when the integer in device memory is not 0, else the
             /// second.
             pub fn if_else_nonzero(&self, value: &impl Memory<i32>) -> Result<IfElse<$body>> {
                 GraphOps::if_else_nonzero(self, value)
             }
 
-            /// Adds a body that runs while the integer in device memory is not 0. It is tested before
-            /// each pass.
+            /// Adds a body that runs while the integer in device memory is not 0. It is tested
+            /// before each pass.
             pub fn while_nonzero(&self, value: &impl Memory<i32>) -> Result<While<$body>> {
                 GraphOps::while_nonzero(self, value)
             }
@@ -258,14 +270,14 @@ macro_rules! graph_operations {
                 GraphOps::do_while(self, value)
             }
 
-            /// Adds `bodies` bodies, of which the one runs whose index is the integer in device memory,
-            /// or none.
+            /// Adds `bodies` bodies. The integer in device memory is the index of the body to run;
+            /// out of range, none runs.
             pub fn switch_on(&self, value: &impl Memory<i32>, bodies: usize) -> Result<Switch<$body>> {
                 GraphOps::switch_on(self, value, bodies)
             }
 
-            /// Adds a body that runs `passes` times. The counter belongs to the graph and starts anew
-            /// whenever the node runs.
+            /// Adds a body that runs `passes` times. The counter belongs to the graph and starts
+            /// again whenever the node runs.
             pub fn repeat(&self, passes: u64) -> Result<While<$body>> {
                 GraphOps::repeat(self, passes)
             }

@@ -1,4 +1,5 @@
-//! Captures: begun, forked, joined, filled, ended, closed and dropped in any order, from any thread.
+//! Captures: begun, forked, joined, filled, ended, closed and dropped in any order, from any
+//! thread.
 
 use std::sync::Arc;
 

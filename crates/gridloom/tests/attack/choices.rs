@@ -1,4 +1,4 @@
-//! Where the choices of the attack come from: a seed, or the bytes of a fuzzer.
+//! The source of the attack's choices: a seed, or the bytes of a fuzzer.
 
 use crate::support::Random;
 
@@ -9,7 +9,8 @@ pub(crate) enum Choices {
 }
 
 impl Choices {
-    /// The choices of one step of one thread. They depend on no other step, so that steps can be left out.
+    /// The choices of one step of one thread. They depend on no other step, so that steps can be
+    /// left out.
     pub(crate) fn of_step(seed: u64, thread: usize, step: usize) -> Self {
         let mut random = Random::new(seed ^ ((thread as u64) << 48) ^ ((step as u64) << 20));
         random.u64();
@@ -24,7 +25,7 @@ impl Choices {
         Choices::Bytes { bytes: bytes.to_vec(), at: 0 }
     }
 
-    /// Whether there is nothing left to choose by; a seed never runs out.
+    /// Returns whether there is nothing left to choose by; a seed never runs out.
     pub(crate) fn is_done(&self) -> bool {
         match self {
             Choices::Seeded(_) => false,

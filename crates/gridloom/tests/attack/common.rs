@@ -1,14 +1,14 @@
-//! What streams, graphs, nodes and captures can all do.
+//! Operations that streams, graphs, nodes and captures share.
 
 use gridloom::prelude::*;
 
 use super::is_left_out;
-use super::step::{Operand, Step, with_memory};
+use super::step::{LENGTHS, Operand, Step, with_memory};
 
 /// Adds any operation.
 pub(crate) fn add<P: Ops>(step: &mut Step<'_>, place: &P) -> Result<P::Added> {
     let kernels = &step.world.kernels;
-    match step.below(22) {
+    match step.below(24) {
         0..=2 => {
             let operand = step.operand()?;
             let len = operand.len() + usize::from(step.choices.one_in(12));
@@ -100,6 +100,26 @@ pub(crate) fn add<P: Ops>(step: &mut Step<'_>, place: &P) -> Result<P::Added> {
         }
         17 | 18 => place.callback(step.callback()),
         19 => place.record(&step.event()?),
+        20 | 21 => {
+            let memory = match step.choices.one_in(3) || is_left_out("host-memory") {
+                true => step.operand()?,
+                false => {
+                    let host = step.world.device.alloc_host::<i32>(step.choices.pick(LENGTHS))?;
+                    step.world.buffers.put(step.choices, host.clone());
+                    Operand::Buffer(host)
+                }
+            };
+            let (len, mut callback) =
+                (with_memory!(&memory, |memory| Memory::<i32>::len(memory)), step.callback());
+            let look = move |values: &[i32]| {
+                assert_eq!(values.len(), len);
+                callback();
+            };
+            if is_left_out("callback-with") {
+                return place.callback(|| ());
+            }
+            with_memory!(&memory, |memory| place.callback_with(memory, look))
+        }
         _ => place.wait(&step.event()?),
     }
 }

@@ -18,7 +18,7 @@ fn executable(step: &mut Step<'_>) -> Result<Arc<Executable>> {
     }
 }
 
-/// Whether launches of a graph leave memory allocated.
+/// Returns whether launches of a graph leave memory allocated.
 fn leaves_memory(graph: &Graph) -> bool {
     let nodes = graph.nodes();
     let count = |kind| nodes.iter().filter(|node| node.kind().ok() == Some(kind)).count();
@@ -70,7 +70,7 @@ pub(crate) fn launch_and_drop(step: &mut Step<'_>) -> Result<()> {
 /// Changes or asks one.
 pub(crate) fn change(step: &mut Step<'_>) -> Result<()> {
     let executable = executable(step)?;
-    match step.below(14) {
+    match step.below(15) {
         0 | 1 => executable.update(&step.graph()?),
         2 => {
             let (copy, _) = executable.graph().deep_clone()?;
@@ -97,6 +97,12 @@ pub(crate) fn change(step: &mut Step<'_>) -> Result<()> {
             }
             None => Ok(()),
         },
+        8 => {
+            let raw = gridloom::interop::executable_to_raw(&executable);
+            gridloom::interop::node_to_raw(&executable, &step.node()?)?;
+            executable.device_handle()?;
+            raw.map(drop)
+        }
         7 => {
             let changes = [step.node()?, step.node()?];
             let operations: Vec<_> =

@@ -49,7 +49,8 @@ pub(crate) fn add_structure(step: &mut Step<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Ends a loop that nothing else may end. Some CPU devices end it themselves, when it has run too many nodes.
+/// Ends a loop that nothing else may end. Some CPU devices end it themselves, when it has run too
+/// many nodes.
 fn bounded<B: Body>(step: &mut Step<'_>, made: While<B>) -> Result<While<B>> {
     if is_cpu(&step.world.device) && step.choices.one_in(8) {
         step.trace.note(format_args!("endless"));
@@ -233,7 +234,11 @@ macro_rules! edit {
                 let (dst, value) = ($step.operand()?, $step.choices.i32());
                 with_memory!(&dst, |dst| $node.set_memset(dst, value))
             }
-            7 | 8 => $node.set_callback($step.callback()),
+            7 => $node.set_callback($step.callback()),
+            8 => {
+                let (memory, mut callback) = ($step.buffer()?, $step.callback());
+                $node.set_callback_with(&memory, move |_| callback())
+            }
             9 => {
                 let value = $step.one()?;
                 with_memory!(&value, |value| $node.set_tested(value))
@@ -260,7 +265,7 @@ pub(crate) fn edit_executable(step: &mut Step<'_>, node: &ExecutableNode<'_>) ->
 /// Changes or asks a whole graph.
 pub(crate) fn graph(step: &mut Step<'_>) -> Result<()> {
     let graph = step.graph()?;
-    match step.below(12) {
+    match step.below(15) {
         0 => {
             let (copy, map) = graph.deep_clone()?;
             for (original, copied) in map.iter() {
@@ -313,6 +318,23 @@ pub(crate) fn graph(step: &mut Step<'_>) -> Result<()> {
             drop(taken);
             Ok(())
         }
+        9 => {
+            let found = graph.check();
+            let _ = (found.to_string(), found.is_empty(), found.unknown);
+            Ok(())
+        }
+        10 | 11 => {
+            let (weak, nodes) = (graph.downgrade(), graph.nodes());
+            let weak_nodes: Vec<_> = nodes.iter().map(Node::downgrade).collect();
+            drop((graph, nodes));
+            for node in weak_nodes.iter().filter_map(|node| node.upgrade()).take(3) {
+                step.keep_node(&node);
+            }
+            if let Some(graph) = weak.upgrade() {
+                step.world.graphs.put(step.choices, graph);
+            }
+            Ok(())
+        }
         _ => check(&graph),
     }
 }
@@ -345,7 +367,8 @@ pub(crate) fn instantiate(step: &mut Step<'_>) -> Result<()> {
         .auto_free_on_launch(step.choices.one_in(2))
         .node_priority(step.choices.one_in(4))
         .conditional_mode(step.choices.pick(&modes))
-        .count_passes(step.choices.one_in(2));
+        .count_passes(step.choices.one_in(2))
+        .device_launch(step.choices.one_in(16));
     if step.choices.one_in(8) {
         options = options.upload(&step.stream()?);
     }

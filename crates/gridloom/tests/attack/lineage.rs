@@ -1,6 +1,8 @@
-//! Objects that belong to one thread of the attack, and a model on the host that knows every value they must have.
+//! Objects that belong to one thread of the attack, and a model on the host that knows every value
+//! they must have.
 //!
-//! Whatever the other threads do to the same device, nothing here may fail and no value may be another one.
+//! Whatever the other threads do to the same device, nothing here may fail and no value may be
+//! another one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -287,7 +289,7 @@ fn add_action<P: GraphOps<Body = Graph>>(
     }
 }
 
-/// What a leaf is to do instead.
+/// Returns what a leaf is to do instead.
 fn changed(action: &Action, choices: &mut Choices) -> Action {
     let (value, place) = (choices.i32(), choices.below(BUFFERS));
     match *action {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gridloom::prelude::*;
+use gridloom::{CompileOptions, StreamOptions};
 
 use super::common;
 use super::step::Step;
@@ -16,7 +17,7 @@ pub(crate) fn enqueue(step: &mut Step<'_>) -> Result<()> {
 
 pub(crate) fn stream(step: &mut Step<'_>) -> Result<()> {
     let stream = step.stream()?;
-    match step.below(8) {
+    match step.below(10) {
         0..=2 => stream.synchronize(),
         3 => stream.is_idle().map(drop),
         4 => match step.choices.one_in(2) {
@@ -40,6 +41,25 @@ pub(crate) fn stream(step: &mut Step<'_>) -> Result<()> {
             }
             _ => step.device().synchronize(),
         },
+        7 => {
+            let options =
+                StreamOptions::new().priority(step.choices.i32()).non_blocking(step.choices.one_in(2));
+            let device = step.device();
+            let stream = device.stream_with(options)?;
+            assert!(device.priority_range()?.contains(&stream.priority()?));
+            step.world.streams.put(step.choices, stream);
+            Ok(())
+        }
+        8 => {
+            let buffer = step.buffer()?;
+            match step.choices.one_in(2) {
+                true => buffer.to_vec_after(&stream).map(drop),
+                false => {
+                    let mut out = vec![0; buffer.len() + usize::from(step.choices.one_in(6))];
+                    buffer.read_into_after(&stream, &mut out)
+                }
+            }
+        }
         _ => {
             let _ = (stream.is_capturing(), format!("{stream:?}"), stream.device().name());
             stream.alloc::<i32>(4).map(drop)
@@ -74,7 +94,7 @@ unsafe impl bytemuck::Zeroable for Wide {}
 unsafe impl bytemuck::Pod for Wide {}
 
 pub(crate) fn memory(step: &mut Step<'_>) -> Result<()> {
-    match step.below(14) {
+    match step.below(17) {
         0 | 1 => {
             let buffer = step.buffer()?;
             buffer.to_vec().map(drop)
@@ -131,6 +151,23 @@ pub(crate) fn memory(step: &mut Step<'_>) -> Result<()> {
             let _ = (buffer.kind(), buffer.device(), buffer.address(), format!("{buffer:?}"));
             Ok(())
         }
+        12 => {
+            let device = step.device();
+            let memory = device.graph_memory()?;
+            assert!(memory.used_high >= memory.used, "{memory:?}");
+            match step.choices.one_in(2) {
+                true => device.trim(),
+                false => device.reset_graph_memory_high(),
+            }
+        }
+        13 => {
+            // Dropped here, the memory stays while graphs and launches can reach it.
+            let weak = step.buffer()?.downgrade();
+            match weak.upgrade() {
+                Some(buffer) => buffer.to_vec().map(drop),
+                None => Ok(()),
+            }
+        }
         _ => module(step),
     }
 }
@@ -138,6 +175,10 @@ pub(crate) fn memory(step: &mut Step<'_>) -> Result<()> {
 fn module(step: &mut Step<'_>) -> Result<()> {
     if !is_cpu(&step.world.device) {
         return Ok(());
+    }
+    if step.choices.one_in(12) {
+        // Without NVRTC as well as with it.
+        return step.device().load_cuda("__global__ void broken(", &CompileOptions::new()).map(drop);
     }
     let module = match step.maybe(&step.world.modules) {
         Some(module) if !step.choices.one_in(4) => module,

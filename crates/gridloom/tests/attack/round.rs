@@ -1,5 +1,7 @@
-//! One round of the attack: a world, threads that do anything to it, and what must be true afterwards.
+//! One round of the attack: a world, threads that change it, and the checks afterwards.
 
+use std::backtrace::Backtrace;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -52,22 +54,31 @@ pub(crate) struct Round {
     pub(crate) bytes: Option<Arc<Vec<u8>>>,
     /// How long one step may take.
     pub(crate) patience: Duration,
-    /// How many threads may be left since the first round: a CUDA driver starts its own when it first needs them.
+    /// How many threads may be left since the first round: a CUDA driver starts its own when it
+    /// first needs them.
     pub(crate) lazy_threads: usize,
 }
 
 /// Panics that nobody meant, on whatever thread.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Notes every panic that the attack does not mean. They count wherever they end: a worker that panics and a payload that is caught too.
+thread_local! {
+    /// The stack of the latest panic of this thread that the attack meant.
+    static LATEST_INTENDED: Cell<Option<Backtrace>> = const { Cell::new(None) };
+}
+
+/// Notes every panic that the attack does not mean. They count wherever they end: a worker that
+/// panics and a payload that is caught too.
 pub(crate) fn watch_panics() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if !info.payload().is::<Intended>() {
+            if info.payload().is::<Intended>() {
+                LATEST_INTENDED.set(Some(Backtrace::force_capture()));
+            } else {
                 let thread = std::thread::current().name().unwrap_or("?").to_owned();
-                let stack = std::backtrace::Backtrace::force_capture();
+                let stack = Backtrace::force_capture();
                 PANICS.lock().push(format!("thread {thread}: {info}\n{stack}"));
                 before(info);
             }
@@ -91,7 +102,13 @@ impl Round {
         static AT_FIRST: OnceLock<usize> = OnceLock::new();
         let at_first = *AT_FIRST.get_or_init(thread_count);
         let threads = thread_count().max(at_first + self.lazy_threads);
-        let outcome = self.run_watched(&traces, &end, open);
+        let run = || self.run_watched(&traces, &end, open);
+        let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
+            // Meant or not, none may reach the thread that only waits and drops.
+            std::mem::forget(payload);
+            let stack = LATEST_INTENDED.take().map_or(String::new(), |stack| stack.to_string());
+            Err(format!("a panic reached the thread of the round; the latest that was meant there:\n{stack}"))
+        });
         let outcome = match (outcome, std::mem::take(&mut *PANICS.lock())) {
             (Err(found), panics) if !panics.is_empty() => {
                 Err(format!("{found}\npanics:\n{}", panics.join("\n")))
@@ -257,7 +274,7 @@ fn perform(
     }
 }
 
-/// Whether an operation on shared objects may fail so.
+/// Returns whether an operation on shared objects may fail so.
 fn judge(operation: &str, error: &Error) -> Result<(), String> {
     let expected = match error.kind() {
         // The one kernel that fails.

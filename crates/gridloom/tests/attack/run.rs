@@ -1,4 +1,4 @@
-//! How many rounds of the attack there are, and on which devices.
+//! The number of rounds of the attack, and their devices.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,12 +19,12 @@ const STEPS: usize = 150;
 /// Bytes that a CPU device may have in use.
 const MEMORY: u64 = 256 << 20;
 
-/// Whether nothing but the attack runs in this process.
+/// Returns whether nothing but the attack runs in this process.
 pub(crate) fn is_alone() -> bool {
     std::env::var_os(OWN_PROCESS).is_some()
 }
 
-/// Whether an operation or a behaviour was asked to be left out, to tell what a find needs.
+/// Returns whether an operation or a behaviour was asked to be left out, to tell what a find needs.
 pub(crate) fn is_left_out(what: &str) -> bool {
     static LEFT_OUT: OnceLock<Vec<String>> = OnceLock::new();
     let left_out = LEFT_OUT.get_or_init(|| {
@@ -62,7 +62,7 @@ fn steps_of(text: &str) -> Vec<(usize, usize)> {
     parts.map(|part| step(part).unwrap_or_else(|| panic!("{part} is no thread:step"))).collect()
 }
 
-/// Whether a device was asked for.
+/// Returns whether a device was asked for.
 fn is_chosen(device: &str) -> bool {
     std::env::var("GRIDLOOM_ATTACK_DEVICE").map_or(true, |part| device.contains(&part))
 }
@@ -141,7 +141,8 @@ pub(crate) fn run_bytes(bytes: &[u8]) {
 
 #[test]
 fn random_operations_from_several_threads_break_nothing() {
-    // In a process of its own: a crash ends that one, and threads and panics of other tests are none of its business.
+    // In a process of its own: a crash ends that one, and threads and panics of other tests are
+    // none of its business.
     if !is_alone() && !cfg!(miri) {
         let test = "attack::run::random_operations_from_several_threads_break_nothing";
         let status = Command::new(std::env::current_exe().expect("this program"))

@@ -1,4 +1,4 @@
-//! One step of one thread: what it may use, and how it makes what it passes on.
+//! One step of one thread: the objects it may use, and how it makes arguments.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,7 +32,8 @@ pub(crate) enum Operand {
 }
 
 impl Operand {
-    /// Elements, or fewer: allocations that fail at launch have more than any kernel or copy should take.
+    /// Elements, or fewer: allocations that fail at launch have more than any kernel or copy should
+    /// take.
     pub(crate) fn len(&self) -> usize {
         with_memory!(self, |memory| Memory::<i32>::len(memory)).min(1000)
     }
@@ -68,7 +69,7 @@ impl Step<'_> {
         choice
     }
 
-    /// The device, or now and then the other one.
+    /// Returns the device, or now and then the other one.
     pub(crate) fn device(&mut self) -> Device {
         match &self.world.other {
             Some(other) if self.choices.one_in(60) => {
@@ -216,7 +217,7 @@ impl Step<'_> {
         }
     }
 
-    /// What dropping a value of the user's does.
+    /// Returns what dropping a value of the user's does.
     fn on_drop(&mut self) -> OnDrop {
         match self.choices.below(24) {
             0 if !is_left_out("drop-panics") => OnDrop::Panic,

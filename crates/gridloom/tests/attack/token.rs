@@ -1,4 +1,4 @@
-//! Values of the user's that callbacks own: each must be dropped exactly once, and dropping one may do anything.
+//! User values that callbacks own. Each must be dropped exactly once, and its drop may do anything.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -48,7 +48,7 @@ impl Ledger {
         self.drops.lock().len()
     }
 
-    /// The tokens that were not dropped exactly once.
+    /// Returns the tokens that were not dropped exactly once.
     pub(crate) fn wrong(&self) -> Vec<(usize, u8)> {
         let drops = self.drops.lock();
         let counts = drops.iter().map(|count| count.load(Ordering::SeqCst)).enumerate();
@@ -119,7 +119,8 @@ impl Drop for Token {
     }
 }
 
-/// What a callback, a print sink or a drop may try. Whether it works depends on the place; it must return.
+/// What a callback, a print sink or a drop may try. Whether it works depends on the place; it must
+/// return.
 pub(crate) fn call_in(world: &Arc<World>, choices: &mut Choices) {
     let _: Option<Result<()>> = match choices.below(16) {
         0 => world.streams.get(choices).map(|stream| stream.synchronize()),

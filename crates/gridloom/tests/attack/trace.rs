@@ -1,4 +1,4 @@
-//! What each thread does, for reports, and the watchdog that turns a hang into one.
+//! A trace of each thread for reports, and the watchdog that reports a hang.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -57,7 +57,7 @@ impl Trace {
         }
     }
 
-    /// How long the current step has taken so far.
+    /// Returns how long the current step has taken so far.
     fn busy(&self) -> Option<Duration> {
         self.lines.lock().since.map(|since| since.elapsed())
     }
@@ -116,7 +116,7 @@ impl Drop for Watchdog {
     }
 }
 
-/// The stacks of all threads, as a debugger sees them.
+/// Returns the stacks of all threads, as a debugger sees them.
 fn stacks() -> String {
     if cfg!(miri) {
         return String::new();

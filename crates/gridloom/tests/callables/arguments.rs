@@ -1,4 +1,4 @@
-//! Calls with other arguments: arrays, lengths, scalars, from wherever they come.
+//! Calls with other arguments: arrays, lengths and scalars.
 
 use gridloom::callable::{CallableOptions, per_element, shape_of};
 use gridloom::prelude::*;

@@ -1,4 +1,4 @@
-//! What is kept between calls: one graph for each shape, a bounded number of them, until reset.
+//! The cache between calls: one graph for each shape, a bounded number of them, until reset.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! Calls on a stream that is capturing are recorded, with the arguments they were given.
+//! Calls on a capturing stream are recorded with their arguments.
 
 use gridloom::prelude::*;
 

@@ -24,8 +24,9 @@ fn adder(kernels: &GraphKernels, options: &CallableOptions) -> Add {
     )
 }
 
-/// One that was called before, so often at once that it has these instances: a first launch of a kernel, and making an executable, may wait for
-/// the whole device, which must not happen behind a closed gate.
+/// One that was called before, so often at once that it has these instances: a first launch of a
+/// kernel, and making an executable, may wait for the whole device, which must not happen behind a
+/// closed gate.
 fn warm(kernels: &GraphKernels, options: &CallableOptions, instances: usize) -> Result<Add> {
     let add = adder(kernels, options);
     let (late, x) = (kernels.value(0)?, kernels.value(0)?);
@@ -54,7 +55,8 @@ fn two_threads_call_with_their_own_arguments_on_their_own_streams() {
                     let (add, device) = (&add, &kernels.device);
                     scope.spawn(move || -> Result<()> {
                         let stream = device.stream()?;
-                        // Of different lengths, so that a launch shape of the other thread would show.
+                        // Of different lengths, so that a launch shape of the other thread would
+                        // show.
                         let arrays = [
                             device.buffer_from(&vec![0; 3 * worker])?,
                             device.buffer_from(&vec![0; 300 * worker])?,

@@ -72,6 +72,38 @@ fn the_length_of_one_array_is_no_length_of_another() {
 }
 
 #[test]
+fn unequal_arrays_of_a_launch_name_the_node_and_the_arguments() {
+    for_each_way(|kernels, options| {
+        let mix = kernels.mix.clone();
+        let work = Callable::with_options(
+            &kernels.device,
+            options.clone(),
+            move |g, (y, _, x): (Param<[i32]>, Scalar<u32>, Param<[i32]>)| {
+                g.launch(&mix, per_element(&x), (&x, &y, x.len()))?;
+                g.named("mixed")
+            },
+        );
+        let (six, eight) = (kernels.buffer(&[0; 6])?, kernels.buffer(&[1; 8])?);
+        let refuse = |node: &str| {
+            let says = [
+                node,
+                "has 6 elements",
+                "needs 8",
+                "argument 1 of mix is argument 0 of the call",
+                "argument 2 of mix is the length of argument 2 of the call",
+            ];
+            refused(work.call(&kernels.stream, (&six, 0, &eight)), BROKEN, &says);
+        };
+        refuse("kernel#0 mix");
+        work.call(&kernels.stream, (&eight, 0, &six))?;
+        refuse(if options.graphs { "mixed" } else { "kernel#0 mix" });
+        work.call(&kernels.stream, (&six, 0, &six))?;
+        refuse(if options.graphs { "mixed" } else { "kernel#0 mix" });
+        Ok(())
+    });
+}
+
+#[test]
 fn arrays_and_lengths_change_together_in_one_call() {
     for_each_device(|device| {
         let kernels = GraphKernels::new(device)?;

@@ -1,4 +1,4 @@
-//! Loops inside callables: counters, flags, bounds, nesting, and what comes before and after.
+//! Loops inside callables: counters, flags, bounds, nesting, and work before and after.
 
 use gridloom::callable::{Sequence, per_element};
 use gridloom::prelude::*;

@@ -1,4 +1,4 @@
-//! Callables: what a call does, what it may change without building again, what it refuses, and calls at the same time.
+//! Callables: results of calls, changes without a rebuild, refusals, and concurrent calls.
 
 mod arguments;
 mod branches;
@@ -24,7 +24,8 @@ fn with_graphs() -> CallableOptions {
     CallableOptions::new().graphs(true)
 }
 
-/// Runs a test on each device: with graphs whose loops the device runs where it can, with graphs whose loops the host runs, and without graphs.
+/// Runs a test on each device: with graphs whose loops the device runs where it can, with graphs
+/// whose loops the host runs, and without graphs.
 #[track_caller]
 fn for_each_way(test: impl Fn(&GraphKernels, &CallableOptions) -> Result<()>) {
     let hosted = with_graphs().conditional_mode(ConditionalMode::Hosted);

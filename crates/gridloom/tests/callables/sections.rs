@@ -68,7 +68,7 @@ fn three_sections_in_a_loop_join_at_every_pass() {
     });
 }
 
-/// The labels of nodes, with those they depend on.
+/// Returns the labels of nodes, with those they depend on.
 fn order(graph: &Graph) -> Result<Vec<(String, Vec<String>)>> {
     let of = |node: &Node| node.label();
     graph

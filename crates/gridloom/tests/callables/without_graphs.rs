@@ -1,4 +1,4 @@
-//! Callables without graphs: the same results, one operation after the other.
+//! Callables without graphs give the same results, one operation at a time.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Memory of the graph, allocated and freed in a capture.
+//! Graph memory that is allocated and freed in a capture.
 
 use gridloom::prelude::*;
 

@@ -58,7 +58,8 @@ fn raw_functions_get_a_copy_of_their_bytes_or_the_very_pointer() {
         RAW_SUM.store(0, Ordering::Relaxed);
         let graph = k.stream.capture_scope(|capture| {
             let mut bytes = 40u32.to_le_bytes();
-            // SAFETY: the functions take what they are given here, on any thread; `counter` outlives the launch below.
+            // SAFETY: the functions take what they are given here, on any thread; `counter`
+            // outlives the launch below.
             unsafe {
                 capture.callback_raw(add_bytes, &bytes)?;
                 capture.callback_raw_pointer(count, pointer)?;

@@ -1,4 +1,5 @@
-//! Capture, on every device: what is captured gives the graph and the results of the same program run or built otherwise.
+//! Capture, on every device: a captured graph has the structure and the results of the same program
+//! run or built in other ways.
 
 mod allocations;
 mod callbacks;

@@ -1,4 +1,4 @@
-//! The three programs, captured: the same graphs as from explicit nodes, and the same results.
+//! The three programs, captured: the same graphs and results as from explicit nodes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -56,7 +56,8 @@ impl Heat {
         }
     }
 
-    /// The child graph is embedded empty and filled in place, since it works on memory of the graph around it.
+    /// The child graph is embedded empty and filled in place, since it works on memory of the graph
+    /// around it.
     fn fill_child(&self, child: &Node, rod: &impl Memory<f32>) -> Result<()> {
         child.bodies()?[0].launch(&self.set_ends, ONE(), (rod, Self::N as u32, 100.0, 0.0))?;
         Ok(())
@@ -106,7 +107,7 @@ impl Heat {
                 body.launch(&self.countdown, ONE(), (&again, &left))?;
                 Ok(())
             })?;
-            stream.wait(&self.start)?;
+            capture.wait(&self.start)?;
             stream.record(&self.end)?;
             stream.memcpy(&self.host, &now)?;
             stream.callback(self.count())?;

@@ -1,4 +1,4 @@
-//! What a graph looks like, apart from what it works on.
+//! The structure of a graph, without its operands.
 
 use gridloom::prelude::*;
 
@@ -10,7 +10,7 @@ pub(crate) struct Place {
     inside: Vec<Vec<Place>>,
 }
 
-/// The nodes of a graph in the order they were added, with edges as positions in it.
+/// Returns the nodes of a graph in the order they were added, with edges as positions in it.
 pub(crate) fn shape(graph: &Graph) -> Result<Vec<Place>> {
     let (nodes, edges) = (graph.nodes(), graph.edges());
     let position = |node: &Node| nodes.iter().position(|other| other == node).expect("a node of the graph");
@@ -27,7 +27,7 @@ pub(crate) fn shape(graph: &Graph) -> Result<Vec<Place>> {
         .collect()
 }
 
-/// The kinds of the nodes of a graph, and its edges as pairs of positions.
+/// Returns the kinds of the nodes of a graph, and its edges as pairs of positions.
 pub(crate) fn outline(graph: &Graph) -> Result<(Vec<NodeKind>, Vec<(usize, usize)>)> {
     let places = shape(graph)?;
     let edges = places

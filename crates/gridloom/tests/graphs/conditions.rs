@@ -1,7 +1,9 @@
+//! Conditions, and conditionals that kernels decide.
+
 use gridloom::prelude::*;
 
 use crate::support::graph_kernels::read;
-use crate::support::{GraphKernels, for_each_device, for_each_mode, is_cpu, refused};
+use crate::support::{GraphKernels, for_each_device, for_each_mode, is_cpu, refused, warnings_of};
 
 #[test]
 fn a_default_is_taken_at_every_launch() {
@@ -183,7 +185,8 @@ fn a_nested_condition_keeps_the_value_last_set_across_passes() {
         let inner = graph.condition(Some(1))?;
         let repeat = graph.repeat(4)?;
         let choice = repeat.body().if_then(&inner)?;
-        // The first pass clears the condition, and the default is not applied again until the next launch.
+        // The first pass clears the condition, and the default is not applied again until the next
+        // launch.
         kernels.bump(&choice.body(), &ran, 1)?.launch(
             &kernels.set_condition,
             LaunchConfig::one(),
@@ -319,6 +322,39 @@ fn passes_are_asked_of_conditionals_only() {
         refused(executable.passes(&late), ErrorKind::InvalidHandle, &["not in this executable"]);
         let foreign = Graph::new(device).repeat(1)?;
         refused(executable.passes(&foreign), ErrorKind::WrongGraph, &["another graph"]);
+        Ok(())
+    });
+}
+
+#[test]
+fn where_the_host_has_to_drive_a_loop_one_warning_gives_the_reason() {
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        let value = kernels.value(0)?;
+        let graph = Graph::new(device);
+        for name in ["calls back", "calls back too"] {
+            let repeat = graph.repeat(2)?.named(name)?;
+            kernels.bump(&repeat.body(), &value, 1)?.callback(|| {})?;
+        }
+        // The two loops have no order between them, which the check for hazards warns of.
+        let options = InstantiateOptions::new().hazards(HazardCheck::Off);
+        let (executable, warnings) = warnings_of(|| graph.instantiate_with(&options));
+        let hosted = executable?.report().conditionals.iter().filter(|entry| !entry.native).count();
+        if is_cpu(device) {
+            assert_eq!((hosted, warnings.len()), (0, 0), "{warnings:?}");
+        } else {
+            assert_eq!((hosted, warnings.len()), (2, 1), "{warnings:?}");
+            for part in ["the host drives", "calls back"] {
+                assert!(warnings[0].contains(part), "{warnings:?}");
+            }
+            // An older driver has no conditional nodes at all.
+            let reasons = ["CUDA allows no callback node there", "needs a driver for CUDA 12.4"];
+            assert!(reasons.iter().any(|reason| warnings[0].contains(reason)), "{warnings:?}");
+        }
+        let asked_for = options.conditional_mode(ConditionalMode::Hosted);
+        let (executable, warnings) = warnings_of(|| graph.instantiate_with(&asked_for));
+        executable?;
+        assert_eq!(warnings.len(), 0, "{warnings:?}");
         Ok(())
     });
 }

@@ -1,10 +1,12 @@
+//! Edges between nodes.
+
 use std::collections::HashSet;
 
 use gridloom::prelude::*;
 
 use crate::support::{GraphKernels, for_each_device, refused};
 
-/// The edges as indices into the order of the nodes.
+/// Returns the edges as indices into the order of the nodes.
 fn indices(graph: &Graph) -> Vec<(usize, usize)> {
     let nodes = graph.nodes();
     let index = |node: &Node| nodes.iter().position(|other| other == node).expect("of this graph");
@@ -134,7 +136,8 @@ fn a_programmatic_edge_joins_two_kernels_and_orders_them() {
 fn nodes_run_after_all_they_depend_on() {
     for_each_device(|device| {
         let kernels = GraphKernels::new(device)?;
-        // Each node mixes its number into the cells of its predecessors' order: any other order gives another result.
+        // Each node mixes its number into the cells of its predecessors' order: any other order
+        // gives another result.
         let cells = kernels.buffer(&[1; 8])?;
         let numbers = kernels.buffer(&(1..=8).collect::<Vec<i32>>())?;
         let graph = Graph::new(device);

@@ -1,3 +1,5 @@
+//! Embedded graphs.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -20,7 +22,7 @@ fn an_embedded_graph_is_a_snapshot() {
         kernels.run(&outer)?;
         assert_eq!(read(&value)?, 1);
         // The copy itself is open for editing.
-        kernels.bump(&child.bodies()?[0], &value, 1000)?;
+        kernels.bump(&child.bodies()?[0].nodes()[0], &value, 1000)?;
         kernels.run(&outer)?;
         assert_eq!(read(&value)?, 1002);
         Ok(())

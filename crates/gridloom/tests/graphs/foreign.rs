@@ -1,4 +1,4 @@
-//! Handles of another graph, which may be a copy of this one: they are refused, whatever they are used for.
+//! Handles of another graph, or of a copy of this one, are refused in every use.
 
 use gridloom::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Handles: identity, threads, lifetimes, and handles of deleted objects.
+
 use std::collections::{HashMap, HashSet};
 
 use gridloom::prelude::*;

@@ -1,11 +1,11 @@
-//! The check for forgotten dependencies, with kernels.
+//! The check for missing dependencies, with kernels.
 
 use gridloom::prelude::*;
 use gridloom::{AccessKind, Hazard};
 
 use crate::support::{GraphKernels, for_each_device};
 
-/// The pairs that lack an order, by the names of their nodes.
+/// Returns the pairs that lack an order, by the names of their nodes.
 fn pairs(graph: &Graph) -> Vec<(String, String)> {
     let name = |hazard: &Hazard| match hazard {
         Hazard::Unordered { names, .. } => Some((names[0].clone(), names[1].clone())),

@@ -1,3 +1,5 @@
+//! Large and deeply nested graphs.
+
 use gridloom::prelude::*;
 
 use crate::support::graph_kernels::read;
@@ -65,7 +67,8 @@ fn a_wide_random_graph_of_kernels_respects_every_edge() {
     for_each_device(|device| {
         let kernels = GraphKernels::new(device)?;
         let mut random = Random::new(300);
-        // Each node sums its predecessors' cells, plus one: a path count that any missing edge changes.
+        // Each node sums its predecessors' cells, plus one: a path count that any missing edge
+        // changes.
         let n = 400;
         let cells = device.buffer_from(&vec![1i32; n])?;
         let cell = |i: usize| cells.slice(i..=i);

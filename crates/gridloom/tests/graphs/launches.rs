@@ -1,3 +1,5 @@
+//! Launches of executables.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -129,7 +131,8 @@ fn several_executables_of_one_graph_run_at_once() {
         let streams: Vec<Stream> = (0..4).map(|_| device.stream()).collect::<Result<_>>()?;
         let executables: Vec<Executable> =
             streams.iter().map(|_| graph.instantiate()).collect::<Result<_>>()?;
-        // Each has memory and a condition of its own; the one cell they share is written by one stream at a time.
+        // Each has memory and a condition of its own; the one cell they share is written by one
+        // stream at a time.
         let event = device.event()?;
         for (stream, executable) in streams.iter().zip(&executables) {
             stream.wait(&event)?;
@@ -296,7 +299,7 @@ fn an_attribute_that_the_device_cannot_run_is_refused_at_instantiation() {
     });
 }
 
-/// What `grid_barrier` asks for: an element for each thread, and two for its state.
+/// Returns what `grid_barrier` asks for: an element for each thread, and two for its state.
 fn whole_grid() -> Contract {
     Contract::new().holds(0, grid(Axis::X) * block(Axis::X)).holds(1, 2)
 }

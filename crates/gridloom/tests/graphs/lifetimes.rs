@@ -1,3 +1,5 @@
+//! What graphs, executables and launches keep alive.
+
 use std::sync::Arc;
 
 use gridloom::prelude::*;
@@ -5,7 +7,8 @@ use gridloom::prelude::*;
 use crate::support::graph_kernels::read;
 use crate::support::{Gate, GraphKernels, eventually, for_each_device, for_each_engine};
 
-/// Adds a callback that holds `alive`, so that its count tells whether the node's contents still exist.
+/// Adds a callback that holds `alive`, so that its count tells whether the node's contents still
+/// exist.
 fn hold(place: &impl GraphOps, alive: &Arc<()>) -> Result<Node> {
     let held = alive.clone();
     place.callback(move || drop(held.clone()))

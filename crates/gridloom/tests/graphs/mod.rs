@@ -1,4 +1,4 @@
-//! Graphs: what nodes hold and how they are ordered, conditions, allocations, launches, lifetimes and size.
+//! Graphs: nodes, edges, conditions, allocations, launches, lifetimes and size.
 
 mod allocations;
 mod conditions;
@@ -11,5 +11,6 @@ mod large;
 mod launches;
 mod lifetimes;
 mod nodes;
+mod raw_handles;
 mod ready_made;
 mod typed_handles;

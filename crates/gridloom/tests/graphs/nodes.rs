@@ -1,3 +1,5 @@
+//! Nodes of each kind.
+
 use gridloom::op::{ConditionalForm, FreeTarget, Operation, Test};
 use gridloom::prelude::*;
 use smallvec::smallvec;
@@ -241,7 +243,7 @@ fn an_allocation_of_nothing_is_refused() {
     for_each_device(|device| {
         let graph = Graph::new(device);
         refused(graph.alloc::<i32>(0), ErrorKind::InvalidArgument, &["at least 1"]);
-        refused(graph.alloc::<u64>(usize::MAX), ErrorKind::InvalidArgument, &["addresses"]);
+        refused(graph.alloc::<u64>(usize::MAX), ErrorKind::InvalidArgument, &["address space"]);
         assert!(graph.is_empty());
         Ok(())
     });

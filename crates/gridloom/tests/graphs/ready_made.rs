@@ -1,4 +1,4 @@
-//! Conditionals that need no device code of the user's: they test a value in device memory, or count.
+//! Conditionals that need no device code of the user: they test a value in device memory, or count.
 
 use gridloom::prelude::*;
 
@@ -27,7 +27,8 @@ fn while_nonzero_counts_a_value_down_to_0() {
 fn do_while_runs_its_body_at_least_once() {
     for_each_mode(|device, mode| {
         let kernels = GraphKernels::new(device)?;
-        // The body counts down first, so a counter that starts at 1 makes one pass, and one at 0 goes on below.
+        // The body counts down first, so a counter that starts at 1 makes one pass, and one at 0
+        // goes on below.
         for (count, passes) in [(1, 1), (5, 5)] {
             let (left, ran) = (kernels.value(count)?, kernels.value(0)?);
             let graph = Graph::new(device);
@@ -210,6 +211,27 @@ fn siblings_loop_apart_and_work_around_them_runs_once() {
         kernels.bump(&both, &cell(3)?, 1)?;
         kernels.run_in(&graph, mode)?;
         assert_eq!(ran.to_vec()?, [1, 3, 5, 1]);
+        Ok(())
+    });
+}
+
+#[test]
+fn the_passes_of_a_conditional_in_a_loop_are_those_of_its_last_execution() {
+    for_each_mode(|device, mode| {
+        let kernels = GraphKernels::new(device)?;
+        let (flag, ran, chosen) = (kernels.value(1)?, kernels.value(0)?, kernels.value(0)?);
+        let graph = Graph::new(device);
+        let outer = graph.repeat(3)?;
+        let inner = outer.body().repeat(2)?;
+        kernels.bump(&inner.body(), &ran, 1)?;
+        // Its body runs in the first pass of the outer loop alone.
+        let choice = inner.if_nonzero(&flag)?;
+        kernels.bump(&choice.body(), &chosen, 1)?;
+        choice.memset(&flag, 0i32)?;
+        let executable = kernels.run_in(&graph, mode)?;
+        assert_eq!((read(&ran)?, read(&chosen)?), (6, 1));
+        let passes = [&*outer, &*inner, &*choice].map(|node| executable.passes(node));
+        assert_eq!(passes.into_iter().collect::<Result<Vec<_>>>()?, [3, 2, 0]);
         Ok(())
     });
 }

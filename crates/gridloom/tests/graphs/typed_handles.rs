@@ -1,4 +1,4 @@
-//! Handles: which are the same, how one leads to another, and what they keep.
+//! Handles: identity, conversions between them, and what they keep alive.
 
 use std::collections::HashSet;
 use std::sync::Arc;

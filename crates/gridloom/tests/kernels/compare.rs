@@ -83,8 +83,8 @@ pub(crate) enum Toward {
     Down,
 }
 
-/// The float next to the exact value in a direction, where `nearest` is the one closest to it, and the exact value is `value + rest`,
-/// with `rest` far below the precision of the result.
+/// Returns the float next to the exact value in a direction, where `nearest` is the one closest to
+/// it, and the exact value is `value + rest`, with `rest` far below the precision of the result.
 pub(crate) fn directed<T: Float>(nearest: T, value: f64, rest: f64, toward: Toward) -> T {
     let above = (value - nearest.to_f64()) + rest;
     let up = match toward {
@@ -99,8 +99,8 @@ pub(crate) fn directed<T: Float>(nearest: T, value: f64, rest: f64, toward: Towa
     }
 }
 
-/// Rounds to a float that keeps, in its last bit, that the value was not exact, so that rounding it again to fewer bits is
-/// the same as rounding the value once.
+/// Rounds to a float that keeps, in its last bit, that the value was not exact, so that rounding it
+/// again to fewer bits is the same as rounding the value once.
 pub(crate) fn round_to_odd(value: f64) -> f32 {
     let toward_zero = directed(value as f32, value, 0.0, Toward::Zero);
     if f64::from(toward_zero) == value || toward_zero.is_nan() {

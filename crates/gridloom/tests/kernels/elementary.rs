@@ -10,7 +10,7 @@ const FAST: &str = include_str!("elementary.fast.ptx");
 const NAMES_F32: [&str; 12] =
     ["sqrt", "1/x", "rsqrt", "exp", "log", "sin", "cos", "tan", "tanh", "pow", "exp2", "log2"];
 
-/// The functions of `elementary_f32`, in double.
+/// Returns the functions of `elementary_f32`, in double.
 fn elementary(x: f64) -> [f64; 12] {
     let a = x.abs();
     [
@@ -140,7 +140,8 @@ fn arithmetic_rounds_in_every_direction() {
             .zip(&b)
             .flat_map(|(&a, &b)| {
                 let (x, y) = (f64::from(a), f64::from(b));
-                // Each result as a double and what the double leaves out, exactly or to far more than a float's precision.
+                // Each result as a double and what the double leaves out, exactly or to far more
+                // than a float's precision.
                 let sum = x + y;
                 let rest = (x - (sum - (sum - x))) + (y - (sum - x));
                 let quotient = x / y;
@@ -203,7 +204,8 @@ fn the_approximate_instructions_are_within_their_stated_error() {
         let out = bench.zeros::<f32>(7 * x.len())?;
         let args = (&out, &bench.buffer(&x)?, x.len() as u32);
         bench.run::<(PtrMut<f32>, Ptr<f32>, u32)>("specials", threads(x.len()), args)?;
-        // The bounds of the PTX manual: absolute for sine, cosine and the logarithm, relative for the rest.
+        // The bounds of the PTX manual: absolute for sine, cosine and the logarithm, relative for
+        // the rest.
         let bounds = [
             ("sin", 5.2e-7, 0.0),
             ("cos", 5.2e-7, 0.0),

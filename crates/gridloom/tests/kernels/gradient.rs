@@ -5,7 +5,8 @@ use crate::support::{Bench, for_each_mode};
 
 const N: usize = 40;
 
-/// A whole conjugate gradient solve as one graph with a loop; after at most N passes the solution is exact but for rounding.
+/// A whole conjugate gradient solve as one graph with a loop; after at most N passes the solution
+/// is exact but for rounding.
 #[test]
 fn conjugate_gradients_solve_a_system_inside_one_graph() {
     for_each_mode(|device, conditional_mode| {

@@ -1,4 +1,5 @@
-//! Kernels compiled from CUDA C++, against host references. Each module tests the `.cu` of its name; `README.md` lists what they compute.
+//! Kernels compiled from CUDA C++, against host references. Each module tests the `.cu` of its
+//! name; `README.md` lists what they compute.
 
 mod atomics;
 mod barriers;

@@ -5,7 +5,8 @@ use crate::support::{Bench, Random, for_each_device};
 
 const PTX: &str = include_str!("reduce.ptx");
 
-/// The sum of each block in the kernel's order: each thread its own elements, then shuffles down within warps, then over the warps.
+/// Returns the sum of each block in the kernel's order: each thread its own elements, then shuffles
+/// down within warps, then over the warps.
 fn block_sums<T: Copy>(x: &[T], blocks: usize, zero: T, add: impl Fn(T, T) -> T) -> Vec<T> {
     let fold = |mut lanes: Vec<T>| {
         while lanes.len() > 1 {

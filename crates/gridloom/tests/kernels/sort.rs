@@ -37,7 +37,8 @@ fn a_graph_of_bitonic_steps_sorts() {
         let mut last = graph.empty()?;
         for k in (1..=n.ilog2()).map(|bit| 1u32 << bit) {
             for j in (0..k.ilog2()).rev().map(|bit| 1u32 << bit) {
-                // SAFETY: `n` is a power of two, and `j` is below it, so that no partner is past the end.
+                // SAFETY: `n` is a power of two, and `j` is below it, so that no partner is past
+                // the end.
                 last = unsafe { last.launch_unchecked(&step, threads(n as usize), (&keys, n, k, j))? };
             }
         }

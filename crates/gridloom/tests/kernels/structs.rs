@@ -55,7 +55,8 @@ fn a_struct_may_hold_a_pointer() {
         view[12..].copy_from_slice(&4u32.to_le_bytes());
         let kernel = bench.module.untyped_kernel("window")?;
         let args = [Arg::memory(&out)?, Arg::value([100i32, 0, 3]), Arg::bytes(&view), Arg::value(20u32)];
-        // SAFETY: the arguments are those of `window`, and the view stays within `data`, which outlives the launch.
+        // SAFETY: the arguments are those of `window`, and the view stays within `data`, which
+        // outlives the launch.
         unsafe { bench.stream.launch_untyped(&kernel, threads(20), args)? };
         bench.stream.synchronize()?;
         assert_eq!(out.to_vec()?, (0..20).map(|i| x[7 + 4 * i] + 103).collect::<Vec<i32>>());

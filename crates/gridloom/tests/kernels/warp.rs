@@ -9,7 +9,7 @@ fn config() -> LaunchConfig {
     LaunchConfig::new(3, 64)
 }
 
-/// The results for each thread, from the values of its warp and its lane.
+/// Returns the results for each thread, from the values of its warp and its lane.
 fn by_lane<X: Copy, R, const W: usize>(x: &[X], result: impl Fn(&[X], usize) -> [R; W]) -> Vec<R> {
     x.chunks(32)
         .flat_map(|warp| (0..32).map(|lane| result(warp, lane)).collect::<Vec<_>>())

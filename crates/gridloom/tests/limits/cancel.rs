@@ -1,3 +1,5 @@
+//! Cancellation of launches, streams and devices.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -10,7 +12,7 @@ use crate::support::{Bench, GraphKernels, eventually, for_each_device, for_each_
 
 const ENDLESS: &str = include_str!("endless.ptx");
 
-/// What is enqueued on a stream of its own tells when it has run.
+/// Enqueues a callback. Returns a flag that it sets when it runs.
 fn told(stream: &Stream) -> Result<Arc<AtomicBool>> {
     let told = Arc::new(AtomicBool::new(false));
     let tell = told.clone();

@@ -1,4 +1,4 @@
-//! `memory_limit` of the CPU device covers what kernels take while they run.
+//! `memory_limit` of the CPU device includes the memory of running kernels.
 
 use gridloom::prelude::*;
 
@@ -6,8 +6,10 @@ use crate::support::{Bench, for_each_engine, refused};
 
 const LIMIT: u64 = 16 << 20;
 
-/// A device that may use so many bytes, with kernels that take much memory: `local` a quarter of a megabyte for each thread, `registers` 40,000 registers,
-/// `nested` calls itself as often as its argument says, with 200 registers and 512 bytes each time, `heap` allocates, and `plain` takes next to nothing.
+/// A device that may use so many bytes, with kernels that take much memory: `local` a quarter of a
+/// megabyte for each thread, `registers` 40,000 registers, `nested` calls itself as often as its
+/// argument says, with 200 registers and 512 bytes each time, `heap` allocates, and `plain` takes
+/// next to nothing.
 fn limited(options: CpuOptions, limit: u64) -> Result<Bench> {
     let device = Device::cpu_with(options.memory_limit(limit))?;
     let registers: String = (0..40_000).map(|i| format!("mov.u32 %r{i}, {i};\n")).collect();

@@ -1,4 +1,5 @@
-//! What ends work that would not end by itself, and what keeps it within the memory it was given: cancels, timeouts, limits.
+//! Cancellation, timeouts and limits: they end work that would not end by itself, and keep it
+//! within its memory.
 
 mod cancel;
 mod endless;

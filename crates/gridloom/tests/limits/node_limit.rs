@@ -1,3 +1,5 @@
+//! `node_limit` of the CPU device.
+
 use gridloom::prelude::*;
 
 use crate::support::graph_kernels::read;

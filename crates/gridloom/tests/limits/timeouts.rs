@@ -1,3 +1,5 @@
+//! Waits with a timeout.
+
 use std::time::Duration;
 
 use gridloom::prelude::*;

@@ -1,3 +1,5 @@
+//! Buffers and slices of them.
+
 use gridloom::prelude::*;
 
 use crate::support::wait::OpenOnDrop;
@@ -110,12 +112,12 @@ fn more_bytes_than_addresses_are_refused() {
         refused(
             device.alloc::<u64>(usize::MAX),
             ErrorKind::InvalidArgument,
-            &["more than there are addresses"],
+            &["do not fit in the address space"],
         );
         refused(
             device.alloc::<u8>(usize::MAX),
             ErrorKind::InvalidArgument,
-            &["more than there are addresses"],
+            &["do not fit in the address space"],
         );
         Ok(())
     });
@@ -172,7 +174,7 @@ fn a_closed_buffer_is_unusable_through_every_handle() {
     });
 }
 
-/// Whether a thread that must wait does so. One that does not is given a moment to show it.
+/// Returns whether a thread that must wait does so. One that does not is given a moment to show it.
 fn still_running<T>(thread: &std::thread::ScopedJoinHandle<'_, T>) -> bool {
     std::thread::sleep(std::time::Duration::from_millis(5));
     !thread.is_finished()
@@ -226,7 +228,8 @@ fn host_and_managed_memory_can_be_borrowed_device_memory_cannot() {
         for kind in KINDS {
             let buffer = device.alloc_in::<i32>(3, kind)?;
             buffer.write(&[7, 8, 9])?;
-            // SAFETY: nothing is enqueued that writes the buffer, and no handle is closed while the slice is in use.
+            // SAFETY: nothing is enqueued that writes the buffer, and no handle is closed while the
+            // slice is in use.
             let slice = unsafe { buffer.as_slice() };
             if kind == MemoryKind::Device {
                 refused(slice, ErrorKind::InvalidArgument, &["device memory", "to_vec"]);
@@ -279,6 +282,58 @@ fn memory_of_one_device_is_refused_by_another() {
         refused(Graph::new(&ours).memset(&foreign, 0u8), ErrorKind::WrongDevice, &["another device"]);
         refused(stream.record(&theirs.event()?), ErrorKind::WrongDevice, &["event"]);
         refused(stream.wait(&theirs.event()?), ErrorKind::WrongDevice, &["event"]);
+        Ok(())
+    });
+}
+
+#[test]
+fn reading_after_one_stream_does_not_wait_for_the_others() {
+    for_each_device(|device| {
+        let (one, other) = (device.stream()?, device.stream()?);
+        let buffer = device.buffer_from(&[0; 1000])?;
+        one.memset(&buffer.slice(..500)?, 1i32)?;
+        let gate = Gate::closed();
+        let _opens = OpenOnDrop(&gate);
+        other.callback(gate.waiter())?;
+        other.memset(&buffer.slice(500..)?, 2i32)?;
+        // The other stream is still held back, and stays so.
+        assert_eq!(buffer.slice(..500)?.to_vec_after(&one)?, [1; 500]);
+        let mut values = vec![7; 1000];
+        buffer.read_into_after(&one, &mut values)?;
+        assert_eq!(values, [[1; 500], [0; 500]].concat());
+        gate.open();
+        assert_eq!(buffer.to_vec_after(&other)?, [[1; 500], [2; 500]].concat());
+        Ok(())
+    });
+}
+
+#[test]
+fn reading_after_a_stream_waits_for_the_work_on_it_and_leaves_its_failures() {
+    for_each_device(|device| {
+        let stream = device.stream()?;
+        let buffer = device.buffer_from(&[0; 4])?;
+        stream.callback(|| panic!("on purpose"))?;
+        stream.callback(|| std::thread::sleep(std::time::Duration::from_millis(2)))?;
+        stream.memset(&buffer, 5i32)?;
+        assert_eq!(buffer.to_vec_after(&stream)?, [5; 4]);
+        refused(stream.synchronize(), ErrorKind::CallbackPanicked, &["on purpose"]);
+        Ok(())
+    });
+}
+
+#[test]
+fn reading_after_a_stream_is_refused_where_it_cannot_be_done() {
+    for_each_device(|device| {
+        let stream = device.stream()?;
+        let buffer = device.buffer_from(&[0; 4])?;
+        refused(buffer.read_into_after(&stream, &mut [0; 3]), ErrorKind::InvalidArgument, &["3 elements"]);
+        let capture = stream.capture()?;
+        refused(buffer.to_vec_after(&stream), ErrorKind::InvalidState, &["capturing"]);
+        drop(capture);
+        let elsewhere = Device::cpu()?.stream()?;
+        refused(buffer.to_vec_after(&elsewhere), ErrorKind::WrongDevice, &["another device"]);
+        buffer.close();
+        refused(buffer.to_vec_after(&stream), ErrorKind::InvalidHandle, &["closed"]);
         Ok(())
     });
 }

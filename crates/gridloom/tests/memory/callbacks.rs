@@ -1,3 +1,5 @@
+//! Callbacks on streams.
+
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -51,7 +53,8 @@ fn a_closure_keeps_its_state_between_launches_of_a_graph() {
 
 /// Adds a number, given as its bytes, to a counter, given as its address.
 extern "C" fn add_bytes(data: *mut c_void) {
-    // SAFETY: the tests below pass 16 bytes: the address of a live counter and a number. They need not be aligned.
+    // SAFETY: the tests below pass 16 bytes: the address of a live counter and a number. They need
+    // not be aligned.
     unsafe {
         let counter = data.cast::<u64>().read_unaligned() as *const AtomicU64;
         let number = data.cast::<u64>().add(1).read_unaligned();
@@ -101,7 +104,8 @@ fn a_raw_function_gets_the_very_pointer_or_no_bytes() {
         let counter = AtomicU64::new(0);
         let pointer = (&raw const counter).cast_mut().cast::<c_void>();
         EMPTY_CALLS.store(0, Ordering::SeqCst);
-        // SAFETY: the counter outlives the work, which is waited for; the other function ignores its argument.
+        // SAFETY: the counter outlives the work, which is waited for; the other function ignores
+        // its argument.
         unsafe {
             stream.callback_raw_pointer(add_one, pointer)?;
             stream.callback_raw(count_call, &[])?;
@@ -174,6 +178,98 @@ fn a_callbacks_captures_are_dropped_after_it_ran_on_a_stream() {
         gate.open();
         stream.synchronize()?;
         eventually("the closure is dropped", || Arc::strong_count(&alive) == 1);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_callback_given_a_buffer_reads_what_the_work_before_it_left() {
+    for_each_device(|device| {
+        let stream = device.stream()?;
+        let (x, host) = (device.alloc::<i32>(4)?, device.alloc_host::<i32>(8)?);
+        host.write(&[0; 8])?;
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let see = |seen: &Arc<Mutex<Vec<Vec<i32>>>>| {
+            let seen = seen.clone();
+            move |values: &[i32]| seen.lock().expect("no panic").push(values.to_vec())
+        };
+        let graph = Graph::new(device);
+        let copied = graph.memset(&x, 7i32)?.memcpy(&host.slice(2..6)?, &x)?;
+        let whole = copied.callback_with(&host, see(&seen))?;
+        whole.callback_with(&host.slice(1..3)?, see(&seen))?.memset(&host, 1i32)?;
+        assert!(graph.check().is_empty() && graph.check().unknown == 0, "{}", graph.check());
+        let executable = graph.instantiate()?;
+        executable.launch(&stream)?;
+        stream.callback_with(&host, see(&seen))?;
+        stream.synchronize()?;
+        let expected = [vec![0, 0, 7, 7, 7, 7, 0, 0], vec![0, 7], vec![1; 8]];
+        assert_eq!(*seen.lock().expect("no panic"), expected);
+
+        // Other memory, and a capture.
+        let other = device.alloc_host::<i32>(1)?;
+        other.write(&[5])?;
+        executable.node(&whole)?.set_callback_with(&other, see(&seen))?;
+        let captured = stream.capture_scope(|_| stream.callback_with(&other, see(&seen)))?;
+        executable.launch(&stream)?;
+        captured.instantiate()?.launch(&stream)?;
+        stream.synchronize()?;
+        assert_eq!(seen.lock().expect("no panic")[3..], [vec![5], vec![1, 7], vec![5]]);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_callback_keeps_the_buffer_it_is_given() {
+    for_each_device(|device| {
+        let stream = device.stream()?;
+        let host = device.alloc_host::<u8>(3)?;
+        host.write(&[1, 2, 3])?;
+        let sum = Arc::new(AtomicU32::new(0));
+        let graph = Graph::new(device);
+        let out = sum.clone();
+        graph.callback_with(&host, move |bytes| {
+            out.fetch_add(bytes.iter().map(|&byte| u32::from(byte)).sum(), Ordering::Relaxed);
+        })?;
+        let executable = graph.instantiate()?;
+        drop(graph);
+        host.close();
+        drop(host);
+        executable.launch(&stream)?;
+        drop(executable);
+        stream.synchronize()?;
+        assert_eq!(sum.load(Ordering::Relaxed), 6);
+        Ok(())
+    });
+}
+
+#[test]
+fn memory_that_the_host_cannot_read_in_a_callback_is_refused() {
+    for_each_device(|device| {
+        let (stream, graph) = (device.stream()?, Graph::new(device));
+        for kind in [MemoryKind::Device, MemoryKind::Managed] {
+            let buffer = device.alloc_in::<i32>(4, kind)?;
+            let says = ["a callback reads host memory only", "alloc_host"];
+            refused(graph.callback_with(&buffer, |_| {}), ErrorKind::InvalidArgument, &says);
+            refused(stream.callback_with(&buffer, |_| {}), ErrorKind::InvalidArgument, &says);
+        }
+        let alloc = graph.alloc::<i32>(4)?;
+        refused(alloc.callback_with(&alloc, |_| {}), ErrorKind::InvalidArgument, &["host memory only"]);
+        let elsewhere = Device::cpu()?.alloc_host::<i32>(4)?;
+        refused(graph.callback_with(&elsewhere, |_| {}), ErrorKind::WrongDevice, &["another device"]);
+        assert_eq!(graph.len(), 1);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_callback_beside_a_write_of_the_buffer_it_reads_is_a_hazard() {
+    for_each_device(|device| {
+        let host = device.alloc_host::<i32>(4)?;
+        let graph = Graph::new(device);
+        graph.memset(&host, 1i32)?.named("fill")?;
+        graph.callback_with(&host, |_| {})?.named("look")?;
+        let found = graph.check().to_string();
+        assert!(found.contains("fill writes and look reads"), "{found}");
         Ok(())
     });
 }

@@ -1,3 +1,5 @@
+//! Copies in one to three dimensions.
+
 use gridloom::prelude::*;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -91,7 +93,7 @@ fn copies_that_cannot_be_made_are_refused() {
         let vast = stream.memcpy_3d(ten.planes(usize::MAX / 8, 2)?, twenty.planes(2, 2)?, [1, 2, 2]);
         refused(vast, ErrorKind::InvalidArgument, &["destination"]);
         let more = stream.memcpy_2d(ten.rows(4)?, twenty.rows(4)?, usize::MAX / 2, 1);
-        refused(more, ErrorKind::InvalidArgument, &["addresses"]);
+        refused(more, ErrorKind::InvalidArgument, &["address space"]);
         stream.synchronize()
     });
 }

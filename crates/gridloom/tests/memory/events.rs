@@ -1,3 +1,5 @@
+//! Events on streams.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -244,5 +246,20 @@ fn a_graph_keeps_its_events_alive() {
         drop(graph);
         executable.launch(&stream)?;
         stream.synchronize()
+    });
+}
+
+#[test]
+fn the_time_between_reversed_events_is_zero() {
+    for_each_device(|device| {
+        let stream = device.stream()?;
+        let (start, end) = (device.event()?, device.event()?);
+        stream.record(&start)?;
+        stream.callback(|| std::thread::sleep(Duration::from_millis(2)))?;
+        stream.record(&end)?;
+        stream.synchronize()?;
+        assert!(end.elapsed_since(&start)? >= Duration::from_millis(2));
+        assert_eq!(start.elapsed_since(&end)?, Duration::ZERO);
+        Ok(())
     });
 }

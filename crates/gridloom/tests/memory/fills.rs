@@ -1,3 +1,5 @@
+//! Fills.
+
 use bytemuck::Pod;
 use gridloom::prelude::*;
 use proptest::prelude::*;

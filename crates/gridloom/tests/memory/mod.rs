@@ -6,4 +6,5 @@ mod callbacks;
 mod copies;
 mod events;
 mod fills;
+mod graph_memory;
 mod streams;

@@ -1,3 +1,5 @@
+//! Arguments of kernels.
+
 use gridloom::contract::{Contract, arg, len};
 use gridloom::kernel::Arg;
 use gridloom::prelude::*;

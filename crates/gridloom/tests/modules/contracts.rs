@@ -1,4 +1,4 @@
-//! Kernels that trust their lengths: every launch is checked against what the kernel was looked up with.
+//! Kernels that trust their lengths: every launch is checked against the contract.
 
 use gridloom::contract::{Axis, Contract, arg, block, grid, len};
 use gridloom::kernel::Arg;

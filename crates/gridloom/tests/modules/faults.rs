@@ -1,4 +1,5 @@
-//! Kernels that fail. On the CPU such a launch fails and the device goes on; a GPU loses its context, so these run on the CPU.
+//! Kernels that fail. On the CPU only the launch fails. A GPU loses its context, so these tests run
+//! on the CPU.
 
 use gridloom::prelude::*;
 

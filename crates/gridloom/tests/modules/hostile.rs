@@ -1,5 +1,5 @@
-//! Modules that ask for too much, or are very large. Loading them and looking up their kernels answers, soon and without taking more memory than
-//! the text deserves, whether with a kernel or an error.
+//! Modules that ask for too much or are very large. Loading them and looking up their kernels
+//! returns a kernel or an error, quickly and with bounded memory.
 
 use std::fmt::Write;
 
@@ -24,7 +24,7 @@ fn kernel(body: &str) -> String {
     )
 }
 
-/// The error of a text whose kernel `k` must not be had.
+/// Returns the error of a text whose kernel `k` must not be had.
 fn refusal(options: gridloom::CpuOptions, text: &str) -> Result<String> {
     let device = Device::cpu_with(options.memory_limit(MEMORY))?;
     let error = match device.load_ptx(text) {

@@ -1,3 +1,5 @@
+//! Loading of modules, and looking up kernels and variables.
+
 use gridloom::prelude::*;
 
 use crate::support::{for_each_device, for_each_engine, is_cpu, refused};

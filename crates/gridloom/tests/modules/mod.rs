@@ -1,7 +1,8 @@
-//! Modules and kernels: what loading and looking up refuse, and how a kernel that fails says so.
+//! Modules and kernels: refusals when loading and looking up, and errors of kernels that fail.
 
 mod arguments;
 mod contracts;
+mod cuda_source;
 mod faults;
 mod hostile;
 mod loading;

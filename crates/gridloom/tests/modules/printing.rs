@@ -1,3 +1,5 @@
+//! `printf` in kernels.
+
 use std::sync::{Arc, Mutex};
 
 use gridloom::prelude::*;

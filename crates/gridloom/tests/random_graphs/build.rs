@@ -1,4 +1,5 @@
-//! The graph of a program. Steps that touch the same buffer are ordered; all others may run at once.
+//! The graph of a program. Steps that touch the same buffer are ordered; all others may run at
+//! once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -74,14 +75,15 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The conditionals of the outermost graph, with their numbers.
+    /// Returns the conditionals of the outermost graph, with their numbers.
     pub(crate) fn into_counted(self) -> Vec<(Node, usize)> {
         self.counted
     }
 
     /// Adds a block to a graph.
     pub(crate) fn add(&mut self, graph: &Graph, block: &Block) -> Result<()> {
-        // Nodes are added in any order, memory before its users: it is the edges alone that order them.
+        // Nodes are added in any order, memory before its users: it is the edges alone that order
+        // them.
         let is_alloc = |&step: &usize| matches!(block.0[step], Step::Alloc { .. });
         let (mut order, mut rest): (Vec<usize>, Vec<usize>) = (0..block.0.len()).partition(is_alloc);
         while !rest.is_empty() {
@@ -144,7 +146,7 @@ impl<'a> Builder<'a> {
         self.part(buf, 0, self.program.lens[buf])
     }
 
-    /// The elements from `at` on.
+    /// Returns the elements from `at` on.
     fn tail(&self, buf: Buf, at: usize) -> Result<Part> {
         self.part(buf, at, self.program.lens[buf] - at)
     }
@@ -229,7 +231,8 @@ impl<'a> Builder<'a> {
                 return Ok((first, fill));
             }
             Step::Child(body) => {
-                // A graph of its own is copied when it is embedded; an embedded copy can be filled in place too.
+                // A graph of its own is copied when it is embedded; an embedded copy can be filled
+                // in place too.
                 if body.is_self_contained(&self.program.locals) && self.random.one_in(2) {
                     let child = Graph::new(&kernels.device);
                     self.body(&child, body)?;

@@ -201,7 +201,7 @@ impl Generator {
         self.random.one_in(4).then(|| self.random.below(3) as u64)
     }
 
-    /// The start and length of a part of a buffer that is not empty.
+    /// Returns the start and length of a part of a buffer that is not empty.
     fn part(&mut self, buf: Buf) -> (usize, usize) {
         let at = self.random.below(self.lens[buf]);
         (at, 1 + self.random.below(self.lens[buf] - at))
@@ -222,7 +222,8 @@ impl Generator {
         Step::Copy2d { dst, at, dst_pitch, src, from, src_pitch, width, height }
     }
 
-    /// A start and a pitch with which rows of this shape fit. Every buffer holds three rows of four, tight.
+    /// A start and a pitch with which rows of this shape fit. Every buffer holds three rows of
+    /// four, tight.
     fn rows(&mut self, buf: Buf, width: usize, height: usize) -> (usize, usize) {
         let len = self.lens[buf];
         let room = if height > 1 { (len.max(width * height) - width * height) / (height - 1) } else { 4 };

@@ -1,8 +1,10 @@
-//! Random graphs, built from a seed, run on every device and compared with a plain reference on the host.
+//! Random graphs, built from a seed, run on every device and compared with a plain reference on the
+//! host.
 //!
-//! `GRIDLOOM_RANDOM_GRAPHS=10000` runs more of them; `GRIDLOOM_RANDOM_SEED=7` runs the one with that seed;
-//! `GRIDLOOM_RANDOM_TRACE=1` names each seed before its graph runs, which tells the one that
-//! never ends, and shows the program of a single one; `GRIDLOOM_RANDOM_STEPS=0,3` leaves only these of its outermost steps.
+//! `GRIDLOOM_RANDOM_GRAPHS=10000` runs more of them; `GRIDLOOM_RANDOM_SEED=7` runs the one with
+//! that seed; `GRIDLOOM_RANDOM_TRACE=1` names each seed before its graph runs, which tells the one
+//! that never ends, and shows the program of a single one; `GRIDLOOM_RANDOM_STEPS=0,3` leaves only
+//! these of its outermost steps.
 
 mod build;
 mod generate;
@@ -73,7 +75,7 @@ fn the_generator_makes_every_kind_of_step_at_every_depth() {
     );
 }
 
-/// The program without the outermost steps that `GRIDLOOM_RANDOM_STEPS` leaves out.
+/// Returns the program without the outermost steps that `GRIDLOOM_RANDOM_STEPS` leaves out.
 fn kept(mut program: Program) -> Program {
     if let Ok(list) = std::env::var("GRIDLOOM_RANDOM_STEPS") {
         let kept: Vec<usize> = list.split(',').filter_map(|number| number.trim().parse().ok()).collect();

@@ -29,7 +29,7 @@ impl<'a> Model<'a> {
         Model { program, buffers, called: 0, passes: HashMap::new() }
     }
 
-    /// The contents of the buffers outside the graph.
+    /// Returns the contents of the buffers outside the graph.
     pub(crate) fn externals(&self) -> impl Iterator<Item = &Vec<i32>> {
         self.buffers
             .iter()
@@ -38,7 +38,7 @@ impl<'a> Model<'a> {
             .map(|(_, values)| values)
     }
 
-    /// How many passes the conditional of this number made when it last ran.
+    /// Returns how many passes the conditional of this number made when it last ran.
     pub(crate) fn passes(&self, number: usize) -> u64 {
         self.passes.get(&number).copied().unwrap_or(0)
     }

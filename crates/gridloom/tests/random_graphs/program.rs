@@ -1,8 +1,10 @@
-//! A program: steps over numbered buffers of integers, with loops and branches. Graph and reference are both made from it.
+//! A program: steps over numbered buffers of integers, with loops and branches. Graph and reference
+//! are both made from it.
 
 use std::collections::BTreeSet;
 
-/// The number of a buffer. Those below [`Program::external`] exist outside the graph; the others are alloc nodes.
+/// The number of a buffer. Those below [`Program::external`] exist outside the graph; the others
+/// are alloc nodes.
 pub(crate) type Buf = usize;
 
 /// A whole program.
@@ -173,7 +175,7 @@ impl Step {
         }
     }
 
-    /// The blocks inside it.
+    /// Returns the blocks inside it.
     pub(crate) fn blocks(&self) -> &[Block] {
         match self {
             Step::Child(body)
@@ -185,7 +187,7 @@ impl Step {
         }
     }
 
-    /// The buffers it reads and those it writes, with everything inside it.
+    /// Returns the buffers it reads and those it writes, with everything inside it.
     pub(crate) fn footprint(&self) -> Footprint {
         let mut foot = Footprint::default();
         match *self {
@@ -244,7 +246,7 @@ impl Block {
         }
     }
 
-    /// Whether it uses no memory that an alloc node outside of it provides.
+    /// Returns whether it uses no memory that an alloc node outside of it provides.
     pub(crate) fn is_self_contained(&self, locals: &BTreeSet<Buf>) -> bool {
         let (mut used, mut own) = (BTreeSet::new(), BTreeSet::new());
         self.visit(&mut |step, _| {
@@ -260,12 +262,12 @@ impl Block {
 }
 
 impl Program {
-    /// Whether a buffer exists outside the graph.
+    /// Returns whether a buffer exists outside the graph.
     pub(crate) fn is_external(&self, buf: Buf) -> bool {
         !self.locals.contains(&buf)
     }
 
-    /// The lengths of the buffers outside the graph, in the order of their numbers.
+    /// Returns the lengths of the buffers outside the graph, in the order of their numbers.
     pub(crate) fn externals(&self) -> impl Iterator<Item = usize> + '_ {
         self.lens.iter().enumerate().filter(|(buf, _)| self.is_external(*buf)).map(|(_, len)| *len)
     }

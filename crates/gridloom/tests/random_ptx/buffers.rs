@@ -1,4 +1,4 @@
-//! What a program is launched with.
+//! The buffers that a program is launched with.
 
 use super::program::{COLUMNS, COUNTERS, OWN_BYTES, Program, mentions};
 
@@ -6,7 +6,8 @@ use super::program::{COLUMNS, COUNTERS, OWN_BYTES, Program, mentions};
 pub(crate) const BUFFERS: [&str; 5] = ["p_in", "p_out", "p_mine", "p_columns", "p_common"];
 
 impl Program {
-    /// What the buffers hold before a launch. One that the program does not use is one element, to keep files small.
+    /// Returns what the buffers hold before a launch. One that the program does not use is one
+    /// element, to keep files small.
     pub(crate) fn buffers(&self, text: &str) -> Vec<Vec<u8>> {
         let words = |count: u32, step: u32| -> Vec<u8> {
             let word = |index: u32| self.input[((index * step) as usize) % self.input.len()];

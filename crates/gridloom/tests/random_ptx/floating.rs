@@ -24,7 +24,8 @@ impl Generator {
         text
     }
 
-    /// A type, with the rounding and clamping that addition, multiplication and both at once have for it.
+    /// A type, with the rounding and clamping that addition, multiplication and both at once have
+    /// for it.
     fn arithmetic(&mut self, fused: bool) -> (&'static str, String) {
         let ty =
             self.random.pick(&["f32", "f32", "f32", "f64", "f64", "f16", "f16x2", "bf16", "bf16x2", "f32x2"]);

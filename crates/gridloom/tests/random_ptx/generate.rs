@@ -2,9 +2,11 @@
 //!
 //! They end, have no data races, and every value they compute is one that PTX defines:
 //!
-//! - a thread writes memory of its own only, or memory that all threads change by operations whose order does not matter;
+//! - a thread writes memory of its own only, or memory that all threads change by operations whose
+//!   order does not matter;
 //! - what threads tell each other goes through barriers, or shuffles among the lanes of a mask;
-//! - masks name exactly the lanes that come there: a branch where lanes part counts its two sides first, with a vote;
+//! - masks name exactly the lanes that come there: a branch where lanes part counts its two sides
+//!   first, with a vote;
 //! - loops count, and nothing else changes their counters.
 
 use super::program::{
@@ -431,7 +433,8 @@ impl Generator {
                 false => Statement::Continue(condition),
             });
         }
-        // Where lanes meet, only those leave that nobody counts on: at the top, where the mask can be corrected.
+        // Where lanes meet, only those leave that nobody counts on: at the top, where the mask can
+        // be corrected.
         let may = self.features.exits && (!self.features.warps || scope.depth == 0) && !scope.in_function;
         (may && self.random.one_in(3)).then(|| Statement::Code(self.leave(scope, &condition)))
     }

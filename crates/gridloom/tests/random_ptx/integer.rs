@@ -360,7 +360,7 @@ impl Generator {
     }
 }
 
-/// The type of twice the width.
+/// Returns the type of twice the width.
 fn twice(ty: &str) -> &'static str {
     match ty {
         "u16" => "u32",

@@ -1,4 +1,4 @@
-//! Statements where threads meet: warp operations and barriers.
+//! Statements that synchronise threads: warp operations and barriers.
 
 use super::generate::{Generator, Scope, Together};
 use super::program::Statement;
@@ -109,8 +109,8 @@ impl Generator {
         ]
     }
 
-    /// Words of shared memory that nothing has written yet, or that each thread has written one of: a machine may leave anything there, and these
-    /// engines zeros.
+    /// Words of shared memory that nothing has written yet, or that each thread has written one of:
+    /// a machine may leave anything there, and these engines zeros.
     fn what_is_left(&mut self) -> Vec<String> {
         let mut lines = vec!["mov.u64 %table, left;\n    mad.wide.u32 %word, %linear, 4, %table;".to_owned()];
         let other = |this: &mut Self| {
@@ -189,8 +189,8 @@ impl Generator {
         Some(Statement::Code(lines))
     }
 
-    /// Steps between barriers in each of which some threads work, by their index: each changes its word of shared memory, and maybe a register. Then
-    /// each reads another's.
+    /// Steps between barriers in each of which some threads work, by their index: each changes its
+    /// word of shared memory, and maybe a register. Then each reads another's.
     fn steps(&mut self) -> Vec<String> {
         let value = self.dst("b64");
         let mut lines =
@@ -248,8 +248,8 @@ impl Generator {
         lines
     }
 
-    /// A tree over the threads of the block: in each step those of the first half add what those of the second have, step by step or in a loop. Then each
-    /// reads another's.
+    /// A tree over the threads of the block: in each step those of the first half add what those of
+    /// the second have, step by step or in a loop. Then each reads another's.
     fn tree(&mut self) -> Vec<String> {
         let value = self.dst("b64");
         let mut lines =
@@ -346,7 +346,7 @@ impl Generator {
         ])
     }
 
-    /// The last warp waits for what the others wrote; they do not wait for it.
+    /// Lets the last warp wait for what the others wrote. They do not wait for it.
     fn hand_over(&mut self) -> Statement {
         let warps = self.threads.div_ceil(32);
         let (value, back) = (self.dst("b64"), self.dst("b64"));

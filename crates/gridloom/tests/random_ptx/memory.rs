@@ -59,7 +59,8 @@ impl Generator {
         }
     }
 
-    /// An offset in memory of a thread that leaves room for `bytes` and is a multiple of them: fixed, or in `%t0`.
+    /// An offset in memory of a thread that leaves room for `bytes` and is a multiple of them:
+    /// fixed, or in `%t0`.
     fn offset(&mut self, bytes: u32) -> (Vec<String>, Option<u32>) {
         let last = OWN_BYTES - bytes;
         let mask = last & !(bytes - 1);
@@ -70,7 +71,7 @@ impl Generator {
     }
 
     pub(crate) fn memory(&mut self, scope: &Scope) -> Vec<String> {
-        match self.random.below(21) {
+        match self.random.below(24) {
             0..=3 => self.own_access(scope),
             4 | 5 => self.input(scope),
             6 => self.table(),
@@ -86,6 +87,8 @@ impl Generator {
             17 if !scope.in_function && self.features.barriers => self.bytes_counted(),
             18 if !scope.in_function => self.rows(scope),
             19 if !scope.in_function => self.outside(),
+            20 | 21 if !scope.in_function => self.wrapped(),
+            22 => self.aligned(),
             _ => self.own_access(scope),
         }
     }
@@ -138,7 +141,8 @@ impl Generator {
         lines
     }
 
-    /// A load from the buffer that all threads read: the same for all, next to each other, or anywhere.
+    /// A load from the buffer that all threads read: the same for all, next to each other, or
+    /// anywhere.
     fn input(&mut self, scope: &Scope) -> Vec<String> {
         let (_, ty, registers, bytes) = self.element();
         let mut lines = Vec::new();
@@ -181,19 +185,72 @@ impl Generator {
         lines
     }
 
-    /// A load from the buffer that all threads read, where nothing hides that neighbours read neighbours.
+    /// A load from the buffer that all threads read, where nothing hides that neighbours read
+    /// neighbours.
     fn row(&mut self) -> Vec<String> {
-        let (ty, bytes) = self.random.pick(&ELEMENTS);
-        let register = self.holder(ty, bytes);
+        let (_, ty, registers, bytes) = self.element();
+        // Next to each other, or with a gap, as far as there is room.
+        let gap = 1 + self.random.below(2) as u32;
+        let Some(step) =
+            [gap * bytes, bytes].into_iter().find(|step| (self.threads + 16) * step <= 4 * INPUT_WORDS)
+        else {
+            return Vec::new();
+        };
         let start = bytes * self.random.below(16) as u32;
         let guard = if self.random.one_in(4) { self.guard() } else { String::new() };
         vec![
-            format!("mad.wide.u32 %far, %linear, {bytes}, %in;"),
-            format!("{guard}ld.global.{ty} {register}, [%far+{start}];"),
+            format!("mad.wide.u32 %far, %linear, {step}, %in;"),
+            format!("{guard}ld.global{ty} {registers}, [%far+{start}];"),
         ]
     }
 
-    /// An access of some threads, whose address lies outside all memory in the others, under a guard or behind a branch.
+    /// An access of threads from some thread on, whose address wraps around in those before, in memory of each thread's own.
+    fn wrapped(&mut self) -> Vec<String> {
+        let (_, ty, registers, bytes) = self.element();
+        let first = self.random.below(self.threads as usize + 1) as u32;
+        let p = self.predicate();
+        let offset = first * OWN_BYTES + (self.random.u32() & (OWN_BYTES - bytes) & !(bytes - 1));
+        let access = match self.random.one_in(2) {
+            true => format!("st.shared{ty} [%td0+{offset}], {registers};"),
+            false => format!("ld.shared{ty} {registers}, [%td0+{offset}];"),
+        };
+        let address = format!(
+            "sub.u32 %t0, %linear, {first};\n    mul.wide.u32 %td0, %t0, {OWN_BYTES};\n    mov.u64 %td1, own;\n    \
+             add.u64 %td0, %td0, %td1;"
+        );
+        let label = self.fresh();
+        let mut lines = vec![format!("setp.ge.u32 {p}, %linear, {first};")];
+        lines.push(match self.random.one_in(3) {
+            true => format!("{address}\n    @{p} {access}"),
+            false => format!("@!{p} bra O{label};\n    {address}\n    {access}\nO{label}:"),
+        });
+        lines
+    }
+
+    /// What the lowest and the highest bits of a thread's index are, as the lane and the warp are found, and something that some threads do by it.
+    fn aligned(&mut self) -> Vec<String> {
+        let (register, other) = (self.dst("b32"), self.dst("b32"));
+        let index = self.random.pick(&["%linear", "%linear", "%t0"]);
+        let scale = self.random.pick(&[1, 4, 3, 12]);
+        let bits = 2 + self.random.below(5);
+        let mask = (1u32 << bits) - 1;
+        let operation = match self.random.below(5) {
+            0 => format!("and.b32 %t1, {index}, {mask};"),
+            1 => format!("and.b32 %t1, {index}, {};", !mask),
+            2 => format!("shr.u32 %t1, {index}, {bits};"),
+            3 => format!("or.b32 %t1, {index}, {};", self.random.u32() & !mask),
+            _ => format!("xor.b32 %t1, {index}, {};", self.random.u32() & !mask),
+        };
+        let p = self.predicate();
+        vec![
+            format!("mul.lo.u32 %t0, %linear, {scale};\n    {operation}"),
+            format!("setp.lt.u32 {p}, %t1, {};", self.random.below(40)),
+            format!("@{p} add.u32 {register}, {register}, %t1;\n    mov.b32 {other}, %t1;"),
+        ]
+    }
+
+    /// An access of some threads, whose address lies outside all memory in the others, under a
+    /// guard or behind a branch.
     fn outside(&mut self) -> Vec<String> {
         let (ty, registers, bytes) = match self.random.one_in(2) {
             true => {
@@ -240,7 +297,8 @@ impl Generator {
         lines
     }
 
-    /// One more in the word of shared memory that a byte names, whose order does not matter. What is known of the byte keeps it inside.
+    /// Adds one to the word of shared memory that a byte selects. The order of additions does not
+    /// matter. The range of the byte keeps the access in bounds.
     fn bytes_counted(&mut self) -> Vec<String> {
         if self.random.one_in(3) {
             return self.all_bytes_counted();
@@ -280,7 +338,8 @@ impl Generator {
         lines
     }
 
-    /// The same of every byte of the input from one on, by all threads of the block in turn.
+    /// Counts every byte of the input from some position on in the same way. All threads of the
+    /// block take part.
     fn all_bytes_counted(&mut self) -> Vec<String> {
         let label = self.fresh();
         let limit = self.random.below(4 * INPUT_WORDS as usize);
@@ -394,7 +453,8 @@ impl Generator {
         }]
     }
 
-    /// An operation on a counter of all threads. Each counter has one operation, whose order does not matter.
+    /// An operation on a counter of all threads. Each counter has one operation, whose order does
+    /// not matter.
     fn common_atomic(&mut self) -> Vec<String> {
         const OPERATIONS: [(&str, &str); 8] = [
             ("add", "u32"),
@@ -413,7 +473,8 @@ impl Generator {
             "inc" => "1000".to_owned(),
             _ => self.dst(if ty.ends_with("64") { "b64" } else { "b32" }),
         };
-        // Shared counters are reset and read behind barriers, which are there only in programs that have them.
+        // Shared counters are reset and read behind barriers, which are there only in programs that
+        // have them.
         let place = match self.features.barriers && self.random.one_in(2) {
             true => format!(".shared.{op}.{ty} [tally+{}]", 8 * counter),
             false => format!(".global.{op}.{ty} [%common+{}]", 8 * counter),
@@ -464,7 +525,8 @@ impl Generator {
         lines
     }
 
-    /// Accesses with an order, and fences, which change nothing for memory that only one thread uses.
+    /// Accesses with an order, and fences, which change nothing for memory that only one thread
+    /// uses.
     fn ordered(&mut self) -> Vec<String> {
         let offset = 8 * self.random.below(OWN_BYTES as usize / 8);
         let (space, base) = self.random.pick(&[("global", "%mine"), ("shared", "%own")]);

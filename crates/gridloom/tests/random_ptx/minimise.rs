@@ -1,4 +1,4 @@
-//! The smallest program that still shows a difference, and the test file that keeps it.
+//! Reduces a program to the smallest that still shows a difference, and writes a test file for it.
 
 use std::fmt::Write;
 
@@ -100,7 +100,8 @@ fn count(statements: &[Statement]) -> usize {
     count
 }
 
-/// The statements with the one of that number changed, counted as [`each`](super::program::each) visits them.
+/// Returns the statements with the one of that number changed, counted as
+/// [`each`](super::program::each) visits them.
 fn edit(statements: &[Statement], number: &mut usize, how: Edit) -> Vec<Statement> {
     let mut edited = Vec::new();
     for statement in statements {
@@ -153,7 +154,7 @@ fn edit(statements: &[Statement], number: &mut usize, how: Edit) -> Vec<Statemen
     edited
 }
 
-/// The program as a file for `tests/ptx`, which expects what the reference computed.
+/// Returns the program as a file for `tests/ptx`, which expects what the reference computed.
 pub(crate) fn test_file(program: &Program, seed: u64, expected: &[Vec<u8>]) -> String {
     let text = program.text();
     let (grid, block) = (program.grid, program.block);

@@ -1,7 +1,8 @@
 //! Random kernels, made from a seed, run by every engine and compared bit for bit.
 //!
-//! `GRIDLOOM_RANDOM_PTX=10000` runs more of them, `GRIDLOOM_RANDOM_PTX_FROM=7` starts with another seed than 0. A difference is made
-//! small and printed as a file for `tests/ptx`; `GRIDLOOM_RANDOM_PTX_FILES=folder` writes the files there instead and goes on.
+//! `GRIDLOOM_RANDOM_PTX=10000` runs more of them, `GRIDLOOM_RANDOM_PTX_FROM=7` starts with another
+//! seed than 0. A difference is made small and printed as a file for `tests/ptx`;
+//! `GRIDLOOM_RANDOM_PTX_FILES=folder` writes the files there instead and goes on.
 
 mod buffers;
 mod floating;
@@ -31,13 +32,14 @@ fn variable(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
 }
 
-/// What defines the results: the interpreter, which also sees to it that programs stay within their memory.
+/// Returns what defines the results: the interpreter, which also sees to it that programs stay
+/// within their memory.
 fn reference() -> Device {
     let options = CpuOptions::new().engine(Engine::Interpreter).checked(true).threads(1).step_limit(STEPS);
     Device::cpu_with(options).expect("the CPU is always there")
 }
 
-/// What is compared with it: each with how many programs it skips from one to the next.
+/// Returns what is compared with it: each with how many programs it skips from one to the next.
 fn others() -> Vec<(&'static str, u64, Device)> {
     let open = |engine, threads| {
         Device::cpu_with(CpuOptions::new().engine(engine).threads(threads)).expect("the CPU is always there")
@@ -161,7 +163,8 @@ fn programs_can_be_written_out() {
     }
 }
 
-/// Whether an outcome is wrong, and in the same way as another: by its values, or by an error.
+/// Returns whether an outcome is wrong, and in the same way as another: by its values, or by an
+/// error.
 fn same_kind(first: &Outcome, outcome: &Outcome, expected: &[Vec<u8>]) -> bool {
     match (first, outcome) {
         (Ok(_), Ok(buffers)) => buffers != expected,

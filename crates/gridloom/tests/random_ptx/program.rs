@@ -1,7 +1,8 @@
 //! A random kernel as a tree of statements, and the PTX it is written as.
 //!
-//! Every statement stands on its own: it computes the addresses it uses, and waits for what it waits for. So whichever are
-//! left out, what remains is a valid program without data races, and only what it mentions needs to be declared.
+//! Every statement stands on its own: it computes the addresses it uses, and waits for what it
+//! waits for. So whichever are left out, what remains is a valid program without data races, and
+//! only what it mentions needs to be declared.
 
 use std::fmt::Write;
 
@@ -16,7 +17,8 @@ pub(crate) const COLUMNS: u32 = 4;
 /// Counters, of 64 bits each, that every thread may change by atomic operations.
 pub(crate) const COUNTERS: u32 = 16;
 
-/// A register file of the program: the prefix of its names, its type, its size, and bytes of a value.
+/// A register file of the program: the prefix of its names, its type, its size, and bytes of a
+/// value.
 pub(crate) struct File {
     pub(crate) prefix: &'static str,
     pub(crate) ty: &'static str,
@@ -50,7 +52,8 @@ pub(crate) enum Statement {
     Output(Output),
 }
 
-/// `if` and `else`. Where lanes may part, and meet in warp operations inside, each side has the mask of its lanes.
+/// `if` and `else`. Where lanes may part, and meet in warp operations inside, each side has the
+/// mask of its lanes.
 #[derive(Clone, Debug)]
 pub(crate) struct If {
     /// Computes the condition, where it is not in a register already.
@@ -128,7 +131,8 @@ pub(crate) struct Program {
     pub(crate) block: [u32; 3],
     /// Whether the threads' own shared memory is dynamic.
     pub(crate) dynamic: bool,
-    /// Whether what threads put out lies next to what their neighbours do, and what they begin with comes from such places.
+    /// Whether what threads put out lies next to what their neighbours do, and what they begin with
+    /// comes from such places.
     pub(crate) columnar: bool,
     pub(crate) input: Vec<u32>,
     pub(crate) table: Vec<u32>,
@@ -164,7 +168,7 @@ impl Program {
         end.next_multiple_of(8).max(8)
     }
 
-    /// The module, with no more in it than the statements mention.
+    /// Returns the module, with no more in it than the statements mention.
     pub(crate) fn text(&self) -> String {
         let mut body = Printer::new("L");
         body.columnar = self.columnar.then(|| self.threads());
@@ -262,7 +266,7 @@ impl Program {
         )
     }
 
-    /// What the code mentions, defined, each before what needs it.
+    /// Returns what the code mentions, defined, each before what needs it.
     fn setup(&self, code: &str, in_function: bool) -> String {
         let mut parts: Vec<(String, String)> = Vec::new();
         let mut part = |name: &str, lines: &str| parts.push((name.to_owned(), lines.to_owned()));
@@ -362,7 +366,8 @@ impl Program {
                 let lines = if in_function {
                     inner_value(file, index)
                 } else {
-                    // Somewhere in the half behind where the thread's own view of the buffer starts.
+                    // Somewhere in the half behind where the thread's own view of the buffer
+                    // starts.
                     let place = number * 88 + index * 40;
                     let (start, offset) = match self.columnar {
                         true => (format!("%start{}", file.bytes), (place % 200) & !7),
@@ -394,7 +399,7 @@ impl Program {
     }
 }
 
-/// The first value of a register in a function, from its arguments.
+/// Returns the first value of a register in a function, from its arguments.
 fn inner_value(file: &File, index: u32) -> String {
     let name = format!("{}{index}", file.prefix);
     let salt = index.wrapping_mul(0x9e37_79b9);
@@ -409,7 +414,8 @@ fn inner_value(file: &File, index: u32) -> String {
     }
 }
 
-/// The number of a thread or block. Registers are written once here, so that it shows that neighbours have neighbouring numbers.
+/// Returns the number of a thread or block. Registers are written once here, so that it shows that
+/// neighbours have neighbouring numbers.
 fn linear(name: &str, index: &str, extent: &str, several: bool) -> String {
     if several {
         format!(
@@ -469,14 +475,14 @@ fn declarations(text: &str) -> String {
     lines
 }
 
-/// The statements as text.
+/// Returns the statements as text.
 pub(crate) fn print(statements: &[Statement]) -> String {
     let mut printer = Printer::new("L");
     printer.statements(statements);
     printer.text
 }
 
-/// Whether a text has this word in it.
+/// Returns whether a text has this word in it.
 pub(crate) fn mentions(text: &str, word: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '%';
     text.match_indices(word).any(|(at, _)| {
@@ -503,7 +509,7 @@ pub(crate) fn each<'a>(statements: &'a [Statement], visit: &mut impl FnMut(&'a S
 }
 
 impl Output {
-    /// Where it goes in the record, from the first free byte, and where the next may.
+    /// Returns where it goes in the record, from the first free byte, and where the next may.
     fn place(&self, end: u32) -> (u32, u32) {
         let bytes = match self {
             Output::Register { file, .. } => FILES[*file].bytes,

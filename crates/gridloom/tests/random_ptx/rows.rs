@@ -1,12 +1,14 @@
-//! Rows: words of neighbouring threads next to each other in memory, loaded, computed with and stored in any order, with everything between
-//! a load and its use that a load must not be moved past.
+//! Rows: words of neighbouring threads next to each other in memory, loaded, computed with and
+//! stored in any order, with everything between a load and its use that a load must not be moved
+//! past.
 
 use super::generate::{Generator, Scope, Together};
 use super::program::COLUMNS;
 
 impl Generator {
-    /// Loads of several rows, and arithmetic with them. In between: stores to where they were loaded from and to other places, atomic operations,
-    /// fences, barriers behind which neighbours write what was read, and branches around some of it.
+    /// Loads of several rows, and arithmetic with them. In between: stores to where they were
+    /// loaded from and to other places, atomic operations, fences, barriers behind which neighbours
+    /// write what was read, and branches around some of it.
     pub(crate) fn rows(&mut self, scope: &Scope) -> Vec<String> {
         let meet = scope.together == Together::Block && self.features.barriers;
         // Words of neighbours are read between two barriers, and nothing is written there.
@@ -102,7 +104,8 @@ impl Generator {
         }
     }
 
-    /// A store of a word: often of one that was loaded just now, so that nothing has to be computed for it.
+    /// A store of a word: often of one that was loaded just now, so that nothing has to be computed
+    /// for it.
     fn store_row(&mut self, before: &[String]) -> String {
         let guard = self.guard_or_none();
         let recent = || before.iter().rev().take(3);

@@ -1,4 +1,4 @@
-//! A program run by an engine, and what it leaves in memory.
+//! Runs a program on an engine and returns the memory afterwards.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -24,7 +24,8 @@ pub(crate) fn run(device: &Device, program: &Program) -> Outcome {
 fn launch(device: &Device, program: &Program, text: &str) -> Result<Vec<Vec<u8>>> {
     let module = device.load_ptx(text)?;
     let kernel = module.untyped_kernel("random")?;
-    // Nothing in these programs is left to the interpreter as a whole: if it is, compiling it failed.
+    // Nothing in these programs is left to the interpreter as a whole: if it is, compiling it
+    // failed.
     let said = |name: &str| kernel.info().into_iter().find(|(key, _)| key == name).map(|(_, value)| value);
     let compiles = device.properties().iter().any(|(name, value)| name == "engine" && value == "jit");
     if compiles && (said("engine").as_deref(), said("vectorized").as_deref()) != (Some("jit"), Some("true")) {
@@ -42,7 +43,8 @@ fn launch(device: &Device, program: &Program, text: &str) -> Result<Vec<Vec<u8>>
     args.push(Arg::bytes(&program.z.to_le_bytes()));
     let config =
         LaunchConfig { shared: program.shared_bytes(), ..LaunchConfig::new(program.grid, program.block) };
-    // SAFETY: a program stays within the buffers that are made for it; the reference runs it in checked mode.
+    // SAFETY: a program stays within the buffers that are made for it; the reference runs it in
+    // checked mode.
     unsafe { stream.launch_untyped(&kernel, config, args)? };
     stream.synchronize()?;
     buffers.iter().map(Buffer::to_vec).collect()

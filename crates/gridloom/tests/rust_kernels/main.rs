@@ -10,11 +10,16 @@
 #[allow(dead_code, unused_imports, reason = "what other tests use")]
 mod support;
 
+mod blocks;
 mod contracts;
 mod control;
+mod cuda_forms;
+mod elementary;
 mod failures;
 mod functions;
 mod harness;
 mod loading;
 mod numbers;
+mod programs;
 mod structures;
+mod warps;

@@ -212,3 +212,63 @@ fn threads_own_chunks_and_places_in_a_plane() {
         Ok(())
     });
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, KernelType)]
+#[repr(i16)]
+enum Phase {
+    Solid = -2,
+    Liquid,
+    Gas = 700,
+}
+
+#[device]
+impl Phase {
+    fn of(x: i32) -> Phase {
+        match x {
+            ..=0 => Phase::Solid,
+            1..=5 => Phase::Liquid,
+            _ => Phase::Gas,
+        }
+    }
+
+    fn next(self) -> Self {
+        match self {
+            Phase::Solid => Phase::Liquid,
+            Phase::Liquid => Phase::Gas,
+            Phase::Gas => self,
+        }
+    }
+
+    fn is_fluid(&self) -> bool {
+        *self != Phase::Solid
+    }
+}
+
+#[derive(Clone, Copy, KernelType)]
+struct Matter {
+    phase: Phase,
+    mass: f32,
+}
+
+#[test]
+fn enums_without_fields() {
+    #[kernel]
+    fn matter(x: &[i32], out: Out<i32>) {
+        if let Some((i, out)) = out.mine() {
+            let mut m = Matter { phase: Phase::of(x[i]), mass: 1.5 };
+            let mut all = [Phase::Solid; 4];
+            all[i % 4] = m.phase;
+            if m.phase.is_fluid() {
+                m.phase = m.phase.next();
+            } else if let Phase::Solid = m.phase {
+                m.mass = 2.5;
+            }
+            let (mut code, kind) = (all[3] as i32 + m.phase as i32 * 10, m.phase);
+            if kind > Phase::Liquid && matches!(kind, Phase::Gas | Phase::Solid) {
+                code += 100_000;
+            }
+            *out = code + (m.mass * 1000.0) as i32;
+        }
+    }
+    same("matter", |x, out| matter(x, out), matter::load, &SMALL);
+}

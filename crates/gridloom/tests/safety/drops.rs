@@ -8,7 +8,8 @@ use gridloom::prelude::*;
 use super::ends;
 use crate::support::{Gate, GraphKernels, eventually, for_each_device, for_each_engine, refused};
 
-/// Panics when it is dropped, with something that panics again when it is dropped. Counts the first.
+/// Panics when it is dropped, with something that panics again when it is dropped. Counts the
+/// first.
 struct PanicsAgain(Arc<AtomicUsize>);
 
 /// What it panics with.

@@ -1,4 +1,5 @@
-//! Threads that record and wait for the same events. Whatever the order of their calls, nothing waits for itself.
+//! Threads that record and wait for the same events. In no order of calls does a stream wait for
+//! itself.
 
 use std::sync::Arc;
 
@@ -7,7 +8,8 @@ use gridloom::prelude::*;
 use super::ends;
 use crate::support::{for_each_device, is_cpu};
 
-/// How often two threads are brought together: a simulated driver is slow, and a GPU far away.
+/// Returns how often two threads are brought together: a simulated driver is slow, and a GPU far
+/// away.
 fn rounds(device: &Device) -> usize {
     if is_cpu(device) { 2000 } else { 100 }
 }
@@ -84,8 +86,8 @@ fn two_graphs_hand_two_events_to_each_other() {
         let (first, second) = (device.event()?, device.event()?);
         let graph = |stream: &Stream, take: &Event, give: &Event| -> Result<_> {
             let graph = Graph::new(device);
-            // The event that is recorded is named first, so that a launch which publishes node by node gives it away before it
-            // looks at the other.
+            // The event that is recorded is named first, so that a launch which publishes node by
+            // node gives it away before it looks at the other.
             graph.empty()?.record(give)?;
             graph.wait(take)?;
             let (executable, stream) = (graph.instantiate()?, stream.clone());

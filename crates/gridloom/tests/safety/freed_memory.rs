@@ -1,11 +1,11 @@
-//! Memory that a launched free, or the next launch, has freed: its old handle reaches nothing any more.
+//! Memory that a free node, or the next launch, has freed cannot be used through its old handle.
 
 use gridloom::prelude::*;
 
 use crate::support::{GraphKernels, for_each_device, refused};
 
-/// An executable that leaves memory behind at each launch, the node, and a stale handle of what its first launch left. By now
-/// the second launch has left more.
+/// An executable that leaves memory behind at each launch, the node, and a stale handle of what its
+/// first launch left. By now the second launch has left more.
 struct Stale {
     kernels: GraphKernels,
     executable: Executable,

@@ -1,4 +1,4 @@
-//! What safe code can do to break the library, and does not.
+//! Attempts of safe code to break the library.
 
 mod drops;
 mod events;
@@ -10,7 +10,8 @@ mod printing;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Runs what must come to an end on a thread of its own, so that a hang is a failure and not a hang of the tests.
+/// Runs what must come to an end on a thread of its own, so that a hang is a failure and not a hang
+/// of the tests.
 #[track_caller]
 fn ends<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, wait) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! Memory that outlives a launch, and executables that do not.
+//! Memory that outlives a launch, and executables that are dropped before it.
 
 use gridloom::prelude::*;
 

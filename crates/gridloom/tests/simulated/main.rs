@@ -1,7 +1,9 @@
-//! The tests of graphs, updates and memory once more, on CUDA as a simulated driver has it: late, strict, and on any machine.
+//! The tests of graphs, updates and memory once more, on CUDA as a simulated driver has it: late,
+//! strict, and on any machine.
 //!
-//! What a driver leaves undefined is a failure here: work that uses what was freed, unloaded or destroyed, or two threads in calls on
-//! one graph. The kernels are those of `support/graph.ptx`, simulated by name.
+//! What a driver leaves undefined is a failure here: work that uses what was freed, unloaded or
+//! destroyed, or two threads in calls on one graph. The kernels are those of `support/graph.ptx`,
+//! simulated by name.
 
 #[path = "../../../gridloom-cuda/tests/simulator/mod.rs"]
 mod simulator;

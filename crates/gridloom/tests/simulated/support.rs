@@ -1,4 +1,4 @@
-//! What the tests share, with the simulated GPU for every device.
+//! Helpers of the tests, with the simulated GPU as every device.
 
 #![allow(dead_code, unused_imports, unreachable_pub, missing_docs, reason = "the tests use a part of it")]
 
@@ -7,12 +7,14 @@ mod shared;
 
 pub use shared::{
     Bench, Gate, GraphKernels, Random, bench, data, eventually, graph_kernels, is_cpu, random, refused, wait,
+    warnings_of,
 };
 
 use crate::simulator;
 use gridloom::{ConditionalMode, CpuOptions, Device, Result};
 
-/// Runs a test on the simulated GPU, behind a driver as old as the environment says, and alone, since it shares one thread for callbacks as a GPU does.
+/// Runs a test on the simulated GPU, behind a driver as old as the environment says, and alone,
+/// since it shares one thread for callbacks as a GPU does.
 #[track_caller]
 pub fn for_each_device(test: impl Fn(&Device) -> Result<()>) {
     let alone = shared::devices::alone();

@@ -1,4 +1,4 @@
-//! A loaded module with a stream to try its kernels on.
+//! A loaded module with a stream to run its kernels on.
 
 use gridloom::contract::Contract;
 use gridloom::kernel::{Arguments, Parameters};
@@ -34,19 +34,22 @@ impl Bench {
 
     /// Looks a kernel up that asks more of its arguments than their types say.
     pub fn kernel_with<P: Parameters>(&self, name: &str, contract: Contract) -> Result<Kernel<P>> {
-        // SAFETY: the kernels of the tests do what the header of their source says, and each test states the
-        // parameter list of that header, with a contract that keeps it within its memory.
+        // SAFETY: the kernels of the tests do what the header of their source says, and each test
+        // states the parameter list of that header, with a contract that keeps it within its
+        // memory.
         unsafe { self.module.kernel_with::<P>(name, contract) }
     }
 
-    /// Runs one kernel with arguments that it allows, whatever its contract would be, and waits for it.
+    /// Runs one kernel with arguments that it allows, whatever its contract would be, and waits for
+    /// it.
     pub fn run<P: Parameters>(
         &self,
         name: &str,
         config: impl Into<LaunchConfig>,
         args: impl Arguments<P>,
     ) -> Result<()> {
-        // SAFETY: each test gives what the header of the kernel's source asks for, or a device that checks every access.
+        // SAFETY: each test gives what the header of the kernel's source asks for, or a device that
+        // checks every access.
         unsafe { self.stream.launch_unchecked(&self.kernel::<P>(name)?, config, args)? };
         self.stream.synchronize()
     }

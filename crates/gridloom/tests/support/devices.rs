@@ -9,9 +9,11 @@ use gridloom::{ConditionalMode, CpuOptions, Device, DeviceKind, Engine, Error, E
 const ENGINES: &[(&str, Engine)] =
     &[("the CPU (interpreter)", Engine::Interpreter), ("the CPU (compiled)", Engine::Jit)];
 
-/// Runs a test on the CPU with each engine and on each CUDA GPU. It fails after the last device, with the names of those it failed on.
+/// Runs a test on the CPU with each engine and on each CUDA GPU. It fails after the last device,
+/// with the names of those it failed on.
 ///
-/// Without a GPU one line says so; with `GRIDLOOM_REQUIRE_CUDA=1` in the environment that is a failure.
+/// Without a GPU one line says so; with `GRIDLOOM_REQUIRE_CUDA=1` in the environment that is a
+/// failure.
 #[track_caller]
 pub fn for_each_device(test: impl Fn(&Device) -> Result<()>) {
     let mut failures = Vec::new();
@@ -24,7 +26,8 @@ pub fn for_each_device(test: impl Fn(&Device) -> Result<()>) {
 
 /// Runs a test on each CUDA GPU. It fails after the last, with the names of those it failed on.
 ///
-/// Without a GPU one line says so; with `GRIDLOOM_REQUIRE_CUDA=1` in the environment that is a failure.
+/// Without a GPU one line says so; with `GRIDLOOM_REQUIRE_CUDA=1` in the environment that is a
+/// failure.
 #[track_caller]
 pub fn for_each_gpu(test: impl Fn(&Device) -> Result<()>) {
     let mut failures = Vec::new();
@@ -39,7 +42,8 @@ fn run_on_gpus(failures: &mut Vec<String>, test: impl Fn(&Device) -> Result<()>)
             for ordinal in 0..*count {
                 run(failures, &format!("GPU {ordinal}"), || test(&Device::cuda(ordinal)?));
             }
-            // What the test has dropped goes now: a module waits for the device when it is unloaded, and the next test may close a gate.
+            // What the test has dropped goes now: a module waits for the device when it is
+            // unloaded, and the next test may close a gate.
             (0..3).for_each(|_| gridloom_cuda::release::flush());
         }
         Err(error) if cuda_required() => {
@@ -49,7 +53,8 @@ fn run_on_gpus(failures: &mut Vec<String>, test: impl Fn(&Device) -> Result<()>)
     }
 }
 
-/// Runs a test with each engine of the CPU. It gets the options to open the device with, to extend them first.
+/// Runs a test with each engine of the CPU. It gets the options to open the device with, to extend
+/// them first.
 #[track_caller]
 pub fn for_each_engine(test: impl Fn(CpuOptions) -> Result<()>) {
     let mut failures = Vec::new();
@@ -67,7 +72,8 @@ pub fn for_each_mode(test: impl Fn(&Device, ConditionalMode) -> Result<()>) {
     }
 }
 
-/// Whether it is the CPU, whose memory use nothing else in this process changes and whose kernels may fail without losing the device.
+/// Returns whether it is the CPU, whose memory use nothing else in this process changes and whose
+/// kernels may fail without losing the device.
 pub fn is_cpu(device: &Device) -> bool {
     device.kind() == DeviceKind::Cpu
 }
@@ -91,8 +97,9 @@ fn report(failures: &[String]) {
     assert!(failures.is_empty(), "failed {}", failures.join("\n"));
 }
 
-/// Lets one test at a time use the GPUs. A process shares one context and one thread for callbacks on each, so a test that holds
-/// a callback back would hold up all others. With `GRIDLOOM_TESTS_TOGETHER=1` in the environment tests run side by side all the same.
+/// Lets one test at a time use the GPUs. A process shares one context and one thread for callbacks
+/// on each, so a test that holds a callback back would hold up all others. With
+/// `GRIDLOOM_TESTS_TOGETHER=1` in the environment tests run side by side all the same.
 pub fn alone() -> Option<MutexGuard<'static, ()>> {
     static GPUS: Mutex<()> = Mutex::new(());
     let together = std::env::var("GRIDLOOM_TESTS_TOGETHER").is_ok_and(|value| value == "1");
@@ -103,14 +110,16 @@ fn cuda_required() -> bool {
     std::env::var("GRIDLOOM_REQUIRE_CUDA").is_ok_and(|value| value == "1")
 }
 
-/// How many GPUs there are, or why there are none. The reason is shown once, past the capture of test output.
+/// Returns how many GPUs there are, or why there are none. The reason is shown once, past the
+/// capture of test output.
 fn cuda_devices() -> &'static Result<u32> {
     static COUNT: OnceLock<Result<u32>> = OnceLock::new();
     COUNT.get_or_init(|| {
         let count = count_cuda_devices();
         if let Err(error) = &count {
             use std::io::Write;
-            // A direct write, since `eprintln!` is captured by the test harness and the reason belongs to no one test.
+            // A direct write, since `eprintln!` is captured by the test harness and the reason
+            // belongs to no one test.
             let _ = writeln!(std::io::stderr(), "CUDA skipped: {error}");
         }
         count

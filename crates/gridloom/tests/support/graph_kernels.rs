@@ -60,7 +60,7 @@ impl GraphKernels {
         self.run_with(graph, &InstantiateOptions::default())
     }
 
-    /// The same with these options.
+    /// Instantiates a graph with these options, launches it once and waits.
     pub fn run_with(&self, graph: &Graph, options: &InstantiateOptions) -> Result<Executable> {
         let executable = graph.instantiate_with(options)?;
         executable.launch(&self.stream)?;
@@ -68,19 +68,20 @@ impl GraphKernels {
         Ok(executable)
     }
 
-    /// The same with conditionals run this way, and their passes counted.
+    /// Instantiates a graph whose conditionals run in this mode and are counted, launches it once
+    /// and waits.
     pub fn run_in(&self, graph: &Graph, conditional_mode: ConditionalMode) -> Result<Executable> {
         let options = InstantiateOptions::new().conditional_mode(conditional_mode).count_passes(true);
         self.run_with(graph, &options)
     }
 }
 
-/// The one value of a buffer.
+/// Returns the one value of a buffer.
 pub fn read(buffer: &Buffer<i32>) -> Result<i32> {
     Ok(buffer.to_vec()?[0])
 }
 
-/// What the kernel `late` finds.
+/// Returns what the kernel `late` finds.
 pub fn late_number(rounds: u32) -> i32 {
     (0..rounds).fold(1u32, |x, _| x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)) as i32
 }

@@ -1,4 +1,5 @@
-//! What all integration tests share: the devices to run on, small kernels for graphs, and random numbers with a seed.
+//! Helpers of all integration tests: the devices to run on, small kernels for graphs, and random
+//! numbers with a seed.
 
 // Each test binary uses a part of it.
 #![allow(dead_code, unused_imports, unreachable_pub, missing_docs)]
@@ -7,6 +8,7 @@ pub mod bench;
 pub mod data;
 pub mod devices;
 pub mod graph_kernels;
+pub mod log;
 pub(crate) mod ptx_file;
 pub mod random;
 pub mod wait;
@@ -14,12 +16,14 @@ pub mod wait;
 pub use bench::Bench;
 pub use devices::{for_each_device, for_each_engine, for_each_gpu, for_each_mode, is_cpu};
 pub use graph_kernels::GraphKernels;
+pub use log::warnings_of;
 pub use random::Random;
 pub use wait::{Gate, eventually};
 
 use gridloom::{Error, ErrorKind, Result};
 
-/// The error of a call that must fail, which must be of this kind and say all of these things.
+/// Returns the error of a call that must fail, which must be of this kind and say all of these
+/// things.
 #[track_caller]
 pub fn refused<T: std::fmt::Debug>(result: Result<T>, kind: ErrorKind, says: &[&str]) -> Error {
     let error = match result {

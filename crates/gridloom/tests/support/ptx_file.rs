@@ -1,7 +1,7 @@
 //! Reads the expectations that a PTX test file carries; `tests/ptx/README.md` describes the form.
 //!
-//! Pure: text in, cases out. A runner takes each [`Case`], gives its arguments to its kernel, and asks every [`Expected`]
-//! whether the bytes it finds afterwards are right.
+//! Pure: text in, cases out. A runner takes each [`Case`], gives its arguments to its kernel, and
+//! asks every [`Expected`] whether the bytes it finds afterwards are right.
 
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
@@ -51,7 +51,8 @@ pub(crate) enum Argument {
 pub(crate) enum Outcome {
     /// The launch succeeds, and leaves these contents.
     Contents(Vec<Expected>),
-    /// Loading the file, looking the kernel up or launching it fails with an error that contains this text.
+    /// Loading the file, looking the kernel up or launching it fails with an error that contains
+    /// this text.
     Error(String),
 }
 
@@ -307,7 +308,7 @@ fn expectation(line: usize, text: &str, args: &[Argument]) -> Result<Expected, S
     Ok(Expected { line, argument, ty, values, bound })
 }
 
-/// The items between the brackets.
+/// Returns the items between the brackets.
 fn list(text: &str) -> Result<Vec<&str>, String> {
     let inside = text
         .split_once('[')
@@ -317,7 +318,7 @@ fn list(text: &str) -> Result<Vec<&str>, String> {
     Ok(if inside.is_empty() { Vec::new() } else { inside.split(',').map(str::trim).collect() })
 }
 
-/// The bytes of a list of values, in memory order.
+/// Returns the bytes of a list of values, in memory order.
 fn elements(ty: Type, values: Vec<&str>) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(values.len() * ty.bytes());
     for value in values {
@@ -362,7 +363,7 @@ impl Type {
         !matches!(self, Self::Unsigned(_) | Self::Signed(_))
     }
 
-    /// The value of a bit pattern, where the type is a floating-point one.
+    /// Returns the value of a bit pattern, where the type is a floating-point one.
     fn to_f64(self, bits: u64) -> f64 {
         match self {
             Self::Unsigned(_) | Self::Signed(_) => f64::NAN,
@@ -373,7 +374,8 @@ impl Type {
         }
     }
 
-    /// The bits of a number that the type holds exactly (`f32` and `f64`: or the nearest to it).
+    /// Returns the bits of a number that the type holds exactly (`f32` and `f64`: or the nearest to
+    /// it).
     fn bits_of(self, value: f64) -> Option<u64> {
         let bits = match self {
             Self::Unsigned(_) | Self::Signed(_) => return None,
@@ -386,7 +388,7 @@ impl Type {
         exact.then_some(bits)
     }
 
-    /// The NaN that PTX instructions produce.
+    /// Returns the NaN that PTX instructions produce.
     fn nan(self) -> u64 {
         match self {
             Self::F64 => 0xfff8_0000_0000_0000,
@@ -431,7 +433,8 @@ impl Type {
 }
 
 impl Expected {
-    /// Whether a buffer holds what it must; if not, a sentence about the first element that does not.
+    /// Returns whether a buffer holds what it must; if not, a sentence about the first element that
+    /// does not.
     pub(crate) fn check(&self, found: &[u8]) -> Result<(), String> {
         let size = self.ty.bytes();
         if found.len() != self.values.len() * size {

@@ -1,4 +1,4 @@
-//! Waiting for what happens soon, and holding work back until a test lets it go.
+//! Waiting for an event that happens soon, and holding work back until a test releases it.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -15,8 +15,9 @@ pub fn eventually(what: &str, condition: impl Fn() -> bool) {
     panic!("waited in vain until {what}");
 }
 
-/// A gate that callbacks wait at, so that a test knows that work behind it has not run yet. It opens when it is dropped: a test that fails
-/// leaves no stream waiting, which would hold up the other tests, and the end of the process.
+/// A gate that callbacks wait at, so that a test knows that work behind it has not run yet. It
+/// opens when it is dropped: a test that fails leaves no stream waiting, which would hold up the
+/// other tests, and the end of the process.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<State>);
 

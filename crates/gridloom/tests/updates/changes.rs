@@ -185,7 +185,7 @@ impl Change {
         node.change(self, lab)
     }
 
-    /// What a launch leaves behind before and after the change.
+    /// Returns what a launch leaves behind before and after the change.
     pub(crate) fn outcomes(self) -> [Outcome; 2] {
         // Two threads increase two integers, whatever `n` says.
         let increased = outcome([6, 7, 3, 4], Y, 0);

@@ -1,4 +1,4 @@
-//! Nodes that are switched off in one executable.
+//! Nodes that are disabled in one executable.
 
 use gridloom::prelude::*;
 

@@ -21,13 +21,14 @@ impl Clock {
         Ok(Clock { first, second, before, stream })
     }
 
-    /// Which of the two events have been recorded: no time can be read from one that was not.
+    /// Returns which of the two events have been recorded: no time can be read from one that was
+    /// not.
     fn recorded(&self) -> Result<[bool; 2]> {
         self.stream.synchronize()?;
         Ok([&self.first, &self.second].map(|event| event.elapsed_since(&self.before).is_ok()))
     }
 
-    /// The same after a launch.
+    /// Launches an executable. Returns which of the two events have been recorded.
     fn recorded_by(&self, executable: &Executable) -> Result<[bool; 2]> {
         executable.launch(&self.stream)?;
         self.recorded()

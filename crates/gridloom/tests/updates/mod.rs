@@ -1,4 +1,5 @@
-//! Updates and lifetimes: changing definitions and executables, and when what they held is let go.
+//! Updates and lifetimes: changing definitions and executables, and when they release what they
+//! held.
 
 mod changes;
 mod disabling;

@@ -1,4 +1,4 @@
-//! Nodes inside bodies and children, and what conditionals test.
+//! Nodes inside bodies and children, and the values that conditionals test.
 
 use gridloom::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Ways to pull the ground from under a graph, all of which it withstands.
+//! Ways to free what a graph uses. None of them affects the graph.
 
 use std::sync::Arc;
 

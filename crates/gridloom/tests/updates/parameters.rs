@@ -74,7 +74,8 @@ fn a_deleted_node_refuses_every_change() {
             refused(change.make(&lab, &node), ErrorKind::InvalidHandle, &[]);
             let later = graph.instantiate()?;
             refused(later.node(&node).map(drop), ErrorKind::InvalidHandle, &["deleted before"]);
-            // The executable that was made before still has the node, and it can still be changed there.
+            // The executable that was made before still has the node, and it can still be changed
+            // there.
             change.make(&lab, &earlier.node(&node)?)?;
             assert_eq!(lab.run(&earlier)?, change.outcomes()[1], "{change:?}");
         }

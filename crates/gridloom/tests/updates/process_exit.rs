@@ -1,4 +1,4 @@
-//! A process that ends while launches run and updates wait.
+//! A process that exits while launches run and updates wait.
 
 use std::process::Command;
 
@@ -9,7 +9,8 @@ use crate::support::for_each_device;
 /// Set for the process that is to end.
 const VARIABLE: &str = "GRIDLOOM_TEST_EXITS";
 
-/// Whether a test of this file runs in a process of its own, which it starts otherwise and waits for.
+/// Returns whether a test of this file runs in a process of its own, which it starts otherwise and
+/// waits for.
 fn in_own_process(test: &str) -> bool {
     if std::env::var_os(VARIABLE).is_some() {
         return true;
@@ -26,7 +27,8 @@ fn in_own_process(test: &str) -> bool {
     false
 }
 
-/// Leaves everything behind that a program can: launches in flight, changes that wait, handles nobody drops.
+/// Leaves everything behind that a program can: launches in flight, changes that wait, handles
+/// nobody drops.
 fn leave_behind(device: &Device) -> Result<()> {
     let stream = device.stream()?;
     for _ in 0..64 {

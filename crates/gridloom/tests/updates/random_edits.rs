@@ -1,7 +1,8 @@
-//! Random graphs under random edits: an executable that took them all computes what one made anew computes.
+//! Random graphs under random edits: an executable that took them all computes what one made anew
+//! computes.
 //!
-//! `GRIDLOOM_RANDOM_EDITS=10000` tries more graphs; `GRIDLOOM_RANDOM_SEED=7` tries the one with that seed;
-//! `GRIDLOOM_RANDOM_TRACE=1` names each seed before it is tried.
+//! `GRIDLOOM_RANDOM_EDITS=10000` tries more graphs; `GRIDLOOM_RANDOM_SEED=7` tries the one with
+//! that seed; `GRIDLOOM_RANDOM_TRACE=1` names each seed before it is tried.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -48,7 +49,8 @@ struct World {
 /// Everything that a launch leaves behind.
 type Traces = (Vec<Vec<i32>>, i64);
 
-/// A node that can be given other parameters, of a definition or of an executable: the same ones for the same random numbers.
+/// A node that can be given other parameters, of a definition or of an executable: the same ones
+/// for the same random numbers.
 trait Edited {
     fn edit(&self, world: &World, class: Class, lane: usize, random: Random) -> Result<()>;
 }
@@ -183,7 +185,8 @@ impl World {
         Ok(())
     }
 
-    /// Launches from buffers that always hold the same at first, and does something before it waits.
+    /// Launches from buffers that always hold the same at first, and does something before it
+    /// waits.
     fn run(&self, executable: &Executable, meanwhile: impl FnOnce() -> Result<()>) -> Result<Traces> {
         for (at, buffer) in self.lanes.iter().flatten().enumerate() {
             buffer.write(&[at as i32 - 4, 1, 2, 3, 4, 5])?;
@@ -194,8 +197,8 @@ impl World {
         self.kernels.stream.callback(gate.waiter())?;
         executable.launch(&self.kernels.stream)?;
         if !is_cpu(&self.kernels.device) {
-            // Changes that compile anew, stage bytes or come to a loop that the host drives wait for the device, so it must be able to
-            // go on.
+            // Changes that compile anew, stage bytes or come to a loop that the host drives wait
+            // for the device, so it must be able to go on.
             gate.open();
         }
         meanwhile()?;

@@ -1,4 +1,4 @@
-//! Changes that are refused, and what they leave as it was.
+//! Changes that are refused leave everything unchanged.
 
 use std::sync::Arc;
 

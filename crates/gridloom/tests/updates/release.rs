@@ -1,4 +1,4 @@
-//! When what was replaced, deleted or dropped is let go.
+//! When replaced, deleted and dropped objects are released.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Other memory in the place of some, for one node, a graph or an executable.
+//! Replacing memory in one node, a graph or an executable.
 
 use gridloom::kernel::Arg;
 use gridloom::prelude::*;

@@ -1,4 +1,4 @@
-//! Single arguments that are changed by their position: safe, since their types are checked.
+//! Single arguments that are changed by position. It is safe, because their types are checked.
 
 use gridloom::contract::Contract;
 use gridloom::prelude::*;

@@ -167,7 +167,7 @@ fn the_first_node_that_does_not_match_is_named_and_nothing_changes() {
 fn bodies_children_and_allocations_are_part_of_the_topology() {
     for_each_device(|device| {
         let lab = Lab::new(device)?;
-        let build = |bodies: usize, passes_node: bool, len: usize, default: u32| {
+        let build = |bodies: usize, passes_node: bool, len: usize| {
             let graph = Graph::new(device);
             let inner = Graph::new(device);
             if passes_node {
@@ -176,20 +176,52 @@ fn bodies_children_and_allocations_are_part_of_the_topology() {
             let child = graph.embed(&inner)?.named("child")?;
             let alloc = child.alloc::<i32>(len)?.named("memory")?;
             alloc.free(&alloc)?;
-            graph.switch(&graph.condition(Some(default))?, bodies)?.named("switch")?;
+            graph.switch(&graph.condition(Some(0))?, bodies)?.named("switch")?;
             Ok::<_, Error>(graph)
         };
-        let executable = build(2, true, 8, 0)?.instantiate()?;
+        let executable = build(2, true, 8)?.instantiate()?;
         for (culprit, other) in [
-            ("switch", build(3, true, 8, 0)?),
-            ("callback", build(2, false, 8, 0)?),
-            ("memory", build(2, true, 9, 0)?),
-            ("switch", build(2, true, 8, 1)?),
+            ("switch", build(3, true, 8)?),
+            ("callback", build(2, false, 8)?),
+            ("memory", build(2, true, 9)?),
         ] {
             refused(executable.update(&other), ErrorKind::TopologyMismatch, &[culprit]);
         }
-        executable.update(&build(2, true, 8, 0)?)?;
+        executable.update(&build(2, true, 8)?)?;
         lab.run(&executable).map(drop)
+    });
+}
+
+#[test]
+fn a_changed_default_of_a_condition_is_taken_over() {
+    for_each_mode(|device, mode| {
+        let lab = Lab::new(device)?;
+        let kernels = &lab.kernels;
+        let x = lab.x.slice(..1)?;
+        // A kernel changes at the same time.
+        let build = |defaults: [Option<u32>; 2], number: i32| {
+            let graph = Graph::new(device);
+            let choice = graph.switch(&graph.condition(defaults[0])?, 3)?;
+            for (case, body) in (1..).zip(choice.bodies()) {
+                kernels.bump(body, &x, 10 * case)?;
+            }
+            let inner = choice.if_then(&graph.condition(defaults[1])?)?;
+            kernels.bump(&inner.body(), &x, 100)?;
+            kernels.bump(&graph, &lab.x.slice(1..2)?, number)?;
+            Ok::<_, Error>(graph)
+        };
+        let options = InstantiateOptions::new().conditional_mode(mode);
+        let executable = build([Some(0), None], 0)?.instantiate_with(&options)?;
+        let defaults =
+            [[Some(1), Some(1)], [None, None], [Some(2), None], [Some(7), Some(2)], [Some(0), None]];
+        for (number, defaults) in (1..).zip(defaults) {
+            let graph = build(defaults, number)?;
+            executable.update(&graph)?;
+            let expected = lab.run(&graph.instantiate_with(&options)?)?;
+            assert_eq!(lab.run(&executable)?, expected, "{defaults:?}");
+            assert_eq!(executable.graph().diff(&graph), [], "{defaults:?}");
+        }
+        Ok(())
     });
 }
 

@@ -140,6 +140,11 @@ pub(super) fn of(operation: &Operation) -> Accesses<'_> {
                 accesses.extend(Access::new(AccessKind::Read, region));
             }
         }
+        // A callback without memory to read may use some that it was handed in another way.
+        Operation::Callback(callback) if !callback.reads().is_empty() => {
+            accesses
+                .extend(callback.reads().iter().filter_map(|region| Access::new(AccessKind::Read, region)));
+        }
         Operation::Callback(_) | Operation::Opaque(_) => return None,
     }
     Some(accesses)

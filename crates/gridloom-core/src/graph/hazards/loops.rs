@@ -4,7 +4,7 @@ use super::access;
 use super::{AccessKind, Hazard};
 use crate::graph::definition::{ConditionKey, Definition, GraphKey, NodeKey};
 use crate::memory::Region;
-use crate::op::{ConditionalForm, ConditionalOp, NodeKind, NodeKinds, Operation, Test};
+use crate::op::{ConditionalForm, ConditionalOp, NodeKind, NodeKinds, Operation, Role, Test};
 
 /// Returns the loops without a bound whose bodies cannot change what they test.
 pub(super) fn endless(definition: &Definition) -> Vec<Hazard> {
@@ -60,14 +60,15 @@ fn any_inside(definition: &Definition, graph: GraphKey, is: &dyn Fn(&Operation) 
 }
 
 fn may_set(operation: &Operation, condition: ConditionKey) -> bool {
-    match operation {
-        Operation::Kernel(_) => {
+    match operation.kind().facts().role {
+        Role::Opaque => true,
+        // It tests conditions and sets none.
+        Role::Conditional => false,
+        Role::Order | Role::Child | Role::Work => {
             let mut is_given = false;
             operation.for_each_condition(|given| is_given |= given == condition);
             is_given
         }
-        Operation::Opaque(_) => true,
-        _ => false,
     }
 }
 

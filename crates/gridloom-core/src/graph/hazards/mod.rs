@@ -1,4 +1,4 @@
-//! The check for forgotten dependencies.
+//! The check for missing dependencies.
 //!
 //! If one of two nodes writes what the other uses, they need an order between them. The check walks
 //! all graphs of a hierarchy once, in topological order. For every byte of memory it keeps the
@@ -24,7 +24,6 @@ use self::access::Access;
 use self::history::History;
 use self::order::Search;
 use super::definition::{Definition, GraphKey, NodeKey};
-use crate::op::Operation;
 
 /// The largest number of findings in a list. Further ones are only counted.
 pub const MOST_FINDINGS: usize = 100;
@@ -190,10 +189,8 @@ impl<'a> Checker<'a> {
                 }
                 None => self.hazards.unknown += 1,
             }
-            if matches!(operation, Operation::Child(_) | Operation::Conditional(_)) {
-                for &body in self.definition.node(key).bodies() {
-                    self.graph(body);
-                }
+            for &body in operation.bodies() {
+                self.graph(body);
             }
         }
     }

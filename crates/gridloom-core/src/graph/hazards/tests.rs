@@ -7,7 +7,7 @@ use crate::backend::Allocation;
 use crate::graph::{ConditionalSpec, EdgeKind, Graph, Node};
 use crate::memory::{MemoryKind, Region};
 use crate::null::NullDevice;
-use crate::op::{ConditionalForm, CopySide, MemcpyOp, MemsetOp, Test};
+use crate::op::{ConditionalForm, CopySide, MemcpyOp, MemsetOp, Operation, Test};
 
 fn part(memory: &Arc<dyn Allocation>, offset: u64, bytes: u64) -> Region {
     Region::whole(memory.clone()).part(offset, bytes).expect("inside")

@@ -200,7 +200,12 @@ fn alloc_lines(op: &AllocOp) -> Vec<String> {
 
 fn callback_line(op: &CallbackOp) -> String {
     match op {
-        CallbackOp::Closure(_) => "closure".into(),
+        CallbackOp::Closure(closure) => {
+            match closure.reads().iter().map(|region| region.bytes).sum::<u64>() {
+                0 => "closure".into(),
+                bytes => format!("closure, reads {bytes} B"),
+            }
+        }
         CallbackOp::Raw(raw) => match raw.data() {
             RawData::Bytes(bytes) => format!("raw function, {} B", bytes.len()),
             RawData::Pointer(_) => "raw function, pointer".into(),

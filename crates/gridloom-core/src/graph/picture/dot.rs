@@ -8,7 +8,8 @@ use std::fmt::Write;
 
 use super::describe::Describe;
 use super::numbering::Numbering;
-use super::{body_title, colors, printable};
+use super::printable;
+use super::style::{body_title, style};
 use crate::graph::definition::{Definition, EdgeKind, GraphKey, NodeKey};
 use crate::op::{NodeKind, Operation};
 
@@ -64,25 +65,12 @@ impl Drawing<'_> {
     fn node(&mut self, key: NodeKey, depth: usize) {
         let number = self.number(key);
         let kind = self.describe.definition.node(key).operation.kind();
-        let (colors, label) = (colors(kind), self.label(key));
-        let shape = match kind {
-            NodeKind::Empty => ", shape=ellipse, margin=\"0.06,0.03\"",
-            NodeKind::Alloc => ", shape=cylinder, style=filled",
-            NodeKind::Free => ", shape=cylinder, style=\"filled,dashed\"",
-            NodeKind::Callback => ", shape=note, style=filled",
-            NodeKind::EventRecord | NodeKind::EventWait => ", shape=oval, style=filled, margin=\"0.02,0.02\"",
-            NodeKind::If | NodeKind::IfElse | NodeKind::While | NodeKind::Switch => {
-                ", shape=hexagon, style=filled"
-            }
-            NodeKind::Child => ", shape=tab, style=filled",
-            NodeKind::Opaque => ", shape=box3d, style=filled",
-            _ => "",
-        };
+        let (style, label) = (style(kind), self.label(key));
         self.line(
             depth,
             format_args!(
-                "n{number} [label=<{label}>, fillcolor=\"{}\", color=\"{}\"{shape}]",
-                colors.fill, colors.line
+                "n{number} [label=<{label}>, fillcolor=\"{}\", color=\"{}\"{}]",
+                style.fill, style.line, style.dot
             ),
         );
     }
@@ -93,7 +81,7 @@ impl Drawing<'_> {
         let number = self.number(key);
         let node = definition.node(key);
         let kind = node.operation.kind();
-        let line = colors(kind).line;
+        let line = style(kind).line;
         self.line(depth, format_args!("subgraph cluster_n{number} {{"));
         self.line(
             depth + 1,

@@ -7,7 +7,8 @@ use std::fmt::Write;
 
 use super::describe::Describe;
 use super::numbering::Numbering;
-use super::{body_title, colors, printable};
+use super::printable;
+use super::style::{Style, body_title, style};
 use crate::graph::definition::{Definition, EdgeKind, GraphKey, NodeKey};
 use crate::op::NodeKind;
 
@@ -16,10 +17,8 @@ pub(super) fn draw(definition: &Definition, graph: GraphKey) -> String {
     let describe = Describe { definition, numbering };
     let mut drawing = Drawing { out: String::from("flowchart TD\n"), describe };
     drawing.graph(graph, 1);
-    for kind in NodeKind::ALL {
-        let colors = colors(kind);
-        let class = class(kind);
-        let (fill, line) = (colors.fill, colors.line);
+    for &kind in NodeKind::ALL {
+        let (class, Style { fill, line, .. }) = (class(kind), style(kind));
         drawing.line(1, format_args!("classDef {class} fill:{fill},stroke:{line},color:#0f172a"));
     }
     drawing.line(1, format_args!("classDef body fill:#ffffff,stroke:#cbd5e1,color:#475569"));
@@ -54,7 +53,7 @@ impl Drawing<'_> {
             let kind = node.operation.kind();
             let (class, label) = (class(kind), self.label(key));
             if node.bodies().is_empty() {
-                let (open, close) = shape(kind);
+                let (open, close) = style(kind).mermaid;
                 self.line(depth, format_args!("n{number}{open}\"{label}\"{close}:::{class}"));
                 continue;
             }
@@ -99,17 +98,6 @@ impl Drawing<'_> {
             escape_into(&mut label, &line);
         }
         label
-    }
-}
-
-fn shape(kind: NodeKind) -> (&'static str, &'static str) {
-    match kind {
-        NodeKind::Empty => ("((", "))"),
-        NodeKind::Alloc | NodeKind::Free => ("[(", ")]"),
-        NodeKind::Callback => ("[/", "/]"),
-        NodeKind::EventRecord | NodeKind::EventWait => (">", "]"),
-        NodeKind::If | NodeKind::IfElse | NodeKind::While | NodeKind::Switch => ("{{", "}}"),
-        _ => ("[", "]"),
     }
 }
 

@@ -23,10 +23,10 @@ mod dot;
 mod json;
 mod mermaid;
 mod numbering;
+mod style;
 
 use super::Graph;
 use super::definition::{Definition, GraphKey};
-use crate::op::NodeKind;
 
 /// The version of the format of [`Graph::to_json`]. It is raised when an older reader would
 /// misunderstand the new format.
@@ -68,8 +68,9 @@ impl Graph {
     ///
     /// - Ids count from 0 in the order of appearance. Node ids are unique across all graphs of the
     ///   file.
-    /// - `kind` is a [`NodeKind::name`]; `bodies` holds graphs like the outer one. It is left out
-    ///   if there are none. `params` is left out for empty nodes and children.
+    /// - `kind` is a [`NodeKind::name`](crate::op::NodeKind::name); `bodies` holds graphs like the
+    ///   outer one. It is left out if there are none. `params` is left out for empty nodes and
+    ///   children.
     /// - `params` by kind:
     ///   - kernel: `kernel`, `grid`, `block` (arrays of three), `shared`, and if set `cluster`,
     ///     `cooperative`, `programmatic`, `priority`; `args`, each `{ "value": hex }` in memory
@@ -112,39 +113,6 @@ impl Definition {
     /// [`Graph::to_json`].
     pub fn to_json(&self, graph: GraphKey) -> String {
         json::write(self, graph)
-    }
-}
-
-/// The fill and outline colours of a kind of node.
-struct Colors {
-    fill: &'static str,
-    line: &'static str,
-}
-
-fn colors(kind: NodeKind) -> Colors {
-    let (fill, line) = match kind {
-        NodeKind::Empty => ("#f8fafc", "#94a3b8"),
-        NodeKind::Kernel => ("#dbeafe", "#2563eb"),
-        NodeKind::Alloc => ("#dcfce7", "#16a34a"),
-        NodeKind::Free => ("#f0fdf4", "#86a893"),
-        NodeKind::Memset => ("#fef9c3", "#ca8a04"),
-        NodeKind::Memcpy => ("#ffedd5", "#ea580c"),
-        NodeKind::Child => ("#f1f5f9", "#64748b"),
-        NodeKind::Opaque => ("#e2e8f0", "#334155"),
-        NodeKind::Callback => ("#fce7f3", "#db2777"),
-        NodeKind::EventRecord | NodeKind::EventWait => ("#ccfbf1", "#0d9488"),
-        NodeKind::If | NodeKind::IfElse | NodeKind::While | NodeKind::Switch => ("#ede9fe", "#7c3aed"),
-    };
-    Colors { fill, line }
-}
-
-/// Returns the title of a body.
-fn body_title(kind: NodeKind, index: usize) -> String {
-    match (kind, index) {
-        (NodeKind::IfElse | NodeKind::If, 0) => "then".into(),
-        (NodeKind::IfElse, _) => "else".into(),
-        (NodeKind::Switch, index) => format!("case {index}"),
-        _ => "body".into(),
     }
 }
 

@@ -63,16 +63,15 @@ impl Numbering {
                     self.add_buffer(buffer);
                 }
             });
-            match &node.operation {
-                Operation::Free(FreeTarget::Outliving(buffer)) => self.add_buffer(buffer),
-                Operation::EventRecord(event) | Operation::EventWait(event) => {
-                    let next = self.events.len();
-                    let number = *self.event_numbers.entry(Arc::as_ptr(event).cast()).or_insert(next);
-                    if number == next {
-                        self.events.push(event.clone());
-                    }
+            if let Operation::Free(FreeTarget::Outliving(buffer)) = &node.operation {
+                self.add_buffer(buffer);
+            }
+            if let Some(event) = node.operation.event() {
+                let next = self.events.len();
+                let number = *self.event_numbers.entry(Arc::as_ptr(event).cast()).or_insert(next);
+                if number == next {
+                    self.events.push(event.clone());
                 }
-                _ => {}
             }
             for &body in node.bodies() {
                 self.visit(definition, body);

@@ -118,8 +118,8 @@ impl Contract {
         self
     }
 
-    /// Asks that the memory given for one pointer argument has no byte in common with that given for
-    /// another one.
+    /// Asks that the memory given for one pointer argument has no byte in common with that given
+    /// for another one.
     #[must_use]
     pub fn disjoint(mut self, one: u32, other: u32) -> Self {
         self.disjoint.push((one, other));

@@ -140,7 +140,7 @@ impl Builder<'_> {
         Ok(node)
     }
 
-    /// Returns what the kernel that ends an iteration waits for. If that is one kernel, and the
+    /// Returns what the kernel that ends a pass waits for. If that is one kernel, and the
     /// driver and the GPU support it, the ending kernel starts while that kernel still runs.
     fn end_of_pass(&self, steps: &[Step], nodes: &Nodes) -> Edges {
         let last = last_steps(steps);

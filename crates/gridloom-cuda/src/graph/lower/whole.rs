@@ -6,25 +6,12 @@ use super::super::node_map::DriverNode;
 use super::{Builder, PROGRAMMATIC_EDGES_SINCE};
 use crate::sys::*;
 use gridloom_core::graph::{Definition, EdgeKind, NodeData, NodeKey};
-use gridloom_core::op::{NodeKind, NodeKinds, Operation};
+use gridloom_core::op::{NodeKind, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
-
-/// The kinds of nodes that are not one node of the driver's each.
-const PLANNED: NodeKinds = NodeKinds::of(&[
-    NodeKind::Empty,
-    NodeKind::Alloc,
-    NodeKind::Free,
-    NodeKind::Child,
-    NodeKind::If,
-    NodeKind::IfElse,
-    NodeKind::While,
-    NodeKind::Switch,
-    NodeKind::Opaque,
-]);
 
 /// Returns whether a graph, none of whose nodes is disabled, can be lowered node for node.
 pub(in super::super) fn is_plain(definition: &Definition) -> bool {
-    !definition.may_have(PLANNED) && !definition.may_have_conditions()
+    definition.has_only(NodeKind::WORK) && !definition.may_have_conditions()
 }
 
 impl Builder<'_> {

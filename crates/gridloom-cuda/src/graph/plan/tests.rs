@@ -45,61 +45,6 @@ fn a_chain_keeps_its_edges() {
 }
 
 #[test]
-fn nodes_that_do_nothing_become_edges() {
-    let sketch = Sketch::new();
-    let a = sketch.kernel(&[], &[]);
-    let b = sketch.kernel(&[], &[]);
-    let join = sketch.graph.join([&a, &b]).unwrap();
-    let c = sketch.kernel(&[&join], &[]);
-    let program = program(&sketch, ConditionalMode::Auto);
-    let steps = only_graph(&program);
-    assert_eq!(steps.len(), 3);
-    assert_eq!(waits_for(steps, &c), [a.key(), b.key()]);
-}
-
-#[test]
-fn a_join_of_many_to_many_stays_a_node() {
-    let sketch = Sketch::new();
-    let before: Vec<Node> = (0..4).map(|_| sketch.kernel(&[], &[])).collect();
-    let join = sketch.graph.join(&before).unwrap();
-    for _ in 0..4 {
-        sketch.kernel(&[&join], &[]);
-    }
-    let program = program(&sketch, ConditionalMode::Auto);
-    let steps = only_graph(&program);
-    assert_eq!(steps.len(), 9);
-    assert_eq!(steps.iter().map(|step| step.after.len()).sum::<usize>(), 8);
-}
-
-#[test]
-fn a_child_dissolves_into_its_parent_between_what_is_before_and_after_it() {
-    let sketch = Sketch::new();
-    let inner = sketch.other_graph();
-    let x = sketch.kernel_in(&inner, &[], &[]);
-    sketch.kernel_in(&inner, &[&x], &[]);
-    let before = sketch.kernel(&[], &[]);
-    let child = sketch.graph.add_child(&[&before], &inner).unwrap();
-    let after = sketch.kernel(&[&child], &[]);
-    let inside = child.bodies().unwrap()[0].nodes();
-    let program = program(&sketch, ConditionalMode::Auto);
-    let steps = only_graph(&program);
-    assert_eq!(steps.len(), 4);
-    assert_eq!(waits_for(steps, &inside[0]), [before.key()]);
-    assert_eq!(waits_for(steps, &inside[1]), [inside[0].key()]);
-    assert_eq!(waits_for(steps, &after), [inside[1].key()]);
-}
-
-#[test]
-fn an_empty_child_is_an_edge() {
-    let sketch = Sketch::new();
-    let before = sketch.kernel(&[], &[]);
-    let child = sketch.graph.add_child(&[&before], &sketch.other_graph()).unwrap();
-    let after = sketch.kernel(&[&child], &[]);
-    let program = program(&sketch, ConditionalMode::Auto);
-    assert_eq!(waits_for(only_graph(&program), &after), [before.key()]);
-}
-
-#[test]
 fn a_disabled_node_keeps_the_order_of_those_around_it() {
     let sketch = Sketch::new();
     let a = sketch.kernel(&[], &[]);

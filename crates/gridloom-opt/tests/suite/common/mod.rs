@@ -1,4 +1,4 @@
-//! What the tests of the optimiser share.
+//! Helpers of the optimiser's tests.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use gridloom_core::op::{KernelArgs, KernelOp, Launch, Operation};
 use gridloom_cpu::{CpuDevice, CpuOptions, Engine};
 use gridloom_opt::rewrite::{KernelSource, Rewritten};
 
-/// The CPU device with each of its engines.
+/// Returns the CPU device with each of its engines.
 pub(crate) fn devices() -> Vec<Arc<dyn Device>> {
     [Engine::Interpreter, Engine::Jit]
         .into_iter()
@@ -53,7 +53,8 @@ pub(crate) fn launch(
     bytes.resize(layout.buffer_bytes(), 0);
     let args = KernelArgs { bytes: bytes.as_slice().into(), layout, ..KernelArgs::default() };
     let config = LaunchConfig::new(Dim3::from(grid), Dim3::from(block)).shared(shared);
-    // SAFETY: the tests give each kernel what it takes, and memory that is large enough and outlives this call.
+    // SAFETY: the tests give each kernel what it takes, and memory that is large enough and
+    // outlives this call.
     let launch = unsafe { KernelOp::new(kernel.clone(), config, args) };
     let stream = Stream::new(device).unwrap();
     stream

@@ -21,7 +21,8 @@ struct Functions {
     multiply: Multiply,
 }
 
-/// `cublasSgemm`: handle, two transpositions, m, n, k, alpha, A and its pitch, B and its pitch, beta, C and its pitch.
+/// `cublasSgemm`: handle, two transpositions, m, n, k, alpha, A and its pitch, B and its pitch,
+/// beta, C and its pitch.
 type Multiply = unsafe extern "C" fn(
     Handle,
     c_int,
@@ -51,8 +52,9 @@ unsafe impl Send for Cublas {}
 unsafe impl Sync for Cublas {}
 
 impl Cublas {
-    /// A handle, which has made one product already: the library loads its kernels with the first. `None`, with a line, where there is no cuBLAS;
-    /// `GRIDLOOM_REQUIRE_CUBLAS=1` makes that a failure.
+    /// A handle, which has made one product already: the library loads its kernels with the first.
+    /// `None`, with a line, where there is no cuBLAS; `GRIDLOOM_REQUIRE_CUBLAS=1` makes that a
+    /// failure.
     pub(super) fn open(device: &Device) -> Option<Arc<Self>> {
         static FUNCTIONS: OnceLock<Result<Functions, String>> = OnceLock::new();
         let functions = match FUNCTIONS.get_or_init(load) {
@@ -90,12 +92,14 @@ impl Cublas {
     ) -> Result<()> {
         let (functions, handle, one, n) = (self.functions, self.handle, 1.0f32, n as c_int);
         let (a, b, c) = (a.address()?, b.address()?, c.address()?);
-        // SAFETY: the stream exists; the matrices have n by n elements; the scalars are read by the call.
+        // SAFETY: the stream exists; the matrices have n by n elements; the scalars are read by the
+        // call.
         unsafe {
             check("cublasSetStream", (functions.set_stream)(handle, stream))?;
             let (scratch, bytes) = (workspace.address()? as *mut c_void, workspace.len());
             check("cublasSetWorkspace", (functions.set_workspace)(handle, scratch, bytes))?;
-            // The library has columns one after the other, so the rows of a · b are its columns of b · a.
+            // The library has columns one after the other, so the rows of a · b are its columns of
+            // b · a.
             let made = (functions.multiply)(
                 handle,
                 0,
@@ -125,7 +129,8 @@ impl Cublas {
 
 impl Drop for Cublas {
     fn drop(&mut self) {
-        // SAFETY: made once, and destroyed once. A thread without a context gets that of the first GPU.
+        // SAFETY: made once, and destroyed once. A thread without a context gets that of the first
+        // GPU.
         unsafe { (self.functions.destroy)(self.handle) };
     }
 }
@@ -156,7 +161,8 @@ fn load() -> Result<Functions, String> {
     for version in [13, 12] {
         for folder in folders() {
             let at = |name: &str| folder.join(format!("{name}.so.{version}"));
-            // SAFETY: the libraries of NVIDIA's own toolkit; the first is one that the second needs beside it.
+            // SAFETY: the libraries of NVIDIA's own toolkit; the first is one that the second needs
+            // beside it.
             let opened = unsafe {
                 let needed = Library::new(at("libcublasLt"));
                 Library::new(at("libcublas")).map(|library| (needed, library))
@@ -187,7 +193,8 @@ fn functions(library: &'static Library) -> Result<Functions, libloading::Error> 
     }
 }
 
-/// Where the library may be: where `GRIDLOOM_CUBLAS` says, where the loader looks, in toolkits, and in packages of Python.
+/// Returns where the library may be: where `GRIDLOOM_CUBLAS` says, where the loader looks, in
+/// toolkits, and in packages of Python.
 fn folders() -> Vec<PathBuf> {
     if let Some(folder) = std::env::var_os("GRIDLOOM_CUBLAS") {
         return vec![folder.into()];
@@ -209,7 +216,7 @@ fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// The folders in another one whose names begin so.
+/// Returns the folders in another one whose names begin so.
 fn matching(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
     let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));

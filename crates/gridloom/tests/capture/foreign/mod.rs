@@ -1,4 +1,4 @@
-//! Capture of code that Gridloom does not know.
+//! Capture of code that calls CUDA itself.
 
 mod cublas;
 
@@ -52,7 +52,8 @@ impl Operands {
             c: device.buffer_from(&vec![0.0; N * N])?,
             workspace: device.alloc::<u8>(32 << 20)?,
         };
-        // The library loads a kernel when it first needs it, which a driver refuses during a capture.
+        // The library loads a kernel when it first needs it, which a driver refuses during a
+        // capture.
         cublas.multiply(std::ptr::null_mut(), N, &made.a, &made.b[0], &made.c, &made.workspace)?;
         device.synchronize()?;
         made.c.write(&vec![0.0; N * N])?;
@@ -70,7 +71,8 @@ impl Operands {
         let graph = stream.capture_scope(|capture| {
             capture.memset(&self.c, 1.0f32)?;
             let mode = CaptureMode::ThreadLocal.keeping(cublas.clone());
-            // SAFETY: the library stays loaded, its handle exists while `cublas` does, and the matrices and the workspace are Gridloom's.
+            // SAFETY: the library stays loaded, its handle exists while `cublas` does, and the
+            // matrices and the workspace are Gridloom's.
             nodes = unsafe {
                 capture.foreign(mode, |raw| {
                     cublas.multiply(raw.raw().cast(), N, &self.a, &self.b[index], &self.c, &self.workspace)
@@ -99,7 +101,8 @@ fn a_product_of_cublas_is_captured_launched_again_and_pointed_at_another_operand
             assert_eq!(operands.c.to_vec()?, Operands::expected(0));
         }
         if nodes.iter().any(|node| node.kind().is_ok_and(|kind| kind == NodeKind::Opaque)) {
-            // A driver before 12.4 tells no parameters; a new capture is the way to other operands then.
+            // A driver before 12.4 tells no parameters; a new capture is the way to other operands
+            // then.
             exec.update(&operands.capture(&stream, &cublas, 1)?.0)?;
             exec.launch(&stream)?;
             assert_eq!(operands.c.to_vec()?, Operands::expected(1));

@@ -1,6 +1,7 @@
 //! Random programs without races.
 //!
-//! Every cell has one lane that may touch it, its owner. Another lane that wants it synchronises with the owner first, and so becomes the owner.
+//! Every cell has one lane that may touch it, its owner. Another lane that wants it synchronises
+//! with the owner first, and so becomes the owner.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Random programs over up to five streams, with events, forks, joins and conditionals: the same results on the host, run directly on
-//! streams, and captured and then launched.
+//! Random programs over up to five streams, with events, forks, joins and conditionals: the same
+//! results on the host, run directly on streams, and captured and then launched.
 
 mod generate;
 mod order;

@@ -1,11 +1,13 @@
-//! A check that a captured graph orders all that must be ordered, whether or not a device happens to run it in order.
+//! A check that a captured graph orders everything that must be ordered, even if a device happens
+//! to run it in order.
 
 use std::collections::{HashMap, HashSet};
 
 use gridloom::prelude::*;
 use gridloom_core::memory::Base;
 
-/// Asserts that the nodes of a graph that touch the same memory come one after the other, in the order in which they were recorded.
+/// Asserts that the nodes of a graph that touch the same memory come one after the other, in the
+/// order in which they were recorded.
 pub(crate) fn assert_ordered(graph: &Graph) -> Result<()> {
     let mut ancestors: HashMap<Node, HashSet<Node>> = HashMap::new();
     let mut last_touch: HashMap<u64, Node> = HashMap::new();
@@ -26,7 +28,7 @@ pub(crate) fn assert_ordered(graph: &Graph) -> Result<()> {
     Ok(())
 }
 
-/// The addresses that a node works on, with all that is inside it.
+/// Returns the addresses that a node works on, with all that is inside it.
 fn touched(node: &Node) -> Result<HashSet<u64>> {
     let mut addresses = HashSet::new();
     node.operation()?.for_each_region(|region| {

@@ -1,4 +1,5 @@
-//! Two ways to perform a program on a device: with streams that run, and with streams that are captured.
+//! Two ways to perform a program on a device: with streams that run, and with streams that are
+//! captured.
 
 use std::sync::atomic::Ordering;
 
@@ -158,7 +159,8 @@ impl Way for Direct<'_> {
     }
 }
 
-/// A lane of a capture: the capture, with the stream for the main one, or a stream that came in through an event.
+/// A lane of a capture: the capture, with the stream for the main one, or a stream that came in
+/// through an event.
 enum CapturedLane {
     Main(Capture, Stream),
     Handle(Capture),
@@ -190,7 +192,7 @@ impl<'a> Captured<'a> {
         Ok(Captured { k, cells, lanes: vec![main], free: side_streams(k)?, turn: 0 })
     }
 
-    /// The graph, and all streams that took part.
+    /// Returns the graph, and all streams that took part.
     pub(crate) fn end(self) -> Result<(Graph, Vec<Stream>)> {
         let graph = self.lanes[0].capture().end()?;
         let mut streams = vec![self.k.stream.clone()];

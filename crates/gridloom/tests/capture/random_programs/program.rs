@@ -1,4 +1,4 @@
-//! What a random program is, and what it means.
+//! The definition and the meaning of a random program.
 
 use crate::support::Random;
 
@@ -8,13 +8,14 @@ pub(crate) const CELLS: usize = 6;
 /// One of the integers.
 pub(crate) type Cell = usize;
 
-/// A line of work within one scope. 0 is the scope's own; others come into being by [`Step::Sync`] and [`Step::Fork`].
+/// A line of work within one scope. 0 is the scope's own; others come into being by [`Step::Sync`]
+/// and [`Step::Fork`].
 pub(crate) type Lane = usize;
 
 /// Steps of one scope: the whole program, or one body of a conditional.
 ///
-/// Steps that touch the same cell are ordered by their lanes and by synchronisation, in the order of the list. So the list, read from front
-/// to back, says what the program does.
+/// Steps that touch the same cell are ordered by their lanes and by synchronisation, in the order
+/// of the list. So the list, read from front to back, says what the program does.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Program(pub(crate) Vec<Step>);
 
@@ -49,7 +50,8 @@ pub(crate) enum Step {
         lane: Lane,
         by: u32,
     },
-    /// An event recorded in one lane and waited for in another, which a stream begins where it is new.
+    /// An event recorded in one lane and waited for in another, which a stream begins where it is
+    /// new.
     Sync {
         from: Lane,
         to: Lane,
@@ -133,7 +135,7 @@ impl Step {
 }
 
 impl Form {
-    /// Which body of a branch a value chooses; there may be none of that number.
+    /// Returns which body of a branch a value chooses; there may be none of that number.
     pub(crate) fn chosen(self, value: i32) -> Option<usize> {
         match self {
             Form::Switch => usize::try_from(value).ok(),

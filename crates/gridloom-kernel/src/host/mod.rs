@@ -1,6 +1,8 @@
 //! Calling kernels on the host, as the plain functions that they are.
 //!
-//! A kernel asks which thread of a launch it is. [`run`] calls it as each of them, one after the other:
+//! A kernel asks which thread of a launch it is. [`run`] calls it as each of them, one after the
+//! other. [`run_blocks`] runs the threads of a block at the same time, for kernels in which they
+//! wait for each other.
 //!
 //! ```
 //! use gridloom_kernel::{host, thread};
@@ -10,10 +12,19 @@
 //! assert_eq!(seen, [0, 1, 2, 3, 4, 5]);
 //! ```
 
+mod block;
+mod meeting;
+mod memory;
+
 use std::cell::Cell;
 
+pub(crate) use block::{WARP, barrier, dynamic_bytes, exchange_in_block, exchange_in_warp, shared};
+pub use block::{run_blocks, run_blocks_with};
+pub(crate) use memory::Division;
+pub use memory::Memory;
+
 /// The place of a thread in a launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The block.
     pub block: [u32; 3],
@@ -29,6 +40,27 @@ impl Place {
     /// The only thread of a launch.
     pub const ONLY: Place = Place { block: [0; 3], thread: [0; 3], block_size: [1; 3], grid_size: [1; 3] };
 
+    /// Returns the number of the thread in its block, counted along the first axis, then the
+    /// second, then the third.
+    pub fn rank(&self) -> usize {
+        let [x, y, z] = self.thread.map(|index| index as usize);
+        let [width, height, _] = self.block_size.map(|size| size as usize);
+        (z * height + y) * width + x
+    }
+
+    /// Returns how many threads each block has.
+    pub fn threads(&self) -> usize {
+        self.block_size.iter().map(|&size| size as usize).product()
+    }
+
+    /// Returns the number of the block in the launch, counted along the first axis, then the
+    /// second, then the third.
+    pub fn block_rank(&self) -> usize {
+        let [x, y, z] = self.block.map(|index| index as usize);
+        let [width, height, _] = self.grid_size.map(|size| size as usize);
+        (z * height + y) * width + x
+    }
+
     /// Returns the index among all threads of the launch along an axis.
     pub fn global(&self, axis: usize) -> usize {
         self.block[axis] as usize * self.block_size[axis] as usize + self.thread[axis] as usize
@@ -39,7 +71,8 @@ thread_local! {
     static PLACE: Cell<Place> = const { Cell::new(Place::ONLY) };
 }
 
-/// Returns which thread of a launch is being run. Outside of [`run`] it is the only one of a launch.
+/// Returns which thread of a launch is being run. Outside of [`run`] it is the only one of a
+/// launch.
 pub fn place() -> Place {
     PLACE.get()
 }
@@ -77,7 +110,8 @@ impl From<(u32, u32, u32)> for Size {
     }
 }
 
-/// Calls `thread` as every thread of a launch of so many blocks of so many threads, one after the other.
+/// Calls `thread` as every thread of a launch of so many blocks of so many threads, one after the
+/// other.
 pub fn run(grid: impl Into<Size>, block: impl Into<Size>, mut thread: impl FnMut()) {
     let (Size(grid_size), Size(block_size)) = (grid.into(), block.into());
     for block in indices(grid_size) {

@@ -1,0 +1,92 @@
+//! The old contents of changed rows of the argument table, so that changes can be undone.
+
+use super::table::{Pointer, Pointers, Row};
+use crate::memory::RegionId;
+use crate::speed::FEW_BYTES;
+
+/// The contents of a row before the changes in progress.
+pub(super) struct Record {
+    /// The row, or [`NONE`] if the node's operation was replaced since.
+    pub(super) row: u32,
+    /// The bytes of the row, if they fit.
+    pub(super) bytes: [u8; FEW_BYTES],
+    /// The start of the bytes in [`Journal::bytes`], if they do not fit.
+    pub(super) spilled: u32,
+    /// Whether [`Journal::pointers`] has old pointers of the row.
+    pub(super) has_pointers: bool,
+}
+
+/// Pointers of a row before one change.
+pub(super) struct OldPointers {
+    pub(super) row: u32,
+    pub(super) old: Old,
+}
+
+pub(super) enum Old {
+    /// The pointer at this index of the row.
+    One(u32, Pointer),
+    /// All pointers of the row.
+    All(Pointers),
+}
+
+/// The old contents of changed rows, until the changes are committed or undone. Memory in the
+/// journal counts as used.
+#[derive(Default)]
+pub(super) struct Journal {
+    pub(super) records: Vec<Record>,
+    /// The bytes of rows that do not fit in their record.
+    pub(super) bytes: Vec<u8>,
+    /// Replaced pointers, in the order of the changes.
+    pub(super) pointers: Vec<OldPointers>,
+    /// The memory that was checked last.
+    pub(super) checked: Option<RegionId>,
+}
+
+impl Journal {
+    /// Records bytes that do not fit in a record.
+    #[cold]
+    pub(super) fn spill(&mut self, bytes: &[u8]) -> [u8; FEW_BYTES] {
+        self.bytes.extend_from_slice(bytes);
+        [0; FEW_BYTES]
+    }
+
+    /// Returns the recorded bytes of a row with `len` bytes.
+    pub(super) fn bytes_before<'a>(&'a self, record: &'a Record, len: usize) -> &'a [u8] {
+        match record.bytes.get(..len) {
+            Some(bytes) => bytes,
+            None => &self.bytes[record.spilled as usize..][..len],
+        }
+    }
+
+    /// Returns the bytes of a row before the changes in progress.
+    pub(super) fn bytes_of<'a>(&'a self, row: &'a Row) -> &'a [u8] {
+        match self.records.get(row.record as usize) {
+            Some(record) => self.bytes_before(record, row.bytes.len()),
+            None => &row.bytes,
+        }
+    }
+
+    /// Returns the pointers of a row before the changes in progress.
+    pub(super) fn pointers_of(&self, number: u32, row: &Row) -> Pointers {
+        let mut pointers = row.pointers.clone();
+        for OldPointers { old, .. } in self.pointers.iter().rev().filter(|old| old.row == number) {
+            match old {
+                Old::One(number, pointer) => pointers[*number as usize] = *pointer,
+                Old::All(all) => pointers.clone_from(all),
+            }
+        }
+        pointers
+    }
+}
+
+impl Old {
+    /// Puts the old pointers back into a row. Returns what they replace.
+    pub(super) fn put_back(self, pointers: &mut Pointers) -> Old {
+        match self {
+            Old::One(number, pointer) => {
+                Old::One(number, std::mem::replace(&mut pointers[number as usize], pointer))
+            }
+            Old::All(all) => Old::All(std::mem::replace(pointers, all)),
+        }
+    }
+}

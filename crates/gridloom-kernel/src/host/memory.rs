@@ -1,0 +1,75 @@
+//! Host memory that the threads of a block write.
+
+use std::collections::HashSet;
+
+use parking_lot::Mutex;
+
+use super::{Place, place};
+use crate::Out;
+
+/// Host memory for an [`Out`] parameter of a kernel whose threads run at the same time.
+///
+/// Each thread of [`run_blocks`](super::run_blocks) asks for its [`Out`] once.
+pub struct Memory<'a, T> {
+    elements: *mut [T],
+    division: Division,
+    lifetime: std::marker::PhantomData<&'a mut [T]>,
+}
+
+/// How memory was divided so far, and by whom.
+#[derive(Default)]
+pub(crate) struct Division {
+    state: Mutex<(HashSet<Place>, Option<(&'static str, usize)>)>,
+    height: Mutex<Option<usize>>,
+}
+
+impl Division {
+    /// Notes how many rows a plane has.
+    ///
+    /// # Panics
+    /// When it had another number before.
+    pub(crate) fn claim_height(&self, height: usize) {
+        let known = *self.height.lock().get_or_insert(height);
+        assert_eq!(known, height, "an `Out` is divided in two ways: threads would own each other's elements");
+    }
+
+    /// Notes that the memory is divided in this way.
+    ///
+    /// # Panics
+    /// When it was divided in another way: threads would own each other's elements.
+    pub(crate) fn claim(&self, way: &'static str, size: usize) {
+        let known = *self.state.lock().1.get_or_insert((way, size));
+        assert_eq!(
+            known,
+            (way, size),
+            "an `Out` is divided in two ways: threads would own each other's elements"
+        );
+    }
+}
+
+// SAFETY: threads get at elements through `out` alone, which gives each place of a launch its own
+// elements, once.
+unsafe impl<T: Send> Sync for Memory<'_, T> {}
+// SAFETY: it is a mutable borrow of the elements.
+unsafe impl<T: Send> Send for Memory<'_, T> {}
+
+impl<'a, T> Memory<'a, T> {
+    /// Makes host memory what the threads of a launch are given.
+    pub fn new(elements: &'a mut [T]) -> Self {
+        Memory { elements, division: Division::default(), lifetime: std::marker::PhantomData }
+    }
+
+    /// Returns what this thread is given.
+    ///
+    /// # Panics
+    /// When the thread at this place of a launch has asked before. A further launch takes another
+    /// `Memory`.
+    pub fn out(&self) -> Out<'_, T> {
+        let is_first = self.division.state.lock().0.insert(place());
+        assert!(is_first, "a thread asks for its part of the same memory twice");
+        // SAFETY: the elements are borrowed for as long as `self` is, and each place is given its
+        // `Out` once. An `Out` leads to the elements of its place alone, which no other place has
+        // while all divide the memory in the same way, and `division` checks that.
+        unsafe { Out::shared(self.elements, &self.division) }
+    }
+}

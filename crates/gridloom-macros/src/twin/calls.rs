@@ -1,0 +1,241 @@
+//! Calls of functions, methods and closures, and the making of structs.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Expr, ExprMethodCall, Path};
+
+use super::Translator;
+use super::questions::{line, root};
+use crate::names;
+use crate::tokens::{contains, here};
+
+impl Translator {
+    pub(super) fn struct_(&mut self, literal: &syn::ExprStruct) -> TokenStream {
+        let span = literal.span();
+        if literal.qself.is_some() {
+            return self.refuse(span, "device code names a struct by its path");
+        }
+        let path = match (&self.self_type, literal.path.is_ident("Self")) {
+            (Some(self_type), true) => quote!(#self_type),
+            _ => literal.path.to_token_stream(),
+        };
+        let mut fields = Vec::new();
+        for field in &literal.fields {
+            let variable = self.fresh("field");
+            let value = self.value(&field.expr);
+            fields.push((field.member.clone(), variable, value));
+        }
+        let members: Vec<_> = fields.iter().map(|(member, ..)| member).collect();
+        let variables: Vec<_> = fields.iter().map(|(_, variable, _)| variable).collect();
+        let values: Vec<_> = fields.iter().map(|(.., value)| value).collect();
+        let (rest, copied) = match &literal.rest {
+            Some(rest) => {
+                let rest = self.value(rest);
+                (quote!(let __rest = #rest;), quote!(..__k::phantom(&__rest)))
+            }
+            None => (quote!(), quote!()),
+        };
+        let start = if literal.rest.is_some() { quote!(__k::assign(&__s, __rest);) } else { quote!() };
+        quote_spanned!(here(span)=> {
+            #(let #variables = #values;)*
+            #rest
+            let __s = __k::fresh_like(|| #path { #(#members: __k::phantom(&#variables),)* #copied });
+            #start
+            #(__k::assign(&__s.#members, #variables);)*
+            __s
+        })
+    }
+
+    pub(super) fn call(&mut self, call: &syn::ExprCall) -> TokenStream {
+        let span = call.span();
+        let Expr::Path(function) = &*call.func else {
+            return self.refuse(call.func.span(), "device code calls functions and closures by their names");
+        };
+        let args: Vec<TokenStream> = call.args.iter().map(|arg| self.value(arg)).collect();
+        let path = &function.path;
+        let name = path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
+        if let Some(ident) = path.get_ident() {
+            if self.is_local(&name) {
+                return quote_spanned!(here(span)=> #ident(#(#args),*));
+            }
+            if name == "Some" {
+                return quote_spanned!(here(span)=> __k::some(#(#args),*));
+            }
+            if self.function.as_ref() == Some(&name) {
+                return self.refuse(
+                    span,
+                    "device code cannot be recursive: it is recorded where it is called; use a loop",
+                );
+            }
+        }
+        for segment in &path.segments {
+            if let Some(reason) = names::refused_type(&segment.ident.to_string()) {
+                return self
+                    .refuse(segment.span(), format!("`{}` is not available: {reason}", segment.ident));
+            }
+        }
+        // A function of a module may have any name.
+        let owner = path.segments.iter().rev().nth(1).map(|owner| owner.ident.to_string());
+        let is_of_type =
+            |owner: &String| names::is_type_name(owner) || names::SCALARS.contains(&owner.as_str());
+        if let Some(reason) = names::refused_method(&name).filter(|_| owner.as_ref().is_some_and(is_of_type))
+        {
+            return self.refuse(path.span(), format!("`{name}` is not available: {reason}"));
+        }
+        match names::tail(path, 2).as_str() {
+            "mem::swap" => return quote_spanned!(here(span)=> __k::swap(#(#args),*)),
+            "mem::replace" => return quote_spanned!(here(span)=> __k::replace(#(#args),*)),
+            "cmp::min" | "min" => return quote_spanned!(here(span)=> __k::V::min(#(#args),*)),
+            "cmp::max" | "max" => return quote_spanned!(here(span)=> __k::V::max(#(#args),*)),
+            _ => {}
+        }
+        if names::is_type_name(&name) {
+            return self.tuple_struct(function, &args, span);
+        }
+        let count = path.segments.len();
+        let owner = (count > 1).then(|| path.segments[count - 2].ident.to_string());
+        let last = path.segments.last().expect("a path has a segment");
+        let (ident, generics) = (&last.ident, &last.arguments);
+        let generics = match generics {
+            syn::PathArguments::None => quote!(),
+            generics => {
+                let generics = generics.to_token_stream();
+                if generics.to_string().starts_with("::") { generics } else { quote!(::#generics) }
+            }
+        };
+        match owner.as_deref() {
+            Some(owner) if names::SCALARS.contains(&owner) => {
+                let ty = path_without_last(path);
+                let line = line(span);
+                quote_spanned!(here(span)=> { __k::at(#line); <<#ty as __k::Typed>::Twin>::#ident #generics(#(#args),*) })
+            }
+            Some("Self") if self.self_type.is_some() => {
+                let (ty, twin) =
+                    (self.self_type.as_ref(), format_ident!("__twin_{ident}", span = ident.span()));
+                quote_spanned!(here(span)=> <#ty>::#twin #generics(#(#args),*))
+            }
+            Some(owner) if names::is_type_name(owner) || self.type_params.contains(owner) => {
+                let twin = format_ident!("__twin_{ident}", span = ident.span());
+                let ty = path_without_last(path);
+                quote_spanned!(here(span)=> #ty::#twin #generics(#(#args),*))
+            }
+            _ => {
+                let mut path = path.clone();
+                if let Some(last) = path.segments.last_mut() {
+                    last.arguments = syn::PathArguments::None;
+                }
+                quote_spanned!(here(span)=> #path::__twin #generics(#(#args),*))
+            }
+        }
+    }
+
+    pub(super) fn tuple_struct(
+        &mut self,
+        function: &syn::ExprPath,
+        args: &[TokenStream],
+        span: Span,
+    ) -> TokenStream {
+        let path = match (&self.self_type, function.path.is_ident("Self")) {
+            (Some(self_type), true) => quote!(#self_type),
+            _ => function.to_token_stream(),
+        };
+        let variables: Vec<Ident> = args.iter().map(|_| self.fresh("field")).collect();
+        let members = (0..args.len()).map(syn::Index::from);
+        quote_spanned!(here(span)=> {
+            #(let #variables = #args;)*
+            let __s = __k::fresh_like(|| #path(#(__k::phantom(&#variables)),*));
+            #(__k::assign(&__s.#members, #variables);)*
+            __s
+        })
+    }
+
+    pub(super) fn method_call(&mut self, call: &ExprMethodCall) -> TokenStream {
+        let span = call.span();
+        let name = call.method.to_string();
+        if let Some(reason) = names::refused_method(&name) {
+            return self.refuse(call.method.span(), format!("`{name}` is not available: {reason}"));
+        }
+        let (method, generics) = (&call.method, &call.turbofish);
+        let receiver = self.place(&call.receiver);
+        let receiver = match root(&call.receiver) {
+            Some(_) => quote_spanned!(here(call.receiver.span())=> __k::receiver(#receiver)),
+            None => receiver,
+        };
+        let args: Vec<TokenStream> = if name == "expect" {
+            call.args.iter().map(ToTokens::to_token_stream).collect()
+        } else {
+            call.args.iter().map(|arg| self.value(arg)).collect()
+        };
+        let variables: Vec<Ident> = args.iter().map(|_| self.fresh("arg")).collect();
+        let line = line(method.span());
+        // A value is taken before the arguments are evaluated. Where it is still in its variable,
+        // they must not change it.
+        let is_named =
+            root(&call.receiver).is_some_and(|variable| call.args.iter().any(|arg| contains(arg, &variable)));
+        let (stamp, check) = if is_named {
+            (quote!(let __stamp = __k::stamp(&__m);), quote!(__k::unchanged(&__m, __stamp);))
+        } else {
+            (quote!(), quote!())
+        };
+        if is_closure_free(call) {
+            quote_spanned!(here(span)=> {
+                let __m = #receiver;
+                #stamp
+                #(let #variables = #args;)*
+                __k::at(#line);
+                #check
+                __m.#method #generics(#(#variables),*)
+            })
+        } else {
+            quote_spanned!(here(span)=> (#receiver).#method #generics(#(#args),*))
+        }
+    }
+
+    pub(super) fn closure(&mut self, closure: &syn::ExprClosure) -> TokenStream {
+        let span = closure.span();
+        if closure.asyncness.is_some() {
+            return self.refuse(span, "device code cannot be `async`");
+        }
+        self.scoped(|this| {
+            let (mut params, mut bindings) = (Vec::new(), Vec::new());
+            for input in &closure.inputs {
+                let (pat, ty) = match input {
+                    syn::Pat::Type(typed) => (&*typed.pat, Some(&*typed.ty)),
+                    pat => (pat, None),
+                };
+                let variable = this.fresh("param");
+                let annotation =
+                    ty.filter(|ty| !contains(ty, "_")).map(|ty| this.ty(ty)).map(|ty| quote!(: #ty));
+                params.push(quote!(#variable #annotation));
+                bindings.push(this.bind(pat, &quote!(#variable), None));
+            }
+            let targets = std::mem::take(&mut this.targets);
+            let returns = std::mem::replace(&mut this.returns, false);
+            let body = this.value(&closure.body);
+            (this.targets, this.returns) = (targets, returns);
+            let output = match &closure.output {
+                syn::ReturnType::Default => quote!(),
+                syn::ReturnType::Type(_, ty) => {
+                    let ty = this.ty(ty);
+                    quote!(-> #ty)
+                }
+            };
+            quote_spanned!(here(span)=> |#(#params),*| #output { #(#bindings)* #body })
+        })
+    }
+}
+
+fn path_without_last(path: &Path) -> TokenStream {
+    let mut path = path.clone();
+    path.segments.pop();
+    let last = path.segments.pop().map(syn::punctuated::Pair::into_value);
+    path.segments.extend(last);
+    path.to_token_stream()
+}
+
+/// Returns whether a call has no closure among its arguments: those are run by the method, and do
+/// not come before it.
+fn is_closure_free(call: &ExprMethodCall) -> bool {
+    !call.args.iter().any(|arg| matches!(arg, Expr::Closure(_)))
+}

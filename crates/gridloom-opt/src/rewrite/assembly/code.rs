@@ -1,0 +1,189 @@
+//! The code between inlined kernels: registers, labels and single instructions.
+
+use gridloom_ptx::op::{
+    Access, BarrierKind, BitsOp, Compare, CompareOp, ControlOp, ConvertOp, GridDep, Instruction, IntArith,
+    IntOp, LogicOp, MemoryOp, MulMode, Op, Order, SyncOp,
+};
+use gridloom_ptx::{
+    Address, AddressBase, Dim, DimSpecial, Guard, Imm, Label, LabelId, Operand, ParamId, RegId, ScalarType,
+    Space, Span, SpecialReg, VarRef, Version,
+};
+use smallvec::smallvec;
+
+use crate::rewrite::source::STEP_BARRIER;
+
+use super::Assembly;
+
+impl Assembly {
+    pub(crate) fn register(&mut self, ty: ScalarType) -> RegId {
+        self.glue += 1;
+        let name = format!("%glue{}", self.glue);
+        self.body.registers.declare(&name, None, ty, Span::default()).expect("fewer registers than numbers")
+    }
+
+    /// Creates a label that is not placed yet.
+    pub(crate) fn label(&mut self) -> LabelId {
+        let id = LabelId(self.body.labels.len() as u32);
+        let name = format!("$glue_{}", id.0);
+        self.body.labels.push(Label { name, target: u32::MAX, span: Span::default() });
+        id
+    }
+
+    /// Places a label before the next instruction.
+    pub(crate) fn place(&mut self, label: LabelId) {
+        self.body.labels[label.index()].target = self.body.instructions.len() as u32;
+    }
+
+    pub(crate) fn emit(&mut self, op: impl Into<Op>) {
+        self.emit_if(None, op);
+    }
+
+    pub(crate) fn emit_if(&mut self, guard: Option<Guard>, op: impl Into<Op>) {
+        self.body.instructions.push(Instruction {
+            guard,
+            op: op.into(),
+            location: None,
+            span: Span::default(),
+        });
+    }
+
+    pub(crate) fn mov(&mut self, ty: ScalarType, src: Operand) -> RegId {
+        let dst = self.register(ty);
+        self.emit(ConvertOp::Mov { ty, dst, src });
+        dst
+    }
+
+    pub(crate) fn set(&mut self, ty: ScalarType, dst: RegId, src: Operand) {
+        self.emit(ConvertOp::Mov { ty, dst, src });
+    }
+
+    pub(crate) fn arith(&mut self, op: IntArith, ty: ScalarType, a: Operand, b: Operand) -> RegId {
+        let dst = self.register(ty);
+        self.arith_to(dst, op, ty, a, b);
+        dst
+    }
+
+    pub(crate) fn arith_to(&mut self, dst: RegId, op: IntArith, ty: ScalarType, a: Operand, b: Operand) {
+        self.emit(IntOp::Arith { op, ty, sat: false, relu: false, dst, a, b });
+    }
+
+    pub(crate) fn and(&mut self, a: Operand, mask: i64) -> RegId {
+        let dst = self.register(ScalarType::B32);
+        let b = Operand::Imm(Imm::Int(mask));
+        self.emit(BitsOp::Logic { op: LogicOp::And, ty: ScalarType::B32, dst, a, b });
+        dst
+    }
+
+    pub(crate) fn shr(&mut self, a: Operand, by: i64) -> RegId {
+        let dst = self.register(ScalarType::U32);
+        self.emit(BitsOp::Shr { ty: ScalarType::U32, dst, a, b: int(by) });
+        dst
+    }
+
+    pub(crate) fn compare(&mut self, cmp: Compare, ty: ScalarType, a: Operand, b: Operand) -> RegId {
+        let p = self.register(ScalarType::Pred);
+        self.emit(CompareOp::Setp { cmp, combine: None, ftz: false, ty, p: Some(p), q: None, a, b });
+        p
+    }
+
+    pub(crate) fn branch(&mut self, target: LabelId) {
+        self.emit(ControlOp::Bra { uni: false, target });
+    }
+
+    pub(crate) fn branch_if(&mut self, reg: RegId, negated: bool, target: LabelId) {
+        self.emit_if(Some(Guard { reg, negated }), ControlOp::Bra { uni: false, target });
+    }
+
+    pub(crate) fn ret(&mut self) {
+        self.emit(ControlOp::Ret { uni: false });
+    }
+
+    /// Emits a barrier of the block. Writes before it are visible to all threads after it.
+    pub(crate) fn barrier(&mut self) {
+        self.emit(SyncOp::Barrier {
+            kind: BarrierKind::Sync,
+            aligned: false,
+            id: int(STEP_BARRIER),
+            threads: None,
+        });
+        // What follows may have barriers that need converged warps.
+        self.emit(SyncOp::WarpBarrier { mask: int(0xffff_ffff) });
+    }
+
+    pub(crate) fn grid_dependency(&mut self, action: GridDep) {
+        self.require(Version { major: 7, minor: 8 }, 90);
+        self.emit(ControlOp::GridDepControl { action });
+    }
+
+    pub(crate) fn load(&mut self, space: Space, order: Order, ty: ScalarType, addr: Address) -> RegId {
+        let dst = self.register(ty);
+        let access = Box::new(access(space, order, addr));
+        self.emit(MemoryOp::Ld { ty, dsts: smallvec![Some(dst)], access });
+        dst
+    }
+
+    pub(crate) fn load_param(&mut self, ty: ScalarType, offset: u64) -> RegId {
+        self.load(Space::Param, Order::Weak, ty, param_address(offset))
+    }
+
+    pub(crate) fn store(
+        &mut self,
+        guard: Option<Guard>,
+        space: Space,
+        ty: ScalarType,
+        addr: Address,
+        src: Operand,
+    ) {
+        let access = Box::new(access(space, Order::Weak, addr));
+        self.emit_if(guard, MemoryOp::St { ty, srcs: smallvec![src], access });
+    }
+
+    /// Computes `a · by + plus` in 64 bits.
+    pub(crate) fn mul_add_wide(&mut self, a: Operand, by: u64, plus: RegId) -> RegId {
+        let dst = self.register(ScalarType::U64);
+        self.emit(IntOp::Mad {
+            mode: MulMode::Wide,
+            ty: ScalarType::U32,
+            sat: false,
+            dst,
+            a,
+            b: int(by as i64),
+            c: plus.into(),
+        });
+        dst
+    }
+}
+
+/// Returns an integer constant.
+pub(crate) fn int(value: i64) -> Operand {
+    Operand::Imm(Imm::Int(value))
+}
+
+/// Returns `%tid.x` and the like.
+pub(crate) fn special(special: DimSpecial, dim: Dim) -> Operand {
+    Operand::Special(SpecialReg::Dim(special, dim))
+}
+
+pub(crate) fn at(reg: RegId, offset: i64) -> Address {
+    Address { base: AddressBase::Reg(reg), offset }
+}
+
+pub(super) fn param_address(offset: u64) -> Address {
+    Address { base: AddressBase::Var(VarRef::Param(ParamId(0))), offset: offset as i64 }
+}
+
+pub(super) fn access(space: Space, order: Order, addr: Address) -> Access {
+    Access {
+        space,
+        order,
+        scope: None,
+        nc: false,
+        cache: None,
+        eviction: None,
+        l2_eviction: None,
+        prefetch: None,
+        policy: None,
+        unified: false,
+        addr,
+    }
+}

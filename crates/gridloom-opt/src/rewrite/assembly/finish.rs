@@ -1,0 +1,144 @@
+//! The finished module: the assembled kernel, or a copy of a kernel with a prefix.
+
+use std::sync::Arc;
+
+use gridloom_ptx::op::{MemoryOp, Op, Order, PlaceMut};
+use gridloom_ptx::{
+    Address, AddressBase, Directives, Function, FunctionKind, Item, Linkage, Module, Operand, Param, ParamId,
+    ScalarType, Source, Span, Symbol, Target, VarRef, VarSpace, Version,
+};
+
+use crate::rewrite::source::KernelSource;
+
+use super::{Assembly, Refusal, SMALL_PARAMETERS, access, bytes};
+
+impl Assembly {
+    /// Returns the module with a kernel of this name and block shape, whose one parameter has this
+    /// many bytes.
+    pub(crate) fn finish(
+        mut self,
+        name: &str,
+        block: [u32; 3],
+        params: u64,
+        align: u64,
+    ) -> Result<Module, Refusal> {
+        if params > SMALL_PARAMETERS {
+            self.require(Version { major: 8, minor: 1 }, 70);
+        }
+        if let Some(arena) = self.arena {
+            let variable = &mut self.body.locals[arena.index()];
+            variable.dims = vec![Some(self.arena_bytes.max(1))];
+            variable.align = Some(self.arena_align.max(4) as u32);
+        }
+        let var = bytes("parameters".into(), VarSpace::Param, params.max(1), align as u32);
+        let function = Function {
+            name: name.into(),
+            kind: FunctionKind::Entry,
+            linkage: Linkage::Visible,
+            attributes: Vec::new(),
+            returns: Vec::new(),
+            params: vec![Param { var, pointer: None, register: None, offset: 0 }],
+            directives: Directives { maxntid: Some(block), ..Directives::default() },
+            body: Some(Box::new(std::mem::take(&mut self.body))),
+            alias_of: None,
+            span: Span::default(),
+        };
+        self.finish_with(function)
+    }
+
+    /// Returns the module with this kernel. If the kernel has no body, it gets the assembled one.
+    fn finish_with(mut self, function: Function) -> Result<Module, Refusal> {
+        let entry = self.declare(Symbol::Function(Box::new(function)));
+        let mut items = self.declared;
+        items.append(&mut self.defined);
+        items.push(Item::Define(entry));
+        let module = Module {
+            version: self.version,
+            target: Target { words: vec![self.target.1] },
+            address_size: 64,
+            symbols: self.symbols,
+            items,
+            files: Vec::new(),
+            sections: Vec::new(),
+            source: Source::default(),
+        };
+        // Every name is unique by construction and every type comes from checked code. If the check
+        // fails all the same, the kernels are not replaced.
+        match gridloom_ptx::check(&module).first() {
+            None => Ok(module),
+            Some(wrong) => Err(format!("the rewritten kernel does not check: {}", wrong.message)),
+        }
+    }
+
+    /// Returns the module with a copy of a kernel that starts with the assembled instructions. It
+    /// has one more parameter of 8 bytes if `parameter` is set, and no loads that bypass the
+    /// coherent caches.
+    pub(crate) fn finish_prefixed(
+        mut self,
+        source: &KernelSource,
+        prefix: impl FnOnce(&mut Assembly, Option<ParamId>),
+        parameter: bool,
+    ) -> Result<Module, Refusal> {
+        self.link(source)?;
+        let key = Arc::as_ptr(source.module()) as usize;
+        let mut function = source.function().clone();
+        function.span = Span::default();
+        function.linkage = Linkage::Visible;
+        let mut body = function.body.take().ok_or("a kernel without a body")?;
+        body.locations.clear();
+        let mut added = None;
+        if parameter {
+            let id = ParamId(function.params.len() as u32);
+            let offset = function.param_bytes().next_multiple_of(8);
+            let mut var = bytes("decision_address".into(), VarSpace::Param, 8, 8);
+            (var.ty, var.dims, var.align) = (ScalarType::U64, Vec::new(), None);
+            function.params.push(Param { var, pointer: None, register: None, offset });
+            added = Some(id);
+        }
+        // Replaces the symbols in the body by those of this module.
+        for instruction in &mut body.instructions {
+            instruction.location = None;
+            instruction.span = Span::default();
+            match &mut instruction.op {
+                Op::Memory(MemoryOp::Ld { access, .. }) => access.nc = false,
+                Op::Memory(MemoryOp::Ldu { space, ty, dsts, addr }) => {
+                    let access = Box::new(access(*space, Order::Weak, *addr));
+                    instruction.op = MemoryOp::Ld { ty: *ty, dsts: std::mem::take(dsts), access }.into();
+                }
+                _ => {}
+            }
+            let mut failed = None;
+            instruction.for_each_name_mut(&mut |place| {
+                let result = match place {
+                    PlaceMut::Function(id) => self.linked_function(source.module(), id),
+                    PlaceMut::Src(Operand::Address { base: VarRef::Symbol(id), .. })
+                    | PlaceMut::Var(VarRef::Symbol(id))
+                    | PlaceMut::Addr(Address { base: AddressBase::Var(VarRef::Symbol(id)), .. }) => {
+                        self.module_symbol(source.module(), key, id)
+                    }
+                    _ => Ok(()),
+                };
+                failed = failed.take().or(result.err());
+            });
+            if let Some(failed) = failed {
+                return Err(failed);
+            }
+        }
+        // The prefix is written after the body's registers are in place, so that its own registers
+        // follow them.
+        let instructions = std::mem::take(&mut body.instructions);
+        self.body = *body;
+        let first_label = self.body.labels.len();
+        prefix(&mut self, added);
+        let shift = self.body.instructions.len() as u32;
+        for label in &mut self.body.labels[..first_label] {
+            label.target += shift;
+        }
+        for pragma in &mut self.body.pragmas {
+            pragma.at += shift;
+        }
+        self.body.instructions.extend(instructions);
+        function.body = Some(Box::new(std::mem::take(&mut self.body)));
+        self.finish_with(function)
+    }
+}

@@ -1,0 +1,357 @@
+//! Inlining of a kernel: its code with parameters, indices, variables and returns replaced.
+
+use std::sync::Arc;
+
+use gridloom_ptx::op::{ControlOp, Instruction, IntArith, IntOp, MemoryOp, Op, Order, PlaceMut, SyncOp};
+use gridloom_ptx::{
+    Address, AddressBase, BranchTable, BranchTableId, DimSpecial, Label, LabelId, LocalVarId, Operand,
+    ParamId, RegId, ScalarType, Span, SpecialReg, SymbolId, VarRef, VarSpace, Variable,
+};
+use rustc_hash::FxHashMap;
+
+use crate::rewrite::source::KernelSource;
+
+use super::{Assembly, Refusal, access, int, param_address};
+
+/// The location of an inlined kernel's parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ParamsAt {
+    /// At this offset in the parameters of the new kernel.
+    Offset(u64),
+    /// At the address in parameter space that a register holds.
+    Register(RegId),
+}
+
+/// The values of `%ctaid` and `%nctaid` in an inlined kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum BlockIndex {
+    /// Those of the new kernel.
+    Own,
+    /// Those in these registers.
+    Registers { index: [RegId; 3], count: [RegId; 3] },
+}
+
+/// What threads do when an inlined kernel returns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AfterReturn {
+    /// They exit.
+    Ends,
+    /// They continue at a label.
+    GoesOn(LabelId),
+}
+
+/// How a kernel is inlined into another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inlining {
+    pub(crate) params: ParamsAt,
+    pub(crate) index: BlockIndex,
+    pub(crate) after: AfterReturn,
+    /// The threads of the step along x, if they are fewer than those of the block. The other
+    /// extents of the block are then 1.
+    pub(crate) threads: Option<u32>,
+    /// Whether memory it reads may be written in the same launch.
+    pub(crate) coherent: bool,
+}
+
+impl Assembly {
+    /// Appends the code of a kernel.
+    pub(crate) fn inline(&mut self, source: &KernelSource, how: Inlining) -> Result<(), Refusal> {
+        self.link(source)?;
+        let number = self.inlined;
+        self.inlined += 1;
+        let body = source.body();
+        let first_register = self.body.registers.len() as u32;
+        for (at, group) in body.registers.groups().iter().enumerate() {
+            let name = format!("%k{number}_{at}_");
+            self.body
+                .registers
+                .declare(&name, Some(group.count()), group.ty, Span::default())
+                .ok_or("too many registers")?;
+        }
+        let mut places = Places::default();
+        let mut static_shared = 0;
+        for local in &body.locals {
+            let place = match local.space {
+                VarSpace::Shared if local.is_unsized() => {
+                    VarPlace::at(VarRef::Symbol(self.dynamic_shared(local)))
+                }
+                VarSpace::Shared => self.in_arena(local, &mut static_shared),
+                _ => {
+                    let id = LocalVarId(self.body.locals.len() as u32);
+                    let name = format!("k{number}_{}", local.name);
+                    self.body.locals.push(Variable { name, span: Span::default(), ..local.clone() });
+                    VarPlace::at(VarRef::Local(id))
+                }
+            };
+            places.locals.push(place);
+        }
+        let first_label = self.body.labels.len() as u32;
+        for label in &body.labels {
+            let name = format!("$k{number}_{}", label.name.trim_start_matches('$'));
+            self.body.labels.push(Label { name, target: u32::MAX, span: Span::default() });
+        }
+        let first_table = self.body.branch_tables.len() as u32;
+        for table in &body.branch_tables {
+            let targets = table.targets.iter().map(|label| LabelId(label.0 + first_label)).collect();
+            let name = format!("$k{number}_{}", table.name.trim_start_matches('$'));
+            self.body.branch_tables.push(BranchTable { name, targets, span: Span::default() });
+        }
+        let block = how.threads.map(|threads| {
+            let one = self.mov(ScalarType::U32, int(1));
+            [self.mov(ScalarType::U32, int(threads.into())), one, one]
+        });
+        let mut starts = Vec::with_capacity(body.instructions.len() + 1);
+        let last = body.instructions.len().saturating_sub(1);
+        for (at, original) in body.instructions.iter().enumerate() {
+            starts.push(self.body.instructions.len() as u32);
+            let mut instruction = Instruction { location: None, span: Span::default(), ..original.clone() };
+            if let Op::Control(ControlOp::Ret { .. } | ControlOp::Exit) = instruction.op {
+                match how.after {
+                    AfterReturn::Ends => instruction.op = ControlOp::Ret { uni: false }.into(),
+                    AfterReturn::GoesOn(_) if at == last => continue,
+                    AfterReturn::GoesOn(target) => {
+                        instruction.op = ControlOp::Bra { uni: false, target }.into();
+                    }
+                }
+                if let Some(guard) = &mut instruction.guard {
+                    guard.reg.0 += first_register;
+                }
+                self.body.instructions.push(instruction);
+                continue;
+            }
+            self.adjust(&mut instruction.op, how);
+            let mut failed = None;
+            let mut before = Vec::new();
+            instruction.for_each_name_mut(&mut |place| {
+                let result = match place {
+                    PlaceMut::Def(reg) | PlaceMut::Use(reg) => {
+                        reg.0 += first_register;
+                        Ok(())
+                    }
+                    PlaceMut::Pred(gridloom_ptx::PredOperand::Reg { reg, .. }) => {
+                        reg.0 += first_register;
+                        Ok(())
+                    }
+                    PlaceMut::Pred(_) => Ok(()),
+                    PlaceMut::Label(label) => {
+                        label.0 += first_label;
+                        Ok(())
+                    }
+                    PlaceMut::BranchTable(table) => {
+                        *table = BranchTableId(table.0 + first_table);
+                        Ok(())
+                    }
+                    PlaceMut::Function(id) => self.linked_function(source.module(), id),
+                    PlaceMut::CallTable(_) | PlaceMut::Prototype(_) => Err("an indirect call".into()),
+                    PlaceMut::Src(operand) => self.operand(
+                        operand,
+                        source,
+                        &mut places,
+                        &mut static_shared,
+                        how,
+                        block,
+                        &mut before,
+                        first_register,
+                    ),
+                    PlaceMut::Addr(address) => {
+                        self.address(address, source, &mut places, &mut static_shared, how, first_register)
+                    }
+                    PlaceMut::Var(var) => {
+                        match self.variable(*var, source, &mut places, &mut static_shared) {
+                            Ok(VarPlace { var: new, offset: 0 }) => {
+                                *var = new;
+                                Ok(())
+                            }
+                            _ => Err("a call passes what is no variable of its own".into()),
+                        }
+                    }
+                };
+                failed = failed.take().or(result.err());
+            });
+            if let Some(failed) = failed {
+                return Err(failed);
+            }
+            self.body.instructions.append(&mut before);
+            self.body.instructions.push(instruction);
+        }
+        starts.push(self.body.instructions.len() as u32);
+        for (at, label) in body.labels.iter().enumerate() {
+            self.body.labels[first_label as usize + at].target = starts[label.target as usize];
+        }
+        self.arena_bytes = self.arena_bytes.max(static_shared);
+        if how.coherent && source.facts().async_copies {
+            // A kernel waits at its end for the copies that it started.
+            self.emit(MemoryOp::CpAsyncWaitAll);
+        }
+        Ok(())
+    }
+
+    /// Adjusts an instruction whose meaning depends on its kernel being alone.
+    fn adjust(&mut self, op: &mut Op, how: Inlining) {
+        match op {
+            Op::Memory(MemoryOp::Ld { access, .. }) if how.coherent => access.nc = false,
+            Op::Memory(MemoryOp::Ldu { space, ty, dsts, addr }) if how.coherent => {
+                let access = Box::new(access(*space, Order::Weak, *addr));
+                *op = MemoryOp::Ld { ty: *ty, dsts: std::mem::take(dsts), access }.into();
+            }
+            Op::Sync(SyncOp::Barrier { threads: threads @ None, .. }) => {
+                *threads = how.threads.map(|threads| int(threads.into()));
+            }
+            _ => {}
+        }
+    }
+
+    fn in_arena(&mut self, variable: &Variable, used: &mut u64) -> VarPlace {
+        let arena = self.arena();
+        let align = variable.alignment().max(1);
+        let offset = used.next_multiple_of(align);
+        *used = offset + variable.size();
+        self.arena_align = self.arena_align.max(align);
+        VarPlace { var: VarRef::Local(arena), offset: offset as i64 }
+    }
+
+    fn variable(
+        &mut self,
+        var: VarRef,
+        source: &KernelSource,
+        places: &mut Places,
+        static_shared: &mut u64,
+    ) -> Result<VarPlace, Refusal> {
+        match var {
+            VarRef::Local(id) => Ok(places.locals[id.index()]),
+            VarRef::Symbol(id) => {
+                if let Some(place) = places.symbols.get(&id) {
+                    return Ok(*place);
+                }
+                let module = source.module();
+                let place = match module.variable(id) {
+                    Some(variable) if variable.space == VarSpace::Shared && variable.is_unsized() => {
+                        VarPlace::at(VarRef::Symbol(self.dynamic_shared(variable)))
+                    }
+                    Some(variable) if variable.space == VarSpace::Shared => {
+                        self.in_arena(variable, static_shared)
+                    }
+                    _ => {
+                        let mut linked = id;
+                        self.linked_symbol(Arc::as_ptr(module) as usize, &mut linked)?;
+                        VarPlace::at(VarRef::Symbol(linked))
+                    }
+                };
+                places.symbols.insert(id, place);
+                Ok(place)
+            }
+            VarRef::Param(_) | VarRef::Return(_) => Err("a parameter where none can be".into()),
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "one call, and all of it is about one operand")]
+    fn operand(
+        &mut self,
+        operand: &mut Operand,
+        source: &KernelSource,
+        places: &mut Places,
+        static_shared: &mut u64,
+        how: Inlining,
+        block: Option<[RegId; 3]>,
+        before: &mut Vec<Instruction>,
+        first_register: u32,
+    ) -> Result<(), Refusal> {
+        match operand {
+            Operand::Reg(reg) => reg.0 += first_register,
+            Operand::Imm(_) => {}
+            Operand::Special(SpecialReg::Dim(special, dim)) => {
+                let at = *dim as usize;
+                let register = match (special, how.index, block) {
+                    (DimSpecial::CtaId, BlockIndex::Registers { index, .. }, _) => Some(index[at]),
+                    (DimSpecial::NCtaId, BlockIndex::Registers { count, .. }, _) => Some(count[at]),
+                    (DimSpecial::NTid, _, Some(block)) => Some(block[at]),
+                    _ => None,
+                };
+                if let Some(register) = register {
+                    *operand = register.into();
+                }
+            }
+            Operand::Special(_) => {}
+            Operand::Address { base: VarRef::Param(id), offset } => {
+                let inside = source.function().params[id.index()].offset as i64 + *offset;
+                match how.params {
+                    ParamsAt::Offset(at) => {
+                        *operand =
+                            Operand::Address { base: VarRef::Param(ParamId(0)), offset: at as i64 + inside };
+                    }
+                    ParamsAt::Register(base) => {
+                        let dst = self.register(ScalarType::U64);
+                        let op = IntOp::Arith {
+                            op: IntArith::Add,
+                            ty: ScalarType::U64,
+                            sat: false,
+                            relu: false,
+                            dst,
+                            a: base.into(),
+                            b: int(inside),
+                        };
+                        before.push(Instruction {
+                            guard: None,
+                            op: op.into(),
+                            location: None,
+                            span: Span::default(),
+                        });
+                        *operand = dst.into();
+                    }
+                }
+            }
+            Operand::Address { base, offset } => {
+                let place = self.variable(*base, source, places, static_shared)?;
+                (*base, *offset) = (place.var, *offset + place.offset);
+            }
+        }
+        Ok(())
+    }
+
+    fn address(
+        &mut self,
+        address: &mut Address,
+        source: &KernelSource,
+        places: &mut Places,
+        static_shared: &mut u64,
+        how: Inlining,
+        first_register: u32,
+    ) -> Result<(), Refusal> {
+        match &mut address.base {
+            AddressBase::Reg(reg) => reg.0 += first_register,
+            AddressBase::Absolute => {}
+            AddressBase::Var(VarRef::Param(id)) => {
+                let inside = source.function().params[id.index()].offset as i64 + address.offset;
+                *address = match how.params {
+                    ParamsAt::Offset(at) => param_address(at.wrapping_add_signed(inside)),
+                    ParamsAt::Register(base) => Address { base: AddressBase::Reg(base), offset: inside },
+                };
+            }
+            AddressBase::Var(var) => {
+                let place = self.variable(*var, source, places, static_shared)?;
+                (*var, address.offset) = (place.var, address.offset + place.offset);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The new locations of an inlined kernel's variables.
+#[derive(Default)]
+struct Places {
+    locals: Vec<VarPlace>,
+    symbols: FxHashMap<SymbolId, VarPlace>,
+}
+
+/// A variable or a part of one.
+#[derive(Clone, Copy)]
+struct VarPlace {
+    var: VarRef,
+    offset: i64,
+}
+
+impl VarPlace {
+    fn at(var: VarRef) -> Self {
+        VarPlace { var, offset: 0 }
+    }
+}

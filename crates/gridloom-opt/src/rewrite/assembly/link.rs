@@ -1,0 +1,200 @@
+//! Functions and tables of other modules, brought into the module under construction.
+
+use std::sync::Arc;
+
+use gridloom_ptx::op::{ControlOp, Instruction, MemoryOp, Op, Order, PlaceMut};
+use gridloom_ptx::{
+    Address, AddressBase, Body, Directives, Function, FunctionKind, Item, Linkage, Module, Operand, Param,
+    ParamId, ScalarType, Space, Span, Symbol, SymbolId, VarRef, VarSpace, Variable,
+};
+use smallvec::smallvec;
+
+use crate::rewrite::source::{KernelSource, SET_CONDITION};
+
+use super::{Assembly, Conditions, Refusal, access, bytes};
+
+impl Assembly {
+    /// Returns the function that sets conditions.
+    pub(super) fn condition_setter(&mut self) -> SymbolId {
+        if let Some(id) = self.condition_setter {
+            return id;
+        }
+        let word = (self.conditions == Conditions::Shared).then(|| self.condition_word());
+        let name = if self.conditions == Conditions::Device { SET_CONDITION } else { "set_condition" };
+        let mut function = condition_setter(name);
+        match self.conditions {
+            Conditions::Device => function.linkage = Linkage::Extern,
+            Conditions::Shared | Conditions::Memory => {
+                let mut body = Body::default();
+                let span = Span::default();
+                let handle = body.registers.declare("%handle", None, ScalarType::B64, span).expect("few");
+                let value = body.registers.declare("%value", None, ScalarType::B32, span).expect("few");
+                let param =
+                    |index| Address { base: AddressBase::Var(VarRef::Param(ParamId(index))), offset: 0 };
+                let mut emit = |op: Op| {
+                    body.instructions.push(Instruction { guard: None, op, location: None, span });
+                };
+                let load = |ty, dst, index| MemoryOp::Ld {
+                    ty,
+                    dsts: smallvec![Some(dst)],
+                    access: Box::new(access(Space::Param, Order::Weak, param(index))),
+                };
+                emit(load(ScalarType::B64, handle, 0).into());
+                emit(load(ScalarType::B32, value, 1).into());
+                let (space, base) = match word {
+                    Some(word) => (Space::Shared, AddressBase::Var(VarRef::Symbol(word))),
+                    None => (Space::Global, AddressBase::Reg(handle)),
+                };
+                let access = Box::new(access(space, Order::Weak, Address { base, offset: 0 }));
+                emit(MemoryOp::St { ty: ScalarType::B32, srcs: smallvec![value.into()], access }.into());
+                emit(ControlOp::Ret { uni: false }.into());
+                function.body = Some(Box::new(body));
+            }
+        }
+        let defined = function.body.is_some();
+        let id = self.declare(Symbol::Function(Box::new(function)));
+        self.declared.push(Item::Declare(id));
+        if defined {
+            self.defined.push(Item::Define(id));
+        }
+        self.condition_setter = Some(id);
+        id
+    }
+
+    /// Links the functions and tables that a kernel uses into the module.
+    pub(super) fn link(&mut self, source: &KernelSource) -> Result<(), Refusal> {
+        self.require_of(source.module());
+        let module = source.module().clone();
+        let key = Arc::as_ptr(&module) as usize;
+        let prefix = self.modules.iter().position(|known| Arc::ptr_eq(known, &module)).unwrap_or(0);
+        for &id in &source.facts().tables {
+            if !self.linked.contains_key(&(key, id)) {
+                let mut table = module.variable(id).ok_or("a table is missing")?.clone();
+                table.name = format!("m{prefix}_{}", table.name);
+                let new = self.declare(Symbol::Variable(table));
+                self.declared.push(Item::Declare(new));
+                self.linked.insert((key, id), new);
+            }
+        }
+        let mut fresh = Vec::new();
+        for &id in &source.facts().functions {
+            if !self.linked.contains_key(&(key, id)) {
+                let mut function = module.function(id).ok_or("a function is missing")?.clone();
+                function.name = format!("m{prefix}_{}", function.name);
+                function.linkage = Linkage::Internal;
+                function.alias_of = None;
+                function.span = Span::default();
+                let new = self.declare(Symbol::Function(Box::new(function)));
+                self.declared.push(Item::Declare(new));
+                self.defined.push(Item::Define(new));
+                self.linked.insert((key, id), new);
+                fresh.push(new);
+            }
+        }
+        for new in fresh {
+            let Symbol::Function(function) = &mut self.symbols[new.index()] else { continue };
+            let Some(mut body) = function.body.take() else { continue };
+            body.locations.clear();
+            body.pragmas.clear();
+            for instruction in &mut body.instructions {
+                instruction.location = None;
+                instruction.span = Span::default();
+                let mut failed = None;
+                instruction.for_each_name_mut(&mut |place| {
+                    let result = match place {
+                        PlaceMut::Function(id) => self.linked_function(&module, id),
+                        PlaceMut::Src(Operand::Address { base: VarRef::Symbol(id), .. })
+                        | PlaceMut::Var(VarRef::Symbol(id)) => self.linked_symbol(key, id),
+                        PlaceMut::Addr(Address { base: AddressBase::Var(VarRef::Symbol(id)), .. }) => {
+                            self.linked_symbol(key, id)
+                        }
+                        _ => Ok(()),
+                    };
+                    failed = failed.take().or(result.err());
+                });
+                if let Some(failed) = failed {
+                    return Err(failed);
+                }
+            }
+            if let Symbol::Function(function) = &mut self.symbols[new.index()] {
+                function.body = Some(body);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn linked_function(&mut self, module: &Arc<Module>, id: &mut SymbolId) -> Result<(), Refusal> {
+        let key = Arc::as_ptr(module) as usize;
+        if let Some(&new) = self.linked.get(&(key, *id)) {
+            *id = new;
+            return Ok(());
+        }
+        let function = module.function(*id).ok_or("a call of nothing")?;
+        if function.body.is_none() && function.name == SET_CONDITION {
+            *id = self.condition_setter();
+            return Ok(());
+        }
+        if function.body.is_none() {
+            // Only a kernel that stays whole calls it.
+            let mut declared = function.clone();
+            declared.span = Span::default();
+            let new = self.declare(Symbol::Function(Box::new(declared)));
+            self.declared.push(Item::Declare(new));
+            self.linked.insert((key, *id), new);
+            *id = new;
+            return Ok(());
+        }
+        // An alias. Its target was linked.
+        let stands_for = self.linked.iter().find_map(|(&(of, old), &new)| {
+            (of == key && module.function(old).is_some_and(|other| std::ptr::eq(other, function)))
+                .then_some(new)
+        });
+        *id = stands_for.ok_or_else(|| format!("the function {} was not linked", function.name))?;
+        Ok(())
+    }
+
+    pub(super) fn linked_symbol(&mut self, key: usize, id: &mut SymbolId) -> Result<(), Refusal> {
+        *id = *self.linked.get(&(key, *id)).ok_or("a variable of the module was not linked")?;
+        Ok(())
+    }
+
+    /// Links a module variable of a kernel that stays whole.
+    pub(super) fn module_symbol(
+        &mut self,
+        module: &Module,
+        key: usize,
+        id: &mut SymbolId,
+    ) -> Result<(), Refusal> {
+        if !self.linked.contains_key(&(key, *id)) {
+            let variable = module.variable(*id).ok_or("the address of a function")?;
+            if variable.space != VarSpace::Shared {
+                return Err(format!("{} is a variable of the module", variable.name));
+            }
+            let new = self.declare(Symbol::Variable(Variable { span: Span::default(), ..variable.clone() }));
+            self.declared.push(Item::Declare(new));
+            self.linked.insert((key, *id), new);
+        }
+        self.linked_symbol(key, id)
+    }
+}
+
+/// Returns the declaration of a function that takes a handle and a value.
+fn condition_setter(name: &str) -> Function {
+    let param = |name: &str, ty, offset| {
+        let mut var = bytes(name.into(), VarSpace::Param, 1, 1);
+        (var.ty, var.dims, var.align) = (ty, Vec::new(), None);
+        Param { var, pointer: None, register: None, offset }
+    };
+    Function {
+        name: name.into(),
+        kind: FunctionKind::Func,
+        linkage: Linkage::Internal,
+        attributes: Vec::new(),
+        returns: Vec::new(),
+        params: vec![param("handle", ScalarType::B64, 0), param("value", ScalarType::B32, 8)],
+        directives: Directives::default(),
+        body: None,
+        alias_of: None,
+        span: Span::default(),
+    }
+}
