@@ -1,4 +1,5 @@
-//! How long the command takes from its start to its end: `gridloom demo heat`, and `gridloom devices` beside it, which only looks around.
+//! Measures how long the command takes from start to end: `gridloom demo heat` and, for comparison,
+//! `gridloom devices`.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
 

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::num::{IntErrorKind, ParseIntError};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -7,7 +8,7 @@ use gridloom::{Dim3, Engine};
 
 /// Graphs of device work, on NVIDIA GPUs and on any CPU.
 #[derive(Parser)]
-#[command(version, about)]
+#[command(name = "gridloom", version, about)]
 pub(crate) struct Options {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -19,11 +20,37 @@ pub(crate) enum Command {
     Devices,
     /// Run a demonstration and check its result against the host.
     Demo(Demo),
-    /// Show a graph in a file: what `Graph::to_json` wrote, or the DOT of CUDA's `cuGraphDebugDotPrint`.
+    /// Show a graph in a file: what `Graph::to_json` wrote, or the DOT of CUDA's
+    /// `cuGraphDebugDotPrint`.
     Show(Show),
     /// Check or run PTX.
     #[command(subcommand)]
     Ptx(Ptx),
+    /// Compile CUDA C++ to PTX with NVRTC, NVIDIA's run-time compiler. No GPU and no toolkit are
+    /// needed.
+    Cc(Cc),
+}
+
+#[derive(Args)]
+pub(crate) struct Cc {
+    /// The file, or `-` for standard input.
+    pub(crate) file: PathBuf,
+    /// Write to this file instead of standard output.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// The oldest GPUs the PTX is for: sm_90 or 9.0. The compiler's own default unless said
+    /// otherwise.
+    #[arg(long, value_parser = architecture)]
+    pub(crate) arch: Option<(u32, u32)>,
+    /// Compile the instance of a template (`scale<float>`), and say which name it has in the PTX.
+    #[arg(long = "name", value_name = "C++ NAME")]
+    pub(crate) names: Vec<String>,
+    /// Leave out which line of the source each instruction comes from.
+    #[arg(long)]
+    pub(crate) no_line_info: bool,
+    /// Options for the compiler, after `--`: `-- -DN=4 --std=c++17 -I/path`.
+    #[arg(last = true, value_name = "OPTION")]
+    pub(crate) options: Vec<String>,
 }
 
 #[derive(Args)]
@@ -91,15 +118,20 @@ pub(crate) enum Program {
 /// Which device to use, and how.
 #[derive(Args, Clone)]
 pub(crate) struct DeviceArgs {
-    /// The device: the first GPU if there is one, unless said otherwise.
+    /// The device. `ptx run` uses the CPU, which checks, unless told otherwise; a demonstration the
+    /// first GPU if there is one.
     #[arg(long)]
     pub(crate) device: Option<DeviceChoice>,
     /// How the CPU device runs kernels.
     #[arg(long)]
     pub(crate) engine: Option<EngineChoice>,
-    /// Check every memory access of kernels (CPU device only).
-    #[arg(long)]
+    /// Check every memory access of kernels. The CPU device does, unless told otherwise.
+    #[arg(long, conflicts_with = "unchecked")]
     pub(crate) checked: bool,
+    /// Do not check the memory accesses of kernels. A kernel that leaves its memory can then crash
+    /// the command.
+    #[arg(long)]
+    pub(crate) unchecked: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -114,7 +146,7 @@ pub(crate) enum DeviceChoice {
 pub(crate) enum EngineChoice {
     /// The reference interpreter.
     Interpreter,
-    /// Machine code.
+    /// Machine code, which does not check accesses: it needs `--unchecked`.
     Jit,
 }
 
@@ -129,12 +161,13 @@ impl From<EngineChoice> for Engine {
 
 #[derive(Subcommand)]
 pub(crate) enum Ptx {
-    /// Parse and check a file; say what is wrong, and where.
+    /// Check files: say what is wrong, and where, and what the CPU device does not run.
     Check {
-        /// The file.
-        file: PathBuf,
+        /// The files: PTX, CUDA C++ (`.cu`, compiled with NVRTC), or `-` for standard input.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
     },
-    /// Show what the kernels of a file take and how the CPU device runs them.
+    /// Show what the kernels of files take and how the CPU device runs them.
     Info(PtxInfo),
     /// Launch one kernel of a file.
     Run(PtxRun),
@@ -142,8 +175,9 @@ pub(crate) enum Ptx {
 
 #[derive(Args)]
 pub(crate) struct PtxInfo {
-    /// The file.
-    pub(crate) file: PathBuf,
+    /// The files: PTX, CUDA C++ (`.cu`, compiled with NVRTC), or `-` for standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     /// This kernel only.
     #[arg(long)]
     pub(crate) kernel: Option<String>,
@@ -157,7 +191,7 @@ pub(crate) struct PtxInfo {
 
 #[derive(Args)]
 pub(crate) struct PtxRun {
-    /// The file.
+    /// The file: PTX, CUDA C++ (`.cu`, compiled with NVRTC), or `-` for standard input.
     pub(crate) file: PathBuf,
     /// The kernel; may be left out where the file has just one.
     #[arg(long)]
@@ -171,8 +205,9 @@ pub(crate) struct PtxRun {
     /// Bytes of dynamic shared memory.
     #[arg(long, default_value_t = 0)]
     pub(crate) shared: u32,
-    /// An argument, in order: a value (`f32:2.5`, `u32:7`, `s64:-1`, `f16:0.5`, `b64:0xff`, `pred:1`), memory from or to a raw file (`in:FILE`,
-    /// `inout:FILE`, `out:FILE:BYTES`), or `null`.
+    /// An argument, in order: a value (`f32:2.5`, `u32:7`, `s64:-1`, `f16:0.5`, `b64:0xff`,
+    /// `pred:1`), a struct passed by value as its bytes in hex (`bytes:0000803f07000000`), memory
+    /// from or to a raw file (`in:FILE`, `inout:FILE`, `out:FILE:BYTES`), or `null`.
     #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
     pub(crate) args: Vec<String>,
     /// Stop a kernel that runs more instructions than this in one thread (CPU device only).
@@ -182,6 +217,19 @@ pub(crate) struct PtxRun {
     pub(crate) device: DeviceArgs,
 }
 
+/// A compute capability: `sm_90`, `compute_90`, `90` or `9.0`.
+fn architecture(text: &str) -> Result<(u32, u32), String> {
+    let number = text.strip_prefix("sm_").or(text.strip_prefix("compute_")).unwrap_or(text);
+    let parsed = match number.split_once('.') {
+        Some((major, minor)) => major.parse().ok().zip(minor.parse().ok()),
+        None => {
+            let last = number.len().checked_sub(1).filter(|&last| last > 0 && number.is_ascii());
+            last.and_then(|last| number[..last].parse().ok().zip(number[last..].parse().ok()))
+        }
+    };
+    parsed.ok_or_else(|| "write it as sm_90 or 9.0".to_owned())
+}
+
 fn dim3(text: &str) -> Result<Dim3, String> {
     let mut extents = [1; 3];
     let parts: Vec<&str> = text.split([',', 'x']).collect();
@@ -189,7 +237,13 @@ fn dim3(text: &str) -> Result<Dim3, String> {
         return Err("at most three extents".into());
     }
     for (extent, part) in extents.iter_mut().zip(parts) {
-        *extent = part.trim().parse().map_err(|_| format!("'{part}' is not a whole number"))?;
+        *extent = part.trim().parse().map_err(|error: ParseIntError| match error.kind() {
+            IntErrorKind::PosOverflow => format!("'{part}' is too large: an extent is at most {}", u32::MAX),
+            _ => format!("'{part}' is not a whole number"),
+        })?;
+        if *extent == 0 {
+            return Err("an extent is at least 1".into());
+        }
     }
     Ok(Dim3::from(extents))
 }

@@ -3,6 +3,7 @@
 use gridloom::{Device, DeviceKind};
 
 use crate::Failure;
+use crate::output::say;
 
 /// Lists every device with its properties.
 pub(crate) fn list() -> Result<(), Failure> {
@@ -13,15 +14,15 @@ pub(crate) fn list() -> Result<(), Failure> {
             DeviceKind::Cuda => format!("cuda:{}", device.ordinal()),
             _ => "other".to_owned(),
         };
-        println!("{kind:8} {}", device.name());
+        say!("{kind:8} {}", device.name())?;
         for (name, value) in device.properties() {
-            println!("         {name}: {value}");
+            say!("         {name}: {value}")?;
         }
     }
     if devices.iter().all(|device| device.kind() != DeviceKind::Cuda)
         && let Err(error) = Device::cuda(0)
     {
-        println!("cuda     none: {error}");
+        say!("cuda     none: {error}")?;
     }
     Ok(())
 }

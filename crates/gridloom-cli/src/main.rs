@@ -1,36 +1,117 @@
-//! The `gridloom` command: look at devices, run demonstrations, check and run PTX.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints; that is what it is for")]
+//! The `gridloom` command: look at devices and graphs, run demonstrations, check and run PTX.
 
 mod args;
+mod cc;
 mod demo;
 mod devices;
+mod files;
 mod output;
 mod pick;
 mod ptx;
 mod show;
 mod strip;
+mod terminal;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
 use crate::args::{Command, Options};
+use crate::terminal::Terminal;
 
 /// What a command can fail with: a message for a person is all that is needed at the top.
 pub(crate) type Failure = Box<dyn std::error::Error>;
 
+/// What went wrong was said already, file by file.
+#[derive(Debug)]
+pub(crate) struct Reported;
+
+impl std::fmt::Display for Reported {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("some files failed")
+    }
+}
+
+impl std::error::Error for Reported {}
+
 fn main() -> ExitCode {
-    let outcome = match Options::parse().command {
-        Command::Devices => devices::list(),
-        Command::Demo(demo) => demo::run(&demo),
-        Command::Show(show) => show::run(&show),
-        Command::Ptx(command) => ptx::run(&command),
+    let outcome = match parse() {
+        Ok(options) => run(&options.command).and_then(|()| output::finish()),
+        Err(error) => return usage(&error),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if failure.is::<output::Closed>() => ExitCode::SUCCESS,
+        Err(failure) if failure.is::<Reported>() => ExitCode::FAILURE,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            output::complain(&describe(&*failure));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Reads the command line. Help is coloured where the terminal shows colours: clap alone would
+/// colour it wherever the variable `CI` is set, on a dumb terminal too.
+fn parse() -> Result<Options, clap::Error> {
+    let color = if Terminal::stdout().colour { ColorChoice::Auto } else { ColorChoice::Never };
+    let mut command = Options::command().color(color);
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Options::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+fn run(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Devices => devices::list(),
+        Command::Demo(demo) => demo::run(demo),
+        Command::Show(show) => show::run(show),
+        Command::Ptx(command) => ptx::run(command),
+        Command::Cc(options) => cc::run(options),
+    }
+}
+
+/// Prints help or the version as clap words them, or what is wrong with the command line, in one
+/// line.
+fn usage(error: &clap::Error) -> ExitCode {
+    let code = ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(u8::MAX));
+    // Without a subcommand, clap shows the help as an error.
+    if error.use_stderr() && error.kind() != clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    {
+        output::note(&in_one_line(&error.to_string()));
+        return code;
+    }
+    match error.print().map_err(output::failed) {
+        Err(failure) if !error.use_stderr() && !failure.is::<output::Closed>() => {
+            output::complain(&failure.to_string());
+            ExitCode::FAILURE
+        }
+        _ => code,
+    }
+}
+
+/// What clap says is wrong, without the usage below it, which `--help` shows.
+fn in_one_line(message: &str) -> String {
+    let lines = message.lines().map(str::trim);
+    let said =
+        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"));
+    let said: Vec<&str> = said.filter(|line| !line.is_empty()).collect();
+    format!("{} (see --help)", said.join(" "))
+}
+
+/// What to say where CUDA C++ could not be compiled. Where there is no compiler, one line is
+/// enough: the log lists every place that was looked in.
+pub(crate) fn compile_failure(name: &str, error: gridloom::Error) -> Failure {
+    match error.kind() {
+        gridloom::ErrorKind::NotSupported => format!("{name}: {}", error.message()).into(),
+        _ => error.into(),
+    }
+}
+
+/// The message of a failure, with the log of the compiler or driver below it.
+pub(crate) fn describe(failure: &(dyn std::error::Error + 'static)) -> String {
+    let message = failure.to_string();
+    let log = failure.downcast_ref::<gridloom::Error>().and_then(gridloom::Error::log).map(str::trim_end);
+    match log {
+        Some(log) if !log.is_empty() && !message.contains(log) => format!("{message}\n{log}"),
+        _ => message,
     }
 }

@@ -1,34 +1,110 @@
-//! Reading files and writing to standard output, with errors for people.
+//! Writing to standard output and standard error. Nothing here panics where a stream is closed or
+//! full.
 
-use std::io::{ErrorKind, Read, Write};
-use std::path::Path;
+use std::fmt;
+use std::io::{self, ErrorKind, Write};
+use std::sync::Mutex;
 
 use crate::Failure;
 
-/// The most bytes that are read from a file.
-const MOST_BYTES: u64 = 256 << 20;
-
-/// Reads a text file, or standard input where the path is `-`.
-pub(crate) fn read(path: &Path) -> Result<String, Failure> {
-    let name = path.display();
-    let mut bytes = Vec::new();
-    let outcome = if path.as_os_str() == "-" {
-        std::io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes)
-    } else {
-        std::fs::File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes))
+/// Prints a line to standard output.
+macro_rules! say {
+    ($($arg:tt)*) => {
+        $crate::output::write(&format!("{}\n", format_args!($($arg)*)))
     };
-    outcome.map_err(|error| format!("{name}: {error}"))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(format!("{name}: larger than {} MiB", MOST_BYTES >> 20).into());
+}
+pub(crate) use say;
+
+/// The reader of standard output has gone away, as in `gridloom … | head -1`. The command ends
+/// quietly.
+#[derive(Debug)]
+pub(crate) struct Closed;
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("standard output was closed")
     }
-    String::from_utf8(bytes).map_err(|_| format!("{name}: this is no text").into())
 }
 
-/// Writes to standard output. A reader that has gone away is no failure.
+impl std::error::Error for Closed {}
+
+/// Standard output takes no more, as a full disk does. Nothing further is worth trying.
+#[derive(Debug)]
+pub(crate) struct Unwritable(io::Error);
+
+impl fmt::Display for Unwritable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "standard output: {}", self.0)
+    }
+}
+
+impl std::error::Error for Unwritable {}
+
+/// Writes to standard output.
 pub(crate) fn write(text: &str) -> Result<(), Failure> {
-    let mut output = std::io::stdout().lock();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        other => other.map_err(|error| format!("standard output: {error}").into()),
+    write_bytes(text.as_bytes()).map_err(failed)
+}
+
+fn write_bytes(bytes: &[u8]) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    output.write_all(bytes)?;
+    output.flush()
+}
+
+/// What to make of a failed write to standard output.
+pub(crate) fn failed(error: io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::BrokenPipe => Box::new(Closed),
+        _ => Box::new(Unwritable(error)),
+    }
+}
+
+/// The first failure to write what kernels printed.
+static PRINT_FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// Writes what a kernel printed. A failure is reported by [`finish`], since a kernel cannot be
+/// told.
+pub(crate) fn write_printed(bytes: &[u8]) {
+    if let Err(error) = write_bytes(bytes) {
+        PRINT_FAILURE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
+    }
+}
+
+/// Fails where something that a kernel printed could not be written.
+pub(crate) fn finish() -> Result<(), Failure> {
+    match PRINT_FAILURE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take() {
+        Some(error) => Err(failed(error)),
+        None => Ok(()),
+    }
+}
+
+/// Writes an error to standard error.
+pub(crate) fn complain(message: &str) {
+    note(&format!("error: {message}"));
+}
+
+/// Writes a line to standard error. Where that is closed or full, nobody can be told.
+pub(crate) fn note(message: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", plain(message));
+}
+
+/// The text without characters that could drive a terminal: file names and files may hold any.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_pipe_is_told_from_other_failures() {
+        assert!(failed(ErrorKind::BrokenPipe.into()).is::<Closed>());
+        assert!(failed(ErrorKind::StorageFull.into()).to_string().starts_with("standard output: "));
+    }
+
+    #[test]
+    fn messages_cannot_drive_a_terminal() {
+        assert_eq!(plain("a\u{1b}[31mb\n\tc\r"), "a\u{fffd}[31mb\n\tc\u{fffd}");
     }
 }

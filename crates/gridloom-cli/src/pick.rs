@@ -1,27 +1,71 @@
 //! The device that the command line asks for.
 
-use gridloom::{CpuOptions, Device};
+use gridloom::{CpuOptions, Device, Engine};
 
-use crate::Failure;
 use crate::args::{DeviceArgs, DeviceChoice};
+use crate::{Failure, output};
 
-/// Opens it. Without `--device`, the best one, or the CPU where an option only the CPU has is given.
-pub(crate) fn device(args: &DeviceArgs, step_limit: Option<u64>) -> Result<Device, Failure> {
-    let cpu_only = args.checked || args.engine.is_some() || step_limit.is_some();
-    let choice = args.device.or(cpu_only.then_some(DeviceChoice::Cpu));
-    match choice {
-        Some(DeviceChoice::Cuda) if cpu_only => Err(
-            "--engine, --checked and --step-limit are for the CPU device; leave them out or use --device cpu"
-                .into(),
-        ),
-        Some(DeviceChoice::Cuda) => Ok(Device::cuda(0)?),
-        Some(DeviceChoice::Cpu) => {
-            let mut options = CpuOptions::new().checked(args.checked).step_limit(step_limit);
-            if let Some(engine) = args.engine {
-                options.engine = engine.into();
-            }
-            Ok(Device::cpu_with(options)?)
+/// Opens it. Without `--device` it is `default`, or else the best one, or the CPU where an option
+/// only the CPU has is given.
+pub(crate) fn device(
+    args: &DeviceArgs,
+    default: Option<DeviceChoice>,
+    step_limit: Option<u64>,
+) -> Result<Device, Failure> {
+    let cpu_only = args.checked || args.unchecked || args.engine.is_some() || step_limit.is_some();
+    match args.device.or(cpu_only.then_some(DeviceChoice::Cpu)).or(default) {
+        Some(DeviceChoice::Cuda) if cpu_only => {
+            Err("--engine, --checked, --unchecked and --step-limit are for the CPU device; leave them out or use --device cpu".into())
         }
-        None => Ok(Device::best()?),
+        Some(DeviceChoice::Cuda) => Ok(Device::cuda(0)?),
+        Some(DeviceChoice::Cpu) => cpu(args, step_limit),
+        None => match Device::cuda(0) {
+            Ok(device) => Ok(device),
+            Err(_) => cpu(args, step_limit),
+        },
+    }
+}
+
+/// The CPU device. It checks every access unless told otherwise, so that no kernel can reach memory
+/// of the command itself.
+fn cpu(args: &DeviceArgs, step_limit: Option<u64>) -> Result<Device, Failure> {
+    let mut options = CpuOptions::new()
+        .checked(!args.unchecked)
+        .step_limit(step_limit)
+        .memory_limit(memory_limit())
+        .print(output::write_printed);
+    if let Some(engine) = args.engine {
+        options.engine = engine.into();
+    }
+    if options.engine == Engine::Jit && !args.unchecked {
+        return Err(
+            "machine code does not check accesses; use --engine jit with --unchecked, or leave --engine out"
+                .into(),
+        );
+    }
+    Ok(Device::cpu_with(options)?)
+}
+
+/// Half of the memory that the system can give, where it says how much: results are copied once
+/// before they are written.
+pub(crate) fn memory_limit() -> Option<u64> {
+    available(&std::fs::read_to_string("/proc/meminfo").ok()?).map(|bytes| bytes / 2)
+}
+
+/// The bytes that `/proc/meminfo` calls available.
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::available;
+
+    #[test]
+    fn the_available_memory_is_read_from_what_linux_says() {
+        assert_eq!(available("MemTotal:  8 kB\nMemAvailable:     2048 kB\n"), Some(2048 * 1024));
+        assert_eq!(available("MemTotal:  8 kB\n"), None);
     }
 }

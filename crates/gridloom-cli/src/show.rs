@@ -27,8 +27,8 @@ pub(crate) fn run(options: &Show) -> Result<(), Failure> {
     };
     match &options.output {
         Some(path) => {
-            std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-            eprintln!("wrote {}", path.display());
+            crate::files::write(path, text.as_bytes())?;
+            crate::output::note(&format!("wrote {}", path.display()));
             Ok(())
         }
         None => crate::output::write(&text),
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Show) -> Result<(), Failure> {
 /// Reads a graph from a file, with its name as the title where it has none of its own.
 fn read(path: &Path) -> Result<Picture, Failure> {
     let name = path.display();
-    let text = crate::output::read(path)?;
+    let text = crate::files::read_text(path)?;
     let mut picture = gridloom_view::read(&text).map_err(|error| format!("{name}: {error}"))?;
     if picture.title == "graph"
         && let Some(stem) = path.file_stem()
@@ -50,8 +50,8 @@ fn read(path: &Path) -> Result<Picture, Failure> {
 
 fn read_profile(path: &Path) -> Result<serde_json::Value, Failure> {
     let name = path.display();
-    let profile: serde_json::Value =
-        serde_json::from_str(&crate::output::read(path)?).map_err(|error| format!("{name}: {error}"))?;
+    let profile: serde_json::Value = serde_json::from_str(&crate::files::read_text(path)?)
+        .map_err(|error| format!("{name}: this is no profile that Gridloom wrote: {error}"))?;
     if profile["format"] != "gridloom-profile" {
         return Err(format!("{name}: this is no profile that Gridloom wrote").into());
     }

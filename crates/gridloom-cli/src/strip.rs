@@ -1,6 +1,9 @@
 //! A row of numbers as a row of coloured cells.
 
-use std::io::IsTerminal;
+use crate::terminal::Terminal;
+
+/// What is written in a cell with a coloured background.
+const COLOURED_CELL: &str = "  ";
 
 /// Draws temperatures between 0 and `max`.
 pub(crate) struct Strip {
@@ -10,13 +13,15 @@ pub(crate) struct Strip {
 }
 
 impl Strip {
-    /// A strip of at most `columns` cells, coloured where standard output is a terminal that wants colours.
-    pub(crate) fn new(max: f32, columns: usize) -> Self {
-        let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        Strip { max, columns, colour }
+    /// A strip of at most `columns` cells that fits the terminal beside a label of `label` columns.
+    pub(crate) fn new(max: f32, columns: usize, label: usize, terminal: Terminal) -> Self {
+        let cell = if terminal.colour { COLOURED_CELL.len() } else { 1 };
+        let room = terminal.columns.saturating_sub(label) / cell;
+        Strip { max, columns: columns.min(room).max(1), colour: terminal.colour }
     }
 
-    /// One line. Where there are more values than columns, each cell shows the mean of its share.
+    /// Returns one line. If there are more values than columns, each cell shows the mean of its
+    /// share.
     pub(crate) fn line(&self, values: &[f32]) -> String {
         let cells = values.len().min(self.columns);
         let mut line = String::new();
@@ -25,7 +30,7 @@ impl Strip {
             let heat = (share.iter().sum::<f32>() / share.len() as f32 / self.max).clamp(0.0, 1.0);
             if self.colour {
                 let [red, green, blue] = colour(heat);
-                line.push_str(&format!("\x1b[48;2;{red};{green};{blue}m  "));
+                line.push_str(&format!("\x1b[48;2;{red};{green};{blue}m{COLOURED_CELL}"));
             } else {
                 const SHADES: &[u8] = b" .:-=+*#%@";
                 line.push(SHADES[(heat * (SHADES.len() - 1) as f32).round() as usize] as char);
@@ -38,7 +43,8 @@ impl Strip {
     }
 }
 
-/// Dark blue through purple, red and orange to pale yellow: ordered by lightness, so that it also reads without colour vision.
+/// Returns a colour from dark blue through purple, red and orange to pale yellow. The scale is
+/// ordered by lightness, so that it is readable without colour vision.
 fn colour(heat: f32) -> [u8; 3] {
     const STOPS: [[f32; 3]; 5] = [
         [13.0, 22.0, 58.0],
@@ -61,6 +67,15 @@ mod tests {
     fn more_values_than_columns_are_averaged() {
         let strip = Strip { max: 1.0, columns: 2, colour: false };
         assert_eq!(strip.line(&[0.0, 0.0, 1.0, 1.0]), " @");
+    }
+
+    #[test]
+    fn a_strip_fits_a_narrow_terminal() {
+        let terminal = |columns, colour| Terminal { columns, colour, rewrites: true };
+        assert_eq!(Strip::new(1.0, 48, 9, terminal(20, false)).line(&[0.0; 100]).len(), 11);
+        assert_eq!(Strip::new(1.0, 48, 9, terminal(20, true)).columns, 5);
+        assert_eq!(Strip::new(1.0, 48, 9, terminal(200, true)).columns, 48);
+        assert_eq!(Strip::new(1.0, 48, 9, terminal(3, true)).columns, 1);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use gridloom::prelude::*;
 
 use super::{Checked, expect, stream_of, write_dot};
 use crate::args::Demo;
+use crate::output::say;
 
 const TARGET: f64 = 2.0;
 
@@ -20,9 +21,9 @@ pub(super) fn run(device: &Device, demo: &Demo) -> Checked<()> {
     stream.synchronize()?;
     let found = root.to_vec()?[0];
     let difference = (found - TARGET.sqrt()).abs();
-    println!(
+    say!(
         "after {passes} passes on [0, 2] and a Newton step where needed: {found}, {difference:e} from the host's root of {TARGET}"
-    );
+    )?;
     // The bracket halves with each pass, and a Newton step squares what is left.
     let bound = (2.0f64.powi(-(passes.min(1000) as i32)).powi(2)).max(1e-6);
     expect(difference <= bound, &format!("more than {bound:e} off"))

@@ -1,7 +1,8 @@
 //! A rod, hot at one end and cold at the other, whose heat spreads.
 //!
-//! Two graphs over the same memory: one sets the rod up, the other advances it by as many passes as a number in host memory says. The second is
-//! instantiated once and launched for every line of the picture.
+//! There are two graphs over the same memory. One sets the rod up, the other advances it by the
+//! number of passes in host memory. The second is instantiated once and launched for every line of
+//! the picture.
 
 use gridloom::contract::{Contract, arg};
 use gridloom::prelude::*;
@@ -10,7 +11,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Checked, expect, stream_of, write_dot};
 use crate::args::Demo;
+use crate::output::say;
 use crate::strip::Strip;
+use crate::terminal::Terminal;
 
 const HOT: f32 = 100.0;
 const COLD: f32 = 0.0;
@@ -19,6 +22,10 @@ const ALPHA: f32 = 0.4;
 const FRAMES: u32 = 10;
 /// Cells of a line.
 const COLUMNS: usize = 48;
+/// Columns of the number of passes before a line, and the space after it.
+const LABEL: usize = 9;
+/// Columns that the progress bar takes, with room for large numbers.
+const BAR_COLUMNS: usize = 62;
 /// How far the device may be from the host, in degrees.
 const TOLERANCE: f32 = 1e-5 * HOT;
 
@@ -30,8 +37,8 @@ struct Kernels {
 
 impl Kernels {
     fn load(module: &Module) -> Result<Self> {
-        // SAFETY: the kernels touch the first `n` elements of the rods, or the one counter, as their source says. The last of `n`
-        // elements is there where `n` is not 0.
+        // SAFETY: the kernels touch the first `n` elements of the rods, or the one counter, as
+        // their source says. The last of `n` elements is there where `n` is not 0.
         unsafe {
             Ok(Kernels {
                 step: module.kernel("heat_step")?,
@@ -96,11 +103,8 @@ pub(super) fn run(device: &Device, demo: &Demo) -> Checked<()> {
     write_dot(demo, &graph)?;
     let advance = graph.instantiate()?;
 
-    let bar = ProgressBar::new(u64::from(passes)).with_style(
-        ProgressStyle::with_template("{bar:30} {pos}/{len} passes")
-            .unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
-    let strip = Strip::new(HOT, COLUMNS);
+    let bar = progress(passes);
+    let strip = Strip::new(HOT, COLUMNS, LABEL, Terminal::stdout());
     let frames = FRAMES.min(passes);
     let mut done = 0;
     for frame in 1..=frames {
@@ -111,13 +115,26 @@ pub(super) fn run(device: &Device, demo: &Demo) -> Checked<()> {
         done = target;
         bar.set_position(u64::from(done));
         let line = strip.line(&rod.shown.to_vec()?);
-        bar.suspend(|| println!("{done:>8} {line}"));
+        bar.suspend(|| say!("{done:>8} {line}"))?;
     }
     bar.finish_and_clear();
 
     let difference = greatest_difference(&rod.shown.to_vec()?, &reference(len, passes));
-    println!("{passes} passes over {len} points; at most {difference:e} degrees from the host's own result");
+    say!("{passes} passes over {len} points; at most {difference:e} degrees from the host's own result")?;
     expect(difference <= TOLERANCE, &format!("more than {TOLERANCE:e} degrees from the host's own result"))
+}
+
+/// A bar on standard error, where that is a terminal that can rewrite its lines and has room for
+/// one.
+fn progress(passes: u32) -> ProgressBar {
+    let terminal = Terminal::stderr();
+    if !terminal.rewrites || terminal.columns < BAR_COLUMNS {
+        return ProgressBar::hidden();
+    }
+    ProgressBar::new(u64::from(passes)).with_style(
+        ProgressStyle::with_template("{bar:30} {pos}/{len} passes")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    )
 }
 
 /// The same recurrence on the host.
@@ -135,7 +152,7 @@ fn reference(len: usize, passes: u32) -> Vec<f32> {
     now
 }
 
-/// A NaN anywhere counts as infinitely far.
+/// Returns the greatest difference. A NaN counts as infinity.
 fn greatest_difference(a: &[f32], b: &[f32]) -> f32 {
     a.iter()
         .zip(b)

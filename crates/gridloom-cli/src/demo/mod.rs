@@ -7,7 +7,8 @@ mod switch;
 use gridloom::{Device, Graph};
 
 use crate::args::{Demo, Program};
-use crate::{Failure, pick};
+use crate::output::say;
+use crate::{Failure, files, pick};
 
 /// Runs the demonstration that was asked for.
 pub(crate) fn run(demo: &Demo) -> Result<(), Failure> {
@@ -17,8 +18,8 @@ pub(crate) fn run(demo: &Demo) -> Result<(), Failure> {
     if demo.passes.is_some() && matches!(demo.program, Program::Switch) {
         return Err("--passes is for the heat and bisect demonstrations".into());
     }
-    let device = pick::device(&demo.device, None)?;
-    println!("on {}", device.name());
+    let device = pick::device(&demo.device, None, None)?;
+    say!("on {}", device.name())?;
     match demo.program {
         Program::Heat => heat::run(&device, demo),
         Program::Bisect => bisect::run(&device, demo),
@@ -29,8 +30,8 @@ pub(crate) fn run(demo: &Demo) -> Result<(), Failure> {
 /// Writes the picture that `--dot` asks for.
 fn write_dot(demo: &Demo, graph: &Graph) -> Result<(), Failure> {
     if let Some(path) = &demo.dot {
-        std::fs::write(path, graph.to_dot()).map_err(|error| format!("{}: {error}", path.display()))?;
-        println!("wrote {}", path.display());
+        files::write(path, graph.to_dot().as_bytes())?;
+        say!("wrote {}", path.display())?;
     }
     Ok(())
 }

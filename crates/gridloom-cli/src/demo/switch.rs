@@ -5,6 +5,7 @@ use gridloom::prelude::*;
 
 use super::{Checked, expect, stream_of, write_dot};
 use crate::args::Demo;
+use crate::output::say;
 
 const START: i32 = 42;
 const CASES: [(&str, i32); 4] = [("negate", -42), ("double_it", 84), ("square", 1764), ("none of them", 42)];
@@ -20,7 +21,7 @@ pub(super) fn run(device: &Device, demo: &Demo) -> Checked<()> {
         graph.instantiate()?.launch(&stream)?;
         stream.synchronize()?;
         let found = host.to_vec()?[0];
-        println!("case {case}, {name}: {START} becomes {found}");
+        say!("case {case}, {name}: {START} becomes {found}")?;
         expect(found == expected, &format!("{expected} was expected"))?;
     }
     Ok(())

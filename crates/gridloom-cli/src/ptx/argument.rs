@@ -1,5 +1,6 @@
 //! Kernel arguments as written on the command line.
 
+use std::num::IntErrorKind;
 use std::path::PathBuf;
 
 use gridloom::kernel::Arg;
@@ -7,6 +8,11 @@ use gridloom::{Buffer, Device};
 use half::{bf16, f16};
 
 use crate::Failure;
+use crate::files::{self, Destination};
+use crate::pick::memory_limit;
+
+/// The most bytes that are read from a file where the system does not say how much memory it has.
+const MOST_DATA: u64 = 1 << 34;
 
 /// One argument of the kernel.
 #[derive(Debug, PartialEq)]
@@ -29,98 +35,185 @@ impl std::str::FromStr for Argument {
             return Ok(Argument::Null);
         }
         let (kind, rest) = text.split_once(':').ok_or_else(|| {
-            format!("'{text}' is no argument: write TYPE:VALUE, in:FILE, inout:FILE, out:FILE:BYTES or null")
+            format!("'{text}' is no argument: write TYPE:VALUE, bytes:HEX, in:FILE, inout:FILE, out:FILE:BYTES or null")
         })?;
         match kind {
-            "in" => Ok(Argument::File { path: rest.into(), back: false }),
-            "inout" => Ok(Argument::File { path: rest.into(), back: true }),
+            "in" => Ok(Argument::File { path: file(text, rest)?, back: false }),
+            "inout" => Ok(Argument::File { path: file(text, rest)?, back: true }),
             "out" => {
                 let (path, bytes) =
                     rest.rsplit_once(':').ok_or_else(|| format!("'{text}' lacks a size: write out:FILE:BYTES"))?;
-                let bytes = bytes.parse().ok().filter(|&bytes| bytes > 0);
-                let bytes = bytes.ok_or_else(|| format!("'{text}' needs a size of at least one byte"))?;
-                Ok(Argument::Out { path: path.into(), bytes })
+                Ok(Argument::Out { path: file(text, path)?, bytes: size(text, bytes)? })
             }
-            _ => value(kind, rest).map(Argument::Value).ok_or_else(|| {
-                format!("'{text}' is no value: write u8, u16, u32, u64, s8 … s64, b8 … b64, f16, bf16, f32, f64 or pred, a colon, and a value of that type")
+            "bytes" => hex(rest).map(Argument::Value).map_err(|reason| format!("'{}' {reason}", shorten(text))),
+            _ => value(kind, rest).map(Argument::Value).map_err(|refusal| match refusal {
+                Refusal::NoValue => {
+                    format!("'{text}' is no value: write u8, u16, u32, u64, s8 … s64, b8 … b64, f16, bf16, f32, f64 or pred, a colon, and a value of that type")
+                }
+                Refusal::OutOfRange(range) => format!("'{text}' is out of range: {range}"),
             }),
         }
     }
 }
 
-fn value(kind: &str, text: &str) -> Option<Vec<u8>> {
-    let integer = || -> Option<i128> {
-        let (negative, digits) = match text.strip_prefix('-') {
-            Some(digits) => (true, digits),
-            None => (false, text.strip_prefix('+').unwrap_or(text)),
-        };
-        let (digits, radix) = match digits.strip_prefix("0x") {
-            Some(hex) => (hex, 16),
-            None => (digits, 10),
-        };
-        // A second sign would be taken as one of the number.
-        if !digits.starts_with(|digit: char| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        let magnitude = i128::from_str_radix(digits, radix).ok()?;
-        Some(if negative { -magnitude } else { magnitude })
-    };
-    Some(match kind {
-        "u8" => u8::try_from(integer()?).ok()?.to_le_bytes().to_vec(),
-        "u16" => u16::try_from(integer()?).ok()?.to_le_bytes().to_vec(),
-        "u32" => u32::try_from(integer()?).ok()?.to_le_bytes().to_vec(),
-        "u64" => u64::try_from(integer()?).ok()?.to_le_bytes().to_vec(),
-        "s8" => i8::try_from(integer()?).ok()?.to_le_bytes().to_vec(),
-        "s16" => i16::try_from(integer()?).ok()?.to_le_bytes().to_vec(),
-        "s32" => i32::try_from(integer()?).ok()?.to_le_bytes().to_vec(),
-        "s64" => i64::try_from(integer()?).ok()?.to_le_bytes().to_vec(),
-        "b8" => bits(integer()?, 1)?,
-        "b16" => bits(integer()?, 2)?,
-        "b32" => bits(integer()?, 4)?,
-        "b64" => bits(integer()?, 8)?,
-        "pred" => vec![u8::from(integer()? != 0)],
-        "f16" => f16::from_f64(text.parse().ok()?).to_le_bytes().to_vec(),
-        "bf16" => bf16::from_f64(text.parse().ok()?).to_le_bytes().to_vec(),
-        "f32" => text.parse::<f32>().ok()?.to_le_bytes().to_vec(),
-        "f64" => text.parse::<f64>().ok()?.to_le_bytes().to_vec(),
-        _ => return None,
-    })
+fn file(text: &str, path: &str) -> Result<PathBuf, String> {
+    if path.is_empty() { Err(format!("'{text}' names no file")) } else { Ok(path.into()) }
 }
 
-/// The low bytes of a number that fits them, signed or not.
-fn bits(number: i128, bytes: u32) -> Option<Vec<u8>> {
-    let range = -(1i128 << (8 * bytes - 1))..(1i128 << (8 * bytes));
-    range.contains(&number).then(|| number.to_le_bytes()[..bytes as usize].to_vec())
+fn size(text: &str, bytes: &str) -> Result<usize, String> {
+    let refuse = |reason: &str| Err(format!("'{text}' {reason}"));
+    match bytes.parse::<usize>() {
+        Ok(0) => refuse("needs a size of at least one byte"),
+        Ok(bytes) => Ok(bytes),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => {
+            refuse("is out of range: there are not so many addresses")
+        }
+        Err(_) => refuse("lacks a size in bytes: write out:FILE:BYTES"),
+    }
+}
+
+/// The bytes that pairs of hexadecimal digits stand for.
+fn hex(digits: &str) -> Result<Vec<u8>, &'static str> {
+    let digits = digits.strip_prefix("0x").unwrap_or(digits).as_bytes();
+    let digit = |byte: u8| (byte as char).to_digit(16);
+    if !digits.iter().all(|&byte| digit(byte).is_some()) {
+        return Err("is not in hexadecimal digits, two a byte: bytes:0000803f");
+    }
+    if digits.is_empty() || !digits.len().is_multiple_of(2) {
+        return Err("needs two hexadecimal digits a byte, and at least one byte");
+    }
+    Ok(digits
+        .chunks_exact(2)
+        .map(|pair| (digit(pair[0]).unwrap_or(0) << 4 | digit(pair[1]).unwrap_or(0)) as u8)
+        .collect())
+}
+
+/// The beginning of a text that may be long.
+fn shorten(text: &str) -> String {
+    const MOST: usize = 60;
+    if text.chars().count() <= MOST {
+        text.to_owned()
+    } else {
+        text.chars().take(MOST).chain("…".chars()).collect()
+    }
+}
+
+/// Why a value is none.
+enum Refusal {
+    NoValue,
+    /// What the type holds.
+    OutOfRange(String),
+}
+
+fn value(kind: &str, text: &str) -> Result<Vec<u8>, Refusal> {
+    let bytes = match kind.strip_prefix(['u', 's', 'b']) {
+        Some("8") => Some(1),
+        Some("16") => Some(2),
+        Some("32") => Some(4),
+        Some("64") => Some(8),
+        _ => None,
+    };
+    if let Some(bytes) = bytes {
+        let (least, beyond) = match kind.as_bytes()[0] {
+            b'u' => (0, 1i128 << (8 * bytes)),
+            b's' => (-(1i128 << (8 * bytes - 1)), 1i128 << (8 * bytes - 1)),
+            _ => (-(1i128 << (8 * bytes - 1)), 1i128 << (8 * bytes)),
+        };
+        let number = integer(text)?;
+        return match number.filter(|number| (least..beyond).contains(number)) {
+            Some(number) => Ok(number.to_le_bytes()[..bytes].to_vec()),
+            None => Err(Refusal::OutOfRange(format!("{kind} is {least} to {}", beyond - 1))),
+        };
+    }
+    match kind {
+        "pred" => match integer(text)? {
+            Some(number @ (0 | 1)) => Ok(vec![number as u8]),
+            _ => Err(Refusal::OutOfRange("pred is 0 or 1".to_owned())),
+        },
+        "f16" => float(kind, text, f16::MAX.into()).map(|value| f16::from_f64(value).to_le_bytes().to_vec()),
+        "bf16" => {
+            float(kind, text, bf16::MAX.into()).map(|value| bf16::from_f64(value).to_le_bytes().to_vec())
+        }
+        // Parsed as what it is: by way of an `f64` it would be rounded twice.
+        "f32" => {
+            float(kind, text, f32::MAX.into())?;
+            text.parse::<f32>().map(|value| value.to_le_bytes().to_vec()).map_err(|_| Refusal::NoValue)
+        }
+        "f64" => float(kind, text, f64::MAX).map(|value| value.to_le_bytes().to_vec()),
+        _ => Err(Refusal::NoValue),
+    }
+}
+
+/// A whole number, in decimal or hexadecimal digits; `None` where it is too large for any type.
+fn integer(text: &str) -> Result<Option<i128>, Refusal> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (digits, radix) = match digits.strip_prefix("0x") {
+        Some(hex) => (hex, 16),
+        None => (digits, 10),
+    };
+    // A second sign would be taken as one of the number.
+    if !digits.starts_with(|digit: char| digit.is_ascii_hexdigit()) {
+        return Err(Refusal::NoValue);
+    }
+    match i128::from_str_radix(digits, radix) {
+        Ok(magnitude) => Ok(Some(if negative { -magnitude } else { magnitude })),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => Ok(None),
+        Err(_) => Err(Refusal::NoValue),
+    }
+}
+
+/// A number of at most `max`, an infinity where that is what was written, or no number (`nan`).
+fn float(kind: &str, text: &str, max: f64) -> Result<f64, Refusal> {
+    let value: f64 = text.parse().map_err(|_| Refusal::NoValue)?;
+    let infinite_as_written = text.trim_start_matches(['+', '-']).to_ascii_lowercase().starts_with("inf");
+    if value.abs() > max && !infinite_as_written {
+        return Err(Refusal::OutOfRange(format!("{kind} is at most {max:e}; write inf for infinity")));
+    }
+    Ok(value)
 }
 
 /// An argument with the memory it needs.
 pub(super) struct Prepared {
     pub(super) arg: Arg,
-    /// Memory to write to a file afterwards.
-    pub(super) output: Option<(PathBuf, Buffer<u8>)>,
+    /// The memory, where it is some.
+    pub(super) buffer: Option<Buffer<u8>>,
 }
 
 impl Argument {
+    /// The file that is written afterwards, found to be one that can be.
+    pub(super) fn destination(&self) -> Result<Option<Destination>, Failure> {
+        match self {
+            Argument::File { path, back: true } | Argument::Out { path, .. } => {
+                Destination::open(path).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Allocates and fills what it needs on the device.
     pub(super) fn prepare(&self, device: &Device) -> Result<Prepared, Failure> {
-        Ok(match self {
-            Argument::Value(bytes) => Prepared { arg: Arg::bytes(bytes), output: None },
-            Argument::Null => Prepared { arg: Arg::value(0u64), output: None },
-            Argument::File { path, back } => {
-                let contents = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let buffer = match self {
+            Argument::Value(bytes) => return Ok(Prepared { arg: Arg::bytes(bytes), buffer: None }),
+            Argument::Null => return Ok(Prepared { arg: Arg::value(0u64), buffer: None }),
+            Argument::File { path, .. } => {
+                let contents = files::read(path, memory_limit().unwrap_or(MOST_DATA))?;
                 if contents.is_empty() {
-                    return Err(format!("{}: the file is empty", path.display()).into());
+                    return Err(files::about(path, "the file is empty"));
                 }
-                let buffer = device.buffer_from(&contents)?;
-                Prepared { arg: Arg::memory(&buffer)?, output: back.then(|| (path.clone(), buffer)) }
+                device.buffer_from(&contents).map_err(|error| files::about(path, error))?
             }
             Argument::Out { path, bytes } => {
-                let (buffer, stream) = (device.alloc::<u8>(*bytes)?, device.stream()?);
+                let buffer = device.alloc::<u8>(*bytes).map_err(|error| files::about(path, error))?;
+                let stream = device.stream()?;
                 stream.memset(&buffer, 0u8)?;
                 stream.synchronize()?;
-                Prepared { arg: Arg::memory(&buffer)?, output: Some((path.clone(), buffer)) }
+                buffer
             }
-        })
+        };
+        Ok(Prepared { arg: Arg::memory(&buffer)?, buffer: Some(buffer) })
     }
 }
 
@@ -130,7 +223,7 @@ mod tests {
 
     #[test]
     fn values_have_the_bytes_of_their_types() {
-        let cases: [(&str, &[u8]); 8] = [
+        let cases: [(&str, &[u8]); 12] = [
             ("f32:2.5", &2.5f32.to_le_bytes()),
             ("s8:-1", &[0xff]),
             ("u64:0x10", &16u64.to_le_bytes()),
@@ -139,6 +232,10 @@ mod tests {
             ("f16:1", &[0x00, 0x3c]),
             ("bf16:1", &[0x80, 0x3f]),
             ("pred:1", &[1]),
+            ("bytes:0000803f07", &[0, 0, 0x80, 0x3f, 7]),
+            ("bytes:0xFF", &[0xff]),
+            ("f32:-inf", &f32::NEG_INFINITY.to_le_bytes()),
+            ("f32:0.1", &0.1f32.to_le_bytes()),
         ];
         for (text, bytes) in cases {
             assert_eq!(text.parse(), Ok(Argument::Value(bytes.to_vec())), "{text}");
@@ -164,6 +261,12 @@ mod tests {
             "b8:-129",
             "out:file",
             "out:file:0",
+            "out::8",
+            "in:",
+            "bytes:",
+            "bytes:123",
+            "bytes:0g",
+            "bytes:é",
             "q:1",
             "s64:0x8000000000000000",
             "s8:--5",
@@ -172,6 +275,27 @@ mod tests {
         ] {
             let error = text.parse::<Argument>().expect_err(text);
             assert!(error.contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn values_out_of_range_say_what_the_range_is() {
+        for (text, range) in [
+            ("u8:256", "u8 is 0 to 255"),
+            ("u8:-1", "u8 is 0 to 255"),
+            ("s8:-129", "s8 is -128 to 127"),
+            ("b8:-129", "b8 is -128 to 255"),
+            ("u64:18446744073709551616", "u64 is 0 to 18446744073709551615"),
+            ("s64:99999999999999999999999999999999999999999999", "s64 is -9223372036854775808 to"),
+            ("pred:2", "pred is 0 or 1"),
+            ("f16:65536", "f16 is at most 6.5504e4"),
+            ("f32:1e39", "f32 is at most 3.4"),
+            ("f32:-1e39", "f32 is at most 3.4"),
+            ("f64:1e999", "f64 is at most 1.79"),
+            ("out:file:99999999999999999999", "not so many addresses"),
+        ] {
+            let error = text.parse::<Argument>().expect_err(text);
+            assert!(error.contains("is out of range") && error.contains(range), "{error}");
         }
     }
 }

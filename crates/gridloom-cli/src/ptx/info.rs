@@ -1,78 +1,86 @@
 //! `gridloom ptx info`: what a kernel takes, and what becomes of it on the CPU device.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use gridloom::ptx::Module;
-use gridloom_interp::{KernelCode, Layout, Program};
+use gridloom_interp::KernelCode;
 use gridloom_jit::CompiledKernel;
 
-use super::read;
+use super::{check, source};
 use crate::Failure;
 use crate::args::PtxInfo;
+use crate::output::say;
 
-/// Where variables of the module are said to be. Nothing runs, so nothing is there.
-const NOWHERE: u64 = 1 << 32;
-
-/// Runs the subcommand.
-pub(crate) fn run(options: &PtxInfo) -> Result<(), Failure> {
-    let name = options.file.display().to_string();
-    let module = gridloom::ptx::parse(&read(&options.file)?).map_err(|error| error.render(&name))?;
-    let layout = Layout::of(&module).map_err(|error| format!("{name}: {error}"))?;
-    let module = Arc::new(module);
-    let addresses = vec![NOWHERE; layout.variables().len()];
-    let program = Program::new(module.clone(), layout, addresses);
+/// Shows the kernels of one file.
+pub(super) fn run(options: &PtxInfo, file: &Path) -> Result<(), Failure> {
+    let source = source::read(file)?;
+    let program = check::program(&source.name, source.module()?)?;
+    let module = program.module();
+    if options.files.len() > 1 {
+        say!("file {}\n", source.name)?;
+    }
     let kernels: Vec<String> = match &options.kernel {
         Some(kernel) => vec![kernel.clone()],
         None => module.entries().map(|(_, entry)| entry.name.clone()).collect(),
     };
     for kernel in kernels {
         match program.kernel(&kernel) {
-            Ok(code) => show(options, &module, code)?,
+            Ok(code) => show(options, module, code)?,
             // One that cannot run here says why; the others are shown all the same.
-            Err(error) if options.kernel.is_none() => println!("kernel {kernel}\n  {error}\n"),
-            Err(error) => return Err(format!("{name}: {error}").into()),
+            Err(error) if options.kernel.is_none() => say!("kernel {kernel}\n  {error}\n")?,
+            Err(error) => return Err(format!("{}: {error}", source.name).into()),
         }
     }
     Ok(())
 }
 
 fn show(options: &PtxInfo, module: &Module, code: Arc<KernelCode>) -> Result<(), Failure> {
-    println!("kernel {}", code.name());
+    say!("kernel {}", code.name())?;
     for param in code.params() {
         let pointer = if param.pointer { ", a pointer" } else { "" };
-        println!(
+        say!(
             "  parameter  {} at {}: {} bytes, .{}{pointer}",
-            param.name, param.offset, param.size, param.ty
-        );
+            param.name,
+            param.offset,
+            param.size,
+            param.ty
+        )?;
     }
-    println!("  registers  {}", registers(module, code.name()));
-    println!("  shared     {} bytes", code.shared_bytes());
-    println!("  local      {} bytes a thread", code.local_bytes());
+    say!("  registers  {}", registers(module, code.name()))?;
+    say!("  shared     {} bytes", code.shared_bytes())?;
+    say!("  local      {} bytes a thread", code.local_bytes())?;
     if let Some([x, y, z]) = code.required_threads() {
-        println!("  threads    {x} x {y} x {z} a block");
+        say!("  threads    {x} x {y} x {z} a block")?;
     } else if let Some([x, y, z]) = code.max_threads() {
-        println!("  threads    at most {x} x {y} x {z} a block");
+        say!("  threads    at most {x} x {y} x {z} a block")?;
     }
-    println!("  code       {} instructions", code.instruction_count());
+    say!("  code       {} instructions", code.instruction_count())?;
     let compiled = match CompiledKernel::new(code) {
         Ok(compiled) => compiled,
         Err(reason) => {
-            println!("  engine     interpreter: {reason}\n");
+            say!("  engine     interpreter: {reason}\n")?;
             return Ok(());
         }
     };
-    println!("  engine     jit");
-    println!("  vectorized {}\n", if compiled.is_vectorized() { "yes" } else { "no" });
+    say!("  engine     jit")?;
+    let start = Instant::now();
+    compiled.compile_first();
+    let milliseconds = start.elapsed().as_secs_f64() * 1e3;
+    let bytes = compiled.code_bytes();
+    say!("  vectorized {}", if compiled.is_vectorized() { "yes" } else { "no" })?;
+    say!("  compiled   {bytes} bytes in {milliseconds:.1} ms\n")?;
     if !options.clif && !options.asm {
         return Ok(());
     }
     for listing in compiled.listings()? {
         if options.clif {
-            println!("; {}\n{}", listing.name, listing.clif);
+            say!("; {}\n{}", listing.name, listing.clif)?;
         }
         if options.asm {
-            println!("; {}\n{}", listing.name, listing.assembly);
+            say!("; {}\n{}", listing.name, listing.assembly)?;
         }
     }
     Ok(())

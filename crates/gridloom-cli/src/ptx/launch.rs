@@ -1,23 +1,34 @@
 //! `gridloom ptx run`.
 
+use gridloom::DeviceKind;
 use gridloom::prelude::*;
 
-use super::argument::Argument;
-use crate::args::PtxRun;
+use super::argument::{Argument, Prepared};
+use super::source;
+use crate::args::{DeviceChoice, PtxRun};
+use crate::files::Destination;
+use crate::output::say;
 use crate::{Failure, pick};
 
 /// Loads the file, launches the kernel, and writes back what it wrote.
 pub(super) fn run(options: &PtxRun) -> Result<(), Failure> {
     let arguments: Vec<Argument> = options.args.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
-    let device = pick::device(&options.device, options.step_limit)?;
-    let module = device.load_ptx(&super::read(&options.file)?)?;
+    let source = source::read(&options.file)?;
+    let device = pick::device(&options.device, Some(DeviceChoice::Cpu), options.step_limit)?;
+    if device.kind() == DeviceKind::Cpu {
+        // The same complaints as those of `ptx check`, with line and caret.
+        source.module()?;
+    }
+    let module = device.load_ptx(&source.text).map_err(|error| error.context(&source.name))?;
     let names = module.kernel_names();
     let name = match (&options.kernel, names.as_slice()) {
         (Some(name), _) => name,
         (None, [only]) => only,
+        (None, []) => return Err(format!("{}: there is no kernel in it", source.name).into()),
         (None, names) => {
             return Err(format!(
-                "name one with --kernel; the file has {}: {}",
+                "name one with --kernel; {} has {}: {}",
+                source.name,
                 names.len(),
                 names.join(", ")
             )
@@ -25,19 +36,42 @@ pub(super) fn run(options: &PtxRun) -> Result<(), Failure> {
         }
     };
     let kernel = module.untyped_kernel(name)?;
-    let prepared =
-        arguments.iter().map(|argument| argument.prepare(&device)).collect::<Result<Vec<_>, Failure>>()?;
+    // What can be found wrong about files is, before the kernel runs.
+    let destinations: Vec<Option<Destination>> =
+        arguments.iter().map(Argument::destination).collect::<Result<_, Failure>>()?;
+    refuse_two_writers(&destinations)?;
+    let prepared: Vec<Prepared> =
+        arguments.iter().map(|argument| argument.prepare(&device)).collect::<Result<_, Failure>>()?;
 
     let stream = device.stream()?;
     let config = LaunchConfig::new(options.grid, options.block).shared(options.shared);
     let args = prepared.iter().map(|prepared| prepared.arg.clone());
-    // SAFETY: whoever runs this command vouches for the kernel and its arguments, as with any program; `--checked` verifies every access.
+    // SAFETY: the CPU device checks every access, unless `--unchecked` was given: whoever gives it
+    // vouches for the kernel and its arguments, as with any program. A GPU does not reach memory of
+    // this process, other than what was given to it.
     unsafe { stream.launch_untyped(&kernel, config, args)? };
     stream.synchronize()?;
 
-    for (path, buffer) in prepared.iter().filter_map(|prepared| prepared.output.as_ref()) {
-        std::fs::write(path, buffer.to_vec()?).map_err(|error| format!("{}: {error}", path.display()))?;
-        println!("wrote {} bytes to {}", buffer.len(), path.display());
+    let mut written = Vec::new();
+    for (destination, prepared) in destinations.into_iter().zip(&prepared) {
+        if let (Some(destination), Some(buffer)) = (destination, &prepared.buffer) {
+            let path = destination.path().display().to_string();
+            destination.write(&buffer.to_vec()?)?;
+            written.push(format!("wrote {} bytes to {path}", buffer.len()));
+        }
     }
-    Ok(())
+    written.iter().try_for_each(|line| say!("{line}"))
+}
+
+/// Fails where two arguments would be written to one file: one of them would be lost.
+fn refuse_two_writers(destinations: &[Option<Destination>]) -> Result<(), Failure> {
+    let mut targets: Vec<_> = destinations.iter().flatten().filter_map(Destination::target).collect();
+    targets.sort_unstable();
+    match targets.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => {
+            Err(format!("two arguments are written to {}; give each a file of its own", pair[0].display())
+                .into())
+        }
+        None => Ok(()),
+    }
 }

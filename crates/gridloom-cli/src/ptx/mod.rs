@@ -1,40 +1,39 @@
 //! `gridloom ptx`: check, look into and run PTX.
 
 mod argument;
+mod check;
 mod info;
 mod launch;
+mod source;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::Failure;
 use crate::args::Ptx;
+use crate::{Failure, Reported, describe, output};
 
 /// Runs the subcommand.
 pub(crate) fn run(command: &Ptx) -> Result<(), Failure> {
     match command {
-        Ptx::Check { file } => check(file),
-        Ptx::Info(options) => info::run(options),
+        Ptx::Check { files } => for_each(files, check::run),
+        Ptx::Info(options) => for_each(&options.files, |file| info::run(options, file)),
         Ptx::Run(options) => launch::run(options),
     }
 }
 
-/// Parses and checks a file, and lists its kernels where nothing is wrong.
-fn check(file: &Path) -> Result<(), Failure> {
-    let name = file.display().to_string();
-    let module = gridloom::ptx::parse(&read(file)?).map_err(|error| error.render(&name))?;
-    let problems = gridloom::ptx::check(&module);
-    if !problems.is_empty() {
-        let rendered: Vec<String> = problems.iter().map(|problem| problem.render(&name)).collect();
-        return Err(rendered.join("\n").into());
+/// Does the same to each file. A file that fails is reported, and the others are done all the same.
+fn for_each(files: &[PathBuf], each: impl Fn(&Path) -> Result<(), Failure>) -> Result<(), Failure> {
+    let mut failed = false;
+    for file in files {
+        match each(file) {
+            Ok(()) => {}
+            Err(failure) if failure.is::<output::Closed>() || failure.is::<output::Unwritable>() => {
+                return Err(failure);
+            }
+            Err(failure) => {
+                output::complain(&describe(&*failure));
+                failed = true;
+            }
+        }
     }
-    let kernels: Vec<&str> = module.entries().map(|(_, entry)| entry.name.as_str()).collect();
-    let plural = if kernels.len() == 1 { "" } else { "s" };
-    println!("{name}: {} kernel{plural}: {}", kernels.len(), kernels.join(", "));
-    Ok(())
-}
-
-/// The text of a file; bytes that are no UTF-8 are shown as such by the parser's error.
-fn read(file: &Path) -> Result<String, Failure> {
-    let bytes = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    if failed { Err(Box::new(Reported)) } else { Ok(()) }
 }

@@ -1,88 +1,12 @@
-//! The command as a person uses it: what it prints, and whether it succeeds.
+//! Devices, demonstrations, and running a kernel.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use crate::support::{Folder, SCALE, fails, succeeds};
+use std::path::Path;
 
-fn gridloom(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_gridloom"))
-        .args(args)
-        .output()
-        .expect("the command was built with this test")
+#[test]
+fn the_version_is_that_of_gridloom() {
+    assert_eq!(succeeds(&["--version"]), concat!("gridloom ", env!("CARGO_PKG_VERSION"), "\n"));
 }
-
-#[track_caller]
-fn succeeds(args: &[&str]) -> String {
-    let output = gridloom(args);
-    let (said, complained) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{args:?} failed:\n{said}\n{complained}");
-    said
-}
-
-/// The complaint of a command that must fail, which must say all of these things.
-#[track_caller]
-fn fails(args: &[&str], says: &[&str]) -> String {
-    let output = gridloom(args);
-    let complained = text(&output.stderr);
-    assert!(!output.status.success(), "{args:?} succeeded:\n{}", text(&output.stdout));
-    for word in says {
-        assert!(complained.contains(word), "expected {word:?} of {args:?} in:\n{complained}");
-    }
-    complained
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// A file in a folder that goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("gridloom-command-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a folder for temporary files");
-        Folder(path)
-    }
-
-    fn write(&self, name: &str, contents: &[u8]) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, contents).expect("a temporary file");
-        path.display().to_string()
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-const SCALE: &str = "\
-.version 7.0
-.target sm_70
-.address_size 64
-
-.visible .entry scale(.param .u64 data, .param .f32 factor)
-{
-    .reg .b32 %r1;
-    .reg .f32 %f<3>;
-    .reg .b64 %rd<4>;
-    ld.param.u64 %rd0, [data];
-    ld.param.f32 %f0, [factor];
-    cvta.to.global.u64 %rd1, %rd0;
-    mov.u32 %r1, %tid.x;
-    mul.wide.u32 %rd2, %r1, 4;
-    add.u64 %rd3, %rd1, %rd2;
-    ld.global.f32 %f1, [%rd3];
-    mul.f32 %f2, %f1, %f0;
-    st.global.f32 [%rd3], %f2;
-    ret;
-}
-";
 
 #[test]
 fn devices_lists_the_cpu() {
@@ -101,6 +25,7 @@ fn ptx_info_tells_what_a_kernel_takes_and_how_it_runs() {
         "shared     0 bytes",
         "engine     jit",
         "vectorized yes",
+        "  compiled   ",
     ] {
         assert!(said.contains(line), "expected {line:?} in:\n{said}");
     }
@@ -149,7 +74,9 @@ fn options_that_a_demonstration_has_no_use_for_are_refused() {
     fails(&["demo", "bisect", "--size", "3"], &["--size"]);
     fails(&["demo", "heat", "--size", "2"], &["--size"]);
     fails(&["demo", "heat", "--dot", "/nowhere/at/all.dot", "--device", "cpu"], &["/nowhere/at/all.dot"]);
-    fails(&["demo", "heat", "--device", "cuda", "--checked"], &["CPU device"]);
+    for option in ["--checked", "--unchecked", "--engine=jit"] {
+        fails(&["demo", "heat", "--device", "cuda", option], &["CPU device"]);
+    }
 }
 
 #[test]

@@ -1,0 +1,145 @@
+//! Reading and writing files, so that a file is never read without an end or left half written.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::Failure;
+
+/// The most bytes that are read from a text.
+const MOST_TEXT: u64 = 256 << 20;
+
+/// Puts the file's name before an error about it.
+pub(crate) fn about(path: &Path, error: impl std::fmt::Display) -> Failure {
+    format!("{}: {error}", path.display()).into()
+}
+
+/// Reads a file, or standard input where the path is `-`. Devices and pipes may have no end, hence
+/// `most`.
+pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let outcome = if path.as_os_str() == "-" {
+        io::stdin().lock().take(most + 1).read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|file| {
+            // A file tells its size; devices and pipes do not.
+            if file.metadata()?.len() > most {
+                return Err(too_large(most));
+            }
+            file.take(most + 1).read_to_end(&mut bytes)
+        })
+    };
+    outcome.map_err(|error| about(path, error))?;
+    if bytes.len() as u64 > most {
+        return Err(about(path, too_large(most)));
+    }
+    Ok(bytes)
+}
+
+fn too_large(most: u64) -> io::Error {
+    io::Error::other(format!("larger than {} MiB", most >> 20))
+}
+
+/// Reads a text file, or standard input where the path is `-`.
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+    String::from_utf8(read(path, MOST_TEXT)?).map_err(|_| about(path, "this is no text"))
+}
+
+/// Writes a file as a whole: where that fails, what was there before is still there.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    Destination::open(path)?.write(bytes)
+}
+
+/// A file that will be written. Opening it finds out whether that is possible, before the work is
+/// done that is to be written.
+pub(crate) struct Destination {
+    path: PathBuf,
+    file: File,
+    /// The file that takes the place of the one at `path` once it is written. Devices and pipes are
+    /// written directly.
+    temporary: Option<Temporary>,
+}
+
+impl Destination {
+    /// Prepares to write a file. Nothing at `path` changes yet.
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        let fail = |error: io::Error| about(path, error);
+        let existing = match OpenOptions::new().write(true).open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let (temporary, file) = Temporary::beside(path).map_err(fail)?;
+                return Ok(Destination { path: path.to_owned(), file, temporary: Some(temporary) });
+            }
+            Err(error) => return Err(fail(error)),
+        };
+        let metadata = existing.metadata().map_err(fail)?;
+        // What is not a file of the disk, or only the name of an open file (`/dev/stdout`), cannot
+        // be replaced.
+        if !metadata.is_file() || path.starts_with("/dev") || path.starts_with("/proc") {
+            return Ok(Destination { path: path.to_owned(), file: existing, temporary: None });
+        }
+        // Links stay links: what they lead to is replaced.
+        let target = std::fs::canonicalize(path).map_err(fail)?;
+        let (temporary, file) = Temporary::beside(&target).map_err(fail)?;
+        file.set_permissions(metadata.permissions()).map_err(fail)?;
+        Ok(Destination { path: path.to_owned(), file, temporary: Some(temporary) })
+    }
+
+    /// Writes all of it.
+    pub(crate) fn write(mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let written = self.file.write_all(bytes).and_then(|()| self.file.flush());
+        written
+            .and_then(|()| self.temporary.map_or(Ok(()), Temporary::commit))
+            .map_err(|error| about(&self.path, error))
+    }
+
+    /// The file as the user named it.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file that is replaced in the end, to tell whether two destinations are one.
+    pub(crate) fn target(&self) -> Option<&Path> {
+        self.temporary.as_ref().map(|temporary| temporary.target.as_path())
+    }
+}
+
+/// A new file in the folder of another, which goes unless it is made to replace the other.
+struct Temporary {
+    path: PathBuf,
+    target: PathBuf,
+    committed: bool,
+}
+
+impl Temporary {
+    fn beside(target: &Path) -> io::Result<(Self, File)> {
+        let name = target.file_name().ok_or_else(|| io::Error::from(ErrorKind::InvalidInput))?;
+        let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let folder = std::fs::canonicalize(parent.unwrap_or(Path::new(".")))?;
+        for attempt in 0..100 {
+            let path = folder.join(format!(".gridloom-{}-{attempt}", std::process::id()));
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(file) => {
+                    return Ok((Temporary { path, target: folder.join(name), committed: false }, file));
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(ErrorKind::AlreadyExists.into())
+    }
+
+    fn commit(mut self) -> io::Result<()> {
+        std::fs::rename(&self.path, &self.target)?;
+        self.committed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.committed {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}

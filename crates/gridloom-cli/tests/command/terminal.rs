@@ -1,0 +1,82 @@
+//! Terminals of all kinds, on a pseudo-terminal.
+
+use crate::support::command;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// Runs the command on a terminal of this width, and returns what it showed.
+fn on_terminal(args: &[&str], columns: u16, variables: &[(&str, &str)]) -> String {
+    let (mut ours, mut theirs) = (-1, -1);
+    let size = libc::winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: two descriptors are written, and the size lives across the call.
+    let opened =
+        unsafe { libc::openpty(&mut ours, &mut theirs, std::ptr::null_mut(), std::ptr::null(), &size) };
+    assert_eq!(opened, 0, "a pseudo-terminal");
+    // SAFETY: both descriptors were just opened, and nobody else has them.
+    let (ours, theirs) = unsafe { (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) };
+    let mut command = command(args);
+    command.env("TERM", "xterm-256color").envs(variables.iter().copied());
+    command.stdout(theirs.try_clone().expect("a descriptor")).stderr(theirs);
+    let mut child = command.spawn().expect("the command was built with this test");
+    // The command's copies of the terminal are the last ones, so that reading ends with the command.
+    drop(command);
+    let mut shown = Vec::new();
+    let mut ours = File::from(ours);
+    let mut part = [0; 4096];
+    // Linux fails with EIO at the end.
+    while let Ok(read) = ours.read(&mut part) {
+        if read == 0 {
+            break;
+        }
+        shown.extend_from_slice(&part[..read]);
+    }
+    assert!(child.wait().expect("it ends").success());
+    String::from_utf8_lossy(&shown).into_owned()
+}
+
+const HEAT: [&str; 4] = ["demo", "heat", "--device", "cpu"];
+
+/// The lines of the picture, which start with a number of passes.
+fn picture(shown: &str) -> Vec<&str> {
+    let is_picture = |line: &&str| {
+        let number = line.get(..8).unwrap_or("").trim();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    shown.lines().map(|line| line.trim_end_matches('\r')).filter(is_picture).collect()
+}
+
+#[test]
+fn a_terminal_gets_colours() {
+    let shown = on_terminal(&HEAT, 120, &[]);
+    assert!(shown.contains("\x1b[48;2;"), "{shown:?}");
+}
+
+#[test]
+fn a_colourless_terminal_gets_no_colours() {
+    let shown = on_terminal(&HEAT, 120, &[("NO_COLOR", "1")]);
+    assert!(!shown.contains("\x1b[48") && !shown.contains("\x1b[3"), "{shown:?}");
+    assert!(!on_terminal(&["--help"], 120, &[("NO_COLOR", "1")]).contains('\x1b'));
+}
+
+#[test]
+fn a_dumb_terminal_gets_no_escapes() {
+    // Some libraries take a set `CI` for a terminal with colours.
+    for ci in ["", "true"] {
+        for args in [&HEAT[..], &["--help"], &["devices"]] {
+            let shown = on_terminal(args, 120, &[("TERM", "dumb"), ("CI", ci)]);
+            assert!(!shown.contains('\x1b'), "{args:?} with CI={ci:?}: {shown:?}");
+        }
+    }
+}
+
+#[test]
+fn a_narrow_terminal_wraps_no_line_of_the_picture() {
+    for columns in [1u16, 12, 20, 33] {
+        let shown = on_terminal(&HEAT, columns, &[("TERM", "dumb")]);
+        let picture = picture(&shown);
+        assert_eq!(picture.len(), 10, "{shown:?}");
+        let room = usize::from(columns).max(10);
+        assert!(picture.iter().all(|line| line.len() <= room), "{columns}: {picture:?}");
+    }
+}
