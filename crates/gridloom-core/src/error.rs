@@ -64,6 +64,7 @@ pub enum ErrorKind {
 
 /// A failed driver call.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DriverFailure {
     /// The entry point, for example `cuGraphInstantiateWithParams`.
     pub call: String,
@@ -71,6 +72,13 @@ pub struct DriverFailure {
     pub name: String,
     /// The error code.
     pub code: u32,
+}
+
+impl DriverFailure {
+    /// Describes a call that failed with this code, whose name is `name`.
+    pub fn new(call: impl Into<String>, name: impl Into<String>, code: u32) -> Self {
+        DriverFailure { call: call.into(), name: name.into(), code }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -79,6 +79,7 @@ impl fmt::Display for Dim3 {
 /// assert_eq!(tiled.block.volume(), 256);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct LaunchConfig {
     /// The number of blocks.
     pub grid: Dim3,

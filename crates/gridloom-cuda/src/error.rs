@@ -44,7 +44,7 @@ fn from_call(call: CallError) -> Error {
             "; the CUDA context is lost: drop everything that uses the device, or restart the process",
         );
     }
-    let failure = DriverFailure { call: call.call.to_owned(), name: call.name.clone(), code: call.code.0 };
+    let failure = DriverFailure::new(call.call, call.name.clone(), call.code.0);
     Error::new(kind, message).with_driver(failure).with_log(call.log.unwrap_or_default())
 }
 

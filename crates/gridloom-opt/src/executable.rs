@@ -241,12 +241,8 @@ impl Executable for OptimizedExecutable {
         let mut report = self.inner.report();
         for fusion in &self.plan.fusions {
             if let Form::Loop { node, .. } = fusion.form {
-                report.conditionals.push(ConditionalReport {
-                    node,
-                    name: fusion.name.clone(),
-                    native: true,
-                    reason: "the loop is inside one kernel".into(),
-                });
+                let reason = "the loop is inside one kernel";
+                report.conditionals.push(ConditionalReport::new(node, fusion.name.clone(), true, reason));
             }
         }
         report.optimized.clone_from(&self.plan.done);

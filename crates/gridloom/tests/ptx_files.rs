@@ -64,7 +64,7 @@ fn run(device: &Device, module: &Module, case: &Case) -> Result<Vec<Vec<u8>>> {
             }
         }
     }
-    let config = LaunchConfig { shared: case.shared, ..LaunchConfig::new(case.grid, case.block) };
+    let config = LaunchConfig::new(case.grid, case.block).shared(case.shared);
     // SAFETY: a file states the arguments that its kernels take, and its kernels stay within those
     // buffers.
     unsafe { stream.launch_untyped(&kernel, config, args)? };

@@ -94,6 +94,7 @@ impl fmt::Debug for InstantiateOptions {
 
 /// The way in which one conditional node runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConditionalReport {
     /// The key of the node.
     pub node: NodeKey,
@@ -105,8 +106,16 @@ pub struct ConditionalReport {
     pub reason: String,
 }
 
+impl ConditionalReport {
+    /// Describes how the conditional `node`, whose name is `name`, runs.
+    pub fn new(node: NodeKey, name: String, native: bool, reason: impl Into<String>) -> Self {
+        ConditionalReport { node, name, native, reason: reason.into() }
+    }
+}
+
 /// A report on how a graph was lowered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Report {
     /// One entry per conditional, outermost first.
     pub conditionals: Vec<ConditionalReport>,
@@ -120,11 +129,19 @@ pub struct Report {
 
 /// The memory that an executable holds, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MemoryUse {
     /// Memory for the allocations of alloc nodes.
     pub allocations: u64,
     /// All other memory of the executable: plans, staging and argument buffers.
     pub overhead: u64,
+}
+
+impl MemoryUse {
+    /// Creates the sum of both kinds of memory.
+    pub fn new(allocations: u64, overhead: u64) -> Self {
+        MemoryUse { allocations, overhead }
+    }
 }
 
 struct State {

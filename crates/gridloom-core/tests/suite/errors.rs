@@ -6,7 +6,7 @@ use gridloom_core::error::DriverFailure;
 use gridloom_core::{Error, ErrorKind};
 
 fn failure() -> DriverFailure {
-    DriverFailure { call: "cuLaunch".into(), name: "CUDA_ERROR_INVALID_VALUE".into(), code: 1 }
+    DriverFailure::new("cuLaunch", "CUDA_ERROR_INVALID_VALUE", 1)
 }
 
 #[test]

@@ -246,7 +246,7 @@ impl CpuExecutable {
         let overhead = plan_bytes + (8 * defaults.len() + 16 * conditionals.len()) as u64;
         let inner = Inner {
             report: report(definition, &conditionals, options),
-            memory_use: MemoryUse { allocations: allocated, overhead },
+            memory_use: MemoryUse::new(allocated, overhead),
             _metered: device.graph_memory.hold(allocated),
             conditions: defaults.iter().map(|_| AtomicU32::new(0)).collect(),
             passes: conditionals.iter().map(|_| AtomicU64::new(0)).collect(),
@@ -288,22 +288,16 @@ fn event_steps(plans: &[Plan]) -> Vec<(StepId, u32)> {
 }
 
 fn report(definition: &Definition, conditionals: &[NodeKey], options: &InstantiateOptions) -> Report {
-    let conditionals = conditionals
-        .iter()
-        .map(|&node| ConditionalReport {
-            node,
-            name: definition.label(node),
-            native: true,
-            reason: "runs on the CPU device itself".to_owned(),
-        })
-        .collect();
-    let mut notes = Vec::new();
+    let mut report = Report::default();
+    let runs_here =
+        |&node| ConditionalReport::new(node, definition.label(node), true, "runs on the CPU device itself");
+    report.conditionals = conditionals.iter().map(runs_here).collect();
     if options.node_priority {
-        notes.push(
+        report.notes.push(
             "the CPU device runs nodes as they become ready; priorities of kernels have no effect".to_owned(),
         );
     }
-    Report { conditionals, notes, ..Report::default() }
+    report
 }
 
 impl backend::Executable for CpuExecutable {

@@ -31,7 +31,8 @@ impl Importer<'_> {
             }
         }
         args.owner = Some(self.owner.clone());
-        let config = LaunchConfig { programmatic, ..self.config(node, &p) };
+        let mut config = self.config(node, &p);
+        config.programmatic = programmatic;
         // SAFETY: the launch is one that the captured code made; its caller promises that what it
         // uses stays valid until the owner, which the arguments keep, is dropped, and that it may
         // run any number of times.
@@ -75,13 +76,13 @@ impl Importer<'_> {
             )
         };
         let cluster = Dim3::new(cluster.x, cluster.y, cluster.z);
-        LaunchConfig {
-            shared: p.sharedMemBytes,
-            cluster: (cluster.volume() > 1).then_some(cluster),
-            cooperative: cooperative != 0,
-            priority: (priority != 0).then_some(priority),
-            ..LaunchConfig::new((p.gridDimX, p.gridDimY, p.gridDimZ), (p.blockDimX, p.blockDimY, p.blockDimZ))
-        }
+        let grid = (p.gridDimX, p.gridDimY, p.gridDimZ);
+        let mut config = LaunchConfig::new(grid, (p.blockDimX, p.blockDimY, p.blockDimZ));
+        config.shared = p.sharedMemBytes;
+        config.cluster = (cluster.volume() > 1).then_some(cluster);
+        config.cooperative = cooperative != 0;
+        config.priority = (priority != 0).then_some(priority);
+        config
     }
 }
 

@@ -119,8 +119,7 @@ fn explain(error: DriverError) -> Error {
     let explained = Error::new(ErrorKind::InvalidState, why);
     match error {
         DriverError::Call(call) => {
-            let failure =
-                DriverFailure { call: call.call.to_owned(), name: call.name.clone(), code: call.code.0 };
+            let failure = DriverFailure::new(call.call, call.name.clone(), call.code.0);
             explained.with_driver(failure).with_log(call.log.unwrap_or_default())
         }
         _ => explained,

@@ -345,7 +345,7 @@ impl backend::Executable for Executable {
 
     fn memory(&self) -> MemoryUse {
         let (allocations, overhead) = self.state.inner.resources.bytes();
-        MemoryUse { allocations, overhead }
+        MemoryUse::new(allocations, overhead)
     }
 
     fn update(

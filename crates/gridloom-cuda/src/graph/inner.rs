@@ -81,7 +81,8 @@ impl Inner {
         };
         let resources =
             Resources::new(shared, definition, (&modes, &program), settings.count_passes, failures)?;
-        let report = Report { conditionals: modes.report(definition), ..Report::default() };
+        let mut report = Report::default();
+        report.conditionals = modes.report(definition);
         let mut compiling = Compiling {
             definition,
             lowering: Lowering { resources: &resources, modes: &modes, capabilities },

@@ -98,12 +98,8 @@ impl Modes {
             .into_iter()
             .map(|node| {
                 let hosted = self.hosted.get(&node);
-                ConditionalReport {
-                    node,
-                    name: definition.label(node),
-                    native: hosted.is_none(),
-                    reason: hosted.cloned().unwrap_or_else(|| "the device drives it".to_owned()),
-                }
+                let reason = hosted.map_or("the device drives it", String::as_str);
+                ConditionalReport::new(node, definition.label(node), hosted.is_none(), reason)
             })
             .collect()
     }

@@ -41,8 +41,7 @@ fn launch(device: &Device, program: &Program, text: &str) -> Result<Vec<Vec<u8>>
     args.push(Arg::bytes(&program.n.to_le_bytes()));
     args.push(Arg::bytes(&program.x.to_le_bytes()));
     args.push(Arg::bytes(&program.z.to_le_bytes()));
-    let config =
-        LaunchConfig { shared: program.shared_bytes(), ..LaunchConfig::new(program.grid, program.block) };
+    let config = LaunchConfig::new(program.grid, program.block).shared(program.shared_bytes());
     // SAFETY: a program stays within the buffers that are made for it; the reference runs it in
     // checked mode.
     unsafe { stream.launch_untyped(&kernel, config, args)? };
