@@ -33,7 +33,9 @@ struct Numbers(u32);
 impl Numbers {
     fn next(&mut self) -> u32 {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        self.0 >> 8
+        // Mixed, because neighbours of the sequence alone have related bits.
+        let mixed = (self.0 ^ self.0 >> 15).wrapping_mul(0x2c1b_3c6d);
+        (mixed ^ mixed >> 12) >> 8
     }
 
     fn floats(&mut self, count: usize) -> Vec<f32> {
@@ -311,6 +313,123 @@ pub(crate) fn all(quick: bool) -> Vec<Case> {
         ROW,
         vec![Floats(vec![0.0; stream as usize]), Floats(x), Number(stream / 8)],
         1e-3,
+    );
+    cases.extend(idioms(numbers, quick));
+    cases
+}
+
+/// The cases of `idioms.cu`.
+fn idioms(numbers: &mut Numbers, quick: bool) -> Vec<Case> {
+    use Value::{Bytes, Floats, Number};
+    let scale = if quick { 1u32 } else { 16 };
+    let stream = 65_536 * scale;
+    let picture = if quick { 128 } else { 2048 };
+    let pixels = (picture * picture) as usize;
+    let blocks = |n: u32| [n.div_ceil(256), 1, 1];
+    const ROW: [u32; 3] = [256, 1, 1];
+    let zeros = |count: u32| Floats(vec![0.0; count as usize]);
+    let empty = |count: u32| Bytes(vec![0; count as usize * 4]);
+    let mut cases = Vec::new();
+    let mut add = |name, family, grid, block, args, tolerance| {
+        cases.push(Case { name, family, grid, block, args, tolerance });
+    };
+
+    let heads = words((0..stream).map(|_| u32::from(numbers.next() % 20 == 0)));
+    add(
+        "segmented_scan",
+        "scans",
+        blocks(stream),
+        ROW,
+        vec![zeros(stream), Floats(numbers.floats(stream as usize)), Bytes(heads)],
+        1e-4,
+    );
+    add(
+        "odd_even_sort",
+        "sorting networks",
+        [stream / 512, 1, 1],
+        ROW,
+        vec![Bytes(numbers.words(stream as usize))],
+        0.0,
+    );
+    let (nx, ny, nz) = if quick { (64, 32, 8) } else { (256, 128, 64) };
+    add(
+        "heat3d",
+        "three-dimensional stencils",
+        [nx / 32, ny / 8, nz],
+        [32, 8, 1],
+        vec![
+            zeros(nx * ny * nz),
+            Floats(numbers.floats((nx * ny * nz) as usize)),
+            Number(nx),
+            Number(ny),
+            Number(nz),
+        ],
+        1e-5,
+    );
+    let rows = stream / 16;
+    let (starts, columns, values) = sparse(numbers, rows);
+    add(
+        "spmv_warp",
+        "sparse products",
+        blocks(32 * rows),
+        ROW,
+        vec![
+            zeros(rows),
+            Bytes(starts),
+            Bytes(columns),
+            Floats(values),
+            Floats(numbers.floats(rows as usize)),
+            Number(rows),
+        ],
+        1e-4,
+    );
+    let blank = || Bytes(vec![0; pixels]);
+    let mut channel = || Bytes(numbers.bytes(pixels));
+    let mut channels = vec![blank(), blank(), blank()];
+    channels.extend([channel(), channel(), channel(), Number(picture * picture)]);
+    add("yuv", "byte images", blocks(picture * picture), ROW, channels, 0.0);
+    let matrices = stream / 8;
+    add(
+        "lu4",
+        "small matrices in registers",
+        blocks(matrices),
+        ROW,
+        vec![zeros(16 * matrices), Floats(numbers.floats(16 * matrices as usize)), Number(matrices)],
+        1e-3,
+    );
+    add(
+        "box_blur",
+        "byte images with a border",
+        [picture / 32, picture / 16, 1],
+        [32, 16, 1],
+        vec![blank(), Bytes(numbers.bytes(pixels)), Number(picture), Number(picture)],
+        0.0,
+    );
+    let values = numbers.floats(2 * stream as usize);
+    add(
+        "argmax",
+        "reductions by shuffles",
+        blocks(2 * stream),
+        ROW,
+        vec![empty(stream / 128), Floats(values)],
+        0.0,
+    );
+    add(
+        "byte_histogram",
+        "histograms",
+        [64, 1, 1],
+        ROW,
+        vec![Bytes(vec![0; 1024]), Bytes(numbers.bytes(4 * stream as usize)), Number(stream)],
+        0.0,
+    );
+    let runs = words((0..2 * stream).map(|_| numbers.next() % 3));
+    add(
+        "run_starts",
+        "votes",
+        blocks(2 * stream),
+        ROW,
+        vec![empty(2 * stream), empty(stream / 16), Bytes(runs)],
+        0.0,
     );
     cases
 }

@@ -47,7 +47,9 @@ struct Ours {
 }
 
 impl Ours {
-    fn new(device: &Device, module: &Module, case: &Case) -> Result<Self> {
+    fn new(device: &Device, modules: &[Module], case: &Case) -> Result<Self> {
+        let module = modules.iter().find(|module| module.kernel_names().iter().any(|name| name == case.name));
+        let module = module.ok_or_else(|| format!("no module has a kernel {}", case.name))?;
         let start = Instant::now();
         let kernel = module.untyped_kernel(case.name)?;
         let lookup = start.elapsed();
@@ -224,9 +226,11 @@ fn compare_all() -> Result<()> {
     let clock = if on_processor { Clock::Processor } else { Clock::Wall };
     let quick = words.iter().any(|word| word == "--quick");
     let chosen: Vec<&String> = words.iter().filter(|word| !word.starts_with("--")).collect();
-    let opencl = OpenCl::open(include_str!("kernels.cl"))?;
+    let opencl = OpenCl::open(concat!(include_str!("kernels.cl"), include_str!("idioms.cl")))?;
     let device = Device::cpu()?;
-    let module = device.load_ptx(include_str!("kernels.ptx"))?;
+    let modules = [include_str!("kernels.ptx"), include_str!("idioms.ptx")];
+    let modules =
+        modules.into_iter().map(|ptx| device.load_ptx(ptx)).collect::<gridloom::Result<Vec<_>>>()?;
     println!("PoCL: {}", opencl.version);
     println!(
         "{:<16} {:<40} {:>11} {:>11} {:>6} {:>10} {:>10}",
@@ -237,7 +241,7 @@ fn compare_all() -> Result<()> {
         if !chosen.is_empty() && !chosen.iter().any(|word| case.name.contains(word.as_str())) {
             continue;
         }
-        let ours = Ours::new(&device, &module, &case)?;
+        let ours = Ours::new(&device, &modules, &case)?;
         let theirs = Theirs::new(&opencl, &case)?;
         compare(&case, &ours, &theirs, &opencl)?;
         let once =
