@@ -7,10 +7,10 @@ use gridloom_interp::code::{Code, Instruction, Meaning, Op as Decoded};
 use gridloom_interp::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
 use gridloom_ptx::op::{
     ApproxOp, BitsOp, BoolOp, Compare, CompareOp, ConvertOp, Cvt, CvtRounding, FloatArith, FloatOp,
-    FloatPrecision, FunnelMode, IntArith, IntOp, LogicOp, MinMax, MulMode, Op, PrmtMode, Rounding,
+    FloatPrecision, FunnelMode, Half, IntArith, IntOp, LogicOp, MinMax, MulMode, Op, PrmtMode, Rounding,
     ShiftDirection,
 };
-use gridloom_ptx::{Module, ScalarType, Space, SymbolId};
+use gridloom_ptx::{Imm, Module, Operand, ScalarType, Space, SymbolId};
 
 /// How the bits of a value are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,6 +87,32 @@ pub(crate) enum Kind {
     /// The sum of four byte products and a third word.
     DotProduct {
         signed: [bool; 2],
+    },
+    /// The sum of the products of two halves and two bytes, and a third word.
+    HalfDotProduct {
+        signed: [bool; 2],
+        high: bool,
+    },
+    /// The bits of a field inside a word, extended.
+    BitField {
+        start: u32,
+        bits: u32,
+        signed: bool,
+    },
+    /// The second word with a field that lies inside it replaced by the low bits of the first.
+    InsertField {
+        start: u32,
+        bits: u32,
+    },
+    /// The difference of two words without its sign, and a third word.
+    AbsDifference {
+        signed: bool,
+    },
+    /// Clamps an integer of at most 32 bits to the range of a narrower type.
+    Saturate {
+        signed: bool,
+        bits: u32,
+        to_signed: bool,
     },
     Add,
     Sub,
@@ -202,6 +228,13 @@ pub(crate) enum Kind {
     },
     FloatToInt {
         signed: bool,
+        integral: Integral,
+        ftz: bool,
+    },
+    /// Converts single precision to a type of 8 or 16 bits, clamped to its range.
+    FloatToNarrow {
+        signed: bool,
+        bits: u32,
         integral: Integral,
         ftz: bool,
     },
@@ -346,6 +379,13 @@ fn integer(op: &IntOp) -> Option<Native> {
             let signed = [a_ty.is_signed(), b_ty.is_signed()];
             Native::same(Kind::DotProduct { signed }, Class::B32)
         }
+        IntOp::Dp2a { half, a_ty, b_ty, .. } => {
+            let (signed, high) = ([a_ty.is_signed(), b_ty.is_signed()], *half == Half::Hi);
+            Native::same(Kind::HalfDotProduct { signed, high }, Class::B32)
+        }
+        IntOp::Sad { ty, .. } if ty.bits() == 32 => {
+            Native::same(Kind::AbsDifference { signed: ty.is_signed() }, Class::B32)
+        }
         IntOp::Abs { ty, .. } if plain(*ty) => Native::same(Kind::Abs, Class::of(*ty)),
         IntOp::Neg { ty, .. } if plain(*ty) => Native::same(Kind::Neg, Class::of(*ty)),
         _ => None,
@@ -369,11 +409,30 @@ fn bits(op: &BitsOp) -> Option<Native> {
             Native::same(Kind::Funnel { left, wrap }, Class::B32)
         }
         BitsOp::Prmt { mode: PrmtMode::Generic, .. } => Native::same(Kind::Permute, Class::B32),
+        BitsOp::Bfe { ty, b, c, .. } => {
+            let (start, bits) = field(*ty, b, c)?;
+            let kind = Kind::BitField { start, bits, signed: ty.is_signed() };
+            Native::new(kind, &[Class::of(*ty), Class::B32, Class::B32], Class::of(*ty))
+        }
+        BitsOp::Bfi { ty, c, d, .. } => {
+            let (start, bits) = field(*ty, c, d)?;
+            let class = Class::of(*ty);
+            Native::new(Kind::InsertField { start, bits }, &[class, class, Class::B32, Class::B32], class)
+        }
         BitsOp::Clz { ty, .. } => Native::new(Kind::CountZeros, &[Class::of(*ty)], Class::B32),
         BitsOp::Popc { ty, .. } => Native::new(Kind::CountOnes, &[Class::of(*ty)], Class::B32),
         BitsOp::Brev { ty, .. } => Native::same(Kind::Reverse, Class::of(*ty)),
         _ => None,
     }
+}
+
+/// Returns the start and length of a field, if both are constants and it lies inside the type.
+fn field(ty: ScalarType, start: &Operand, length: &Operand) -> Option<(u32, u32)> {
+    let (Operand::Imm(Imm::Int(start)), Operand::Imm(Imm::Int(length))) = (start, length) else {
+        return None;
+    };
+    let (start, length) = (u32::try_from(*start).ok()?, u32::try_from(*length).ok()?);
+    (length > 0 && start.checked_add(length)? <= ty.bits()).then_some((start, length))
 }
 
 /// Returns the class of single and double precision, which the machine has itself.
@@ -484,7 +543,15 @@ fn convert(cvt: &Cvt, result: Class) -> Option<Native> {
     }
     if sat {
         let plain = (from, to) == (ScalarType::F32, ScalarType::F32) && rounding.is_none();
-        return plain.then(|| Native::same(Kind::FloatSaturate { ftz }, Class::F32))?;
+        if plain {
+            return Native::same(Kind::FloatSaturate { ftz }, Class::F32);
+        }
+        if !(from.is_integer() && to.is_integer() && from.bits() <= 32 && to.bits() < from.bits()) {
+            return None;
+        }
+        let kind = Kind::Saturate { signed: from.is_signed(), bits: to.bits(), to_signed: to.is_signed() };
+        let fits = matches!(result, Class::B16 | Class::B32);
+        return fits.then(|| Native::new(kind, &[Class::of_bits(from.bits())], result))?;
     }
     let integer = |ty: ScalarType| ty.class() != gridloom_ptx::TypeClass::Float && ty.packed().is_none();
     let nearest = matches!(rounding, None | Some(CvtRounding::Rn));
@@ -510,13 +577,19 @@ fn convert(cvt: &Cvt, result: Class) -> Option<Native> {
             let bits = result.bits().max(to.bits());
             Native::new(kind, &[Class::of_bits(from.bits())], Class::of_bits(bits))
         }
-        (true, false) if nearest && from.bits() >= 32 => {
+        // Such an integer is exact in either precision.
+        (true, false) if nearest || from.bits() < 32 => {
             let kind = Kind::IntToFloat { signed: from.is_signed() };
             Native::new(kind, &[Class::of_bits(from.bits())], machine_float(to)?)
         }
         (false, true) if to.bits() >= 32 && result.bits() == to.bits() => {
             let kind = Kind::FloatToInt { signed: to.is_signed(), integral: integral?, ftz };
             Native::new(kind, &[machine_float(from)?], Class::of_bits(to.bits()))
+        }
+        (false, true) if to.bits() < 32 && from == ScalarType::F32 => {
+            let (signed, bits) = (to.is_signed(), to.bits());
+            let kind = Kind::FloatToNarrow { signed, bits, integral: integral?, ftz };
+            matches!(result, Class::B16 | Class::B32).then(|| Native::new(kind, &[Class::F32], result))?
         }
         (false, false) => match (machine_float(from)?, machine_float(to)?) {
             (Class::F32, Class::F64) if integral.is_none() => {

@@ -132,9 +132,7 @@ impl<'a> Flow<'a> {
             Op::Atomic(atomic) => crate::emit::atomic_role(atomic),
             Op::FrameAddress { .. } => Role::Compiled,
             Op::Special { register, .. } => crate::emit::special_role(*register),
-            Op::Collective(collective) if is_whole_warp && self.is_kernel && collective.mask.is_some() => {
-                Role::Compiled
-            }
+            Op::Collective(_) | Op::ActiveMask { .. } if is_whole_warp && self.is_kernel => Role::Compiled,
             Op::Branch { .. } | Op::BranchTable(_) | Op::Exit => Role::Terminator,
             Op::Return if self.is_kernel => Role::Terminator,
             _ => Role::Interpreted,
@@ -387,14 +385,5 @@ pub(crate) fn refusal(code: &Code) -> Option<String> {
             code.instructions.len()
         ));
     }
-    code.instructions.iter().find_map(|instruction| match &instruction.op {
-        Op::ActiveMask { .. } => {
-            Some("activemask depends on which threads happen to run together".to_owned())
-        }
-        Op::Collective(collective) if collective.mask.is_none() => Some(format!(
-            "{} without .sync depends on which threads happen to run together",
-            collective.kind.to_string().replace(".sync", "")
-        )),
-        _ => None,
-    })
+    None
 }

@@ -208,9 +208,10 @@ fn result_shape(
         Op::Collective(collective)
             if matches!(collective.kind, CollectiveKind::Vote(_) | CollectiveKind::Redux { .. }) =>
         {
-            let members = of(collective.mask?)?;
+            let members = collective.mask.map_or(Some(Shape::Uniform), of)?;
             Some(if members == Shape::Uniform { Shape::Uniform } else { Shape::Varying })
         }
+        Op::ActiveMask { .. } => Some(Shape::Uniform),
         _ => Some(Shape::Varying),
     }
 }

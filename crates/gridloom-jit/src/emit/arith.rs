@@ -33,6 +33,15 @@ impl Emitter<'_> {
         operands: &[Val],
     ) -> Option<(Vec<Value>, Vec<Value>)> {
         let is_narrow = |class: Class| matches!(class, Class::B8 | Class::B16);
+        // The place of a field is part of the instruction.
+        let operands = match native.kind {
+            Kind::BitField { .. } => &operands[..1],
+            Kind::InsertField { .. } => &operands[..2],
+            _ => operands,
+        };
+        if let Kind::IntToFloat { .. } | Kind::Saturate { .. } | Kind::FloatToNarrow { .. } = native.kind {
+            return Some((self.convert_narrow(native, &operands[0])?, Vec::new()));
+        }
         if is_narrow(native.result) || (0..operands.len()).any(|i| is_narrow(native.operands[i])) {
             return Some((self.lower_narrow(native, operands)?, Vec::new()));
         }
@@ -119,24 +128,39 @@ impl Emitter<'_> {
                 }
                 return Some((values, rare));
             }
+            Kind::MulHigh { signed } if classes[0] == Class::B32 => {
+                let a = self.vectors(&operands[0], Class::B32);
+                let b = self.vectors(&operands[1], Class::B32);
+                for (a, b) in a.into_iter().zip(b) {
+                    let [low, high] = self.wide_products(a, b, signed);
+                    values.push(self.upper_halves(low, high));
+                }
+                return Some((values, rare));
+            }
+            Kind::Promote { ftz } => {
+                for part in self.vectors(&operands[0], Class::F32) {
+                    let part = self.flush(part, ftz, Class::F32, true);
+                    rare.push(self.b.ins().fcmp(FloatCC::Unordered, part, part));
+                    values.extend(self.widen(part, true));
+                }
+                return Some((values, rare));
+            }
+            Kind::Demote { ftz } => {
+                for pair in self.vectors(&operands[0], Class::F64).chunks(2) {
+                    let [low, high] = [pair[0], pair[1]].map(|x| self.b.ins().fcmp(FloatCC::Unordered, x, x));
+                    let nan = self.narrow(low, high);
+                    let single = self.unwiden(pair);
+                    let lowered = self.finish(single, ftz, true, Class::F32, true);
+                    values.push(lowered.value);
+                    rare.push(lowered.rare.map_or(nan, |rare| self.b.ins().bor(rare, nan)));
+                }
+                return Some((values, rare));
+            }
             Kind::MulWide { signed } | Kind::MadWide { signed } if classes[0] == Class::B32 => {
                 let a = self.vectors(&operands[0], Class::B32);
                 let b = self.vectors(&operands[1], Class::B32);
                 for (a, b) in a.into_iter().zip(b) {
-                    let halves = if signed {
-                        [
-                            (self.b.ins().swiden_low(a), self.b.ins().swiden_low(b)),
-                            (self.b.ins().swiden_high(a), self.b.ins().swiden_high(b)),
-                        ]
-                    } else {
-                        [
-                            (self.b.ins().uwiden_low(a), self.b.ins().uwiden_low(b)),
-                            (self.b.ins().uwiden_high(a), self.b.ins().uwiden_high(b)),
-                        ]
-                    };
-                    for (a, b) in halves {
-                        values.push(self.b.ins().imul(a, b));
-                    }
+                    values.extend(self.wide_products(a, b, signed));
                 }
                 if let Some(c) = operands.get(2) {
                     let c = self.vectors(c, Class::B64);
@@ -200,6 +224,10 @@ impl Emitter<'_> {
             | Kind::Mul
             | Kind::MadLow
             | Kind::DotProduct { .. }
+            | Kind::HalfDotProduct { .. }
+            | Kind::BitField { .. }
+            | Kind::InsertField { .. }
+            | Kind::AbsDifference { .. }
             | Kind::Neg
             | Kind::Logic(_)
             | Kind::Not
@@ -222,7 +250,6 @@ impl Emitter<'_> {
             | Kind::FloatNeg { .. }
             | Kind::RoundIntegral { .. } => true,
             Kind::Min { .. } | Kind::Max { .. } | Kind::Abs => native.result == Class::B32,
-            Kind::IntToFloat { .. } => (classes[0], native.result) == (Class::B32, Class::F32),
             Kind::FloatToInt { .. } => (classes[0], native.result) == (Class::F32, Class::B32),
             _ => false,
         };
@@ -241,6 +268,21 @@ impl Emitter<'_> {
             rare.extend(lowered.rare);
         }
         Some((values, rare))
+    }
+
+    /// Returns the products of two vectors of 32 bits, in 64 bits.
+    fn wide_products(&mut self, a: Value, b: Value, signed: bool) -> [Value; 2] {
+        let widen = |emitter: &mut Self, value: Value| match signed {
+            true => [emitter.b.ins().swiden_low(value), emitter.b.ins().swiden_high(value)],
+            false => [emitter.b.ins().uwiden_low(value), emitter.b.ins().uwiden_high(value)],
+        };
+        let wide = widen(self, a);
+        if let Some(power) = self.element_of(b).filter(|b| b.is_power_of_two() && *b < 1 << 31) {
+            let count = self.b.ins().iconst(I32, i64::from(power.trailing_zeros()));
+            return wide.map(|a| if power == 1 { a } else { self.b.ins().ishl(a, count) });
+        }
+        let [low, high] = widen(self, b);
+        [self.b.ins().imul(wide[0], low), self.b.ins().imul(wide[1], high)]
     }
 
     /// Emits the instruction for one thread, or element by element for vectors.
@@ -262,6 +304,26 @@ impl Emitter<'_> {
             }
             Kind::Permute => self.permute(x).into(),
             Kind::DotProduct { signed } => self.dot_product(signed, x, vector).into(),
+            Kind::HalfDotProduct { signed, high } => self.half_dot_product(signed, high, x, vector).into(),
+            Kind::BitField { start, bits, signed } => {
+                self.bit_field(x[0], [start, bits], signed, class, vector).into()
+            }
+            Kind::InsertField { start, bits } => self.insert_field(x, [start, bits], class, vector).into(),
+            Kind::AbsDifference { signed } => {
+                let (most, least) = if signed {
+                    (self.b.ins().smax(x[0], x[1]), self.b.ins().smin(x[0], x[1]))
+                } else {
+                    (self.b.ins().umax(x[0], x[1]), self.b.ins().umin(x[0], x[1]))
+                };
+                let difference = self.b.ins().isub(most, least);
+                self.sum(difference, x[2]).into()
+            }
+            Kind::Saturate { signed, bits, to_signed } => {
+                let from = native.operands[0].bits();
+                let value = self.extend(x[0], from, signed, 32);
+                let value = self.clamp_integer(value, signed, bits, to_signed, false);
+                self.convert(value, Class::B32, class).into()
+            }
             Kind::AddConstant(0) => x[0].into(),
             Kind::AddConstant(more) => {
                 let more = if vector { self.vector_of(more, class) } else { self.constant(more, class) };
@@ -321,6 +383,10 @@ impl Emitter<'_> {
             Kind::Extend { from, signed, to, to_signed } => {
                 let value = self.extend(x[0], from, signed, to);
                 self.extend(value, to, to_signed, class.bits()).into()
+            }
+            Kind::IntToFloat { signed } if native.operands[0].bits() < 32 => {
+                let value = self.extend(x[0], native.operands[0].bits(), signed, 32);
+                self.b.ins().fcvt_from_sint(scalar_type(class), value).into()
             }
             Kind::IntToFloat { signed } => {
                 let ty = if vector { F32X4 } else { scalar_type(class) };

@@ -262,7 +262,7 @@ impl Emitter<'_> {
                 Op::Store(store) => &store.operand,
                 Op::Atomic(atomic) => &atomic.operand,
                 // The threads of a warp meet in it, and must not be split between groups.
-                Op::Collective(_) => return None,
+                Op::Collective(_) | Op::ActiveMask { .. } => return None,
                 _ => continue,
             };
             let in_order = match place.base {

@@ -15,7 +15,7 @@ use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use gridloom_interp::code::{Collective, CollectiveKind, Guard};
 use gridloom_interp::collective::shuffle_source;
-use gridloom_interp::lanes::Source;
+use gridloom_interp::lanes::{Slot, Source};
 use gridloom_ptx::ScalarType;
 use gridloom_ptx::op::{ReduxOp, ShuffleMode, VoteMode};
 
@@ -61,23 +61,15 @@ impl Emitter<'_> {
             }
         };
         let before = self.mark();
-        let all = self.running.is_none() && own.as_ref().is_none_or(|own| self.is_one(own));
-        let bits = match (&self.running, &own) {
-            _ if all => self.b.ins().iconst(I32, i64::from(u32::MAX)),
-            (Some(running), None | Some(Val::One(_))) => running.bits,
-            _ => {
-                let guard = self.guard_of_running(own.clone());
-                let masks = guard.map(|guard| self.vectors(&guard, Class::Pred)).unwrap_or_default();
-                self.bits_of(&masks)
-            }
-        };
-        let members = Members { bits, all };
+        let members = self.members(own.as_ref());
         let mask = collective.mask.map(|mask| self.get(mask, Class::B32));
         let given = match mask {
             Some(Val::One(mask)) => {
                 self.require_members(mask, members);
                 self.exchange(collective, members)
             }
+            // Without a mask, those that execute it now are its lanes.
+            None => self.exchange(collective, members),
             _ => None,
         };
         let given = match given {
@@ -96,6 +88,32 @@ impl Emitter<'_> {
             self.go_on_in(done);
             self.forget(before);
         }
+    }
+
+    /// Returns the lanes that execute an instruction, whose own guard is given.
+    fn members(&mut self, own: Option<&Val>) -> Members {
+        let all = self.running.is_none() && own.is_none_or(|own| self.is_one(own));
+        let bits = match (&self.running, own) {
+            _ if all => self.b.ins().iconst(I32, i64::from(u32::MAX)),
+            (Some(running), None | Some(Val::One(_))) => running.bits,
+            _ => {
+                let guard = self.guard_of_running(own.cloned());
+                let masks = guard.map(|guard| self.vectors(&guard, Class::Pred)).unwrap_or_default();
+                self.bits_of(&masks)
+            }
+        };
+        Members { bits, all }
+    }
+
+    /// Returns the lanes that execute the instruction, which run together as the interpreter would
+    /// run them: threads that have parted run the first block first that any of them is at.
+    pub(super) fn active_mask(&mut self, destination: Slot, guard: Option<Guard>) {
+        if self.lanes != WARP {
+            return self.defect("a warp in parts");
+        }
+        let own = self.guard(guard);
+        let members = self.members(own.as_ref());
+        self.define(destination, Val::One(members.bits), Class::B32, own.as_ref());
     }
 
     /// Returns the lanes that have not exited.
@@ -333,16 +351,18 @@ impl Emitter<'_> {
 
     /// Returns the results of the lanes, computed by the runtime.
     fn exchange_by_call(&mut self, collective: &Collective, members: Members) -> Given {
-        let Some(mask) = collective.mask else {
-            self.defect("lanes that are not named");
-            return Given { value: None, predicate: None };
-        };
         let flags = MemFlagsData::trusted();
         let frame = self.scratch(runtime::EXCHANGE_BYTES);
         let mut once = 0;
-        for (i, source) in [mask, collective.value, collective.b, collective.c].into_iter().enumerate() {
+        let mask = match collective.mask {
+            Some(mask) => self.get(mask, Class::B64),
+            None => Val::One(self.b.ins().uextend(I64, members.bits)),
+        };
+        let operands =
+            [collective.value, collective.b, collective.c].map(|source| self.get(source, Class::B64));
+        for (i, value) in std::iter::once(mask).chain(operands).enumerate() {
             let at = 8 * (i as u32 * WARP) as i32;
-            match self.get(source, Class::B64) {
+            match value {
                 Val::One(value) => {
                     self.b.ins().store(flags, value, frame, at);
                     once |= 1 << i;

@@ -94,7 +94,14 @@ impl Emitter<'_> {
 
     /// Emits the last steps of arithmetic. `rounded` says whether a result equal to the smallest
     /// normal number may have been rounded up to it.
-    fn finish(&mut self, value: Value, ftz: bool, rounded: bool, class: Class, vector: bool) -> Lowered {
+    pub(super) fn finish(
+        &mut self,
+        value: Value,
+        ftz: bool,
+        rounded: bool,
+        class: Class,
+        vector: bool,
+    ) -> Lowered {
         if class == Class::F64 {
             let rare = self.b.ins().fcmp(FloatCC::Unordered, value, value);
             return Lowered { value, rare: Some(rare) };
@@ -129,6 +136,7 @@ impl Emitter<'_> {
             | Kind::FloatAbs { ftz }
             | Kind::FloatNeg { ftz }
             | Kind::FloatToInt { ftz, .. }
+            | Kind::FloatToNarrow { ftz, .. }
             | Kind::Promote { ftz }
             | Kind::Demote { ftz }
             | Kind::RoundIntegral { ftz, .. } => ftz,
@@ -230,6 +238,12 @@ impl Emitter<'_> {
                 };
                 Lowered { value, rare }
             }
+            Kind::FloatToNarrow { signed, bits, integral, .. } => {
+                let value = self.integral(integral, x[0]);
+                let value = self.b.ins().fcvt_to_sint_sat(if vector { I32X4 } else { I32 }, value);
+                let value = self.clamp_integer(value, true, bits, signed, vector);
+                if vector { value.into() } else { self.convert(value, Class::B32, class).into() }
+            }
             Kind::Promote { .. } => {
                 let rare = self.b.ins().fcmp(FloatCC::Unordered, x[0], x[0]);
                 Lowered { value: self.b.ins().fpromote(F64, x[0]), rare: Some(rare) }
@@ -253,7 +267,7 @@ impl Emitter<'_> {
     }
 
     /// Converts single precision to double. A vector becomes two.
-    fn widen(&mut self, value: Value, vector: bool) -> Vec<Value> {
+    pub(super) fn widen(&mut self, value: Value, vector: bool) -> Vec<Value> {
         if !vector {
             return vec![self.b.ins().fpromote(F64, value)];
         }
@@ -264,7 +278,7 @@ impl Emitter<'_> {
     }
 
     /// Converts double precision to single, rounded to nearest.
-    fn unwiden(&mut self, values: &[Value]) -> Value {
+    pub(super) fn unwiden(&mut self, values: &[Value]) -> Value {
         let &[low, high] = values else { return self.b.ins().fdemote(F32, values[0]) };
         let (low, high) = (self.b.ins().fvdemote(low), self.b.ins().fvdemote(high));
         let (low, high) = (self.vector_cast(low, I8X16), self.vector_cast(high, I8X16));

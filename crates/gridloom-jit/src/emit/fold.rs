@@ -58,6 +58,8 @@ impl Emitter<'_> {
         match (self.constant_of(a), self.constant_of(b)) {
             (Some(0), _) => b,
             (_, Some(0)) => a,
+            _ if self.element_of(b) == Some(0) => a,
+            _ if self.element_of(a) == Some(0) => b,
             _ => self.b.ins().iadd(a, b),
         }
     }
@@ -75,8 +77,20 @@ impl Emitter<'_> {
             (Some(1), _) => b,
             (_, Some(power)) => self.b.ins().ishl_imm_u(a, i64::from(power.trailing_zeros())),
             (Some(power), _) => self.b.ins().ishl_imm_u(b, i64::from(power.trailing_zeros())),
-            _ => self.b.ins().imul(a, b),
+            _ => match (power(self.element_of(a)), power(self.element_of(b))) {
+                (_, Some(1)) => a,
+                (Some(1), _) => b,
+                (_, Some(power)) => self.shifted_up(a, power),
+                (Some(power), _) => self.shifted_up(b, power),
+                _ => self.b.ins().imul(a, b),
+            },
         }
+    }
+
+    /// Returns the elements of a vector times a power of two.
+    fn shifted_up(&mut self, vector: Value, power: u64) -> Value {
+        let count = self.b.ins().iconst(I32, i64::from(power.trailing_zeros()));
+        self.b.ins().ishl(vector, count)
     }
 
     /// Returns the product of two values. If both are the same in a whole block, it is computed

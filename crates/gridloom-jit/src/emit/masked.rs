@@ -481,7 +481,7 @@ impl Emitter<'_> {
     }
 
     /// The upper halves of four values of 64 bits.
-    fn upper_halves(&mut self, low: Value, high: Value) -> Value {
+    pub(super) fn upper_halves(&mut self, low: Value, high: Value) -> Value {
         let (low, high) = (self.vector_cast(low, I8X16), self.vector_cast(high, I8X16));
         let bytes = [4u8, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31];
         let value = self.shuffle(low, high, bytes);

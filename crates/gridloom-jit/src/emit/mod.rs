@@ -13,6 +13,7 @@ mod address;
 mod arith;
 mod atomic;
 mod barrier;
+mod bit_fields;
 mod branch;
 mod collective;
 mod dead;
@@ -535,6 +536,7 @@ impl<'a> Emitter<'a> {
             Op::Store(store) => self.store(store, instruction.guard),
             Op::Atomic(atomic) => self.atomic(atomic, instruction.guard),
             Op::Collective(collective) => self.collective(collective, instruction.guard),
+            Op::ActiveMask { destination } => self.active_mask(*destination, instruction.guard),
             Op::Fence => {
                 self.b.ins().fence();
             }

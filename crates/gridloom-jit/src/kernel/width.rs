@@ -67,7 +67,11 @@ impl CompiledKernel {
     pub(super) fn find_widest(&self) -> u32 {
         let code = self.kernel.code();
         let flow = Flow::of(code, 0, GROUPS[0]);
-        if flow.range.clone().any(|pc| matches!(flow.instruction(pc).op, Op::Collective(_))) {
+        if flow
+            .range
+            .clone()
+            .any(|pc| matches!(flow.instruction(pc).op, Op::Collective(_) | Op::ActiveMask { .. }))
+        {
             // A warp executes collectives by itself.
             return GROUPS[2];
         }

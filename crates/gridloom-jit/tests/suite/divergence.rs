@@ -119,3 +119,55 @@ fn lanes_that_come_to_a_collective_by_different_ways_are_waited_for() {
     let words = (0..64u32).map(|i| i.wrapping_mul(0x9e37_79b9) >> 27).collect();
     Case { words, ..Case::new(&body) }.same().unwrap();
 }
+
+#[test]
+fn the_active_mask_is_that_of_the_threads_that_run_together() {
+    stays_wide(&format!("activemask.b32 %r19; {STORE}"));
+    // On both sides of a branch, behind it, and in a loop that threads leave one after the other.
+    stays_wide(&format!(
+        "{LOAD} and.b32 %r3, %r2, 1; setp.eq.u32 %p1, %r3, 0; @%p1 bra A;
+         activemask.b32 %r19; mul.lo.u32 %r19, %r19, 3; bra B;
+         A: activemask.b32 %r19; B: activemask.b32 %r4; xor.b32 %r19, %r19, %r4; {STORE}"
+    ));
+    stays_wide(&format!(
+        "{LOAD} mov.u32 %r19, 0; mov.u32 %r3, 0; L: setp.ge.u32 %p1, %r3, %r2; @%p1 bra E;
+         activemask.b32 %r4; mad.lo.u32 %r19, %r19, 7, %r4; add.u32 %r3, %r3, 1; bra L;
+         E: activemask.b32 %r4; add.u32 %r19, %r19, %r4; {STORE}"
+    ));
+    // Under a guard, it is that of the threads whose guard holds.
+    stays_wide(&format!(
+        "{LOAD} mov.u32 %r19, 5; and.b32 %r3, %r2, 2; setp.eq.u32 %p1, %r3, 0; @%p1 activemask.b32 %r19; {STORE}"
+    ));
+}
+
+#[test]
+fn the_first_of_the_active_threads_adds_for_all_of_them() {
+    stays_wide(&format!(
+        "{LOAD} mov.u32 %r19, 0; and.b32 %r3, %r2, 3; setp.eq.u32 %p1, %r3, 0; @%p1 bra E;
+         activemask.b32 %r4; popc.b32 %r5, %r4; brev.b32 %r6, %r4; clz.b32 %r6, %r6; mov.u32 %r7, %laneid;
+         setp.eq.u32 %p2, %r6, %r7; selp.u32 %r8, %r5, 0, %p2;
+         shfl.sync.idx.b32 %r9, %r8, %r6, 31, %r4; add.u32 %r19, %r9, 1; E: {STORE}"
+    ));
+}
+
+#[test]
+fn the_active_mask_of_a_part_of_a_warp_is_that_of_the_interpreter() {
+    let body = format!(
+        "{LOAD} and.b32 %r3, %r2, 1; setp.eq.u32 %p1, %r3, 0; @%p1 bra A;
+         activemask.b32 %r19; mul.lo.u32 %r19, %r19, 3; bra B;
+         A: activemask.b32 %r19; B: activemask.b32 %r4; xor.b32 %r19, %r19, %r4; {STORE}"
+    );
+    for threads in [1, 7, 20, 33, 50] {
+        let words: Vec<u32> = (0..threads).map(|i: u32| i.wrapping_mul(0x9e37_79b9) >> 27).collect();
+        Case { words, block: [threads, 1, 1], ..Case::new(&body) }.same().unwrap();
+    }
+}
+
+#[test]
+fn votes_and_shuffles_without_a_mask_are_of_the_threads_that_run_together() {
+    stays_wide(&format!(
+        "{LOAD} mov.u32 %r19, 0; and.b32 %r3, %r2, 1; setp.eq.u32 %p1, %r3, 0; and.b32 %r4, %r2, 4;
+         setp.eq.u32 %p2, %r4, 0; vote.ballot.b32 %r5, %p2; @%p1 bra A; vote.ballot.b32 %r6, %p2;
+         shfl.down.b32 %r7, %r2, 3, 31; mad.lo.u32 %r19, %r6, 7, %r7; A: xor.b32 %r19, %r19, %r5; {STORE}"
+    ));
+}

@@ -88,3 +88,60 @@ fn arithmetic_of_sixteen_bits_wraps_and_extends_as_in_the_interpreter() {
         ));
     }
 }
+
+#[test]
+fn fields_products_and_clamped_conversions_are_those_of_the_interpreter() {
+    let mut instructions = vec![
+        "dp2a.lo.u32.u32 %r19, %r3, %r4, %r1;".to_owned(),
+        "dp2a.hi.s32.u32 %r19, %r3, %r4, %r1;".to_owned(),
+        "dp2a.lo.u32.s32 %r19, %r3, 61090, %r1;".to_owned(),
+        "dp2a.hi.s32.s32 %r19, %r3, 0x80ff7f01, %r1;".to_owned(),
+        "mul.hi.u32 %r19, %r3, 0x38e38e39;".to_owned(),
+        "mul.hi.s32 %r19, %r3, %r4;".to_owned(),
+        "mul.hi.u32 %r19, %r3, 64;".to_owned(),
+        "mul.lo.u32 %r5, %r3, 8; add.u32 %r19, %r5, 0;".to_owned(),
+        "mul.wide.u32 %rd5, %r3, 4; shr.u64 %rd5, %rd5, 7; cvt.u32.u64 %r19, %rd5;".to_owned(),
+        "mul.wide.s32 %rd5, %r3, 16; shr.u64 %rd5, %rd5, 9; cvt.u32.u64 %r19, %rd5;".to_owned(),
+        "mul.wide.s32 %rd5, %r3, 0x80000000; shr.u64 %rd5, %rd5, 9; cvt.u32.u64 %r19, %rd5;".to_owned(),
+        "cvt.u64.u32 %rd5, %r3; bfe.u64 %rd6, %rd5, 5, 40; cvt.u32.u64 %r19, %rd6;".to_owned(),
+        "cvt.s64.s32 %rd5, %r3; bfe.s64 %rd6, %rd5, 20, 30; cvt.u32.u64 %r19, %rd6;".to_owned(),
+        "cvt.u64.u32 %rd5, %r3; bfi.b64 %rd6, %rd5, %rd5, 24, 20; cvt.u32.u64 %r19, %rd6;".to_owned(),
+        "cvt.f64.f32 %fd1, %f1; add.f64 %fd1, %fd1, %fd1; cvt.rn.f32.f64 %f3, %fd1; mov.b32 %r19, %f3;"
+            .to_owned(),
+        "cvt.rn.f64.u32 %fd1, %r3; cvt.rn.f64.s32 %fd2, %r4; sub.f64 %fd1, %fd1, %fd2;
+         cvt.rn.ftz.f32.f64 %f3, %fd1; mov.b32 %r19, %f3;"
+            .to_owned(),
+    ];
+    for ty in ["u32", "s32"] {
+        instructions.push(format!("sad.{ty} %r19, %r3, %r4, %r1;"));
+        for [start, bits] in [[0, 8], [8, 8], [24, 8], [6, 26], [0, 32], [31, 1], [0, 0], [20, 20], [40, 4]] {
+            instructions.push(format!("bfe.{ty} %r19, %r3, {start}, {bits};"));
+            instructions.push(format!("bfi.b32 %r19, %r3, %r4, {start}, {bits};"));
+        }
+    }
+    for to in ["u8", "s8", "u16", "s16"] {
+        for from in ["u16", "s16", "u32", "s32"].into_iter().filter(|from| from[1..] != to[1..]) {
+            let source = if from.ends_with("16") { "%rs1" } else { "%r3" };
+            instructions.push(format!("cvt.sat.{to}.{from} %r19, {source};"));
+            instructions.push(format!("cvt.sat.{to}.{from} %rs3, {source}; cvt.s32.s16 %r19, %rs3;"));
+        }
+        for rounding in ["rni", "rzi", "rmi", "rpi"] {
+            instructions.push(format!("cvt.{rounding}.{to}.f32 %r19, %f1;"));
+            instructions.push(format!("cvt.{rounding}.ftz.{to}.f32 %rs3, %f2; cvt.s32.s16 %r19, %rs3;"));
+        }
+        instructions.push(format!("cvt.rn.f32.{to} %f3, %rs1; mov.b32 %r19, %f3;"));
+        instructions.push(format!("cvt.rz.f32.{to} %f3, %r3; mov.b32 %r19, %f3;"));
+        instructions.push(format!(
+            "cvt.rn.f64.{to} %fd1, %rs1; add.f64 %fd1, %fd1, %fd1; cvt.rn.f32.f64 %f3, %fd1; mov.b32 %r19, %f3;"
+        ));
+    }
+    // Floats of every size beside words of any kind: %f2 is a number of about the size of the types.
+    for instruction in instructions {
+        same(&format!(
+            ".reg .b16 %rs<9>; .reg .f64 %fd<3>; mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1;
+             ld.global.u16 %rs1, [%rd2]; ld.global.u32 %r3, [%rd2]; ld.global.f32 %f1, [%rd2];
+             shr.u32 %r4, %r3, 3; cvt.rn.f32.s32 %f2, %r3; mul.f32 %f2, %f2, 0f38000000; bar.sync 0;
+             {instruction} st.global.u32 [%rd2], %r19;"
+        ));
+    }
+}
