@@ -40,10 +40,13 @@ fn ptx_info_tells_what_a_kernel_takes_and_how_it_runs() {
 #[test]
 fn ptx_info_says_why_a_kernel_is_interpreted() {
     let folder = Folder::new("interpreted");
-    let text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry who() { .reg .b32 %r; activemask.b32 %r; ret; }";
+    let text = format!(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry who() {{ .reg .b32 %r; {} ret; }}",
+        "add.u32 %r, %r, 1;\n".repeat(20_000)
+    );
     let file = folder.write("who.ptx", text.as_bytes());
     let said = succeeds(&["ptx", "info", &file]);
-    assert!(said.contains("engine     interpreter: activemask depends on which threads"), "{said}");
+    assert!(said.contains("engine     interpreter: 20002 instructions are more than"), "{said}");
 }
 
 #[test]

@@ -334,7 +334,7 @@ fn idioms(numbers: &mut Numbers, quick: bool) -> Vec<Case> {
         cases.push(Case { name, family, grid, block, args, tolerance });
     };
 
-    let heads = words((0..stream).map(|_| u32::from(numbers.next() % 20 == 0)));
+    let heads = words((0..stream).map(|_| u32::from(numbers.next().is_multiple_of(20))));
     add(
         "segmented_scan",
         "scans",
