@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gridloom_opt::rewrite::{
-    BatchGroup, KernelSource, LoopTest, Looping, Predicate, Prefix, ProgramStep, batch, block_program,
-    prefixed,
+    BatchGroup, Control, ControlForm, Gate, KernelSource, LoopTest, Looping, Part, Predicate, Prefix,
+    ProgramStep, batch, block_program, prefixed, structured_program,
 };
 
 /// The most bytes of kernel parameters with newer drivers.
@@ -46,17 +46,29 @@ fn write_all(folder: &Path, stem: &str, module: &Arc<gridloom_ptx::Module>) -> s
         write("batch", name, batch(&groups, block, LIMIT).map(|rewritten| rewritten.text()))?;
         let steps = vec![ProgramStep { kernel: kernel.clone(), block }; 40];
         write("steps", name, block_program(&steps, None, LIMIT).map(|rewritten| rewritten.text()))?;
-        let looping = Looping { test: LoopTest::Condition, test_first: true };
+        let looping = Looping { test: LoopTest::Condition(0), test_first: true };
         write(
             "loop",
             name,
             block_program(&steps[..1], Some(looping), LIMIT).map(|rewritten| rewritten.text()),
         )?;
         let early = Prefix { trigger: true, wait: true, ..Prefix::default() };
-        write("early", name, prefixed(kernel, early).map(|module| module.to_string()))?;
-        let decided =
-            Prefix { predicate: Some(Predicate::NonZero), stored_conditions: true, ..Prefix::default() };
-        write("decided", name, prefixed(kernel, decided).map(|module| module.to_string()))?;
+        write("early", name, prefixed(kernel, &early).map(|module| module.to_string()))?;
+        let gates = [Gate::Word(Predicate::NonZero), Gate::Latest, Gate::Below].into();
+        let decided = Prefix { gates, stored_conditions: true, ..Prefix::default() };
+        write("decided", name, prefixed(kernel, &decided).map(|module| module.to_string()))?;
+        let branch = Part::Control(Control {
+            form: ControlForm::Switch,
+            test: LoopTest::Condition(0),
+            bodies: vec![vec![Part::Step(1)], vec![Part::Step(2), Part::Step(3)]],
+        });
+        let nested = Part::Control(Control {
+            form: ControlForm::Loop { test_first: false },
+            test: LoopTest::Value,
+            bodies: vec![vec![Part::Step(0), branch, Part::Step(4)]],
+        });
+        let program = structured_program(&steps[..5], &[nested], LIMIT);
+        write("nested", name, program.map(|rewritten| rewritten.text()))?;
     }
     let steps: Vec<ProgramStep> = kernels
         .iter()

@@ -15,12 +15,13 @@ use gridloom_core::backend::{Allocation, Cancel, Device, Event, EventOptions, Ex
 use gridloom_core::executable::{ConditionalReport, InstantiateOptions, MemoryUse, Report};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::lower::Allocations;
+use gridloom_core::memory::{Base, Region};
 use gridloom_core::op::Operation;
-use gridloom_core::{Error, Graph, Node, Result};
+use gridloom_core::{Error, ErrorKind, Graph, Node, Result};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::graph::{Form, Plan, Profile};
+use crate::graph::{Counted, Form, Plan, Profile, handles};
 use crate::optimizations::Optimizations;
 
 /// An optimised graph, compiled.
@@ -128,8 +129,11 @@ impl OptimizedExecutable {
         definition: &Definition,
         changed: &FxHashSet<NodeKey>,
     ) -> Option<Vec<(Node, Operation)>> {
+        if self.plan.expanded.iter().any(|expanded| changed.contains(&expanded.node)) {
+            return None;
+        }
         let mut fusions: Vec<usize> =
-            changed.iter().filter_map(|node| self.plan.fused.get(node).copied()).collect();
+            changed.iter().filter_map(|node| self.plan.fused.get(node)).flatten().copied().collect();
         fusions.sort_unstable();
         fusions.dedup();
         let mut operations = Vec::with_capacity(changed.len());
@@ -167,18 +171,6 @@ fn compile(
     Ok((plan, inner))
 }
 
-/// Returns the handles of all nodes of a graph and of the graphs inside it.
-fn handles(graph: &Graph) -> Result<FxHashMap<NodeKey, Node>> {
-    let (mut found, mut open) = (FxHashMap::default(), vec![graph.clone()]);
-    while let Some(graph) = open.pop() {
-        for node in graph.nodes() {
-            open.extend(node.bodies()?);
-            found.insert(node.key(), node);
-        }
-    }
-    Ok(found)
-}
-
 impl Executable for OptimizedExecutable {
     fn launch(&mut self, stream: &Arc<dyn Stream>) -> Result<()> {
         if let Some(event) = &self.old_launches {
@@ -202,20 +194,29 @@ impl Executable for OptimizedExecutable {
     }
 
     fn passes(&mut self, conditional: NodeKey) -> Result<Passes> {
-        let fusion = self.plan.fused.get(&conditional).map(|&index| &self.plan.fusions[index]);
-        let Some(Form::Loop { passes, .. }) = fusion.map(|fusion| &fusion.form) else {
-            return self.inner.passes(conditional);
-        };
-        let (device, passes) = (self.device.clone(), passes.clone());
+        let Some(counted) = self.plan.passes(conditional) else { return self.inner.passes(conditional) };
+        let device = self.device.clone();
+        if let Counted::Not = counted {
+            return Err(Error::new(
+                ErrorKind::InvalidState,
+                "only kernels decide this conditional, so its passes are not counted; instantiate with InstantiateOptions::count_passes",
+            ));
+        }
         let Some(last) = &self.last else { return Ok(Box::new(|| Ok(0))) };
         let event = device.create_event(EventOptions::new().timing(false).blocking(true))?;
         // SAFETY: stream and event are of this device.
         unsafe { last.enqueue(&Operation::EventRecord(event.clone())) }?;
         Ok(Box::new(move || {
             event.synchronize()?;
-            let mut bytes = [0; 8];
-            device.read(&*passes, 0, &mut bytes)?;
-            Ok(u64::from_le_bytes(bytes))
+            match counted {
+                Counted::In(Region { base: Base::Allocation(memory), offset, .. }) => {
+                    let mut bytes = [0; 8];
+                    device.read(&*memory, offset, &mut bytes)?;
+                    Ok(u64::from_le_bytes(bytes))
+                }
+                Counted::Always(count) => Ok(count),
+                _ => Ok(0),
+            }
         }))
     }
 
@@ -239,11 +240,18 @@ impl Executable for OptimizedExecutable {
 
     fn report(&self) -> Report {
         let mut report = self.inner.report();
+        let mut add = |node, name: &str, reason: &str| {
+            report.conditionals.push(ConditionalReport::new(node, name.to_owned(), true, reason));
+        };
         for fusion in &self.plan.fusions {
-            if let Form::Loop { node, .. } = fusion.form {
-                let reason = "the loop is inside one kernel";
-                report.conditionals.push(ConditionalReport::new(node, fusion.name.clone(), true, reason));
+            if let Form::Program(controls) = &fusion.call.form {
+                for control in controls {
+                    add(control.node, &self.plan.label(control.node), "it is inside one kernel");
+                }
             }
+        }
+        for expanded in &self.plan.expanded {
+            add(expanded.node, &expanded.name, "its kernels test the value themselves");
         }
         report.optimized.clone_from(&self.plan.done);
         report.not_optimized.clone_from(&self.plan.kept);
@@ -269,6 +277,13 @@ impl Executable for OptimizedExecutable {
             return self.compile_anew(definition, self.disabled.clone());
         }
         let changed: FxHashSet<NodeKey> = replaced.iter().map(|(node, _)| *node).collect();
+        // Which kernels set which conditions is part of the plan.
+        let keeps_conditions = |(node, before): &(NodeKey, Operation)| {
+            conditions_of(before) == conditions_of(definition.node(*node).operation())
+        };
+        if !replaced.iter().all(keeps_conditions) {
+            return self.compile_anew(definition, self.disabled.clone());
+        }
         let Some(operations) = self.in_place(definition, &changed) else {
             return self.compile_anew(definition, self.disabled.clone());
         };
@@ -325,6 +340,13 @@ impl Executable for OptimizedExecutable {
     fn retire(&mut self, _: &Arc<Definition>) {
         self.inner.retire(&self.plan.graph.definition());
     }
+}
+
+/// Returns the conditions that an operation refers to.
+fn conditions_of(operation: &Operation) -> Vec<ConditionKey> {
+    let mut conditions = Vec::new();
+    operation.for_each_condition(|condition| conditions.push(condition));
+    conditions
 }
 
 /// Returns whether a graph leaves memory allocated after a launch. A recompiled graph would not

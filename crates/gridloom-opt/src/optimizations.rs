@@ -14,17 +14,21 @@ pub enum Optimization {
     Chains,
     /// Independent kernels become parts of one grid.
     Batches,
-    /// Loops whose bodies fit one block become one kernel.
+    /// Loops whose bodies fit one block become one kernel. The bodies of others are repeated, so that
+    /// the device tests less often.
     Loops,
     /// Kernels start before those they depend on have ended.
     EarlyStart,
+    /// Small bodies of branches become kernels that test the value themselves.
+    Branches,
 }
 
 impl Optimization {
     /// All optimisations, in the order in which they are made.
-    pub const ALL: [Optimization; 6] = [
+    pub const ALL: [Optimization; 7] = [
         Optimization::Edges,
         Optimization::Loops,
+        Optimization::Branches,
         Optimization::Chains,
         Optimization::Batches,
         Optimization::Fills,
@@ -40,6 +44,7 @@ impl Optimization {
             Optimization::Chains => "chains",
             Optimization::Batches => "batches",
             Optimization::Loops => "loops",
+            Optimization::Branches => "branches",
             Optimization::EarlyStart => "early-start",
         }
     }
@@ -76,6 +81,12 @@ impl Optimizations {
     #[must_use]
     pub fn has(self, pass: Optimization) -> bool {
         self.0 & 1 << pass as u8 != 0
+    }
+
+    /// Returns the set without these optimisations.
+    #[must_use]
+    pub fn without(self, passes: &[Optimization]) -> Self {
+        Optimizations(self.0 & !Optimizations::of(passes).0)
     }
 
     /// Returns whether the set is empty.

@@ -4,16 +4,23 @@ use std::sync::{Arc, LazyLock};
 
 use gridloom_core::graph::Definition;
 use gridloom_core::memory::{Base, MemoryKind, Region};
-use gridloom_core::op::{MemcpyOp, MemsetOp, Operation, PointerArg, PointerValue};
+use gridloom_core::op::{KernelArgs, MemcpyOp, MemsetOp, Operation, ParamLayout, PointerArg, PointerValue};
 
+use super::fusion::{Extra, push};
 use crate::rewrite::KernelSource;
 
 /// The kernels, as PTX.
-const TEXT: &str = include_str!("builtin.ptx");
+pub(crate) const TEXT: &str = include_str!("builtin.ptx");
+/// The kernel that takes the decision of a branch.
+pub(crate) const DECIDE: &str = "gridloom_decide";
+/// The kernel that tests a loop before its first pass.
+pub(crate) const BEGIN: &str = "gridloom_begin";
+/// The kernel that ends a round of passes of a loop.
+pub(crate) const NEXT: &str = "gridloom_next";
 /// The name of the kernel that fills.
 const FILL: &str = "gridloom_fill";
 /// The name of the kernel that copies.
-const COPY: &str = "gridloom_copy";
+pub(crate) const COPY: &str = "gridloom_copy";
 
 /// The most bytes of a fill or copy that becomes a kernel. The device handles larger ones better
 /// itself.
@@ -42,6 +49,45 @@ pub(crate) fn copy() -> KernelSource {
 pub(crate) struct BuiltinArgs {
     pub(crate) bytes: Vec<u8>,
     pub(crate) pointers: Vec<PointerArg>,
+}
+
+/// An argument of one of these kernels.
+pub(crate) enum Value<'a> {
+    Address(&'a Region),
+    Wide(u64),
+    Word(u32),
+}
+
+/// Returns the arguments of one of these kernels.
+pub(crate) fn args(values: &[Value<'_>]) -> KernelArgs {
+    let mut args = KernelArgs::default();
+    for value in values {
+        match value {
+            Value::Address(region) => push(&mut args, &Extra::Address((*region).clone())),
+            Value::Wide(number) => push(&mut args, &Extra::Number(*number)),
+            Value::Word(number) => {
+                let offset = args.layout.buffer_bytes().next_multiple_of(4);
+                args.bytes.resize(offset, 0);
+                args.bytes.extend_from_slice(&number.to_le_bytes());
+                args.layout.push(ParamLayout { offset: offset as u32, size: 4 });
+            }
+        }
+    }
+    args
+}
+
+/// Returns the arguments of [`COPY`] for a copy of whole words.
+pub(crate) fn copy_words(dst: &Region, src: &Region) -> KernelArgs {
+    let bytes = dst.bytes;
+    args(&[
+        Value::Address(dst),
+        Value::Address(src),
+        Value::Wide(bytes / 4),
+        Value::Wide(1),
+        Value::Wide(0),
+        Value::Wide(0),
+        Value::Word(4),
+    ])
 }
 
 /// Returns why a fill or copy cannot become a kernel, or `None` if it can.

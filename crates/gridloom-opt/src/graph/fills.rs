@@ -3,13 +3,13 @@
 //! Rule: all memory is device memory, and small. A kernel of one block then writes the same bytes.
 //! Its neighbours are kernels too, so the device does not switch between engines.
 
-use gridloom_core::graph::Definition;
+use gridloom_core::graph::{Definition, NodeKey};
 use gridloom_core::op::{NodeKind, Operation};
 use gridloom_core::{Graph, Result};
 
-use super::chains::Run;
 use super::fusion::Form;
 use super::plan::{Context, has_full_edges};
+use super::steps::Run;
 use crate::rewrite::{Role, block_program};
 
 pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
@@ -27,25 +27,35 @@ pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
         if !around.any(|end| is_kernel(&definition, end.node)) {
             continue;
         }
-        let Some(candidate) = context.survey.candidate(&definition, key, Role::Step) else { continue };
-        let mut run = Run::default();
-        if run.push(key, candidate, context.limit()) {
-            found.push(run);
-        }
+        found.push(key);
     }
     drop(definition);
-    for run in found {
-        let outcome = match block_program(&run.steps(), None, context.limit()) {
-            Ok(program) => context.fuse(graph, &program, Form::Fill, &run.nodes, 0, &run.nodes)?,
-            Err(reason) => Err(reason),
-        };
-        match outcome {
+    for key in found {
+        match to_kernel(context, graph, key)? {
             Ok(()) => {
-                let name = context.original.label(run.nodes[0]);
+                let name = context.original.label(key);
                 context.plan.done.push(format!("fills: {name} is a kernel, about 0.7 µs instead of 2.0"));
             }
-            Err(reason) => context.survey.note(run.nodes[0], reason),
+            Err(reason) => context.survey.note(key, reason),
         }
     }
     Ok(())
+}
+
+/// Replaces a fill or copy by a kernel, or returns the reason why not.
+pub(super) fn to_kernel(
+    context: &mut Context,
+    graph: &Graph,
+    key: NodeKey,
+) -> Result<std::result::Result<(), String>> {
+    let candidate = context.survey.candidate(&graph.definition(), key, Role::Step);
+    let Some(candidate) = candidate else { return Ok(Err("it cannot be a kernel".into())) };
+    let mut run = Run::default();
+    if !run.push_builtin(key, candidate, context.limit()) {
+        return Ok(Err("it does not fit one kernel".into()));
+    }
+    match block_program(&run.steps(), None, context.limit()) {
+        Ok(program) => context.fuse(graph, &program, Form::Fill, &run.nodes, 0, &run.nodes),
+        Err(reason) => Ok(Err(reason)),
+    }
 }

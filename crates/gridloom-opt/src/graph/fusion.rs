@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use gridloom_core::backend::{Allocation, Kernel};
-use gridloom_core::graph::{Definition, NodeKey};
+use gridloom_core::backend::Kernel;
+use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::launch::LaunchConfig;
-use gridloom_core::memory::Region;
+use gridloom_core::memory::{Base, Region};
 use gridloom_core::op::{
     ConditionalOp, KernelArgs, KernelOp, Launch, Operation, Owner, ParamLayout, PointerArg, PointerValue,
     Test,
@@ -13,7 +13,7 @@ use gridloom_core::op::{
 use gridloom_core::{Error, ErrorKind, Node, Result};
 
 use super::builtin;
-use crate::rewrite::Looping;
+use crate::rewrite::{Looping, Prefix};
 
 /// A node of the original graph inside a rewritten kernel.
 #[derive(Clone, Debug)]
@@ -41,14 +41,52 @@ impl Piece {
 pub(crate) enum Form {
     /// Steps of one block.
     Chain,
-    /// Steps of one block in a loop: the conditional, and where the number of passes is stored.
-    Loop { node: NodeKey, passes: Arc<dyn Allocation> },
+    /// Steps of one block under these conditionals, in the order of their headers.
+    Program(Vec<InnerControl>),
     /// Parts of one grid.
     Batch,
     /// A fill or copy that became a kernel.
     Fill,
-    /// The same kernel with instructions before its own. Its arguments are unchanged.
-    Prefixed,
+    /// The kernel of one node, with its own arguments.
+    Single,
+    /// A kernel of the optimiser's own, with these arguments.
+    Builtin(Box<KernelArgs>),
+}
+
+/// A conditional inside a rewritten kernel.
+#[derive(Clone, Debug)]
+pub(crate) struct InnerControl {
+    pub(crate) node: NodeKey,
+    /// The word where the number of passes is stored.
+    pub(crate) passes: Region,
+}
+
+/// An additional parameter of a kernel with a prefix.
+#[derive(Clone, Debug)]
+pub(crate) enum Extra {
+    /// The address of memory.
+    Address(Region),
+    /// A number.
+    Number(u64),
+}
+
+/// A launch that replaces nodes.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) form: Form,
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) kernel: Arc<dyn Kernel>,
+    pub(crate) config: LaunchConfig,
+    /// The parameters before those of the pieces are filled in.
+    pub(crate) header: Vec<u8>,
+    /// The instructions before those of the kernel, once [`prefixed`](Call::prefixed) is set.
+    pub(crate) prefix: Prefix,
+    /// The parameters of the prefix.
+    pub(crate) extras: Vec<Extra>,
+    /// The conditions that are stored in memory, and where.
+    pub(crate) stored: Vec<(ConditionKey, Region)>,
+    /// The kernel with the prefix.
+    pub(crate) prefixed: Option<Arc<dyn Kernel>>,
 }
 
 /// Nodes that became one kernel.
@@ -56,62 +94,74 @@ pub(crate) enum Form {
 pub(crate) struct Fusion {
     /// The node in the optimised graph.
     pub(crate) node: Node,
-    /// Its name in reports: that of the loop, or of its nodes.
+    /// Its name in reports.
     pub(crate) name: String,
-    pub(crate) form: Form,
-    pub(crate) pieces: Vec<Piece>,
-    pub(crate) kernel: Arc<dyn Kernel>,
-    pub(crate) config: LaunchConfig,
-    /// The parameters before those of the pieces are filled in.
-    pub(crate) header: Vec<u8>,
+    pub(crate) call: Call,
 }
 
 /// A change that needs another rewritten kernel.
 #[derive(Debug)]
 pub(crate) struct NeedsAnother;
 
-/// The parts of a rewritten kernel's launch, before its node exists.
-pub(crate) struct Parts<'a> {
-    pub(crate) form: &'a Form,
-    pub(crate) pieces: &'a [Piece],
-    pub(crate) kernel: &'a Arc<dyn Kernel>,
-    pub(crate) config: LaunchConfig,
-    pub(crate) header: &'a [u8],
+impl Fusion {
+    /// Returns the operation of its node, for the nodes as they are in this definition.
+    pub(crate) fn operation(&self, definition: &Definition) -> std::result::Result<Operation, NeedsAnother> {
+        self.call.operation(definition)
+    }
 }
 
-impl Fusion {
-    pub(crate) fn parts(&self) -> Parts<'_> {
-        Parts {
-            form: &self.form,
-            pieces: &self.pieces,
-            kernel: &self.kernel,
-            config: self.config,
-            header: &self.header,
+impl Call {
+    /// Creates a launch without a prefix.
+    pub(crate) fn new(form: Form, pieces: Vec<Piece>, kernel: Arc<dyn Kernel>, config: LaunchConfig) -> Self {
+        Call {
+            form,
+            pieces,
+            kernel,
+            config,
+            header: Vec::new(),
+            prefix: Prefix::default(),
+            extras: Vec::new(),
+            stored: Vec::new(),
+            prefixed: None,
         }
     }
 
-    /// Returns the operation of its node, for the nodes as they are in this definition.
     pub(crate) fn operation(&self, definition: &Definition) -> std::result::Result<Operation, NeedsAnother> {
-        self.parts().operation(definition)
-    }
-}
-
-impl Parts<'_> {
-    pub(crate) fn operation(&self, definition: &Definition) -> std::result::Result<Operation, NeedsAnother> {
-        let args = match self.form {
-            Form::Prefixed => {
-                let launch = self.launch(definition, &self.pieces[0])?;
-                launch.args().clone()
-            }
+        let mut args = match &self.form {
+            Form::Single => self.launch(definition, &self.pieces[0])?.args().clone(),
+            Form::Builtin(args) => (**args).clone(),
             _ => self.args(definition)?,
         };
+        let mut kernel = &self.kernel;
+        if let Some(prefixed) = &self.prefixed {
+            kernel = prefixed;
+            self.store_conditions(&mut args)?;
+            self.extras.iter().for_each(|extra| push(&mut args, extra));
+        }
         // SAFETY: the kernel treats each slice of its parameters as the original kernel treats the
         // same bytes as its parameters. Whoever launched the original promised that it stays inside
         // the memory they name, in any shape, at any time. Fills and copies stay inside their
-        // regions, which the core checked. The address for passes is memory of 8 bytes. All regions
-        // and owners are among the arguments, and so kept alive.
-        let launch = unsafe { KernelOp::new(self.kernel.clone(), self.config, args) };
+        // regions, which the core checked. The addresses for passes, tests and conditions are
+        // memory of the plan of the size that the kernel uses. All regions and owners are among the
+        // arguments, and so kept alive.
+        let launch = unsafe { KernelOp::new(kernel.clone(), self.config, args) };
         Ok(Operation::Kernel(Launch::new(launch)))
+    }
+
+    /// Replaces the handles of conditions by the addresses of their words.
+    fn store_conditions(&self, args: &mut KernelArgs) -> std::result::Result<(), NeedsAnother> {
+        if !self.prefix.stored_conditions {
+            return Ok(());
+        }
+        let KernelArgs { bytes, layout, pointers, .. } = args;
+        for pointer in pointers.iter_mut() {
+            let PointerValue::Condition(condition) = pointer.value else { continue };
+            let (_, word) = self.stored.iter().find(|(key, _)| *key == condition).ok_or(NeedsAnother)?;
+            let place = layout.get(pointer.index as usize).ok_or(NeedsAnother)?;
+            put(bytes, (place.offset + pointer.offset) as usize, &address_of(word).to_le_bytes());
+            pointer.value = PointerValue::Region(word.clone());
+        }
+        Ok(())
     }
 
     /// Returns the launch of a piece, if it still has the kernel and shape that were rewritten.
@@ -134,32 +184,39 @@ impl Parts<'_> {
         let mut bytes = self.header.to_vec();
         let mut pointers = Vec::new();
         let mut keeps: Vec<Owner> = Vec::new();
-        if let Form::Loop { node, passes } = self.form {
-            let Operation::Conditional(conditional) = definition.node(*node).operation() else {
-                return Err(NeedsAnother);
-            };
-            self.loop_header(definition, conditional, &mut bytes, &mut pointers);
-            let region = Region::whole(passes.clone());
-            put(&mut bytes, Looping::PASSES as usize, &passes.address().to_le_bytes());
-            pointers.push(PointerArg {
-                index: 0,
-                offset: Looping::PASSES,
-                value: PointerValue::Region(region),
-            });
+        let mut conditions: Vec<ConditionKey> = Vec::new();
+        if let Form::Program(controls) = &self.form {
+            for (index, control) in controls.iter().enumerate() {
+                let Operation::Conditional(conditional) = definition.node(control.node).operation() else {
+                    return Err(NeedsAnother);
+                };
+                if let Test::Condition(condition) = conditional.test {
+                    conditions.push(condition);
+                }
+                let at = Looping::BYTES * index as u32;
+                control_header(definition, conditional, at, &mut bytes, &mut pointers);
+                put(&mut bytes, (at + Looping::PASSES) as usize, &address_of(&control.passes).to_le_bytes());
+                let value = PointerValue::Region(control.passes.clone());
+                pointers.push(PointerArg { index: 0, offset: at + Looping::PASSES, value });
+            }
         }
-        let in_loop = matches!(self.form, Form::Loop { .. });
-        for piece in self.pieces {
+        for piece in &self.pieces {
             match definition.node(piece.node).operation() {
                 Operation::Kernel(_) => {
                     let args = self.launch(definition, piece)?.args();
                     put(&mut bytes, piece.slice as usize, &args.bytes);
                     for pointer in &args.pointers {
-                        // Inside its own loop there is one condition, and the handle is not read.
-                        if in_loop && matches!(pointer.value, PointerValue::Condition(_)) {
-                            continue;
-                        }
                         let place = args.layout.get(pointer.index as usize).ok_or(NeedsAnother)?;
                         let offset = piece.slice + place.offset + pointer.offset;
+                        // A condition in shared memory has the offset of its word as its handle.
+                        if let PointerValue::Condition(condition) = pointer.value
+                            && !conditions.is_empty()
+                        {
+                            let number = conditions.iter().position(|known| *known == condition);
+                            let handle = 4 * number.ok_or(NeedsAnother)? as u64;
+                            put(&mut bytes, offset as usize, &handle.to_le_bytes());
+                            continue;
+                        }
                         pointers.push(PointerArg { index: 0, offset, value: pointer.value.clone() });
                     }
                     keeps.extend(args.owner.clone());
@@ -192,33 +249,59 @@ impl Parts<'_> {
         let layout = [ParamLayout { offset: 0, size }].into_iter().collect();
         Ok(KernelArgs { bytes: bytes.as_slice().into(), layout, pointers: pointers.into(), owner: keep })
     }
+}
 
-    fn loop_header(
-        &self,
-        definition: &Definition,
-        conditional: &ConditionalOp,
-        bytes: &mut [u8],
-        pointers: &mut Vec<PointerArg>,
-    ) {
-        let mut limit = conditional.max_passes.unwrap_or(u64::MAX);
-        match &conditional.test {
-            Test::Count(count) => limit = limit.min(*count),
-            Test::Value(region) => {
-                if let gridloom_core::memory::Base::Allocation(allocation) = &region.base {
-                    let address = allocation.address().wrapping_add(region.offset);
-                    put(bytes, Looping::VALUE as usize, &address.to_le_bytes());
-                }
-                let value = PointerValue::Region(region.clone());
-                pointers.push(PointerArg { index: 0, offset: Looping::VALUE, value });
-            }
-            Test::Condition(condition) => {
-                let initial =
-                    definition.get_condition(*condition).and_then(|data| data.default_value()).unwrap_or(0);
-                put(bytes, Looping::INITIAL as usize, &initial.to_le_bytes());
-            }
+/// Writes the header of a conditional inside a program.
+fn control_header(
+    definition: &Definition,
+    conditional: &ConditionalOp,
+    at: u32,
+    bytes: &mut [u8],
+    pointers: &mut Vec<PointerArg>,
+) {
+    let mut limit = conditional.max_passes.unwrap_or(u64::MAX);
+    match &conditional.test {
+        Test::Count(count) => limit = limit.min(*count),
+        Test::Value(region) => {
+            let offset = at + Looping::VALUE;
+            put(bytes, offset as usize, &address_of(region).to_le_bytes());
+            pointers.push(PointerArg { index: 0, offset, value: PointerValue::Region(region.clone()) });
         }
-        put(bytes, Looping::LIMIT as usize, &limit.to_le_bytes());
+        Test::Condition(condition) => {
+            put(bytes, (at + Looping::INITIAL) as usize, &default_of(definition, *condition).to_le_bytes());
+        }
     }
+    put(bytes, (at + Looping::LIMIT) as usize, &limit.to_le_bytes());
+}
+
+/// Returns the value that a condition has at the start of a launch.
+pub(crate) fn default_of(definition: &Definition, condition: ConditionKey) -> u32 {
+    definition.get_condition(condition).and_then(|data| data.default_value()).unwrap_or(0)
+}
+
+/// Returns the address of a region, or 0 if it is known only when the graph is lowered.
+pub(crate) fn address_of(region: &Region) -> u64 {
+    match &region.base {
+        Base::Allocation(allocation) => allocation.address().wrapping_add(region.offset),
+        _ => 0,
+    }
+}
+
+/// Appends a parameter of 8 bytes.
+pub(crate) fn push(args: &mut KernelArgs, extra: &Extra) {
+    let offset = args.layout.buffer_bytes().next_multiple_of(8);
+    let index = args.layout.len() as u32;
+    args.bytes.resize(offset + 8, 0);
+    let word = match extra {
+        Extra::Address(region) => {
+            let value = PointerValue::Region(region.clone());
+            args.pointers.push(PointerArg { index, offset: 0, value });
+            address_of(region)
+        }
+        Extra::Number(number) => *number,
+    };
+    put(&mut args.bytes, offset, &word.to_le_bytes());
+    args.layout.push(ParamLayout { offset: offset as u32, size: 8 });
 }
 
 fn put(bytes: &mut [u8], at: usize, value: &[u8]) {

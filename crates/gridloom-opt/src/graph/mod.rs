@@ -7,17 +7,21 @@
 mod builtin;
 mod fusion;
 mod plan;
+mod state;
+mod steps;
 mod survey;
 
 mod batches;
+mod branches;
 mod chains;
+mod control;
 mod early;
 mod edges;
 mod fills;
-mod loops;
+mod repeats;
 
 pub(crate) use fusion::Form;
-pub(crate) use plan::Plan;
+pub(crate) use plan::{Counted, Plan, handles};
 
 use gridloom_core::backend::Device;
 
@@ -27,6 +31,11 @@ pub struct Profile {
     /// How many blocks of small kernels run at once, if kernels can start before those they depend
     /// on have ended.
     pub early_blocks: Option<u64>,
+    /// Whether a conditional costs more than several kernels that test its value themselves. Branches
+    /// and loops of more than one block are then rewritten.
+    pub costly_conditionals: bool,
+    /// Whether the passes of every conditional are counted, even if nobody asks.
+    pub counts_passes: bool,
 }
 
 impl Profile {
@@ -43,6 +52,7 @@ impl Profile {
         // kernel.
         let early_blocks =
             processors.filter(|_| capability.is_some_and(|version| version >= 9.0)).map(|count| 2 * count);
-        Profile { early_blocks }
+        let is_gpu = capability.is_some();
+        Profile { early_blocks, costly_conditionals: is_gpu, counts_passes: !is_gpu }
     }
 }

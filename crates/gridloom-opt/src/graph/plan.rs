@@ -4,28 +4,35 @@ use std::sync::Arc;
 
 use gridloom_core::backend::{Device, Kernel};
 use gridloom_core::executable::{ConditionalMode, InstantiateOptions};
-use gridloom_core::graph::{Definition, EdgeKind, NodeKey};
+use gridloom_core::graph::{ConditionKey, Definition, EdgeEnd, EdgeKind, NodeKey};
 use gridloom_core::launch::{Dim3, LaunchConfig};
-use gridloom_core::op::Operation;
+use gridloom_core::memory::Region;
+use gridloom_core::op::{ConditionalOp, KernelArgs, Operation, Test};
 use gridloom_core::{Graph, Node, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
-use super::fusion::{Form, Fusion, Parts, Piece, planned};
+use super::fusion::{Call, Form, Fusion, Piece, planned, unexpected};
+use super::state::PlanMemory;
 use super::survey::Survey;
-use super::{Profile, batches, chains, early, edges, fills, loops};
+use super::{Profile, batches, builtin, chains, control, early, edges, fills};
 use crate::executable::leaves_memory;
 use crate::optimizations::{Optimization, Optimizations};
-use crate::rewrite::{ENTRY, Rewritten};
+use crate::rewrite::{ENTRY, Prefix, Rewritten, prefixed};
 
 /// An optimised graph, and what became of its nodes.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The graph to run: a copy with the same keys, in which nodes were replaced.
     pub(crate) graph: Graph,
-    /// The replacements.
+    /// The launches that replace nodes.
     pub(crate) fusions: Vec<Fusion>,
-    /// The replacement that each node went into.
-    pub(crate) fused: FxHashMap<NodeKey, usize>,
+    /// The replacements that each node went into.
+    pub(crate) fused: FxHashMap<NodeKey, SmallVec<[usize; 1]>>,
+    /// Conditionals that are kernels now.
+    pub(crate) expanded: Vec<Expanded>,
+    /// The names of conditionals inside rewritten kernels.
+    names: FxHashMap<NodeKey, String>,
     /// Nodes that were removed because they do nothing.
     pub(crate) removed: FxHashSet<NodeKey>,
     /// The number of edges that were removed because others imply them.
@@ -34,6 +41,25 @@ pub(crate) struct Plan {
     pub(crate) kept: Vec<(String, String)>,
     /// Descriptions of what was done.
     pub(crate) done: Vec<String>,
+}
+
+/// A conditional that became kernels which test its value themselves.
+#[derive(Debug)]
+pub(crate) struct Expanded {
+    pub(crate) node: NodeKey,
+    pub(crate) name: String,
+    pub(crate) passes: Counted,
+}
+
+/// Where the passes of a conditional are known.
+#[derive(Clone, Debug)]
+pub(crate) enum Counted {
+    /// In a word of memory.
+    In(Region),
+    /// Every launch makes as many.
+    Always(u64),
+    /// Nowhere.
+    Not,
 }
 
 /// The state that the passes share.
@@ -47,8 +73,17 @@ pub(crate) struct Context {
     pub(crate) wanted: Optimizations,
     /// Whether the host drives conditionals.
     pub(crate) hosted: bool,
-    /// The rewritten kernels by their text.
-    loaded: FxHashMap<String, Arc<dyn Kernel>>,
+    /// Whether passes are counted that nothing else needs.
+    counts_passes: bool,
+    /// The handles of all nodes of the hierarchy.
+    pub(crate) handles: FxHashMap<NodeKey, Node>,
+    /// The launches that replace nodes, by their node.
+    fusions: FxHashMap<NodeKey, Fusion>,
+    /// The words of the conditions that are stored in memory.
+    pub(crate) conditions: FxHashMap<ConditionKey, Region>,
+    memory: Option<PlanMemory>,
+    /// Kernels with a prefix, by the kernel and the prefix.
+    prefixed: FxHashMap<(usize, Prefix), Arc<dyn Kernel>>,
 }
 
 impl Plan {
@@ -62,11 +97,37 @@ impl Plan {
         options: &InstantiateOptions,
         disabled: &FxHashSet<NodeKey>,
     ) -> Result<Self> {
+        let (device, original) = (graph.device().clone(), graph.definition());
+        match Plan::with(graph, wanted, profile, options, disabled) {
+            Ok(plan) => Ok(plan),
+            Err(error) => {
+                // Some passes find out late that a device does not take a kernel.
+                tracing::debug!(%error, "a graph is optimised again with fewer passes");
+                let wanted = wanted.without(&[Optimization::Branches, Optimization::EarlyStart]);
+                let profile = Profile { costly_conditionals: false, ..profile };
+                // SAFETY: it is the definition of the same graph before any change, for its device.
+                let graph = unsafe { Graph::with_definition(&device, original) };
+                let mut plan = Plan::with(graph, wanted, profile, options, disabled)?;
+                plan.kept.push(("the graph".into(), error.message().to_owned()));
+                Ok(plan)
+            }
+        }
+    }
+
+    fn with(
+        graph: Graph,
+        wanted: Optimizations,
+        profile: Profile,
+        options: &InstantiateOptions,
+        disabled: &FxHashSet<NodeKey>,
+    ) -> Result<Self> {
         let original = graph.definition();
         let plan = Plan {
             graph: graph.clone(),
             fusions: Vec::new(),
             fused: FxHashMap::default(),
+            expanded: Vec::new(),
+            names: FxHashMap::default(),
             removed: FxHashSet::default(),
             removed_edges: 0,
             kept: Vec::new(),
@@ -80,46 +141,80 @@ impl Plan {
             plan,
             wanted,
             hosted: options.conditional_mode == ConditionalMode::Hosted,
-            loaded: FxHashMap::default(),
+            counts_passes: options.count_passes || profile.counts_passes,
+            handles: handles(&graph)?,
+            fusions: FxHashMap::default(),
+            conditions: FxHashMap::default(),
+            memory: None,
+            prefixed: FxHashMap::default(),
         };
         if leaves_memory(&context.original) {
             context.plan.done.push("nothing: the graph leaves memory allocated after a launch".into());
         } else {
             context.visit(&graph)?;
-        }
-        let Context { mut plan, survey, original, .. } = context;
-        for (node, reason) in survey.into_reasons() {
-            if !plan.fused.contains_key(&node) && original.get_node(node).is_some() {
-                plan.kept.push((original.label(node), reason));
+            control::run(&mut context, &graph)?;
+            context.add_reset(&graph)?;
+            if wanted.has(Optimization::EarlyStart) {
+                context.visit_early(&graph)?;
             }
+            context.add_prefixes()?;
         }
-        Ok(plan)
+        Ok(context.finish())
+    }
+
+    /// Returns the name of a conditional inside a rewritten kernel.
+    pub(crate) fn label(&self, conditional: NodeKey) -> String {
+        self.names.get(&conditional).cloned().unwrap_or_default()
+    }
+
+    /// Returns where the passes of a conditional are known, if it is no conditional any more.
+    pub(crate) fn passes(&self, conditional: NodeKey) -> Option<Counted> {
+        if let Some(expanded) = self.expanded.iter().find(|expanded| expanded.node == conditional) {
+            return Some(expanded.passes.clone());
+        }
+        let fusion = &self.fusions[*self.fused.get(&conditional)?.first()?];
+        let Form::Program(controls) = &fusion.call.form else { return None };
+        let control = controls.iter().find(|control| control.node == conditional)?;
+        Some(Counted::In(control.passes.clone()))
     }
 }
 
 impl Context {
+    fn finish(self) -> Plan {
+        let Context { mut plan, survey, original, fusions, .. } = self;
+        plan.fusions = fusions.into_values().collect();
+        plan.fusions.sort_unstable_by_key(|fusion| fusion.node.key().index());
+        for (index, fusion) in plan.fusions.iter().enumerate() {
+            let mut add = |node: NodeKey| plan.fused.entry(node).or_default().push(index);
+            fusion.call.pieces.iter().for_each(|piece| add(piece.node));
+            if let Form::Program(controls) = &fusion.call.form {
+                for control in controls {
+                    add(control.node);
+                    plan.names.insert(control.node, original.label(control.node));
+                }
+            }
+        }
+        let expanded: FxHashSet<NodeKey> = plan.expanded.iter().map(|expanded| expanded.node).collect();
+        for (node, reason) in survey.into_reasons() {
+            let is_kept = !plan.fused.contains_key(&node) && !expanded.contains(&node);
+            if is_kept && original.get_node(node).is_some() {
+                plan.kept.push((original.label(node), reason));
+            }
+        }
+        plan
+    }
+
     /// Runs the passes over a graph and the graphs inside it.
     fn visit(&mut self, graph: &Graph) -> Result<()> {
         if self.wanted.has(Optimization::Edges) {
             edges::run(self, graph)?;
         }
-        if self.wanted.has(Optimization::Loops) && !self.hosted {
-            loops::run(self, graph)?;
-        }
-        let definition = graph.definition();
-        let inside: Vec<Node> = graph
-            .nodes()
-            .into_iter()
-            .filter(|node| !definition.node(node.key()).bodies().is_empty())
-            .collect();
-        drop(definition);
-        for node in inside {
-            for body in node.bodies()? {
-                self.visit(&body)?;
-            }
-        }
-        if self.wanted.has(Optimization::Chains) {
+        let in_block = [Optimization::Chains, Optimization::Loops, Optimization::Branches];
+        if in_block.iter().any(|&pass| self.wanted.has(pass)) {
             chains::run(self, graph)?;
+        }
+        for body in inner_graphs(graph)? {
+            self.visit(&body)?;
         }
         if self.wanted.has(Optimization::Batches) {
             batches::run(self, graph)?;
@@ -127,10 +222,14 @@ impl Context {
         if self.wanted.has(Optimization::Fills) {
             fills::run(self, graph)?;
         }
-        if self.wanted.has(Optimization::EarlyStart) {
-            early::run(self, graph)?;
-        }
         Ok(())
+    }
+
+    fn visit_early(&mut self, graph: &Graph) -> Result<()> {
+        for body in inner_graphs(graph)? {
+            self.visit_early(&body)?;
+        }
+        early::run(self, graph)
     }
 
     /// Returns the most bytes of kernel parameters.
@@ -139,17 +238,164 @@ impl Context {
     }
 
     /// Loads a rewritten kernel. Returns the reason if the device rejects it.
-    pub(crate) fn load(&mut self, text: String, name: &str) -> std::result::Result<Arc<dyn Kernel>, String> {
-        if let Some(kernel) = self.loaded.get(&text) {
-            return Ok(kernel.clone());
-        }
-        let kernel = self
-            .device
-            .load_ptx(&text)
+    pub(crate) fn load(&mut self, text: &str, name: &str) -> std::result::Result<Arc<dyn Kernel>, String> {
+        self.device
+            .load_ptx(text)
             .and_then(|module| module.kernel(name))
-            .map_err(|error| format!("the device does not take the rewritten kernel: {error}"))?;
-        self.loaded.insert(text, kernel.clone());
-        Ok(kernel)
+            .map_err(|error| format!("the device does not take the rewritten kernel: {error}"))
+    }
+
+    /// Returns new words of the plan's memory, or `None` if there are none left.
+    pub(crate) fn words(&mut self, values: &[u64]) -> Result<Option<Region>> {
+        let memory = match &mut self.memory {
+            Some(memory) => memory,
+            None => self.memory.insert(PlanMemory::new(&*self.device)?),
+        };
+        Ok(memory.words(values))
+    }
+
+    /// Has every launch start with the initial values of all words, if `is_needed`.
+    pub(crate) fn reset_words(&mut self, is_needed: bool) {
+        if let Some(memory) = &mut self.memory {
+            memory.is_reset |= is_needed;
+        }
+    }
+
+    /// Returns whether a kernel must copy the value that decides a branch before its bodies run.
+    pub(crate) fn needs_decision(&self, conditional: &ConditionalOp, definition: &Definition) -> bool {
+        let Test::Condition(condition) = conditional.test else { return true };
+        let sets = |key: NodeKey| {
+            let mut sets = false;
+            definition.node(key).operation().for_each_condition(|other| sets |= other == condition);
+            sets
+        };
+        self.counts_passes
+            || conditional.bodies.iter().any(|&body| definition.nodes(body).any(sets))
+            // Something deeper inside may set it. Such bodies are rare.
+            || conditional.bodies.iter().any(|&body| {
+                definition.nodes(body).any(|key| !definition.node(key).bodies().is_empty())
+            })
+    }
+
+    /// Adds the node that resets the plan's memory, before all others.
+    fn add_reset(&mut self, graph: &Graph) -> Result<()> {
+        let Some(memory) = self.memory.as_ref().filter(|memory| memory.is_reset) else { return Ok(()) };
+        let (used, image) = memory.image(&*self.device)?;
+        let args = builtin::copy_words(&used, &image);
+        let first: Vec<Node> = {
+            let definition = graph.definition();
+            let is_first = |key: &NodeKey| definition.node(*key).predecessors().is_empty();
+            definition.nodes(graph.key()).filter(is_first).map(|key| self.handles[&key].clone()).collect()
+        };
+        let reset = self.add_builtin(graph, &[], builtin::COPY, args, "sets conditions to their defaults")?;
+        for node in first {
+            graph.add_edge(&reset, &node, EdgeKind::Full)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a node that launches a kernel of the optimiser's own, with one block.
+    pub(crate) fn add_builtin(
+        &mut self,
+        graph: &Graph,
+        before: &[Node],
+        kernel: &str,
+        args: KernelArgs,
+        name: &str,
+    ) -> Result<Node> {
+        let threads = if kernel == builtin::COPY { 128 } else { 32 };
+        let kernel = self.load(builtin::TEXT, kernel).map_err(|reason| unexpected(&reason))?;
+        let call =
+            Call::new(Form::Builtin(Box::new(args)), Vec::new(), kernel, LaunchConfig::new(1u32, threads));
+        self.put(graph, before, Some(call), name)
+    }
+
+    /// Returns the launch that replaces what a kernel node of the optimised graph does.
+    pub(crate) fn single(&mut self, key: NodeKey) -> Result<&mut Fusion> {
+        if !self.fusions.contains_key(&key) {
+            let Some(Operation::Kernel(launch)) = self.original.get_node(key).map(|node| node.operation())
+            else {
+                return Err(unexpected("does not know a node"));
+            };
+            let pieces = vec![Piece::new(&self.original, key, 0)];
+            let call = Call::new(Form::Single, pieces, launch.kernel().clone(), *launch.config());
+            let (node, name) = (self.handles[&key].clone(), self.original.label(key));
+            self.survey.pinned.insert(key);
+            self.fusions.insert(key, Fusion { node, name, call });
+        }
+        self.fusions.get_mut(&key).ok_or_else(|| unexpected("lost a node"))
+    }
+
+    /// Returns whether a node replaces others.
+    pub(crate) fn is_fusion(&self, key: NodeKey) -> bool {
+        self.fusions.contains_key(&key)
+    }
+
+    /// Takes the launch of a node of a body, to [`put`](Context::put) it elsewhere. Returns `None`
+    /// for an empty node. The node itself is deleted with its body.
+    pub(crate) fn take(&mut self, node: &Node) -> Result<(Option<Call>, String)> {
+        let key = node.key();
+        if let Operation::Empty = node.operation()? {
+            return Ok((None, node.label()));
+        }
+        self.single(key)?;
+        let fusion = self.fusions.remove(&key).ok_or_else(|| unexpected("lost a node"))?;
+        Ok((Some(fusion.call), fusion.name))
+    }
+
+    /// Adds a node that makes this launch, or an empty node.
+    pub(crate) fn put(
+        &mut self,
+        graph: &Graph,
+        before: &[Node],
+        call: Option<Call>,
+        name: &str,
+    ) -> Result<Node> {
+        let operation = match &call {
+            Some(call) => planned(call.operation(&self.original))?,
+            None => Operation::Empty,
+        };
+        let node = graph.add(&before.iter().collect::<Vec<_>>(), operation)?;
+        node.set_name(name)?;
+        self.handles.insert(node.key(), node.clone());
+        self.survey.pinned.insert(node.key());
+        if let Some(call) = call {
+            self.fusions.insert(node.key(), Fusion { node: node.clone(), name: name.to_owned(), call });
+        }
+        Ok(node)
+    }
+
+    /// Gives every launch the kernel with its prefix.
+    fn add_prefixes(&mut self) -> Result<()> {
+        let mut keys: Vec<NodeKey> = self
+            .fusions
+            .values()
+            .filter(|fusion| !fusion.call.prefix.is_empty())
+            .map(|f| f.node.key())
+            .collect();
+        keys.sort_unstable_by_key(|key| key.index());
+        for key in keys {
+            let Some(fusion) = self.fusions.get(&key) else { continue };
+            let (kernel, prefix) = (fusion.call.kernel.clone(), fusion.call.prefix.clone());
+            let id = (Arc::as_ptr(&kernel).cast::<()>() as usize, prefix);
+            let with_prefix = match self.prefixed.get(&id) {
+                Some(known) => known.clone(),
+                None => {
+                    let source = self.survey.source(&kernel).ok_or("the PTX of a kernel is not known".into());
+                    let made = source.and_then(|source| {
+                        let module = prefixed(&source, &id.1)?;
+                        self.load(&module.to_string(), source.name())
+                    });
+                    let made = made.map_err(|reason| unexpected(&format!("meets a kernel: {reason}")))?;
+                    self.prefixed.insert(id, made.clone());
+                    made
+                }
+            };
+            let Some(fusion) = self.fusions.get_mut(&key) else { continue };
+            fusion.call.prefixed = Some(with_prefix);
+            fusion.node.set_operation(planned(fusion.operation(&self.original))?)?;
+        }
+        Ok(())
     }
 
     /// Loads a rewritten kernel and replaces nodes by one that launches it. If that is not
@@ -163,7 +409,7 @@ impl Context {
         shared: u32,
         replaced: &[NodeKey],
     ) -> Result<std::result::Result<(), String>> {
-        let kernel = match self.load(rewritten.text(), ENTRY) {
+        let kernel = match self.load(&rewritten.text(), ENTRY) {
             Ok(kernel) => kernel,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -177,75 +423,62 @@ impl Context {
             .zip(&rewritten.slices)
             .map(|(&node, &slice)| Piece::new(&original, node, slice))
             .collect();
-        let header = rewritten.header.clone();
-        let parts = Parts { form: &form, pieces: &pieces, kernel: &kernel, config, header: &header };
-        let operation = planned(parts.operation(&original))?;
-        let names: Vec<String> = match nodes {
-            [] => Vec::new(),
-            [one] => vec![original.label(*one)],
-            [first, .., last] => vec![original.label(*first), original.label(*last)],
+        let call = Call { header: rewritten.header.clone(), ..Call::new(form, pieces, kernel, config) };
+        let name = match nodes {
+            [] => String::new(),
+            [one] => original.label(*one),
+            [first, .., last] => {
+                format!("{} nodes, {} to {}", nodes.len(), original.label(*first), original.label(*last))
+            }
         };
-        let name = match nodes.len() {
-            1 => names.join(""),
-            count => format!("{count} nodes, {}", names.join(" to ")),
-        };
-        let node = replace(graph, replaced, operation, &name)?;
-        let name = match form {
-            Form::Loop { node, .. } => original.label(node),
-            _ => name,
-        };
-        self.add(Fusion { node, name, form, pieces, kernel, config, header });
+        let (before, after) = self.around(graph, replaced);
+        for key in replaced {
+            self.handles[key].delete()?;
+        }
+        let node = self.put(graph, &before, Some(call), &name)?;
+        for to in after {
+            graph.add_edge(&node, &to, EdgeKind::Full)?;
+        }
         Ok(Ok(()))
     }
 
-    pub(crate) fn add(&mut self, fusion: Fusion) {
-        let index = self.plan.fusions.len();
-        for piece in &fusion.pieces {
-            self.plan.fused.insert(piece.node, index);
+    /// Returns the nodes that some nodes depend on, and those that depend on them.
+    fn around(&self, graph: &Graph, nodes: &[NodeKey]) -> (Vec<Node>, Vec<Node>) {
+        let gone: FxHashSet<NodeKey> = nodes.iter().copied().collect();
+        let definition = graph.definition();
+        let mut seen = (FxHashSet::default(), FxHashSet::default());
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for &key in nodes {
+            let node = definition.node(key);
+            let outside = |end: &EdgeEnd| Some(end.node).filter(|key| !gone.contains(key));
+            let other = node.predecessors().iter().filter_map(outside).filter(|&key| seen.0.insert(key));
+            before.extend(other.map(|key| self.handles[&key].clone()));
+            let other = node.successors().iter().filter_map(outside).filter(|&key| seen.1.insert(key));
+            after.extend(other.map(|key| self.handles[&key].clone()));
         }
-        if let Form::Loop { node, .. } = fusion.form {
-            self.plan.fused.insert(node, index);
-        }
-        self.survey.pinned.insert(fusion.node.key());
-        self.plan.fusions.push(fusion);
+        (before, after)
     }
 }
 
-/// Replaces nodes by one, which takes over all their dependencies and dependents.
-fn replace(graph: &Graph, replaced: &[NodeKey], operation: Operation, name: &str) -> Result<Node> {
-    let gone: FxHashSet<NodeKey> = replaced.iter().copied().collect();
-    let handles: FxHashMap<NodeKey, Node> =
-        graph.nodes().into_iter().map(|node| (node.key(), node)).collect();
-    let (mut before, mut after) = (Vec::new(), Vec::new());
-    {
-        let definition = graph.definition();
-        let mut seen = (FxHashSet::default(), FxHashSet::default());
-        for &key in replaced {
-            let node = definition.node(key);
-            before.extend(
-                node.predecessors()
-                    .iter()
-                    .map(|end| end.node)
-                    .filter(|key| !gone.contains(key) && seen.0.insert(*key)),
-            );
-            after.extend(
-                node.successors()
-                    .iter()
-                    .map(|end| end.node)
-                    .filter(|key| !gone.contains(key) && seen.1.insert(*key)),
-            );
-        }
+/// Returns the graphs inside a graph.
+fn inner_graphs(graph: &Graph) -> Result<Vec<Graph>> {
+    let definition = graph.definition();
+    let nodes = graph.nodes().into_iter().filter(|node| !definition.node(node.key()).bodies().is_empty());
+    let mut found = Vec::new();
+    for node in nodes {
+        found.extend(node.bodies()?);
     }
-    let before: Vec<&Node> = before.iter().map(|key| &handles[key]).collect();
-    for key in replaced {
-        handles[key].delete()?;
+    Ok(found)
+}
+
+/// Returns the handles of all nodes of a graph and of the graphs inside it.
+pub(crate) fn handles(graph: &Graph) -> Result<FxHashMap<NodeKey, Node>> {
+    let (mut found, mut open) = (FxHashMap::default(), vec![graph.clone()]);
+    while let Some(graph) = open.pop() {
+        open.extend(inner_graphs(&graph)?);
+        found.extend(graph.nodes().into_iter().map(|node| (node.key(), node)));
     }
-    let node = graph.add(&before, operation)?;
-    node.set_name(name)?;
-    for key in after {
-        graph.add_edge(&node, &handles[&key], EdgeKind::Full)?;
-    }
-    Ok(node)
+    Ok(found)
 }
 
 /// Returns whether all edges of a node are full edges. Other kinds mean more than an order.

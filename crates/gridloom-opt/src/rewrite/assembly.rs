@@ -24,9 +24,9 @@ pub(crate) const SMALL_PARAMETERS: u64 = 4096;
 pub(crate) enum Conditions {
     /// The device's own function.
     Device,
-    /// A word of shared memory: there is one condition.
+    /// A word of shared memory, at the offset that is passed as the handle.
     Shared,
-    /// The address that is passed as the handle.
+    /// A marked word of 8 bytes, at the address that is passed as the handle.
     Memory,
 }
 
@@ -49,7 +49,9 @@ pub(crate) struct Assembly {
     dynamic_shared: Option<SymbolId>,
     conditions: Conditions,
     condition_setter: Option<SymbolId>,
-    condition_word: Option<SymbolId>,
+    condition_words: Option<SymbolId>,
+    /// The number of conditions in shared memory.
+    condition_count: u64,
     inlined: usize,
     glue: usize,
 }
@@ -74,10 +76,16 @@ impl Assembly {
             dynamic_shared: None,
             conditions,
             condition_setter: None,
-            condition_word: None,
+            condition_words: None,
+            condition_count: 0,
             inlined: 0,
             glue: 0,
         }
+    }
+
+    /// Sets the number of conditions in shared memory.
+    pub(crate) fn share_conditions(&mut self, count: usize) {
+        self.condition_count = count as u64;
     }
 
     /// Raises the module's version and compute capability to at least these.
@@ -112,16 +120,16 @@ impl Assembly {
         })
     }
 
-    /// Returns the word in shared memory that holds the one condition.
-    pub(crate) fn condition_word(&mut self) -> SymbolId {
-        if let Some(id) = self.condition_word {
+    /// Returns the words in shared memory that hold the conditions.
+    pub(crate) fn condition_words(&mut self) -> SymbolId {
+        if let Some(id) = self.condition_words {
             return id;
         }
-        let mut word = bytes("condition_word".into(), VarSpace::Shared, 4, 4);
-        (word.ty, word.dims) = (ScalarType::U32, Vec::new());
-        let id = self.declare(Symbol::Variable(word));
+        let mut words = bytes("condition_words".into(), VarSpace::Shared, 4, 4);
+        (words.ty, words.dims) = (ScalarType::U32, vec![Some(self.condition_count.max(1))]);
+        let id = self.declare(Symbol::Variable(words));
         self.declared.push(Item::Declare(id));
-        self.condition_word = Some(id);
+        self.condition_words = Some(id);
         id
     }
 

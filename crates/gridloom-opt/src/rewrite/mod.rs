@@ -1,7 +1,7 @@
 //! Rewriting of kernels, from PTX to PTX.
 //!
-//! - [`block_program`]: kernels of one block become steps of one block, with barriers between them,
-//!   and optionally in a loop.
+//! - [`block_program`] and [`structured_program`]: kernels of one block become steps of one block,
+//!   with barriers between them, under loops and branches.
 //! - [`batch`]: independent kernels become parts of one grid.
 //! - [`prefixed`]: a kernel gets instructions before its own: a wait for the kernels it depends on,
 //!   or a test whether to run at all.
@@ -17,8 +17,10 @@ mod program;
 mod source;
 
 pub use batch::{BatchGroup, batch};
-pub use prefixed::{Predicate, Prefix, prefixed};
-pub use program::{LoopTest, Looping, ProgramStep, block_program};
+pub use prefixed::{Gate, Predicate, Prefix, prefixed};
+pub use program::{
+    Control, ControlForm, LoopTest, Looping, Part, ProgramStep, block_program, structured_program,
+};
 pub use source::{KernelSource, Role};
 
 use gridloom_ptx::Module;

@@ -1,4 +1,6 @@
-//! Block programs: kernels of one block as steps of one block.
+//! Block programs: kernels of one block as steps of one block, under loops and branches.
+
+use std::ops::Range;
 
 use gridloom_ptx::op::{Compare, IntArith, Order};
 use gridloom_ptx::{
@@ -20,23 +22,19 @@ pub struct ProgramStep {
     pub block: [u32; 3],
 }
 
-/// What decides whether a loop makes another pass.
+/// What decides a conditional inside a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoopTest {
-    /// A 32-bit integer in memory, at the address in the header, is not 0.
+    /// A 32-bit integer in memory, at the address in the header.
     Value,
-    /// The one condition that the steps set is not 0.
-    Condition,
+    /// The condition with this number, which steps set. Steps get four times its number as the
+    /// handle.
+    Condition(u32),
     /// Only the greatest number of passes.
     Count,
 }
 
 /// A loop around the steps of a program.
-///
-/// The header of the parameters starts with the address of the value ([`Looping::VALUE`]), the most
-/// passes ([`Looping::LIMIT`]), the address where the number of passes is stored, or 0
-/// ([`Looping::PASSES`]), 8 bytes each, and the value that the condition starts with
-/// ([`Looping::INITIAL`]), 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Looping {
     /// The test.
@@ -46,18 +44,58 @@ pub struct Looping {
 }
 
 impl Looping {
-    /// The offset of the value's address in the header.
+    /// The offset of the value's address in the header of a conditional.
     pub const VALUE: u32 = 0;
-    /// The offset of the greatest number of passes in the header.
+    /// The offset of the greatest number of passes.
     pub const LIMIT: u32 = 8;
-    /// The offset of the address for the number of passes in the header.
+    /// The offset of the address for the number of passes.
     pub const PASSES: u32 = 16;
-    /// The offset of the condition's initial value in the header.
+    /// The offset of the condition's initial value.
     pub const INITIAL: u32 = 24;
-    const BYTES: u64 = 32;
+    /// The size of the header of one conditional.
+    pub const BYTES: u32 = 32;
 }
 
-/// Combines steps into one kernel of one block that runs them in order.
+/// The form of a conditional inside a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ControlForm {
+    /// A loop around its one body.
+    Loop {
+        /// Whether the test also decides about the first pass.
+        test_first: bool,
+    },
+    /// The first body runs if the value is not 0, and the second, if there is one, if it is 0.
+    If,
+    /// The body whose index is the value runs.
+    Switch,
+}
+
+/// A conditional inside a program.
+///
+/// The parameters start with a header of [`Looping::BYTES`] bytes for each: the address of the
+/// value ([`Looping::VALUE`]), the most passes ([`Looping::LIMIT`]), the address where the number
+/// of passes is stored, or 0 ([`Looping::PASSES`]), 8 bytes each, and the value that its condition
+/// starts with ([`Looping::INITIAL`]), 4 bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// The form.
+    pub form: ControlForm,
+    /// The test.
+    pub test: LoopTest,
+    /// The bodies.
+    pub bodies: Vec<Vec<Part>>,
+}
+
+/// A part of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The step with this index. Indices count up through the program.
+    Step(usize),
+    /// A conditional. Their headers are in the order in which they start.
+    Control(Control),
+}
+
+/// Combines steps into one kernel of one block that runs them in order, optionally in a loop.
 ///
 /// `limit` is the most bytes of parameters. Returns the reason if the steps cannot be combined.
 pub fn block_program(
@@ -65,48 +103,117 @@ pub fn block_program(
     looping: Option<Looping>,
     limit: u32,
 ) -> Result<Rewritten, String> {
+    let all: Vec<Part> = (0..steps.len()).map(Part::Step).collect();
+    let parts = match looping {
+        None => all,
+        Some(Looping { test, test_first }) => {
+            vec![Part::Control(Control { form: ControlForm::Loop { test_first }, test, bodies: vec![all] })]
+        }
+    };
+    structured_program(steps, &parts, limit)
+}
+
+/// Combines steps into one kernel of one block that runs them in order, under conditionals.
+///
+/// `limit` is the most bytes of parameters. Returns the reason if the steps cannot be combined.
+pub fn structured_program(steps: &[ProgramStep], parts: &[Part], limit: u32) -> Result<Rewritten, String> {
     let block = program_block(steps)?;
     for step in steps {
         check(step, block)?;
     }
-    let kinds = Kinds::of(steps);
     let mut layout = Layout::new(limit);
-    if looping.is_some() {
-        layout.place(Looping::BYTES, 8)?;
+    let controls = controls(parts);
+    let conditions = controls.iter().filter(|control| matches!(control.test, LoopTest::Condition(_))).count();
+    if !controls.is_empty() {
+        layout.place(u64::from(Looping::BYTES) * controls.len() as u64, 8)?;
     }
-    let repeats = kinds.first.len() < steps.len();
-    let table =
-        if repeats && kinds.first.len() > 1 { Some(layout.place(4 * steps.len() as u64, 4)?) } else { None };
+    let mut runs = Vec::new();
+    find_runs(steps, parts, &mut runs);
+    for run in &mut runs {
+        if run.repeats() && run.kinds.first.len() > 1 {
+            run.table = Some(layout.place(4 * run.steps.len() as u64, 4)?);
+        }
+    }
     let mut slices = Vec::with_capacity(steps.len());
     for step in steps {
         let align = step.kernel.param_align().max(SLICE_ALIGN);
         slices.push(layout.place(step.kernel.param_bytes(), align)?);
     }
     let mut header = vec![0; layout.at.max(1) as usize];
-    if let Some(table) = table {
-        for (index, (&kind, &slice)) in kinds.of.iter().zip(&slices).enumerate() {
+    for run in &runs {
+        let Some(table) = run.table else { continue };
+        for (index, (&kind, step)) in run.kinds.of.iter().zip(run.steps.clone()).enumerate() {
+            let slice = slices[step];
+            if slice > 0xffff {
+                return Err("their arguments are too far apart".into());
+            }
             let entry = (kind as u32) << 16 | slice as u32;
             put(&mut header, table + 4 * index as u64, &entry.to_le_bytes());
         }
     }
-    let conditions = match looping {
-        Some(Looping { test: LoopTest::Condition, .. }) => Conditions::Shared,
-        _ => Conditions::Device,
-    };
-    let mut writer = Writer { asm: Assembly::new(conditions), block, kinds: &kinds, steps };
-    let run = |writer: &mut Writer<'_>| match (repeats, table) {
-        (false, _) => writer.straight(&slices),
-        (true, Some(table)) => writer.in_table_order(table),
-        (true, None) => writer.same_kernel(&slices),
-    };
-    match looping {
-        None => run(&mut writer)?,
-        Some(looping) => writer.looped(looping, run)?,
-    }
+    let mut asm = Assembly::new(if conditions > 0 { Conditions::Shared } else { Conditions::Device });
+    asm.share_conditions(conditions);
+    let leader = if controls.is_empty() { None } else { Some(leader(&mut asm)) };
+    let mut writer = Writer { asm, block, steps, slices: &slices, leader };
+    writer.initialize(&controls, parts);
+    let mut place = Place { runs: &runs, run: 0, control: 0 };
+    writer.parts(parts, &mut place)?;
     writer.asm.ret();
     let module = writer.asm.finish(ENTRY, block, layout.at, layout.align)?;
     let slices = slices.into_iter().map(|slice| slice as u32).collect();
     Ok(Rewritten { module, header, slices, block, blocks: 1 })
+}
+
+/// Returns all conditionals in the order in which they start.
+fn controls(parts: &[Part]) -> Vec<&Control> {
+    let mut found = Vec::new();
+    for part in parts {
+        if let Part::Control(control) = part {
+            found.push(control);
+            found.extend(control.bodies.iter().flat_map(|body| controls(body)));
+        }
+    }
+    found
+}
+
+/// Consecutive steps without a conditional between them.
+struct StepRun {
+    steps: Range<usize>,
+    kinds: Kinds,
+    /// The offset of the table of steps, if there is one.
+    table: Option<u64>,
+}
+
+impl StepRun {
+    fn repeats(&self) -> bool {
+        self.kinds.first.len() < self.steps.len()
+    }
+}
+
+fn find_runs(steps: &[ProgramStep], parts: &[Part], runs: &mut Vec<StepRun>) {
+    let mut at = 0;
+    while let Some(part) = parts.get(at) {
+        match part {
+            Part::Step(first) => {
+                let count = parts[at..].iter().take_while(|part| matches!(part, Part::Step(_))).count();
+                let range = *first..*first + count;
+                let kinds = Kinds::of(&steps[range.clone()], *first);
+                runs.push(StepRun { steps: range, kinds, table: None });
+                at += count;
+            }
+            Part::Control(control) => {
+                control.bodies.iter().for_each(|body| find_runs(steps, body, runs));
+                at += 1;
+            }
+        }
+    }
+}
+
+/// The next run and conditional to emit.
+struct Place<'a> {
+    runs: &'a [StepRun],
+    run: usize,
+    control: u64,
 }
 
 /// Returns the threads of the whole program: those of its largest step.
@@ -146,24 +253,25 @@ fn check(step: &ProgramStep, block: [u32; 3]) -> Result<(), String> {
     Ok(())
 }
 
-/// The different kernels among the steps.
+/// The different kernels among some steps.
 struct Kinds {
     /// The kernel of each step.
     of: Vec<usize>,
-    /// The first step with each kernel.
+    /// The index of the first step with each kernel.
     first: Vec<usize>,
 }
 
 impl Kinds {
-    fn of(steps: &[ProgramStep]) -> Self {
+    /// Returns the kernels of these steps, whose indices start at `start`.
+    fn of(steps: &[ProgramStep], start: usize) -> Self {
         let mut kinds = Kinds { of: Vec::with_capacity(steps.len()), first: Vec::new() };
         for (index, step) in steps.iter().enumerate() {
             let same = |&first: &usize| {
-                let other: &ProgramStep = &steps[first];
+                let other: &ProgramStep = &steps[first - start];
                 other.block == step.block && other.kernel.same(&step.kernel)
             };
             let kind = kinds.first.iter().position(same).unwrap_or_else(|| {
-                kinds.first.push(index);
+                kinds.first.push(start + index);
                 kinds.first.len() - 1
             });
             kinds.of.push(kind);
@@ -175,11 +283,96 @@ impl Kinds {
 struct Writer<'a> {
     asm: Assembly,
     block: [u32; 3],
-    kinds: &'a Kinds,
     steps: &'a [ProgramStep],
+    /// The offset of each step's parameters.
+    slices: &'a [u64],
+    /// A predicate that is true in the first thread of the block, if there are conditionals.
+    leader: Option<RegId>,
 }
 
 impl Writer<'_> {
+    /// Emits the initial values of conditions, and 0 passes of the conditionals that may not be
+    /// reached.
+    fn initialize(&mut self, controls: &[&Control], parts: &[Part]) {
+        let outermost: Vec<&Control> = parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Control(control) => Some(control),
+                Part::Step(_) => None,
+            })
+            .collect();
+        let mut has_conditions = false;
+        for (index, control) in controls.iter().enumerate() {
+            let header = u64::from(Looping::BYTES) * index as u64;
+            if let LoopTest::Condition(number) = control.test {
+                let initial = self.asm.load_param(ScalarType::U32, header + u64::from(Looping::INITIAL));
+                let (guard, word) = (self.guard(), self.condition_word(number));
+                self.asm.store(guard, Space::Shared, ScalarType::U32, word, initial.into());
+                has_conditions = true;
+            }
+            if !outermost.iter().any(|outer| std::ptr::eq(*outer, *control)) {
+                let zero = self.asm.mov(ScalarType::U64, int(0));
+                self.store_passes(header, zero);
+            }
+        }
+        if has_conditions {
+            self.asm.barrier();
+        }
+    }
+
+    fn guard(&self) -> Option<Guard> {
+        self.leader.map(|reg| Guard { reg, negated: false })
+    }
+
+    fn condition_word(&mut self, number: u32) -> Address {
+        let words = self.asm.condition_words();
+        Address { base: AddressBase::Var(VarRef::Symbol(words)), offset: 4 * i64::from(number) }
+    }
+
+    fn store_passes(&mut self, header: u64, passes: RegId) {
+        let counter = self.asm.load_param(ScalarType::U64, header + u64::from(Looping::PASSES));
+        let end = self.asm.label();
+        let uncounted = self.asm.compare(Compare::Eq, ScalarType::U64, counter.into(), int(0));
+        self.asm.branch_if(uncounted, false, end);
+        let guard = self.guard();
+        self.asm.store(guard, Space::Global, ScalarType::U64, at(counter, 0), passes.into());
+        self.asm.place(end);
+    }
+
+    fn parts(&mut self, parts: &[Part], place: &mut Place<'_>) -> Result<(), String> {
+        let mut at = 0;
+        while let Some(part) = parts.get(at) {
+            match part {
+                Part::Step(_) => {
+                    let run = &place.runs[place.run];
+                    place.run += 1;
+                    self.run(run)?;
+                    at += run.steps.len();
+                }
+                Part::Control(control) => {
+                    let header = u64::from(Looping::BYTES) * place.control;
+                    place.control += 1;
+                    match control.form {
+                        ControlForm::Loop { test_first } => {
+                            self.looped(control, test_first, header, place)?
+                        }
+                        ControlForm::If | ControlForm::Switch => self.choice(control, header, place)?,
+                    }
+                    at += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, run: &StepRun) -> Result<(), String> {
+        match (run.repeats(), run.table) {
+            (false, _) => self.straight(run),
+            (true, Some(table)) => self.in_table_order(run, table),
+            (true, None) => self.same_kernel(run),
+        }
+    }
+
     /// Emits one step, after which all threads continue at `after`.
     fn step(&mut self, step: usize, params: ParamsAt, after: LabelId) -> Result<(), String> {
         let step = &self.steps[step];
@@ -200,10 +393,10 @@ impl Writer<'_> {
     }
 
     /// Emits every step once, in order.
-    fn straight(&mut self, slices: &[u64]) -> Result<(), String> {
-        for (step, &slice) in slices.iter().enumerate() {
+    fn straight(&mut self, run: &StepRun) -> Result<(), String> {
+        for step in run.steps.clone() {
             let after = self.asm.label();
-            self.step(step, ParamsAt::Offset(slice), after)?;
+            self.step(step, ParamsAt::Offset(self.slices[step]), after)?;
             self.asm.place(after);
             self.asm.barrier();
         }
@@ -215,10 +408,11 @@ impl Writer<'_> {
         self.asm.mov(ScalarType::U64, base)
     }
 
-    /// Emits a loop over the steps. `params` computes the address of the parameters of the step in
-    /// the register.
+    /// Emits a loop over the steps of a run. `body` emits the step whose number within the run is
+    /// in the register.
     fn each_step(
         &mut self,
+        run: &StepRun,
         body: impl FnOnce(&mut Self, RegId, LabelId) -> Result<(), String>,
     ) -> Result<(), String> {
         let (next, join) = (self.asm.label(), self.asm.label());
@@ -228,33 +422,35 @@ impl Writer<'_> {
         self.asm.place(join);
         self.asm.barrier();
         self.asm.arith_to(index, IntArith::Add, ScalarType::U32, index.into(), int(1));
-        let count = int(self.steps.len() as i64);
+        let count = int(run.steps.len() as i64);
         let more = self.asm.compare(Compare::Lt, ScalarType::U32, index.into(), count);
         self.asm.branch_if(more, false, next);
         Ok(())
     }
 
     /// Emits one kernel that runs repeatedly, with parameters at equal distances.
-    fn same_kernel(&mut self, slices: &[u64]) -> Result<(), String> {
-        let base = self.params_address();
-        let base = self.asm.arith(IntArith::Add, ScalarType::U64, base.into(), int(slices[0] as i64));
+    fn same_kernel(&mut self, run: &StepRun) -> Result<(), String> {
+        let slices = &self.slices[run.steps.clone()];
         let stride = slices.get(1).map_or(0, |second| second - slices[0]);
-        self.each_step(|this, index, join| {
+        let first = int(slices[0] as i64);
+        let base = self.params_address();
+        let base = self.asm.arith(IntArith::Add, ScalarType::U64, base.into(), first);
+        self.each_step(run, |this, index, join| {
             let params = this.asm.mul_add_wide(index.into(), stride, base);
-            this.step(0, ParamsAt::Register(params), join)
+            this.step(run.steps.start, ParamsAt::Register(params), join)
         })
     }
 
     /// Emits several kernels that run in the order of a table.
-    fn in_table_order(&mut self, table: u64) -> Result<(), String> {
+    fn in_table_order(&mut self, run: &StepRun, table: u64) -> Result<(), String> {
         let base = self.params_address();
-        self.each_step(|this, index, join| {
+        self.each_step(run, |this, index, join| {
             let place = this.asm.mul_add_wide(index.into(), 4, base);
             let entry = this.asm.load(Space::Param, Order::Weak, ScalarType::U32, at(place, table as i64));
             let offset = this.asm.and(entry.into(), 0xffff);
             let kind = this.asm.shr(entry.into(), 16);
             let params = this.asm.mul_add_wide(offset.into(), 1, base);
-            let first = this.kinds.first.clone();
+            let first = &run.kinds.first;
             let labels: Vec<LabelId> = first.iter().map(|_| this.asm.label()).collect();
             for (number, &label) in labels.iter().enumerate().skip(1) {
                 let here = this.asm.compare(Compare::Eq, ScalarType::U32, kind.into(), int(number as i64));
@@ -269,68 +465,85 @@ impl Writer<'_> {
         })
     }
 
-    /// Emits the steps in a loop that ends when the test says so.
+    /// Emits the load of the value that decides. All threads have it before the first continues.
+    fn value(&mut self, test: LoopTest, header: u64) -> Option<RegId> {
+        let (space, address) = match test {
+            LoopTest::Count => return None,
+            LoopTest::Value => {
+                let address = self.asm.load_param(ScalarType::U64, header + u64::from(Looping::VALUE));
+                (Space::Global, at(address, 0))
+            }
+            LoopTest::Condition(number) => (Space::Shared, self.condition_word(number)),
+        };
+        let value = self.asm.load(space, Order::Weak, ScalarType::U32, address);
+        self.asm.barrier();
+        Some(value)
+    }
+
+    /// Emits a loop that ends when its test says so.
     fn looped(
         &mut self,
-        looping: Looping,
-        run: impl FnOnce(&mut Self) -> Result<(), String>,
+        control: &Control,
+        test_first: bool,
+        header: u64,
+        place: &mut Place<'_>,
     ) -> Result<(), String> {
-        let (again, body, done) = (self.asm.label(), self.asm.label(), self.asm.label());
-        let leader = self.leader();
-        let limit = self.asm.load_param(ScalarType::U64, Looping::LIMIT.into());
+        let (again, start, done) = (self.asm.label(), self.asm.label(), self.asm.label());
+        let limit = self.asm.load_param(ScalarType::U64, header + u64::from(Looping::LIMIT));
         let passes = self.asm.mov(ScalarType::U64, int(0));
-        let value = match looping.test {
-            LoopTest::Count => None,
-            LoopTest::Value => {
-                let address = self.asm.load_param(ScalarType::U64, Looping::VALUE.into());
-                Some((Space::Global, at(address, 0)))
-            }
-            LoopTest::Condition => {
-                let word = self.asm.condition_word();
-                let address = Address { base: AddressBase::Var(VarRef::Symbol(word)), offset: 0 };
-                let initial = self.asm.load_param(ScalarType::U32, Looping::INITIAL.into());
-                let guard = Some(Guard { reg: leader, negated: false });
-                self.asm.store(guard, Space::Shared, ScalarType::U32, address, initial.into());
-                self.asm.barrier();
-                Some((Space::Shared, address))
-            }
-        };
-        if !looping.test_first {
+        if !test_first {
             let none = self.asm.compare(Compare::Eq, ScalarType::U64, limit.into(), int(0));
             self.asm.branch_if(none, false, done);
-            self.asm.branch(body);
+            self.asm.branch(start);
         }
         self.asm.place(again);
         let ended = self.asm.compare(Compare::Ge, ScalarType::U64, passes.into(), limit.into());
         self.asm.branch_if(ended, false, done);
-        if let Some((space, address)) = value {
-            let value = self.asm.load(space, Order::Weak, ScalarType::U32, address);
-            // All threads have read it before the first can change it.
-            self.asm.barrier();
+        if let Some(value) = self.value(control.test, header) {
             let zero = self.asm.compare(Compare::Eq, ScalarType::U32, value.into(), int(0));
             self.asm.branch_if(zero, false, done);
         }
-        self.asm.place(body);
-        run(self)?;
+        self.asm.place(start);
+        for body in &control.bodies {
+            self.parts(body, place)?;
+        }
         self.asm.arith_to(passes, IntArith::Add, ScalarType::U64, passes.into(), int(1));
         self.asm.branch(again);
         self.asm.place(done);
-        let counter = self.asm.load_param(ScalarType::U64, Looping::PASSES.into());
-        let end = self.asm.label();
-        let uncounted = self.asm.compare(Compare::Eq, ScalarType::U64, counter.into(), int(0));
-        self.asm.branch_if(uncounted, false, end);
-        let guard = Some(Guard { reg: leader, negated: false });
-        self.asm.store(guard, Space::Global, ScalarType::U64, at(counter, 0), passes.into());
-        self.asm.place(end);
+        self.store_passes(header, passes);
         Ok(())
     }
 
-    /// Returns a predicate that is true in the first thread of the block.
-    fn leader(&mut self) -> RegId {
-        let [x, y, z] =
-            [Dim::X, Dim::Y, Dim::Z].map(|dim| self.asm.mov(ScalarType::U32, special(DimSpecial::Tid, dim)));
-        let sum = self.asm.arith(IntArith::Add, ScalarType::U32, x.into(), y.into());
-        let sum = self.asm.arith(IntArith::Add, ScalarType::U32, sum.into(), z.into());
-        self.asm.compare(Compare::Eq, ScalarType::U32, sum.into(), int(0))
+    /// Emits bodies of which at most one runs.
+    fn choice(&mut self, control: &Control, header: u64, place: &mut Place<'_>) -> Result<(), String> {
+        let value = self.value(control.test, header).ok_or("a count decides no branch")?;
+        let done = self.asm.label();
+        let passes = self.asm.mov(ScalarType::U64, int(0));
+        for (index, body) in control.bodies.iter().enumerate() {
+            let next = self.asm.label();
+            let (cmp, with) = match (control.form, index) {
+                (ControlForm::Switch, case) => (Compare::Ne, case as i64),
+                (_, 0) => (Compare::Eq, 0),
+                (_, _) => (Compare::Ne, 0),
+            };
+            let other = self.asm.compare(cmp, ScalarType::U32, value.into(), int(with));
+            self.asm.branch_if(other, false, next);
+            self.parts(body, place)?;
+            self.asm.set(ScalarType::U64, passes, int(1));
+            self.asm.branch(done);
+            self.asm.place(next);
+        }
+        self.asm.place(done);
+        self.store_passes(header, passes);
+        Ok(())
     }
+}
+
+/// Returns a predicate that is true in the first thread of the block.
+fn leader(asm: &mut Assembly) -> RegId {
+    let [x, y, z] =
+        [Dim::X, Dim::Y, Dim::Z].map(|dim| asm.mov(ScalarType::U32, special(DimSpecial::Tid, dim)));
+    let sum = asm.arith(IntArith::Add, ScalarType::U32, x.into(), y.into());
+    let sum = asm.arith(IntArith::Add, ScalarType::U32, sum.into(), z.into());
+    asm.compare(Compare::Eq, ScalarType::U32, sum.into(), int(0))
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use gridloom_core::backend::{Allocation, Device};
 use gridloom_opt::rewrite::{
-    BatchGroup, KernelSource, LoopTest, Looping, Predicate, Prefix, ProgramStep, Role, batch, block_program,
-    prefixed,
+    BatchGroup, Gate, KernelSource, LoopTest, Looping, Predicate, Prefix, ProgramStep, Role, batch,
+    block_program, prefixed,
 };
 
 use crate::common::{buffer, devices, kernel, launch, launch_rewritten, read, source};
@@ -256,8 +256,8 @@ fn a_prefixed_kernel_runs_where_its_decision_holds_and_does_nothing_elsewhere() 
         for known in cases() {
             let case = &known.case;
             let source = source(&known.text, &case.kernel);
-            let prefix = Prefix { predicate: Some(Predicate::Equals(7)), ..Prefix::default() };
-            let module = match prefixed(&source, prefix) {
+            let prefix = Prefix { gates: [Gate::Word(Predicate::Equals(7))].into(), ..Prefix::default() };
+            let module = match prefixed(&source, &prefix) {
                 Ok(module) => module,
                 Err(reason) => {
                     assert!(reason.contains(source.obstacle(Role::Prefixed).unwrap()), "{reason}");
@@ -287,7 +287,7 @@ fn a_kernel_that_starts_early_waits_first() {
     for known in cases() {
         let source = source(&known.text, &known.case.kernel);
         let prefix = Prefix { trigger: true, wait: true, ..Prefix::default() };
-        let Ok(module) = prefixed(&source, prefix) else { continue };
+        let Ok(module) = prefixed(&source, &prefix) else { continue };
         let text = module.to_string();
         let (_, entry) = module.entry(&known.case.kernel).unwrap();
         let body = entry.body.as_ref().unwrap();

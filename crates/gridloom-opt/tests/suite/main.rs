@@ -5,6 +5,8 @@ mod ptx_file;
 
 mod common;
 
+mod conditionals;
 mod files;
 mod graphs;
 mod programs;
+mod random;

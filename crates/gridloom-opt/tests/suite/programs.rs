@@ -120,13 +120,13 @@ fn a_loop_over_a_value_in_memory_runs_until_it_is_zero() {
 fn a_loop_over_a_condition_runs_until_a_kernel_sets_it_to_zero() {
     for device in devices() {
         for (initial, start, passes) in [(1u32, 6u32, 6u32), (0, 6, 0)] {
-            let looping = Looping { test: LoopTest::Condition, test_first: true };
+            let looping = Looping { test: LoopTest::Condition(0), test_first: true };
             let mut program =
                 block_program(&steps(&[("increase", 64), ("countdown", 1)]), Some(looping), LIMIT).unwrap();
             let (left, sum) = (buffer(&device, &words(&[start])), buffer(&device, &words(&[0; 64])));
             set(&mut program, Looping::LIMIT, u64::MAX);
             program.header[Looping::INITIAL as usize..][..4].copy_from_slice(&initial.to_le_bytes());
-            let mut countdown = 77u64.to_le_bytes().to_vec();
+            let mut countdown = 0u64.to_le_bytes().to_vec();
             countdown.extend(left.address().to_le_bytes());
             launch_rewritten(&device, &program, 0, &[sum.address().to_le_bytes().to_vec(), countdown])
                 .unwrap();

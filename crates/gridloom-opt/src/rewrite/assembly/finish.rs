@@ -71,13 +71,12 @@ impl Assembly {
     }
 
     /// Returns the module with a copy of a kernel that starts with the assembled instructions. It
-    /// has one more parameter of 8 bytes if `parameter` is set, and no loads that bypass the
-    /// coherent caches.
+    /// has this many more parameters of 8 bytes, and no loads that bypass the coherent caches.
     pub(crate) fn finish_prefixed(
         mut self,
         source: &KernelSource,
-        prefix: impl FnOnce(&mut Assembly, Option<ParamId>),
-        parameter: bool,
+        prefix: impl FnOnce(&mut Assembly, &[ParamId]),
+        parameters: usize,
     ) -> Result<Module, Refusal> {
         self.link(source)?;
         let key = Arc::as_ptr(source.module()) as usize;
@@ -86,14 +85,16 @@ impl Assembly {
         function.linkage = Linkage::Visible;
         let mut body = function.body.take().ok_or("a kernel without a body")?;
         body.locations.clear();
-        let mut added = None;
-        if parameter {
+        let mut added = Vec::with_capacity(parameters);
+        for number in 0..parameters {
             let id = ParamId(function.params.len() as u32);
             let offset = function.param_bytes().next_multiple_of(8);
-            let mut var = bytes("decision_address".into(), VarSpace::Param, 8, 8);
+            // A kernel that already has such parameters gets others with other names.
+            let name = format!("gate{}_{number}", id.0);
+            let mut var = bytes(name, VarSpace::Param, 8, 8);
             (var.ty, var.dims, var.align) = (ScalarType::U64, Vec::new(), None);
             function.params.push(Param { var, pointer: None, register: None, offset });
-            added = Some(id);
+            added.push(id);
         }
         // Replaces the symbols in the body by those of this module.
         for instruction in &mut body.instructions {
@@ -129,7 +130,7 @@ impl Assembly {
         let instructions = std::mem::take(&mut body.instructions);
         self.body = *body;
         let first_label = self.body.labels.len();
-        prefix(&mut self, added);
+        prefix(&mut self, &added);
         let shift = self.body.instructions.len() as u32;
         for label in &mut self.body.labels[..first_label] {
             label.target += shift;

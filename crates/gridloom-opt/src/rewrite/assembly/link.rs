@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gridloom_ptx::op::{ControlOp, Instruction, MemoryOp, Op, Order, PlaceMut};
+use gridloom_ptx::op::{ControlOp, ConvertOp, Instruction, IntArith, IntOp, MemoryOp, Op, Order, PlaceMut};
 use gridloom_ptx::{
     Address, AddressBase, Body, Directives, Function, FunctionKind, Item, Linkage, Module, Operand, Param,
     ParamId, ScalarType, Space, Span, Symbol, SymbolId, VarRef, VarSpace, Variable,
@@ -11,7 +11,7 @@ use smallvec::smallvec;
 
 use crate::rewrite::source::{KernelSource, SET_CONDITION};
 
-use super::{Assembly, Conditions, Refusal, access, bytes};
+use super::{Assembly, Conditions, Refusal, access, at, bytes, int};
 
 impl Assembly {
     /// Returns the function that sets conditions.
@@ -19,7 +19,7 @@ impl Assembly {
         if let Some(id) = self.condition_setter {
             return id;
         }
-        let word = (self.conditions == Conditions::Shared).then(|| self.condition_word());
+        let words = (self.conditions == Conditions::Shared).then(|| self.condition_words());
         let name = if self.conditions == Conditions::Device { SET_CONDITION } else { "set_condition" };
         let mut function = condition_setter(name);
         match self.conditions {
@@ -29,6 +29,8 @@ impl Assembly {
                 let span = Span::default();
                 let handle = body.registers.declare("%handle", None, ScalarType::B64, span).expect("few");
                 let value = body.registers.declare("%value", None, ScalarType::B32, span).expect("few");
+                let place = body.registers.declare("%place", None, ScalarType::U64, span).expect("few");
+                let mark = body.registers.declare("%mark", None, ScalarType::B32, span).expect("few");
                 let param =
                     |index| Address { base: AddressBase::Var(VarRef::Param(ParamId(index))), offset: 0 };
                 let mut emit = |op: Op| {
@@ -41,12 +43,37 @@ impl Assembly {
                 };
                 emit(load(ScalarType::B64, handle, 0).into());
                 emit(load(ScalarType::B32, value, 1).into());
-                let (space, base) = match word {
-                    Some(word) => (Space::Shared, AddressBase::Var(VarRef::Symbol(word))),
-                    None => (Space::Global, AddressBase::Reg(handle)),
-                };
-                let access = Box::new(access(space, Order::Weak, Address { base, offset: 0 }));
-                emit(MemoryOp::St { ty: ScalarType::B32, srcs: smallvec![value.into()], access }.into());
+                match words {
+                    // The handle is the offset of the condition's word.
+                    Some(words) => {
+                        let base = Operand::Address { base: VarRef::Symbol(words), offset: 0 };
+                        emit(ConvertOp::Mov { ty: ScalarType::U64, dst: place, src: base }.into());
+                        emit(
+                            IntOp::Arith {
+                                op: IntArith::Add,
+                                ty: ScalarType::U64,
+                                sat: false,
+                                relu: false,
+                                dst: place,
+                                a: place.into(),
+                                b: handle.into(),
+                            }
+                            .into(),
+                        );
+                        let access = Box::new(access(Space::Shared, Order::Weak, at(place, 0)));
+                        emit(
+                            MemoryOp::St { ty: ScalarType::B32, srcs: smallvec![value.into()], access }
+                                .into(),
+                        );
+                    }
+                    // The handle is the address of the condition's word, which has a mark.
+                    None => {
+                        let access = Box::new(access(Space::Global, Order::Weak, at(handle, 0)));
+                        emit(ConvertOp::Mov { ty: ScalarType::B32, dst: mark, src: int(1) }.into());
+                        let srcs = smallvec![value.into(), mark.into()];
+                        emit(MemoryOp::St { ty: ScalarType::B32, srcs, access }.into());
+                    }
+                }
                 emit(ControlOp::Ret { uni: false }.into());
                 function.body = Some(Box::new(body));
             }

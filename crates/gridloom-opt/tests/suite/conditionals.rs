@@ -1,0 +1,230 @@
+//! Branches and loops of any size: what becomes of them, and that they decide as written.
+
+use gridloom_core::executable::InstantiateOptions;
+use gridloom_core::graph::ConditionalSpec;
+use gridloom_core::launch::LaunchConfig;
+use gridloom_core::memory::Region;
+use gridloom_core::op::{ArgValue, ConditionalForm, NodeKind, Operation, PointerValue, Test};
+use gridloom_core::{Condition, Graph, Node};
+use gridloom_opt::{Optimization, Optimizations};
+
+use crate::graphs::{Kernels, fill, only, optimized, pointer, value};
+
+fn handle(condition: &Condition) -> ArgValue {
+    ArgValue::Pointer(PointerValue::Condition(condition.key()))
+}
+
+fn conditional(graph: &Graph, after: &[&Node], form: ConditionalForm, test: Test, bodies: usize) -> Node {
+    let spec = ConditionalSpec { form, test, test_first: true, max_passes: None, bodies };
+    graph.add_conditional(after, spec).unwrap()
+}
+
+/// Returns the kinds of all nodes as they run, in the outermost graph.
+fn kinds(executable: &gridloom_core::Executable) -> Vec<NodeKind> {
+    let graph = executable.optimized_graph().unwrap();
+    graph.nodes().iter().map(|node| node.kind().unwrap()).collect()
+}
+
+#[test]
+fn a_branch_of_several_blocks_becomes_kernels_that_test_its_condition() {
+    for kernels in Kernels::all() {
+        for (form, bodies) in
+            [(ConditionalForm::If, 1), (ConditionalForm::IfElse, 2), (ConditionalForm::Switch, 3)]
+        {
+            let (x, choice) = (kernels.words(&[1; 64]), kernels.words(&[0]));
+            let graph = Graph::new(&kernels.device);
+            let condition = graph.condition(None);
+            let args = vec![handle(&condition), pointer(&choice), value(100)];
+            let decide =
+                graph.add(&[], kernels.launch("choose", LaunchConfig::new(2u32, 32u32), args)).unwrap();
+            let branch = conditional(&graph, &[&decide], form, Test::Condition(condition.key()), bodies);
+            for (index, body) in branch.bodies().unwrap().iter().enumerate() {
+                let first = body.add(&[], kernels.mix(&x, 10 + index as u32, 2, 32)).unwrap();
+                first.add(fill(&choice, 7)).unwrap();
+            }
+            branch.add(kernels.mix(&x, 3, 2, 32)).unwrap();
+            let executable = optimized(&graph, only(Optimization::Branches));
+            assert!(!kinds(&executable).contains(&branch.kind().unwrap()), "{:?}", executable.report());
+            for chosen in [0u32, 1, 2, 5] {
+                let body = match form {
+                    ConditionalForm::Switch => chosen as usize,
+                    _ => usize::from(chosen == 0),
+                };
+                let runs = body < bodies;
+                kernels.device.write(&*choice, 0, &chosen.to_le_bytes()).unwrap();
+                kernels.device.write(&*x, 0, &1u32.to_le_bytes().repeat(64)).unwrap();
+                kernels.run(&executable);
+                let inside = if runs { 31 + 10 + body as u32 } else { 1 };
+                assert_eq!(kernels.read(&x), [inside * 31 + 3; 64], "{form:?} {chosen}");
+                assert_eq!(kernels.read(&choice), [if runs { 7 } else { chosen }], "{form:?} {chosen}");
+                assert_eq!(executable.passes(&branch).unwrap(), u64::from(runs));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_body_that_changes_the_value_of_its_branch_still_runs_whole_and_alone() {
+    for kernels in Kernels::all() {
+        let (x, flag) = (kernels.words(&[1; 64]), kernels.words(&[1]));
+        let graph = Graph::new(&kernels.device);
+        let test = Test::Value(Region::whole(flag.clone()));
+        let branch = conditional(&graph, &[], ConditionalForm::IfElse, test, 2);
+        let bodies = branch.bodies().unwrap();
+        // The first body turns the value to 0, which must not start the second.
+        let off = bodies[0].add(&[], fill(&flag, 0)).unwrap();
+        off.add(kernels.mix(&x, 1, 2, 32)).unwrap();
+        bodies[1].add(&[], kernels.mix(&x, 2, 2, 32)).unwrap();
+        let executable = optimized(&graph, only(Optimization::Branches));
+        assert!(!kinds(&executable).contains(&NodeKind::IfElse));
+        kernels.run(&executable);
+        assert_eq!(kernels.read(&x), [32; 64]);
+        kernels.run(&executable);
+        assert_eq!(kernels.read(&x), [32 * 31 + 2; 64]);
+    }
+}
+
+#[test]
+fn a_branch_of_one_block_joins_the_kernel_that_decides_it() {
+    for kernels in Kernels::all() {
+        let (x, choice) = (kernels.words(&[1; 32]), kernels.words(&[1]));
+        let graph = Graph::new(&kernels.device);
+        let condition = graph.condition(None);
+        let args = vec![handle(&condition), pointer(&choice), value(2)];
+        let decide = graph.add(&[], kernels.launch("choose", LaunchConfig::new(1u32, 32u32), args)).unwrap();
+        let branch =
+            conditional(&graph, &[&decide], ConditionalForm::IfElse, Test::Condition(condition.key()), 2);
+        let bodies = branch.bodies().unwrap();
+        bodies[0].add(&[], kernels.mix(&x, 5, 1, 32)).unwrap();
+        bodies[1].add(&[], kernels.mix(&x, 6, 1, 32)).unwrap();
+        branch.add(kernels.mix(&x, 1, 1, 32)).unwrap();
+        let executable = optimized(&graph, Optimizations::ALL);
+        assert_eq!(kinds(&executable), [NodeKind::Kernel], "{:?}", executable.report());
+        kernels.run(&executable);
+        assert_eq!(kernels.read(&x), [36 * 31 + 1; 32]);
+        kernels.device.write(&*choice, 0, &4u32.to_le_bytes()).unwrap();
+        kernels.run(&executable);
+        assert_eq!(kernels.read(&x), [((36 * 31 + 1) * 31 + 6) * 31 + 1; 32]);
+    }
+}
+
+#[test]
+fn a_loop_of_several_blocks_makes_several_passes_before_it_is_tested() {
+    for kernels in Kernels::all() {
+        for (passes, max_passes, test_first) in
+            [(1u32, None, true), (5, None, true), (16, None, false), (40, None, true), (40, Some(21), true)]
+        {
+            let (x, left) = (kernels.words(&[0; 64]), kernels.words(&[0]));
+            let graph = Graph::new(&kernels.device);
+            let condition = graph.condition(Some(1));
+            let start = graph.add(&[], fill(&left, passes)).unwrap();
+            let spec = ConditionalSpec {
+                form: ConditionalForm::While,
+                test: Test::Condition(condition.key()),
+                test_first,
+                max_passes,
+                bodies: 1,
+            };
+            let repeat = graph.add_conditional(&[&start], spec).unwrap();
+            let body = &repeat.bodies().unwrap()[0];
+            // What decides comes first, so that the rest of the pass must still take place.
+            let args = vec![handle(&condition), pointer(&left)];
+            let first = body.add(&[], kernels.launch("countdown", LaunchConfig::one(), args)).unwrap();
+            first.add(kernels.mix(&x, 1, 2, 32)).unwrap();
+            let executable = optimized(&graph, only(Optimization::Loops));
+            let report = executable.report();
+            assert!(report.optimized[0].contains("16 passes of 2 kernels"), "{report:?}");
+            let expected = u64::from(passes).min(max_passes.unwrap_or(u64::MAX));
+            for _ in 0..2 {
+                kernels.device.write(&*x, 0, &[0; 256]).unwrap();
+                kernels.run(&executable);
+                let word = (0..expected).fold(0u32, |word, _| word.wrapping_mul(31).wrapping_add(1));
+                assert_eq!(kernels.read(&x), [word; 64], "{passes} {max_passes:?}");
+                assert_eq!(executable.passes(&repeat).unwrap(), expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_loop_of_a_known_number_of_passes_becomes_that_many_copies() {
+    for kernels in Kernels::all() {
+        let x = kernels.words(&[0; 64]);
+        let graph = Graph::new(&kernels.device);
+        let repeat = conditional(&graph, &[], ConditionalForm::While, Test::Count(6), 1);
+        repeat.bodies().unwrap()[0].add(&[], kernels.mix(&x, 1, 2, 32)).unwrap();
+        let executable = optimized(&graph, only(Optimization::Loops));
+        assert_eq!(kinds(&executable), [NodeKind::Kernel; 6]);
+        kernels.run(&executable);
+        assert_eq!(executable.passes(&repeat).unwrap(), 6);
+        let Operation::Conditional(before) = repeat.operation().unwrap() else { unreachable!("it is one") };
+        let mut changed = (*before).clone();
+        changed.test = Test::Count(2);
+        executable.set_operations([(&repeat, Operation::Conditional(changed.into()))]).unwrap();
+        kernels.device.write(&*x, 0, &[0; 256]).unwrap();
+        kernels.run(&executable);
+        assert_eq!(kernels.read(&x), [32; 64]);
+        assert_eq!(executable.passes(&repeat).unwrap(), 2);
+    }
+}
+
+#[test]
+fn a_kernel_that_also_sets_the_condition_of_a_conditional_that_stays_keeps_both() {
+    for kernels in Kernels::all() {
+        let (x, y, choice) = (kernels.words(&[1; 64]), kernels.words(&[1; 64]), kernels.words(&[1]));
+        let graph = Graph::new(&kernels.device);
+        let (one, other) = (graph.condition(None), graph.condition(None));
+        let args = vec![handle(&one), handle(&other), pointer(&choice)];
+        let decide = graph.add(&[], kernels.launch("choose_two", LaunchConfig::one(), args)).unwrap();
+        let first = conditional(&graph, &[&decide], ConditionalForm::If, Test::Condition(one.key()), 1);
+        first.bodies().unwrap()[0].add(&[], kernels.mix(&x, 1, 2, 32)).unwrap();
+        let second = conditional(&graph, &[&first], ConditionalForm::If, Test::Condition(other.key()), 1);
+        let body = &second.bodies().unwrap()[0];
+        let inner = body.add(&[], kernels.mix(&y, 1, 2, 32)).unwrap();
+        let replaced = optimized(&graph, Optimizations::ALL);
+        assert!(!kinds(&replaced).contains(&NodeKind::If), "{:?}", replaced.report());
+        kernels.run(&replaced);
+        assert_eq!((kernels.read(&x)[0], kernels.read(&y)[63]), (32, 32));
+        // A kernel that uses a variable of its module has to stay as it is.
+        inner.add(kernels.launch("bumps", LaunchConfig::one(), vec![])).unwrap();
+        let kept = optimized(&graph, Optimizations::ALL);
+        let report = kept.report();
+        assert_eq!(kinds(&kept).iter().filter(|kind| **kind == NodeKind::If).count(), 2, "{report:?}");
+        for node in [&first, &second] {
+            let is_told = |(name, _): &(String, String)| *name == node.label();
+            assert!(report.not_optimized.iter().any(is_told), "{report:?}");
+        }
+        kernels.run(&kept);
+        assert_eq!((kernels.read(&x)[0], kernels.read(&y)[63]), (32 * 31 + 1, 32 * 31 + 1));
+    }
+}
+
+#[test]
+fn passes_of_a_branch_that_only_kernels_decide_are_counted_where_they_are_asked_for() {
+    use gridloom_opt::{GraphOptimizer, Profile};
+    let gpu = Profile { early_blocks: None, costly_conditionals: true, counts_passes: false };
+    for kernels in Kernels::all() {
+        let (x, choice) = (kernels.words(&[1; 64]), kernels.words(&[1]));
+        let graph = Graph::new(&kernels.device);
+        let condition = graph.condition(None);
+        let args = vec![handle(&condition), pointer(&choice), value(2)];
+        let decide = graph.add(&[], kernels.launch("choose", LaunchConfig::one(), args)).unwrap();
+        let branch =
+            conditional(&graph, &[&decide], ConditionalForm::If, Test::Condition(condition.key()), 1);
+        branch.bodies().unwrap()[0].add(&[], kernels.mix(&x, 1, 2, 32)).unwrap();
+        for count_passes in [false, true] {
+            let optimizer = GraphOptimizer::new(Optimizations::ALL).with_profile(gpu);
+            let options = InstantiateOptions {
+                optimizer: Some(std::sync::Arc::new(optimizer)),
+                count_passes,
+                ..InstantiateOptions::default()
+            };
+            let executable = graph.instantiate_with(&options).unwrap();
+            kernels.run(&executable);
+            match executable.passes(&branch) {
+                Ok(passes) => assert!(count_passes && passes == 1, "{passes}"),
+                Err(error) => assert!(!count_passes && error.to_string().contains("count_passes"), "{error}"),
+            }
+        }
+    }
+}
