@@ -325,7 +325,7 @@ unsafe impl backend::Device for CudaDevice {
 
     /// ([`cuDeviceGraphMemTrim`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html))
     fn trim(&self) -> Result<()> {
-        release::flush();
+        release::flush_briefly();
         self.shared.allocator.trim()?;
         // SAFETY: the device is one of the driver's.
         Ok(unsafe { self.driver().cu_device_graph_mem_trim(self.shared.context.device()) }?)

@@ -11,6 +11,7 @@ impl From<DriverError> for Error {
         match error {
             DriverError::Call(call) => from_call(*call),
             DriverError::Unavailable(_) => Error::new(ErrorKind::NotSupported, error.to_string()),
+            DriverError::InCallback { .. } => Error::new(ErrorKind::InvalidState, error.to_string()),
             other => Error::new(ErrorKind::DriverUnavailable, other.to_string()),
         }
     }

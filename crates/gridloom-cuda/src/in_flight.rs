@@ -336,7 +336,8 @@ impl<Q: Queue> Watched for InFlight<Q> {
 
     fn rest(&self) -> bool {
         let mut state = self.state.lock();
-        state.watched = state.is_in_flight();
+        // A thread that waited since the last poll may have left something here.
+        state.watched = state.is_in_flight() || !state.idle.is_empty();
         !state.watched
     }
 }

@@ -127,7 +127,7 @@ impl Allocator {
         match self.try_allocate(bytes, kind) {
             Err(error) if error.code() == Some(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => {
                 // Memory may be waiting for the end of its last use, or lie unused in the pool.
-                release::flush();
+                release::flush_briefly();
                 self.trim()?;
                 self.try_allocate(bytes, kind).map_err(|error| self.describe(error, bytes, kind))
             }

@@ -140,6 +140,20 @@ pub fn flush() {
     let _ = wait.recv();
 }
 
+/// Waits as [`flush`] does, but at most a second. The caller may hold locks, and a drop of the user
+/// on the release thread may wait for one of them.
+pub(crate) fn flush_briefly() {
+    if IS_RELEASE_THREAD.get() {
+        return;
+    }
+    let (done, wait) = mpsc::channel();
+    post(Message::Flush(done));
+    let _ = wait.recv_timeout(FLUSH_PATIENCE);
+}
+
+/// The longest time that [`flush_briefly`] waits.
+const FLUSH_PATIENCE: Duration = Duration::from_secs(1);
+
 const THREAD_NAME: &str = "gridloom-release";
 
 thread_local! {

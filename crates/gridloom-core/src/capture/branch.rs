@@ -196,7 +196,7 @@ impl Branch {
     }
 
     pub(crate) fn embed_executable(&self, executable: &Executable) -> Result<Node> {
-        let source = executable.definition();
+        let source = executable.definition_for("launch of an executable")?;
         self.record(|here, tail| {
             here.check_embeddable(executable.device())?;
             here.embed_keys(Writer::Capture, tail, &source, source.root())

@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 
 pub use changes::{ArgWriter, Changes, Replaced};
 use current::Current;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashSet;
 pub use update::ExecutableNode;
 pub(crate) use update::check_replaceable;
@@ -326,7 +326,7 @@ impl Executable {
     /// launch until it is freed.
     pub fn outliving(&self, alloc: &Node) -> Result<Arc<dyn backend::Allocation>> {
         let key = self.own_key(alloc)?;
-        let mut state = self.state.lock();
+        let mut state = self.lock("memory of an executable")?;
         if !self.outliving.contains(&key) {
             bail!(
                 InvalidArgument,
@@ -351,7 +351,7 @@ impl Executable {
     /// Fails if they were not counted. [`InstantiateOptions::count_passes`] says which are.
     pub fn passes(&self, conditional: &Node) -> Result<u64> {
         let key = self.own_key(conditional)?;
-        let definition = self.definition();
+        let definition = self.definition_for("passes of a conditional")?;
         match definition.node(key).operation() {
             Operation::Conditional(_) => {
                 // Reading the count may wait for the device. The lock is not held meanwhile.
@@ -375,23 +375,24 @@ impl Executable {
 
     /// Returns the error of the latest failed launch, once.
     pub fn take_error(&self) -> Option<Error> {
-        self.state.lock().backend.take_error()
+        user_code::lock(&self.state)?.backend.take_error()
     }
 
-    /// Returns how each conditional runs, and why.
+    /// Returns how each conditional runs, and why. Inside a callback it may be empty, as described
+    /// at [`graph`](Executable::graph).
     pub fn report(&self) -> Report {
-        self.state.lock().backend.report()
+        user_code::lock(&self.state).map(|state| state.backend.report()).unwrap_or_default()
     }
 
     /// Returns the graph in the form that the optimiser gave it, as a graph of its own, or `None`
     /// if there was no optimiser.
     pub fn optimized_graph(&self) -> Option<Graph> {
-        self.state.lock().backend.optimized_graph()
+        user_code::lock(&self.state)?.backend.optimized_graph()
     }
 
     /// Returns the memory that the executable holds.
     pub fn memory(&self) -> MemoryUse {
-        self.state.lock().backend.memory()
+        user_code::lock(&self.state).map(|state| state.backend.memory()).unwrap_or_default()
     }
 
     /// Returns the handle with which kernels launch the graph: the `cudaGraphExec_t` for
@@ -401,12 +402,13 @@ impl Executable {
     /// The handle is valid until the executable is dropped or changed. Changes need another upload,
     /// and may need another handle.
     pub fn device_handle(&self) -> Result<u64> {
-        self.state.lock().backend.device_handle()
+        self.lock("handle of an executable")?.backend.device_handle()
     }
 
-    /// Reads the backend's part of the executable. `read` must not use the executable.
-    pub fn with_backend<T>(&self, read: impl FnOnce(&dyn backend::Executable) -> T) -> T {
-        read(&*self.state.lock().backend)
+    /// Reads the backend's part of the executable. `read` must not use the executable. Fails inside
+    /// callbacks of the device.
+    pub fn with_backend<T>(&self, read: impl FnOnce(&dyn backend::Executable) -> Result<T>) -> Result<T> {
+        read(&*self.lock("handle of an executable")?.backend)
     }
 
     /// Returns the key under which the backend knows a node of this executable.
@@ -420,22 +422,46 @@ impl Executable {
     }
 
     /// Returns a snapshot of the current definition: the one the executable was made from, with all
-    /// updates since.
+    /// updates since. Do not call it inside callbacks of the device, which may wait for each other.
     pub fn definition(&self) -> Arc<Definition> {
         self.state.lock().current.share()
+    }
+
+    /// Returns a snapshot of the current definition, for an operation that callbacks of the device
+    /// are refused.
+    pub(crate) fn definition_for(&self, operation: &str) -> Result<Arc<Definition>> {
+        Ok(self.lock(operation)?.current.share())
     }
 
     /// Returns the current work of the executable as a new graph. Editing that graph does not
     /// affect the executable. The nodes of the graph can be used to name the nodes of this
     /// executable.
+    ///
+    /// A thread that launches or changes the executable may wait for the device, and the device for
+    /// a callback. If a callback calls this meanwhile, the result is an empty graph, after a second.
     pub fn graph(&self) -> Graph {
-        Graph::from_executable(&self.device, &self.definition(), self.id)
+        match user_code::lock(&self.state) {
+            Some(mut state) => {
+                let definition = state.current.share();
+                drop(state);
+                Graph::from_executable(&self.device, &definition, self.id)
+            }
+            None => Graph::new(&self.device),
+        }
+    }
+
+    /// Locks the state for an operation. A thread may hold the lock while it waits for the device,
+    /// so callbacks of the device are refused.
+    #[inline]
+    fn lock(&self, operation: &str) -> Result<MutexGuard<'_, State>> {
+        user_code::may_use(self.device_id, operation)?;
+        Ok(self.state.lock())
     }
 
     /// Creates another executable with the current definition of this one. Its nodes have the same
     /// keys.
     pub fn instantiate_again(&self, options: &InstantiateOptions) -> Result<Executable> {
-        Graph::under_same_keys(&self.device, self.definition()).instantiate_with(options)
+        Graph::under_same_keys(&self.device, self.definition_for("instantiate")?).instantiate_with(options)
     }
 
     #[inline]
@@ -578,11 +604,8 @@ impl Hash for Executable {
 
 impl fmt::Debug for Executable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Executable({} nodes on {})",
-            self.definition().node_count(self.definition().root()),
-            self.device.name()
-        )
+        let Some(mut state) = user_code::lock(&self.state) else { return f.write_str("Executable(in use)") };
+        let definition = state.current.get();
+        write!(f, "Executable({} nodes on {})", definition.node_count(definition.root()), self.device.name())
     }
 }

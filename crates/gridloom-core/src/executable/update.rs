@@ -10,6 +10,7 @@ use crate::error::{Result, bail};
 use crate::graph::{Graph, Node, NodeKey, lifetimes};
 use crate::memory::Region;
 use crate::op::{ConditionalOp, Operation, Replace, Test};
+use crate::user_code;
 
 impl Executable {
     /// Takes over all parameters of a graph with the same topology. On failure nothing changes.
@@ -60,7 +61,7 @@ impl Executable {
     pub fn change<R>(&self, write: impl FnOnce(&mut Changes<'_>) -> Result<R>) -> Result<R> {
         // Declared before the lock, and so dropped after the lock is released.
         let mut replaced = Replaced::default();
-        let mut state = self.state.lock();
+        let mut state = self.lock("change of an executable")?;
         Changes::make(&*self.device, &mut state, &mut replaced, write)
     }
 
@@ -113,6 +114,8 @@ impl Executable {
     // change.
     #[inline(always)]
     pub fn node(&self, node: &Node) -> Result<ExecutableNode<'_>> {
+        // Whatever a caller does with it takes the lock.
+        user_code::may_use(self.device_id, "node of an executable")?;
         if self.owns(node) {
             Ok(ExecutableNode { executable: self, key: node.key() })
         } else {
@@ -180,7 +183,7 @@ impl ExecutableNode<'_> {
     /// Enables or disables a kernel, copy or fill. A disabled node does nothing but keeps its place
     /// in the order.
     pub fn set_enabled(&self, enabled: bool) -> Result<()> {
-        let mut state = self.executable.state.lock();
+        let mut state = self.executable.lock("change of an executable")?;
         let kind = state.current.get().node(self.key).operation().kind();
         if !kind.facts().can_disable {
             bail!(

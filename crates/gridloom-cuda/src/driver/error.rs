@@ -38,6 +38,16 @@ pub enum DriverError {
     #[error("{0}")]
     Call(Box<CallError>),
 
+    /// The call would come from inside a callback, where the driver allows none.
+    #[error(
+        "`{function}` was needed inside a host callback, where CUDA allows no call; use the device \
+         after the callback, or on a thread that the callback does not wait for"
+    )]
+    InCallback {
+        /// The function.
+        function: &'static str,
+    },
+
     /// The environment variable that caps the driver version cannot be read.
     #[error("environment variable {variable}: {reason}")]
     Environment {

@@ -44,6 +44,8 @@ impl Slot {
 /// Declares the entry points: the table of slots, and one method of [`Driver`](super::Driver) for
 /// each.
 ///
+/// A driver allows no call from inside one of its callbacks. There every method returns an error.
+///
 /// A plain `fn` turns the result code into `Result<(), DriverError>`; one with `-> CUresult` hands
 /// the code back, for calls whose other codes are answers, not failures.
 macro_rules! driver_functions {
@@ -102,6 +104,9 @@ macro_rules! driver_functions {
                         name: $newest,
                         symbols: &[($newest, $newest_since) $(, ($older, $older_since))*],
                     };
+                    if gridloom_core::user_code::in_driver_callback() {
+                        return Err($crate::driver::DriverError::InCallback { function: FUNCTION.name });
+                    }
                     let address = match self.slots.$name.get() {
                         Some(address) => address,
                         None => self.resolve(&self.slots.$name, &FUNCTION)?,

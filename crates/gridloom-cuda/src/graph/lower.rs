@@ -138,8 +138,9 @@ pub(super) fn lower(
     match content {
         Content::Steps(steps) => {
             builder.add_reset(steps)?;
-            builder.add_steps(graph.raw(), steps)?;
-            builder.use_up_handles()?;
+            let nodes = builder.add_steps(graph.raw(), steps)?;
+            let last = steps.iter().rposition(Step::is_native).map(|step| nodes[step]);
+            builder.use_up_handles(last)?;
         }
         Content::Whole => builder.add_whole(graph.raw())?,
     }

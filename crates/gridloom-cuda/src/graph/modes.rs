@@ -5,8 +5,9 @@ use crate::driver::Driver;
 use crate::foreign::OpaqueGraph;
 use crate::version::CudaVersion;
 use gridloom_core::executable::{ConditionalMode, ConditionalReport};
-use gridloom_core::graph::{ConditionKey, Definition, GraphKey, NodeKey};
+use gridloom_core::graph::{ConditionKey, Definition, GraphKey, NodeData, NodeKey};
 use gridloom_core::lower::conditionals;
+use gridloom_core::memory::{Base, MemoryKind};
 use gridloom_core::op::{ConditionalForm, ConditionalOp, Operation, PointerValue, Role, Test};
 use gridloom_core::{Error, ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -191,6 +192,12 @@ impl<'a> Decision<'a> {
             return Some(format!("its body holds {label}, and CUDA allows no {name} node there"));
         }
         match facts.role {
+            Role::Work if transfers_managed(self.definition, operation) => {
+                let label = label();
+                Some(format!(
+                    "its body holds {label}, and CUDA allows no copies and fills of managed memory there"
+                ))
+            }
             Role::Order | Role::Work => None,
             Role::Child => self.forbidden_inside(operation.bodies(), modes),
             Role::Conditional => {
@@ -256,6 +263,25 @@ impl<'a> Decision<'a> {
         }
         added
     }
+}
+
+/// Returns whether an operation copies or fills managed memory. CUDA allows that in no body that the
+/// device decides about: only device memory and pinned host memory.
+pub(super) fn transfers_managed(definition: &Definition, operation: &Operation) -> bool {
+    let mut found = false;
+    if matches!(operation, Operation::Memcpy(_) | Operation::Memset(_)) {
+        operation.for_each_region(|region| {
+            found |= match &region.base {
+                Base::Allocation(allocation) => allocation.kind() == MemoryKind::Managed,
+                Base::AllocNode(alloc) => matches!(
+                    definition.get_node(*alloc).map(NodeData::operation),
+                    Some(Operation::Alloc(alloc)) if alloc.kind == MemoryKind::Managed
+                ),
+                Base::Bytes(_) => false,
+            };
+        });
+    }
+    found
 }
 
 fn not_for_bodies(operation: &Operation) -> bool {

@@ -24,7 +24,7 @@ use super::executable::{Executable, State};
 use super::hosted::{HostedConditional, HostedTest};
 use super::inner::Inner;
 use super::lower::Lowering;
-use super::modes::Capabilities;
+use super::modes::{Capabilities, transfers_managed};
 use super::node_map::DriverNode;
 use super::parameters::Parameters;
 use super::resources::{Held, Staged};
@@ -140,6 +140,11 @@ impl State {
             let changed = match (old, definition.node(node).operation()) {
                 (Operation::Kernel(old), Operation::Kernel(new)) => change.set_kernel(node, old, new),
                 (old, new) => {
+                    // Who drives a conditional depends on it, and only compiling decides that.
+                    if transfers_managed(definition, new) != transfers_managed(definition, old) {
+                        let refusal = Error::new(ErrorKind::NotSupported, "the kind of memory changes");
+                        return Err((index, refusal.at_node(definition.label(node))));
+                    }
                     undo.push(change.note(node, old));
                     change.replace(node, new, || definition.label(node))
                 }

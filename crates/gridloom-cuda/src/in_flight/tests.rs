@@ -276,6 +276,21 @@ fn a_queue_that_got_work_after_the_last_look_does_not_rest() {
 }
 
 #[test]
+fn a_queue_where_a_wait_left_something_after_the_last_poll_does_not_rest() {
+    let fixture = Fixture::new();
+    let shared = Arc::new(1);
+    let watch = Arc::downgrade(&shared);
+    assert!(!fixture.in_flight.poll());
+    fixture.in_flight.keep_shared(&shared);
+    drop(fixture.in_flight.wait(|| Waited::Over(())));
+    drop(shared);
+    assert!(!fixture.in_flight.rest(), "nobody else would let go of it");
+    assert!(!fixture.in_flight.poll());
+    assert_eq!(watch.strong_count(), 0);
+    assert!(fixture.in_flight.rest());
+}
+
+#[test]
 fn a_queue_that_is_waited_for_stays_watched_until_the_wait_is_over() {
     let fixture = Fixture::new();
     fixture.enqueue();

@@ -116,6 +116,15 @@ impl Call {
         Some(Self { handle, function, shape, arguments, packed: !extra.is_null() })
     }
 
+    /// Where a kernel of Gridloom's own counts passes, if it is one.
+    pub fn counter(&self) -> Option<u64> {
+        match self.function.name.as_str() {
+            "gridloom_loop_begin" | "gridloom_loop_next" | "gridloom_choose" => Some(self.long(2)),
+            "gridloom_count" => Some(self.long(0)),
+            _ => None,
+        }
+    }
+
     /// The arguments as one buffer.
     pub fn buffer(&self) -> Vec<u8> {
         let sizes = sizes(&self.function.name).unwrap_or_default();

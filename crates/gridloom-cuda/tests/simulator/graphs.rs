@@ -1,11 +1,12 @@
 //! Graphs: built, compiled, changed and run.
 
 use super::code::{Call, Shape};
-use super::memory::{copy_planes, fill, free_of_graph};
+use super::memory::{copy_planes, fill, free_of_graph, sides};
+use super::order::{check, order};
 use super::streams::{Recording, call, enqueue, expect, in_one_step, latest, use_event};
 use super::{INVALID, OK, REFUSED, Use, World, capture, exports, handle, world};
 use gridloom_cuda::sys::*;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
 
@@ -459,6 +460,7 @@ fn instantiate(
                 nodes.insert(*node, copy);
             }
             graph.nodes = order(&graph.nodes, &nodes);
+            check(world, &graph.nodes, &nodes, graph.is_body);
             graphs.insert(number, graph);
         }
         let conditions = &graphs[&root].conditions;
@@ -475,32 +477,6 @@ fn instantiate(
         unsafe { *out = handle(number) };
         OK
     })
-}
-
-/// Each node after those it waits for, and otherwise the youngest first: an edge that is missing shows.
-fn order(numbers: &[usize], nodes: &HashMap<usize, Node>) -> Vec<usize> {
-    let mut waits: HashMap<usize, usize> =
-        numbers.iter().map(|number| (*number, nodes[number].after.len())).collect();
-    let mut followers: HashMap<usize, Vec<usize>> = HashMap::new();
-    for number in numbers {
-        for before in &nodes[number].after {
-            followers.entry(*before).or_default().push(*number);
-        }
-    }
-    let mut ready: BinaryHeap<usize> = numbers.iter().copied().filter(|number| waits[number] == 0).collect();
-    let mut ordered = Vec::with_capacity(numbers.len());
-    while let Some(number) = ready.pop() {
-        ordered.push(number);
-        for follower in followers.remove(&number).unwrap_or_default() {
-            let left = waits.get_mut(&follower).expect("a node of this graph");
-            *left -= 1;
-            if *left == 0 {
-                ready.push(follower);
-            }
-        }
-    }
-    assert_eq!(ordered.len(), numbers.len(), "graphs have no cycles");
-    ordered
 }
 
 fn destroy_executable(executable: CUgraphExec) -> CUresult {
@@ -684,10 +660,18 @@ fn set_fill(
     parameters: *const CUDA_MEMSET_NODE_PARAMS,
     _: CUcontext,
 ) -> CUresult {
-    change(executable, node, |node, _| {
-        node.work = Work::Fill(unsafe { *parameters });
+    let new = unsafe { *parameters };
+    let managed = world(|world| world.memory.is_managed(new.dst));
+    let mut forbidden = false;
+    let outcome = change(executable, node, |node, in_body| {
+        node.work = Work::Fill(new);
+        forbidden = in_body && managed;
         OK
-    })
+    });
+    if forbidden {
+        world(|world| world.violation("a fill in the body of a conditional gets managed memory"));
+    }
+    outcome
 }
 
 fn set_copy(
@@ -697,15 +681,22 @@ fn set_copy(
     _: CUcontext,
 ) -> CUresult {
     let new = unsafe { *parameters };
-    change(executable, node, |node, _| match node.work {
+    let managed = world(|world| sides(&new).iter().any(|side| world.memory.is_managed(*side)));
+    let mut forbidden = false;
+    let outcome = change(executable, node, |node, in_body| match node.work {
         Work::Copy(old)
             if (old.srcMemoryType, old.dstMemoryType) == (new.srcMemoryType, new.dstMemoryType) =>
         {
             node.work = Work::Copy(new);
+            forbidden = in_body && managed;
             OK
         }
         _ => INVALID,
-    })
+    });
+    if forbidden {
+        world(|world| world.violation("a copy in the body of a conditional gets managed memory"));
+    }
+    outcome
 }
 
 fn set_call(

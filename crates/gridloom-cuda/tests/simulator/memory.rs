@@ -53,6 +53,7 @@ pub struct Blocks {
 struct Block {
     bytes: usize,
     freed: bool,
+    managed: bool,
 }
 
 impl Blocks {
@@ -66,7 +67,12 @@ impl Blocks {
 
     /// A block that a test provides.
     pub fn insert(&mut self, address: u64, bytes: usize) {
-        self.blocks.insert(address, Block { bytes, freed: false });
+        self.blocks.insert(address, Block { bytes, freed: false, managed: false });
+    }
+
+    /// Whether an address lies in managed memory.
+    pub fn is_managed(&self, address: u64) -> bool {
+        self.at(address).is_some_and(|block| block.managed)
     }
 
     /// Forgets a block that a test provided.
@@ -222,7 +228,19 @@ fn host_free(address: *mut c_void) -> CUresult {
 }
 
 fn managed_alloc(out: *mut CUdeviceptr, bytes: usize, _: c_uint) -> CUresult {
-    allocate(out, bytes)
+    let allocated = allocate(out, bytes);
+    if allocated == OK {
+        world(|world| world.memory.blocks.get_mut(&unsafe { *out }).unwrap().managed = true);
+    }
+    allocated
+}
+
+/// The addresses of both sides of a copy.
+pub fn sides(p: &CUDA_MEMCPY3D) -> [u64; 2] {
+    let host = CUmemorytype::CU_MEMORYTYPE_HOST;
+    let src = if p.srcMemoryType == host { p.srcHost as u64 } else { p.srcDevice };
+    let dst = if p.dstMemoryType == host { p.dstHost as u64 } else { p.dstDevice };
+    [src, dst]
 }
 
 fn free(address: CUdeviceptr) -> CUresult {
@@ -273,9 +291,7 @@ unsafe impl<T> Send for Sendable<T> {}
 
 /// A copy as its description says.
 pub fn copy_planes(p: &CUDA_MEMCPY3D) {
-    let host = CUmemorytype::CU_MEMORYTYPE_HOST;
-    let src = if p.srcMemoryType == host { p.srcHost as u64 } else { p.srcDevice };
-    let dst = if p.dstMemoryType == host { p.dstHost as u64 } else { p.dstDevice };
+    let [src, dst] = sides(p);
     for plane in 0..p.Depth {
         for row in 0..p.Height {
             let from = (p.srcZ + plane) * p.srcHeight + p.srcY + row;

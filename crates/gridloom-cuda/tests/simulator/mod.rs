@@ -8,7 +8,8 @@
 //!
 //! It is stricter than a driver. What a driver leaves undefined is noted as a [violation](violations): work that touches memory after it
 //! was freed, runs a kernel of a module that was unloaded, or uses an event or stream that was destroyed; two threads in calls on one graph;
-//! a call from a host function. And every call can be made to fail ([`Failure`]).
+//! a call from a host function; conditionals of one graph without an order; uses of a counter of Gridloom's own without one; managed memory in
+//! copies and fills of a conditional's body. And every call can be made to fail ([`Failure`]).
 
 #![allow(unreachable_pub, dead_code, unused_imports, reason = "a module of each test program that uses it")]
 #![allow(
@@ -25,6 +26,7 @@ mod graphs;
 mod introspect;
 mod memory;
 mod objects;
+mod order;
 mod streams;
 
 pub use entry::{Failure, uncounted};

@@ -17,6 +17,7 @@ use gridloom_core as core;
 use gridloom_core::backend::{self, AsDevice};
 use gridloom_core::executable::InstantiateOptions;
 use gridloom_core::memory::Base;
+use gridloom_core::user_code;
 use parking_lot::{Mutex, MutexGuard};
 
 use cache::{Cache, Entry, Given, Patched, key};
@@ -220,6 +221,8 @@ impl<S: Specs> Callable<S> {
     pub fn call(&self, stream: &Stream, args: impl BindAll<S>) -> Result<()> {
         BuildGuard::refuse_call()?;
         let (inner, stream) = (&*self.inner, &stream.0);
+        // Before the cache is locked: a call may hold that lock while it waits for the device.
+        user_code::may_use(inner.device_id, "call of a callable")?;
         if inner.options.graphs && stream.device_id() == inner.device_id {
             // Declared before the lock is taken, and therefore dropped after it is released.
             let mut given = Given::default();
@@ -233,8 +236,11 @@ impl<S: Specs> Callable<S> {
     }
 
     /// Returns its counters.
+    ///
+    /// A call may wait for the device, and the device for a callback. If a callback asks for the
+    /// counters meanwhile, all are 0, after a second.
     pub fn stats(&self) -> CallableStats {
-        let cache = self.inner.cache.lock();
+        let Some(cache) = user_code::lock(&self.inner.cache) else { return CallableStats::default() };
         let mut stats = cache.stats.clone();
         stats.graphs = cache.entries.len();
         stats.instances = cache.entries.iter().map(Entry::instances).sum();
@@ -250,16 +256,18 @@ impl<S: Specs> Callable<S> {
         stats
     }
 
-    /// Drops every graph and resets all counters. Launches in flight continue.
+    /// Drops every graph and resets all counters. Launches in flight continue. In a callback it does
+    /// nothing while another thread's call waits for the device.
     pub fn reset(&self) {
-        let forgotten = std::mem::take(&mut *self.inner.cache.lock());
+        let forgotten = user_code::lock(&self.inner.cache).map(|mut cache| std::mem::take(&mut *cache));
         drop(forgotten);
     }
 
     /// Returns the graph used last, with the arguments of that call, for inspection. Returns `None`
-    /// before the first call and if graphs are turned off.
+    /// before the first call, if graphs are turned off, and in a callback while another thread's
+    /// call waits for the device.
     pub fn graph(&self) -> Option<Graph> {
-        let cache = self.inner.cache.lock();
+        let cache = user_code::lock(&self.inner.cache)?;
         let latest = cache.entries.iter().max_by_key(|entry| entry.used())?;
         Some(Graph(latest.latest().executable.graph()))
     }
@@ -446,6 +454,9 @@ impl<S> Clone for Callable<S> {
 
 impl<S> fmt::Debug for Callable<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Callable({:?})", self.inner.cache.lock().stats)
+        match user_code::lock(&self.inner.cache) {
+            Some(cache) => write!(f, "Callable({:?})", cache.stats),
+            None => f.write_str("Callable(in use)"),
+        }
     }
 }

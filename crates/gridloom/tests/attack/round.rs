@@ -126,6 +126,10 @@ impl Round {
                 false => Err(format!("{} threads, at most {threads} are expected", thread_count())),
             }
         });
+        let outcome = outcome.and_then(|operations| {
+            let violations = crate::support::violations();
+            if violations.is_empty() { Ok(operations) } else { Err(format!("{violations:#?}")) }
+        });
         outcome.map_err(|found| {
             let traces: String = traces.iter().map(|trace| trace.report()).collect();
             format!("{what}, seed {}: {found}\n{traces}", self.seed)

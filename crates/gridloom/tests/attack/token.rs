@@ -122,7 +122,7 @@ impl Drop for Token {
 /// What a callback, a print sink or a drop may try. Whether it works depends on the place; it must
 /// return.
 pub(crate) fn call_in(world: &Arc<World>, choices: &mut Choices) {
-    let _: Option<Result<()>> = match choices.below(16) {
+    let _: Option<Result<()>> = match choices.below(34) {
         0 => world.streams.get(choices).map(|stream| stream.synchronize()),
         1 => Some(world.device.synchronize()),
         2 => world.events.get(choices).map(|event| event.synchronize()),
@@ -144,6 +144,69 @@ pub(crate) fn call_in(world: &Arc<World>, choices: &mut Choices) {
             Ok(())
         }),
         14 => world.captures.get(choices).map(|capture| capture.end().map(drop)),
-        _ => world.streams.get(choices).map(|stream| stream.is_idle().map(drop)),
+        15 => world.streams.get(choices).map(|stream| stream.is_idle().map(drop)),
+        16 => world.executables.get(choices).map(|executable| {
+            let _ = (executable.report(), executable.memory(), executable.take_error());
+            let _ = format!("{executable:?}");
+            world.graphs.put(choices, executable.graph());
+            Ok(())
+        }),
+        17 => world.executables.get(choices).zip(world.graphs.get(choices)).map(|(e, g)| e.update(&g)),
+        18 => world.executables.get(choices).zip(world.nodes.get(choices)).map(|(executable, node)| {
+            executable.passes(&node)?;
+            executable.node(&node)?.set_enabled(true)
+        }),
+        19 => world.executables.get(choices).zip(world.captures.get(choices)).map(|(e, c)| e.launch(&*c)),
+        20 => world.callables.get(choices).map(|callable| {
+            let _ = (callable.stats(), callable.graph(), format!("{callable:?}"));
+            if choices.one_in(2) {
+                callable.reset();
+            }
+            Ok(())
+        }),
+        21 => world.callables.get(choices).zip(world.streams.get(choices)).map(|(callable, stream)| {
+            let (x, flag) = (world.device.alloc::<i32>(3)?, world.device.alloc::<i32>(1)?);
+            callable.call(&stream, (&x, &flag, 1, 2usize))
+        }),
+        22 => Some(world.device.memory_use().map(drop)),
+        23 => Some(world.device.trim()),
+        24 => Some(world.device.event().map(drop)),
+        25 => Some(world.device.load_ptx("").map(drop)),
+        26 => world.buffers.get(choices).map(|buffer| {
+            buffer.close();
+            Ok(())
+        }),
+        27 => world.events.get(choices).zip(world.streams.get(choices)).map(|(event, stream)| {
+            stream.wait(&event)?;
+            stream.record(&event)
+        }),
+        28 => world.streams.get(choices).map(|stream| {
+            stream.cancel();
+            stream.capture().map(drop)
+        }),
+        29 => world
+            .executables
+            .get(choices)
+            .zip(world.allocs.get(choices))
+            .map(|(executable, alloc)| executable.buffer(&alloc)?.to_vec().map(drop)),
+        30 => world
+            .buffers
+            .get(choices)
+            .zip(world.streams.get(choices))
+            .map(|(buffer, stream)| buffer.to_vec_after(&stream).map(drop)),
+        31 => world.graphs.get(choices).map(|graph| {
+            let (copy, _) = graph.deep_clone()?;
+            let _ = (graph.check(), copy.to_json());
+            world.graphs.put(choices, copy);
+            Ok(())
+        }),
+        32 => world.captures.take(choices).map(|capture| {
+            drop(capture);
+            Ok(())
+        }),
+        _ => world.callables.take(choices).map(|callable| {
+            drop(callable);
+            Ok(())
+        }),
     };
 }

@@ -9,6 +9,8 @@
 mod simulator;
 mod support;
 
+#[path = "../attack/mod.rs"]
+mod attack;
 #[path = "../callables/mod.rs"]
 mod callables;
 #[path = "../graphs/mod.rs"]

@@ -39,5 +39,10 @@ pub fn for_each_mode(test: impl Fn(&Device, ConditionalMode) -> Result<()>) {
     }
 }
 
+/// What was done that a driver leaves undefined.
+pub fn violations() -> Vec<String> {
+    simulator::violations()
+}
+
 /// The engines are those of the CPU; there is none here.
 pub fn for_each_engine(_: impl Fn(CpuOptions) -> Result<()>) {}

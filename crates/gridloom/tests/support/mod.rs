@@ -37,3 +37,9 @@ pub fn refused<T: std::fmt::Debug>(result: Result<T>, kind: ErrorKind, says: &[&
     }
     error
 }
+
+/// Returns what was done to a device that it leaves undefined, where that can be told: on a
+/// simulated driver.
+pub fn violations() -> Vec<String> {
+    Vec::new()
+}

@@ -206,11 +206,14 @@ impl Builder<'_> {
     }
 
     /// A handle that nothing tests makes the driver refuse the whole graph, so each gets an IF
-    /// without a body.
-    pub(super) fn use_up_handles(&self) -> Result<()> {
+    /// without a body. They come after `last`, the last conditional of the outermost graph, and one
+    /// after the other: no conditionals of a graph may run side by side (see `add_steps`).
+    pub(super) fn use_up_handles(&self, mut last: Option<CUgraphNode>) -> Result<()> {
         for (condition, &handle) in &self.handles {
             if !self.tested.contains(condition) {
-                self.add_conditional_node(self.root, &Edges::none(), handle, ConditionalForm::If, 1)?;
+                let edges = Edges::full(last);
+                let added = self.add_conditional_node(self.root, &edges, handle, ConditionalForm::If, 1)?;
+                last = Some(added.0);
             }
         }
         Ok(())
