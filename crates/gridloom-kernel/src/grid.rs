@@ -1,8 +1,10 @@
 //! How large a launch is.
 
 use crate::host;
+use crate::ir::Ty;
+use crate::record::recorder::with;
 use crate::record::value::V;
-use crate::thread::{device_function, special};
+use crate::thread::{device_function, special, threads_twin};
 
 device_function! {
     /// Returns how many blocks the launch has, along the first axis.
@@ -15,4 +17,43 @@ device_function! {
 device_function! {
     /// Returns how many blocks the launch has, along the third axis.
     pub fn size_z() -> u32 { host::place().grid_size[2] } records special("%nctaid.z")
+}
+device_function! {
+    /// Returns how many blocks the launch has.
+    pub fn blocks() -> usize { host::place().blocks() } records blocks_twin()
+}
+device_function! {
+    /// Returns how many threads the launch has, in all its blocks: the step of a loop in which the
+    /// threads share any number of elements.
+    ///
+    /// ```
+    /// use std::sync::atomic::Ordering::Relaxed;
+    ///
+    /// use gridloom::{Atomic, grid, kernel, thread};
+    ///
+    /// #[kernel]
+    /// fn histogram(data: &[u8], counts: &[Atomic<u32>]) {
+    ///     for i in (thread::index()..data.len()).step_by(grid::threads()) {
+    ///         counts[data[i] as usize].fetch_add(1, Relaxed);
+    ///     }
+    /// }
+    /// ```
+    pub fn threads() -> usize { host::place().blocks() * host::place().threads() } records {
+        let (blocks, threads) = (blocks_twin(), threads_twin());
+        with(|r| {
+            let (blocks, threads) = (blocks.operand(r), threads.operand(r));
+            V::of(r.compute("mul.lo", "u64", Ty::U64, &[blocks, threads]))
+        })
+    }
+}
+
+fn blocks_twin() -> V<usize> {
+    let sizes = [special("%nctaid.x"), special("%nctaid.y"), special("%nctaid.z")];
+    with(|r| {
+        let [x, y, z] = sizes
+            .map(|size| size.operand(r))
+            .map(|size| r.compute("cvt", "u64.u32", Ty::U64, &[size]));
+        let plane = r.compute("mul.lo", "u64", Ty::U64, &[x, y]);
+        V::of(r.compute("mul.lo", "u64", Ty::U64, &[plane, z]))
+    })
 }

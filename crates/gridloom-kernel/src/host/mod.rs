@@ -53,6 +53,11 @@ impl Place {
         self.block_size.iter().map(|&size| size as usize).product()
     }
 
+    /// Returns how many blocks the launch has.
+    pub fn blocks(&self) -> usize {
+        self.grid_size.iter().map(|&size| size as usize).product()
+    }
+
     /// Returns the number of the block in the launch, counted along the first axis, then the
     /// second, then the third.
     pub fn block_rank(&self) -> usize {
