@@ -119,8 +119,14 @@ impl CompiledKernel {
             return Err(reason);
         }
         let mut entries = vec![false; code.instructions.len() + 1];
+        // Functions that only report a failure are left to the interpreter.
+        let mut failing = vec![false; code.instructions.len()];
         for function in 0..code.functions.len() {
             let flow = Flow::of(code, function, 1);
+            if function > 0 && flow.never_returns() {
+                failing[flow.range.start as usize..flow.range.end as usize].fill(true);
+                continue;
+            }
             if let Some(reason) = flow.too_large() {
                 return Err(reason);
             }
@@ -128,7 +134,8 @@ impl CompiledKernel {
                 entries[pc as usize] = true;
             }
         }
-        let uses_local = code.instructions.iter().any(|instruction| {
+        let compiled = code.instructions.iter().zip(&failing).filter(|(_, failing)| !**failing);
+        let uses_local = compiled.into_iter().any(|(instruction, _)| {
             let space = match &instruction.op {
                 Op::Load(load) => load.operand.space,
                 Op::Store(store) => store.operand.space,

@@ -1,9 +1,9 @@
 //! Finds addresses near a pointer parameter, which need no check of their own.
 //!
 //! An access to global memory is checked for its alignment and for an address that can be host
-//! memory. Most addresses are a parameter plus a 32-bit index times the size of an element: at most
-//! a few gigabytes from the pointer. If the pointer is aligned and that far from either end of the
-//! host's addresses, all of them are valid. That is checked once per call ([`BoundsChecks::hold`])
+//! memory. Most addresses are a parameter plus an index times the size of an element, and the index
+//! has 32 bits or is that of a thread over all blocks. If the pointer is aligned and that far from
+//! either end of the host's addresses, all of them are valid. That is checked once per call ([`BoundsChecks::hold`])
 //! instead of at each access. If it does not hold, code that checks every access runs.
 //!
 //! As in [`range`](crate::analysis::range), the analysis starts with no knowledge, and its results
@@ -20,8 +20,9 @@ use std::ops::Range;
 /// The number of passes over the instructions.
 const PASSES: usize = 4;
 
-/// The greatest distance of an address from its pointer.
-const FAR: u64 = 1 << 36;
+/// The greatest distance of an address from its pointer. The index of a thread over all blocks, in
+/// 64 bits, times 16 bytes is less. On most hosts memory lies that far above zero.
+const FAR: u64 = 1 << 45;
 
 /// A 64-bit value: a pointer parameter, or zero, plus or minus a bounded distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

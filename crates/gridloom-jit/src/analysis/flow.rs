@@ -180,6 +180,24 @@ impl<'a> Flow<'a> {
         }
     }
 
+    /// Returns whether no thread that enters the function comes back from it: all that it reaches
+    /// ends with a trap.
+    pub(crate) fn never_returns(&self) -> bool {
+        let mut seen = vec![false; self.blocks.len()];
+        let mut work = vec![0];
+        while let Some(index) = work.pop() {
+            if self.blocks.get(index).is_none() || std::mem::replace(&mut seen[index], true) {
+                continue;
+            }
+            let block = &self.blocks[index];
+            if block.range.clone().any(|pc| matches!(self.instruction(pc).op, Op::Return | Op::Exit)) {
+                return false;
+            }
+            work.extend(block.successors.iter().filter_map(|&successor| self.block_at(successor)));
+        }
+        true
+    }
+
     /// Returns the index of the block that starts at an instruction.
     pub(crate) fn block_at(&self, pc: Pc) -> Option<usize> {
         self.blocks.binary_search_by_key(&pc, |block| block.range.start).ok()

@@ -386,6 +386,10 @@ fn special(register: SpecialReg, rows: RowLength) -> Range {
         SpecialReg::Dim(DimSpecial::Tid, Dim::Z) => Range::up_to(63),
         SpecialReg::Dim(DimSpecial::Tid, _) => Range::up_to(1023),
         SpecialReg::Dim(DimSpecial::NTid, _) => Range::up_to(1024),
+        SpecialReg::Dim(DimSpecial::CtaId, Dim::X) => Range::up_to((1 << 31) - 2),
+        SpecialReg::Dim(DimSpecial::CtaId, _) => Range::up_to(65_534),
+        SpecialReg::Dim(DimSpecial::NCtaId, Dim::X) => Range::up_to((1 << 31) - 1),
+        SpecialReg::Dim(DimSpecial::NCtaId, _) => Range::up_to(65_535),
         SpecialReg::Plain(PlainSpecial::LaneId | PlainSpecial::WarpId) => Range::up_to(31),
         _ => Range::ANY,
     }

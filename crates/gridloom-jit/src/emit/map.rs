@@ -287,18 +287,25 @@ impl Emitter<'_> {
         self.require(holds, false);
     }
 
-    /// Returns the truth of an affine 32-bit value with a small step not wrapping within the group.
+    /// Returns the truth of an affine value of 32 or 64 bits with a small step not wrapping within
+    /// the group.
     pub(super) fn does_not_wrap(&mut self, first: Value, step: i64, signed: bool) -> Value {
-        let span = step * i64::from(self.lanes - 1);
-        let (most, least) =
-            if signed { (i64::from(i32::MAX), i64::from(i32::MIN)) } else { (i64::from(u32::MAX), 0) };
+        let ty = self.b.func.dfg.value_type(first);
+        let span = i128::from(step) * i128::from(self.lanes - 1);
+        let (most, least): (i128, i128) = match (ty == I64, signed) {
+            (false, true) => (i32::MAX.into(), i32::MIN.into()),
+            (false, false) => (u32::MAX.into(), 0),
+            (true, true) => (i64::MAX.into(), i64::MIN.into()),
+            (true, false) => (u64::MAX.into(), 0),
+        };
         let (limit, compare) = match (step > 0, signed) {
             (true, true) => (most - span, IntCC::SignedLessThanOrEqual),
             (true, false) => (most - span, IntCC::UnsignedLessThanOrEqual),
             (false, true) => (least - span, IntCC::SignedGreaterThanOrEqual),
             (false, false) => (least - span, IntCC::UnsignedGreaterThanOrEqual),
         };
-        let limit = self.b.ins().iconst(I32, i64::from(limit as u32));
+        let limit = if ty == I64 { limit as i64 } else { i64::from(limit as u32) };
+        let limit = self.b.ins().iconst(ty, limit);
         self.b.ins().icmp(compare, first, limit)
     }
 

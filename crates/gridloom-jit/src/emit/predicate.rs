@@ -20,9 +20,10 @@ use std::rc::Rc;
 /// The most comparisons of one predicate.
 const MOST: usize = 8;
 
-/// A comparison of an affine 32-bit value with a uniform one.
+/// A comparison of an affine value of 32 or 64 bits with a uniform one.
 #[derive(Clone, Copy)]
 struct Comparison {
+    class: Class,
     /// The affine value in the first thread, and its step.
     first: Value,
     step: i64,
@@ -39,10 +40,11 @@ struct Comparison {
 
 impl Comparison {
     /// Returns the comparison of an instruction, if it is one. `bounded` tells which operands are
-    /// below 2^31 in every thread.
+    /// not negative in any thread, if they are read as signed.
     fn of(native: &Native, operands: &[Val], bounded: impl Fn(usize) -> bool) -> Option<Self> {
         let Kind::Compare { compare, signed, .. } = native.kind else { return None };
-        if native.operands[0] != Class::B32 {
+        let class = native.operands[0];
+        if !matches!(class, Class::B32 | Class::B64) {
             return None;
         }
         let condition = super::arith::integer_condition(compare, signed)?;
@@ -54,7 +56,7 @@ impl Comparison {
         let slow = step != 0 && step.unsigned_abs() < 1 << 24;
         // Equality does not depend on wrapping.
         let bounded = bounded(affine) || matches!(condition, IntCC::Equal | IntCC::NotEqual);
-        slow.then_some(Self { first, step, bound, condition, signed, bounded, index: None })
+        slow.then_some(Self { class, first, step, bound, condition, signed, bounded, index: None })
     }
 
     /// Returns whether an order starts to hold from some thread on. Otherwise it ceases to hold.
@@ -177,7 +179,11 @@ impl Emitter<'_> {
     }
 
     fn comparison(&self, native: &Native, operands: &[Val], sources: &[Source]) -> Option<Comparison> {
-        let mut comparison = Comparison::of(native, operands, |i| self.is_bounded(sources[i]))?;
+        let mut comparison =
+            Comparison::of(native, operands, |i| self.is_bounded(sources[i], native.operands[0]))?;
+        if comparison.class != Class::B32 {
+            return Some(comparison);
+        }
         let constant = |source: Source| match source {
             Source::Constant(index) => Some(self.plan.flow.code.constants[index as usize][0] as u32),
             Source::Slot(_) => None,
@@ -210,9 +216,9 @@ impl Emitter<'_> {
         (threads > 0).then_some((threads, all))
     }
 
-    /// Returns whether a signed 32-bit operand is not negative in any thread.
-    fn is_bounded(&self, source: Source) -> bool {
-        matches!(source, Source::Slot(slot) if self.plan.ranges.get(slot).most < 1 << 31)
+    /// Returns whether an operand that is read as signed is not negative in any thread.
+    fn is_bounded(&self, source: Source, class: Class) -> bool {
+        matches!(source, Source::Slot(slot) if self.plan.ranges.get(slot).most < 1 << (class.bits() - 1))
     }
 
     /// Returns the comparison of an invariant definition that is the only one to reach the current
@@ -401,12 +407,17 @@ impl Emitter<'_> {
             let value = if negated { self.b.ins().bxor_imm_u(value, 1) } else { value };
             terms.push(self.vectors(&Val::One(value), Class::Pred));
         }
-        for &Comparison { first, step, bound, condition, .. } in &predicate.comparisons {
-            let values = self.vectors(&Val::Affine(first, step), Class::B32);
+        for &Comparison { class, first, step, bound, condition, .. } in &predicate.comparisons {
+            let values = self.vectors(&Val::Affine(first, step), class);
             let bound = self.integer_again(bound);
-            let bounds = self.vectors(&Val::One(bound), Class::B32);
+            let bounds = self.vectors(&Val::One(bound), class);
             let pairs = values.into_iter().zip(bounds);
-            terms.push(pairs.map(|(value, bound)| self.b.ins().icmp(condition, value, bound)).collect());
+            let masks: Vec<Value> =
+                pairs.map(|(value, bound)| self.b.ins().icmp(condition, value, bound)).collect();
+            terms.push(match class {
+                Class::B64 => masks.chunks(2).map(|pair| self.narrow(pair[0], pair[1])).collect(),
+                _ => masks,
+            });
         }
         for term in terms {
             joined = Some(match joined {
