@@ -14,6 +14,7 @@ use gridloom_core::backend;
 use gridloom_core::executable::ArgWriter;
 use gridloom_core::op::contract::{Contract, ParamType, Signature, without_signature};
 use gridloom_core::op::{ArgPacker, ArgValue, ParamLayout, PointerValue};
+use gridloom_kernel::record::Recorded;
 pub(crate) use parameters::length;
 pub use parameters::{ConditionHandle, IntoArg, Len, Null, Nullable, Parameter, Pointer, Ptr, PtrMut};
 pub use rust::{CallRustArg, Conditional, IntoRustArg, Read, RustParam, RustParams, Share, Value, Write};
@@ -93,6 +94,8 @@ for_tuples!(tuples, 24);
 pub struct Kernel<P> {
     /// The backend's kernel, with the signature attached.
     backend: Arc<dyn backend::Kernel>,
+    /// What a kernel written in Rust was recorded as.
+    recorded: Option<Arc<Recorded>>,
     parameters: PhantomData<fn(P)>,
 }
 
@@ -116,7 +119,7 @@ impl<P: Parameters> Kernel<P> {
         }
         let signature = Signature::new(P::param_types(), contract)
             .map_err(|error| error.context(format_args!("kernel {}", backend.name())))?;
-        Ok(Kernel { backend: signature.of_kernel(backend), parameters: PhantomData })
+        Ok(Kernel { backend: signature.of_kernel(backend), recorded: None, parameters: PhantomData })
     }
 }
 
@@ -124,6 +127,33 @@ impl<P> Kernel<P> {
     /// Returns its name.
     pub fn name(&self) -> &str {
         self.backend.name()
+    }
+
+    /// Returns the PTX of a kernel written in Rust. `None` for kernels of a module, whose PTX is
+    /// that of the [module](crate::Module::ptx).
+    ///
+    /// ```
+    /// use gridloom::{Out, kernel};
+    ///
+    /// #[kernel]
+    /// fn double(x: Out<f32>) {
+    ///     if let Some((_, x)) = x.mine() {
+    ///         *x *= 2.0;
+    ///     }
+    /// }
+    ///
+    /// let double = double::load(&gridloom::Device::cpu()?)?;
+    /// assert!(double.ptx().is_some_and(|ptx| ptx.contains("mul.rn.f32")));
+    /// # Ok::<(), gridloom::Error>(())
+    /// ```
+    pub fn ptx(&self) -> Option<&str> {
+        self.recorded.as_ref().map(|recorded| recorded.ptx.as_str())
+    }
+
+    /// The kernel with what it was recorded as.
+    pub(crate) fn of_recorded(mut self, recorded: Arc<Recorded>) -> Self {
+        self.recorded = Some(recorded);
+        self
     }
 
     /// Returns names and values of its properties, for display.
@@ -150,7 +180,7 @@ impl<P> Kernel<P> {
 
 impl<P> Clone for Kernel<P> {
     fn clone(&self) -> Self {
-        Kernel { backend: self.backend.clone(), parameters: PhantomData }
+        Kernel { backend: self.backend.clone(), recorded: self.recorded.clone(), parameters: PhantomData }
     }
 }
 

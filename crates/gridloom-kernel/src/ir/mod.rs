@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 pub(crate) mod cleanup;
+pub(crate) mod optimize;
 pub(crate) mod print;
-mod ty;
+pub(crate) mod ty;
 pub(crate) mod uniform;
 
 pub use ty::Ty;

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 
-use crate::ir::{ShapeRules, cleanup, print, uniform};
+use crate::ir::{ShapeRules, cleanup, optimize, print, uniform};
 use crate::record::recorder::{Abandoned, RecordError, finish, start};
 
 /// A kernel as it was recorded.
@@ -48,6 +48,7 @@ pub fn record_kernel(
         let site = &program.sites[divergence.site.0 as usize];
         RecordError { message: site.message.clone(), file: site.file, line: site.line }
     })?;
+    optimize::optimize(&mut program);
     let recorded =
         Arc::new(Recorded { ptx: print::print(&program), name: program.name, rules: program.rules });
     Ok(RECORDED.lock().entry(instance).or_insert(recorded).clone())

@@ -44,6 +44,9 @@ fn graph<P: Parameters>(
     config: LaunchConfig,
     args: impl Arguments<P>,
 ) -> Result<Executable> {
+    if std::env::args().any(|word| word == "--ptx") {
+        println!("{}", kernel.ptx().unwrap_or_default());
+    }
     let graph = Graph::new(device);
     graph.launch(kernel, config, args)?;
     graph.instantiate()

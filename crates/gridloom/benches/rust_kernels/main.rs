@@ -3,6 +3,7 @@
 //! Each kernel has three forms: the PTX that NVRTC makes of CUDA C++; Rust with its checks; Rust with the indices promised to be in range
 //! (`load_unchecked`). They are measured by turns within one run, and compared first. Words after `--` choose the kernels whose name
 //! contains one of them; `--quick` takes small sizes, which show that all works and nothing else.
+//! `--ptx` prints the PTX of the kernels in Rust.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
 

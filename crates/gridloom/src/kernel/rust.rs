@@ -296,7 +296,8 @@ where
     // SAFETY: the kernel accesses memory only through the slices it received. Each index is checked
     // against the length that came with the slice, or promised in an `unsafe` block. The contract
     // has checked the lengths.
-    unsafe { module.kernel_with(&recorded.name, contract) }
+    let kernel = unsafe { module.kernel_with(&recorded.name, contract)? };
+    Ok(kernel.of_recorded(recorded))
 }
 
 /// Returns the contract that every launch of a kernel is checked against.

@@ -20,6 +20,7 @@ mod functions;
 mod harness;
 mod loading;
 mod numbers;
+mod optimized;
 mod programs;
 mod structures;
 mod warps;

@@ -1,0 +1,128 @@
+//! What the PTX of a kernel looks like after it was made fast.
+
+use gridloom::prelude::*;
+use gridloom::{Out, block, kernel, thread};
+
+/// How many lines of the kernel have a text.
+fn count(ptx: &str, text: &str) -> usize {
+    let body = &ptx[ptx.find(".entry").unwrap_or(0)..];
+    body.lines().filter(|line| line.contains(text)).count()
+}
+
+#[track_caller]
+fn ptx<P>(kernel: Result<Kernel<P>>) -> String {
+    kernel.unwrap().ptx().unwrap().to_owned()
+}
+
+#[test]
+fn an_index_that_was_compared_with_the_length_is_not_checked_again() -> Result<()> {
+    #[kernel]
+    fn program(x: &[f32], out: Out<f32>) {
+        if let Some((i, out)) = out.mine() {
+            if i < x.len() && i > 0 {
+                *out = x[i] + x[i - 1] + x[i / 2];
+            }
+        }
+    }
+    let ptx = ptx(program::load(&Device::cpu()?));
+    assert_eq!(count(&ptx, "bra $F"), 0, "{ptx}");
+    Ok(())
+}
+
+#[test]
+fn the_elements_of_a_loop_over_a_slice_are_not_checked() -> Result<()> {
+    #[kernel]
+    fn program(x: &[f32], out: Out<f32>) {
+        if let Some((_, out)) = out.mine() {
+            for k in 0..x.len() {
+                *out += x[k];
+            }
+        }
+    }
+    let ptx = ptx(program::load(&Device::cpu()?));
+    assert_eq!(count(&ptx, "bra $F"), 0, "{ptx}");
+    Ok(())
+}
+
+#[test]
+fn an_index_that_may_be_outside_is_checked() -> Result<()> {
+    #[kernel]
+    fn program(x: &[f32], out: Out<f32>) {
+        if let Some((i, out)) = out.mine() {
+            *out = x[i] + x[i.wrapping_add(1)];
+        }
+    }
+    let ptx = ptx(program::load(&Device::cpu()?));
+    assert_eq!(count(&ptx, "bra $F"), 2, "{ptx}");
+    Ok(())
+}
+
+#[test]
+fn a_choice_between_values_does_not_branch() -> Result<()> {
+    #[kernel]
+    fn program(out: Out<i32>) {
+        if let Some((i, out)) = out.mine() {
+            let before = *out;
+            *out = if i % 2 == 0 { before } else { 7 };
+        }
+    }
+    let ptx = ptx(program::load(&Device::cpu()?));
+    // One for the threads that own nothing.
+    assert_eq!((count(&ptx, "bra"), count(&ptx, "rem")), (1, 0), "{ptx}");
+    Ok(())
+}
+
+#[test]
+fn a_loop_with_few_passes_is_unrolled_and_its_counter_is_gone() -> Result<()> {
+    #[kernel]
+    fn program(x: &[[f32; 4]], out: Out<f32>) {
+        if let Some((i, out)) = out.mine()
+            && i < x.len()
+        {
+            let mut sum = 0.0;
+            for k in 0..4 {
+                sum += x[i][k];
+            }
+            *out = sum;
+        }
+    }
+    let ptx = ptx(program::load(&Device::cpu()?));
+    assert_eq!(
+        (count(&ptx, "ld.global.nc.f32"), count(&ptx, "$H"), count(&ptx, "bra $F")),
+        (4, 0, 0),
+        "{ptx}"
+    );
+    Ok(())
+}
+
+#[test]
+fn indices_of_shared_memory_have_32_bits() -> Result<()> {
+    #[kernel]
+    fn program(out: Out<u32>) {
+        let mut tile = block::shared::<u32, 256>(0);
+        for (i, slot) in tile.each_mine() {
+            *slot = i as u32 * 3;
+        }
+        let tile = block::sync(tile);
+        if let Some((_, out)) = out.mine() {
+            *out = tile[thread::rank().wrapping_add(1) % 256];
+        }
+    }
+    let ptx = ptx(program::load(&Device::cpu()?));
+    assert_eq!((count(&ptx, "bra $F"), count(&ptx, "rem.u64"), count(&ptx, "and.b64")), (0, 0, 0), "{ptx}");
+    Ok(())
+}
+
+#[test]
+fn one_value_is_computed_once() -> Result<()> {
+    #[kernel]
+    fn program(out: Out<u32>) {
+        if let Some((_, out)) = out.mine() {
+            *out = thread::x() * 5 + thread::x() * 5;
+        }
+    }
+    let ptx = ptx(program::load(&Device::cpu()?));
+    assert_eq!(count(&ptx, "mul.lo.u32"), 1, "{ptx}");
+    assert_eq!(count(&ptx, "%tid.x"), 1, "{ptx}");
+    Ok(())
+}
