@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::fold;
 use super::values::Pass;
-use crate::ir::{Base, Inst, Label, Mem, Operand, Reg, Stmt};
+use crate::ir::{Base, Effect, Inst, Label, Mem, Operand, Reg, Stmt};
 
 /// The most passes of a loop that is unrolled, and the most statements that it may become.
 const MOST_PASSES: usize = 32;
@@ -38,7 +38,9 @@ impl Pass<'_> {
         for (list, is_step) in [(body, false), (step, true)] {
             collect(list, is_step, true, self, &mut definitions, &mut writes);
         }
-        let is_plain = |stmt: &Stmt| matches!(stmt, Stmt::Inst(inst) if inst.dst.is_some());
+        // What comes before the test is done once more than the rest of a pass: nothing may be seen of
+        // it behind the loop.
+        let is_plain = |stmt: &Stmt| matches!(stmt, Stmt::Inst(Inst { dst: Some(dst), effect: Effect::None | Effect::Load, .. }) if !self.is_var(*dst));
         let test = body.iter().position(|stmt| !is_plain(stmt))?;
         let Stmt::Break { label: to, when: Some((Operand::Reg(cond), when)) } = &body[test] else {
             return None;
