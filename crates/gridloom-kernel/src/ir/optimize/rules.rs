@@ -447,6 +447,7 @@ impl Pass<'_> {
     }
 
     /// A simpler value that is the same, if there is one.
+    #[expect(clippy::ptr_arg, reason = "the name is kept in the instruction")]
     pub(super) fn simplify(
         &mut self,
         op: &Cow<'static, str>,
@@ -522,10 +523,10 @@ impl Pass<'_> {
                     return self.two("and", suffix, ty, a, mask);
                 }
             }
-            ("mul.hi", _) if !is_signed => {
-                if range(self, 0).times(range(self, 1)).is_in(Range::of_bits(width, false)) {
-                    return Some(self.constant(ty, 0));
-                }
+            ("mul.hi", _)
+                if !is_signed && range(self, 0).times(range(self, 1)).is_in(Range::of_bits(width, false)) =>
+            {
+                return Some(self.constant(ty, 0));
             }
             // A product with a number and a sum as one instruction that widens.
             ("mad.lo", &[a, b, c]) if width == 64 => {
