@@ -23,21 +23,9 @@ device_function! {
     pub fn blocks() -> usize { host::place().blocks() } records blocks_twin()
 }
 device_function! {
-    /// Returns how many threads the launch has, in all its blocks: the step of a loop in which the
-    /// threads share any number of elements.
-    ///
-    /// ```
-    /// use std::sync::atomic::Ordering::Relaxed;
-    ///
-    /// use gridloom::{Atomic, grid, kernel, thread};
-    ///
-    /// #[kernel]
-    /// fn histogram(data: &[u8], counts: &[Atomic<u32>]) {
-    ///     for i in (thread::index()..data.len()).step_by(grid::threads()) {
-    ///         counts[data[i] as usize].fetch_add(1, Relaxed);
-    ///     }
-    /// }
-    /// ```
+    /// Returns how many threads the launch has, in all its blocks. Threads that share any number of
+    /// elements step by it:
+    /// `for i in (thread::index()..data.len()).step_by(grid::threads())`.
     pub fn threads() -> usize { host::place().blocks() * host::place().threads() } records {
         let (blocks, threads) = (blocks_twin(), threads_twin());
         with(|r| {
@@ -50,9 +38,8 @@ device_function! {
 fn blocks_twin() -> V<usize> {
     let sizes = [special("%nctaid.x"), special("%nctaid.y"), special("%nctaid.z")];
     with(|r| {
-        let [x, y, z] = sizes
-            .map(|size| size.operand(r))
-            .map(|size| r.compute("cvt", "u64.u32", Ty::U64, &[size]));
+        let [x, y, z] =
+            sizes.map(|size| size.operand(r)).map(|size| r.compute("cvt", "u64.u32", Ty::U64, &[size]));
         let plane = r.compute("mul.lo", "u64", Ty::U64, &[x, y]);
         V::of(r.compute("mul.lo", "u64", Ty::U64, &[plane, z]))
     })

@@ -38,6 +38,7 @@ pub(crate) const CASES: [(&str, Make, usize, usize); 13] = [
 ];
 
 /// The graph of one launch.
+#[allow(clippy::print_stdout, reason = "`--ptx` asks for it")]
 fn graph<P: Parameters>(
     device: &Device,
     kernel: &Kernel<P>,
