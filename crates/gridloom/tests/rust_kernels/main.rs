@@ -21,6 +21,7 @@ mod harness;
 mod loading;
 mod numbers;
 mod optimized;
+mod optimized_results;
 mod programs;
 mod structures;
 mod warps;

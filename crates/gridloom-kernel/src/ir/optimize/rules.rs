@@ -76,9 +76,22 @@ fn values(args: &[Arg]) -> Option<Vec<Number>> {
 impl Pass<'_> {
     // Ranges.
 
-    /// The values that a value can have, as its type has them.
-    pub(super) fn range(&self, number: Number) -> Range {
-        self.range_within(number, DEPTH)
+    /// The values that a value can have, read as a type of its width.
+    pub(super) fn range_in(&self, number: Number, ty: Ty) -> Range {
+        match ty.class() {
+            Class::B32 => self.range_as(number, 32, ty.is_signed(), DEPTH),
+            Class::B64 => self.range_as(number, 64, ty.is_signed(), DEPTH),
+            _ => Self::full(ty),
+        }
+    }
+
+    /// Notes that a value, read as a type of its width, is in a range.
+    pub(super) fn limit_in(&mut self, number: Number, range: Range, ty: Ty) {
+        match ty.class() {
+            Class::B32 => self.limit(number, range, 32, ty.is_signed()),
+            Class::B64 => self.limit(number, range, 64, ty.is_signed()),
+            _ => {}
+        }
     }
 
     fn full(ty: Ty) -> Range {
@@ -840,6 +853,11 @@ impl Pass<'_> {
             ("mad.lo", "u32") => {
                 let Some(size) = self.constant_of(args[1]) else { return none };
                 let Some((index, more)) = self.index_and_number(args[0]) else { return none };
+                // Only where the address stays in the memory of the block.
+                let sum = self.range_as(index, 32, false, DEPTH).plus(Range::one(more.into()));
+                if !sum.is_in(Range::of_bits(32, false)) {
+                    return none;
+                }
                 self.indexed(
                     address,
                     "mad.lo",

@@ -249,6 +249,8 @@ fn always_written(list: &[Stmt]) -> HashSet<Reg> {
             Stmt::Inst(Inst { dst: Some(dst), .. }) => {
                 all.insert(*dst);
             }
+            // What follows may not be reached.
+            Stmt::If { then, otherwise, .. } if jumps(then) || jumps(otherwise) => break,
             Stmt::If { then, otherwise, .. } => {
                 let (a, b) = (always_written(then), always_written(otherwise));
                 all.extend(a.intersection(&b));
@@ -259,4 +261,11 @@ fn always_written(list: &[Stmt]) -> HashSet<Reg> {
         }
     }
     all
+}
+
+/// Returns whether statements can go elsewhere than to their end.
+fn jumps(list: &[Stmt]) -> bool {
+    list.iter().any(|stmt| {
+        matches!(stmt, Stmt::Break { .. } | Stmt::Continue(_)) || stmt.inner().into_iter().any(jumps)
+    })
 }

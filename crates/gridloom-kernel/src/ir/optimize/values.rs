@@ -63,6 +63,8 @@ enum Undo {
 struct Join {
     values: Vec<Number>,
     differs: Vec<bool>,
+    /// The ranges of integers, as the types of the variables have them. The types of their values
+    /// can differ in their signs.
     ranges: Vec<Option<Range>>,
 }
 
@@ -509,11 +511,32 @@ impl<'a> Pass<'a> {
         if !holders.contains(&reg) {
             holders.push(reg);
         }
-        if let Some(&half) = self.halves.get(&reg)
-            && let Some(low) = self.low_half(number)
-        {
-            self.write_var(half, low);
+        if let Some(&half) = self.halves.get(&reg) {
+            match self.low_half(number).filter(|&low| self.is_usable(low)) {
+                Some(low) => self.write_var(half, low),
+                // The half is always that of the variable.
+                None => self.write_half(half, reg),
+            }
         }
+    }
+
+    /// Writes the low half of a variable from the variable itself.
+    fn write_half(&mut self, half: Reg, reg: Reg) {
+        self.out.push(Stmt::Inst(Inst {
+            op: "cvt".into(),
+            suffix: "u32.u64",
+            dst: Some(half),
+            args: vec![Operand::Reg(reg)],
+            effect: Effect::None,
+        }));
+        if let Some(index) = self.var_index[half.0 as usize] {
+            self.now[index] = self.fresh(half, None);
+        }
+    }
+
+    /// The range of a variable now, as its type has it.
+    fn range_now(&self, index: usize) -> Range {
+        self.range_in(self.now[index], self.regs[self.vars[index].0 as usize])
     }
 
     fn push_mov(&mut self, dst: Reg, ty: Ty, value: Operand) {
@@ -530,10 +553,12 @@ impl<'a> Pass<'a> {
     fn join(&mut self, into: Option<Join>) -> Join {
         let ranges: Vec<Option<Range>> = self
             .now
-            .clone()
-            .into_iter()
-            .zip(&self.vars.clone())
-            .map(|(number, reg)| self.regs[reg.0 as usize].is_integer().then(|| self.range(number)))
+            .iter()
+            .zip(&self.vars)
+            .map(|(&number, reg)| {
+                let ty = self.regs[reg.0 as usize];
+                ty.is_integer().then(|| self.range_in(number, ty))
+            })
             .collect();
         match into {
             None => Join { values: self.now.clone(), differs: vec![false; self.now.len()], ranges },
@@ -560,7 +585,7 @@ impl<'a> Pass<'a> {
             } else {
                 self.now[index] = join.values[index];
                 if let Some(range) = join.ranges[index] {
-                    self.refine(join.values[index], range);
+                    self.limit_in(join.values[index], range, self.regs[reg.0 as usize]);
                 }
             }
         }
@@ -791,7 +816,7 @@ impl<'a> Pass<'a> {
         written_in(&step, &mut written);
         let written: Vec<usize> =
             (0..self.vars.len()).filter(|&index| written.contains(&self.vars[index])).collect();
-        let start: Vec<Range> = written.iter().map(|&index| self.range(self.now[index])).collect();
+        let start: Vec<Range> = written.iter().map(|&index| self.range_now(index)).collect();
         let back = (self.loops < MOST_TRIALS).then(|| self.trial(label, &body, &step, &written));
         let ranges: Vec<Option<Range>> = match back {
             Some(Some(back)) => start.iter().zip(&back).map(|(start, back)| Some(start.or(*back))).collect(),
@@ -877,7 +902,7 @@ impl<'a> Pass<'a> {
         };
         // The ranges at the end are read before what is known of them is undone.
         let ends =
-            if again { Some(self.now.iter().map(|&number| self.range(number)).collect()) } else { None };
+            if again { Some((0..self.now.len()).map(|index| self.range_now(index)).collect()) } else { None };
         self.ends = ends;
         self.undo_to(mark);
         ((body, std::mem::replace(&mut self.out, outer)), again)
