@@ -19,8 +19,8 @@
 use std::any::Any;
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::error::{Result, bail};
@@ -126,8 +126,34 @@ pub unsafe trait Device: Send + Sync + Debug {
         definition: &Arc<Definition>,
         options: &InstantiateOptions,
     ) -> Result<Box<dyn Executable>>;
+    /// Returns the place where layers above the backend keep what they made for this device, if it
+    /// has one.
+    fn attachment(&self) -> Option<&Attachment> {
+        None
+    }
     /// Returns the object as `Any`, so that a backend can recognize its own.
     fn as_any(&self) -> &dyn Any;
+}
+
+/// A value that a layer above the backend keeps for as long as a device exists, such as compiled
+/// kernels.
+///
+/// The value must not keep the device alive, because the device owns it.
+#[derive(Default)]
+pub struct Attachment(OnceLock<Box<dyn Any + Send + Sync>>);
+
+impl Attachment {
+    /// Returns a copy of the attached value. If there is none, attaches a new one. Returns `None` if
+    /// a value of another type is attached.
+    pub fn get_or_attach<T: Any + Send + Sync + Clone>(&self, make: impl FnOnce() -> T) -> Option<T> {
+        self.0.get_or_init(|| Box::new(make())).downcast_ref().cloned()
+    }
+}
+
+impl Debug for Attachment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Attachment({})", self.0.get().is_some())
+    }
 }
 
 /// Checks that `bytes` bytes from `offset` on are in an allocation of this device.

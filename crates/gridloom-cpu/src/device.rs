@@ -278,6 +278,7 @@ impl Drop for Shared {
 /// A CPU as a device. It runs the same graphs and PTX kernels as a GPU.
 pub struct CpuDevice {
     shared: Arc<Shared>,
+    attachment: backend::Attachment,
 }
 
 impl CpuDevice {
@@ -312,7 +313,7 @@ impl CpuDevice {
             release: Release::default(),
             streams: Mutex::new(Vec::new()),
         };
-        Ok(Arc::new(CpuDevice { shared: Arc::new(shared) }))
+        Ok(Arc::new(CpuDevice { shared: Arc::new(shared), attachment: backend::Attachment::default() }))
     }
 
     /// Returns the number of threads that can work on one stream's work at once.
@@ -494,6 +495,10 @@ unsafe impl backend::Device for CpuDevice {
         options: &InstantiateOptions,
     ) -> Result<Box<dyn backend::Executable>> {
         Ok(Box::new(CpuExecutable::new(self.shared.clone(), definition, options)?))
+    }
+
+    fn attachment(&self) -> Option<&backend::Attachment> {
+        Some(&self.attachment)
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -53,6 +53,7 @@ pub struct CudaDevice {
     capability: (u32, u32),
     limits: Limits,
     total_memory: u64,
+    attachment: backend::Attachment,
 }
 
 /// State that a device shares with its objects. They keep it when the device is dropped.
@@ -114,6 +115,7 @@ impl CudaDevice {
             capability: facts.capability()?,
             limits: facts.limits()?,
             total_memory: facts.total_memory()?,
+            attachment: backend::Attachment::default(),
             shared: Arc::new(Shared {
                 id,
                 turns: driver.takes_turns().then(|| Arc::new(Turns::new(&context))),
@@ -415,6 +417,10 @@ unsafe impl backend::Device for CudaDevice {
         options: &InstantiateOptions,
     ) -> Result<Box<dyn backend::Executable>> {
         graph::instantiate(&self.shared, definition, options)
+    }
+
+    fn attachment(&self) -> Option<&backend::Attachment> {
+        Some(&self.attachment)
     }
 
     fn as_any(&self) -> &dyn Any {

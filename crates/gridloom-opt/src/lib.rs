@@ -5,6 +5,7 @@
 //! returns still answers for every node that the user wrote. The README of this crate explains why
 //! results stay the same.
 
+mod cache;
 mod executable;
 mod graph;
 mod optimizations;

@@ -13,7 +13,8 @@ use super::chains::ends;
 use super::fusion::Form;
 use super::plan::{Context, has_full_edges};
 use super::survey::Candidate;
-use crate::rewrite::{BatchGroup, Role, batch};
+use crate::cache::Recipe;
+use crate::rewrite::{BatchGroup, Role};
 
 /// The most blocks of a kernel in a batch. Larger kernels keep the device busy by themselves.
 const MAX_BLOCKS: u64 = 512;
@@ -54,11 +55,8 @@ fn fuse(context: &mut Context, graph: &Graph, members: Vec<(NodeKey, Candidate)>
     let nodes: Vec<NodeKey> = kernels.iter().flat_map(|(_, nodes)| nodes.iter().copied()).collect();
     let groups: Vec<BatchGroup> = kernels.into_iter().map(|(group, _)| group).collect();
     let shared = members[0].1.shared;
-    let outcome = match batch(&groups, block, context.limit()) {
-        Ok(rewritten) => context.fuse(graph, &rewritten, Form::Batch, &nodes, shared, &nodes)?,
-        Err(reason) => Err(reason),
-    };
-    match outcome {
+    let recipe = Recipe::Batch { groups, block, limit: context.limit() };
+    match context.fuse(graph, &recipe, Form::Batch, &nodes, shared, &nodes)? {
         Ok(()) => {
             let names = ends(context, &nodes);
             let count = nodes.len();

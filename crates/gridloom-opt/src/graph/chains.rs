@@ -18,8 +18,8 @@ use rustc_hash::FxHashSet;
 use super::fusion::{Form, InnerControl};
 use super::plan::{Context, has_full_edges};
 use super::steps::{Run, Setters, is_inside_conditional};
+use crate::cache::Recipe;
 use crate::optimizations::Optimization;
-use crate::rewrite::structured_program;
 
 pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
     let runs = find(context, graph);
@@ -33,10 +33,12 @@ pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
             context.reset_words(is_inside);
         }
         let form = if run.controls.is_empty() { Form::Chain } else { Form::Program(controls.clone()) };
-        let outcome = match structured_program(&run.steps(), &run.parts, context.limit()) {
-            _ if controls.len() < run.controls.len() => Err("there are too many conditionals".into()),
-            Ok(program) => context.fuse(graph, &program, form, &run.nodes, run.shared(), &run.replaced)?,
-            Err(reason) => Err(reason),
+        let outcome = if controls.len() < run.controls.len() {
+            Err("there are too many conditionals".into())
+        } else {
+            let (steps, parts) = (run.steps(), run.parts.clone());
+            let recipe = Recipe::Program { steps, parts, limit: context.limit() };
+            context.fuse(graph, &recipe, form, &run.nodes, run.shared(), &run.replaced)?
         };
         match outcome {
             Ok(()) => report(context, &run),

@@ -10,7 +10,8 @@ use gridloom_core::{Graph, Result};
 use super::fusion::Form;
 use super::plan::{Context, has_full_edges};
 use super::steps::Run;
-use crate::rewrite::{Role, block_program};
+use crate::cache::Recipe;
+use crate::rewrite::Role;
 
 pub(super) fn run(context: &mut Context, graph: &Graph) -> Result<()> {
     let definition = graph.definition();
@@ -54,8 +55,7 @@ pub(super) fn to_kernel(
     if !run.push_builtin(key, candidate, context.limit()) {
         return Ok(Err("it does not fit one kernel".into()));
     }
-    match block_program(&run.steps(), None, context.limit()) {
-        Ok(program) => context.fuse(graph, &program, Form::Fill, &run.nodes, 0, &run.nodes),
-        Err(reason) => Ok(Err(reason)),
-    }
+    let (steps, parts) = (run.steps(), run.parts.clone());
+    let recipe = Recipe::Program { steps, parts, limit: context.limit() };
+    context.fuse(graph, &recipe, Form::Fill, &run.nodes, 0, &run.nodes)
 }

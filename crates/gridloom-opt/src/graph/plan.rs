@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gridloom_core::backend::{Device, Kernel};
+use gridloom_core::backend::Device;
 use gridloom_core::executable::{ConditionalMode, InstantiateOptions};
 use gridloom_core::graph::{ConditionKey, Definition, EdgeEnd, EdgeKind, NodeKey};
 use gridloom_core::launch::{Dim3, LaunchConfig};
@@ -16,9 +16,9 @@ use super::fusion::{Call, Form, Fusion, Piece, planned, unexpected};
 use super::state::PlanMemory;
 use super::survey::Survey;
 use super::{Profile, batches, builtin, chains, control, early, edges, fills};
+use crate::cache::{Cache, Made, Recipe};
 use crate::executable::leaves_memory;
 use crate::optimizations::{Optimization, Optimizations};
-use crate::rewrite::{ENTRY, Prefix, Rewritten, prefixed};
 
 /// An optimised graph, and what became of its nodes.
 #[derive(Debug)]
@@ -82,8 +82,8 @@ pub(crate) struct Context {
     /// The words of the conditions that are stored in memory.
     pub(crate) conditions: FxHashMap<ConditionKey, Region>,
     memory: Option<PlanMemory>,
-    /// Kernels with a prefix, by the kernel and the prefix.
-    prefixed: FxHashMap<(usize, Prefix), Arc<dyn Kernel>>,
+    /// The kernels that were made for this device before.
+    cache: Arc<Cache>,
 }
 
 impl Plan {
@@ -122,6 +122,7 @@ impl Plan {
         disabled: &FxHashSet<NodeKey>,
     ) -> Result<Self> {
         let original = graph.definition();
+        let cache = Cache::of(&**graph.device());
         let plan = Plan {
             graph: graph.clone(),
             fusions: Vec::new(),
@@ -136,7 +137,7 @@ impl Plan {
         let mut context = Context {
             device: graph.device().clone(),
             original,
-            survey: Survey::new(disabled.clone()),
+            survey: Survey::new(disabled.clone(), cache.clone()),
             profile,
             plan,
             wanted,
@@ -146,7 +147,7 @@ impl Plan {
             fusions: FxHashMap::default(),
             conditions: FxHashMap::default(),
             memory: None,
-            prefixed: FxHashMap::default(),
+            cache,
         };
         if leaves_memory(&context.original) {
             context.plan.done.push("nothing: the graph leaves memory allocated after a launch".into());
@@ -237,12 +238,9 @@ impl Context {
         self.device.limits().max_parameter_bytes
     }
 
-    /// Loads a rewritten kernel. Returns the reason if the device rejects it.
-    pub(crate) fn load(&mut self, text: &str, name: &str) -> std::result::Result<Arc<dyn Kernel>, String> {
-        self.device
-            .load_ptx(text)
-            .and_then(|module| module.kernel(name))
-            .map_err(|error| format!("the device does not take the rewritten kernel: {error}"))
+    /// Returns the kernel of a recipe, or the reason why there is none.
+    fn make(&self, recipe: &Recipe) -> std::result::Result<Arc<Made>, String> {
+        self.cache.kernel(&*self.device, recipe)
     }
 
     /// Returns new words of the plan's memory, or `None` if there are none left.
@@ -299,12 +297,13 @@ impl Context {
         &mut self,
         graph: &Graph,
         before: &[Node],
-        kernel: &str,
+        kernel: &'static str,
         args: KernelArgs,
         name: &str,
     ) -> Result<Node> {
         let threads = if kernel == builtin::COPY { 128 } else { 32 };
-        let kernel = self.load(builtin::TEXT, kernel).map_err(|reason| unexpected(&reason))?;
+        let recipe = Recipe::Builtin { text: builtin::TEXT, name: kernel };
+        let kernel = self.make(&recipe).map_err(|reason| unexpected(&reason))?.kernel.clone();
         let call =
             Call::new(Form::Builtin(Box::new(args)), Vec::new(), kernel, LaunchConfig::new(1u32, threads));
         self.put(graph, before, Some(call), name)
@@ -377,42 +376,33 @@ impl Context {
         for key in keys {
             let Some(fusion) = self.fusions.get(&key) else { continue };
             let (kernel, prefix) = (fusion.call.kernel.clone(), fusion.call.prefix.clone());
-            let id = (Arc::as_ptr(&kernel).cast::<()>() as usize, prefix);
-            let with_prefix = match self.prefixed.get(&id) {
-                Some(known) => known.clone(),
-                None => {
-                    let source = self.survey.source(&kernel).ok_or("the PTX of a kernel is not known".into());
-                    let made = source.and_then(|source| {
-                        let module = prefixed(&source, &id.1)?;
-                        self.load(&module.to_string(), source.name())
-                    });
-                    let made = made.map_err(|reason| unexpected(&format!("meets a kernel: {reason}")))?;
-                    self.prefixed.insert(id, made.clone());
-                    made
-                }
-            };
+            let source = self.survey.source(&kernel).ok_or("the PTX of a kernel is not known".into());
+            let made = source
+                .and_then(|source| self.make(&Recipe::Prefixed { source, prefix }))
+                .map_err(|reason| unexpected(&format!("meets a kernel: {reason}")))?;
             let Some(fusion) = self.fusions.get_mut(&key) else { continue };
-            fusion.call.prefixed = Some(with_prefix);
+            fusion.call.prefixed = Some(made.kernel.clone());
             fusion.node.set_operation(planned(fusion.operation(&self.original))?)?;
         }
         Ok(())
     }
 
-    /// Loads a rewritten kernel and replaces nodes by one that launches it. If that is not
+    /// Makes a rewritten kernel and replaces nodes by one that launches it. If that is not
     /// possible, returns the reason and changes nothing.
     pub(crate) fn fuse(
         &mut self,
         graph: &Graph,
-        rewritten: &Rewritten,
+        recipe: &Recipe,
         form: Form,
         nodes: &[NodeKey],
         shared: u32,
         replaced: &[NodeKey],
     ) -> Result<std::result::Result<(), String>> {
-        let kernel = match self.load(&rewritten.text(), ENTRY) {
-            Ok(kernel) => kernel,
+        let rewritten = match self.make(recipe) {
+            Ok(rewritten) => rewritten,
             Err(reason) => return Ok(Err(reason)),
         };
+        let kernel = rewritten.kernel.clone();
         let config = LaunchConfig::new(rewritten.blocks, Dim3::from(rewritten.block)).shared(shared);
         if let Err(error) = config.check(self.device.limits(), kernel.limits()) {
             return Ok(Err(error.message().to_owned()));

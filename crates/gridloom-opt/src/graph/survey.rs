@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::builtin;
+use crate::cache::Cache;
 use crate::rewrite::{KernelSource, Role};
 
 /// A node that may become part of a rewritten kernel.
@@ -34,34 +35,12 @@ impl Candidate {
     }
 }
 
-/// The PTX of kernels, each parsed once.
-#[derive(Default)]
-pub(crate) struct Sources {
-    /// By the address of the kernel, which is kept alive here.
-    kernels: FxHashMap<usize, (Arc<dyn Kernel>, Option<KernelSource>)>,
-    /// By the address of the module's text, which a kernel keeps alive.
-    modules: FxHashMap<(usize, usize), Option<Arc<gridloom_ptx::Module>>>,
-}
-
-impl Sources {
-    fn get(&mut self, kernel: &Arc<dyn Kernel>) -> Option<KernelSource> {
-        let address = Arc::as_ptr(kernel).cast::<()>() as usize;
-        if let Some((_, source)) = self.kernels.get(&address) {
-            return source.clone();
-        }
-        let source = kernel.ptx().and_then(|text| {
-            let place = (text.as_ptr() as usize, text.len());
-            let module =
-                self.modules.entry(place).or_insert_with(|| gridloom_ptx::parse(text).ok().map(Arc::new));
-            KernelSource::new(module.clone()?, kernel.name())
-        });
-        self.kernels.insert(address, (kernel.clone(), source.clone()));
-        source
-    }
-}
+/// The kernels of a graph as PTX, by the address of the kernel, which is kept alive here.
+type Sources = FxHashMap<usize, (Arc<dyn Kernel>, Option<KernelSource>)>;
 
 /// Looks up nodes, and records why some cannot be used.
 pub(crate) struct Survey {
+    cache: Arc<Cache>,
     sources: Mutex<Sources>,
     /// Nodes that must not change: disabled ones, and those made by the optimiser.
     pub(crate) pinned: FxHashSet<NodeKey>,
@@ -77,8 +56,8 @@ struct Reasons {
 }
 
 impl Survey {
-    pub(crate) fn new(pinned: FxHashSet<NodeKey>) -> Self {
-        Survey { sources: Mutex::default(), pinned, reasons: Mutex::default() }
+    pub(crate) fn new(pinned: FxHashSet<NodeKey>, cache: Arc<Cache>) -> Self {
+        Survey { cache, sources: Mutex::default(), pinned, reasons: Mutex::default() }
     }
 
     /// Records why a node is not changed. Only the first reason counts.
@@ -96,7 +75,14 @@ impl Survey {
 
     /// Returns the source of the kernel that a node launches.
     pub(crate) fn source(&self, kernel: &Arc<dyn Kernel>) -> Option<KernelSource> {
-        self.sources.lock().get(kernel)
+        let address = Arc::as_ptr(kernel).cast::<()>() as usize;
+        let mut sources = self.sources.lock();
+        if let Some((_, source)) = sources.get(&address) {
+            return source.clone();
+        }
+        let source = kernel.ptx().and_then(|text| self.cache.source(text, kernel.name()));
+        sources.insert(address, (kernel.clone(), source.clone()));
+        source
     }
 
     /// Returns a node as a candidate for a role. Returns `None` if it is of another kind, or if

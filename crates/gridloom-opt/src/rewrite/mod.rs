@@ -21,6 +21,7 @@ pub use prefixed::{Gate, Predicate, Prefix, prefixed};
 pub use program::{
     Control, ControlForm, LoopTest, Looping, Part, ProgramStep, block_program, structured_program,
 };
+pub(crate) use source::SourceId;
 pub use source::{KernelSource, Role};
 
 use gridloom_ptx::Module;

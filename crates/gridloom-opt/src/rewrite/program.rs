@@ -76,7 +76,7 @@ pub enum ControlForm {
 /// value ([`Looping::VALUE`]), the most passes ([`Looping::LIMIT`]), the address where the number
 /// of passes is stored, or 0 ([`Looping::PASSES`]), 8 bytes each, and the value that its condition
 /// starts with ([`Looping::INITIAL`]), 4 bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Control {
     /// The form.
     pub form: ControlForm,
@@ -87,7 +87,7 @@ pub struct Control {
 }
 
 /// A part of a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     /// The step with this index. Indices count up through the program.
     Step(usize),

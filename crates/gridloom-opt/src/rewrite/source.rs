@@ -1,7 +1,8 @@
 //! A kernel as PTX, and the obstacles to moving its code.
 
 use std::fmt;
-use std::sync::Arc;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Weak};
 
 use gridloom_ptx::op::{
     BarrierKind, CallTarget, ControlOp, ConvertOp, MemoryOp, Op, RawToken, SyncOp, WarpOp,
@@ -151,6 +152,11 @@ impl KernelSource {
         Arc::ptr_eq(&self.module, &other.module) && self.entry == other.entry
     }
 
+    /// Returns its identity, which does not keep the module alive.
+    pub(crate) fn id(&self) -> SourceId {
+        SourceId { module: Arc::downgrade(&self.module), entry: self.entry }
+    }
+
     pub(crate) fn module(&self) -> &Arc<Module> {
         &self.module
     }
@@ -177,6 +183,31 @@ impl KernelSource {
         }
         (self.facts.meets && !threads.is_multiple_of(32))
             .then(|| format!("its threads meet, and {threads} of them are no whole number of warps"))
+    }
+}
+
+/// The identity of a kernel of a parsed module.
+///
+/// The address of a module is not used again while there is a weak reference to it, so two
+/// identities are equal only if they are of the same module.
+#[derive(Clone, Debug)]
+pub(crate) struct SourceId {
+    module: Weak<Module>,
+    entry: SymbolId,
+}
+
+impl PartialEq for SourceId {
+    fn eq(&self, other: &Self) -> bool {
+        self.module.ptr_eq(&other.module) && self.entry == other.entry
+    }
+}
+
+impl Eq for SourceId {}
+
+impl Hash for SourceId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.module.as_ptr().hash(state);
+        self.entry.hash(state);
     }
 }
 

@@ -24,11 +24,11 @@ pub(crate) struct Kernels {
 
 impl Kernels {
     pub(crate) fn all() -> Vec<Kernels> {
-        let load = |device: Arc<dyn Device>| Kernels {
-            module: device.load_ptx(include_str!("kernels.ptx")).unwrap(),
-            device,
-        };
-        devices().into_iter().map(load).collect()
+        devices().into_iter().map(Kernels::of).collect()
+    }
+
+    pub(crate) fn of(device: Arc<dyn Device>) -> Kernels {
+        Kernels { module: device.load_ptx(include_str!("kernels.ptx")).unwrap(), device }
     }
 
     pub(crate) fn words(&self, values: &[u32]) -> Arc<dyn Allocation> {

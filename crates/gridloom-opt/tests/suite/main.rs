@@ -5,6 +5,7 @@ mod ptx_file;
 
 mod common;
 
+mod cached;
 mod conditionals;
 mod files;
 mod graphs;
