@@ -1,33 +1,78 @@
-//! What the optimiser makes of a graph: the same graph, optimised and not, by turns on one stream
-//! of one GPU.
+//! What the optimiser makes of a graph, beside the same graph built with plain driver calls, by
+//! turns on one stream of one GPU.
 //!
-//! Not optimised, the driver runs a CUDA graph with a node for each node (`cuda_graphs` compares
-//! that with bare driver calls). Each number is a median; each pair of results is compared bit for
-//! bit. Without a GPU there is nothing to measure, and one line says so. `--cpu` measures the CPU
-//! device.
+//! Both run the same kernels with the same arguments, and what they leave is compared bit for bit.
+//! Each number is a median, and each ratio the median of the ratios of rounds. Without a GPU there
+//! is nothing to measure, and one line says so. `--cpu` measures the CPU device, beside the graph
+//! as it was written. A word chooses the rows whose names contain it.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
-use std::time::{Duration, Instant};
+mod driver;
+mod graphs;
+mod measure;
+mod programs;
 
-use gridloom::Optimizations;
+use driver::Bare;
+use graphs::{Branch, DECISIONS, GraphKernels, NODES, PAIRS, PASSES};
+use gridloom::kernel::Arg;
+use gridloom::op::Operation;
 use gridloom::prelude::*;
+use gridloom::{Condition, DeviceKind, Optimizations};
+use gridloom_cuda::CudaDevice;
+use measure::{Table, timed};
+use programs::{LAYERS, PARTICLES, ProgramKernels, SUBSTEPS};
+use std::time::Duration;
 
-const KERNELS: &str = include_str!("kernels.ptx");
-/// Kernels of a chain or fan.
-const NODES: usize = 1_000;
-/// Threads of a block.
-const THREADS: u32 = 256;
-/// Passes of a loop.
-const PASSES: u32 = 1_000;
-/// Pairs of a kernel and a fill.
-const PAIRS: usize = 200;
 const ROUNDS: usize = 21;
+/// The time that one round takes at least, so that the start of a launch does not decide.
+const ROUND: Duration = Duration::from_millis(1);
+/// The most launches of one round.
+const MAX_LAUNCHES: usize = 64;
 
+/// What all rows share.
 struct Work {
     device: Device,
     stream: Stream,
-    neighbour: Kernel<(PtrMut<u32>, Ptr<u32>, Len<u32>, u32)>,
-    countdown: Kernel<(ConditionHandle, PtrMut<u32>, u32)>,
+    /// The driver, on a GPU.
+    bare: Option<Bare>,
+    graphs: GraphKernels,
+    programs: ProgramKernels,
+}
+
+/// A graph, and the memory that it leaves results in.
+struct Case {
+    graph: Graph,
+    conditions: Vec<Condition>,
+    words: Vec<Buffer<u32>>,
+    floats: Vec<Buffer<f32>>,
+}
+
+impl Case {
+    fn new(graph: Graph) -> Self {
+        Case { graph, conditions: Vec::new(), words: Vec::new(), floats: Vec::new() }
+    }
+
+    fn condition(mut self, condition: Condition) -> Self {
+        self.conditions.push(condition);
+        self
+    }
+
+    fn words(mut self, words: impl IntoIterator<Item = Buffer<u32>>) -> Self {
+        self.words.extend(words);
+        self
+    }
+
+    fn floats(mut self, floats: impl IntoIterator<Item = Buffer<f32>>) -> Self {
+        self.floats.extend(floats);
+        self
+    }
+
+    /// Returns everything that the graph left, as bits.
+    fn results(&self) -> Result<Vec<Vec<u32>>> {
+        let words = self.words.iter().map(Buffer::to_vec);
+        let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect();
+        words.chain(self.floats.iter().map(|buffer| buffer.to_vec().map(bits))).collect()
+    }
 }
 
 fn main() -> Result<()> {
@@ -36,133 +81,253 @@ fn main() -> Result<()> {
     if !arguments.iter().any(|argument| argument == "--bench") {
         return Ok(());
     }
-    let device = if arguments.iter().any(|argument| argument == "--cpu") {
-        Device::cpu()?
-    } else {
-        match Device::cuda(0) {
-            Ok(device) => device,
-            Err(error) => {
-                println!("no GPU to measure the optimiser on: {error}");
-                return Ok(());
+    if arguments.iter().any(|argument| argument == "--cpu") {
+        return run(&Work::new(Device::cpu()?, None)?);
+    }
+    match CudaDevice::open(0) {
+        Ok(gpu) => run(&Work::new(Device::from_backend(gpu.clone()), Some(&gpu))?),
+        Err(error) => {
+            println!("no GPU to measure the optimiser on: {error}");
+            Ok(())
+        }
+    }
+}
+
+fn run(work: &Work) -> Result<()> {
+    println!("{}\n", work.device.name());
+    let is_gpu = work.device.kind() == DeviceKind::Cuda;
+    let mut table = Table::of_arguments(if is_gpu { "driver" } else { "not optimised" });
+    for (blocks, aim) in [(1, 0.30), (16, 0.75), (132, 0.75)] {
+        let name = format!("chain of {NODES} kernels of {blocks} blocks");
+        work.compare(&mut table, (&name, aim), ROUNDS, |work| work.chain(blocks));
+    }
+    for millions in [4, 64] {
+        let name = format!("chain of {NODES} streaming kernels over {millions} M floats");
+        // The CPU takes minutes for the large one.
+        if is_gpu || millions == 4 {
+            let rounds = if millions == 4 { 7 } else { 3 };
+            work.compare(&mut table, (&name, 1.02), rounds, |work| work.streaming(millions << 20));
+        }
+    }
+    work.compare(&mut table, (&format!("fan of {NODES} kernels of 1 block"), 0.05), ROUNDS, |work| {
+        work.fan(1)
+    });
+    let name = format!("fan of {NODES} kernels of 1 block, 10 different");
+    work.compare(&mut table, (&name, 0.10), ROUNDS, |work| work.fan(10));
+    let name = format!("{PAIRS} pairs of a kernel and a 1 KB fill");
+    work.compare(&mut table, (&name, 0.60), ROUNDS, Work::fills);
+    for (kernels, aim) in [(1, 0.15), (9, 0.25)] {
+        let name = format!("loop of {PASSES} passes, {kernels} kernels of 1 block");
+        work.compare(&mut table, (&name, aim), 11, |work| work.repeat(kernels));
+    }
+    for blocks in [16, 132] {
+        let name = format!("loop of {PASSES} passes, 1 kernel of {blocks} blocks");
+        work.compare(&mut table, (&name, 0.30), 11, |work| work.repeat_wide(blocks));
+    }
+    for (branch, form) in Branch::ALL {
+        for blocks in [1, 16, 132] {
+            for (taken, word) in [(true, "taken"), (false, "not taken")] {
+                let name = format!("{DECISIONS} decisions and {form}, bodies of {blocks} blocks, {word}");
+                work.compare(&mut table, (&name, 0.35), 11, |work| work.branches(branch, blocks, taken));
             }
         }
-    };
-    let module = device.load_ptx(KERNELS)?;
-    // SAFETY: neighbour reads and writes n words of its arrays; countdown one word.
-    let (neighbour, countdown) = unsafe { (module.kernel("neighbour")?, module.kernel("countdown")?) };
-    let work = Work { stream: device.stream()?, device, neighbour, countdown };
-    println!("{}\n", work.device.name());
-    println!("| work | not optimised µs | optimised µs | ratio |\n|---|---|---|---|");
-    for blocks in [1, 16, 132] {
-        work.compare(&format!("chain of {NODES} kernels of {blocks} blocks"), |work| work.chain(blocks))?;
     }
-    work.compare(&format!("fan of {NODES} kernels of 1 block"), Work::fan)?;
-    work.compare(&format!("{PAIRS} pairs of a kernel and a 1 KB fill"), Work::fills)?;
-    for kernels in [1, 9] {
-        work.compare(&format!("loop of {PASSES} passes, {kernels} kernels of 1 block"), |work| {
-            work.repeat(kernels)
-        })?;
-    }
+    let name = "conjugate gradients on a plate of 128 x 128";
+    work.compare(&mut table, (name, 0.60), ROUNDS, Work::conjugate_gradients);
+    let name = format!("particle step, 8 kernels x {SUBSTEPS} substeps, {PARTICLES} particles");
+    work.compare(&mut table, (&name, 0.60), ROUNDS, Work::particles);
+    let name = format!("perceptron of {LAYERS} layers, batch 1");
+    work.compare(&mut table, (&name, 0.60), ROUNDS, Work::perceptron);
+    work.host(&mut table);
+    table.end();
     Ok(())
 }
 
 impl Work {
-    fn buffers(&self, blocks: u32) -> Result<[Buffer<u32>; 2]> {
-        let words: Vec<u32> = (0..blocks * THREADS).collect();
-        Ok([self.device.buffer_from(&words)?, self.device.buffer_from(&words)?])
+    fn new(device: Device, gpu: Option<&CudaDevice>) -> Result<Self> {
+        let plain = device.load_ptx(include_str!("kernels.ptx"))?;
+        let programs = device.load_ptx(include_str!("programs.ptx"))?;
+        let stream = device.stream()?;
+        let bare = match gpu {
+            Some(gpu) => Some(Bare::new(gpu.driver(), gpu.context().raw(), &stream)?),
+            None => None,
+        };
+        Ok(Work {
+            graphs: GraphKernels::new(&plain, &programs)?,
+            programs: ProgramKernels::new(&programs)?,
+            device,
+            stream,
+            bare,
+        })
     }
 
-    fn chain(&self, blocks: u32) -> Result<(Graph, Vec<Buffer<u32>>)> {
-        let data = self.buffers(blocks)?;
-        let graph = Graph::new(&self.device);
-        let config = LaunchConfig::new(blocks, THREADS);
-        let args = |index: usize| (&data[(index + 1) % 2], &data[index % 2], blocks * THREADS, index as u32);
-        let mut last = graph.launch(&self.neighbour, config, args(0))?;
-        for index in 1..NODES {
-            last = last.launch(&self.neighbour, config, args(index))?;
+    /// Measures a graph in both forms and compares what they leave. A failure becomes a row.
+    fn compare(
+        &self,
+        table: &mut Table,
+        row: (&str, f64),
+        rounds: usize,
+        make: impl Fn(&Self) -> Result<Case>,
+    ) {
+        if !table.wants(row.0) {
+            return;
         }
-        Ok((graph, data.into()))
+        if let Err(error) = self.try_compare(table, row, rounds, make) {
+            table.failed(row.0, &error);
+        }
     }
 
-    fn fan(&self) -> Result<(Graph, Vec<Buffer<u32>>)> {
-        let [from, _] = self.buffers(1)?;
-        let graph = Graph::new(&self.device);
-        let mut data = vec![from];
-        for index in 0..NODES {
-            let to = self.device.buffer_from(&[0; THREADS as usize])?;
-            graph.launch(
-                &self.neighbour,
-                LaunchConfig::new(1, THREADS),
-                (&to, &data[0], THREADS, index as u32),
-            )?;
-            data.push(to);
+    fn try_compare(
+        &self,
+        table: &mut Table,
+        row: (&str, f64),
+        rounds: usize,
+        make: impl Fn(&Self) -> Result<Case>,
+    ) -> Result<()> {
+        let (plain, case) = (make(self)?, make(self)?);
+        let options = InstantiateOptions::new().optimize(Optimizations::ALL);
+        let optimized = case.graph.instantiate_with(&options)?;
+        if std::env::args().any(|argument| argument == "--report") {
+            println!("{:#?}", optimized.report());
         }
-        Ok((graph, data))
-    }
-
-    fn fills(&self) -> Result<(Graph, Vec<Buffer<u32>>)> {
-        let data = self.buffers(132)?;
-        let cleared = self.device.buffer_from(&[1u32; 256])?;
-        let graph = Graph::new(&self.device);
-        let config = LaunchConfig::new(132, THREADS);
-        let mut last = graph.memset(&cleared, 7u32)?;
-        for index in 0..PAIRS {
-            let args = (&data[(index + 1) % 2], &data[index % 2], 132 * THREADS, index as u32);
-            last = last.launch(&self.neighbour, config, args)?.memset(&cleared, index as u32)?;
+        // Both are launched equally often, so that results can be compared.
+        let mut optimized = |launches: usize| {
+            self.stream.synchronize()?;
+            let run = || {
+                (0..launches).try_for_each(|_| optimized.launch(&self.stream))?;
+                self.stream.synchronize()
+            };
+            timed(run).map(|(took, ())| took / launches as u32)
+        };
+        match &self.bare {
+            Some(bare) => {
+                let graph = bare.define(&plain.graph, &plain.conditions)?;
+                let executable = graph.instantiate()?;
+                let mut baseline = |launches: usize| {
+                    executable.synchronize()?;
+                    let run = || {
+                        (0..launches).try_for_each(|_| executable.launch())?;
+                        executable.synchronize()
+                    };
+                    timed(run).map(|(took, ())| took / launches as u32)
+                };
+                by_turns(table, row, rounds, &mut baseline, &mut optimized)?;
+            }
+            None => {
+                let executable = plain.graph.instantiate()?;
+                let mut baseline = |launches: usize| {
+                    let run = || {
+                        (0..launches).try_for_each(|_| executable.launch(&self.stream))?;
+                        self.stream.synchronize()
+                    };
+                    timed(run).map(|(took, ())| took / launches as u32)
+                };
+                by_turns(table, row, rounds, &mut baseline, &mut optimized)?;
+            }
         }
-        let mut data: Vec<Buffer<u32>> = data.into();
-        data.push(cleared);
-        Ok((graph, data))
-    }
-
-    fn repeat(&self, kernels: usize) -> Result<(Graph, Vec<Buffer<u32>>)> {
-        let data = self.buffers(1)?;
-        let left = self.device.buffer_from(&[PASSES])?;
-        let graph = Graph::new(&self.device);
-        let again = graph.condition(1)?;
-        let repeat = graph.while_loop(&again)?;
-        let body = repeat.body();
-        let mut last =
-            body.launch(&self.countdown, LaunchConfig::new(1, THREADS), (&again, &left, PASSES))?;
-        for index in 1..kernels {
-            let args = (&data[(index + 1) % 2], &data[index % 2], THREADS, index as u32);
-            last = last.launch(&self.neighbour, LaunchConfig::new(1, THREADS), args)?;
-        }
-        let mut data: Vec<Buffer<u32>> = data.into();
-        data.push(left);
-        Ok((graph, data))
-    }
-
-    /// Measures a graph in both forms, and compares what they leave.
-    fn compare(&self, name: &str, make: impl Fn(&Self) -> Result<(Graph, Vec<Buffer<u32>>)>) -> Result<()> {
-        let (plain, plain_data) = make(self)?;
-        let (other, other_data) = make(self)?;
-        let plain = plain.instantiate()?;
-        let optimized = other.instantiate_with(&InstantiateOptions::new().optimize(Optimizations::ALL))?;
-        let (mut slow, mut fast, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..ROUNDS {
-            let (one, two) = (self.timed(&plain)?, self.timed(&optimized)?);
-            ratios.push(two.as_secs_f64() / one.as_secs_f64());
-            slow.push(one.as_secs_f64() * 1e6);
-            fast.push(two.as_secs_f64() * 1e6);
-        }
-        for (plain, optimized) in plain_data.iter().zip(&other_data) {
-            assert_eq!(plain.to_vec()?, optimized.to_vec()?, "{name}: results differ");
-        }
-        println!("| {name} | {:.1} | {:.1} | {:.3} |", median(slow), median(fast), median(ratios));
+        assert!(plain.results()? == case.results()?, "{}: results differ", row.0);
         Ok(())
     }
 
-    fn timed(&self, executable: &Executable) -> Result<Duration> {
-        self.stream.synchronize()?;
-        let start = Instant::now();
-        executable.launch(&self.stream)?;
-        self.stream.synchronize()?;
-        Ok(start.elapsed())
+    /// Measures what the host does: instantiating, and changing an argument.
+    fn host(&self, table: &mut Table) {
+        let name = format!("define and instantiate a chain of {NODES}, default options");
+        if table.wants(&name)
+            && let Err(error) = self.instantiate(table, &name)
+        {
+            table.failed(&name, &error);
+        }
+        let name = "change one argument of a node inside a rewritten kernel";
+        if table.wants(name)
+            && let Err(error) = self.change(table, name)
+        {
+            table.failed(name, &error);
+        }
+    }
+
+    fn instantiate(&self, table: &mut Table, name: &str) -> Result<()> {
+        let Some(bare) = &self.bare else { return Ok(()) };
+        let (data, case) = (self.buffers(1)?, self.chain(1)?);
+        table.compare(
+            (name, 1.15),
+            41,
+            &mut || {
+                let (took, made) = timed(|| {
+                    let graph = bare.define(&case.graph, &[])?;
+                    Ok((graph.instantiate()?, graph))
+                })?;
+                drop(made);
+                Ok(took)
+            },
+            &mut || {
+                let (took, made) = timed(|| {
+                    let graph = self.chain_in(1, &data)?;
+                    Ok((graph.instantiate()?, graph))
+                })?;
+                drop(made);
+                Ok(took)
+            },
+        )
+    }
+
+    fn change(&self, table: &mut Table, name: &str) -> Result<()> {
+        const CHANGED: usize = 100;
+        let Some(bare) = &self.bare else { return Ok(()) };
+        let (plain, case) = (self.chain(1)?, self.chain(1)?);
+        let graph = bare.define(&plain.graph, &[])?;
+        let executable = graph.instantiate()?;
+        let options = InstantiateOptions::new().optimize(Optimizations::ALL);
+        let optimized = case.graph.instantiate_with(&options)?;
+        let (plain_nodes, nodes) = (plain.graph.nodes(), case.graph.nodes());
+        let launches = plain_nodes[..CHANGED]
+            .iter()
+            .map(|node| match node.operation()? {
+                Operation::Kernel(launch) => Ok((node, launch)),
+                _ => Err(Error::new(gridloom::ErrorKind::InvalidState, "not a kernel")),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let mut by = 0u32;
+        table.compare(
+            (name, 1.5),
+            41,
+            &mut || {
+                let change = || {
+                    launches
+                        .iter()
+                        .try_for_each(|(node, launch)| graph.set_parameters(&executable, node, launch))
+                };
+                let (took, ()) = timed(change)?;
+                executable.launch()?;
+                executable.synchronize()?;
+                Ok(took / CHANGED as u32)
+            },
+            &mut || {
+                by += 1;
+                let change = || {
+                    nodes[..CHANGED].iter().try_for_each(|node| {
+                        // SAFETY: the kernel takes any number there.
+                        unsafe { optimized.node(node)?.set_arg_unchecked(3, Arg::value(by)) }
+                    })
+                };
+                let (took, ()) = timed(change)?;
+                optimized.launch(&self.stream)?;
+                self.stream.synchronize()?;
+                Ok(took / CHANGED as u32)
+            },
+        )
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+/// Finds out how many launches a round needs, and measures.
+fn by_turns(
+    table: &mut Table,
+    row: (&str, f64),
+    rounds: usize,
+    baseline: &mut dyn FnMut(usize) -> Result<Duration>,
+    optimized: &mut dyn FnMut(usize) -> Result<Duration>,
+) -> Result<()> {
+    let (one, two) = (baseline(1)?, optimized(1)?);
+    let faster = one.min(two).max(Duration::from_nanos(1));
+    let launches = (ROUND.as_nanos().div_ceil(faster.as_nanos()) as usize).clamp(1, MAX_LAUNCHES);
+    table.compare(row, rounds, &mut || baseline(launches), &mut || optimized(launches))
 }
