@@ -30,6 +30,7 @@ use crate::launch::{KernelLimits, Limits};
 use crate::memory::{GraphMemory, MemoryKind, OutlivingMemory};
 use crate::op::contract::Signature;
 use crate::op::{KernelOp, Operation, Params};
+use crate::profile::Recording;
 
 /// The identity of an opened device. Two devices that are opened separately differ, even on the
 /// same hardware.
@@ -112,6 +113,11 @@ pub unsafe trait Device: Send + Sync + Debug {
     /// Waits like [`wait_all`](Device::wait_all), then copies bytes from host memory to an
     /// allocation. The method checks the range itself.
     fn write(&self, dst: &dyn Allocation, offset: u64, src: &[u8]) -> Result<()>;
+    /// Returns whether executables of this device [record](Executable::records) their launches.
+    /// Profiles on other devices use timer kernels.
+    fn records_launches(&self) -> bool {
+        false
+    }
     /// Fails, with the reason, if kernels on this device cannot launch graphs.
     fn check_device_launch(&self) -> Result<()>;
     /// Prepares a checked definition for launching. A backend that keeps the whole definition also
@@ -468,11 +474,29 @@ pub type Cancel = Arc<dyn Fn() + Send + Sync>;
 /// and is called while nothing is locked.
 pub type Passes = Box<dyn FnOnce() -> Result<u64> + Send>;
 
+/// A function that returns the recording of a finished launch.
+pub type TakeRecording = Box<dyn FnOnce() -> Result<Recording> + Send>;
+
 /// A graph that can be launched. Calls arrive one at a time.
 pub trait Executable: Send + Debug {
     /// Enqueues the whole graph. Launches of one executable run one after the other, on whichever
     /// streams they are.
     fn launch(&mut self, stream: &Arc<dyn Stream>) -> Result<()>;
+    /// Returns whether [`launch_recorded`](Executable::launch_recorded) works.
+    fn records(&self) -> bool {
+        false
+    }
+    /// Launches like [`launch`](Executable::launch), and records when each node runs. At most
+    /// `max_runs` runs of each node are kept one by one. Returns a function for the recording. The
+    /// core calls it after it has waited for the stream, while nothing is locked.
+    fn launch_recorded(&mut self, _stream: &Arc<dyn Stream>, _max_runs: usize) -> Result<TakeRecording> {
+        bail!(NotSupported, "this device does not record its launches")
+    }
+    /// Returns the stream of the latest launch, if an executable that does not
+    /// [record](Executable::records) was launched. All earlier launches end before that one.
+    fn latest_stream(&self) -> Option<Arc<dyn Stream>> {
+        None
+    }
     /// Prepares the first launch ahead of time.
     fn upload(&mut self, stream: &Arc<dyn Stream>) -> Result<()>;
     /// Returns the memory that the latest launch allocated for an alloc node that nothing in the

@@ -31,6 +31,7 @@
 //! | [`lower`] | steps of lowering that every backend needs |
 //! | [`capture`] | recording the work of streams into a graph |
 //! | [`stream`], [`event`], [`executable`] | handles that check each use of a backend object |
+//! | [`profile`] | when each node of a launch ran |
 //! | [`user_code`] | calls into callbacks and drops that the user wrote |
 //! | [`error`] | the one error type |
 //! | [`null`] | a device that runs nothing, for tests of this crate |
@@ -46,6 +47,7 @@ pub mod lower;
 pub mod memory;
 pub mod null;
 pub mod op;
+pub mod profile;
 mod speed;
 pub mod stream;
 pub mod user_code;

@@ -482,6 +482,10 @@ unsafe impl backend::Device for CpuDevice {
         Ok(())
     }
 
+    fn records_launches(&self) -> bool {
+        true
+    }
+
     fn check_device_launch(&self) -> Result<()> {
         Err(Error::new(
             ErrorKind::NotSupported,

@@ -192,6 +192,11 @@ impl KernelLaunch {
         })
     }
 
+    /// Returns the compiled kernel, unless the interpreter runs it.
+    pub(crate) fn compiled(&self) -> Option<&Arc<CompiledKernel>> {
+        self.compiled.as_ref()
+    }
+
     /// Returns the approximate time on one thread, in nanoseconds.
     pub(crate) fn estimate(&self) -> u64 {
         let blocks: u64 = self.grid.iter().map(|&extent| u64::from(extent)).product();

@@ -185,6 +185,10 @@ impl Executable for OptimizedExecutable {
         Ok(())
     }
 
+    fn latest_stream(&self) -> Option<Arc<dyn Stream>> {
+        self.last.clone()
+    }
+
     fn upload(&mut self, stream: &Arc<dyn Stream>) -> Result<()> {
         self.inner.upload(stream)
     }

@@ -9,7 +9,8 @@ use gridloom_core::op::Operation;
 use crate::buffer::{Buffer, Element, Memory};
 use crate::ops::AllocNode;
 use crate::{
-    Capture, ConditionalMode, Device, Error, Graph, MemoryUse, Node, Optimizations, Report, Result, Stream,
+    Capture, ConditionalMode, Device, Error, Graph, MemoryUse, Node, Optimizations, Profile, ProfileOptions,
+    Report, Result, Stream,
 };
 
 /// Options of instantiation.
@@ -188,6 +189,44 @@ impl Executable {
     /// Returns an error if the passes were not counted; see [`InstantiateOptions::count_passes`].
     pub fn passes(&self, conditional: &Node) -> Result<u64> {
         self.0.passes(&conditional.0)
+    }
+
+    /// Launches the graph once on a stream, waits for the stream, and returns when each node ran.
+    ///
+    /// The profile has the start and end of every run of every node, the critical path, gaps, and
+    /// the passes of loops. It prints as a table, and
+    /// [`to_chrome_trace`](Profile::to_chrome_trace) writes it for Perfetto.
+    ///
+    /// The launch is a launch like any other, with the same results, and the executable does not
+    /// change. An optimised graph is profiled as it was written. The CPU device measures by itself.
+    /// On other devices a copy of the graph with two small timer kernels around each node is
+    /// launched; it is built for the purpose, so the call takes as long as instantiation. What
+    /// measuring costs is estimated in the same launch and taken off.
+    ///
+    /// ```
+    /// use gridloom::prelude::*;
+    ///
+    /// # fn main() -> Result<()> {
+    /// let device = Device::cpu()?;
+    /// let (a, b) = (device.buffer_from(&[1u32; 4096])?, device.alloc::<u32>(4096)?);
+    /// let graph = Graph::new(&device);
+    /// graph.memcpy(&b, &a)?.named("copy")?;
+    /// let profile = graph.instantiate()?.profile(&device.stream()?)?;
+    /// assert_eq!(profile.node("copy").map(|copy| copy.runs), Some(1));
+    /// println!("{profile}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Returns the error of the launch or of earlier work on the stream, as
+    /// [`Stream::synchronize`] does. A capturing stream is an error.
+    pub fn profile(&self, stream: &Stream) -> Result<Profile> {
+        self.profile_with(stream, &ProfileOptions::default())
+    }
+
+    /// Profiles like [`profile`](Executable::profile), with options.
+    pub fn profile_with(&self, stream: &Stream, options: &ProfileOptions) -> Result<Profile> {
+        self.0.profile(&stream.0, options)
     }
 
     /// Cancels the launches of this executable that were enqueued on any stream and have not ended.

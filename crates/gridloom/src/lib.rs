@@ -60,6 +60,7 @@ pub use gridloom_core::launch::{Dim3, LaunchConfig, Limits};
 pub use gridloom_core::memory::{Base, GraphMemory, MemoryKind, Region};
 pub use gridloom_core::op::NodeKind;
 pub use gridloom_core::op::contract;
+pub use gridloom_core::profile::{CriticalSpan, NodeProfile, Profile, ProfileOptions, Span};
 pub use gridloom_core::{Error, ErrorKind, Result, op};
 pub use gridloom_kernel::{
     Atomic, KernelParam, KernelType, Out, Own, ParallelRange, SetCondition, Shared, SharedAtomics,

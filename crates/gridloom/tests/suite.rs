@@ -16,6 +16,7 @@ mod limits;
 mod memory;
 mod modules;
 mod optimizing;
+mod profiles;
 mod programs;
 mod ptx_files;
 mod ptx_format;

@@ -5,6 +5,7 @@ mod current;
 mod device_launch;
 mod journal;
 mod memory_pool;
+mod profile;
 mod table;
 mod update;
 
@@ -16,6 +17,7 @@ use std::sync::{Arc, Weak};
 pub use changes::{ArgWriter, Changes, Replaced};
 use current::Current;
 use parking_lot::{Mutex, MutexGuard};
+use profile::AfterProfile;
 use rustc_hash::FxHashSet;
 pub use update::ExecutableNode;
 pub(crate) use update::check_replaceable;
@@ -156,6 +158,8 @@ struct State {
     /// Whether a node uses, or once used, memory that another executable left. Each launch then
     /// checks that it was not freed.
     uses_outliving: bool,
+    /// Set after a profile that launched a copy of the graph, until the next launch.
+    after_profile: Option<Box<AfterProfile>>,
 }
 
 /// A number that tells the executables of a process apart.
@@ -188,8 +192,12 @@ pub struct Executable {
     /// The nodes that free memory of other executables, with that memory.
     freed_elsewhere: Vec<(NodeKey, Arc<dyn backend::Allocation>)>,
     auto_free: bool,
+    node_priority: bool,
+    conditional_mode: ConditionalMode,
     /// Outside of the lock, because a launch may hold the lock while it waits.
     cancel: Option<backend::Cancel>,
+    /// Cancels the launch of a profile that runs a copy of the graph.
+    profiled: Mutex<Option<backend::Cancel>>,
     state: Mutex<State>,
 }
 
@@ -238,13 +246,17 @@ impl Executable {
             outliving,
             freed_elsewhere,
             auto_free: options.auto_free_on_launch,
+            node_priority: options.node_priority,
+            conditional_mode: options.conditional_mode,
             cancel: backend.canceller(),
+            profiled: Mutex::new(None),
             state: Mutex::new(State {
                 current: Current::new(definition),
                 backend,
                 disabled: FxHashSet::default(),
                 outstanding: Vec::new(),
                 uses_outliving,
+                after_profile: None,
             }),
         })
     }
@@ -260,7 +272,7 @@ impl Executable {
 
     fn launch_on(&self, stream: &Stream) -> Result<()> {
         self.check_stream(stream)?;
-        self.launch_with(&mut self.state.lock(), stream)
+        self.launch_with(&mut self.state.lock(), stream, profile::launch)
     }
 
     /// Launches as [`launch`](Executable::launch) does, without locking.
@@ -271,14 +283,23 @@ impl Executable {
         }
         self.check_stream(stream)?;
         let state = self.state.get_mut();
-        if state.uses_outliving {
+        if state.uses_outliving || state.after_profile.is_some() {
             return self.launch(stream);
         }
         state.backend.launch(stream.backend())
     }
 
-    /// Launches on a stream of the device.
-    fn launch_with(&self, state: &mut State, stream: &Stream) -> Result<()> {
+    /// Launches on a stream of the device, with the given call of the backend.
+    #[inline]
+    fn launch_with<T>(
+        &self,
+        state: &mut State,
+        stream: &Stream,
+        launch: impl FnOnce(&mut dyn backend::Executable, &Arc<dyn backend::Stream>) -> Result<T>,
+    ) -> Result<T> {
+        if state.after_profile.is_some() {
+            Self::pass_profile(state, stream)?;
+        }
         if let Some((node, _)) = self.freed_elsewhere.iter().find(|(_, memory)| is_freed(&**memory)) {
             return Err(freed_already(state.current.get(), *node));
         }
@@ -287,24 +308,14 @@ impl Executable {
             check_nothing_freed(current.get(), |node| !disabled.contains(&node))?;
         }
         if self.leaves_no_memory {
-            return state.backend.launch(stream.backend());
+            return launch(&mut *state.backend, stream.backend());
         }
-        state.outstanding.retain(|(_, memory)| !memory.is_given_back());
-        if !self.auto_free && !state.outstanding.is_empty() {
-            let definition = state.current.get();
-            let names: Vec<String> =
-                state.outstanding.iter().map(|(key, _)| definition.label(*key)).collect();
-            bail!(
-                InvalidState,
-                "memory of the last launch is still allocated: {}; free it in this graph or another, or instantiate with auto_free_on_launch",
-                names.join(", ")
-            );
-        }
+        self.check_outstanding(state)?;
         // Until the launch is enqueued, nobody else can free the same memory. A failed launch frees
         // nothing.
         let freed = self.freed_elsewhere.iter().map(|(node, memory)| (*node, memory));
         let claims = Claims::new(freed).map_err(|node| freed_already(state.current.get(), node))?;
-        state.backend.launch(stream.backend())?;
+        let launched = launch(&mut *state.backend, stream.backend())?;
         claims.free();
         // The new launch takes over the memory that the previous one left.
         state.outstanding.drain(..).for_each(|(_, memory)| memory.free());
@@ -312,7 +323,22 @@ impl Executable {
             let memory = OutlivingMemory::new(state.backend.outliving(key)?);
             state.outstanding.push((key, Arc::new(memory)));
         }
-        Ok(())
+        Ok(launched)
+    }
+
+    /// Fails if memory of the last launch is still allocated and a launch does not free it.
+    fn check_outstanding(&self, state: &mut State) -> Result<()> {
+        state.outstanding.retain(|(_, memory)| !memory.is_given_back());
+        if self.auto_free || state.outstanding.is_empty() {
+            return Ok(());
+        }
+        let definition = state.current.get();
+        let names: Vec<String> = state.outstanding.iter().map(|(key, _)| definition.label(*key)).collect();
+        bail!(
+            InvalidState,
+            "memory of the last launch is still allocated: {}; free it in this graph or another, or instantiate with auto_free_on_launch",
+            names.join(", ")
+        );
     }
 
     /// Prepares the first launch on this stream ahead of time.
@@ -355,7 +381,14 @@ impl Executable {
         match definition.node(key).operation() {
             Operation::Conditional(_) => {
                 // Reading the count may wait for the device. The lock is not held meanwhile.
-                let passes = self.state.lock().backend.passes(key);
+                let passes = {
+                    let mut state = self.state.lock();
+                    let profiled = state.after_profile.as_ref().and_then(|after| after.passes.get(&key));
+                    if let Some(&passes) = profiled {
+                        return Ok(passes);
+                    }
+                    state.backend.passes(key)
+                };
                 passes.and_then(|passes| passes()).map_err(|error| error.at_node(definition.label(key)))
             }
             _ => bail!(InvalidArgument, "{} is not a conditional", definition.label(key)),
@@ -369,6 +402,10 @@ impl Executable {
     /// any thread, including a callback of the graph itself.
     pub fn cancel(&self) {
         if let Some(cancel) = &self.cancel {
+            cancel();
+        }
+        let profiled = self.profiled.lock().clone();
+        if let Some(cancel) = profiled {
             cancel();
         }
     }

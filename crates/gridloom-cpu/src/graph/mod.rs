@@ -6,6 +6,7 @@
 //! | `plan` | the steps of a launch, and the tasks that they form |
 //! | `choice` | the choice between one thread and several |
 //! | `replay` | running a plan |
+//! | `recorder` | when each step of a launch ran, for profiles |
 //! | `turns` | the order of launches |
 //! | `events` | the recordings that launches make and wait for |
 //! | `update` | changing single nodes of an executable |
@@ -14,6 +15,7 @@ mod arena;
 mod choice;
 mod events;
 mod plan;
+mod recorder;
 mod replay;
 mod turns;
 mod update;
@@ -40,6 +42,7 @@ use crate::operation::contain;
 use crate::stream::{CpuStream, Work};
 use events::{Events, LaunchEvent};
 use plan::{Addresses, Plan, Planner, Step};
+use recorder::{LaunchRecorder, NoRecorder, Recorder};
 use replay::Replay;
 use turns::Turns;
 use update::{Keys, Planned, Replaced, StepChange, StepId, StepMap};
@@ -97,6 +100,8 @@ pub(crate) struct Launch {
     cancel: CancelToken,
     /// The changes to apply. They are taken when the launch runs.
     changes: Mutex<Vec<StepChange>>,
+    /// Set for the launch of a profile.
+    recorder: Option<Arc<LaunchRecorder>>,
 }
 
 impl Launch {
@@ -110,7 +115,13 @@ impl Launch {
         // Nothing unwinds from here: others wait for the turn and the recordings of this launch.
         let outcome = contain(|| {
             planned.apply(std::mem::take(&mut self.changes.lock()), &mut replaced);
-            self.replay(&planned, stream)
+            let Some(recorder) = &self.recorder else {
+                return self.replay(&planned, stream, &NoRecorder);
+            };
+            recorder.begin(&planned.plans);
+            let outcome = self.replay(&planned, stream, &**recorder);
+            recorder.finish();
+            outcome
         });
         for recording in &self.recordings {
             recording.end();
@@ -129,7 +140,7 @@ impl Launch {
     }
 
     /// Runs the plans from the start.
-    fn replay(&self, planned: &Planned, stream: &CancelToken) -> Result<()> {
+    fn replay<R: Recorder>(&self, planned: &Planned, stream: &CancelToken, recorder: &R) -> Result<()> {
         let inner = &*self.inner;
         for (condition, &default) in inner.conditions.iter().zip(planned.defaults()) {
             condition.store(default, Ordering::Relaxed);
@@ -138,6 +149,7 @@ impl Launch {
             passes.store(0, Ordering::Relaxed);
         }
         let replay = Replay {
+            recorder,
             device: &inner.device,
             planned,
             conditions: &inner.conditions,
@@ -272,6 +284,39 @@ impl CpuExecutable {
         };
         Ok(CpuExecutable { inner: Arc::new(inner) })
     }
+
+    /// Enqueues a launch, which records its steps if there is a recorder.
+    #[inline]
+    fn enqueue(&self, stream: &Arc<dyn Stream>, recorder: Option<Arc<LaunchRecorder>>) -> Result<()> {
+        let inner = &self.inner;
+        let Some(stream) = stream.as_any().downcast_ref::<CpuStream>() else {
+            return Err(Error::new(ErrorKind::WrongDevice, "the stream is not one of the CPU device"));
+        };
+        // Everything that can fail comes first, because waiters for an event or a turn rely on the
+        // launch to run.
+        stream.start()?;
+        let (launch, events) = {
+            let mut front = inner.front.lock();
+            let turn = front.given;
+            front.given += 1;
+            let changes = Mutex::new(std::mem::take(&mut front.changes));
+            let (events, recordings) = (front.events.clone(), front.events.begin());
+            let cancel = front.cancel.token();
+            let launch = Launch {
+                inner: inner.clone(),
+                turn,
+                events: events.clone(),
+                recordings,
+                cancel,
+                changes,
+                recorder,
+            };
+            (launch, events)
+        };
+        let recordings: Vec<_> = launch.recordings.iter().map(LaunchEvent::recording).collect();
+        stream.push_and(Work::Graph(launch), || events.publish(&recordings));
+        Ok(())
+    }
 }
 
 /// Returns the steps of event nodes, with the numbers of their events.
@@ -302,28 +347,21 @@ fn report(definition: &Definition, conditionals: &[NodeKey], options: &Instantia
 
 impl backend::Executable for CpuExecutable {
     fn launch(&mut self, stream: &Arc<dyn Stream>) -> Result<()> {
-        let inner = &self.inner;
-        let Some(stream) = stream.as_any().downcast_ref::<CpuStream>() else {
-            return Err(Error::new(ErrorKind::WrongDevice, "the stream is not one of the CPU device"));
-        };
-        // Everything that can fail comes first, because waiters for an event or a turn rely on the
-        // launch to run.
-        stream.start()?;
-        let (launch, events) = {
-            let mut front = inner.front.lock();
-            let turn = front.given;
-            front.given += 1;
-            let changes = Mutex::new(std::mem::take(&mut front.changes));
-            let (events, recordings) = (front.events.clone(), front.events.begin());
-            let cancel = front.cancel.token();
-            (
-                Launch { inner: inner.clone(), turn, events: events.clone(), recordings, cancel, changes },
-                events,
-            )
-        };
-        let recordings: Vec<_> = launch.recordings.iter().map(LaunchEvent::recording).collect();
-        stream.push_and(Work::Graph(launch), || events.publish(&recordings));
-        Ok(())
+        self.enqueue(stream, None)
+    }
+
+    fn records(&self) -> bool {
+        true
+    }
+
+    fn launch_recorded(
+        &mut self,
+        stream: &Arc<dyn Stream>,
+        max_runs: usize,
+    ) -> Result<backend::TakeRecording> {
+        let recorder = Arc::new(LaunchRecorder::new(&self.inner.keys, max_runs));
+        self.enqueue(stream, Some(recorder.clone()))?;
+        Ok(Box::new(move || Ok(recorder.take())))
     }
 
     fn upload(&mut self, _: &Arc<dyn Stream>) -> Result<()> {

@@ -10,13 +10,15 @@ use parking_lot::Mutex;
 
 use super::events::{Events, LaunchEvent};
 use super::plan::{Conditional, PlannedTest, Step};
+use super::recorder::Recorder;
 use super::update::Planned;
 use crate::device::Shared;
 use crate::interp::racy;
 use crate::operation::{Context, Prepared, contain};
 
 /// One running launch of an executable.
-pub(super) struct Replay<'a> {
+pub(super) struct Replay<'a, R> {
+    pub(super) recorder: &'a R,
     pub(super) device: &'a Shared,
     pub(super) planned: &'a Planned,
     pub(super) conditions: &'a [AtomicU32],
@@ -32,7 +34,7 @@ pub(super) struct Replay<'a> {
     pub(super) failure: Mutex<Option<Error>>,
 }
 
-impl Replay<'_> {
+impl<R: Recorder> Replay<'_, R> {
     /// Returns whether a node failed. Nodes that have not started are then skipped.
     fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
@@ -102,7 +104,10 @@ impl Replay<'_> {
             let first = range.start;
             self.count(range.len() as u64)?;
             for (index, step) in self.planned.plans[number as usize].steps[range].iter().enumerate() {
-                if let Err(error) = self.step(step, context) {
+                let start = self.recorder.start();
+                let outcome = self.step(step, context);
+                self.recorder.end(number, first + index, start);
+                if let Err(error) = outcome {
                     return Err(error.at_node(self.planned.label(number, first + index)));
                 }
             }
@@ -147,12 +152,12 @@ impl Replay<'_> {
 }
 
 /// A conditional of a running launch.
-struct Running<'a> {
-    replay: &'a Replay<'a>,
+struct Running<'a, R> {
+    replay: &'a Replay<'a, R>,
     conditional: &'a Conditional,
 }
 
-impl Bodies for Running<'_> {
+impl<R: Recorder> Bodies for Running<'_, R> {
     #[inline]
     fn test(&mut self) -> Result<u32> {
         Ok(match self.conditional.test {

@@ -280,6 +280,10 @@ impl backend::Executable for Executable {
         self.launch_on(&stream)
     }
 
+    fn latest_stream(&self) -> Option<Arc<dyn backend::Stream>> {
+        self.state.last.clone().map(|last| last as Arc<dyn backend::Stream>)
+    }
+
     fn upload(&mut self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
         let stream = Stream::from_backend(&**stream)?;
         let state = &mut self.state;

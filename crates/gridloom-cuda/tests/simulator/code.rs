@@ -71,7 +71,8 @@ fn sizes(name: &str) -> Option<&'static [usize]> {
         "mix" | "below" | "grid_barrier" => &[8, 8, 4],
         "countdown" | "set_condition_to_value_at" => &[8, 8],
         "move_words" => &[24],
-        "wait_for" | "read_variable" | "fault" | "gridloom_count" => &[8],
+        "wait_for" | "read_variable" | "fault" | "gridloom_count" | "gridloom_timer_start" => &[8],
+        "gridloom_timer_end" => &[8, 8],
         "gridloom_loop_begin" | "gridloom_loop_next" => &[8, 8, 8, 8, 4],
         "gridloom_choose" => &[8, 8, 8, 4, 4],
         "demands_32_threads" => &[],
@@ -259,7 +260,22 @@ impl Call {
             }
             "demands_32_threads" => assert_eq!(self.shape.threads(), 32),
             "gridloom_count" => *self.at::<u64>(self.long(0)) += 1,
+            "gridloom_timer_start" => *self.at::<u64>(self.long(0) + 8) = nanoseconds(),
+            "gridloom_timer_end" => self.stop_timer(nanoseconds()),
             name => panic!("{name} is not simulated"),
+        }
+    }
+
+    fn stop_timer(&self, end: u64) {
+        let word = |index: u64| self.at::<u64>(self.long(0) + 8 * index);
+        let (run, start) = (*word(0), *word(1));
+        let time = end - start;
+        *word(2) += time;
+        *word(3) = (*word(3)).max(!time);
+        *word(4) = (*word(4)).max(time);
+        *word(0) += 1;
+        if run < self.long(1) {
+            (*word(5 + 2 * run), *word(6 + 2 * run)) = (start, end);
         }
     }
 
@@ -272,6 +288,13 @@ impl Call {
             self.set_condition(self.long(0), u32::from(again));
         }
     }
+}
+
+/// The global timer. It never goes back.
+fn nanoseconds() -> u64 {
+    static ORIGIN: std::sync::LazyLock<std::time::Instant> =
+        std::sync::LazyLock::new(std::time::Instant::now);
+    1 + ORIGIN.elapsed().as_nanos() as u64
 }
 
 fn load(

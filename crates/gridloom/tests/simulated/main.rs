@@ -19,6 +19,8 @@ mod graphs;
 mod limits;
 #[path = "../memory/mod.rs"]
 mod memory;
+#[path = "../profiles/mod.rs"]
+mod profiles;
 #[path = "../safety/mod.rs"]
 mod safety;
 #[path = "../updates/mod.rs"]
