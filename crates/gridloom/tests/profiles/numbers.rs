@@ -61,12 +61,17 @@ fn a_node_that_takes_long_is_on_the_critical_path_with_its_time() {
         check(&profile);
         let slow = row(&profile, "slow");
         assert!(slow.on_host && !row(&profile, "begin").on_host);
-        assert!(slow.busy_ns >= pause.as_nanos() as u64 && slow.critical_ns == slow.busy_ns, "{profile:#}");
+        assert!(slow.busy_ns >= pause.as_nanos() as u64, "{profile:#}");
         assert!(profile.host_ns >= slow.busy_ns && profile.launch_ns >= slow.busy_ns, "{profile:#}");
-        let path: Vec<usize> = profile.critical_path.iter().map(|piece| piece.node).collect();
-        let wanted = ["begin", "slow", "end"].map(|name| row(&profile, name).id);
-        // On one thread `quick` may end last.
-        assert!(path == wanted || path.contains(&row(&profile, "quick").id), "{profile:#}");
+        // If one thread runs both callbacks, `quick` may end last. It then waited for that thread.
+        let quick = row(&profile, "quick");
+        if quick.end_ns > slow.end_ns {
+            assert!(quick.critical_ns == quick.busy_ns && quick.gap_ns >= slow.busy_ns, "{profile:#}");
+        } else {
+            let path: Vec<usize> = profile.critical_path.iter().map(|piece| piece.node).collect();
+            assert_eq!(path, ["begin", "slow", "end"].map(|name| row(&profile, name).id), "{profile:#}");
+            assert_eq!(slow.critical_ns, slow.busy_ns, "{profile:#}");
+        }
         Ok(())
     });
 }
