@@ -53,7 +53,7 @@ impl fmt::Display for Profile {
                 continue;
             }
             let share = 100.0 * row.busy_ns as f64 / self.launch_ns.max(1) as f64;
-            let each = if row.runs == 0 { 0 } else { row.busy_ns / row.runs };
+            let each = row.busy_ns.checked_div(row.runs).unwrap_or(0);
             write!(
                 f,
                 "{name:<width$}  {:<8}  {:>7}  {:>9}  {share:>5.1}%  {:>9}  {:>9}  {:>9}",
