@@ -42,6 +42,7 @@ pub(crate) fn analyse(definition: &Definition, recording: &Recording, facts: Fac
         .filter(|conditional| !conditional.native)
         .map(|conditional| conditional.node)
         .collect();
+    let mut spans: Vec<(PointId, Span)> = Vec::new();
     for (&key, &id) in &ids {
         let node = definition.node(key);
         let kind = node.operation().kind();
@@ -62,18 +63,18 @@ pub(crate) fn analyse(definition: &Definition, recording: &Recording, facts: Fac
             let runs = timeline.runs.get(&key).map_or(&[][..], |runs| runs);
             times_of(&mut row, times, runs, &timeline, cost.inside_ns);
             profile.spans_left_out += row.runs - runs.len() as u64;
-            profile.spans.extend(runs.iter().map(|run| Span {
-                node: id,
-                start_ns: timeline.at(run.start),
-                end_ns: timeline.at(run.end),
-                pass: run.pass.clone(),
-                thread: run.thread,
+            spans.extend(runs.iter().map(|run| {
+                let (start_ns, end_ns) = (timeline.at(run.start), timeline.at(run.end));
+                (run.start, Span { node: id, start_ns, end_ns, pass: run.pass.clone(), thread: run.thread })
             }));
         }
         profile.nodes.push(row);
     }
     profile.nodes.sort_by_key(|node| node.id);
-    profile.spans.sort_by_key(|span| (span.start_ns, std::cmp::Reverse(span.end_ns), span.node));
+    // Without the cost of measuring, runs one after the other may start at the same time. The points
+    // of a run are numbered after those of what it waited for, and of the conditional around it.
+    spans.sort_by_key(|&(start, ref span)| (span.start_ns, start));
+    profile.spans = spans.into_iter().map(|(_, span)| span).collect();
     let rows: FxHashMap<usize, usize> =
         profile.nodes.iter().enumerate().map(|(row, node)| (node.id, row)).collect();
     for unit in &timeline.units {
