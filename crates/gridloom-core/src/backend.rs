@@ -497,6 +497,11 @@ pub trait Executable: Send + Debug {
     fn latest_stream(&self) -> Option<Arc<dyn Stream>> {
         None
     }
+    /// Makes a stream wait for the launches so far, if [`latest_stream`](Executable::latest_stream)
+    /// knows none because the launches of an executable wait for each other by themselves.
+    fn follow_launches(&mut self, _stream: &Arc<dyn Stream>) -> Result<()> {
+        Ok(())
+    }
     /// Prepares the first launch ahead of time.
     fn upload(&mut self, stream: &Arc<dyn Stream>) -> Result<()>;
     /// Returns the memory that the latest launch allocated for an alloc node that nothing in the

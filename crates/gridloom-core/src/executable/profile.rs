@@ -91,7 +91,7 @@ impl Executable {
             wall_ns: begin.elapsed().as_nanos() as u64,
             remarks: Vec::new(),
         };
-        Ok(profile::analyse(definition, &take()?, facts))
+        Ok(profile::analyse(definition, take()?, facts))
     }
 
     /// Makes the executable to launch in the place of this one: the graph as it was written, with
@@ -181,7 +181,7 @@ impl Executable {
         self.take_over_passes(definition, other);
         let device = self.device.name();
         let facts = Facts { device, method, report: &report, disabled, enqueue_ns, wall_ns, remarks };
-        Ok(profile::analyse(definition, &recording, facts))
+        Ok(profile::analyse(definition, recording, facts))
     }
 
     /// Makes a stream wait for the launches of this executable so far.
@@ -189,7 +189,9 @@ impl Executable {
         if state.after_profile.is_some() {
             Self::pass_profile(state, stream)?;
         }
-        let Some(last) = state.backend.latest_stream() else { return Ok(()) };
+        let Some(last) = state.backend.latest_stream() else {
+            return state.backend.follow_launches(stream.backend());
+        };
         if Arc::ptr_eq(&last, stream.backend()) {
             return Ok(());
         }

@@ -4,14 +4,16 @@
 //! |---|---|
 //! | `recording` | the raw times that a backend measures |
 //! | `instrument` | a copy of a graph with timer kernels around its nodes, for devices that cannot measure by themselves |
-//! | `timeline` | the runs of all nodes as points with causes, and the removal of what measuring costs |
-//! | `analysis` | times of each node, gaps and the critical path |
+//! | `timeline` | the runs of all nodes as points with causes, the removal of what measuring costs, the critical path |
+//! | `analysis` | times of each node and gaps |
 //! | `table`, `trace` | a profile for people, and for trace viewers |
 
 mod analysis;
 pub(crate) mod instrument;
 mod recording;
 mod table;
+#[cfg(test)]
+mod tests;
 mod timeline;
 mod trace;
 
@@ -96,7 +98,7 @@ pub struct Profile {
     /// How many nodes ran at once, on average over the launch.
     pub parallelism: f64,
     /// How many could run at once if only dependencies counted: the time of all nodes over that of
-    /// the critical path.
+    /// the longest chain of nodes that depend on each other.
     pub possible_parallelism: f64,
     /// The share of the threads of kernels that ran in vectors, if the device counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,7 +111,9 @@ pub struct Profile {
     pub spans: Vec<Span>,
     /// How many further runs were only summed up.
     pub spans_left_out: u64,
-    /// The critical path, from the start of the launch to its end.
+    /// The critical path, from the start of the launch to its end: the run that ended last, the one
+    /// that it waited for last, and so on. A run waits for its dependencies, and for the thread that
+    /// runs it if the device knows one.
     pub critical_path: Vec<CriticalSpan>,
 }
 

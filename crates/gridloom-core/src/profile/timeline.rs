@@ -20,7 +20,7 @@ pub(super) type PointId = u32;
 
 /// A graph whose nodes run in order: the root, or a body of a conditional.
 pub(super) struct Unit {
-    pub(super) flat: FlatGraph,
+    flat: FlatGraph,
     /// The conditional that the graph is a body of.
     pub(super) owner: Option<NodeKey>,
     /// How many executions have times of their own.
@@ -33,19 +33,9 @@ pub(super) struct Unit {
 
 impl Unit {
     /// Returns whether some executions were only summed up.
-    pub(super) fn is_summed_up(&self) -> bool {
+    fn is_summed_up(&self) -> bool {
         self.count.is_some_and(|count| count > self.recorded as u64)
     }
-}
-
-/// One execution of a unit.
-pub(super) struct Execution {
-    pub(super) unit: usize,
-    /// Which execution of the unit it is.
-    pub(super) number: usize,
-    pub(super) exit: PointId,
-    /// The end of each step.
-    pub(super) ends: Vec<PointId>,
 }
 
 /// One run of a node.
@@ -57,8 +47,6 @@ pub(super) struct NodeRun {
     /// The pass of each loop around it.
     pub(super) pass: Vec<u64>,
     pub(super) thread: Option<u32>,
-    /// For conditionals: the executions of bodies in this run.
-    pub(super) inside: Vec<usize>,
 }
 
 #[derive(Clone, Copy)]
@@ -70,6 +58,10 @@ struct Point {
     thread: Option<u32>,
     kind: Kind,
     causes: (u32, u32),
+    /// For the end of a run: its node.
+    node: Option<NodeKey>,
+    /// The cause that came last, of all but the first point.
+    last_cause: Option<PointId>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -86,10 +78,11 @@ enum Kind {
 /// All runs of a launch.
 pub(super) struct Timeline {
     pub(super) units: Vec<Unit>,
-    pub(super) executions: Vec<Execution>,
     pub(super) runs: FxHashMap<NodeKey, Vec<NodeRun>>,
     points: Vec<Point>,
     causes: Vec<PointId>,
+    /// The point at which all nodes had ended.
+    exit: PointId,
     /// The end of the launch.
     pub(super) end_ns: u64,
     /// The end of the launch with the cost of measuring.
@@ -106,10 +99,10 @@ impl Timeline {
             recording.nodes.iter().map(|node| (node.node, node)).collect();
         let mut timeline = Timeline {
             units: Vec::new(),
-            executions: Vec::new(),
             runs: FxHashMap::default(),
             points: Vec::new(),
             causes: Vec::new(),
+            exit: 0,
             end_ns: 0,
             raw_end_ns: 0,
         };
@@ -120,12 +113,12 @@ impl Timeline {
         let origin = recording.launch.0;
         let mut builder = Builder { definition, recorded: &recorded, bodies: &bodies, origin, timeline };
         let entry = builder.point(0, Kind::Meet, None, &[]);
-        let whole = builder.execution(0, 0, entry, &[]);
+        let exit = builder.execution(0, 0, entry, &[]);
         let mut timeline = builder.timeline;
-        let exit = timeline.executions[whole].exit;
         timeline.straighten();
         timeline.set_rests(&rest);
         timeline.remove_cost(recording.cost);
+        timeline.exit = exit;
         let last = timeline.points[exit as usize];
         let launch = recording.launch.1.saturating_sub(origin).max(last.raw);
         // The time after the last node is the launch's own.
@@ -137,6 +130,50 @@ impl Timeline {
     /// Returns the time of a point without the cost of measuring.
     pub(super) fn at(&self, point: PointId) -> u64 {
         self.points[point as usize].new
+    }
+
+    /// Returns the critical path: the end of a run that ended last, what this run waited for last,
+    /// and so on back to the start of the launch. A run waits for what it depends on and for its
+    /// thread. Each piece is a node with the start and the end of one of its runs, the earliest
+    /// first. A conditional stands for what ran inside it, except where that was only summed up.
+    pub(super) fn critical_path(&self, definition: &Definition) -> Vec<(NodeKey, u64, u64)> {
+        let summed_up = self.summed_up();
+        let mut path = Vec::new();
+        let mut next = Some(self.exit);
+        while let Some(at) = next {
+            let point = &self.points[at as usize];
+            next = point.last_cause;
+            let Some(node) = point.node else { continue };
+            if !is_conditional(definition, node) {
+                next = self.causes(at).first().copied();
+            } else if !summed_up.contains(&node) {
+                continue;
+            }
+            path.push((node, next.map_or(0, |from| self.at(from)), point.new));
+        }
+        path.reverse();
+        path
+    }
+
+    /// Returns how long the launch would take if runs waited for their dependencies alone and
+    /// started at once: the longest sum of times of nodes that depend on each other.
+    pub(super) fn longest_chain(&self, definition: &Definition) -> u64 {
+        let summed_up = self.summed_up();
+        let mut longest: Vec<u64> = Vec::with_capacity(self.points.len());
+        for (at, point) in (0..).zip(&self.points) {
+            let causes = self.causes(at);
+            let before = causes.iter().map(|&cause| longest[cause as usize]).max().unwrap_or(0);
+            let counts =
+                point.node.is_some_and(|node| !is_conditional(definition, node) || summed_up.contains(&node));
+            let own = if counts { point.new - self.latest(at as usize, |cause| cause.new) } else { 0 };
+            longest.push(before + own);
+        }
+        longest[self.exit as usize]
+    }
+
+    /// Returns the conditionals with passes that were only summed up.
+    fn summed_up(&self) -> FxHashSet<NodeKey> {
+        self.units.iter().filter(|unit| unit.is_summed_up()).filter_map(|unit| unit.owner).collect()
     }
 
     /// Returns how long a run took as measured.
@@ -206,9 +243,14 @@ impl Timeline {
     }
 
     fn latest(&self, at: usize, time: impl Fn(&Point) -> u64) -> u64 {
-        let (from, to) = self.points[at].causes;
-        let causes = &self.causes[from as usize..to as usize];
-        causes.iter().map(|&cause| time(&self.points[cause as usize])).max().unwrap_or(0)
+        let causes = self.causes(at as PointId).iter();
+        causes.map(|&cause| time(&self.points[cause as usize])).max().unwrap_or(0)
+    }
+
+    /// Returns the causes of a point, without the thread.
+    fn causes(&self, point: PointId) -> &[PointId] {
+        let (from, to) = self.points[point as usize].causes;
+        &self.causes[from as usize..to as usize]
     }
 
     /// Distributes the cost of executions that were only summed up over the ends of their
@@ -229,14 +271,19 @@ impl Timeline {
     fn remove_cost(&mut self, cost: Cost) {
         let mut order: Vec<PointId> = (0..self.points.len() as PointId).collect();
         order.sort_by_key(|&point| (self.points[point as usize].raw, point));
-        let mut on_thread: FxHashMap<u32, Point> = FxHashMap::default();
+        let mut on_thread: FxHashMap<u32, PointId> = FxHashMap::default();
         for at in order {
             let point = self.points[at as usize];
-            let mut raw = self.latest(at as usize, |cause| cause.raw);
-            let mut new = self.latest(at as usize, |cause| cause.new);
-            if let Some(before) = point.thread.and_then(|thread| on_thread.get(&thread)) {
-                raw = raw.max(before.raw);
-                new = new.max(before.new);
+            let (mut raw, mut new) = (0, 0);
+            let mut last_cause = None;
+            let before = point.thread.and_then(|thread| on_thread.get(&thread)).copied();
+            for cause in self.causes(at).iter().copied().chain(before) {
+                let earlier = self.points[cause as usize];
+                raw = raw.max(earlier.raw);
+                // If a dependency and the thread come at the same time, it is the dependency.
+                if last_cause.is_none() || earlier.new > new {
+                    (new, last_cause) = (earlier.new, Some(cause));
+                }
             }
             let own = point.raw - raw;
             let own = match point.kind {
@@ -245,12 +292,17 @@ impl Timeline {
                 Kind::End => own.saturating_sub(cost.inside_ns),
                 Kind::Rest(left) => (own as f64 * left) as u64,
             };
-            self.points[at as usize].new = new + own;
+            let point = &mut self.points[at as usize];
+            (point.new, point.last_cause) = (new + own, last_cause);
             if let Some(thread) = point.thread {
-                on_thread.insert(thread, self.points[at as usize]);
+                on_thread.insert(thread, at);
             }
         }
     }
+}
+
+fn is_conditional(definition: &Definition, node: NodeKey) -> bool {
+    matches!(definition.node(node).operation(), Operation::Conditional(_))
 }
 
 /// Returns the conditional around a node, past embedded graphs.
@@ -277,13 +329,13 @@ impl Builder<'_> {
         let from = timeline.causes.len() as u32;
         timeline.causes.extend_from_slice(causes);
         let causes = (from, timeline.causes.len() as u32);
-        timeline.points.push(Point { raw, new: 0, thread, kind, causes });
+        timeline.points.push(Point { raw, new: 0, thread, kind, causes, node: None, last_cause: None });
         timeline.points.len() as PointId - 1
     }
 
-    /// Adds the points of one execution of a unit, which starts at `entry`. Returns its index. The
+    /// Adds the points of one execution of a unit, which starts at `entry`. Returns its end. The
     /// nesting of graphs bounds the recursion.
-    fn execution(&mut self, unit: usize, number: usize, entry: PointId, pass: &[u64]) -> usize {
+    fn execution(&mut self, unit: usize, number: usize, entry: PointId, pass: &[u64]) -> PointId {
         let steps = self.timeline.units[unit].flat.len();
         let mut ends: Vec<PointId> = Vec::with_capacity(steps);
         let mut is_last = vec![true; steps];
@@ -307,9 +359,7 @@ impl Builder<'_> {
             });
         }
         let last: Vec<PointId> = (0..steps).filter(|&at| is_last[at]).map(|at| ends[at]).collect();
-        let exit = if last.is_empty() { entry } else { self.point(0, Kind::Meet, None, &last) };
-        self.timeline.executions.push(Execution { unit, number, exit, ends });
-        self.timeline.executions.len() - 1
+        if last.is_empty() { entry } else { self.point(0, Kind::Meet, None, &last) }
     }
 
     /// Adds the points of one run of a node, and of what ran inside it. Returns its end.
@@ -324,7 +374,7 @@ impl Builder<'_> {
         let raw = |time: u64| time.saturating_sub(self.origin);
         let (start_ns, end_ns) = (raw(run.start_ns), raw(run.end_ns));
         let start = self.point(start_ns, Kind::Start, run.thread, &[ready]);
-        let mut inside = Vec::new();
+        let mut passes = 0;
         let mut before = start;
         let definition = self.definition;
         if let Operation::Conditional(op) = definition.node(node).operation() {
@@ -338,17 +388,18 @@ impl Builder<'_> {
                     }
                     let mut pass = pass.to_vec();
                     if op.form == ConditionalForm::While {
-                        pass.push(inside.len() as u64);
+                        pass.push(passes);
                     }
                     let execution = self.timeline.units[unit].taken;
                     self.timeline.units[unit].taken += 1;
-                    inside.push(self.execution(unit, execution, before, &pass));
-                    before = self.timeline.executions[inside[inside.len() - 1]].exit;
+                    before = self.execution(unit, execution, before, &pass);
+                    passes += 1;
                 }
             }
         }
         let end = self.point(end_ns, Kind::End, run.thread, &[before]);
-        let run = NodeRun { start, end, ready, pass: pass.to_vec(), thread: run.thread, inside };
+        self.timeline.points[end as usize].node = Some(node);
+        let run = NodeRun { start, end, ready, pass: pass.to_vec(), thread: run.thread };
         self.timeline.runs.entry(node).or_default().push(run);
         end
     }

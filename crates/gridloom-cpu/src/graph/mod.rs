@@ -102,6 +102,8 @@ pub(crate) struct Launch {
     changes: Mutex<Vec<StepChange>>,
     /// Set for the launch of a profile.
     recorder: Option<Arc<LaunchRecorder>>,
+    /// Whether it waits for its turn and runs nothing.
+    is_empty: bool,
 }
 
 impl Launch {
@@ -115,6 +117,9 @@ impl Launch {
         // Nothing unwinds from here: others wait for the turn and the recordings of this launch.
         let outcome = contain(|| {
             planned.apply(std::mem::take(&mut self.changes.lock()), &mut replaced);
+            if self.is_empty {
+                return Ok(());
+            }
             let Some(recorder) = &self.recorder else {
                 return self.replay(&planned, stream, &NoRecorder);
             };
@@ -310,6 +315,7 @@ impl CpuExecutable {
                 cancel,
                 changes,
                 recorder,
+                is_empty: false,
             };
             (launch, events)
         };
@@ -362,6 +368,30 @@ impl backend::Executable for CpuExecutable {
         let recorder = Arc::new(LaunchRecorder::new(&self.inner.keys, max_runs));
         self.enqueue(stream, Some(recorder.clone()))?;
         Ok(Box::new(move || Ok(recorder.take())))
+    }
+
+    fn follow_launches(&mut self, stream: &Arc<dyn Stream>) -> Result<()> {
+        let Some(stream) = stream.as_any().downcast_ref::<CpuStream>() else {
+            return Err(Error::new(ErrorKind::WrongDevice, "the stream is not one of the CPU device"));
+        };
+        stream.start()?;
+        let launch = {
+            let mut front = self.inner.front.lock();
+            let turn = front.given;
+            front.given += 1;
+            Launch {
+                inner: self.inner.clone(),
+                turn,
+                events: front.events.clone(),
+                recordings: Box::default(),
+                cancel: front.cancel.token(),
+                changes: Mutex::new(std::mem::take(&mut front.changes)),
+                recorder: None,
+                is_empty: true,
+            }
+        };
+        stream.push_and(Work::Graph(launch), || ());
+        Ok(())
     }
 
     fn upload(&mut self, _: &Arc<dyn Stream>) -> Result<()> {
