@@ -137,9 +137,9 @@ mod tests {
     }
 
     /// Waits in its drop until somebody sends, or nobody can any more.
-    struct Block(Receiver<()>);
+    struct WaitingDrop(Receiver<()>);
 
-    impl Drop for Block {
+    impl Drop for WaitingDrop {
         fn drop(&mut self) {
             let _ = self.0.recv();
         }
@@ -162,7 +162,7 @@ mod tests {
         let senders: Vec<Sender<()>> = (0..3)
             .map(|_| {
                 let (sender, receiver) = channel();
-                release.hand_over(Block(receiver));
+                release.hand_over(WaitingDrop(receiver));
                 sender
             })
             .collect();

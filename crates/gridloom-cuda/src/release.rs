@@ -407,8 +407,8 @@ mod tests {
 
     #[test]
     fn handing_over_does_not_wait_for_a_drop_in_progress() {
-        struct Block(Receiver<()>, Sender<()>);
-        impl Drop for Block {
+        struct WaitingDrop(Receiver<()>, Sender<()>);
+        impl Drop for WaitingDrop {
             fn drop(&mut self) {
                 let _ = self.1.send(());
                 let _ = self.0.recv();
@@ -416,7 +416,7 @@ mod tests {
         }
         let (go, wait) = mpsc::channel();
         let (started, has_started) = mpsc::channel();
-        hand_over(Box::new(Block(wait, started)));
+        hand_over(Box::new(WaitingDrop(wait, started)));
         has_started.recv().unwrap();
         let (told, hear) = mpsc::channel();
         // The thread is inside the first drop; this returns all the same.

@@ -333,7 +333,7 @@ impl<T: 'static> Typed for Atomic<T> {
     type Twin = AtomicTwin<T>;
 }
 impl<T: AtomicNumber> SliceElement for Atomic<T> {
-    type Place = AtomicTwin<T>;
+    type Element = AtomicTwin<T>;
 
     fn element(mem: Mem) -> AtomicTwin<T> {
         AtomicTwin { mem, scope: "gpu", element: PhantomData }

@@ -21,31 +21,31 @@ use crate::warp::{
 
 device_function! {
     /// Returns the index of the block, along the first axis.
-    pub fn x() -> u32 { host::place().block[0] } records special("%ctaid.x")
+    pub fn x() -> u32 { host::position().block[0] } records special("%ctaid.x")
 }
 device_function! {
     /// Returns the index of the block, along the second axis.
-    pub fn y() -> u32 { host::place().block[1] } records special("%ctaid.y")
+    pub fn y() -> u32 { host::position().block[1] } records special("%ctaid.y")
 }
 device_function! {
     /// Returns the index of the block, along the third axis.
-    pub fn z() -> u32 { host::place().block[2] } records special("%ctaid.z")
+    pub fn z() -> u32 { host::position().block[2] } records special("%ctaid.z")
 }
 device_function! {
     /// Returns how many threads a block has, along the first axis.
-    pub fn size_x() -> u32 { host::place().block_size[0] } records special("%ntid.x")
+    pub fn size_x() -> u32 { host::position().block_size[0] } records special("%ntid.x")
 }
 device_function! {
     /// Returns how many threads a block has, along the second axis.
-    pub fn size_y() -> u32 { host::place().block_size[1] } records special("%ntid.y")
+    pub fn size_y() -> u32 { host::position().block_size[1] } records special("%ntid.y")
 }
 device_function! {
     /// Returns how many threads a block has, along the third axis.
-    pub fn size_z() -> u32 { host::place().block_size[2] } records special("%ntid.z")
+    pub fn size_z() -> u32 { host::position().block_size[2] } records special("%ntid.z")
 }
 device_function! {
     /// Returns how many threads a block has.
-    pub fn threads() -> usize { host::place().threads() } records threads_twin()
+    pub fn threads() -> usize { host::position().threads() } records threads_twin()
 }
 
 /// Returns new memory of the block: `N` elements, each with this value.
@@ -197,7 +197,7 @@ warp_function! {
     /// Returns the sum over the threads of the block up to this one, itself included.
     pub fn scan<T>(value: T => V<T>) -> T => V<T> {
         let all = gathered("block::scan", value);
-        host_scan_of_block(&all)[host::place().rank()]
+        host_scan_of_block(&all)[host::position().rank()]
     } records scan_block_twin(value)
 }
 

@@ -8,25 +8,25 @@ use crate::thread::{device_function, special, threads_twin};
 
 device_function! {
     /// Returns how many blocks the launch has, along the first axis.
-    pub fn size_x() -> u32 { host::place().grid_size[0] } records special("%nctaid.x")
+    pub fn size_x() -> u32 { host::position().grid_size[0] } records special("%nctaid.x")
 }
 device_function! {
     /// Returns how many blocks the launch has, along the second axis.
-    pub fn size_y() -> u32 { host::place().grid_size[1] } records special("%nctaid.y")
+    pub fn size_y() -> u32 { host::position().grid_size[1] } records special("%nctaid.y")
 }
 device_function! {
     /// Returns how many blocks the launch has, along the third axis.
-    pub fn size_z() -> u32 { host::place().grid_size[2] } records special("%nctaid.z")
+    pub fn size_z() -> u32 { host::position().grid_size[2] } records special("%nctaid.z")
 }
 device_function! {
     /// Returns how many blocks the launch has.
-    pub fn blocks() -> usize { host::place().blocks() } records blocks_twin()
+    pub fn blocks() -> usize { host::position().blocks() } records blocks_twin()
 }
 device_function! {
     /// Returns how many threads the launch has, in all its blocks. Threads that share any number of
     /// elements step by it:
     /// `for i in (thread::index()..data.len()).step_by(grid::threads())`.
-    pub fn threads() -> usize { host::place().blocks() * host::place().threads() } records {
+    pub fn threads() -> usize { host::position().blocks() * host::position().threads() } records {
         let (blocks, threads) = (blocks_twin(), threads_twin());
         with(|r| {
             let (blocks, threads) = (blocks.operand(r), threads.operand(r));

@@ -74,7 +74,7 @@ impl<'a, T> Out<'a, T> {
     ///
     /// A kernel that asks for it can be launched in one dimension only.
     pub fn mine(self) -> Option<(usize, &'a mut T)> {
-        let place = host::place();
+        let place = host::position();
         let index = place.global(0);
         if (1..3).any(|axis| place.global(axis) != 0) {
             return None;
@@ -99,7 +99,7 @@ impl<'a, T> Out<'a, T> {
     /// `width` must be the same for all threads, which is checked when the kernel is loaded. A
     /// kernel that asks for it can be launched in one or two dimensions.
     pub fn mine_2d(self, width: usize) -> Option<((usize, usize), &'a mut T)> {
-        let place = host::place();
+        let place = host::position();
         let (x, y) = (place.global(0), place.global(1));
         self.claim("mine_2d", width);
         if x >= width || place.global(2) != 0 {
@@ -115,7 +115,7 @@ impl<'a, T> Out<'a, T> {
     /// `count` must be the same for all threads, which is checked when the kernel is loaded. A
     /// kernel that asks for it can be launched in one dimension only.
     pub fn chunk(self, count: usize) -> Option<&'a mut [T]> {
-        let place = host::place();
+        let place = host::position();
         if (1..3).any(|axis| place.global(axis) != 0) {
             return None;
         }
@@ -134,7 +134,7 @@ impl<'a, T> Out<'a, T> {
     /// `width` and `height` must be the same for all threads, which is checked when the kernel is
     /// loaded.
     pub fn mine_3d(self, width: usize, height: usize) -> Option<((usize, usize, usize), &'a mut T)> {
-        let place = host::place();
+        let place = host::position();
         let (x, y, z) = (place.global(0), place.global(1), place.global(2));
         self.claim("mine_3d", width);
         self.claim_height(height);
@@ -158,7 +158,7 @@ impl<'a, T> Out<'a, T> {
     /// `count` must be the same for all threads, which is checked when the kernel is loaded.
     pub fn tile(self, count: usize) -> Option<Shared<'a, T>> {
         self.claim("tile", count);
-        let start = host::place().block_rank().checked_mul(count)?;
+        let start = host::position().block_rank().checked_mul(count)?;
         let is_inside = start.checked_add(count).is_some_and(|end| end <= self.elements.len());
         // SAFETY: the elements are in range. They are the block's alone, by the promise of
         // `shared`; without it the borrow is exclusive and the only thread of a block has them.

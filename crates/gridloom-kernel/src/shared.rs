@@ -77,7 +77,7 @@ impl<'a, T> Shared<'a, T> {
     /// Returns the first element of this thread: the one at its rank. `None` where the memory ends
     /// before.
     pub fn mine(&mut self) -> Option<&mut T> {
-        let rank = host::place().rank();
+        let rank = host::position().rank();
         // SAFETY: the index is in range. The element belongs to this thread alone until all threads
         // of the block have called `sync`, which takes `self` by value.
         (rank < self.memory.len).then(|| unsafe { &mut *self.memory.start.add(rank) })
@@ -86,7 +86,7 @@ impl<'a, T> Shared<'a, T> {
     /// Returns the elements of this thread with their indices: from its rank on, every so many as
     /// the block has threads.
     pub fn each_mine(&mut self) -> impl Iterator<Item = (usize, &mut T)> {
-        let (place, start) = (host::place(), self.memory.start);
+        let (place, start) = (host::position(), self.memory.start);
         // SAFETY: as for `mine`; each index comes once.
         (place.rank()..self.memory.len)
             .step_by(place.threads())

@@ -84,29 +84,29 @@ pub(crate) fn block_rank_twin() -> V<usize> {
 device_function! {
     /// Returns the number of the thread in its block, counted along the first axis, then the
     /// second, then the third.
-    pub fn rank() -> usize { host::place().rank() } records rank_twin()
+    pub fn rank() -> usize { host::position().rank() } records rank_twin()
 }
 device_function! {
     /// Returns the index of the thread among all threads of the launch, along the first axis.
-    pub fn index() -> usize { host::place().global(0) } records global("%ctaid.x", "%ntid.x", "%tid.x")
+    pub fn index() -> usize { host::position().global(0) } records global("%ctaid.x", "%ntid.x", "%tid.x")
 }
 device_function! {
     /// Returns the index of the thread among all threads of the launch, along the second axis.
-    pub fn index_y() -> usize { host::place().global(1) } records global("%ctaid.y", "%ntid.y", "%tid.y")
+    pub fn index_y() -> usize { host::position().global(1) } records global("%ctaid.y", "%ntid.y", "%tid.y")
 }
 device_function! {
     /// Returns the index of the thread among all threads of the launch, along the third axis.
-    pub fn index_z() -> usize { host::place().global(2) } records global("%ctaid.z", "%ntid.z", "%tid.z")
+    pub fn index_z() -> usize { host::position().global(2) } records global("%ctaid.z", "%ntid.z", "%tid.z")
 }
 device_function! {
     /// Returns the index of the thread in its block, along the first axis.
-    pub fn x() -> u32 { host::place().thread[0] } records special("%tid.x")
+    pub fn x() -> u32 { host::position().thread[0] } records special("%tid.x")
 }
 device_function! {
     /// Returns the index of the thread in its block, along the second axis.
-    pub fn y() -> u32 { host::place().thread[1] } records special("%tid.y")
+    pub fn y() -> u32 { host::position().thread[1] } records special("%tid.y")
 }
 device_function! {
     /// Returns the index of the thread in its block, along the third axis.
-    pub fn z() -> u32 { host::place().thread[2] } records special("%tid.z")
+    pub fn z() -> u32 { host::position().thread[2] } records special("%tid.z")
 }

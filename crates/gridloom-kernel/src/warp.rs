@@ -98,16 +98,16 @@ fn gathered<T: Number>(reason: &'static str, value: T) -> (Vec<T>, usize) {
 
 device_function! {
     /// Returns the number of the thread in its warp.
-    pub fn lane() -> u32 { (host::place().rank() % host::WARP) as u32 } records lane_twin()
+    pub fn lane() -> u32 { (host::position().rank() % host::WARP) as u32 } records lane_twin()
 }
 device_function! {
     /// Returns the number of the warp in its block.
-    pub fn index() -> u32 { (host::place().rank() / host::WARP) as u32 } records index_twin()
+    pub fn index() -> u32 { (host::position().rank() / host::WARP) as u32 } records index_twin()
 }
 device_function! {
     /// Returns how many threads the warp has: 32, or fewer in the last warp of a block.
     pub fn size() -> u32 {
-        let place = host::place();
+        let place = host::position();
         (place.threads() - place.rank() / host::WARP * host::WARP).min(host::WARP) as u32
     } records size_twin()
 }

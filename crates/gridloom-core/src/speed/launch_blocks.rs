@@ -37,12 +37,12 @@ pub struct Launch {
 /// A launch with its reference count.
 struct CountedLaunch {
     holders: AtomicUsize,
-    block: NonNull<Block>,
+    block: NonNull<LaunchBlock>,
     launch: KernelOp,
 }
 
 /// A block of launches.
-struct Block {
+struct LaunchBlock {
     /// The number of places that hold a launch or can still get one.
     needed: AtomicUsize,
     places: [MaybeUninit<CountedLaunch>; PLACES],
@@ -103,7 +103,7 @@ impl Launch {
         // this place is given up once.
         unsafe {
             ptr::drop_in_place(&raw mut (*self.place.as_ptr()).launch);
-            Block::give_up(block, 1);
+            LaunchBlock::give_up(block, 1);
         }
     }
 }
@@ -153,7 +153,7 @@ impl fmt::Debug for Launch {
 /// A place that waits for its launch.
 pub(crate) struct Vacancy {
     place: NonNull<CountedLaunch>,
-    block: NonNull<Block>,
+    block: NonNull<LaunchBlock>,
 }
 
 impl Vacancy {
@@ -190,14 +190,14 @@ impl Vacancy {
 impl Drop for Vacancy {
     fn drop(&mut self) {
         // SAFETY: there is no launch at this place, and there never will be.
-        unsafe { Block::give_up(self.block, 1) };
+        unsafe { LaunchBlock::give_up(self.block, 1) };
     }
 }
 
 /// The block in which a thread creates its launches.
 struct Open {
     /// The block. It is valid while places are left.
-    block: Cell<NonNull<Block>>,
+    block: Cell<NonNull<LaunchBlock>>,
     /// The next free place. Once it equals `PLACES`, the block no longer belongs to this thread.
     next: Cell<usize>,
 }
@@ -205,7 +205,7 @@ struct Open {
 thread_local! {
     static OPEN: Open = const { Open::closed() };
     /// Spare blocks, enough for graphs of 128 launches.
-    static SPARE: Spares<Box<MaybeUninit<Block>>, 16> = const { Spares::new() };
+    static SPARE: Spares<Box<MaybeUninit<LaunchBlock>>, 16> = const { Spares::new() };
 }
 
 impl Open {
@@ -216,7 +216,7 @@ impl Open {
     #[inline]
     fn take(&self) -> Vacancy {
         if self.next.get() == PLACES {
-            self.block.set(Block::new());
+            self.block.set(LaunchBlock::new());
             self.next.set(0);
         }
         let (block, next) = (self.block.get(), self.next.get());
@@ -233,16 +233,16 @@ impl Drop for Open {
         let left = PLACES - self.next.get();
         if left > 0 {
             // SAFETY: nobody got these places.
-            unsafe { Block::give_up(self.block.get(), left) };
+            unsafe { LaunchBlock::give_up(self.block.get(), left) };
         }
     }
 }
 
-impl Block {
+impl LaunchBlock {
     #[cold]
     fn new() -> NonNull<Self> {
         let memory = Spares::take(&SPARE).unwrap_or_else(Box::new_uninit);
-        let block = Box::into_raw(memory).cast::<Block>();
+        let block = Box::into_raw(memory).cast::<LaunchBlock>();
         // SAFETY: the block was allocated above. Its places are written when they are given away.
         unsafe {
             (&raw mut (*block).needed).write(AtomicUsize::new(PLACES));

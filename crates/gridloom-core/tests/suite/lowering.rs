@@ -214,10 +214,10 @@ fn a_full_edge_includes_a_programmatic_one() {
     assert_eq!(flat.predecessors(1), [FlatEdge { step: 0, kind: EdgeKind::Full }]);
 }
 
-/// Places for one alloc node and all conditions.
-struct Places(NodeKey);
+/// Addresses for one alloc node and all conditions.
+struct Addresses(NodeKey);
 
-impl Locate for Places {
+impl Locate for Addresses {
     fn alloc_node(&self, alloc: NodeKey) -> Option<Location> {
         (alloc == self.0).then_some(Location { address: 0x1000, kind: MemoryKind::Managed })
     }
@@ -233,7 +233,7 @@ fn a_region_lies_at_its_offset_in_its_memory() {
     let memory = buffer(&device, 256);
     let node = alloc(&graph, &[]);
     let bytes = Region::from_bytes(vec![1, 2, 3, 4]);
-    let places = Places(node.key());
+    let places = Addresses(node.key());
     let at = |region: Region| places.locate(&region.part(2, 2).unwrap()).unwrap();
     let location = at(Region::whole(memory.clone()));
     assert_eq!(location, Location { address: memory.address() + 2, kind: MemoryKind::Device });
@@ -262,7 +262,7 @@ fn addresses_and_handles_are_filled_into_kernel_arguments() {
     ];
     let args = KernelArgs::pack("step", None, all).unwrap();
     assert!(!has_all_addresses(&args));
-    let filled = fill_in_addresses(&args, &Places(node.key())).unwrap();
+    let filled = fill_in_addresses(&args, &Addresses(node.key())).unwrap();
     let words: Vec<u64> = filled.chunks(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
     assert_eq!(words, [5, 0x1000, 77, memory.address()]);
     assert_error(fill_in_addresses(&args, &OnStream), ErrorKind::InvalidHandle, &["not part of this graph"]);

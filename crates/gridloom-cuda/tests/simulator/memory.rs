@@ -44,13 +44,13 @@ const QUARANTINE: usize = 64 << 20;
 /// Every block, by its address.
 #[derive(Default)]
 pub struct Blocks {
-    blocks: BTreeMap<u64, Block>,
+    blocks: BTreeMap<u64, HeapBlock>,
     /// Those that were freed, oldest first.
     freed: VecDeque<u64>,
     freed_bytes: usize,
 }
 
-struct Block {
+struct HeapBlock {
     bytes: usize,
     freed: bool,
     managed: bool,
@@ -67,7 +67,7 @@ impl Blocks {
 
     /// A block that a test provides.
     pub fn insert(&mut self, address: u64, bytes: usize) {
-        self.blocks.insert(address, Block { bytes, freed: false, managed: false });
+        self.blocks.insert(address, HeapBlock { bytes, freed: false, managed: false });
     }
 
     /// Whether an address lies in managed memory.
@@ -80,7 +80,7 @@ impl Blocks {
         self.blocks.remove(address).map(|block| block.bytes)
     }
 
-    fn at(&self, address: u64) -> Option<&Block> {
+    fn at(&self, address: u64) -> Option<&HeapBlock> {
         let (&start, block) = self.blocks.range(..=address).next_back()?;
         (address - start < block.bytes as u64).then_some(block)
     }

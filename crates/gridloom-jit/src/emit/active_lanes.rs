@@ -8,7 +8,7 @@
 
 use super::Emitter;
 use super::address::{Access, NEAR};
-use super::interleaved::Place;
+use super::interleaved::HostAddress;
 use super::value::Val;
 use crate::analysis::uniformity::Shape;
 use crate::native::{Class, Native};
@@ -123,7 +123,7 @@ impl Emitter<'_> {
         operand: &MemoryOperand,
         (address, offset): (&Val, i64),
         guard: &Val,
-    ) -> Option<Place> {
+    ) -> Option<HostAddress> {
         let &Val::Affine(_, step) = address else { return None };
         let fits = access.space == Space::Shared
             && step == i64::from(access.size)
@@ -159,7 +159,7 @@ impl Emitter<'_> {
         operand: &MemoryOperand,
         (address, offset): (&Val, i64),
         guard: &Val,
-    ) -> Option<Place> {
+    ) -> Option<HostAddress> {
         let &Val::Affine(first, step) = address else { return None };
         let fits = access.space == Space::Shared
             && step % i64::from(access.align) == 0

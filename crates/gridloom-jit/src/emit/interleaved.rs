@@ -22,7 +22,7 @@ enum Half {
 
 /// Where the elements of each thread are: an address of the host that was checked, and what is
 /// added to it.
-pub(super) type Place = (Value, i32);
+pub(super) type HostAddress = (Value, i32);
 
 impl Emitter<'_> {
     /// Whether several elements of each thread are loaded at once.
@@ -90,13 +90,17 @@ impl Emitter<'_> {
     }
 
     /// Whether the places of threads follow each other.
-    fn is_contiguous(places: &[Place], bytes: u32) -> bool {
+    fn is_contiguous(places: &[HostAddress], bytes: u32) -> bool {
         let (host, at) = places[0];
         places.iter().zip(0..).all(|(&place, lane)| place == (host, at + lane * bytes as i32))
     }
 
     /// The elements of all threads, by element, each as vectors of registers.
-    pub(super) fn load_interleaved(&mut self, load: &Load, places: &[Place]) -> (Vec<Vec<Value>>, Class) {
+    pub(super) fn load_interleaved(
+        &mut self,
+        load: &Load,
+        places: &[HostAddress],
+    ) -> (Vec<Vec<Value>>, Class) {
         let (size, elements) = (load.extend.size, load.destinations.len());
         if size == 8 {
             return (self.load_pairs(places, elements), Class::B64);
@@ -134,7 +138,7 @@ impl Emitter<'_> {
         self.b.ins().band(word, mask)
     }
 
-    fn load_pairs(&mut self, places: &[Place], elements: usize) -> Vec<Vec<Value>> {
+    fn load_pairs(&mut self, places: &[HostAddress], elements: usize) -> Vec<Vec<Value>> {
         let mut columns = vec![Vec::new(); elements];
         for pair in places.chunks(2) {
             for chunk in 0..elements / 2 {
@@ -149,7 +153,7 @@ impl Emitter<'_> {
     }
 
     /// The words of all threads, by word; the last of a thread may be half of one.
-    fn load_words(&mut self, places: &[Place], bytes: u32) -> Vec<Vec<Value>> {
+    fn load_words(&mut self, places: &[HostAddress], bytes: u32) -> Vec<Vec<Value>> {
         let is_contiguous = Self::is_contiguous(places, bytes);
         let (first, at) = places[0];
         let mut words = vec![Vec::new(); (bytes as usize).div_ceil(4)];
@@ -161,7 +165,7 @@ impl Emitter<'_> {
                 2 | 4 => {
                     let ty = if bytes == 2 { I16 } else { I32 };
                     let class = if bytes == 2 { Class::B16 } else { Class::B32 };
-                    let load = |&(host, at): &Place| self.b.ins().load(ty, shared_flags(), host, at);
+                    let load = |&(host, at): &HostAddress| self.b.ins().load(ty, shared_flags(), host, at);
                     let values: Vec<Value> = four.iter().map(load).collect();
                     words[0].extend(self.gather(&values, class));
                 }
@@ -170,7 +174,8 @@ impl Emitter<'_> {
                         let load = |at| self.b.ins().load(I32X4, shared_flags(), first, at);
                         [at, at + 16].map(load).to_vec()
                     } else {
-                        let load = |&(host, at): &Place| self.b.ins().load(I64, shared_flags(), host, at);
+                        let load =
+                            |&(host, at): &HostAddress| self.b.ins().load(I64, shared_flags(), host, at);
                         let values: Vec<Value> = four.iter().map(load).collect();
                         self.gather(&values, Class::B64)
                     };
@@ -195,7 +200,7 @@ impl Emitter<'_> {
     }
 
     /// Stores the elements of all threads, those of a thread before those of the next.
-    pub(super) fn store_interleaved(&mut self, store: &Store, places: &[Place], values: &[Val]) {
+    pub(super) fn store_interleaved(&mut self, store: &Store, places: &[HostAddress], values: &[Val]) {
         let (size, elements) = (store.size, values.len());
         let class = Class::of_bits(8 * size);
         let columns: Vec<Vec<Value>> = values
@@ -238,7 +243,7 @@ impl Emitter<'_> {
         self.store_words(places, &words, size * elements as u32);
     }
 
-    fn store_pairs(&mut self, places: &[Place], columns: &[Vec<Value>]) {
+    fn store_pairs(&mut self, places: &[HostAddress], columns: &[Vec<Value>]) {
         for (part, pair) in places.chunks(2).enumerate() {
             let mut rows = Vec::new();
             for two in columns.chunks(2) {
@@ -252,7 +257,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn store_words(&mut self, places: &[Place], words: &[Vec<Value>], bytes: u32) {
+    fn store_words(&mut self, places: &[HostAddress], words: &[Vec<Value>], bytes: u32) {
         let is_contiguous = Self::is_contiguous(places, bytes);
         let (first, at) = places[0];
         for (part, four) in places.chunks(4).enumerate() {

@@ -9,7 +9,7 @@
 
 use super::Emitter;
 use super::address::{Access, NEAR};
-use super::interleaved::Place;
+use super::interleaved::HostAddress;
 use super::value::{Val, per_vector, vector_type};
 use crate::native::Class;
 use crate::runtime;
@@ -338,7 +338,7 @@ impl Emitter<'_> {
         }
         match self.places_by_masks(access, &store.operand, address, offset, guard) {
             Some(places) => {
-                let places: Vec<Place> = places.into_iter().map(|host| (host, 0)).collect();
+                let places: Vec<HostAddress> = places.into_iter().map(|host| (host, 0)).collect();
                 self.store_at(store, &places, values);
             }
             None => self.store_some(store, access, address, offset, values, guard),
@@ -402,7 +402,7 @@ impl Emitter<'_> {
 
     /// Where an access goes in each thread: where a mask is set, to an address that rises by a
     /// step; elsewhere to memory of the code's own.
-    fn places_by_step(&mut self, (first, at): Place, step: i64, masks: &[Value]) -> Vec<Value> {
+    fn places_by_step(&mut self, (first, at): HostAddress, step: i64, masks: &[Value]) -> Vec<Value> {
         let bits = match &self.running {
             Some(running) if *running.masks == masks => running.bits,
             _ => self.bits_of(masks),

@@ -3,7 +3,7 @@
 use super::Emitter;
 use super::address::{Access, NEAR};
 use super::branch::Party;
-use super::interleaved::Place;
+use super::interleaved::HostAddress;
 use super::value::{Val, per_vector, scalar_type, vector_type};
 use crate::native::Class;
 use cranelift_codegen::ir::types::{I32, I32X4, I64, I64X2};
@@ -186,7 +186,7 @@ impl Emitter<'_> {
         operand: &MemoryOperand,
         address: &Val,
         offset: i64,
-    ) -> Vec<Place> {
+    ) -> Vec<HostAddress> {
         if let Some(places) = self.strided_shared(access, operand, address, offset) {
             return places;
         }
@@ -219,7 +219,7 @@ impl Emitter<'_> {
         operand: &MemoryOperand,
         address: &Val,
         offset: i64,
-    ) -> Option<Vec<Place>> {
+    ) -> Option<Vec<HostAddress>> {
         let &Val::Affine(_, step) = address else { return None };
         let fits = access.space == Space::Shared
             && step % i64::from(access.align) == 0
@@ -238,7 +238,7 @@ impl Emitter<'_> {
     }
 
     /// Loads a row of elements of four or eight bytes.
-    pub(super) fn load_row(&mut self, load: &Load, (host, at): Place, guard: Option<&Val>) {
+    pub(super) fn load_row(&mut self, load: &Load, (host, at): HostAddress, guard: Option<&Val>) {
         // As it is held: a load that one instruction uses, with no cast between them, is an operand
         // of it.
         let held = self.storage(load.destinations[0]);
@@ -414,7 +414,7 @@ impl Emitter<'_> {
             Some(bits) if bits > 8 * load.extend.size => Class::of_bits(bits),
             _ => Self::element(load.extend.size),
         };
-        let everywhere: Option<Vec<Place>> =
+        let everywhere: Option<Vec<HostAddress>> =
             places.iter().map(|&(host, condition)| condition.is_none().then_some((host, 0))).collect();
         if let Some(places) = everywhere.filter(|_| self.is_interleaved_load(load)) {
             let (columns, class) = self.load_interleaved(load, &places);
@@ -524,7 +524,13 @@ impl Emitter<'_> {
     }
 
     /// Stores to a row of elements where a guard holds, and leaves the others what they are.
-    pub(super) fn store_into_row(&mut self, store: &Store, (host, at): Place, value: &Val, guard: &Val) {
+    pub(super) fn store_into_row(
+        &mut self,
+        store: &Store,
+        (host, at): HostAddress,
+        value: &Val,
+        guard: &Val,
+    ) {
         let class = Self::element(store.size);
         let (values, masks) = (self.vectors(value, class), self.masks(guard, class));
         for (part, (value, mask)) in values.into_iter().zip(masks).enumerate() {
@@ -623,7 +629,7 @@ impl Emitter<'_> {
     }
 
     /// Stores in all threads, each at an address that was checked.
-    pub(super) fn store_at(&mut self, store: &Store, places: &[Place], values: &[Val]) {
+    pub(super) fn store_at(&mut self, store: &Store, places: &[HostAddress], values: &[Val]) {
         let is_by_lane = |value: &Val| matches!(value, Val::Scalarized(_));
         if self.is_interleaved_store(store) && !values.iter().any(is_by_lane) {
             return self.store_interleaved(store, places, values);

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::meeting::Meeting;
-use super::{Place, Size, as_thread, indices, place};
+use super::{Size, ThreadPosition, as_thread, indices, position};
 
 /// The threads of a warp.
 pub(crate) const WARP: usize = 32;
 
 /// What the threads of a block share.
-struct Block {
+struct HostBlock {
     all: Meeting,
     warps: Vec<Meeting>,
     /// The shared memory, in the order in which every thread asks for it.
@@ -23,15 +23,15 @@ struct Block {
 }
 
 thread_local! {
-    static BLOCK: RefCell<Option<Arc<Block>>> = const { RefCell::new(None) };
+    static BLOCK: RefCell<Option<Arc<HostBlock>>> = const { RefCell::new(None) };
     /// How many pieces of shared memory this thread has asked for.
     static ASKED: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The block of this thread. The only thread of a launch has a block of its own.
-fn block() -> Option<Arc<Block>> {
+fn block() -> Option<Arc<HostBlock>> {
     let found = BLOCK.with_borrow(Clone::clone);
-    let size = place().block_size;
+    let size = position().block_size;
     assert!(
         found.is_some() || size == [1; 3],
         "the threads of this block run one after the other and cannot wait for each other: use `host::run_blocks`"
@@ -49,14 +49,14 @@ pub(crate) fn barrier() {
 /// Gives what every thread of the block brings.
 pub(crate) fn exchange_in_block(reason: &'static str, bits: u64) -> Vec<u64> {
     match block() {
-        Some(block) => block.all.exchange(reason, place().rank(), bits),
+        Some(block) => block.all.exchange(reason, position().rank(), bits),
         None => vec![bits],
     }
 }
 
 /// Gives what every thread of the warp brings, and which of them this one is.
 pub(crate) fn exchange_in_warp(reason: &'static str, bits: u64) -> (Vec<u64>, usize) {
-    let rank = place().rank();
+    let rank = position().rank();
     match block() {
         Some(block) => (block.warps[rank / WARP].exchange(reason, rank % WARP, bits), rank % WARP),
         None => (vec![bits], 0),
@@ -130,7 +130,7 @@ pub fn run_blocks_with(
     let count: usize = block_size.iter().map(|&size| size as usize).product();
     for block in indices(grid_size) {
         let warp_size = |warp: usize| (count - warp * WARP).min(WARP);
-        let shared = Arc::new(Block {
+        let shared = Arc::new(HostBlock {
             all: Meeting::new(count),
             warps: (0..count.div_ceil(WARP)).map(|warp| Meeting::new(warp_size(warp))).collect(),
             memory: Mutex::default(),
@@ -142,7 +142,7 @@ pub fn run_blocks_with(
                 let (shared, failures, thread) = (shared.clone(), &failures, &thread);
                 scope.spawn(move || {
                     BLOCK.set(Some(shared.clone()));
-                    let place = Place { block, thread: index, block_size, grid_size };
+                    let place = ThreadPosition { block, thread: index, block_size, grid_size };
                     let ended = catch_unwind(AssertUnwindSafe(|| as_thread(place, thread)));
                     // The first to fail is why others do.
                     if let Err(panic) = ended {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use parking_lot::Mutex;
 
-use super::{Place, place};
+use super::{ThreadPosition, position};
 use crate::Out;
 
 /// Host memory for an [`Out`] parameter of a kernel whose threads run at the same time.
@@ -19,7 +19,7 @@ pub struct Memory<'a, T> {
 /// How memory was divided so far, and by whom.
 #[derive(Default)]
 pub(crate) struct Division {
-    state: Mutex<(HashSet<Place>, Option<(&'static str, usize)>)>,
+    state: Mutex<(HashSet<ThreadPosition>, Option<(&'static str, usize)>)>,
     height: Mutex<Option<usize>>,
 }
 
@@ -65,7 +65,7 @@ impl<'a, T> Memory<'a, T> {
     /// When the thread at this place of a launch has asked before. A further launch takes another
     /// `Memory`.
     pub fn out(&self) -> Out<'_, T> {
-        let is_first = self.division.state.lock().0.insert(place());
+        let is_first = self.division.state.lock().0.insert(position());
         assert!(is_first, "a thread asks for its part of the same memory twice");
         // SAFETY: the elements are borrowed for as long as `self` is, and each place is given its
         // `Out` once. An `Out` leads to the elements of its place alone, which no other place has

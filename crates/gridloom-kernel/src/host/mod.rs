@@ -23,9 +23,9 @@ pub use block::{run_blocks, run_blocks_with};
 pub(crate) use memory::Division;
 pub use memory::Memory;
 
-/// The place of a thread in a launch.
+/// The position of a thread in a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct ThreadPosition {
     /// The block.
     pub block: [u32; 3],
     /// The thread in the block.
@@ -36,9 +36,10 @@ pub struct Place {
     pub grid_size: [u32; 3],
 }
 
-impl Place {
+impl ThreadPosition {
     /// The only thread of a launch.
-    pub const ONLY: Place = Place { block: [0; 3], thread: [0; 3], block_size: [1; 3], grid_size: [1; 3] };
+    pub const ONLY: ThreadPosition =
+        ThreadPosition { block: [0; 3], thread: [0; 3], block_size: [1; 3], grid_size: [1; 3] };
 
     /// Returns the number of the thread in its block, counted along the first axis, then the
     /// second, then the third.
@@ -73,25 +74,25 @@ impl Place {
 }
 
 thread_local! {
-    static PLACE: Cell<Place> = const { Cell::new(Place::ONLY) };
+    static POSITION: Cell<ThreadPosition> = const { Cell::new(ThreadPosition::ONLY) };
 }
 
 /// Returns which thread of a launch is being run. Outside of [`run`] it is the only one of a
 /// launch.
-pub fn place() -> Place {
-    PLACE.get()
+pub fn position() -> ThreadPosition {
+    POSITION.get()
 }
 
 /// Calls `thread` as one thread of a launch.
-pub fn as_thread<T>(place: Place, thread: impl FnOnce() -> T) -> T {
-    /// Goes back to the place before, also when the thread panics.
-    struct Back(Place);
+pub fn as_thread<T>(place: ThreadPosition, thread: impl FnOnce() -> T) -> T {
+    /// Restores the earlier position, also when the thread panics.
+    struct Back(ThreadPosition);
     impl Drop for Back {
         fn drop(&mut self) {
-            PLACE.set(self.0);
+            POSITION.set(self.0);
         }
     }
-    let _back = Back(PLACE.replace(place));
+    let _back = Back(POSITION.replace(place));
     thread()
 }
 
@@ -121,7 +122,7 @@ pub fn run(grid: impl Into<Size>, block: impl Into<Size>, mut thread: impl FnMut
     let (Size(grid_size), Size(block_size)) = (grid.into(), block.into());
     for block in indices(grid_size) {
         for index in indices(block_size) {
-            as_thread(Place { block, thread: index, block_size, grid_size }, &mut thread);
+            as_thread(ThreadPosition { block, thread: index, block_size, grid_size }, &mut thread);
         }
     }
 }

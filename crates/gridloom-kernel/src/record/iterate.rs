@@ -201,13 +201,13 @@ impl<S> Iter<S> {
 
 impl<T: SliceElement> Iterate for Slice<T> {
     type State = (Slice<T>, V<usize>, V<usize>);
-    type Item = R<T::Place>;
+    type Item = R<T::Element>;
 
     fn start(self) -> Self::State {
         (self, var(lit(0)), self.len())
     }
 
-    fn next((slice, now, len): &Self::State, around: Label) -> R<T::Place> {
+    fn next((slice, now, len): &Self::State, around: Label) -> R<T::Element> {
         leave_unless(around, lt(now.get(), *len));
         super::value::refer(slice.unchecked(get(now)))
     }
@@ -219,13 +219,13 @@ impl<T: SliceElement> Iterate for Slice<T> {
 
 impl<T: SliceElement> Iterate for Iter<Slice<T>> {
     type State = (Slice<T>, V<usize>, V<usize>);
-    type Item = R<T::Place>;
+    type Item = R<T::Element>;
 
     fn start(self) -> Self::State {
         self.0.start()
     }
 
-    fn next(state: &Self::State, around: Label) -> R<T::Place> {
+    fn next(state: &Self::State, around: Label) -> R<T::Element> {
         Slice::next(state, around)
     }
 
@@ -236,7 +236,7 @@ impl<T: SliceElement> Iterate for Iter<Slice<T>> {
 
 impl<T: SliceElement> Iterate for Enumerate<Slice<T>> {
     type State = (Slice<T>, V<usize>, V<usize>);
-    type Item = (V<usize>, R<T::Place>);
+    type Item = (V<usize>, R<T::Element>);
 
     fn start(self) -> Self::State {
         self.0.start()

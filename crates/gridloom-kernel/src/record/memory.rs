@@ -12,13 +12,13 @@ use crate::record::value::{KernelType, Opt, R, Scalar, Twin, Typed, V, Var};
 pub trait SliceElement: 'static {
     /// What stands for an element.
     #[doc(hidden)]
-    type Place: Copy;
+    type Element: Copy;
     #[doc(hidden)]
-    fn element(mem: Mem) -> Self::Place;
+    fn element(mem: Mem) -> Self::Element;
 }
 
 impl<T: KernelType> SliceElement for T {
-    type Place = V<T>;
+    type Element = V<T>;
 
     fn element(mem: Mem) -> V<T> {
         V::new(T::place(mem))
@@ -144,7 +144,7 @@ impl<T: SliceElement> Slice<T> {
     }
 
     /// The place of an element whose index is known to be in range.
-    pub(crate) fn unchecked(&self, index: V<usize>) -> T::Place {
+    pub(crate) fn unchecked(&self, index: V<usize>) -> T::Element {
         with(|r| {
             let (base, index) = (self.base.operand(r), index.operand(r));
             T::element(element_at(r, self.space, base, index, size_of::<T>()))
@@ -176,24 +176,24 @@ impl<T: SliceElement> Slice<T> {
     }
 
     /// As the method of Rust.
-    pub fn get(self, index: V<usize>) -> Opt<R<T::Place>> {
+    pub fn get(self, index: V<usize>) -> Opt<R<T::Element>> {
         let is_inside = super::arithmetic::lt(index, self.len());
         // Nothing is accessed until the option is looked at.
         Opt { __some: is_inside, __value: R { __place: self.unchecked(index) } }
     }
 
     /// As the method of Rust. The caller promises that the index is in range.
-    pub fn get_unchecked(self, index: V<usize>) -> R<T::Place> {
+    pub fn get_unchecked(self, index: V<usize>) -> R<T::Element> {
         R { __place: self.unchecked(index) }
     }
 
     /// As the method of Rust. The caller promises that the index is in range.
-    pub fn get_unchecked_mut(self, index: V<usize>) -> R<T::Place> {
+    pub fn get_unchecked_mut(self, index: V<usize>) -> R<T::Element> {
         self.get_unchecked(index)
     }
 
     /// As the method of Rust.
-    pub fn first(self) -> Opt<R<T::Place>> {
+    pub fn first(self) -> Opt<R<T::Element>> {
         self.get(super::value::lit(0))
     }
 
@@ -240,9 +240,9 @@ pub trait SliceIndex<T: SliceElement> {
 }
 
 impl<T: SliceElement> SliceIndex<T> for V<usize> {
-    type Part = T::Place;
+    type Part = T::Element;
 
-    fn part(self, slice: Slice<T>, what: &str) -> T::Place {
+    fn part(self, slice: Slice<T>, what: &str) -> T::Element {
         slice.check(self, what);
         slice.unchecked(self)
     }

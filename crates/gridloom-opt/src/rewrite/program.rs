@@ -156,7 +156,7 @@ pub fn structured_program(steps: &[ProgramStep], parts: &[Part], limit: u32) -> 
     let leader = if controls.is_empty() { None } else { Some(leader(&mut asm)) };
     let mut writer = Writer { asm, block, steps, slices: &slices, leader };
     writer.initialize(&controls, parts);
-    let mut place = Place { runs: &runs, run: 0, control: 0 };
+    let mut place = Cursor { runs: &runs, run: 0, control: 0 };
     writer.parts(parts, &mut place)?;
     writer.asm.ret();
     let module = writer.asm.finish(ENTRY, block, layout.at, layout.align)?;
@@ -210,7 +210,7 @@ fn find_runs(steps: &[ProgramStep], parts: &[Part], runs: &mut Vec<StepRun>) {
 }
 
 /// The next run and conditional to emit.
-struct Place<'a> {
+struct Cursor<'a> {
     runs: &'a [StepRun],
     run: usize,
     control: u64,
@@ -339,7 +339,7 @@ impl Writer<'_> {
         self.asm.place(end);
     }
 
-    fn parts(&mut self, parts: &[Part], place: &mut Place<'_>) -> Result<(), String> {
+    fn parts(&mut self, parts: &[Part], place: &mut Cursor<'_>) -> Result<(), String> {
         let mut at = 0;
         while let Some(part) = parts.get(at) {
             match part {
@@ -486,7 +486,7 @@ impl Writer<'_> {
         control: &Control,
         test_first: bool,
         header: u64,
-        place: &mut Place<'_>,
+        place: &mut Cursor<'_>,
     ) -> Result<(), String> {
         let (again, start, done) = (self.asm.label(), self.asm.label(), self.asm.label());
         let limit = self.asm.load_param(ScalarType::U64, header + u64::from(Looping::LIMIT));
@@ -515,7 +515,7 @@ impl Writer<'_> {
     }
 
     /// Emits bodies of which at most one runs.
-    fn choice(&mut self, control: &Control, header: u64, place: &mut Place<'_>) -> Result<(), String> {
+    fn choice(&mut self, control: &Control, header: u64, place: &mut Cursor<'_>) -> Result<(), String> {
         let value = self.value(control.test, header).ok_or("a count decides no branch")?;
         let done = self.asm.label();
         let passes = self.asm.mov(ScalarType::U64, int(0));

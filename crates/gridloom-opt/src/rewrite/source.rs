@@ -404,11 +404,11 @@ impl Search<'_> {
 
     fn op(&mut self, op: &Op, is_entry: bool) {
         op.for_each_operand(&mut |place, _| match place {
-            gridloom_ptx::op::Place::Src(Operand::Special(special)) => self.special(*special, is_entry),
-            gridloom_ptx::op::Place::Src(Operand::Address { base: VarRef::Symbol(id), .. }) => {
+            gridloom_ptx::op::OperandRef::Src(Operand::Special(special)) => self.special(*special, is_entry),
+            gridloom_ptx::op::OperandRef::Src(Operand::Address { base: VarRef::Symbol(id), .. }) => {
                 self.symbol(*id, is_entry);
             }
-            gridloom_ptx::op::Place::Addr(address) => {
+            gridloom_ptx::op::OperandRef::Addr(address) => {
                 if let AddressBase::Var(VarRef::Symbol(id)) = address.base {
                     self.symbol(id, is_entry);
                 }

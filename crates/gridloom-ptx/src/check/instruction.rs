@@ -4,7 +4,7 @@ use super::types::{fits, wrong_type};
 use super::{Checker, Context};
 use crate::model::op::{
     Access, AtomOp, AtomicOp, CacheOp, CallArg, CallTarget, ControlOp, ConvertOp, Cvt, CvtRounding, MemoryOp,
-    Op, Order, PackType, Place, Rule, SyncOp,
+    Op, OperandRef, Order, PackType, Rule, SyncOp,
 };
 use crate::model::{Imm, Operand, Param, ScalarType, VarRef, VarSpace};
 use crate::print::op_name;
@@ -37,7 +37,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn operand(&mut self, context: &Context<'a>, op: &Op, place: Place<'a>, rule: Rule) {
+    fn operand(&mut self, context: &Context<'a>, op: &Op, place: OperandRef<'a>, rule: Rule) {
         let registers = &context.body.registers;
         if let Some(reg) = place.reg() {
             let ty = registers.ty(reg);
@@ -55,7 +55,7 @@ impl<'a> Checker<'a> {
             }
             return;
         }
-        if let (Place::Src(Operand::Imm(Imm::F32(_) | Imm::F64(_))), Rule::Is(ty) | Rule::AtLeast(ty)) =
+        if let (OperandRef::Src(Operand::Imm(Imm::F32(_) | Imm::F64(_))), Rule::Is(ty) | Rule::AtLeast(ty)) =
             (place, rule)
             && ty.is_integer()
         {
@@ -63,7 +63,7 @@ impl<'a> Checker<'a> {
             self.wrong(context.span, format!("`{name}`: a floating point constant where a .{ty} is needed"));
         }
         if let (
-            Place::Src(Operand::Imm(Imm::Int(value))),
+            OperandRef::Src(Operand::Imm(Imm::Int(value))),
             Rule::Is(ty @ (ScalarType::F32 | ScalarType::F64)),
         ) = (place, rule)
         {

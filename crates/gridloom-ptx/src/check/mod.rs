@@ -8,7 +8,7 @@ mod types;
 
 use crate::error::{Diagnostic, closest};
 use crate::limits;
-use crate::model::op::{Op, Place, RawToken, Unsupported};
+use crate::model::op::{Op, OperandRef, RawToken, Unsupported};
 use crate::model::{
     AddressBase, Body, Function, FunctionKind, Item, LabelId, Module, Operand, RegId, ScalarType, Span,
     Symbol, SymbolId, VarRef, VarSpace, Variable,
@@ -220,8 +220,8 @@ impl<'a> Checker<'a> {
         instruction.op.for_each_operand(&mut |place, _| {
             regs_exist &= place.reg().is_none_or(|reg| context.has_reg(reg));
             vars_exist &= match place {
-                Place::Src(Operand::Address { base, .. }) => context.has_var(module, *base),
-                Place::Addr(address) => match address.base {
+                OperandRef::Src(Operand::Address { base, .. }) => context.has_var(module, *base),
+                OperandRef::Addr(address) => match address.base {
                     AddressBase::Var(var) => context.has_var(module, var),
                     _ => true,
                 },

@@ -4,14 +4,14 @@ use gridloom::prelude::*;
 
 /// One node: its kind, where it comes after what, and the graphs inside it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct NodeShape {
     kind: NodeKind,
     after: Vec<(usize, EdgeKind)>,
-    inside: Vec<Vec<Place>>,
+    inside: Vec<Vec<NodeShape>>,
 }
 
 /// Returns the nodes of a graph in the order they were added, with edges as positions in it.
-pub(crate) fn shape(graph: &Graph) -> Result<Vec<Place>> {
+pub(crate) fn shape(graph: &Graph) -> Result<Vec<NodeShape>> {
     let (nodes, edges) = (graph.nodes(), graph.edges());
     let position = |node: &Node| nodes.iter().position(|other| other == node).expect("a node of the graph");
     nodes
@@ -22,7 +22,7 @@ pub(crate) fn shape(graph: &Graph) -> Result<Vec<Place>> {
                 before.map(|(from, _, kind)| (position(from), *kind)).collect();
             after.sort_unstable_by_key(|&(position, _)| position);
             let inside = node.bodies()?.iter().map(shape).collect::<Result<_>>()?;
-            Ok(Place { kind: node.kind()?, after, inside })
+            Ok(NodeShape { kind: node.kind()?, after, inside })
         })
         .collect()
 }

@@ -18,12 +18,12 @@ unsafe impl Pod for Page {}
 /// As strict as it may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(256))]
-struct Block([u8; 256]);
+struct Aligned256([u8; 256]);
 
 // SAFETY: plain bytes without padding.
-unsafe impl Zeroable for Block {}
+unsafe impl Zeroable for Aligned256 {}
 // SAFETY: as above.
-unsafe impl Pod for Block {}
+unsafe impl Pod for Aligned256 {}
 
 #[test]
 fn memory_for_elements_of_a_stricter_alignment_than_devices_give_is_refused() {
@@ -50,11 +50,11 @@ fn memory_is_aligned_for_elements_of_256_bytes() {
     for_each_device(|device| {
         let stream = device.stream()?;
         let odd = device.alloc_host::<u8>(3)?;
-        let host = device.alloc_host::<Block>(2)?;
+        let host = device.alloc_host::<Aligned256>(2)?;
         assert!(host.address()?.is_multiple_of(256) && odd.len() == 3);
         let graph = Graph::new(device);
         let first = graph.alloc::<u8>(3)?;
-        let memory = first.alloc::<Block>(2)?;
+        let memory = first.alloc::<Aligned256>(2)?;
         memory
             .memset(&memory, 7u8)?
             .memset(&first, 1u8)?
@@ -63,7 +63,7 @@ fn memory_is_aligned_for_elements_of_256_bytes() {
             .free(&first)?;
         graph.instantiate()?.launch(&stream)?;
         stream.synchronize()?;
-        assert_eq!(host.to_vec()?, [Block([7; 256]); 2]);
+        assert_eq!(host.to_vec()?, [Aligned256([7; 256]); 2]);
         Ok(())
     });
 }

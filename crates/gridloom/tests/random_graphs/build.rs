@@ -9,7 +9,7 @@ use gridloom::buffer::CopySource;
 use gridloom::prelude::*;
 use gridloom_core::memory::Region;
 
-use super::program::{Block, Buf, Program, Step};
+use super::program::{Buf, Program, Step, StepList};
 use crate::support::{GraphKernels, Random};
 
 /// Some elements of a buffer of either kind.
@@ -81,7 +81,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds a block to a graph.
-    pub(crate) fn add(&mut self, graph: &Graph, block: &Block) -> Result<()> {
+    pub(crate) fn add(&mut self, graph: &Graph, block: &StepList) -> Result<()> {
         // Nodes are added in any order, memory before its users: it is the edges alone that order
         // them.
         let is_alloc = |&step: &usize| matches!(block.0[step], Step::Alloc { .. });
@@ -157,7 +157,7 @@ impl<'a> Builder<'a> {
         LaunchConfig::new(n.div_ceil(block) as u32, block as u32)
     }
 
-    fn body(&mut self, graph: &Graph, block: &Block) -> Result<()> {
+    fn body(&mut self, graph: &Graph, block: &StepList) -> Result<()> {
         self.depth += 1;
         let added = self.add(graph, block);
         self.depth -= 1;
@@ -309,7 +309,7 @@ impl<'a> Builder<'a> {
         Ok((node.clone(), node))
     }
 
-    fn bodies(&mut self, node: &Node, number: usize, bodies: &[Block]) -> Result<()> {
+    fn bodies(&mut self, node: &Node, number: usize, bodies: &[StepList]) -> Result<()> {
         self.count(node, number);
         for (graph, block) in node.bodies()?.iter().zip(bodies) {
             self.body(graph, block)?;

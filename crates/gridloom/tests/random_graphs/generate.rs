@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::program::{Block, Buf, Program, Step};
+use super::program::{Buf, Program, Step, StepList};
 use crate::support::Random;
 
 /// Conditionals and children are nested at most this deep, below the root.
@@ -61,9 +61,9 @@ impl Generator {
         self.numbers - 1
     }
 
-    fn block(&mut self, scope: &Scope, depth: usize, steps: usize) -> Block {
+    fn block(&mut self, scope: &Scope, depth: usize, steps: usize) -> StepList {
         let mut scope = scope.clone();
-        let mut block = Block::default();
+        let mut block = StepList::default();
         for _ in 0..steps {
             let step = self.step(&mut scope, depth);
             block.0.push(step);
@@ -71,7 +71,7 @@ impl Generator {
         block
     }
 
-    fn inner(&mut self, scope: &Scope, depth: usize) -> Block {
+    fn inner(&mut self, scope: &Scope, depth: usize) -> StepList {
         let steps = self.random.below(5);
         self.block(scope, depth + 1, steps)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::program::{Block, Buf, Program, Step};
+use super::program::{Buf, Program, Step, StepList};
 
 /// The state of a program's buffers.
 pub(crate) struct Model<'a> {
@@ -43,7 +43,7 @@ impl<'a> Model<'a> {
         self.passes.get(&number).copied().unwrap_or(0)
     }
 
-    pub(crate) fn run(&mut self, block: &Block) {
+    pub(crate) fn run(&mut self, block: &StepList) {
         block.0.iter().for_each(|step| self.step(step));
     }
 
@@ -128,7 +128,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn choose(&mut self, number: usize, bodies: &[Block], chosen: usize) {
+    fn choose(&mut self, number: usize, bodies: &[StepList], chosen: usize) {
         if let Some(body) = bodies.get(chosen) {
             self.run(body);
         }

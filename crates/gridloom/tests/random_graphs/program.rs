@@ -14,12 +14,12 @@ pub(crate) struct Program {
     pub(crate) lens: Vec<usize>,
     /// The numbers of the buffers that alloc nodes provide.
     pub(crate) locals: BTreeSet<Buf>,
-    pub(crate) body: Block,
+    pub(crate) body: StepList,
 }
 
 /// Steps that behave as if they ran in this order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Block(pub(crate) Vec<Step>);
+pub(crate) struct StepList(pub(crate) Vec<Step>);
 
 /// One thing to do. Offsets and lengths are in elements.
 #[derive(Clone, Debug)]
@@ -91,12 +91,12 @@ pub(crate) enum Step {
         buf: Buf,
         value: i32,
     },
-    Child(Block),
+    Child(StepList),
     Repeat {
         number: usize,
         passes: u64,
         limit: Option<u64>,
-        body: Block,
+        body: StepList,
     },
     /// Sets a counter, then loops while it is not 0, testing before or after each pass.
     WhileNonzero {
@@ -105,27 +105,27 @@ pub(crate) enum Step {
         passes: i32,
         test_first: bool,
         limit: Option<u64>,
-        body: Block,
+        body: StepList,
     },
     /// The same through a condition that kernels set.
     While {
         number: usize,
         counter: Buf,
         passes: i32,
-        body: Block,
+        body: StepList,
     },
     /// One body or two, by the value of a selector.
     If {
         number: usize,
         selector: Buf,
         by_condition: bool,
-        bodies: Vec<Block>,
+        bodies: Vec<StepList>,
     },
     Switch {
         number: usize,
         selector: Buf,
         by_condition: bool,
-        bodies: Vec<Block>,
+        bodies: Vec<StepList>,
     },
 }
 
@@ -176,7 +176,7 @@ impl Step {
     }
 
     /// Returns the blocks inside it.
-    pub(crate) fn blocks(&self) -> &[Block] {
+    pub(crate) fn blocks(&self) -> &[StepList] {
         match self {
             Step::Child(body)
             | Step::Repeat { body, .. }
@@ -233,7 +233,7 @@ impl Footprint {
     }
 }
 
-impl Block {
+impl StepList {
     /// Calls `visit` with every step and how deep it is nested.
     pub(crate) fn visit(&self, visit: &mut dyn FnMut(&Step, usize)) {
         self.visit_at(0, visit);

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::fold::{integer_suffix, number};
 use super::range::{Range, filled};
-use super::values::{Arg, Expr, Number, Pass, Place};
+use super::values::{Arg, Expr, MemBase, Number, Pass};
 use crate::ir::Ty;
 use crate::ir::ty::Class;
 
@@ -796,19 +796,19 @@ impl Pass<'_> {
 
     /// The place of an access with what is known of its address in its offset.
     pub(super) fn place(&mut self, arg: Arg) -> Arg {
-        let Arg::Mem { space, base: Place::Value(base), index, offset } = arg else { return arg };
+        let Arg::Mem { space, base: MemBase::Value(base), index, offset } = arg else { return arg };
         // The start of an array of the block.
         if let Some(expr) = self.expr(base)
             && let ("mov", "u32", &[Arg::Address(array)]) = (&*expr.op, expr.suffix, &expr.args[..])
             && index.is_none()
         {
-            return Arg::Mem { space, base: Place::Fixed(array), index, offset };
+            return Arg::Mem { space, base: MemBase::Fixed(array), index, offset };
         }
         let (base, more) = self.split(base, 3);
         match offset.checked_add(more) {
             // Offsets have 32 bits.
             Some(sum) if i32::try_from(sum).is_ok() && self.is_usable(base) => {
-                Arg::Mem { space, base: Place::Value(base), index, offset: sum }
+                Arg::Mem { space, base: MemBase::Value(base), index, offset: sum }
             }
             _ => arg,
         }

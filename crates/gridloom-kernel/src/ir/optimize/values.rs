@@ -21,13 +21,13 @@ pub(super) type Number = u32;
 pub(super) enum Arg {
     Value(Number),
     Special(&'static str),
-    Mem { space: Space, base: Place, index: Option<Number>, offset: i64 },
+    Mem { space: Space, base: MemBase, index: Option<Number>, offset: i64 },
     Address(Base),
 }
 
 /// What an address starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum MemBase {
     Value(Number),
     Fixed(Base),
 }
@@ -318,8 +318,8 @@ impl<'a> Pass<'a> {
             Operand::Address(base) => Arg::Address(base),
             Operand::Mem(mem) => {
                 let base = match mem.base {
-                    Base::Reg(reg) => Place::Value(self.of_register(reg)),
-                    other => Place::Fixed(other),
+                    Base::Reg(reg) => MemBase::Value(self.of_register(reg)),
+                    other => MemBase::Fixed(other),
                 };
                 let index = mem.index.map(|reg| self.of_register(reg));
                 self.place(Arg::Mem { space: mem.space, base, index, offset: mem.offset })
@@ -353,8 +353,8 @@ impl<'a> Pass<'a> {
                 Arg::Address(base) => Operand::Address(base),
                 Arg::Mem { space, base, index, offset } => {
                     let base = match base {
-                        Place::Value(number) => Base::Reg(reg_of(self, number)?),
-                        Place::Fixed(base) => base,
+                        MemBase::Value(number) => Base::Reg(reg_of(self, number)?),
+                        MemBase::Fixed(base) => base,
                     };
                     let index = match index {
                         Some(number) => Some(reg_of(self, number)?),

@@ -68,19 +68,19 @@ impl Assembly {
                 .declare(&name, Some(group.count()), group.ty, Span::default())
                 .ok_or("too many registers")?;
         }
-        let mut places = Places::default();
+        let mut places = NewVars::default();
         let mut static_shared = 0;
         for local in &body.locals {
             let place = match local.space {
                 VarSpace::Shared if local.is_unsized() => {
-                    VarPlace::at(VarRef::Symbol(self.dynamic_shared(local)))
+                    NewVar::at(VarRef::Symbol(self.dynamic_shared(local)))
                 }
                 VarSpace::Shared => self.in_arena(local, &mut static_shared),
                 _ => {
                     let id = LocalVarId(self.body.locals.len() as u32);
                     let name = format!("k{number}_{}", local.name);
                     self.body.locals.push(Variable { name, span: Span::default(), ..local.clone() });
-                    VarPlace::at(VarRef::Local(id))
+                    NewVar::at(VarRef::Local(id))
                 }
             };
             places.locals.push(place);
@@ -158,7 +158,7 @@ impl Assembly {
                     }
                     PlaceMut::Var(var) => {
                         match self.variable(*var, source, &mut places, &mut static_shared) {
-                            Ok(VarPlace { var: new, offset: 0 }) => {
+                            Ok(NewVar { var: new, offset: 0 }) => {
                                 *var = new;
                                 Ok(())
                             }
@@ -201,22 +201,22 @@ impl Assembly {
         }
     }
 
-    fn in_arena(&mut self, variable: &Variable, used: &mut u64) -> VarPlace {
+    fn in_arena(&mut self, variable: &Variable, used: &mut u64) -> NewVar {
         let arena = self.arena();
         let align = variable.alignment().max(1);
         let offset = used.next_multiple_of(align);
         *used = offset + variable.size();
         self.arena_align = self.arena_align.max(align);
-        VarPlace { var: VarRef::Local(arena), offset: offset as i64 }
+        NewVar { var: VarRef::Local(arena), offset: offset as i64 }
     }
 
     fn variable(
         &mut self,
         var: VarRef,
         source: &KernelSource,
-        places: &mut Places,
+        places: &mut NewVars,
         static_shared: &mut u64,
-    ) -> Result<VarPlace, Refusal> {
+    ) -> Result<NewVar, Refusal> {
         match var {
             VarRef::Local(id) => Ok(places.locals[id.index()]),
             VarRef::Symbol(id) => {
@@ -226,7 +226,7 @@ impl Assembly {
                 let module = source.module();
                 let place = match module.variable(id) {
                     Some(variable) if variable.space == VarSpace::Shared && variable.is_unsized() => {
-                        VarPlace::at(VarRef::Symbol(self.dynamic_shared(variable)))
+                        NewVar::at(VarRef::Symbol(self.dynamic_shared(variable)))
                     }
                     Some(variable) if variable.space == VarSpace::Shared => {
                         self.in_arena(variable, static_shared)
@@ -234,7 +234,7 @@ impl Assembly {
                     _ => {
                         let mut linked = id;
                         self.linked_symbol(Arc::as_ptr(module) as usize, &mut linked)?;
-                        VarPlace::at(VarRef::Symbol(linked))
+                        NewVar::at(VarRef::Symbol(linked))
                     }
                 };
                 places.symbols.insert(id, place);
@@ -249,7 +249,7 @@ impl Assembly {
         &mut self,
         operand: &mut Operand,
         source: &KernelSource,
-        places: &mut Places,
+        places: &mut NewVars,
         static_shared: &mut u64,
         how: Inlining,
         block: Option<[RegId; 3]>,
@@ -312,7 +312,7 @@ impl Assembly {
         &mut self,
         address: &mut Address,
         source: &KernelSource,
-        places: &mut Places,
+        places: &mut NewVars,
         static_shared: &mut u64,
         how: Inlining,
         first_register: u32,
@@ -338,20 +338,20 @@ impl Assembly {
 
 /// The new locations of an inlined kernel's variables.
 #[derive(Default)]
-struct Places {
-    locals: Vec<VarPlace>,
-    symbols: FxHashMap<SymbolId, VarPlace>,
+struct NewVars {
+    locals: Vec<NewVar>,
+    symbols: FxHashMap<SymbolId, NewVar>,
 }
 
 /// A variable or a part of one.
 #[derive(Clone, Copy)]
-struct VarPlace {
+struct NewVar {
     var: VarRef,
     offset: i64,
 }
 
-impl VarPlace {
+impl NewVar {
     fn at(var: VarRef) -> Self {
-        VarPlace { var, offset: 0 }
+        NewVar { var, offset: 0 }
     }
 }

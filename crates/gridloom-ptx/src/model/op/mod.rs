@@ -32,7 +32,7 @@ pub use sync::{
     BarrierKind, ClusterBarrier, FenceSem, MbarrierOp, MembarLevel, Proxy, RedOp, Scope, SyncOp, SyncRestrict,
 };
 pub(crate) use visit::twice;
-pub use visit::{Place, Rule};
+pub use visit::{OperandRef, Rule};
 pub use visit_mut::PlaceMut;
 pub use warp::{MatchMode, ReduxOp, ShuffleMode, VoteMode, WarpOp};
 

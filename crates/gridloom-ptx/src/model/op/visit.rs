@@ -8,7 +8,7 @@ use crate::model::{Address, AddressBase, Operand, PredOperand, RegId, ScalarType
 
 /// An operand of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Place<'a> {
+pub enum OperandRef<'a> {
     /// A register that is written.
     Def(RegId),
     /// A register that is read, where only a register is allowed.
@@ -21,16 +21,16 @@ pub enum Place<'a> {
     Addr(&'a Address),
 }
 
-impl Place<'_> {
+impl OperandRef<'_> {
     /// Returns the register read or written here, if there is one.
     #[must_use]
     pub fn reg(&self) -> Option<RegId> {
         match self {
-            Place::Def(reg) | Place::Use(reg) => Some(*reg),
-            Place::Src(operand) => operand.as_reg(),
-            Place::Pred(PredOperand::Reg { reg, .. }) => Some(*reg),
-            Place::Pred(PredOperand::Const(_)) => None,
-            Place::Addr(address) => match address.base {
+            OperandRef::Def(reg) | OperandRef::Use(reg) => Some(*reg),
+            OperandRef::Src(operand) => operand.as_reg(),
+            OperandRef::Pred(PredOperand::Reg { reg, .. }) => Some(*reg),
+            OperandRef::Pred(PredOperand::Const(_)) => None,
+            OperandRef::Addr(address) => match address.base {
                 AddressBase::Reg(reg) => Some(reg),
                 _ => None,
             },
@@ -40,7 +40,7 @@ impl Place<'_> {
     /// Returns whether the register is written.
     #[must_use]
     pub fn is_def(&self) -> bool {
-        matches!(self, Place::Def(_))
+        matches!(self, OperandRef::Def(_))
     }
 }
 
@@ -62,12 +62,12 @@ pub enum Rule {
 }
 
 /// Calls the visitor with each kind of operand.
-struct Visit<'v, 'a>(&'v mut dyn FnMut(Place<'a>, Rule));
+struct Visit<'v, 'a>(&'v mut dyn FnMut(OperandRef<'a>, Rule));
 
 impl<'a> Visit<'_, 'a> {
     fn def(&mut self, reg: RegId, ty: ScalarType) {
         let rule = if ty == ScalarType::Pred { Rule::Pred } else { Rule::Is(ty) };
-        (self.0)(Place::Def(reg), rule);
+        (self.0)(OperandRef::Def(reg), rule);
     }
 
     fn maybe_def(&mut self, reg: Option<RegId>, ty: ScalarType) {
@@ -79,16 +79,16 @@ impl<'a> Visit<'_, 'a> {
     fn srcs(&mut self, ty: ScalarType, operands: impl IntoIterator<Item = &'a Operand>) {
         let rule = if ty == ScalarType::Pred { Rule::Pred } else { Rule::Is(ty) };
         for operand in operands {
-            (self.0)(Place::Src(operand), rule);
+            (self.0)(OperandRef::Src(operand), rule);
         }
     }
 
     fn pred(&mut self, pred: &'a PredOperand) {
-        (self.0)(Place::Pred(pred), Rule::Pred);
+        (self.0)(OperandRef::Pred(pred), Rule::Pred);
     }
 
     fn addr(&mut self, address: &'a Address) {
-        (self.0)(Place::Addr(address), Rule::Address);
+        (self.0)(OperandRef::Addr(address), Rule::Address);
     }
 }
 
@@ -105,7 +105,7 @@ pub(crate) const fn twice(ty: ScalarType) -> ScalarType {
 impl Op {
     /// Calls `f` with each operand and the type it must have: destinations first, then sources, in
     /// the order of the text. The guard is not included.
-    pub fn for_each_operand<'a>(&'a self, f: &mut dyn FnMut(Place<'a>, Rule)) {
+    pub fn for_each_operand<'a>(&'a self, f: &mut dyn FnMut(OperandRef<'a>, Rule)) {
         let mut v = Visit(f);
         match self {
             Op::Int(op) => int(&mut v, op),
@@ -121,7 +121,7 @@ impl Op {
             Op::Unsupported(op) => {
                 for token in &op.operands {
                     if let RawToken::Reg(reg) = token {
-                        (v.0)(Place::Use(*reg), Rule::Any);
+                        (v.0)(OperandRef::Use(*reg), Rule::Any);
                     }
                 }
             }
@@ -293,13 +293,13 @@ fn compare<'a>(v: &mut Visit<'_, 'a>, op: &'a CompareOp) {
 fn convert<'a>(v: &mut Visit<'_, 'a>, op: &'a ConvertOp) {
     match op {
         ConvertOp::Cvt(cvt) => {
-            (v.0)(Place::Def(cvt.dst), Rule::AtLeast(cvt.dst_ty));
+            (v.0)(OperandRef::Def(cvt.dst), Rule::AtLeast(cvt.dst_ty));
             for src in &cvt.srcs {
-                (v.0)(Place::Src(src), Rule::AtLeast(cvt.src_ty));
+                (v.0)(OperandRef::Src(src), Rule::AtLeast(cvt.src_ty));
             }
             v.srcs(ScalarType::B32, &cvt.random);
             if let Some(scale) = &cvt.scale {
-                (v.0)(Place::Src(scale), Rule::AtLeast(ScalarType::B16));
+                (v.0)(OperandRef::Src(scale), Rule::AtLeast(ScalarType::B16));
             }
         }
         ConvertOp::CvtPack { ty, dst, a, b, c, .. } => {
@@ -313,7 +313,7 @@ fn convert<'a>(v: &mut Visit<'_, 'a>, op: &'a ConvertOp) {
         }
         ConvertOp::Isspacep { dst, src, .. } => {
             v.def(*dst, ScalarType::Pred);
-            (v.0)(Place::Src(src), Rule::Address);
+            (v.0)(OperandRef::Src(src), Rule::Address);
         }
         ConvertOp::Mapa { ty, dst, src, rank, .. } => {
             v.def(*dst, *ty);
@@ -337,12 +337,12 @@ fn convert<'a>(v: &mut Visit<'_, 'a>, op: &'a ConvertOp) {
         ConvertOp::Pack { ty, dst, srcs } => {
             v.def(*dst, *ty);
             for src in srcs {
-                (v.0)(Place::Src(src), Rule::Value);
+                (v.0)(OperandRef::Src(src), Rule::Value);
             }
         }
         ConvertOp::Unpack { ty, dsts, src } => {
             for dst in dsts.iter().flatten() {
-                (v.0)(Place::Def(*dst), Rule::Value);
+                (v.0)(OperandRef::Def(*dst), Rule::Value);
             }
             v.srcs(*ty, [src]);
         }
@@ -354,21 +354,21 @@ fn memory<'a>(v: &mut Visit<'_, 'a>, op: &'a MemoryOp) {
     match op {
         MemoryOp::Ld { ty, dsts, access } => {
             for dst in dsts.iter().flatten() {
-                (v.0)(Place::Def(*dst), Rule::AtLeast(*ty));
+                (v.0)(OperandRef::Def(*dst), Rule::AtLeast(*ty));
             }
             v.addr(&access.addr);
             v.srcs(B64, &access.policy);
         }
         MemoryOp::Ldu { ty, dsts, addr, .. } => {
             for dst in dsts.iter().flatten() {
-                (v.0)(Place::Def(*dst), Rule::AtLeast(*ty));
+                (v.0)(OperandRef::Def(*dst), Rule::AtLeast(*ty));
             }
             v.addr(addr);
         }
         MemoryOp::St { ty, srcs, access } => {
             v.addr(&access.addr);
             for src in srcs {
-                (v.0)(Place::Src(src), Rule::AtLeast(*ty));
+                (v.0)(OperandRef::Src(src), Rule::AtLeast(*ty));
             }
             v.srcs(B64, &access.policy);
         }
@@ -428,15 +428,15 @@ fn control<'a>(v: &mut Visit<'_, 'a>, op: &'a ControlOp) {
         ControlOp::Call { target, returns, args, .. } => {
             for place in returns {
                 if let CallArg::Reg(reg) = place {
-                    (v.0)(Place::Def(*reg), Rule::Any);
+                    (v.0)(OperandRef::Def(*reg), Rule::Any);
                 }
             }
             if let CallTarget::Prototype(reg, _) | CallTarget::Table(reg, _) = target {
-                (v.0)(Place::Use(*reg), Rule::Address);
+                (v.0)(OperandRef::Use(*reg), Rule::Address);
             }
             for arg in args {
                 if let CallArg::Reg(reg) = arg {
-                    (v.0)(Place::Use(*reg), Rule::Any);
+                    (v.0)(OperandRef::Use(*reg), Rule::Any);
                 }
             }
         }
