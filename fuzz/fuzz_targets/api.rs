@@ -1,4 +1,5 @@
-//! Any sequence of calls of the safe API: the operations of the attack, chosen by the fuzzer, on one thread.
+//! Any sequence of calls of the safe API: the operations of the attack, chosen by the fuzzer, on
+//! one thread.
 #![no_main]
 
 #[allow(dead_code, reason = "a part of it is for tests")]

@@ -1,4 +1,5 @@
-//! Any text: what the command reads from its command line, and versions and engines from the environment.
+//! Any text: what the command reads from its command line, and versions and engines from the
+//! environment.
 #![no_main]
 
 use gridloom::Engine;

@@ -1,4 +1,5 @@
-//! Any text: reading and checking it, laying it out, decoding its kernels and compiling them answers.
+//! Any text: reading and checking it, laying it out, decoding its kernels and compiling them
+//! answers.
 #![no_main]
 
 use std::sync::Arc;

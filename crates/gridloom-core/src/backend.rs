@@ -149,8 +149,8 @@ pub unsafe trait Device: Send + Sync + Debug {
 pub struct Attachment(OnceLock<Box<dyn Any + Send + Sync>>);
 
 impl Attachment {
-    /// Returns a copy of the attached value. If there is none, attaches a new one. Returns `None` if
-    /// a value of another type is attached.
+    /// Returns a copy of the attached value. If there is none, attaches a new one. Returns `None`
+    /// if a value of another type is attached.
     pub fn get_or_attach<T: Any + Send + Sync + Clone>(&self, make: impl FnOnce() -> T) -> Option<T> {
         self.0.get_or_init(|| Box::new(make())).downcast_ref().cloned()
     }

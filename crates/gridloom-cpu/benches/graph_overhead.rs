@@ -1,13 +1,16 @@
-//! What a graph costs besides its work: building, instantiating and replaying nodes that do (next to) nothing, beside rayon
-//! driving the same dependencies in the same run.
+//! What a graph costs besides its work: building, instantiating and replaying nodes that do (next
+//! to) nothing, beside rayon driving the same dependencies in the same run.
 //!
 //! Three kinds of node:
 //!
-//! - *empty*: nodes without work. A plan leaves them out, so their replay measures the launch alone. Rayon runs a task for each.
+//! - *empty*: nodes without work. A plan leaves them out, so their replay measures the launch
+//!   alone. Rayon runs a task for each.
 //! - *fill*: a fill of 4 bytes of its own for each node. Rayon's tasks write the same 4 bytes.
-//! - *call*: a callback that does nothing, through a mutex and a boxed closure. Rayon's tasks call the same through the same.
+//! - *call*: a callback that does nothing, through a mutex and a boxed closure. Rayon's tasks call
+//!   the same through the same.
 //!
-//! `cargo bench -p gridloom-cpu --bench graph_overhead [-- [million] [SHAPE or KIND to leave out the others]…]`
+//! `cargo bench -p gridloom-cpu --bench graph_overhead [-- [million] [SHAPE or KIND to leave out
+//! the others]…]`
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 
@@ -80,7 +83,8 @@ fn build(device: &Arc<dyn Device>, before: &[Vec<u32>], kind: Kind, memory: &Reg
     graph
 }
 
-/// The same dependencies for rayon: a counter for each task, and a spawn for each that becomes ready.
+/// The same dependencies for rayon: a counter for each task, and a spawn for each that becomes
+/// ready.
 struct Rayon {
     successors: Vec<Vec<u32>>,
     counts: Vec<u32>,

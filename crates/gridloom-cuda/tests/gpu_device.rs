@@ -286,7 +286,8 @@ fn a_callback_runs_in_the_order_of_its_stream() {
     gpu.stream.enqueue(fill(&whole(&host), 77, 4)).unwrap();
     let noted = Arc::clone(&seen);
     let callback = CallbackOp::closure(move || {
-        // SAFETY: pinned memory of four bytes that the fill before has written and nothing writes now.
+        // SAFETY: pinned memory of four bytes that the fill before has written and nothing writes
+        // now.
         noted.store(unsafe { (address as *const u32).read_volatile() }, Ordering::SeqCst);
     });
     gpu.stream.enqueue(Operation::Callback(callback)).unwrap();

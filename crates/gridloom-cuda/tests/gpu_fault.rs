@@ -1,4 +1,5 @@
-//! A kernel that breaks the context: in a process of its own, since nothing on the device works after it.
+//! A kernel that breaks the context: in a process of its own, since nothing on the device works
+//! after it.
 
 mod common;
 

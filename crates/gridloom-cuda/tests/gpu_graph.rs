@@ -1,5 +1,5 @@
-//! Graphs: every kind of node, conditionals driven by the device and by the host, updates. On a simulated driver everywhere,
-//! and on a GPU where there is one.
+//! Graphs: every kind of node, conditionals driven by the device and by the host, updates. On a
+//! simulated driver everywhere, and on a GPU where there is one.
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 mod common;
@@ -18,7 +18,8 @@ use gridloom_cuda::driver::DriverOptions;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The simulated GPU, and the real one where there is one whose driver has conditionals of every form.
+/// The simulated GPU, and the real one where there is one whose driver has conditionals of every
+/// form.
 fn gpus() -> Vec<Gpu> {
     let real = gpu().filter(has_conditionals);
     [Some(Gpu::new(simulator::device(None))), real].into_iter().flatten().collect()
@@ -113,7 +114,8 @@ fn a_callback_runs_between_the_nodes_around_it() {
         let before = graph.add(&[], fill(&whole(&host), 3, 4)).unwrap();
         let noted = Arc::clone(&seen);
         let callback = CallbackOp::closure(move || {
-            // SAFETY: pinned memory of four bytes that the fill before has written and nothing writes now.
+            // SAFETY: pinned memory of four bytes that the fill before has written and nothing
+            // writes now.
             noted.fetch_add(unsafe { (address as *const u32).read_volatile() }, Ordering::SeqCst);
         });
         let call = graph.add(&[&before], Operation::Callback(callback)).unwrap();
@@ -691,7 +693,8 @@ fn fills_copies_callbacks_and_events_are_updated() {
         launch(&gpu, &executable);
         assert_eq!(gpu.read(&host), [9; 4]);
         assert_eq!(calls.load(Ordering::SeqCst), 101);
-        // Another direction, another shape and another source: whether in place or compiled anew, the result is the same.
+        // Another direction, another shape and another source: whether in place or compiled anew,
+        // the result is the same.
         executable.node(&n2).unwrap().set_operation(copy(&whole(&b), &whole(&host))).unwrap();
         launch(&gpu, &executable);
         assert_eq!(gpu.read(&b), [9; 4]);

@@ -1,7 +1,8 @@
 //! What lives while work is in flight. A kernel that waits for the host holds the work back.
 //!
-//! The tests run one at a time, and do everything that may wait for the whole device (loading kernels, allocating and freeing) while
-//! nothing is held back: the driver's locks would otherwise tie the waiting kernel to a call that waits for it.
+//! The tests run one at a time, and do everything that may wait for the whole device (loading
+//! kernels, allocating and freeing) while nothing is held back: the driver's locks would otherwise
+//! tie the waiting kernel to a call that waits for it.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! What kernels ask of a launch on a stream: the block they demand, and to begin early. On a simulated driver everywhere, and on a GPU
-//! where there is one.
+//! What kernels ask of a launch on a stream: the block they demand, and to begin early. On a
+//! simulated driver everywhere, and on a GPU where there is one.
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 mod common;

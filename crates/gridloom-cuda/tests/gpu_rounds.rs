@@ -1,5 +1,5 @@
-//! A thousand rounds of making, launching and dropping graphs leave what there was before: on a simulated driver, which counts every object, and on
-//! a GPU, by its free memory.
+//! A thousand rounds of making, launching and dropping graphs leave what there was before: on a
+//! simulated driver, which counts every object, and on a GPU, by its free memory.
 //!
 //! One test in a process of its own, so that no other uses memory meanwhile.
 
@@ -19,10 +19,12 @@ use std::sync::Arc;
 const WARM_UP: usize = 50;
 const ROUNDS: usize = 1000;
 
-/// What a GPU may have less of afterwards: its driver takes memory by the page. A round that lost one small block would show.
+/// What a GPU may have less of afterwards: its driver takes memory by the page. A round that lost
+/// one small block would show.
 const SLACK: u64 = 8 << 20;
 
-/// Makes a graph with nodes of every kind, launches it, changes it, and drops everything in one of several orders, mostly while it runs.
+/// Makes a graph with nodes of every kind, launches it, changes it, and drops everything in one of
+/// several orders, mostly while it runs.
 fn round(gpu: &Gpu, number: usize, held: &Arc<()>) {
     let (log, left) = (gpu.words(&[0; 16]), gpu.words(&[2]));
     let event = Event::new(&gpu.backend, EventOptions::default()).unwrap();
@@ -133,7 +135,8 @@ fn a_thousand_rounds_leave_nothing_behind() {
         gpu.device.trim().unwrap();
         gpu.device.free_memory().unwrap()
     };
-    // A driver takes memory for launches in flight in steps and keeps it, so it may have to grow for a while; what leaks grows every time.
+    // A driver takes memory for launches in flight in steps and keeps it, so it may have to grow
+    // for a while; what leaks grows every time.
     let mut free = free_after_rounds();
     let mut gone = Vec::new();
     for _ in 0..6 {

@@ -1,4 +1,5 @@
-//! Compiling CUDA C++ on a machine with or without a GPU. Each test is skipped where there is no NVRTC.
+//! Compiling CUDA C++ on a machine with or without a GPU. Each test is skipped where there is no
+//! NVRTC.
 
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 

@@ -1,4 +1,5 @@
-//! The release thread at the end of a process: each test runs this program again as a child and looks at how it ends.
+//! The release thread at the end of a process: each test runs this program again as a child and
+//! looks at how it ends.
 
 mod common;
 mod simulator;

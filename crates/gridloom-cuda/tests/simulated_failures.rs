@@ -1,7 +1,9 @@
-//! Every driver call fails once, in turn: while a graph is instantiated, changed, launched and dropped, on a simulated driver.
+//! Every driver call fails once, in turn: while a graph is instantiated, changed, launched and
+//! dropped, on a simulated driver.
 //!
-//! After each failure the executable computes what it did before, or, where Gridloom found another way, what it was asked to; the same change
-//! then succeeds; and nothing of the driver's is left behind.
+//! After each failure the executable computes what it did before, or, where Gridloom found another
+//! way, what it was asked to; the same change then succeeds; and nothing of the driver's is left
+//! behind.
 
 mod common;
 mod simulator;
@@ -132,7 +134,8 @@ impl Stage {
         child
     }
 
-    /// The test of the choice is a value in memory, its body a callback, so that the host drives it.
+    /// The test of the choice is a value in memory, its body a callback, so that the host drives
+    /// it.
     fn scene(&self, values: Values) -> Scene {
         let (gpu, graph) = (&self.gpu, self.gpu.graph());
         let start = graph.add(&[], fill(&whole(&self.left), 2, 4)).unwrap();
@@ -171,7 +174,8 @@ impl Stage {
         }
     }
 
-    /// What a launch leaves: the log, the data, the pinned words, what callbacks counted, and which events were recorded.
+    /// What a launch leaves: the log, the data, the pinned words, what callbacks counted, and which
+    /// events were recorded.
     fn outcome(&self, executable: &Executable) -> (Vec<i32>, Vec<i32>, Vec<i32>, u32) {
         self.reset();
         executable.launch(&self.gpu.stream).unwrap();
@@ -200,7 +204,8 @@ impl Stage {
         scene.graph.instantiate_with(&options)
     }
 
-    /// An executable that was updated already, so that it has copies of host bytes that came with an update.
+    /// An executable that was updated already, so that it has copies of host bytes that came with
+    /// an update.
     fn updated(&self, scene: &Scene, mode: ConditionalMode) -> Executable {
         let executable = self.instantiate(scene, mode).unwrap();
         let bytes = self.bytes(Values { byte: 5, ..FIRST });
@@ -306,7 +311,8 @@ const CHANGES: &[Change] = &[
                     if at == 3 {
                         changes.operation(bytes, operation.clone())?;
                     }
-                    // SAFETY: a log and a word are what the kernel takes, and there is room behind the place in the log.
+                    // SAFETY: a log and a word are what the kernel takes, and there is room behind
+                    // the place in the log.
                     unsafe { changes.argument(*node, *index, value)? };
                 }
                 Ok(())
@@ -322,7 +328,8 @@ const CHANGES: &[Change] = &[
     ("a node in a body that does nothing", |_, scene| enable(&scene.in_repeat, false)),
 ];
 
-/// Makes each change once for every call that can fail in it, armed by `arm`, until none is left to fail.
+/// Makes each change once for every call that can fail in it, armed by `arm`, until none is left to
+/// fail.
 fn change_with(arm: impl Fn(usize) -> Failure) {
     let _alone = alone();
     for mode in MODES {
@@ -461,7 +468,8 @@ fn a_launch_during_which_a_call_fails_says_so_and_the_next_is_right() {
             let failed = failure.failed();
             drop(failure);
             let told = launched.is_err() || waited.is_err();
-            // Letting go of the context, and not being restricted by captures, which there are none of.
+            // Letting go of the context, and not being restricted by captures, which there are none
+            // of.
             let harmless = ["cuCtxPopCurrent_v2", "cuThreadExchangeStreamCaptureMode"];
             assert!(
                 told || failed.iter().all(|name| harmless.contains(name)),

@@ -1,5 +1,5 @@
-//! What work in flight uses is kept, whatever else goes wrong meanwhile: on a simulated driver whose streams can be held back and whose
-//! calls can be made to fail.
+//! What work in flight uses is kept, whatever else goes wrong meanwhile: on a simulated driver
+//! whose streams can be held back and whose calls can be made to fail.
 
 mod common;
 mod simulator;
@@ -244,7 +244,8 @@ fn an_update_after_a_launch_of_counted_passes_needs_no_new_graph_and_does_not_ch
     let inside = bodies[0].add(&[], gpu.append(&log, 1)).unwrap();
     let options = InstantiateOptions { conditional_mode: ConditionalMode::Hosted, ..Default::default() };
     let executable = graph.instantiate_with(&options).unwrap();
-    // Compiling waits for the device, which may be waiting for the thread that changes the executable.
+    // Compiling waits for the device, which may be waiting for the thread that changes the
+    // executable.
     let failure = Failure::of("cuGraphInstantiateWithParams", usize::MAX, FAILS);
     for (passes, tag) in [(3, 2), (1, 3)] {
         executable.launch(&gpu.stream).unwrap();

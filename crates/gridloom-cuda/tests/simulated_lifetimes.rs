@@ -1,4 +1,5 @@
-//! Nothing of the driver's stays behind: every object that was made is destroyed, on a simulated driver that counts them.
+//! Nothing of the driver's stays behind: every object that was made is destroyed, on a simulated
+//! driver that counts them.
 //!
 //! One test in a process of its own, so that no other makes objects meanwhile.
 

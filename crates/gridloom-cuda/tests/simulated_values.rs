@@ -1,5 +1,6 @@
-//! Values that change often go to the driver without a detour through the definition: what an executable says it does is what it does all the same, whichever call of the
-//! driver fails, and memory that a value replaced lives until launches in flight have used it.
+//! Values that change often go to the driver without a detour through the definition: what an
+//! executable says it does is what it does all the same, whichever call of the driver fails, and
+//! memory that a value replaced lives until launches in flight have used it.
 
 mod common;
 mod simulator;
@@ -328,7 +329,8 @@ fn what_was_read_stays_as_it_was_when_values_change() {
     assert_eq!(chain.outcome(&executable), [vec![4; NODES], vec![]]);
 }
 
-/// Gives an executable a log of its own, then, while a launch is held up, another one, and sees that the first lives until the launch has run.
+/// Gives an executable a log of its own, then, while a launch is held up, another one, and sees
+/// that the first lives until the launch has run.
 fn replace_in_flight(
     chain: &Chain,
     executable: &mut Executable,

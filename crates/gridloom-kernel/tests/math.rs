@@ -1,4 +1,5 @@
-//! How far elementary functions of device code are from the true values, on the host: devices compute the same bits.
+//! How far elementary functions of device code are from the true values, on the host: devices
+//! compute the same bits.
 
 use gridloom_kernel::math::{double, single};
 

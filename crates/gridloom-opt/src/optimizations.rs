@@ -14,8 +14,8 @@ pub enum Optimization {
     Chains,
     /// Independent kernels become parts of one grid.
     Batches,
-    /// Loops whose bodies fit one block become one kernel. The bodies of others are repeated, so that
-    /// the device tests less often.
+    /// Loops whose bodies fit one block become one kernel. The bodies of others are repeated, so
+    /// that the device tests less often.
     Loops,
     /// Kernels start before those they depend on have ended.
     EarlyStart,

@@ -9,8 +9,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use gridloom::prelude::*;
 use gridloom::{Atomic, par, program};
 
-/// Relaxes `u` until no element changes by more than `tolerance`, at most `left` times. Elements of one colour of a chessboard depend on
-/// those of the other alone, so that each half is computed from the other.
+/// Relaxes `u` until no element changes by more than `tolerance`, at most `left` times. Elements of
+/// one colour of a chessboard depend on those of the other alone, so that each half is computed
+/// from the other.
 #[program]
 #[allow(clippy::too_many_arguments, reason = "a solver has many arrays")]
 fn poisson(

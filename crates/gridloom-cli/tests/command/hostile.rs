@@ -1,4 +1,5 @@
-//! Every command with wrong, missing, huge and hostile input: a clear line, a failure, no panic, and nothing changed.
+//! Every command with wrong, missing, huge and hostile input: a clear line, a failure, no panic,
+//! and nothing changed.
 
 use crate::support::{Folder, SCALE, command, text};
 
@@ -173,8 +174,8 @@ fn every_command_refuses_wrong_missing_huge_and_hostile_input() {
         // A command that a signal ended has no code.
         let status = output.status;
         assert!(matches!(status.code(), Some(1 | 2)), "{case} ended with {status}:\n{said}\n{complaint}");
-        // A place in a file is shown with its line and a caret below it; everything else is one line, and so is the help of
-        // a command that needs another word.
+        // A place in a file is shown with its line and a caret below it; everything else is one
+        // line, and so is the help of a command that needs another word.
         assert!(complaint.contains(&expand(says)), "{case} should say {says:?}:\n{complaint}");
         let shown = ["^", "Usage:", "\n  help: "].iter().any(|mark| complaint.contains(mark));
         assert!(shown || complaint.lines().count() == 1, "{case}:\n{complaint}");

@@ -19,7 +19,8 @@ fn on_terminal(args: &[&str], columns: u16, variables: &[(&str, &str)]) -> Strin
     command.env("TERM", "xterm-256color").envs(variables.iter().copied());
     command.stdout(theirs.try_clone().expect("a descriptor")).stderr(theirs);
     let mut child = command.spawn().expect("the command was built with this test");
-    // The command's copies of the terminal are the last ones, so that reading ends with the command.
+    // The command's copies of the terminal are the last ones, so that reading ends with the
+    // command.
     drop(command);
     let mut shown = Vec::new();
     let mut ours = File::from(ours);

@@ -475,7 +475,8 @@ impl Executable {
     /// executable.
     ///
     /// A thread that launches or changes the executable may wait for the device, and the device for
-    /// a callback. If a callback calls this meanwhile, the result is an empty graph, after a second.
+    /// a callback. If a callback calls this meanwhile, the result is an empty graph, after a
+    /// second.
     pub fn graph(&self) -> Graph {
         match user_code::lock(&self.state) {
             Some(mut state) => {

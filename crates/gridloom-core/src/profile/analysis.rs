@@ -76,8 +76,9 @@ pub(crate) fn analyse(definition: &Definition, mut recording: Recording, facts: 
         profile.nodes.push(row);
     }
     profile.nodes.sort_by_key(|node| node.id);
-    // Without the cost of measuring, runs one after the other may start at the same time. The points
-    // of a run are numbered after those of what it waited for, and of the conditional around it.
+    // Without the cost of measuring, runs one after the other may start at the same time. The
+    // points of a run are numbered after those of what it waited for, and of the conditional around
+    // it.
     spans.sort_by_key(|&(start, ref span)| (span.start_ns, start));
     profile.spans = spans.into_iter().map(|(_, span)| span).collect();
     let rows: FxHashMap<usize, usize> =

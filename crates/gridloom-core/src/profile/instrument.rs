@@ -130,8 +130,8 @@ impl Kernels {
             .ok_or_else(|| Error::new(ErrorKind::InvalidArgument, "the memory of the timers is too small"))?;
         let kernel = if is_start { &self.start } else { &self.end };
         // SAFETY: both kernels use the words of the timer, which are in the region, and run in one
-        // thread. No other node uses that memory but the other kernel of the timer, which is ordered
-        // with this one, and the fill before both.
+        // thread. No other node uses that memory but the other kernel of the timer, which is
+        // ordered with this one, and the fill before both.
         let launch = unsafe {
             KernelOp::pack(kernel, LaunchConfig::one(), |args| {
                 args.push(ArgValue::Pointer(PointerValue::Region(region)))?;

@@ -112,8 +112,8 @@ pub struct Profile {
     /// How many further runs were only summed up.
     pub spans_left_out: u64,
     /// The critical path, from the start of the launch to its end: the run that ended last, the one
-    /// that it waited for last, and so on. A run waits for its dependencies, and for the thread that
-    /// runs it if the device knows one.
+    /// that it waited for last, and so on. A run waits for its dependencies, and for the thread
+    /// that runs it if the device knows one.
     pub critical_path: Vec<CriticalSpan>,
 }
 

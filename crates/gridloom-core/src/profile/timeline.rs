@@ -3,9 +3,9 @@
 //! Each run of a node has two points, its start and its end. A point has *causes*: earlier points
 //! that it had to wait for. The start of a node is caused by the ends of the nodes it depends on,
 //! and the end of a node by its start. If a thread is known, the previous point on the same thread
-//! is a cause as well. The time between a point and its last cause is the point's own. Part of it is
-//! the cost of measuring. Without that part, every point moves to the time of its last cause plus
-//! what is left of its own time. A launch of one chain becomes shorter by the cost of all its
+//! is a cause as well. The time between a point and its last cause is the point's own. Part of it
+//! is the cost of measuring. Without that part, every point moves to the time of its last cause
+//! plus what is left of its own time. A launch of one chain becomes shorter by the cost of all its
 //! nodes, and one of parallel chains by the cost of the longest.
 
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -135,7 +135,8 @@ fn the_latest_recording_of_an_event_is_the_one_waited_for() {
     let (side, event) = (bench.stream(), bench.event());
     let capture = bench.stream.capture().unwrap();
     capture.record_event(&event).unwrap();
-    // Recorded again by a stream that runs: from now on the event has nothing to do with the capture.
+    // Recorded again by a stream that runs: from now on the event has nothing to do with the
+    // capture.
     side.record(&event).unwrap();
     side.wait(&event).unwrap();
     assert!(!side.is_capturing());

@@ -1,4 +1,5 @@
-//! Capture, on a device that runs nothing: states, structure, errors and lifetimes. Each test is one rule.
+//! Capture, on a device that runs nothing: states, structure, errors and lifetimes. Each test is
+//! one rule.
 
 mod bodies;
 mod common;

@@ -11,7 +11,8 @@ use gridloom_core::user_code::{Caller, in_callback};
 use crate::common::*;
 
 unsafe extern "C" fn add_up(bytes: *mut c_void) {
-    // SAFETY: the callbacks below pass a pointer to an `AtomicU32`'s address, as native-endian bytes, and keep it alive.
+    // SAFETY: the callbacks below pass a pointer to an `AtomicU32`'s address, as native-endian
+    // bytes, and keep it alive.
     let total =
         unsafe { &*std::ptr::with_exposed_provenance::<AtomicU32>(bytes.cast::<usize>().read_unaligned()) };
     total.fetch_add(1, Ordering::Relaxed);
@@ -45,7 +46,8 @@ fn a_closure_is_called_each_time_and_keeps_its_state() {
 fn a_function_gets_the_bytes_that_were_copied() {
     let total = AtomicU32::new(0);
     let mut bytes = (&raw const total).expose_provenance().to_ne_bytes();
-    // SAFETY: `add_up` reads an address from its argument; `total` lives until the end of this test.
+    // SAFETY: `add_up` reads an address from its argument; `total` lives until the end of this
+    // test.
     let raw = unsafe { RawCallback::new(add_up, RawData::Bytes(bytes.as_slice().into())) };
     bytes.fill(0);
     CallbackOp::Raw(raw).call(Caller::Driver).unwrap();

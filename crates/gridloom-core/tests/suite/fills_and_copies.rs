@@ -57,7 +57,8 @@ fn memsets_that_do_not_fit_are_refused_with_the_reason() {
             other => panic!("{other:?}"),
         }
     );
-    // Offset and bytes of the destination, element size, width, height, pitch, and what the message mentions.
+    // Offset and bytes of the destination, element size, width, height, pitch, and what the message
+    // mentions.
     let cases: &[(u64, u64, u32, u64, u64, u64, &[&str])] = &[
         (0, 1024, 0, 1, 1, 0, &["0 bytes", "1, 2 or 4"]),
         (0, 1024, 3, 1, 1, 0, &["3 bytes", "1, 2 or 4"]),

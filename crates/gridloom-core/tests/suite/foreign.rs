@@ -1,4 +1,5 @@
-//! What captured code of others needs of the core: addresses inside structures, other memory in their place, opaque graphs, and owners.
+//! What captured code of others needs of the core: addresses inside structures, other memory in
+//! their place, opaque graphs, and owners.
 
 use std::sync::Arc;
 

@@ -210,7 +210,8 @@ fn arguments_are_packed_where_the_kernel_wants_them() {
 
 #[test]
 fn arguments_of_a_kernel_with_unknown_parameters_are_aligned_by_their_sizes() {
-    // Sizes, and the offsets they get: a size is a multiple of its type's alignment, so 12 bytes need at most 4.
+    // Sizes, and the offsets they get: a size is a multiple of its type's alignment, so 12 bytes
+    // need at most 4.
     for (sizes, offsets) in [
         (&[1, 1, 2, 4, 8][..], &[0, 1, 2, 4, 8][..]),
         (&[4, 12, 8], &[0, 4, 16]),

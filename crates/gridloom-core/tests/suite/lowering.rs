@@ -1,4 +1,5 @@
-//! The steps of lowering that backends share: flattening, addresses, and conditionals that the host decides.
+//! The steps of lowering that backends share: flattening, addresses, and conditionals that the host
+//! decides.
 
 use std::collections::VecDeque;
 

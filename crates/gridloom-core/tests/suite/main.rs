@@ -1,4 +1,5 @@
-//! What the core promises, tested with the device that runs nothing. One module a subject, one test a behaviour.
+//! What the core promises, tested with the device that runs nothing. One module a subject, one test
+//! a behaviour.
 
 #![expect(clippy::type_complexity, reason = "rows of tables are tuples; a name for each would say less")]
 

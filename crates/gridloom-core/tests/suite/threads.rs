@@ -82,7 +82,8 @@ fn an_instantiation_during_edits_sees_the_graph_before_or_after_each() {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // One edit puts a node and both its edges between the ends; the next takes all of them away.
+            // One edit puts a node and both its edges between the ends; the next takes all of them
+            // away.
             for _ in 0..EACH {
                 let node = graph.add(&[], Operation::Empty).unwrap();
                 let end = graph.add(&[&node, &last], Operation::Empty).unwrap();
@@ -111,7 +112,8 @@ fn an_instantiation_during_edits_sees_the_graph_before_or_after_each() {
     });
 }
 
-/// Lets other threads in during each launch, and counts how often two launches were under way at once.
+/// Lets other threads in during each launch, and counts how often two launches were under way at
+/// once.
 fn count_overlaps(device: &NullDevice) -> Arc<AtomicUsize> {
     let (under_way, overlaps) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
     let counted = overlaps.clone();

@@ -1,4 +1,5 @@
-//! Changing what nodes do: of a definition for later instantiations, of an executable for its next launch.
+//! Changing what nodes do: of a definition for later instantiations, of an executable for its next
+//! launch.
 
 use std::sync::Arc;
 

@@ -31,7 +31,8 @@ fn body(node: &Node, index: usize) -> Graph {
     node.bodies().unwrap().remove(index)
 }
 
-/// Runs a conditional over so many bodies with this value, set by a kernel, and returns how often each body ran.
+/// Runs a conditional over so many bodies with this value, set by a kernel, and returns how often
+/// each body ran.
 fn choose(device: &Arc<dyn Device>, form: ConditionalForm, bodies: usize, to: u32) -> Vec<u32> {
     let graph = Graph::new(device);
     let condition = graph.condition(None);

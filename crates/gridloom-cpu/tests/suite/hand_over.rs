@@ -1,5 +1,5 @@
-//! Memory, events and values that threads hand to each other, small enough for Miri and ThreadSanitizer. The tests of the
-//! `gridloom` crate say the same on every device.
+//! Memory, events and values that threads hand to each other, small enough for Miri and
+//! ThreadSanitizer. The tests of the `gridloom` crate say the same on every device.
 
 use std::ffi::c_void;
 use std::sync::Arc;

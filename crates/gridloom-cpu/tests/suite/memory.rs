@@ -162,7 +162,8 @@ fn auto_free_allows_the_next_launch_and_ends_the_old_memory() {
 /// Where the value of an alloc node arrives, and which.
 type Output = (Arc<dyn Allocation>, u8);
 
-/// A random graph where every alloc node is filled with a value of its own, kept for a while, copied out and freed.
+/// A random graph where every alloc node is filled with a value of its own, kept for a while,
+/// copied out and freed.
 fn random_lives(device: &Arc<dyn Device>, seed: u64, lives: usize) -> (Graph, Vec<Output>) {
     let mut random = Random(seed | 1);
     let graph = Graph::new(device);

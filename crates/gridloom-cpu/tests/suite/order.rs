@@ -93,7 +93,8 @@ fn random_graphs_respect_their_edges() {
 
 #[test]
 fn random_graphs_that_are_worth_sharing_respect_their_edges() {
-    // Pauses make the plan measure that several threads pay; from the second launch on it uses them.
+    // Pauses make the plan measure that several threads pay; from the second launch on it uses
+    // them.
     for threads in [2, 4] {
         random(&device(threads), 300, 99, true).launch_and_check(4);
     }

@@ -1,5 +1,6 @@
-//! Work without an order between it that touches the same memory: torn or stale values, and nothing worse. Run under Miri, which would
-//! find a data race, or atomic accesses of different sizes that meet.
+//! Work without an order between it that touches the same memory: torn or stale values, and nothing
+//! worse. Run under Miri, which would find a data race, or atomic accesses of different sizes that
+//! meet.
 
 use std::sync::Arc;
 

@@ -196,7 +196,8 @@ fn a_wait_is_for_the_recording_that_was_the_latest_when_it_was_enqueued() {
     let (first_gate, open_first) = gate();
     slow.enqueue(first_gate).unwrap();
     slow.enqueue(record(&event)).unwrap();
-    // This one waits for the slow recording, although the event is recorded again and reached elsewhere.
+    // This one waits for the slow recording, although the event is recorded again and reached
+    // elsewhere.
     let passed = Arc::new(AtomicBool::new(false));
     let flag = passed.clone();
     waiting.enqueue(wait(&event)).unwrap();

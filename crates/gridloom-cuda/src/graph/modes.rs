@@ -265,8 +265,8 @@ impl<'a> Decision<'a> {
     }
 }
 
-/// Returns whether an operation copies or fills managed memory. CUDA allows that in no body that the
-/// device decides about: only device memory and pinned host memory.
+/// Returns whether an operation copies or fills managed memory. CUDA allows that in no body that
+/// the device decides about: only device memory and pinned host memory.
 pub(super) fn transfers_managed(definition: &Definition, operation: &Operation) -> bool {
     let mut found = false;
     if matches!(operation, Operation::Memcpy(_) | Operation::Memset(_)) {

@@ -1,5 +1,5 @@
-//! All tests of this crate in one program, which is smaller than one program each: for `scripts/gpu-bundle`, which runs one suite at a
-//! time. It is built only when it is named.
+//! All tests of this crate in one program, which is smaller than one program each: for
+//! `scripts/gpu-bundle`, which runs one suite at a time. It is built only when it is named.
 
 #![allow(clippy::duplicate_mod, reason = "each suite is a program of its own elsewhere, with all it needs")]
 

@@ -26,7 +26,8 @@ pub struct Gpu {
     pub stream: Stream,
 }
 
-/// The GPU, or `None` with a line where there is none. `GRIDLOOM_REQUIRE_CUDA=1` makes that a failure.
+/// The GPU, or `None` with a line where there is none. `GRIDLOOM_REQUIRE_CUDA=1` makes that a
+/// failure.
 pub fn gpu() -> Option<Gpu> {
     open(CudaDevice::open(0))
 }

@@ -76,7 +76,8 @@ fn an_opaque_graph_with_a_host_call_has_the_host_drive_the_body_around_it() {
     });
 }
 
-/// Adds, to the graph that is captured, an IF whose condition starts with `value` and whose body fills a buffer.
+/// Adds, to the graph that is captured, an IF whose condition starts with `value` and whose body
+/// fills a buffer.
 fn add_conditional(gpu: &Gpu, stream: CUstream, value: u32, dst: u64) {
     let (mut status, mut graph, mut handle) =
         (CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE, ptr::null_mut(), 0);

@@ -1,4 +1,5 @@
-//! Capture of foreign code: by a simulated driver everywhere, and by the real one where there is a GPU.
+//! Capture of foreign code: by a simulated driver everywhere, and by the real one where there is a
+//! GPU.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,

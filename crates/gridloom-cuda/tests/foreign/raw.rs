@@ -15,13 +15,15 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Runs a test on a simulated GPU, and on the real one where there is one, with the context current. Tests take turns: a capture may restrict every thread.
-/// The environment may cap both drivers.
+/// Runs a test on a simulated GPU, and on the real one where there is one, with the context
+/// current. Tests take turns: a capture may restrict every thread. The environment may cap both
+/// drivers.
 pub fn for_each_gpu(test: impl Fn(&Gpu)) {
     on(|| [Some(Gpu::new(simulator::device_of_environment())), gpu()], test);
 }
 
-/// The same where the driver is of `version` or newer. What an older one answers instead has tests of its own.
+/// The same where the driver is of `version` or newer. What an older one answers instead has tests
+/// of its own.
 pub fn for_each_gpu_since(version: CudaVersion, test: impl Fn(&Gpu)) {
     for_each_gpu(|gpu| match gpu.device.driver().version() {
         found if found < version => {

@@ -11,7 +11,8 @@ use std::sync::Arc;
 #[test]
 fn a_copy_in_three_dimensions_keeps_its_extents_and_starts_where_it_did() {
     for_each_gpu(|gpu| {
-        // Two planes of three rows of four words; the copy takes two rows of two words of each plane, from the second row and word on.
+        // Two planes of three rows of four words; the copy takes two rows of two words of each
+        // plane, from the second row and word on.
         let words: Vec<i32> = (0..24).collect();
         let (src, dst) = (gpu.words(&words), gpu.words(&[-1; 8]));
         let parameters = CUDA_MEMCPY3D {

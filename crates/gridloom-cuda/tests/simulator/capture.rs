@@ -1,8 +1,9 @@
 //! Stream capture: what is enqueued on a captured stream becomes a node of a graph.
 //!
-//! The rules are the driver's: a stream joins by waiting for a captured event; a captured stream that waits for anything else, is
-//! asked or waited for, or a prohibited call on a thread that the capture restricts, invalidates the capture; it ends on the stream, and unless it is relaxed the thread, it began on, with
-//! every fork joined.
+//! The rules are the driver's: a stream joins by waiting for a captured event; a captured stream
+//! that waits for anything else, is asked or waited for, or a prohibited call on a thread that the
+//! capture restricts, invalidates the capture; it ends on the stream, and unless it is relaxed the
+//! thread, it began on, with every fork joined.
 
 use super::entry::hands_nothing_out;
 use super::graphs::{self, Node, Work};
@@ -46,7 +47,8 @@ pub fn captures(stream: CUstream) -> bool {
     world(|world| of(world, stream.addr()).is_some())
 }
 
-/// Puts work on a captured stream into the graph, and says how that went. `None` where the stream is not captured: the work is to be run.
+/// Puts work on a captured stream into the graph, and says how that went. `None` where the stream
+/// is not captured: the work is to be run.
 pub fn add(stream: CUstream, work: Work) -> Option<CUresult> {
     add_node(stream, |after| Node::new(0, after, work)).map(|added| added.err().unwrap_or(OK))
 }

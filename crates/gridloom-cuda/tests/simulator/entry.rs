@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
 
-/// A function of the driver: given the driver's calling convention, and an address that goes through [`before`] first.
+/// A function of the driver: given the driver's calling convention, and an address that goes
+/// through [`before`] first.
 pub trait Entry<Arguments>: Copy + 'static {
     fn address(self, name: &'static str) -> usize;
 }
@@ -59,7 +60,8 @@ enum Verdict {
     Run,
     /// Nothing happens, and an error is returned.
     Fail(CUresult),
-    /// What destroys or frees something does that also when it reports an error, which is then one of earlier work.
+    /// What destroys or frees something does that also when it reports an error, which is then one
+    /// of earlier work.
     RunAndFail(CUresult),
 }
 
@@ -91,7 +93,8 @@ thread_local! {
 }
 
 impl Failure {
-    /// The call number `n`, counted from 0, of those that this thread makes, and the threads that drive its conditionals, fails once.
+    /// The call number `n`, counted from 0, of those that this thread makes, and the threads that
+    /// drive its conditionals, fails once.
     pub fn of_call(n: usize, code: CUresult) -> Self {
         Self::arm(Plan { names: vec![], code, left: n, times: 1, everywhere: false, failed: vec![] })
     }
@@ -106,13 +109,15 @@ impl Failure {
         Self::arm(Plan { names: vec![name], code, left: 0, times, everywhere: true, failed: vec![] })
     }
 
-    /// The call number `n`, counted from 0, of those that let go of something fails once, on whichever thread.
+    /// The call number `n`, counted from 0, of those that let go of something fails once, on
+    /// whichever thread.
     pub fn of_release(n: usize, code: CUresult) -> Self {
         let names = LETS_GO.to_vec();
         Self::arm(Plan { names, code, left: n, times: 1, everywhere: true, failed: vec![] })
     }
 
-    /// From the allocation number `n` on, counted from 0, there is no memory left, on whichever thread.
+    /// From the allocation number `n` on, counted from 0, there is no memory left, on whichever
+    /// thread.
     pub fn of_allocations(n: usize) -> Self {
         let (names, code) = (ALLOCATES.to_vec(), CUresult::CUDA_ERROR_OUT_OF_MEMORY);
         Self::arm(Plan { names, code, left: n, times: usize::MAX, everywhere: true, failed: vec![] })
@@ -172,8 +177,8 @@ const LETS_GO: &[&str] = &[
 const ALLOCATES: &[&str] =
     &["cuMemAllocAsync", "cuMemAllocFromPoolAsync", "cuMemAllocManaged", "cuMemAlloc_v2", "cuMemHostAlloc"];
 
-/// Calls that need a context: by the manual, or because a driver was seen to crash without one. A launch of a graph is not among them: the driver that is simulated
-/// does it without.
+/// Calls that need a context: by the manual, or because a driver was seen to crash without one. A
+/// launch of a graph is not among them: the driver that is simulated does it without.
 const IN_CONTEXT: &[&str] = &[
     "cuCtxSynchronize",
     "cuEventCreate",

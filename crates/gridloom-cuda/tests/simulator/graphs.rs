@@ -184,7 +184,8 @@ fn retain_user_object(graph: CUgraph, object: CUuserObject, _: c_uint, _: c_uint
     })
 }
 
-/// A copy of a graph and all inside it, out of tables that hold them. `None` where the driver refuses: with conditionals or allocations.
+/// A copy of a graph and all inside it, out of tables that hold them. `None` where the driver
+/// refuses: with conditionals or allocations.
 fn copied(
     world: &mut World,
     graphs: &HashMap<usize, Graph>,
@@ -489,7 +490,8 @@ fn upload(executable: CUgraphExec, _: CUstream) -> CUresult {
     if world(|world| world.executables.contains_key(&executable.addr())) { OK } else { INVALID }
 }
 
-/// A launch runs what the executable is now, after the launch before it, whatever becomes of the executable meanwhile.
+/// A launch runs what the executable is now, after the launch before it, whatever becomes of the
+/// executable meanwhile.
 fn launch(executable: CUgraphExec, stream: CUstream) -> CUresult {
     let _alone = Use::of(executable);
     if capture::captures(stream) {
@@ -534,8 +536,8 @@ struct Launch {
     nodes: Arc<HashMap<usize, Node>>,
     /// What each record node reaches.
     records: HashMap<usize, Arc<Recording>>,
-    /// What wait nodes wait for, by event: its latest recording when the launch was enqueued. What the launch itself has recorded by
-    /// then is reached, since its nodes run one after the other.
+    /// What wait nodes wait for, by event: its latest recording when the launch was enqueued. What
+    /// the launch itself has recorded by then is reached, since its nodes run one after the other.
     waits: HashMap<usize, Arc<Recording>>,
 }
 

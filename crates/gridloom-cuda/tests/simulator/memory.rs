@@ -1,4 +1,5 @@
-//! Memory: blocks of host memory that stay, poisoned, for a while after they were freed, so that a late use is seen.
+//! Memory: blocks of host memory that stay, poisoned, for a while after they were freed, so that a
+//! late use is seen.
 
 use super::graphs::Work;
 use super::streams::enqueue;

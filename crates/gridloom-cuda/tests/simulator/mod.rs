@@ -1,15 +1,20 @@
-//! A CUDA driver in about a thousand lines, so that the lowering of graphs is tested on any machine.
+//! A CUDA driver in about a thousand lines, so that the lowering of graphs is tested on any
+//! machine.
 //!
-//! Memory is host memory, and the kernels of the tests are Rust functions found by name. Streams are threads: what is enqueued runs later, as
-//! on a GPU, host functions on one thread of the driver's own. Graphs are built, compiled, changed and run as the driver does it, and what the driver
-//! refuses is refused here too: a condition handle that no node uses, or two use; host and event nodes in the body of a conditional; another
-//! direction of a copy in a compiled graph; a disabled node in a body; a copy of a graph that holds conditionals or allocations. Streams can be
-//! captured.
+//! Memory is host memory, and the kernels of the tests are Rust functions found by name. Streams
+//! are threads: what is enqueued runs later, as on a GPU, host functions on one thread of the
+//! driver's own. Graphs are built, compiled, changed and run as the driver does it, and what the
+//! driver refuses is refused here too: a condition handle that no node uses, or two use; host and
+//! event nodes in the body of a conditional; another direction of a copy in a compiled graph; a
+//! disabled node in a body; a copy of a graph that holds conditionals or allocations. Streams can
+//! be captured.
 //!
-//! It is stricter than a driver. What a driver leaves undefined is noted as a [violation](violations): work that touches memory after it
-//! was freed, runs a kernel of a module that was unloaded, or uses an event or stream that was destroyed; two threads in calls on one graph;
-//! a call from a host function; conditionals of one graph without an order; uses of a counter of Gridloom's own without one; managed memory in
-//! copies and fills of a conditional's body. And every call can be made to fail ([`Failure`]).
+//! It is stricter than a driver. What a driver leaves undefined is noted as a
+//! [violation](violations): work that touches memory after it was freed, runs a kernel of a module
+//! that was unloaded, or uses an event or stream that was destroyed; two threads in calls on one
+//! graph; a call from a host function; conditionals of one graph without an order; uses of a
+//! counter of Gridloom's own without one; managed memory in copies and fills of a conditional's
+//! body. And every call can be made to fail ([`Failure`]).
 
 #![allow(unreachable_pub, dead_code, unused_imports, reason = "a module of each test program that uses it")]
 #![allow(

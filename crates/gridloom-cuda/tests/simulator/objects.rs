@@ -30,7 +30,8 @@ pub fn export(table: &mut HashMap<&'static str, usize>) {
     }
 }
 
-/// The driver has taken itself down, as it does at the end of the process. A call from then on ends the process at once.
+/// The driver has taken itself down, as it does at the end of the process. A call from then on ends
+/// the process at once.
 pub static IS_GONE: AtomicBool = AtomicBool::new(false);
 
 fn init(_: c_uint) -> CUresult {

@@ -7,8 +7,9 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 
-/// Each node after those it waits for. An edge that is missing shows: nodes without an order run the youngest first, or, if the environment
-/// says so, in an order that differs from graph to graph.
+/// Each node after those it waits for. An edge that is missing shows: nodes without an order run
+/// the youngest first, or, if the environment says so, in an order that differs from graph to
+/// graph.
 pub fn order(numbers: &[usize], nodes: &HashMap<usize, Node>) -> Vec<usize> {
     let shuffle = std::env::var_os("GRIDLOOM_SIMULATED_SHUFFLE").is_some();
     let salt = numbers.first().copied().unwrap_or(0);
@@ -56,8 +57,9 @@ fn ancestors<'a>(ordered: &'a [usize], nodes: &HashMap<usize, Node>) -> HashMap<
     ancestors
 }
 
-/// Notes what a driver was seen to hang or fault with, or what its manual does not allow, in a graph that is compiled: conditionals
-/// side by side, uses of a counter of passes without an order, and managed memory in copies and fills of a body.
+/// Notes what a driver was seen to hang or fault with, or what its manual does not allow, in a
+/// graph that is compiled: conditionals side by side, uses of a counter of passes without an order,
+/// and managed memory in copies and fills of a body.
 pub fn check(world: &mut World, ordered: &[usize], nodes: &HashMap<usize, Node>, is_body: bool) {
     let mut found = Vec::new();
     let mut exclusive: Vec<usize> = Vec::new();

@@ -253,7 +253,8 @@ pub fn latest(number: usize) -> Option<Arc<Recording>> {
     event(number).0.lock().clone()
 }
 
-/// Enqueues work on events in one step, as a driver does: whoever finds a recording finds it enqueued.
+/// Enqueues work on events in one step, as a driver does: whoever finds a recording finds it
+/// enqueued.
 pub fn in_one_step<T>(enqueue: impl FnOnce() -> T) -> T {
     static STEP: Mutex<()> = Mutex::new(());
     let _step = STEP.lock();

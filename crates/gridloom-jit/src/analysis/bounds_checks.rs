@@ -3,8 +3,9 @@
 //! An access to global memory is checked for its alignment and for an address that can be host
 //! memory. Most addresses are a parameter plus an index times the size of an element, and the index
 //! has 32 bits or is that of a thread over all blocks. If the pointer is aligned and that far from
-//! either end of the host's addresses, all of them are valid. That is checked once per call ([`BoundsChecks::hold`])
-//! instead of at each access. If it does not hold, code that checks every access runs.
+//! either end of the host's addresses, all of them are valid. That is checked once per call
+//! ([`BoundsChecks::hold`]) instead of at each access. If it does not hold, code that checks every
+//! access runs.
 //!
 //! As in [`range`](crate::analysis::range), the analysis starts with no knowledge, and its results
 //! are valid after every pass.

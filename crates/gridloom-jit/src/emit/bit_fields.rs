@@ -1,5 +1,5 @@
-//! Fields of words, products of their halves, and conversions between integers and floats that clamp
-//! or change the width.
+//! Fields of words, products of their halves, and conversions between integers and floats that
+//! clamp or change the width.
 
 use super::Emitter;
 use super::value::{Val, scalar_type};

@@ -135,7 +135,8 @@ fn fields_products_and_clamped_conversions_are_those_of_the_interpreter() {
             "cvt.rn.f64.{to} %fd1, %rs1; add.f64 %fd1, %fd1, %fd1; cvt.rn.f32.f64 %f3, %fd1; mov.b32 %r19, %f3;"
         ));
     }
-    // Floats of every size beside words of any kind: %f2 is a number of about the size of the types.
+    // Floats of every size beside words of any kind: %f2 is a number of about the size of the
+    // types.
     for instruction in instructions {
         same(&format!(
             ".reg .b16 %rs<9>; .reg .f64 %fd<3>; mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %rd0, %rd1;

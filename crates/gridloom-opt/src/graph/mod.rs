@@ -31,8 +31,8 @@ pub struct Profile {
     /// How many blocks of small kernels run at once, if kernels can start before those they depend
     /// on have ended.
     pub early_blocks: Option<u64>,
-    /// Whether a conditional costs more than several kernels that test its value themselves. Branches
-    /// and loops of more than one block are then rewritten.
+    /// Whether a conditional costs more than several kernels that test its value themselves.
+    /// Branches and loops of more than one block are then rewritten.
     pub costly_conditionals: bool,
     /// Whether the passes of every conditional are counted, even if nobody asks.
     pub counts_passes: bool,

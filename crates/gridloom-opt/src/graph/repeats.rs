@@ -1,12 +1,12 @@
 //! Repeats: a loop whose body does not fit one block makes several passes in a row before the
 //! device tests again.
 //!
-//! The body is repeated inside a new loop. Every copy after the first starts with a test whether its
-//! pass takes place. A last kernel counts the passes that did and decides about the next round. The
-//! kernels of copy `i` store the condition in word `i + 1`, which the kernels of copy `i + 1` test.
-//! So no kernel tests a word that a kernel of the same pass may set. A word that no kernel set
-//! repeats the one before it. A value of the user's is copied to its word by a kernel between two
-//! copies.
+//! The body is repeated inside a new loop. Every copy after the first starts with a test whether
+//! its pass takes place. A last kernel counts the passes that did and decides about the next round.
+//! The kernels of copy `i` store the condition in word `i + 1`, which the kernels of copy `i + 1`
+//! test. So no kernel tests a word that a kernel of the same pass may set. A word that no kernel
+//! set repeats the one before it. A value of the user's is copied to its word by a kernel between
+//! two copies.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The instructions of the PTX manual: each is in the model, or in the table of those that do not run on the CPU device.
+//! The instructions of the PTX manual: each is in the model, or in the table of those that do not
+//! run on the CPU device.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +7,8 @@ use crate::common::{first, module};
 use gridloom_ptx::op::Op;
 use gridloom_ptx::{NOT_RUN, NotRun, check};
 
-/// Instructions of every section of the manual, version 9. `ptxas` of CUDA 13.4 assembles each of them for some GPU.
+/// Instructions of every section of the manual, version 9. `ptxas` of CUDA 13.4 assembles each of
+/// them for some GPU.
 const INSTRUCTIONS: &str = "
     abs.s32 %r1, %r2
     activemask.b32 %r1

@@ -11,7 +11,8 @@ pub(crate) struct Case {
     pub(crate) checked: Executable,
     /// With the indices promised to be in range.
     pub(crate) promised: Executable,
-    /// The greatest difference between the results of each Rust form and those of CUDA C++, relative to the greatest value.
+    /// The greatest difference between the results of each Rust form and those of CUDA C++,
+    /// relative to the greatest value.
     pub(crate) difference: Box<dyn Fn() -> Result<f64>>,
     /// The greatest difference that is right: 0 where every operation is exact.
     pub(crate) bound: f64,
@@ -61,7 +62,8 @@ fn cuda<P: Parameters>(
     config: LaunchConfig,
     args: impl Arguments<P>,
 ) -> Result<Executable> {
-    // SAFETY: each caller states the parameters that the header of the source names, and gives buffers as large as it asks for.
+    // SAFETY: each caller states the parameters that the header of the source names, and gives
+    // buffers as large as it asks for.
     let kernel: Kernel<P> = unsafe { device.load_ptx(ptx)?.kernel(name)? };
     let graph = Graph::new(device);
     // SAFETY: as above.

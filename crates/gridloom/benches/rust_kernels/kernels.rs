@@ -270,7 +270,8 @@ pub(crate) fn transpose(width: usize, x: &[f32], out: Out<f32>) {
     let height = x.len() / width;
     let mut tile = block::shared::<f32, 1024>(0.0);
     let (tx, ty) = (thread::x() as usize, thread::y() as usize);
-    // Columns of the tile are mixed, so that threads that read one below the other use different banks.
+    // Columns of the tile are mixed, so that threads that read one below the other use different
+    // banks.
     let (column, row) = (block::y() as usize * 32 + (tx ^ ty), block::x() as usize * 32 + ty);
     if let Some(slot) = tile.mine()
         && column < width

@@ -1,9 +1,10 @@
 //! Kernels in Rust beside the same kernels from CUDA C++, on every device.
 //!
-//! Each kernel has three forms: the PTX that NVRTC makes of CUDA C++; Rust with its checks; Rust with the indices promised to be in range
-//! (`load_unchecked`). They are measured by turns within one run, and compared first. Words after `--` choose the kernels whose name
-//! contains one of them; `--quick` takes small sizes, which show that all works and nothing else.
-//! `--ptx` prints the PTX of the kernels in Rust.
+//! Each kernel has three forms: the PTX that NVRTC makes of CUDA C++; Rust with its checks; Rust
+//! with the indices promised to be in range (`load_unchecked`). They are measured by turns within
+//! one run, and compared first. Words after `--` choose the kernels whose name contains one of
+//! them; `--quick` takes small sizes, which show that all works and nothing else. `--ptx` prints
+//! the PTX of the kernels in Rust.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it found")]
 
@@ -32,7 +33,8 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The time of a launch from CUDA C++ in milliseconds, and the medians of the ratios of the two others to it, round by round.
+/// The time of a launch from CUDA C++ in milliseconds, and the medians of the ratios of the two
+/// others to it, round by round.
 fn measure(case: &Case, stream: &Stream) -> Result<(f64, f64, f64)> {
     let forms = [&case.cuda, &case.promised, &case.checked];
     let first = launch(forms[0], stream, 1)?;

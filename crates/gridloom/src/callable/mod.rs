@@ -256,8 +256,8 @@ impl<S: Specs> Callable<S> {
         stats
     }
 
-    /// Drops every graph and resets all counters. Launches in flight continue. In a callback it does
-    /// nothing while another thread's call waits for the device.
+    /// Drops every graph and resets all counters. Launches in flight continue. In a callback it
+    /// does nothing while another thread's call waits for the device.
     pub fn reset(&self) {
         let forgotten = user_code::lock(&self.inner.cache).map(|mut cache| std::mem::take(&mut *cache));
         drop(forgotten);

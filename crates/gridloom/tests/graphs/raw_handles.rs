@@ -109,7 +109,8 @@ fn a_graph_for_device_launch_is_launched_by_the_host_as_well() {
     });
 }
 
-/// A kernel that launches a graph. It is compiled and linked with the device runtime by the toolkit, where there is one.
+/// A kernel that launches a graph. It is compiled and linked with the device runtime by the
+/// toolkit, where there is one.
 const LAUNCHER: &str = r#"
 extern "C" __global__ void launch(cudaGraphExec_t graph, int *outcome) {
     *outcome = (int)cudaGraphLaunch(graph, cudaStreamGraphFireAndForget);
@@ -176,7 +177,8 @@ fn a_kernel_launches_a_graph() {
         let launched =
             graph.instantiate_with(&InstantiateOptions::new().device_launch(true).upload(stream))?;
         let module = device.load_binary(&code)?;
-        // SAFETY: the kernel launches the graph of its handle, which outlives the launch below, and writes one integer.
+        // SAFETY: the kernel launches the graph of its handle, which outlives the launch below, and
+        // writes one integer.
         let launch = unsafe { module.kernel::<(u64, PtrMut<i32>)>("launch")? };
         let outer = Graph::new(device);
         outer.launch(&launch, LaunchConfig::one(), (launched.device_handle()?, &outcome))?;

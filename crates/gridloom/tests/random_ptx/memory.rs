@@ -204,7 +204,8 @@ impl Generator {
         ]
     }
 
-    /// An access of threads from some thread on, whose address wraps around in those before, in memory of each thread's own.
+    /// An access of threads from some thread on, whose address wraps around in those before, in
+    /// memory of each thread's own.
     fn wrapped(&mut self) -> Vec<String> {
         let (_, ty, registers, bytes) = self.element();
         let first = self.random.below(self.threads as usize + 1) as u32;
@@ -227,7 +228,8 @@ impl Generator {
         lines
     }
 
-    /// What the lowest and the highest bits of a thread's index are, as the lane and the warp are found, and something that some threads do by it.
+    /// What the lowest and the highest bits of a thread's index are, as the lane and the warp are
+    /// found, and something that some threads do by it.
     fn aligned(&mut self) -> Vec<String> {
         let (register, other) = (self.dst("b32"), self.dst("b32"));
         let index = self.random.pick(&["%linear", "%linear", "%t0"]);

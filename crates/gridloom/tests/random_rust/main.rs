@@ -1,4 +1,5 @@
-//! Random programs in the subset of Rust that kernels have, each run as a host function and on every device.
+//! Random programs in the subset of Rust that kernels have, each run as a host function and on
+//! every device.
 //!
 //! `scripts/random-kernels` makes and runs others.
 

@@ -1,11 +1,13 @@
-//! What the threads of a block do together: shared memory, barriers, reductions, tiles. As a block of host threads, and on every device.
+//! What the threads of a block do together: shared memory, barriers, reductions, tiles. As a block
+//! of host threads, and on every device.
 
 use gridloom::prelude::*;
 use gridloom::{Out, block, host, kernel, thread};
 
 use crate::support::for_each_device;
 
-/// Runs a kernel of one slice and one `Out` as blocks of host threads and on every device, and compares what it writes.
+/// Runs a kernel of one slice and one `Out` as blocks of host threads and on every device, and
+/// compares what it writes.
 macro_rules! same_in_blocks {
     ($kernel:ident, $x:expr, $zero:expr, $len:expr, $grid:expr, $block:expr) => {
         same_in_blocks!($kernel, $x, $zero, $len, $grid, $block, 0)

@@ -1,4 +1,5 @@
-//! Kernels in Rust give the results of the same kernels from CUDA C++, with their checks and without.
+//! Kernels in Rust give the results of the same kernels from CUDA C++, with their checks and
+//! without.
 
 #[path = "../../benches/rust_kernels/cases.rs"]
 #[allow(dead_code, reason = "what the benchmark uses")]

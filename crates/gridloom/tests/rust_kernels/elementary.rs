@@ -1,4 +1,5 @@
-//! Elementary functions: devices give the bits that `gridloom::math` gives on the host, and the methods of the standard library are near.
+//! Elementary functions: devices give the bits that `gridloom::math` gives on the host, and the
+//! methods of the standard library are near.
 
 use gridloom::math::FastMath;
 use gridloom::prelude::*;

@@ -13,8 +13,8 @@ pub(crate) type Program<I, O> = Kernel<RustParams<(Read<I>, Write<O>)>>;
 
 const BLOCK: u32 = 16;
 
-/// Runs a program on the host and on every device, and compares what it writes. Numbers are compared as they print: NaN is NaN,
-/// and the two zeros differ.
+/// Runs a program on the host and on every device, and compares what it writes. Numbers are
+/// compared as they print: NaN is NaN, and the two zeros differ.
 #[track_caller]
 pub(crate) fn same<I: Element, O: Element + Debug>(
     name: &str,

@@ -1,5 +1,6 @@
-//! Kernels written in Rust: each small program is run as the host function that it is, and on every device, with equal results.
-//! A program of its own, apart from the other tests: its kernels take long to compile.
+//! Kernels written in Rust: each small program is run as the host function that it is, and on every
+//! device, with equal results. A program of its own, apart from the other tests: its kernels take
+//! long to compile.
 
 #![allow(
     clippy::all,

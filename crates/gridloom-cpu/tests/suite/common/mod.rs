@@ -146,8 +146,8 @@ pub(crate) fn number(device: &Arc<dyn Device>, value: u32) -> Arc<dyn Allocation
     number
 }
 
-/// Waits, for as long as a test may take, until something that happens soon has happened. Soon is long under Miri, or beside much
-/// else on few cores.
+/// Waits, for as long as a test may take, until something that happens soon has happened. Soon is
+/// long under Miri, or beside much else on few cores.
 pub(crate) fn eventually(happened: impl Fn() -> bool) {
     for _ in 0..120_000 {
         if happened() {

@@ -96,9 +96,9 @@ impl Pass<'_> {
         }
     }
 
-    /// Returns what one side of a branch does, if all of it can be done without harm where the other
-    /// side is taken. Registers that the other side also writes are variables; so are those that this
-    /// side writes by `mov`.
+    /// Returns what one side of a branch does, if all of it can be done without harm where the
+    /// other side is taken. Registers that the other side also writes are variables; so are those
+    /// that this side writes by `mov`.
     fn side(&self, list: &[Stmt], other: &[Stmt]) -> Option<Side> {
         let mut elsewhere = HashSet::new();
         writes(other, &mut elsewhere);

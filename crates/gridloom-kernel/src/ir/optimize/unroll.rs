@@ -38,8 +38,8 @@ impl Pass<'_> {
         for (list, is_step) in [(body, false), (step, true)] {
             collect(list, is_step, true, self, &mut definitions, &mut writes);
         }
-        // What comes before the test is done once more than the rest of a pass: nothing may be seen of
-        // it behind the loop.
+        // What comes before the test is done once more than the rest of a pass: nothing may be seen
+        // of it behind the loop.
         let is_plain = |stmt: &Stmt| matches!(stmt, Stmt::Inst(Inst { dst: Some(dst), effect: Effect::None | Effect::Load, .. }) if !self.is_var(*dst));
         let test = body.iter().position(|stmt| !is_plain(stmt))?;
         let Stmt::Break { label: to, when: Some((Operand::Reg(cond), when)) } = &body[test] else {

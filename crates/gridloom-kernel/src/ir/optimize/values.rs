@@ -881,8 +881,8 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Goes through a pass of a loop. Returns its statements, and whether there is a next pass; then
-    /// the variables are those at its end.
+    /// Goes through a pass of a loop. Returns its statements, and whether there is a next pass;
+    /// then the variables are those at its end.
     fn once(&mut self, label: Label, body: Vec<Stmt>, step: Vec<Stmt>) -> ((Vec<Stmt>, Vec<Stmt>), bool) {
         let outer = std::mem::take(&mut self.out);
         let mark = self.undo.len();
@@ -908,8 +908,8 @@ impl<'a> Pass<'a> {
         ((body, std::mem::replace(&mut self.out, outer)), again)
     }
 
-    /// Goes through a pass of a loop without keeping it. Returns the ranges of variables at its end,
-    /// if there is a next pass.
+    /// Goes through a pass of a loop without keeping it. Returns the ranges of variables at its
+    /// end, if there is a next pass.
     fn trial(&mut self, label: Label, body: &[Stmt], step: &[Stmt], written: &[usize]) -> Option<Vec<Range>> {
         let was_trial = std::mem::replace(&mut self.is_trial, true);
         let now = self.now.clone();
