@@ -477,6 +477,19 @@ pub type Passes = Box<dyn FnOnce() -> Result<u64> + Send>;
 /// A function that returns the recording of a finished launch.
 pub type TakeRecording = Box<dyn FnOnce() -> Result<Recording> + Send>;
 
+/// What can be asked of an executable while another thread launches or changes it.
+///
+/// Calls may come from any thread, including callbacks of the device. So no method waits for the
+/// device, or for a lock that a thread holds while it waits for the device.
+pub trait ExecutableStatus: Send + Sync {
+    /// Returns the error of the latest failed launch, once.
+    fn take_error(&self) -> Option<crate::Error>;
+    /// Returns how each conditional runs, with remarks on the lowering.
+    fn report(&self) -> Report;
+    /// Returns the memory that the executable holds.
+    fn memory(&self) -> MemoryUse;
+}
+
 /// A graph that can be launched. Calls arrive one at a time.
 pub trait Executable: Send + Debug {
     /// Enqueues the whole graph. Launches of one executable run one after the other, on whichever
@@ -517,16 +530,13 @@ pub trait Executable: Send + Debug {
     fn canceller(&self) -> Option<Cancel> {
         None
     }
-    /// Returns the error of the latest failed launch, once.
-    fn take_error(&mut self) -> Option<crate::Error>;
-    /// Returns how each conditional runs, with remarks on the lowering.
-    fn report(&self) -> Report;
+    /// Returns what can be asked at any time. The core calls this once, after instantiation, so the
+    /// answers follow later changes.
+    fn status(&self) -> Arc<dyn ExecutableStatus>;
     /// Returns the graph that runs, if an optimiser gave the graph another form.
     fn optimized_graph(&self) -> Option<Graph> {
         None
     }
-    /// Returns the memory that the executable holds.
-    fn memory(&self) -> MemoryUse;
     /// Takes over the operations of these nodes from the definition, all or none. `replaced` holds
     /// the previous operations. Launches in flight continue with those, so what they use must stay
     /// alive until the launches end. A node that was changed several times is listed as often. The

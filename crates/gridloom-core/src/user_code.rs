@@ -17,9 +17,8 @@ use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::backend::DeviceId;
 use crate::error::{Error, ErrorKind, Result};
@@ -161,27 +160,6 @@ pub fn in_driver_callback() -> bool {
 #[cold]
 fn called_by_driver() -> bool {
     callers().any(|caller| caller == Caller::Driver)
-}
-
-/// The longest time that a callback waits for a lock that [`lock`] takes.
-const LOCK_PATIENCE: Duration = Duration::from_secs(1);
-
-/// Locks a mutex that threads hold while they wait for a device.
-///
-/// The device may in turn wait for the callback that this thread is in. A callback therefore gives
-/// up after a second, and the result is `None`. Outside of callbacks it never is.
-#[inline]
-pub fn lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    if in_callback() { lock_in_callback(mutex) } else { Some(mutex.lock()) }
-}
-
-#[cold]
-fn lock_in_callback<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    let locked = mutex.try_lock_for(LOCK_PATIENCE);
-    if locked.is_none() {
-        tracing::warn!("a callback did not get hold of an object that another thread uses");
-    }
-    locked
 }
 
 /// Checks that this thread may use a device. It may not from inside a callback of that device,

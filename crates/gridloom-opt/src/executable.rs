@@ -11,7 +11,9 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use gridloom_core::backend::{Allocation, Cancel, Device, Event, EventOptions, Executable, Passes, Stream};
+use gridloom_core::backend::{
+    Allocation, Cancel, Device, Event, EventOptions, Executable, ExecutableStatus, Passes, Stream,
+};
 use gridloom_core::executable::{ConditionalReport, InstantiateOptions, MemoryUse, Report};
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::lower::Allocations;
@@ -44,6 +46,59 @@ pub(crate) struct OptimizedExecutable {
     old_launches: Option<Arc<dyn Event>>,
     /// Cancels launches of this graph and of the one before it.
     cancels: Arc<Mutex<Cancels>>,
+    status: Arc<Status>,
+}
+
+/// The status of the current compilation, and what the plan adds to its report.
+struct Status(Mutex<(Arc<dyn ExecutableStatus>, Report)>);
+
+impl Status {
+    fn of(plan: &Plan, inner: &dyn Executable) -> (Arc<dyn ExecutableStatus>, Report) {
+        let mut report = Report::default();
+        let mut add = |node, name: &str, reason: &str| {
+            report.conditionals.push(ConditionalReport::new(node, name.to_owned(), true, reason));
+        };
+        for fusion in &plan.fusions {
+            if let Form::Program(controls) = &fusion.call.form {
+                for control in controls {
+                    add(control.node, &plan.label(control.node), "it is inside one kernel");
+                }
+            }
+        }
+        for expanded in &plan.expanded {
+            add(expanded.node, &expanded.name, "its kernels test the value themselves");
+        }
+        report.optimized.clone_from(&plan.done);
+        report.not_optimized.clone_from(&plan.kept);
+        (inner.status(), report)
+    }
+}
+
+// The lock is held during each call: a clone of the status might be the last holder of an old
+// compilation, which a callback must not drop.
+impl ExecutableStatus for Status {
+    fn take_error(&self) -> Option<Error> {
+        self.0.lock().0.take_error()
+    }
+
+    fn report(&self) -> Report {
+        let current = self.0.lock();
+        let (mut report, planned) = (current.0.report(), &current.1);
+        report.conditionals.extend_from_slice(&planned.conditionals);
+        report.optimized.clone_from(&planned.optimized);
+        report.not_optimized.clone_from(&planned.not_optimized);
+        report
+    }
+
+    fn memory(&self) -> MemoryUse {
+        self.0.lock().0.memory()
+    }
+}
+
+impl fmt::Debug for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Status({:?})", self.0.lock().1)
+    }
 }
 
 /// The cancel functions of the current and the previous compilation.
@@ -73,6 +128,7 @@ impl OptimizedExecutable {
         let (plan, inner) = compile(&device, graph, &options, wanted, profile, &disabled)?;
         let handles = handles(&plan.graph)?;
         let cancels = Arc::new(Mutex::new(Cancels { now: inner.canceller(), before: None }));
+        let status = Arc::new(Status(Mutex::new(Status::of(&plan, &*inner))));
         Ok(OptimizedExecutable {
             device,
             options,
@@ -85,6 +141,7 @@ impl OptimizedExecutable {
             last: None,
             old_launches: None,
             cancels,
+            status,
         })
     }
 
@@ -114,6 +171,9 @@ impl OptimizedExecutable {
         let forgotten = std::mem::replace(&mut cancels.before, before);
         drop(cancels);
         drop(forgotten);
+        let status = Status::of(&plan, &*inner);
+        let old_status = std::mem::replace(&mut *self.status.0.lock(), status);
+        drop(old_status);
         let mut old = std::mem::replace(&mut self.inner, inner);
         let old_plan = std::mem::replace(&mut self.plan, plan);
         self.handles = handles;
@@ -238,36 +298,12 @@ impl Executable for OptimizedExecutable {
         }))
     }
 
-    fn take_error(&mut self) -> Option<Error> {
-        self.inner.take_error()
-    }
-
-    fn report(&self) -> Report {
-        let mut report = self.inner.report();
-        let mut add = |node, name: &str, reason: &str| {
-            report.conditionals.push(ConditionalReport::new(node, name.to_owned(), true, reason));
-        };
-        for fusion in &self.plan.fusions {
-            if let Form::Program(controls) = &fusion.call.form {
-                for control in controls {
-                    add(control.node, &self.plan.label(control.node), "it is inside one kernel");
-                }
-            }
-        }
-        for expanded in &self.plan.expanded {
-            add(expanded.node, &expanded.name, "its kernels test the value themselves");
-        }
-        report.optimized.clone_from(&self.plan.done);
-        report.not_optimized.clone_from(&self.plan.kept);
-        report
+    fn status(&self) -> Arc<dyn ExecutableStatus> {
+        self.status.clone()
     }
 
     fn optimized_graph(&self) -> Option<Graph> {
         self.plan.graph.deep_clone().ok().map(|(graph, _)| graph)
-    }
-
-    fn memory(&self) -> MemoryUse {
-        self.inner.memory()
     }
 
     fn update(

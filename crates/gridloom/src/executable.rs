@@ -238,24 +238,25 @@ impl Executable {
         self.0.cancel();
     }
 
-    /// Returns the error of the latest failed launch and clears it.
+    /// Returns the error of the latest failed launch and clears it. It never waits.
     pub fn take_error(&self) -> Option<Error> {
         self.0.take_error()
     }
 
-    /// Returns how each conditional runs and why, and what was optimised, what was not, and why.
+    /// Returns how each conditional runs and why, and what was optimised, what was not, and why. It
+    /// never waits.
     pub fn report(&self) -> Report {
         self.0.report()
     }
 
     /// Returns the graph that the optimiser made, for inspection with `to_dot` or `to_json`. It is
     /// a copy: editing or instantiating it does not affect the executable. Returns `None` if the
-    /// executable was not optimised.
-    pub fn optimized_graph(&self) -> Option<Graph> {
-        self.0.optimized_graph().map(Graph)
+    /// executable was not optimised, and an error inside callbacks of the device.
+    pub fn optimized_graph(&self) -> Result<Option<Graph>> {
+        Ok(self.0.optimized_graph()?.map(Graph))
     }
 
-    /// Returns how many bytes the executable holds.
+    /// Returns how many bytes the executable holds. It never waits.
     pub fn memory(&self) -> MemoryUse {
         self.0.memory()
     }
@@ -285,8 +286,11 @@ impl Executable {
     ///
     /// Nodes of the returned graph can be passed to [`node`](Executable::node), like those of the
     /// graph that the executable was made from.
-    pub fn graph(&self) -> Graph {
-        Graph(self.0.graph())
+    ///
+    /// Returns an error inside callbacks of the device: a thread that launches or changes the
+    /// executable may wait for the device, and the device for the callback.
+    pub fn graph(&self) -> Result<Graph> {
+        self.0.graph().map(Graph)
     }
 
     /// Takes over all parameters of a graph with the same topology. On an error nothing changes.

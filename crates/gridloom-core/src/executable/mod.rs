@@ -196,6 +196,8 @@ pub struct Executable {
     conditional_mode: ConditionalMode,
     /// Outside of the lock, because a launch may hold the lock while it waits.
     cancel: Option<backend::Cancel>,
+    /// Outside of the lock for the same reason.
+    status: Arc<dyn backend::ExecutableStatus>,
     /// Cancels the launch of a profile that runs a copy of the graph.
     profiled: Mutex<Option<backend::Cancel>>,
     state: Mutex<State>,
@@ -249,6 +251,7 @@ impl Executable {
             node_priority: options.node_priority,
             conditional_mode: options.conditional_mode,
             cancel: backend.canceller(),
+            status: backend.status(),
             profiled: Mutex::new(None),
             state: Mutex::new(State {
                 current: Current::new(definition),
@@ -410,26 +413,25 @@ impl Executable {
         }
     }
 
-    /// Returns the error of the latest failed launch, once.
+    /// Returns the error of the latest failed launch, once. It never waits.
     pub fn take_error(&self) -> Option<Error> {
-        user_code::lock(&self.state)?.backend.take_error()
+        self.status.take_error()
     }
 
-    /// Returns how each conditional runs, and why. Inside a callback it may be empty, as described
-    /// at [`graph`](Executable::graph).
+    /// Returns how each conditional runs, and why. It never waits.
     pub fn report(&self) -> Report {
-        user_code::lock(&self.state).map(|state| state.backend.report()).unwrap_or_default()
+        self.status.report()
     }
 
     /// Returns the graph in the form that the optimiser gave it, as a graph of its own, or `None`
-    /// if there was no optimiser.
-    pub fn optimized_graph(&self) -> Option<Graph> {
-        user_code::lock(&self.state)?.backend.optimized_graph()
+    /// if there was no optimiser. Fails inside callbacks of the device.
+    pub fn optimized_graph(&self) -> Result<Option<Graph>> {
+        Ok(self.lock("graph of an executable")?.backend.optimized_graph())
     }
 
-    /// Returns the memory that the executable holds.
+    /// Returns the memory that the executable holds. It never waits.
     pub fn memory(&self) -> MemoryUse {
-        user_code::lock(&self.state).map(|state| state.backend.memory()).unwrap_or_default()
+        self.status.memory()
     }
 
     /// Returns the handle with which kernels launch the graph: the `cudaGraphExec_t` for
@@ -474,18 +476,11 @@ impl Executable {
     /// affect the executable. The nodes of the graph can be used to name the nodes of this
     /// executable.
     ///
-    /// A thread that launches or changes the executable may wait for the device, and the device for
-    /// a callback. If a callback calls this meanwhile, the result is an empty graph, after a
-    /// second.
-    pub fn graph(&self) -> Graph {
-        match user_code::lock(&self.state) {
-            Some(mut state) => {
-                let definition = state.current.share();
-                drop(state);
-                Graph::from_executable(&self.device, &definition, self.id)
-            }
-            None => Graph::new(&self.device),
-        }
+    /// Fails inside callbacks of the device: a thread that launches or changes the executable may
+    /// wait for the device, and the device for the callback.
+    pub fn graph(&self) -> Result<Graph> {
+        let definition = self.definition_for("graph of an executable")?;
+        Ok(Graph::from_executable(&self.device, &definition, self.id))
     }
 
     /// Locks the state for an operation. A thread may hold the lock while it waits for the device,
@@ -642,7 +637,8 @@ impl Hash for Executable {
 
 impl fmt::Debug for Executable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(mut state) = user_code::lock(&self.state) else { return f.write_str("Executable(in use)") };
+        // Another thread may hold the lock while it waits for the device.
+        let Some(mut state) = self.state.try_lock() else { return f.write_str("Executable(in use)") };
         let definition = state.current.get();
         write!(f, "Executable({} nodes on {})", definition.node_count(definition.root()), self.device.name())
     }

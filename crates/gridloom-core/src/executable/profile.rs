@@ -74,7 +74,7 @@ impl Executable {
             let take = self.launch_with(&mut state, stream, |backend, stream| {
                 backend.launch_recorded(stream, max_runs)
             })?;
-            (take, state.backend.report())
+            (take, self.status.report())
         };
         let enqueue_ns = begin.elapsed().as_nanos() as u64;
         if let Err(error) = stream.synchronize() {

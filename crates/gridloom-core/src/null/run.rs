@@ -126,9 +126,28 @@ pub(super) struct FakeExecutable {
     /// The alloc nodes. The rest of the definition is not kept, because it would keep alive what
     /// updates replace.
     allocs: HashMap<NodeKey, Arc<AllocOp>>,
+    status: Arc<FakeStatus>,
+}
+
+struct FakeStatus {
     report: Report,
     /// Memory of the latest launch that outlives it, created on request.
     outliving: Mutex<HashMap<NodeKey, Arc<FakeAllocation>>>,
+}
+
+impl backend::ExecutableStatus for FakeStatus {
+    fn take_error(&self) -> Option<Error> {
+        None
+    }
+
+    fn report(&self) -> Report {
+        self.report.clone()
+    }
+
+    fn memory(&self) -> MemoryUse {
+        let allocations = self.outliving.lock().values().map(|memory| memory.bytes()).sum();
+        MemoryUse { allocations, overhead: 0 }
+    }
 }
 
 impl FakeExecutable {
@@ -146,7 +165,8 @@ impl FakeExecutable {
         };
         let conditionals = lower::conditionals(definition).into_iter().map(reported).collect();
         let report = Report { conditionals, ..Report::default() };
-        FakeExecutable { shared, number, allocs, report, outliving: Mutex::default() }
+        let status = Arc::new(FakeStatus { report, outliving: Mutex::default() });
+        FakeExecutable { shared, number, allocs, status }
     }
 
     fn stream_number(stream: &Arc<dyn backend::Stream>) -> Result<u64> {
@@ -167,7 +187,7 @@ impl backend::Executable for FakeExecutable {
     fn launch(&mut self, stream: &Arc<dyn backend::Stream>) -> Result<()> {
         let stream = Self::stream_number(stream)?;
         self.shared.record(Call::Launch { executable: self.number, stream })?;
-        self.outliving.lock().clear();
+        self.status.outliving.lock().clear();
         Ok(())
     }
 
@@ -180,7 +200,7 @@ impl backend::Executable for FakeExecutable {
         let Some(op) = self.allocs.get(&alloc) else {
             bail!(InvalidArgument, "{alloc:?} is not an alloc node");
         };
-        let mut outliving = self.outliving.lock();
+        let mut outliving = self.status.outliving.lock();
         let memory = outliving.entry(alloc).or_insert_with(|| {
             let (device, ledger) = (self.shared.id, &self.shared.memory);
             Arc::new(FakeAllocation::new(device, ledger, op.bytes(), op.kind))
@@ -192,17 +212,8 @@ impl backend::Executable for FakeExecutable {
         Ok(Box::new(|| Ok(0)))
     }
 
-    fn take_error(&mut self) -> Option<Error> {
-        None
-    }
-
-    fn report(&self) -> Report {
-        self.report.clone()
-    }
-
-    fn memory(&self) -> MemoryUse {
-        let allocations = self.outliving.lock().values().map(|memory| memory.bytes()).sum();
-        MemoryUse { allocations, overhead: 0 }
+    fn status(&self) -> Arc<dyn backend::ExecutableStatus> {
+        self.status.clone()
     }
 
     fn update(

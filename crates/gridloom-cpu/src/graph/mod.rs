@@ -351,6 +351,20 @@ fn report(definition: &Definition, conditionals: &[NodeKey], options: &Instantia
     report
 }
 
+impl backend::ExecutableStatus for Inner {
+    fn take_error(&self) -> Option<Error> {
+        self.failure.lock().take()
+    }
+
+    fn report(&self) -> Report {
+        self.report.clone()
+    }
+
+    fn memory(&self) -> MemoryUse {
+        self.memory_use
+    }
+}
+
 impl backend::Executable for CpuExecutable {
     fn launch(&mut self, stream: &Arc<dyn Stream>) -> Result<()> {
         self.enqueue(stream, None)
@@ -448,16 +462,8 @@ impl backend::Executable for CpuExecutable {
         Some(Arc::new(move || inner.front.lock().cancel.cancel()))
     }
 
-    fn take_error(&mut self) -> Option<Error> {
-        self.inner.failure.lock().take()
-    }
-
-    fn report(&self) -> Report {
-        self.inner.report.clone()
-    }
-
-    fn memory(&self) -> MemoryUse {
-        self.inner.memory_use
+    fn status(&self) -> Arc<dyn backend::ExecutableStatus> {
+        self.inner.clone()
     }
 
     fn as_any(&self) -> &dyn Any {

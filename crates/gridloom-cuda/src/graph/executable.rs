@@ -15,6 +15,7 @@ use gridloom_core::executable::{ConditionalMode, InstantiateOptions, MemoryUse, 
 use gridloom_core::graph::{ConditionKey, Definition, NodeKey};
 use gridloom_core::op::{KernelOp, NodeKind, Operation};
 use gridloom_core::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 use std::any::Any;
 use std::fmt;
@@ -27,6 +28,35 @@ pub(super) struct Executable {
     pub(super) shared: Arc<Shared>,
     pub(super) settings: Settings,
     pub(super) state: State,
+    status: Arc<Status>,
+}
+
+/// The compiled graph, for whoever asks about it while a launch or a change may wait for the device.
+///
+/// The lock is held during each answer, and never while anything else happens. Nobody gets a
+/// reference of their own: it might be the last, and the thread one of the driver's.
+struct Status(Mutex<Arc<Inner>>);
+
+impl Status {
+    /// Replaces the graph and returns the old one.
+    fn set(&self, inner: &Arc<Inner>) -> Arc<Inner> {
+        std::mem::replace(&mut *self.0.lock(), Arc::clone(inner))
+    }
+}
+
+impl backend::ExecutableStatus for Status {
+    fn take_error(&self) -> Option<Error> {
+        self.0.lock().resources.known_failures()?.take_for_executable()
+    }
+
+    fn report(&self) -> Report {
+        self.0.lock().report.clone()
+    }
+
+    fn memory(&self) -> MemoryUse {
+        let (allocations, overhead) = self.0.lock().resources.bytes();
+        MemoryUse::new(allocations, overhead)
+    }
 }
 
 /// The options of an executable, kept for compiling it again.
@@ -94,7 +124,9 @@ impl Executable {
         let (inner, held) = Inner::new(shared, None, definition, &disabled, settings)?;
         warn_of_hosted(&inner.report, settings.mode);
         let hosted = definition.may_have(NodeKind::CONDITIONALS).then(Arc::default);
+        let status = Arc::new(Status(Mutex::new(Arc::clone(&inner))));
         Ok(Box::new(Self {
+            status,
             shared: Arc::clone(shared),
             settings,
             state: State {
@@ -339,17 +371,8 @@ impl backend::Executable for Executable {
         Some(Arc::new(move || hosted.cancel()))
     }
 
-    fn take_error(&mut self) -> Option<Error> {
-        self.state.inner.resources.known_failures()?.take_for_executable()
-    }
-
-    fn report(&self) -> Report {
-        self.state.inner.report.clone()
-    }
-
-    fn memory(&self) -> MemoryUse {
-        let (allocations, overhead) = self.state.inner.resources.bytes();
-        MemoryUse::new(allocations, overhead)
+    fn status(&self) -> Arc<dyn backend::ExecutableStatus> {
+        Arc::clone(&self.status) as Arc<dyn backend::ExecutableStatus>
     }
 
     fn update(
@@ -464,7 +487,9 @@ impl Executable {
             }
             None => Operations::Unused,
         });
+        let old = self.status.set(&inner);
         (state.inner, state.held, state.kept) = (inner, held, None);
+        drop(old);
         state.undone.clear();
         state.ready.clear();
         Ok(())

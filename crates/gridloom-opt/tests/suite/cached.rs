@@ -33,7 +33,7 @@ fn graph(kernels: &Kernels, by: u32) -> (Graph, Vec<Arc<dyn gridloom_core::backe
 
 /// The kernels that an executable of the graph runs.
 fn rewritten(executable: &gridloom_core::Executable) -> Vec<Arc<dyn Kernel>> {
-    let graph = executable.optimized_graph().unwrap();
+    let graph = executable.optimized_graph().unwrap().unwrap();
     let mut found = Vec::new();
     for node in graph.nodes() {
         if let Operation::Kernel(launch) = node.operation().unwrap() {

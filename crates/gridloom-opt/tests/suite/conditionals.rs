@@ -21,7 +21,7 @@ fn conditional(graph: &Graph, after: &[&Node], form: ConditionalForm, test: Test
 
 /// Returns the kinds of all nodes as they run, in the outermost graph.
 fn kinds(executable: &gridloom_core::Executable) -> Vec<NodeKind> {
-    let graph = executable.optimized_graph().unwrap();
+    let graph = executable.optimized_graph().unwrap().unwrap();
     graph.nodes().iter().map(|node| node.kind().unwrap()).collect()
 }
 

@@ -99,7 +99,7 @@ pub(crate) fn only(optimization: Optimization) -> Optimizations {
 
 /// Returns the nodes of the graph as it is run.
 fn nodes_run(executable: &Executable) -> usize {
-    executable.optimized_graph().unwrap().len()
+    executable.optimized_graph().unwrap().unwrap().len()
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn kernels_that_follow_each_other_alone_start_early_where_both_grids_fit() {
         let report = executable.report();
         assert!(report.optimized[0].starts_with("early-start: 3 kernels"), "{report:?}");
         assert!(report.not_optimized.iter().any(|(_, why)| why.contains("do not fit")), "{report:?}");
-        let picture = executable.optimized_graph().unwrap().to_dot();
+        let picture = executable.optimized_graph().unwrap().unwrap().to_dot();
         assert_eq!(picture.matches("dashed").count(), 3, "{picture}");
         kernels.run(&executable);
         assert_eq!(kernels.read(&x), [((31 * 31 + 1) * 31 + 2) * 31 + 3; 64]);

@@ -1,10 +1,11 @@
 //! The graphs that a callable has built, and the executables made of each.
 
+use std::sync::Arc;
+
 use gridloom_core::executable::{InstantiateOptions, Replaced};
 use gridloom_core::{Executable, Graph, Stream};
 use smallvec::SmallVec;
 
-use super::CallableStats;
 use super::params::{Binding, Bindings};
 use super::plan::{Changed, Plan};
 use super::recipe::Recipe;
@@ -39,6 +40,8 @@ pub(super) struct Entry {
     pub(super) key: Key,
     plan: Plan,
     instances: Vec<Instance>,
+    /// Why the host runs conditionals of the graph, if it does.
+    pub(super) hosted: Option<Arc<str>>,
     used: u64,
 }
 
@@ -70,7 +73,10 @@ impl Entry {
         crate::graph::check_hazards(graph, crate::HazardCheck::default())?;
         let first = Instance::new(graph.instantiate_with(options)?, bindings.clone());
         let plan = Plan::new(bindings, recipes);
-        Ok(Entry { key, plan, instances: vec![first], used: 0 })
+        let mut conditionals = first.executable.report().conditionals.into_iter();
+        let hosted = conditionals.find(|conditional| !conditional.native);
+        let hosted = hosted.map(|conditional| Arc::from(conditional.reason));
+        Ok(Entry { key, plan, instances: vec![first], hosted, used: 0 })
     }
 
     /// Returns the executable if there is only one and its latest launch was on `stream`.
@@ -140,11 +146,6 @@ impl Entry {
     /// Returns the number of executables.
     pub(super) fn instances(&self) -> usize {
         self.instances.len()
-    }
-
-    /// Returns the number of the call that used it last.
-    pub(super) fn used(&self) -> u64 {
-        self.used
     }
 
     /// Returns the executable used last.
@@ -247,7 +248,6 @@ impl Instance {
 #[derive(Default)]
 pub(super) struct Cache {
     pub(super) entries: Vec<Entry>,
-    pub(super) stats: CallableStats,
     /// The index of the entry that was used last.
     pub(super) latest: usize,
     clock: u64,
@@ -278,6 +278,7 @@ impl Cache {
         } else {
             None
         };
+        self.latest = self.entries.len();
         self.entries.push(entry);
         evicted
     }

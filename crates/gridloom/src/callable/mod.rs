@@ -2,6 +2,7 @@
 //! every later one.
 
 mod cache;
+mod counters;
 mod eager;
 mod operands;
 mod params;
@@ -20,7 +21,9 @@ use gridloom_core::memory::Base;
 use gridloom_core::user_code;
 use parking_lot::{Mutex, MutexGuard};
 
-use cache::{Cache, Entry, Given, Patched, key};
+use cache::{Cache, Entry, Given, key};
+pub use counters::CallableStats;
+use counters::Counters;
 pub use operands::{CallArg, CallArguments, CallMemory, LaunchShape, per_element, shape_of};
 // Types in the signatures of the traits above. Users neither create nor inspect them.
 #[doc(hidden)]
@@ -95,42 +98,6 @@ impl Default for CallableOptions {
     }
 }
 
-/// Counters of a callable.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CallableStats {
-    /// How often the closure ran to build a graph.
-    pub builds: u64,
-    /// How many calls succeeded.
-    pub calls: u64,
-    /// How many calls replayed an existing graph.
-    pub replays: u64,
-    /// How many nodes got other arguments, in all calls together.
-    pub patched_nodes: u64,
-    /// How many bytes of kernel arguments those nodes have.
-    pub bytes_uploaded: u64,
-    /// How many graphs are in the cache.
-    pub graphs: usize,
-    /// How many executables are in the cache.
-    pub instances: usize,
-    /// Whether the latest call replayed an existing graph.
-    pub last_replayed: bool,
-    /// Why the host ran conditionals of the latest call, if it did.
-    pub hosted: Option<String>,
-}
-
-impl CallableStats {
-    /// Counts a call that succeeded.
-    #[inline]
-    fn count_call(&mut self, built: bool, patched: Patched) {
-        self.calls += 1;
-        self.replays += u64::from(!built);
-        self.last_replayed = !built;
-        self.patched_nodes += patched.nodes;
-        self.bytes_uploaded += patched.bytes;
-    }
-}
-
 type Build<S> = dyn Fn(&Sequence, S) -> Result<()> + Send + Sync;
 
 struct Inner<S> {
@@ -143,6 +110,7 @@ struct Inner<S> {
     /// thread.
     building: Mutex<()>,
     cache: Mutex<Cache>,
+    counters: Counters,
 }
 
 /// A function of device arrays that turns itself into a graph.
@@ -213,6 +181,7 @@ impl<S: Specs> Callable<S> {
                 build: Box::new(move |sequence, params| closure(sequence, params).map(drop)),
                 building: Mutex::default(),
                 cache: Mutex::default(),
+                counters: Counters::default(),
             }),
         }
     }
@@ -235,41 +204,30 @@ impl<S: Specs> Callable<S> {
         inner.call(stream, args.bind_all()?)
     }
 
-    /// Returns its counters.
-    ///
-    /// A call may wait for the device, and the device for a callback. If a callback asks for the
-    /// counters meanwhile, all are 0, after a second.
+    /// Returns its counters. It never waits, so a call that another thread makes meanwhile may be
+    /// counted in part.
     pub fn stats(&self) -> CallableStats {
-        let Some(cache) = user_code::lock(&self.inner.cache) else { return CallableStats::default() };
-        let mut stats = cache.stats.clone();
-        stats.graphs = cache.entries.len();
-        stats.instances = cache.entries.iter().map(Entry::instances).sum();
-        let latest = cache.entries.iter().max_by_key(|entry| entry.used());
-        if let Some(latest) = latest {
-            let report = latest.latest().executable.report();
-            stats.hosted = report
-                .conditionals
-                .into_iter()
-                .find(|conditional| !conditional.native)
-                .map(|conditional| conditional.reason);
-        }
-        stats
+        self.inner.counters.read()
     }
 
-    /// Drops every graph and resets all counters. Launches in flight continue. In a callback it
-    /// does nothing while another thread's call waits for the device.
-    pub fn reset(&self) {
-        let forgotten = user_code::lock(&self.inner.cache).map(|mut cache| std::mem::take(&mut *cache));
+    /// Drops every graph and resets all counters. Launches in flight continue. Fails inside
+    /// callbacks of the device: a call may wait for the device, and the device for the callback.
+    pub fn reset(&self) -> Result<()> {
+        let mut cache = self.inner.lock("reset of a callable")?;
+        let forgotten = std::mem::take(&mut *cache);
+        self.inner.counters.reset();
+        drop(cache);
         drop(forgotten);
+        Ok(())
     }
 
     /// Returns the graph used last, with the arguments of that call, for inspection. Returns `None`
-    /// before the first call, if graphs are turned off, and in a callback while another thread's
-    /// call waits for the device.
-    pub fn graph(&self) -> Option<Graph> {
-        let cache = user_code::lock(&self.inner.cache)?;
-        let latest = cache.entries.iter().max_by_key(|entry| entry.used())?;
-        Some(Graph(latest.latest().executable.graph()))
+    /// before the first call and if graphs are turned off. Fails inside callbacks of the device, as
+    /// [`reset`](Callable::reset) does.
+    pub fn graph(&self) -> Result<Option<Graph>> {
+        let cache = self.inner.lock("graph of a callable")?;
+        let latest = cache.entries.get(cache.latest);
+        latest.map(|entry| entry.latest().executable.graph().map(Graph)).transpose()
     }
 
     /// Adds its operations to another callable's sequence.
@@ -278,6 +236,15 @@ impl<S: Specs> Callable<S> {
             return Err(Error::new(ErrorKind::WrongDevice, "the callable to call is for another device"));
         }
         (self.inner.build)(sequence, params)
+    }
+}
+
+impl<S> Inner<S> {
+    /// Locks the cache for an operation. A call may hold the lock while it waits for the device, so
+    /// callbacks of the device are refused.
+    fn lock(&self, operation: &str) -> Result<MutexGuard<'_, Cache>> {
+        user_code::may_use(self.device_id, operation)?;
+        Ok(self.cache.lock())
     }
 }
 
@@ -293,14 +260,14 @@ impl<S: Specs> Inner<S> {
     ) -> Option<Result<()>> {
         let mut cache = self.cache.lock();
         let now = cache.tick();
-        let Cache { entries, stats, latest, .. } = &mut *cache;
+        let Cache { entries, latest, .. } = &mut *cache;
         let (plan, instance) = entries.get_mut(*latest)?.only_instance_on(stream, now)?;
         let changed = compare(instance.bindings());
         if !plan.serves(changed) {
             return None;
         }
         Some(instance.call(plan, stream, changed, bind, given).map(|patched| {
-            stats.count_call(false, patched);
+            self.counters.count_call(false, patched);
         }))
     }
 
@@ -322,7 +289,8 @@ impl<S: Specs> Inner<S> {
         let patched =
             instance.call(plan, stream, changed, |param| Ok(bindings[param].clone()), &mut given)?;
         let idle = entry.take_idle(now);
-        cache.stats.count_call(built, patched);
+        self.counters.count_call(built, patched);
+        self.counters.describe(&cache);
         drop(cache);
         drop((evicted, idle));
         Ok(())
@@ -380,8 +348,9 @@ impl<S: Specs> Inner<S> {
         drop(guard);
         let entry = Entry::new(key.clone(), &graph, recipes, bindings, &self.instantiate_options()?)?;
         let mut cache = self.cache.lock();
-        cache.stats.builds += 1;
+        self.counters.count_build();
         let evicted = cache.insert(entry, self.options.max_graphs);
+        self.counters.describe(&cache);
         Ok((cache, true, evicted))
     }
 
@@ -402,11 +371,8 @@ impl<S: Specs> Inner<S> {
         } else {
             eager::run(&graph, stream)?;
         }
-        let stats = &mut self.cache.lock().stats;
-        stats.calls += 1;
-        stats.builds += 1;
-        stats.last_replayed = false;
-        stats.hosted = Some("graphs are turned off for this callable".into());
+        let _cache = self.cache.lock();
+        self.counters.count_eager_call();
         Ok(())
     }
 }
@@ -454,9 +420,6 @@ impl<S> Clone for Callable<S> {
 
 impl<S> fmt::Debug for Callable<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match user_code::lock(&self.inner.cache) {
-            Some(cache) => write!(f, "Callable({:?})", cache.stats),
-            None => f.write_str("Callable(in use)"),
-        }
+        write!(f, "Callable({:?})", self.inner.counters.read())
     }
 }

@@ -78,16 +78,13 @@ pub(crate) fn call(step: &mut Step<'_>) -> Result<()> {
         }
     };
     match step.below(10) {
-        0 => {
-            callable.reset();
-            Ok(())
-        }
+        0 => callable.reset(),
         1 => {
             let _ = (callable.stats(), format!("{callable:?}"));
             Ok(())
         }
         2 => {
-            if let Some(graph) = callable.graph() {
+            if let Some(graph) = callable.graph()? {
                 step.world.graphs.put(step.choices, graph);
             }
             Ok(())

@@ -28,7 +28,7 @@ fn leaves_memory(graph: &Graph) -> bool {
 /// Launches one on a stream or a capture.
 pub(crate) fn launch(step: &mut Step<'_>) -> Result<()> {
     let executable = executable(step)?;
-    if is_left_out("outliving") && leaves_memory(&executable.graph()) {
+    if is_left_out("outliving") && leaves_memory(&executable.graph()?) {
         return Ok(());
     }
     match step.below(12) {
@@ -55,7 +55,7 @@ pub(crate) fn launch(step: &mut Step<'_>) -> Result<()> {
 pub(crate) fn launch_and_drop(step: &mut Step<'_>) -> Result<()> {
     let (graph, stream) = (step.graph()?, step.stream()?);
     let executable = graph.instantiate()?;
-    if is_left_out("outliving") && leaves_memory(&executable.graph()) {
+    if is_left_out("outliving") && leaves_memory(&executable.graph()?) {
         return Ok(());
     }
     executable.launch(&stream)?;
@@ -73,11 +73,11 @@ pub(crate) fn change(step: &mut Step<'_>) -> Result<()> {
     match step.below(15) {
         0 | 1 => executable.update(&step.graph()?),
         2 => {
-            let (copy, _) = executable.graph().deep_clone()?;
+            let (copy, _) = executable.graph()?.deep_clone()?;
             executable.update(&copy)
         }
         3 => {
-            let graph = executable.graph();
+            let graph = executable.graph()?;
             step.world.graphs.put(step.choices, graph);
             Ok(())
         }

@@ -148,7 +148,7 @@ pub(crate) fn call_in(world: &Arc<World>, choices: &mut Choices) {
         16 => world.executables.get(choices).map(|executable| {
             let _ = (executable.report(), executable.memory(), executable.take_error());
             let _ = format!("{executable:?}");
-            world.graphs.put(choices, executable.graph());
+            world.graphs.put(choices, executable.graph()?);
             Ok(())
         }),
         17 => world.executables.get(choices).zip(world.graphs.get(choices)).map(|(e, g)| e.update(&g)),
@@ -158,11 +158,9 @@ pub(crate) fn call_in(world: &Arc<World>, choices: &mut Choices) {
         }),
         19 => world.executables.get(choices).zip(world.captures.get(choices)).map(|(e, c)| e.launch(&*c)),
         20 => world.callables.get(choices).map(|callable| {
-            let _ = (callable.stats(), callable.graph(), format!("{callable:?}"));
-            if choices.one_in(2) {
-                callable.reset();
-            }
-            Ok(())
+            let _ = (callable.stats(), format!("{callable:?}"));
+            callable.graph()?;
+            if choices.one_in(2) { callable.reset() } else { Ok(()) }
         }),
         21 => world.callables.get(choices).zip(world.streams.get(choices)).map(|(callable, stream)| {
             let (x, flag) = (world.device.alloc::<i32>(3)?, world.device.alloc::<i32>(1)?);

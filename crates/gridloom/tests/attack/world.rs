@@ -168,7 +168,7 @@ impl World {
         self.modules.close();
         self.events.close();
         self.streams.close();
-        self.adder.reset();
+        self.adder.reset().expect("this is no callback");
     }
 
     /// A callback that only counts.

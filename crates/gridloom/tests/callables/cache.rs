@@ -93,9 +93,9 @@ fn reset_forgets_everything_and_the_next_call_builds_again() {
         let (work, x) = (steps(kernels, options), kernels.value(0)?);
         work.call(&kernels.stream, (&x, 3usize))?;
         work.call(&kernels.stream, (&x, 3usize))?;
-        work.reset();
+        work.reset()?;
         assert_eq!(work.stats(), gridloom::CallableStats::default());
-        assert!(work.graph().is_none());
+        assert!(work.graph()?.is_none());
         let y = kernels.value(0)?;
         work.call(&kernels.stream, (&y, 3usize))?;
         assert_eq!((read(&x)?, read(&y)?), (6, 3));
@@ -129,7 +129,7 @@ fn nothing_is_built_before_the_first_call() {
             Ok(())
         });
         assert_eq!((runs.load(Ordering::Relaxed), work.stats().builds), (0, 0));
-        assert!(work.graph().is_none());
+        assert!(work.graph()?.is_none());
         let stream = device.stream()?;
         work.call(&stream, ())?;
         work.call(&stream, ())?;
@@ -154,7 +154,7 @@ fn the_graph_can_be_seen_with_names_and_bodies() {
                 g.named("until done")
             });
         work.call(&kernels.stream, (&kernels.value(0)?, &kernels.value(2)?))?;
-        let graph = work.graph().expect("it was called");
+        let graph = work.graph()?.expect("it was called");
         let labels: Vec<String> = graph.nodes().iter().map(Node::label).collect();
         assert_eq!(labels.len(), 2);
         assert!(labels[0].contains("warm up") && labels[1].contains("until done"), "{labels:?}");

@@ -44,7 +44,7 @@ fn nine_tasks_from_nested_callables_are_one_graph() {
         }
         assert_built_once(&nine, options, 3);
         assert_eq!(single.stats().builds, 0);
-        if let Some(graph) = nine.graph() {
+        if let Some(graph) = nine.graph()? {
             assert_eq!((graph.len(), graph.edges().len()), (18, 17));
         }
         Ok(())

@@ -123,7 +123,7 @@ fn reset_and_drop_release_what_calls_held() {
             });
             add.call(&kernels.stream, (&kernels.buffer(&vec![0; LEN])?,))?;
             if reset {
-                add.reset();
+                add.reset()?;
             } else {
                 drop(add);
             }

@@ -60,9 +60,9 @@ fn handles_of_a_graph_are_refused_by_the_graph_of_its_executable() {
         let kernels = GraphKernels::new(device)?;
         let parts = Parts::new(&kernels)?;
         let executable = parts.graph.instantiate()?;
-        let copy = executable.graph();
+        let copy = executable.graph()?;
         is_refused(&kernels, &parts, &copy)?;
-        is_refused(&kernels, &parts, &executable.graph())?;
+        is_refused(&kernels, &parts, &executable.graph()?)?;
         // Nor are those of the copy good for the graph. The executable takes them.
         let own = copy.condition(None)?;
         refused(parts.graph.if_then(&own), ErrorKind::WrongGraph, &[]);
@@ -110,9 +110,9 @@ fn the_graph_of_an_executable_does_what_the_executable_does() {
         )?;
         repeat.memcpy(&left, &memory)?.free(&memory)?;
         gone.delete()?;
-        let copy = graph.instantiate()?.graph();
+        let copy = graph.instantiate()?.graph()?;
         assert_eq!(copy.to_json(), graph.to_json());
-        let of_copy = copy.instantiate()?.graph();
+        let of_copy = copy.instantiate()?.graph()?;
         for graph in [&copy, &of_copy] {
             result.write(&[0])?;
             kernels.run(graph)?;

@@ -156,12 +156,12 @@ fn an_executable_takes_nodes_of_its_own_graph() {
         k.bump(&graph, &x, 1)?;
         let exec = graph.instantiate()?;
         drop(graph);
-        let own = exec.graph();
+        let own = exec.graph()?;
         exec.node(&own.nodes()[0])?.set_args(&k.increase, (&x, 1, 10))?;
         exec.launch(&k.stream)?;
         assert_eq!(x.to_vec()?, [10]);
         // What the executable does now is in a graph that is asked for now.
-        let node = &exec.graph().nodes()[0];
+        let node = &exec.graph()?.nodes()[0];
         assert!(exec.node(node)?.operation().same(&node.operation()?));
 
         let added = own.empty()?;
@@ -185,7 +185,7 @@ fn memory_that_outlives_a_launch_of_a_copy_is_reachable() {
         let buffer = exec.buffer(&of_copy)?;
         assert_eq!(buffer.to_vec()?, [5, 5]);
         assert_eq!(exec.buffer(&of_copy)?, buffer);
-        assert_eq!(exec.buffer(&exec.graph().nodes()[0].as_alloc::<i32>()?)?, buffer);
+        assert_eq!(exec.buffer(&exec.graph()?.nodes()[0].as_alloc::<i32>()?)?, buffer);
         refused(exec.buffer(&alloc), ErrorKind::WrongGraph, &["another graph"]);
         Ok(())
     });

@@ -1,5 +1,6 @@
 //! Attempts of safe code to break the library.
 
+mod callbacks;
 mod drops;
 mod events;
 mod failures;

@@ -1,0 +1,67 @@
+//! Callbacks that ask what belongs to other threads.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use gridloom::prelude::*;
+use parking_lot::Mutex;
+
+use crate::support::{GraphKernels, for_each_device, refused};
+
+/// What a callback was told by an executable and a callable.
+struct Told {
+    report: usize,
+    memory: u64,
+    calls: u64,
+    refusals: [Option<Error>; 4],
+}
+
+#[test]
+fn a_callback_reads_numbers_of_executables_and_callables_and_is_refused_the_rest() {
+    for_each_device(|device| {
+        let kernels = GraphKernels::new(device)?;
+        let graph = Graph::new(device);
+        let scratch = graph.alloc::<i32>(64)?;
+        let body = scratch.memset(&scratch, 1)?.repeat(2)?;
+        kernels.bump(&body.body(), &scratch.slice(0..1)?, 1)?;
+        body.free(&scratch)?;
+        let executable = Arc::new(graph.instantiate()?);
+        let increase = kernels.increase.clone();
+        let add = Callable::new(device, move |g, (x, by): (Param<[i32]>, Scalar<i32>)| {
+            g.launch(&increase, per_element(&x), (&x, x.len(), &by))
+        });
+        let x = kernels.buffer(&[0; 5])?;
+        add.call(&kernels.stream, (&x, 1))?;
+        kernels.stream.synchronize()?;
+
+        let (tell, told) = mpsc::channel();
+        let tell = Mutex::new(tell);
+        let (asked, called) = (executable.clone(), add.clone());
+        kernels.stream.callback(move || {
+            let answers = Told {
+                report: asked.report().conditionals.len(),
+                memory: asked.memory().allocations,
+                calls: called.stats().calls,
+                refusals: [
+                    asked.graph().err(),
+                    asked.optimized_graph().err(),
+                    called.graph().err(),
+                    called.reset().err(),
+                ],
+            };
+            assert!(asked.take_error().is_none() && !format!("{asked:?} {called:?}").is_empty());
+            tell.lock().send(answers).unwrap();
+        })?;
+        kernels.stream.synchronize()?;
+        let told = told.recv_timeout(Duration::from_secs(60)).expect("the callback ran");
+        assert_eq!((told.report, told.calls), (1, 1));
+        assert!(told.memory >= 64 * 4, "{}", told.memory);
+        for refusal in told.refusals {
+            refused(refusal.map_or(Ok(()), Err), ErrorKind::InvalidState, &["callback"]);
+        }
+        // Nothing was changed by what was refused.
+        assert_eq!((add.stats().graphs, executable.graph()?.len()), (1, graph.len()));
+        Ok(())
+    });
+}
