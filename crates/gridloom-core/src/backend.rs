@@ -237,8 +237,22 @@ pub unsafe trait Allocation: Send + Sync + Debug {
     fn outliving(&self) -> Option<&OutlivingMemory> {
         None
     }
+    /// Returns the variable of a module that this memory is, if it is one.
+    fn variable(&self) -> Option<ModuleVariable<'_>> {
+        None
+    }
     /// Returns the object as `Any`, so that a backend can recognize its own.
     fn as_any(&self) -> &dyn Any;
+}
+
+/// A variable of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModuleVariable<'a> {
+    /// The PTX of the module, if it is known. It is the same text in memory that [`Kernel::ptx`]
+    /// returns for kernels of the module, so that modules can be told apart by its address.
+    pub ptx: Option<&'a str>,
+    /// The name of the variable in the module.
+    pub name: &'a str,
 }
 
 /// The options of a stream.
@@ -430,7 +444,8 @@ pub unsafe trait Kernel: Send + Sync + Debug {
     fn limits(&self) -> &KernelLimits;
     /// Returns further facts for people, as pairs of name and value.
     fn properties(&self) -> Vec<(String, String)>;
-    /// Returns the PTX of the kernel's module, if it is known.
+    /// Returns the PTX of the kernel's module, if it is known. All kernels of one module return the
+    /// same text in memory.
     fn ptx(&self) -> Option<&str> {
         None
     }

@@ -60,6 +60,8 @@ pub enum ErrorKind {
     DeviceLost,
     /// Reading or writing a file failed.
     Io,
+    /// A saved graph that is damaged, inconsistent, too large or of another version.
+    InvalidFile,
 }
 
 /// A failed driver call.

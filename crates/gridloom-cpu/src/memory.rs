@@ -250,12 +250,25 @@ pub struct CpuAllocation {
     block: Arc<HostBlock>,
     kind: MemoryKind,
     bytes: u64,
+    /// The module and the name of a module variable.
+    variable: Option<(Arc<gridloom_ptx::Module>, String)>,
 }
 
 impl CpuAllocation {
     /// Creates an allocation. The memory is freed with its last holder.
     pub(crate) fn new(block: Arc<HostBlock>, bytes: u64, kind: MemoryKind) -> Arc<Self> {
-        Arc::new(CpuAllocation { block, kind, bytes })
+        Arc::new(CpuAllocation { block, kind, bytes, variable: None })
+    }
+
+    /// Creates the allocation of a module variable.
+    pub(crate) fn of_variable(
+        block: Arc<HostBlock>,
+        bytes: u64,
+        module: &Arc<gridloom_ptx::Module>,
+        name: &str,
+    ) -> Arc<Self> {
+        let variable = Some((module.clone(), name.to_owned()));
+        Arc::new(CpuAllocation { block, kind: MemoryKind::Device, bytes, variable })
     }
 }
 
@@ -283,6 +296,11 @@ unsafe impl backend::Allocation for CpuAllocation {
         // SAFETY: the range lies in the block, which lives while it is held here.
         unsafe { transfer::read(dst, self.block.address + offset) };
         Ok(())
+    }
+
+    fn variable(&self) -> Option<backend::ModuleVariable<'_>> {
+        let (module, name) = self.variable.as_ref()?;
+        Some(backend::ModuleVariable { ptx: Some(module.source.text()), name })
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -6,7 +6,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use gridloom_core::backend::{self, Allocation, DeviceId};
-use gridloom_core::memory::MemoryKind;
 use gridloom_core::{Error, ErrorKind, Result};
 use gridloom_jit::CompiledKernel;
 use parking_lot::Mutex;
@@ -63,7 +62,7 @@ impl CpuModule {
             }
             let block = HostBlock::new(&device.memory, variable.size.max(1))
                 .map_err(|error| error.context(format_args!("module variable {}", variable.name)))?;
-            variables.push(CpuAllocation::new(block, variable.size, MemoryKind::Device));
+            variables.push(CpuAllocation::of_variable(block, variable.size, &module, &variable.name));
         }
         let addresses: Vec<u64> = variables.iter().map(|variable| variable.address()).collect();
         for (index, &address) in addresses.iter().enumerate() {

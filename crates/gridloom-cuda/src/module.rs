@@ -321,7 +321,10 @@ impl backend::Module for Module {
         };
         drop(entered);
         match found {
-            Ok(()) => Ok(Arc::new(ModuleVariable { module: self, address, bytes: bytes as u64 })),
+            Ok(()) => {
+                let name = name.to_owned();
+                Ok(Arc::new(ModuleVariable { module: self, name, address, bytes: bytes as u64 }))
+            }
             Err(error) if error.code() == Some(CUresult::CUDA_ERROR_NOT_FOUND) => Err(missing()),
             Err(error) => Err(error.into()),
         }
@@ -332,6 +335,7 @@ impl backend::Module for Module {
 #[derive(Debug)]
 struct ModuleVariable {
     module: Arc<Module>,
+    name: String,
     address: CUdeviceptr,
     bytes: u64,
 }
@@ -353,6 +357,10 @@ unsafe impl backend::Allocation for ModuleVariable {
 
     fn kind(&self) -> MemoryKind {
         MemoryKind::Device
+    }
+
+    fn variable(&self) -> Option<backend::ModuleVariable<'_>> {
+        Some(backend::ModuleVariable { ptx: self.module.ptx(), name: &self.name })
     }
 
     fn as_any(&self) -> &dyn Any {

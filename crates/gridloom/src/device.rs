@@ -293,8 +293,8 @@ impl Device {
     }
 
     /// Whether the device checks every memory access of kernels.
-    #[cfg(feature = "cuda")]
-    fn is_checked(&self) -> bool {
+    #[cfg(any(feature = "cpu", feature = "cuda"))]
+    pub(crate) fn is_checked(&self) -> bool {
         #[cfg(feature = "cpu")]
         let checked =
             self.0.as_any().downcast_ref::<gridloom_cpu::CpuDevice>().is_some_and(|cpu| cpu.is_checked());

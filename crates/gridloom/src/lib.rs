@@ -22,6 +22,7 @@ pub mod device;
 mod edit;
 mod event;
 mod executable;
+pub mod file;
 mod graph;
 #[cfg(feature = "cuda")]
 pub mod interop;
@@ -47,6 +48,7 @@ pub use device::{CompileOptions, CudaVersion, DriverOptions, Ptx, compile_cuda};
 pub use device::{CpuOptions, Engine};
 pub use event::Event;
 pub use executable::{Executable, ExecutableNode, HazardCheck, InstantiateOptions, LaunchTarget};
+pub use file::{GraphSaver, LoadOptions, LoadedGraph};
 pub use graph::{Condition, Graph, NodeMap, WeakGraph};
 pub use gridloom_core::backend::{DeviceKind, EventOptions, StreamOptions};
 pub use gridloom_core::capture::{CaptureKind, CaptureState, ConditionDefault};
