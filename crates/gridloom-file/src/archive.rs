@@ -26,7 +26,8 @@ pub(crate) fn write(entries: &[(String, Vec<u8>)]) -> Result<Vec<u8>> {
     let Ok(count) = u16::try_from(entries.len()) else {
         bail!("{} entries; an archive holds at most {}", entries.len(), u16::MAX);
     };
-    let mut out = Vec::with_capacity(entries.iter().map(|(name, data)| data.len() + 2 * name.len() + 96).sum());
+    let mut out =
+        Vec::with_capacity(entries.iter().map(|(name, data)| data.len() + 2 * name.len() + 96).sum());
     let mut directory = Vec::new();
     for (name, data) in entries {
         let (size, offset) = (small(data.len())?, small(out.len())?);
@@ -293,7 +294,10 @@ mod tests {
                 // Times, versions and attributes do not matter; contents always do.
                 if let Ok(archive) = Archive::open(&changed) {
                     for (name, data) in sample() {
-                        assert!(archive.get(&name).is_err() || archive.get(&name).unwrap() == data, "byte {at}");
+                        assert!(
+                            archive.get(&name).is_err() || archive.get(&name).unwrap() == data,
+                            "byte {at}"
+                        );
                     }
                 }
             }

@@ -54,7 +54,8 @@ impl Document {
         }
         for (graph, nodes) in self.graphs.iter().enumerate() {
             for (number, node) in nodes.nodes.iter().enumerate() {
-                self.check_node(node, number).map_err(|error| error.at(self.label(NodeRef(graph, number))))?;
+                self.check_node(node, number)
+                    .map_err(|error| error.at(self.label(NodeRef(graph, number))))?;
                 if let Operation::Alloc { len, element_size, .. } = node.operation {
                     memory = memory.saturating_add(len.saturating_mul(element_size.into()));
                 }

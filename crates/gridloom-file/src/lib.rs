@@ -38,8 +38,8 @@ mod text;
 
 pub use check::check_name;
 use document::Document;
-pub use error::{Error, Result};
 use error::bail;
+pub use error::{Error, Result};
 pub use npy::{Array, DType};
 
 /// The usual ending of the names of saved graphs.
@@ -95,7 +95,9 @@ impl GraphFile {
         document.check(&Limits::default().memory(u64::MAX))?;
         self.check_parts()?;
         let mut entries = vec![("graph.json".to_owned(), text::write(document).into_bytes())];
-        entries.extend(self.modules.iter().enumerate().map(|(n, ptx)| (module_name(n), ptx.clone().into_bytes())));
+        entries.extend(
+            self.modules.iter().enumerate().map(|(n, ptx)| (module_name(n), ptx.clone().into_bytes())),
+        );
         for (number, bytes) in self.constants.iter().enumerate() {
             let array = Array::new(DType { code: 'u', size: 1 }, vec![bytes.len() as u64], bytes.clone())?;
             entries.push((constant_name(number), array.to_npy()));

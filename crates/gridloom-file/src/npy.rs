@@ -89,8 +89,7 @@ impl Array {
     /// Returns the array as an npy file.
     pub fn to_npy(&self) -> Vec<u8> {
         let shape = Shape(&self.shape);
-        let mut header =
-            format!("{{'descr': '{}', 'fortran_order': False, 'shape': {shape}, }}", self.dtype);
+        let mut header = format!("{{'descr': '{}', 'fortran_order': False, 'shape': {shape}, }}", self.dtype);
         // Magic, version, length and header end at a multiple of 64, with a line feed.
         let before = MAGIC.len() + 4;
         let padded = (before + header.len() + 1).next_multiple_of(64);
@@ -258,7 +257,9 @@ impl<'a> Scanner<'a> {
         while !self.take(")") {
             let end = self.rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.rest.len());
             let (digits, rest) = self.rest.split_at(end);
-            let Ok(extent) = digits.parse() else { bail!("the npy header has a shape that is no tuple of numbers") };
+            let Ok(extent) = digits.parse() else {
+                bail!("the npy header has a shape that is no tuple of numbers")
+            };
             self.rest = rest;
             extents.push(extent);
             if extents.len() > MOST_DIMENSIONS {
@@ -285,7 +286,8 @@ mod tests {
 
     #[test]
     fn arrays_of_every_type_and_shape_read_back() {
-        for (code, size) in [('f', 2), ('f', 4), ('f', 8), ('i', 1), ('u', 8), ('c', 16), ('b', 1), ('V', 12)] {
+        for (code, size) in [('f', 2), ('f', 4), ('f', 8), ('i', 1), ('u', 8), ('c', 16), ('b', 1), ('V', 12)]
+        {
             for shape in [&[][..], &[1], &[5], &[2, 3], &[0, 4], &[1, 2, 3, 1]] {
                 let array = array(code, size, shape);
                 assert_eq!(Array::from_npy(&array.to_npy()).unwrap(), array);
@@ -335,11 +337,7 @@ mod tests {
             ("{'descr': '<é', 'fortran_order': False, 'shape': (1,)}", 3, "not supported"),
             ("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", 4, "expected"),
             ("{'fortran_order': False, 'shape': (1,)}", 4, "lacks"),
-            (
-                "{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296)}",
-                0,
-                "too large",
-            ),
+            ("{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", 0, "too large"),
             ("{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,)}", 0, "numbers"),
             ("", 0, "expected"),
         ];

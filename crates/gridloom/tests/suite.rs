@@ -9,6 +9,7 @@ mod callables;
 mod capture;
 #[cfg(feature = "cudarc")]
 mod cudarc;
+mod files;
 mod graphs;
 mod interop;
 mod kernels;

@@ -388,7 +388,8 @@ impl<'a> Building<'a> {
         if let Some(name) = &node.name {
             added.set_name(name)?;
         }
-        let may_start_early = matches!(&node.operation, file::Operation::Kernel(launch) if launch.programmatic);
+        let may_start_early =
+            matches!(&node.operation, file::Operation::Kernel(launch) if launch.programmatic);
         if may_start_early || !node.programmatic.is_empty() {
             for after in &node.after {
                 let is_programmatic = node.programmatic.contains(after);
@@ -427,19 +428,19 @@ impl<'a> Building<'a> {
         Ok(match operation {
             // SAFETY: the caller makes the same promise.
             file::Operation::Kernel(launch) => Operation::Kernel(unsafe { self.launch(launch) }?),
-            file::Operation::Alloc { len, element_size, memory, peers } => Operation::Alloc(Arc::new(AllocOp {
-                len: *len,
-                element_size: *element_size,
-                kind: match memory {
-                    file::MemoryKind::Device => MemoryKind::Device,
-                    file::MemoryKind::Host => MemoryKind::Host,
-                    file::MemoryKind::Managed => MemoryKind::Managed,
-                },
-                peers: peers.iter().copied().collect(),
-            })),
-            file::Operation::Free(alloc) => {
-                Operation::Free(FreeTarget::AllocNode(self.node(*alloc)?.key()))
+            file::Operation::Alloc { len, element_size, memory, peers } => {
+                Operation::Alloc(Arc::new(AllocOp {
+                    len: *len,
+                    element_size: *element_size,
+                    kind: match memory {
+                        file::MemoryKind::Device => MemoryKind::Device,
+                        file::MemoryKind::Host => MemoryKind::Host,
+                        file::MemoryKind::Managed => MemoryKind::Managed,
+                    },
+                    peers: peers.iter().copied().collect(),
+                }))
             }
+            file::Operation::Free(alloc) => Operation::Free(FreeTarget::AllocNode(self.node(*alloc)?.key())),
             file::Operation::Memset { dst, value, element_size, width, height, pitch } => {
                 Operation::Memset(Arc::new(MemsetOp {
                     dst: self.region(dst)?,
@@ -574,7 +575,8 @@ impl<'a> Building<'a> {
 /// Checks that the types of a signature have the sizes of the kernel's parameters.
 fn check_sizes(kernel: &dyn backend::Kernel, signature: &core::op::contract::Signature) -> Result<()> {
     let Some(params) = kernel.params() else { return Ok(()) };
-    let wrong = |message: String| Error::new(ErrorKind::InvalidFile, format!("kernel {}: {message}", kernel.name()));
+    let wrong =
+        |message: String| Error::new(ErrorKind::InvalidFile, format!("kernel {}: {message}", kernel.name()));
     if params.len() != signature.params().len() {
         let (has, says) = (params.len(), signature.params().len());
         return Err(wrong(format!("it takes {has} parameters, and the file says {says}")));

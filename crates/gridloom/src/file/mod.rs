@@ -50,8 +50,9 @@ impl Graph {
     /// their module gives them.
     ///
     /// Fails, and names the node, for what a file cannot hold: callbacks, opaque nodes, kernels from
-    /// machine code, arguments with an owner or a plain address, memory that outlived a launch and
-    /// is freed here, and waits for events that no node of the graph records.
+    /// machine code, arguments with an owner, memory that outlived a launch and is freed here, and
+    /// waits for events that no node of the graph records. An address that a kernel without types
+    /// was given as a plain number stays that number, which means nothing elsewhere.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.saver().save(path)
     }

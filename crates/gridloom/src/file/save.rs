@@ -9,8 +9,7 @@ use gridloom_core::graph::{ConditionKey, Definition, EdgeEnd, EdgeKind, GraphKey
 use gridloom_core::memory::{Base, MemoryKind, Region};
 use gridloom_core::op::contract::{ParamKind, ParamType};
 use gridloom_core::op::{
-    ConditionalForm, ConditionalOp, CopySide, FreeTarget, KernelArgs, KernelOp, Operation,
-    PointerValue, Test,
+    ConditionalForm, ConditionalOp, CopySide, FreeTarget, KernelArgs, KernelOp, Operation, PointerValue, Test,
 };
 use gridloom_core::user_code;
 use gridloom_file::document as file;
@@ -231,9 +230,9 @@ impl<'a> Saving<'a> {
         let definition = self.definition;
         for number in 0..self.graphs.len() {
             let order = definition.topological(self.graphs[number]);
-            let nodes = order.iter().map(|&node| {
-                self.node(node).map_err(|error| error.at_node(definition.label(node)))
-            });
+            let nodes = order
+                .iter()
+                .map(|&node| self.node(node).map_err(|error| error.at_node(definition.label(node))));
             let graph = file::Graph { nodes: nodes.collect::<Result<_>>()? };
             self.file.document.graphs.push(graph);
         }
@@ -328,7 +327,8 @@ impl<'a> Saving<'a> {
         let params = op.kernel().signature().map(|signature| signature.params().to_vec());
         let args = (0..op.args().layout.len()).map(|index| {
             let param = params.as_ref().and_then(|params| params.get(index));
-            self.argument(op.args(), index, param).map_err(|error| error.context(format_args!("argument {index}")))
+            self.argument(op.args(), index, param)
+                .map_err(|error| error.context(format_args!("argument {index}")))
         });
         let args = args.collect::<Result<_>>()?;
         Ok(file::Launch {
@@ -369,7 +369,7 @@ impl<'a> Saving<'a> {
             pointers.sort_by_key(|pointer| pointer.offset);
             return Ok(file::Arg::Structure { bytes: hex::encode(&bytes), pointers });
         }
-        plain(bytes, param)
+        Ok(plain(bytes, param))
     }
 
     fn kernel(&mut self, kernel: &dyn backend::Kernel) -> Result<usize> {
@@ -483,7 +483,9 @@ impl<'a> Saving<'a> {
         let mut places: Vec<(u64, u64)> = self.buffers.keys().copied().collect();
         places.sort_unstable();
         match places.windows(2).any(|pair| pair[1].0 < pair[0].0.saturating_add(pair[0].1)) {
-            true => Err(refused("two buffers of the graph are parts of the same memory; use slices of one buffer")),
+            true => Err(refused(
+                "two buffers of the graph are parts of the same memory; use slices of one buffer",
+            )),
             false => Ok(()),
         }
     }
@@ -496,15 +498,12 @@ impl<'a> Saving<'a> {
 }
 
 /// Returns a plain value: as a number if the kernel says what it is, else as bytes.
-fn plain(bytes: &[u8], param: Option<&ParamType>) -> Result<file::Arg> {
+fn plain(bytes: &[u8], param: Option<&ParamType>) -> file::Arg {
     let raw = || file::Arg::Bytes(hex::encode(bytes));
-    let Some(param) = param else { return Ok(raw()) };
-    Ok(match param.kind {
+    let Some(param) = param else { return raw() };
+    match param.kind {
         ParamKind::Value(Some(integer)) | ParamKind::Length(integer) => {
             integer.read(bytes).map_or_else(raw, file::Arg::Integer)
-        }
-        ParamKind::Pointer { .. } if bytes.iter().any(|&byte| byte != 0) => {
-            return Err(refused("it is a plain address, which means nothing elsewhere; give a buffer"));
         }
         _ => match (types::value_name(param), bytes) {
             (Some("f32"), &[a, b, c, d]) => match f32::from_le_bytes([a, b, c, d]) {
@@ -517,7 +516,7 @@ fn plain(bytes: &[u8], param: Option<&ParamType>) -> Result<file::Arg> {
             },
             _ => raw(),
         },
-    })
+    }
 }
 
 fn memory_kind(kind: MemoryKind) -> file::MemoryKind {

@@ -190,7 +190,11 @@ fn pointer_from_file(element: &file::Element, written: bool) -> Result<ParamType
         return Err(Error::new(ErrorKind::InvalidFile, "a pointer to elements of 0 bytes"));
     }
     if name == OPAQUE {
-        return Ok(if written { ParamType::of::<PtrMut<Opaque>>(kind) } else { ParamType::of::<Ptr<Opaque>>(kind) });
+        return Ok(if written {
+            ParamType::of::<PtrMut<Opaque>>(kind)
+        } else {
+            ParamType::of::<Ptr<Opaque>>(kind)
+        });
     }
     let scalar = scalar_named(name).filter(|scalar| scalar.size == size).ok_or_else(|| unknown(name))?;
     Ok(if written { (scalar.pointer_mut)(kind) } else { (scalar.pointer)(kind) })
@@ -198,7 +202,10 @@ fn pointer_from_file(element: &file::Element, written: bool) -> Result<ParamType
 
 fn unknown(name: &str) -> Error {
     let name: String = name.chars().take(40).collect();
-    Error::new(ErrorKind::InvalidFile, format!("the type {name:?} does not exist, or not in this place or size"))
+    Error::new(
+        ErrorKind::InvalidFile,
+        format!("the type {name:?} does not exist, or not in this place or size"),
+    )
 }
 
 fn expr_from_file(expr: &file::Expr) -> Expr {

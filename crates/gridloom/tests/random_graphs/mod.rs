@@ -6,10 +6,10 @@
 //! that never ends, and shows the program of a single one; `GRIDLOOM_RANDOM_STEPS=0,3` leaves only
 //! these of its outermost steps.
 
-mod build;
+pub(crate) mod build;
 mod generate;
-mod model;
-mod program;
+pub(crate) mod model;
+pub(crate) mod program;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use program::Program;
 /// Graphs that a plain test run tries on each device.
 const DEFAULT_GRAPHS: u64 = 300;
 
-fn variable(name: &str) -> Option<u64> {
+pub(crate) fn variable(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
 }
