@@ -10,7 +10,7 @@ use gridloom::prelude::*;
 use super::load;
 use crate::random_graphs::build::Builder;
 use crate::random_graphs::model::Model;
-use crate::random_graphs::program::{Block, Program, Step};
+use crate::random_graphs::program::{Program, Step, StepList};
 use crate::random_graphs::variable;
 use crate::support::{GraphKernels, Random, for_each_device};
 
@@ -39,7 +39,7 @@ fn random_graphs_give_the_same_results_from_a_file_on_another_device() {
 }
 
 /// Removes what a file cannot hold.
-fn without_callbacks(block: &mut Block) {
+fn without_callbacks(block: &mut StepList) {
     block.0.retain(|step| !matches!(step, Step::Callback { .. }));
     for step in &mut block.0 {
         match step {
